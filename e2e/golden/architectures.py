@@ -293,6 +293,11 @@ def main():
     models = shapes.MODELS
     if unknown := set(names) - models.keys():
         raise SystemExit(f"No model is called {', '.join(sorted(unknown))}; there are {', '.join(models)}.")
+    if "--exact" in options:
+        import exact_architectures
+        if unknown := set(names) - set(exact_architectures.NAMES):
+            known = ", ".join(exact_architectures.NAMES)
+            raise SystemExit(f"There is no float64 form of {', '.join(sorted(unknown))}; there are {known}.")
     library = Library(reference_folder())
     FOLDER.mkdir(parents=True, exist_ok=True)
     make = search if "--search" in options else measure if "--exact" in options else golden

@@ -74,6 +74,8 @@ params! {
         width: u32,
         /// Epsilon, added to the mean square.
         epsilon: f32,
+        /// Factor of the result.
+        factor: f32,
     }
     /// Vectors in blocks of 32 signed bytes.
     Quantize {
@@ -212,6 +214,10 @@ params! {
         kv_heads: u32,
         /// Values per head.
         head_dim: u32,
+        /// Heads of values in a row of the input: as many as of keys, or none.
+        value_heads: u32,
+        /// First rotated value of a head.
+        start: u32,
         /// Rotated values per head.
         dims: u32,
         /// Epsilon of the query and key norms.
@@ -228,6 +234,8 @@ params! {
         k_gain: u32,
         /// The same of the factors.
         factors: u32,
+        /// 1: kernels that normalize queries and keys normalize values too, without a gain.
+        value_norm: u32,
     }
     /// Softmax attention.
     Attention {
@@ -244,8 +252,8 @@ params! {
         /// Soft cap of the scores, for kernels with one.
         cap: f32,
     }
-    /// SwiGLU.
-    SwiGlu {
+    /// Activation.
+    Glu {
         /// Quads of values.
         quads: u32,
     }
@@ -272,6 +280,10 @@ params! {
         normalize: u32,
         /// Factor of the weights.
         scale: f32,
+        /// Groups of the experts; 0 or 1 for none.
+        groups: u32,
+        /// Groups that take part.
+        used_groups: u32,
     }
     /// Biases of the chosen experts.
     ExpertBias {
@@ -302,6 +314,15 @@ params! {
         used: u32,
         /// Factor of the sum.
         scale: f32,
+        /// 1: add to the output instead of overwriting it.
+        add: u32,
+    }
+    /// Learned factors.
+    ScaleBy {
+        /// Values to multiply.
+        count: u32,
+        /// Factors.
+        factors: u32,
     }
     /// Scale and soft cap of logits.
     ScaleLogits {

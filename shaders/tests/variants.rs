@@ -5,7 +5,7 @@ use naga::{AddressSpace, StorageAccess};
 use potluck_shaders::{Access, Kernel};
 
 fn all() -> Vec<Kernel> {
-    Kernel::all(&[16, 20, 24, 32, 64])
+    Kernel::all(&[16, 20, 24, 32, 64, 144])
 }
 
 #[test]

@@ -1,7 +1,7 @@
 // Softmax attention of one query head of one batch row over the pages of its conversation, with an online softmax. The
 // order of the sums depends only on the row's position.
 // PerThread: one thread per (row, head), no barriers. Workgroup: one workgroup per (row, head), a page of 64 positions
-// at a time.
+// at a time; heads of more than 64 quads have a thread per quad.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
@@ -19,10 +19,10 @@ $PARAMS
 var<workgroup> query: array<vec4<f32>, $QUADS>;
 var<workgroup> scores: array<f32, 64>;
 var<workgroup> weights: array<f32, 64>;
-var<workgroup> parts: array<vec4<f32>, 64>;
+var<workgroup> parts: array<vec4<f32>, $THREADS>;
 var<workgroup> shared_at: vec4<u32>;
 
-@compute @workgroup_size(64)
+@compute @workgroup_size($THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
     let head = group.x;
     let row = group.z;
@@ -36,7 +36,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     // For the values: thread = (partition of the positions, quad of the head).
     let quad = local % $QUADSu;
     let part = local / $QUADSu;
-    let partitions = 64u / $QUADSu;
+    let partitions = $THREADSu / $QUADSu;
 #if SINKS
     var peak = sinks[head];
     var total = 1.0;
@@ -50,11 +50,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let oldest = window_start(position);
     for (var p = oldest / $PAGEu; p < count; p++) {
         let base = pages[at.z + p] * $PAGEu;
-        let valid = p * 64u + local <= position && p * 64u + local >= oldest;
+        let valid = local < 64u && p * 64u + local <= position && p * 64u + local >= oldest;
 #else
     for (var p = 0u; p < count; p++) {
         let base = pages[at.z + p] * $PAGEu;
-        let valid = p * 64u + local <= position;
+        let valid = local < 64u && p * 64u + local <= position;
 #endif
         var score = -1.0e30;
         if (valid) {
@@ -66,11 +66,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             score = capped(score);
 #endif
         }
-        scores[local] = score;
+        if (local < 64u) { scores[local] = score; }
         workgroupBarrier();
         var higher = peak;
         for (var i = 0u; i < 64u; i++) { higher = max(higher, scores[i]); }
-        weights[local] = select(0.0, exp(score - higher), valid);
+        if (local < 64u) { weights[local] = select(0.0, exp(score - higher), valid); }
         workgroupBarrier();
         let shrink = exp(peak - higher);
         peak = higher;

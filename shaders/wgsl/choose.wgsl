@@ -1,5 +1,6 @@
 // Choice of the best `used` experts by any rule, largest first, ties to the lowest id. A score becomes a probability by
 // softmax, or SIGMOID: by itself. BIASED: probabilities have a bias that counts for the choice only.
+// If the experts form groups, only those of the best groups take part, judged by the sum of their two best experts.
 // PerThread: one thread per row, one round per expert. Workgroup: one workgroup per row, all ranks at once.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
@@ -40,6 +41,30 @@ fn probability(score: f32, top: f32, sum: f32) -> f32 {
 #endif
 }
 
+const MAX_GROUPS = $GROUPSu;
+
+// Whether a group is among the best ones; ties go to the lowest id.
+#if STRATEGY == Workgroup
+var<workgroup> group_scores: array<f32, $GROUPS>;
+
+fn is_kept(group: u32) -> bool {
+    let score = group_scores[group];
+#else
+fn is_kept(group: u32, group_scores: ptr<function, array<f32, $GROUPS>>) -> bool {
+    let score = (*group_scores)[group];
+#endif
+    var before = 0u;
+    for (var i = 0u; i < min(params.groups, MAX_GROUPS); i++) {
+#if STRATEGY == Workgroup
+        let other = group_scores[i];
+#else
+        let other = (*group_scores)[i];
+#endif
+        before += select(0u, 1u, other > score || (other == score && i < group));
+    }
+    return before < params.used_groups;
+}
+
 #if STRATEGY == Workgroup
 var<workgroup> values: array<f32, $EXPERTS>;
 var<workgroup> merits: array<f32, $EXPERTS>;
@@ -68,6 +93,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         merits[e] = merit(p, e);
     }
     workgroupBarrier();
+    if (params.groups > 1u) {
+        let size = params.experts / params.groups;
+        if (local < params.groups) {
+            var pair = vec2<f32>(LOWEST);
+            for (var e = local * size; e < (local + 1u) * size; e++) {
+                let v = merits[e];
+                pair = select(select(pair, vec2<f32>(pair.x, v), v > pair.y), vec2<f32>(v, pair.x), v > pair.x);
+            }
+            group_scores[local] = max(pair.x, LOWEST / 2.0) + max(pair.y, LOWEST / 2.0);
+        }
+        workgroupBarrier();
+        for (var e = local; e < params.experts; e += step) {
+            if (!is_kept(e / size)) { merits[e] = LOWEST; }
+        }
+        workgroupBarrier();
+    }
     // An expert's rank is the number of experts that come before it.
     for (var e = local; e < params.experts; e += step) {
         let value = merits[e];
@@ -77,7 +118,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             place += select(0u, 1u, other > value || (other == value && i < e));
         }
         if (place < params.used) {
-            best[place] = max(values[e], 0.0);
+            best[place] = select(values[e], 0.0, value == LOWEST);
             chosen[out + place] = select(e, NO_EXPERT, value == LOWEST);
         }
     }
@@ -112,6 +153,25 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
         sum += select(exp(score - top), 0.0, score == LOWEST);
     }
 #endif
+    // One bit for each group that takes part.
+    var kept = 0xffffffffu;
+    var size = params.experts;
+    if (params.groups > 1u) {
+        size = params.experts / params.groups;
+        var group_scores: array<f32, $GROUPS>;
+        for (var g = 0u; g < min(params.groups, MAX_GROUPS); g++) {
+            var pair = vec2<f32>(LOWEST);
+            for (var e = g * size; e < (g + 1u) * size; e++) {
+                let v = merit(probability(finite_or_lowest(scores[base + e]), top, sum), e);
+                pair = select(select(pair, vec2<f32>(pair.x, v), v > pair.y), vec2<f32>(v, pair.x), v > pair.x);
+            }
+            group_scores[g] = max(pair.x, LOWEST / 2.0) + max(pair.y, LOWEST / 2.0);
+        }
+        kept = 0u;
+        for (var g = 0u; g < min(params.groups, MAX_GROUPS); g++) {
+            kept |= select(0u, 1u << g, is_kept(g, &group_scores));
+        }
+    }
     var last = 3.0e38;
     var last_id = 0u;
     var total = 0.0;
@@ -122,7 +182,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
         for (var e = 0u; e < params.experts; e++) {
             let p = probability(finite_or_lowest(scores[base + e]), top, sum);
             let v = merit(p, e);
-            if (v > value && after(v, e, last, last_id)) {
+            let here = ((kept >> (e / size)) & 1u) == 1u;
+            if (here && v > value && after(v, e, last, last_id)) {
                 value = v;
                 expert = e;
                 gate = p;

@@ -1,5 +1,6 @@
-// Adds the weighted sum of a token's expert outputs, in router order, to its hidden vector. It does not matter where an
-// output comes from, so the bits do not depend on where the experts are. Skips a pair without an expert.
+// The weighted sum of a token's expert outputs, in router order, added to a vector or written over it. It does not
+// matter where an output comes from, so the bits do not depend on where the experts are. Skips a pair without an
+// expert.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> chosen: array<u32>;
@@ -20,5 +21,6 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
             sum = fma(vec4<f32>(gates[pair]), parts[pair * params.width + quad], sum);
         }
     }
-    y[index] = fma(sum, vec4<f32>(params.scale), y[index]);
+    let before = select(vec4<f32>(0.0), y[index], params.add != 0u);
+    y[index] = fma(sum, vec4<f32>(params.scale), before);
 }

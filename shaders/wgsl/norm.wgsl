@@ -1,4 +1,5 @@
-// RMSNorm: y = x / sqrt(mean(x²) + epsilon) · gain. PerThread: one thread per row. Workgroup: one workgroup per row.
+// RMSNorm: y = factor · x / sqrt(mean(x²) + epsilon) · gain. PerThread: one thread per row. Workgroup: one workgroup
+// per row.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
@@ -21,7 +22,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     workgroupBarrier();
     var sum = 0.0;
     for (var i = 0u; i < $THREADSu; i++) { sum += partial[i]; }
-    let scale = 1.0 / sqrt(sum / f32(4u * params.width) + params.epsilon);
+    let scale = params.factor * (1.0 / sqrt(sum / f32(4u * params.width) + params.epsilon));
     for (var i = lane; i < params.width; i += $THREADSu) {
         y[row * params.width + i] = (x[source + i] * scale) * gain[i];
     }
@@ -38,7 +39,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
         acc = fma(v, v, acc);
     }
     let sum = (acc.x + acc.y) + (acc.z + acc.w);
-    let scale = 1.0 / sqrt(sum / f32(4u * params.width) + params.epsilon);
+    let scale = params.factor * (1.0 / sqrt(sum / f32(4u * params.width) + params.epsilon));
     for (var i = 0u; i < params.width; i++) {
         y[row * params.width + i] = (x[source + i] * scale) * gain[i];
     }

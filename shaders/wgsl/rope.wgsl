@@ -14,7 +14,7 @@ fn pack(v: vec2<f32>) -> u32 {
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     let index = id.x + id.y * groups.x * $THREADSu;
     let quads = params.head_dim / 4u;
-    let all_heads = params.heads + 2u * params.kv_heads;
+    let all_heads = params.heads + params.kv_heads + params.value_heads;
     let quad = index % quads;
     let head = (index / quads) % all_heads;
     let row = index / (quads * all_heads);
@@ -23,21 +23,24 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let is_value = head >= params.heads + params.kv_heads;
 
     // Where the thread's two pairs lie in the head.
-    let rotated = !is_value && 4u * quad < params.dims;
+    let rotated = !is_value && 4u * quad >= params.start && 4u * quad < params.start + params.dims;
     var first = 4u * quad;
     var second = first + 2u;
 #if PAIRS == Halves
     if (rotated) {
-        first = 2u * quad;
+        first = params.start + (4u * quad - params.start) / 2u;
         second = first + params.dims / 2u;
     }
 #endif
     var a = vec2<f32>(qkv[source + first], qkv[source + first + 1u]);
     var b = vec2<f32>(qkv[source + second], qkv[source + second + 1u]);
 #if QK_NORM
-    if (!is_value) {
+    if (!is_value || params.value_norm != 0u) {
         let scale = head_scale(source);
-        if (head < params.heads) {
+        if (is_value) {
+            a = a * scale;
+            b = b * scale;
+        } else if (head < params.heads) {
             a = (a * scale) * vec2<f32>(q_gain(first), q_gain(first + 1u));
             b = (b * scale) * vec2<f32>(q_gain(second), q_gain(second + 1u));
         } else {
@@ -49,13 +52,13 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let at = rows[row];
     if (rotated) {
 #if PAIRS == Halves
-        let u = rotate(vec2<f32>(a.x, b.x), first, at.x);
-        let v = rotate(vec2<f32>(a.y, b.y), first + 1u, at.x);
+        let u = rotate(vec2<f32>(a.x, b.x), first - params.start, at.x);
+        let v = rotate(vec2<f32>(a.y, b.y), first - params.start + 1u, at.x);
         a = vec2<f32>(u.x, v.x);
         b = vec2<f32>(u.y, v.y);
 #else
-        a = rotate(a, first / 2u, at.x);
-        b = rotate(b, second / 2u, at.x);
+        a = rotate(a, (first - params.start) / 2u, at.x);
+        b = rotate(b, (second - params.start) / 2u, at.x);
 #endif
     }
     if (head < params.heads) {

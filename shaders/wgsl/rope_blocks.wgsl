@@ -8,7 +8,7 @@ var<workgroup> quads: array<vec4<f32>, $THREADS>;
 // A head's norm: the factor for its values, applied before their gain.
 fn norm_scale(source: u32, is_value: bool) -> f32 {
 #if QK_NORM
-    if (!is_value) {
+    if (!is_value || params.value_norm != 0u) {
         return head_scale(source);
     }
 #endif
@@ -22,20 +22,24 @@ fn normed(source: u32, head: u32, scale: f32, i: u32) -> f32 {
     if (head < params.heads) { return (v * scale) * q_gain(i); }
     if (head < params.heads + params.kv_heads) { return (v * scale) * k_gain(i); }
 #endif
-    return v;
+    // A value's norm has no gain.
+    return v * scale;
 }
 
 // Value `i` of a head, rotated where RoPE applies.
 fn turned(source: u32, head: u32, scale: f32, position: u32, i: u32) -> f32 {
-    if (head >= params.heads + params.kv_heads || i >= params.dims) { return normed(source, head, scale, i); }
+    let start = params.start;
+    if (head >= params.heads + params.kv_heads || i < start || i >= start + params.dims) {
+        return normed(source, head, scale, i);
+    }
 #if PAIRS == Halves
     let half_dims = params.dims / 2u;
-    let pair = i % half_dims;
-    let low = pair;
-    let high = pair + half_dims;
+    let pair = (i - start) % half_dims;
+    let low = start + pair;
+    let high = low + half_dims;
 #else
-    let pair = i / 2u;
-    let low = 2u * pair;
+    let pair = (i - start) / 2u;
+    let low = start + 2u * pair;
     let high = low + 1u;
 #endif
     let v = rotate(vec2<f32>(normed(source, head, scale, low), normed(source, head, scale, high)), pair, position);
@@ -94,7 +98,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         @builtin(local_invocation_index) local: u32) {
     let index = id.x + id.y * groups.x * $THREADSu;
     let parts = (params.head_dim + 63u) / 64u;
-    let all_heads = params.heads + 2u * params.kv_heads;
+    let all_heads = params.heads + params.kv_heads + params.value_heads;
     let part = (index / 16u) % parts;
     let head = (index / (16u * parts)) % all_heads;
     let row = index / (16u * parts * all_heads);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use potluck_engine::reference::Reference;
 use potluck_engine::{Gpu, Settings, Tier};
 use potluck_gguf::{join, parse};
-use potluck_model::{Architecture, FeedForwardSpec, ModelSpec};
+use potluck_model::{Architecture, FeedForwardSpec, ModelError, ModelSpec};
 use potluck_plan::{
     BlockIndex, Candidates, ExpertOutputs, Input, KernelClass, KvCacheType, LmHeadTokens, Outcome, Task, Then,
     WeightUnit,
@@ -308,8 +308,10 @@ fn judge_file(path: &Path, name: &str) {
     let (spec, units) = match ModelSpec::from_gguf(&join([parse(&bytes).unwrap()]).unwrap()) {
         Ok(read) => read,
         Err(error) => {
+            // A known architecture may have variants that need more.
             let architecture = golden["metadata"][0][2].as_str().unwrap_or_default();
-            assert!(Architecture::from_name(architecture).is_none(), "{path:?}: {error}");
+            let missing = matches!(error, ModelError::MissingOperation { .. });
+            assert!(missing || Architecture::from_name(architecture).is_none(), "{path:?}: {error}");
             return println!("{path:?} is refused: {error}");
         }
     };

@@ -51,8 +51,9 @@ pub use parts::Part;
 pub use profile::Profile;
 pub use sampling::Sampling;
 pub use spec::{
-    Activation, AttentionSpec, BlockSpec, DenseSpec, ExpertsSpec, FeedForwardSpec, ModelSpec, Norms, QkNorm,
-    RopeFactors, RopePairs, RopeSpec, RouterSpec, Scales, Scoring, SharedSpec, Temperature, TokenMixerSpec, Yarn,
+    Activation, AttentionSpec, BlockSpec, DenseSpec, ExpertsSpec, FeedForwardSpec, GroupsSpec, LatentSpec, ModelSpec,
+    Norms, QkNorm, RopeFactors, RopePairs, RopeSpec, RouterSpec, Scales, Scoring, SharedSpec, Temperature,
+    TokenMixerSpec, Yarn,
 };
 pub use stop::{StopStrings, StopTokens, Streamed};
 pub use template::{ChatTemplate, LocalTime, Message, RenderOptions, TemplateError, ToolCall};

@@ -4,7 +4,7 @@
 use potluck_plan::WeightUnit;
 
 use crate::spec::RopeFactors as Factors;
-use crate::{AttentionSpec, FeedForwardSpec, ModelSpec, QkNorm, TensorRole};
+use crate::{AttentionSpec, FeedForwardSpec, LatentSpec, ModelSpec, QkNorm, TensorRole};
 
 /// A tensor that a unit must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,7 @@ impl ModelSpec {
                 parts.extend(dense.norms.before.then(|| vector(FeedForwardNorm, hidden)));
                 parts.extend(network(hidden, dense.intermediate));
                 parts.extend(dense.norms.after.then(|| vector(FeedForwardPostNorm, hidden)));
+                parts.extend(self.scales.of_blocks.then(|| vector(BlockScale, 1)));
                 parts
             }
             (WeightUnit::Router(_), Some(FeedForwardSpec::Experts(experts))) => {
@@ -59,11 +60,20 @@ impl ModelSpec {
                 let mut parts = vec![vector(FeedForwardNorm, hidden), matrix(Router, experts.count, hidden)];
                 parts.extend(router.bias.then(|| vector(RouterBias, experts.count)));
                 parts.extend(router.selection_bias.then(|| vector(SelectionBias, experts.count)));
+                parts.extend(router.own_norm.then(|| vector(RouterNorm, hidden)));
+                parts.extend(router.expert_scales.then(|| vector(ExpertScales, experts.count)));
+                if experts.apart {
+                    parts.extend([vector(ExpertsPostNorm, hidden), vector(FeedForwardPostNorm, hidden)]);
+                }
+                parts.extend(self.scales.of_blocks.then(|| vector(BlockScale, 1)));
                 parts
             }
             (WeightUnit::SharedExpert(_), Some(FeedForwardSpec::Experts(experts))) => {
                 let shared = experts.shared?;
                 let mut parts = network(hidden, shared.intermediate).to_vec();
+                if experts.apart {
+                    parts.extend([vector(FeedForwardNorm, hidden), vector(FeedForwardPostNorm, hidden)]);
+                }
                 parts.extend(shared.gated.then(|| matrix(SharedRouter, 1, hidden)));
                 parts
             }
@@ -84,15 +94,15 @@ impl ModelSpec {
 
 fn attention(a: &AttentionSpec, hidden: u32) -> Vec<Part> {
     use TensorRole::*;
+    if let Some(latent) = a.latent {
+        return latent_attention(a, latent, hidden);
+    }
     let (queries, keys) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
     let mut parts = Vec::new();
     parts.extend(a.norms.before.then(|| vector(AttentionNorm, hidden)));
-    parts.extend([
-        matrix(Query, queries, hidden),
-        matrix(Key, keys, hidden),
-        matrix(Value, keys, hidden),
-        matrix(AttentionOutput, hidden, queries),
-    ]);
+    parts.extend([matrix(Query, queries, hidden), matrix(Key, keys, hidden)]);
+    parts.extend((!a.values_are_keys).then(|| matrix(Value, keys, hidden)));
+    parts.push(matrix(AttentionOutput, hidden, queries));
     if a.qkv_bias {
         parts.extend([vector(QueryBias, queries), vector(KeyBias, keys), vector(ValueBias, keys)]);
     }
@@ -111,5 +121,24 @@ fn attention(a: &AttentionSpec, hidden: u32) -> Vec<Part> {
     parts.extend(a.output_bias.then(|| vector(AttentionOutputBias, hidden)));
     parts.extend(a.sinks.then(|| vector(Sinks, a.heads)));
     parts.extend(a.norms.after.then(|| vector(AttentionPostNorm, hidden)));
+    parts
+}
+
+fn latent_attention(a: &AttentionSpec, latent: LatentSpec, hidden: u32) -> Vec<Part> {
+    use TensorRole::*;
+    let LatentSpec { query_rank, rank, key, value } = latent;
+    let mut parts = vec![vector(AttentionNorm, hidden)];
+    if let Some(rank) = query_rank {
+        parts.extend([matrix(QueryDown, rank, hidden), vector(QueryDownNorm, rank)]);
+    }
+    parts.extend([
+        matrix(Query, a.heads * (key + a.rope.dims), query_rank.unwrap_or(hidden)),
+        matrix(Latent, rank, hidden),
+        matrix(LatentRotated, a.rope.dims, hidden),
+        vector(LatentNorm, rank),
+        matrix(KeyUp, a.heads * rank, key),
+        matrix(ValueUp, a.heads * value, rank),
+        matrix(AttentionOutput, hidden, a.heads * value),
+    ]);
     parts
 }

@@ -70,7 +70,8 @@ impl Taker<'_, '_, '_> {
 
     fn part(&mut self, unit: WeightUnit, part: Part, siblings: &[Part]) -> Result<UnitTensor, ModelError> {
         let name = self.description.tensor_name(unit, part.role);
-        if !self.tensors.has(&name)
+        let shares = matches!(part.role, TensorRole::Latent | TensorRole::LatentRotated);
+        if (shares || !self.tensors.has(&name))
             && let Some(found) = self.inside_another(unit, part, siblings)?
         {
             return Ok(found);
@@ -79,7 +80,7 @@ impl Taker<'_, '_, '_> {
             return self.tensors.shared_rows(part, &name, part.rows, 2 * part.rows);
         }
         match part.role {
-            TensorRole::SharedRouter => self.tensors.row(part.role, &name, part.cols),
+            TensorRole::KeyUp | TensorRole::ValueUp => self.tensors.stacked(part.role, &name, part.cols, part.rows),
             role if role.is_vector() => self.tensors.vector(role, &name, part.cols),
             role => self.tensors.matrix(role, &name, part.cols, part.rows),
         }
@@ -100,8 +101,9 @@ impl Taker<'_, '_, '_> {
     ) -> Result<Option<UnitTensor>, ModelError> {
         use TensorRole::*;
         let (roles, stem) = match part.role {
-            Query | Key | Value => ([Query, Key, Value], "attn_qkv.weight"),
-            QueryBias | KeyBias | ValueBias => ([QueryBias, KeyBias, ValueBias], "attn_qkv.bias"),
+            Query | Key | Value => (&[Query, Key, Value][..], "attn_qkv.weight"),
+            QueryBias | KeyBias | ValueBias => (&[QueryBias, KeyBias, ValueBias][..], "attn_qkv.bias"),
+            Latent | LatentRotated => (&[Latent, LatentRotated][..], "attn_kv_a_mqa.weight"),
             Gate if self.is_doubled(unit, part) => {
                 let name = self.description.tensor_name(unit, Up);
                 return self.tensors.shared_rows(part, &name, 0, 2 * part.rows).map(Some);

@@ -36,7 +36,7 @@ impl ModelSpec {
             };
             BlockShape {
                 token_mixer: units.bytes(WeightUnit::TokenMixer(index)),
-                kv_cache_per_position: Bytes(2 * row),
+                kv_cache_per_position: Bytes(u64::from(attention.cached()) * row),
                 feed_forward,
             }
         });

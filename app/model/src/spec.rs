@@ -27,7 +27,7 @@ pub struct ModelSpec {
     pub blocks: Vec<BlockSpec>,
 }
 
-/// Constant factors of a model.
+/// Factors of a model, constant but for the last.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scales {
     /// Of the embedding (Gemma: the root of the width).
@@ -38,12 +38,14 @@ pub struct Scales {
     pub logits: f32,
     /// Soft cap of the logits: `cap · tanh(logit / cap)`; 0 for none.
     pub logit_cap: f32,
+    /// Each block ends with a learned factor of the hidden vector (Gemma 4).
+    pub of_blocks: bool,
 }
 
 impl Default for Scales {
     /// No scaling at all.
     fn default() -> Self {
-        Self { embedding: 1.0, residual: 1.0, logits: 1.0, logit_cap: 0.0 }
+        Self { embedding: 1.0, residual: 1.0, logits: 1.0, logit_cap: 0.0, of_blocks: false }
     }
 }
 
@@ -94,6 +96,10 @@ pub struct AttentionSpec {
     pub norms: Norms,
     /// Norm of queries and keys before RoPE.
     pub qk_norm: QkNorm,
+    /// RMSNorm of each value head, without a gain; only beside [`QkNorm::Head`].
+    pub value_norm: bool,
+    /// There is no matrix for values: they are the keys before norm and RoPE.
+    pub values_are_keys: bool,
     /// Query, key and value have biases.
     pub qkv_bias: bool,
     /// The output projection has a bias.
@@ -108,6 +114,23 @@ pub struct AttentionSpec {
     pub window: Option<u32>,
     /// Each head has a learned score that takes part in the softmax without a value.
     pub sinks: bool,
+    /// Multi-head latent attention: all heads share one compressed key, which is the value too. `head_dim` is then its
+    /// width with its rotated part, which comes last.
+    pub latent: Option<LatentSpec>,
+}
+
+/// Multi-head latent attention (DeepSeek-V2, section 2.1) in its absorbed form: queries are taken to the space of the
+/// compressed keys, and what they attend to back to each head's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatentSpec {
+    /// Width of the compressed queries; `None` if queries are not compressed.
+    pub query_rank: Option<u32>,
+    /// Width of the compressed keys and values.
+    pub rank: u32,
+    /// Width of a head's query and key before compression, without the rotated part.
+    pub key: u32,
+    /// Width of a head's value.
+    pub value: u32,
 }
 
 impl AttentionSpec {
@@ -119,6 +142,8 @@ impl AttentionSpec {
             head_dim,
             norms: Norms::BEFORE,
             qk_norm: QkNorm::None,
+            value_norm: false,
+            values_are_keys: false,
             qkv_bias: false,
             output_bias: false,
             rope,
@@ -126,7 +151,18 @@ impl AttentionSpec {
             score_cap: 0.0,
             window: None,
             sinks: false,
+            latent: None,
         }
+    }
+
+    /// Vectors per position and key head in the cache: a key and a value, or one for both.
+    pub fn cached(&self) -> u32 {
+        if self.latent.is_some() { 1 } else { 2 }
+    }
+
+    /// First rotated value of a head.
+    pub fn rope_start(&self) -> u32 {
+        if self.latent.is_some() { self.head_dim - self.rope.dims } else { 0 }
     }
 }
 
@@ -273,7 +309,7 @@ pub enum FeedForwardSpec {
 pub enum Activation {
     /// `silu(gate) · up`.
     SwiGlu,
-    /// `gelu(gate) · up`, with the tangent approximation.
+    /// `gelu(gate) · up`, with the tanh approximation.
     GeGlu,
     /// SwiGLU of gpt-oss: gate at most 7, up within ±7, `gate · sigmoid(1.702 · gate) · (up + 1)`.
     ClampedSwiGlu,
@@ -297,7 +333,7 @@ impl DenseSpec {
     }
 }
 
-/// Experts, their router and what runs beside them. A norm comes before the router.
+/// Experts, their router and what runs beside them. A norm comes before them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExpertsSpec {
     /// Number of experts.
@@ -314,13 +350,17 @@ pub struct ExpertsSpec {
     pub router: RouterSpec,
     /// A network beside the experts that every token passes.
     pub shared: Option<SharedSpec>,
+    /// Experts and shared network each have norms of their own before and after them, and their sum has another one
+    /// (Gemma 4).
+    pub apart: bool,
 }
 
 impl ExpertsSpec {
     /// SwiGLU experts behind a softmax router.
     pub fn new(count: u32, used: u32, intermediate: u32, normalize: bool) -> Self {
         let router = RouterSpec { normalize, ..RouterSpec::default() };
-        Self { count, used, intermediate, activation: Activation::SwiGlu, biases: false, router, shared: None }
+        let activation = Activation::SwiGlu;
+        Self { count, used, intermediate, activation, biases: false, router, shared: None, apart: false }
     }
 }
 
@@ -337,12 +377,37 @@ pub struct RouterSpec {
     pub bias: bool,
     /// Probabilities have a bias that counts for the choice only (DeepSeek-V3).
     pub selection_bias: bool,
+    /// Groups of experts of which only the best take part.
+    pub groups: Option<GroupsSpec>,
+    /// The scores' input has a norm of its own and is divided by the root of its width (Gemma 4).
+    pub own_norm: bool,
+    /// Each expert has a learned factor of its weight.
+    pub expert_scales: bool,
 }
 
 impl Default for RouterSpec {
     fn default() -> Self {
-        Self { scoring: Scoring::Softmax, normalize: true, scale: 1.0, bias: false, selection_bias: false }
+        Self {
+            scoring: Scoring::Softmax,
+            normalize: true,
+            scale: 1.0,
+            bias: false,
+            selection_bias: false,
+            groups: None,
+            own_norm: false,
+            expert_scales: false,
+        }
     }
+}
+
+/// Groups of as many experts each (DeepSeek-V3, section 2.1.2). The sum of its two best experts decides whether a group
+/// takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupsSpec {
+    /// Number of groups.
+    pub count: u32,
+    /// Groups that take part.
+    pub used: u32,
 }
 
 /// What makes probabilities of a router's scores.

@@ -37,6 +37,21 @@ impl<'a> Tensors<'a> {
         Ok(unit_tensor(role, tensor, cols, rows))
     }
 
+    /// The matrices of all heads, one after another: `rows` rows together.
+    pub(crate) fn stacked(
+        &mut self,
+        role: TensorRole,
+        name: &str,
+        cols: u32,
+        rows: u32,
+    ) -> Result<UnitTensor, ModelError> {
+        let tensor = self.take(name)?;
+        check_weight_type(tensor)?;
+        check(tensor, "columns", tensor.cols(), cols)?;
+        check(tensor, "rows of all heads", tensor.rows().saturating_mul(tensor.matrices()), rows)?;
+        Ok(unit_tensor(role, tensor, cols, rows))
+    }
+
     /// Rows of a matrix, 0 if the file does not have it.
     pub(crate) fn rows(&self, name: &str) -> u32 {
         let rows = self.file.tensor(name).map_or(0, TensorInfo::rows);
@@ -71,11 +86,6 @@ impl<'a> Tensors<'a> {
         all.range.offset += u64::from(first) * 4;
         all.range.len = u64::from(part.cols) * 4;
         Ok(UnitTensor { cols: part.cols, ..all })
-    }
-
-    /// A matrix of one row, which files store as a vector of any weight type.
-    pub(crate) fn row(&mut self, role: TensorRole, name: &str, cols: u32) -> Result<UnitTensor, ModelError> {
-        self.matrix(role, name, cols, 1)
     }
 
     /// An `F32` vector.

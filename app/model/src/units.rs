@@ -69,16 +69,50 @@ pub enum TensorRole {
     UpBias,
     /// Bias of an expert's down.
     DownBias,
+    /// `blk.N.attn_q_a.weight`: compresses queries.
+    QueryDown,
+    /// `blk.N.attn_q_a_norm.weight`.
+    QueryDownNorm,
+    /// The rows of `blk.N.attn_kv_a_mqa.weight` that compress keys and values.
+    Latent,
+    /// Its other rows: the rotated part of the keys.
+    LatentRotated,
+    /// `blk.N.attn_kv_a_norm.weight`.
+    LatentNorm,
+    /// `blk.N.attn_k_b.weight`: takes each head's queries to the compressed keys.
+    KeyUp,
+    /// `blk.N.attn_v_b.weight`: takes what each head attends to back to its values.
+    ValueUp,
+    /// `blk.N.ffn_gate_inp.scale`: gain of the router's own norm.
+    RouterNorm,
+    /// `blk.N.ffn_down_exps.scale`: a factor per expert.
+    ExpertScales,
+    /// `blk.N.post_ffw_norm_2.weight`: norm of the experts' sum, where they have one of their own.
+    ExpertsPostNorm,
+    /// `blk.N.layer_output_scale.weight`: one factor of the hidden vector.
+    BlockScale,
 }
 
 impl TensorRole {
     /// True for tensors that are added or multiplied elementwise, which the kernels read as 32-bit floats.
     pub fn is_vector(self) -> bool {
         use TensorRole::*;
-        !matches!(
-            self,
-            TokenEmbedding | Output | Query | Key | Value | AttentionOutput | Router | Gate | Up | Down | SharedRouter
-        )
+        let of_latent = matches!(self, QueryDown | Latent | LatentRotated | KeyUp | ValueUp);
+        !of_latent
+            && !matches!(
+                self,
+                TokenEmbedding
+                    | Output
+                    | Query
+                    | Key
+                    | Value
+                    | AttentionOutput
+                    | Router
+                    | Gate
+                    | Up
+                    | Down
+                    | SharedRouter
+            )
     }
 }
 

@@ -8,11 +8,13 @@ use super::{Addition, Dots, Extras, Glu, Job, Kernel, Operand, Pairs, Strategy, 
 use crate::{Format, KernelVariant, Lanes, PackedTile, Tile};
 
 /// Extras of attention: none, those that models have, and all.
-const EXTRAS: [Extras; 5] = [
+const EXTRAS: [Extras; 7] = [
     Extras::NONE,
     Extras { window: true, cap: false, sinks: false },
     Extras { window: false, cap: true, sinks: false },
     Extras { window: false, cap: false, sinks: true },
+    Extras { window: true, cap: true, sinks: false },
+    Extras { window: true, cap: false, sinks: true },
     Extras { window: true, cap: true, sinks: true },
 ];
 
@@ -20,16 +22,10 @@ impl Kernel {
     /// Every variant in use, with head widths of `quads` for the attention kernels.
     pub fn all(quads: &[u16]) -> Vec<Kernel> {
         let strategies = [Strategy::PerThread, Strategy::Workgroup];
-        let mut all = vec![
-            Self::Quantize,
-            Self::SwiGlu,
-            Self::Combine,
-            Self::Segments,
-            Self::Stream,
-            Self::ExpertBias,
-            Self::ScaleLogits,
-        ];
-        all.extend([Glu::Gelu, Glu::Clamped].map(Self::Glu));
+        let mut all =
+            vec![Self::Quantize, Self::Combine, Self::Segments, Self::Stream, Self::ExpertBias, Self::ScaleLogits];
+        all.extend([Glu::Silu, Glu::Gelu, Glu::Clamped].map(Self::Glu));
+        all.extend([false, true].map(|expert| Self::ScaleBy { expert }));
         for format in Format::ALL {
             all.push(Self::Embed(format));
             for job in Job::ALL {
@@ -83,7 +79,8 @@ impl Kernel {
                 all.push(Self::Choose { strategy, sigmoid, biased });
             }
         }
-        all.extend(quads.iter().map(|&quads| Self::Merge { quads }));
+        let shared: Vec<u16> = quads.iter().copied().filter(|&quads| quads <= Self::MAX_SHARED_QUADS).collect();
+        all.extend(shared.iter().map(|&quads| Self::Merge { quads }));
         for kv_type in KvCacheType::ALL {
             let quads: Vec<u16> = quads.iter().copied().filter(|&quads| kv_type.takes(u32::from(quads) * 4)).collect();
             for pairs in [Pairs::Adjacent, Pairs::Halves] {
@@ -91,11 +88,12 @@ impl Kernel {
                     all.push(Self::Rope { kv_type, pairs, qk_norm, factors });
                 }
             }
+            let shared = || quads.iter().filter(|&&quads| quads <= Self::MAX_SHARED_QUADS);
             let splits: BTreeSet<Kernel> =
-                quads.iter().flat_map(|&quads| [1, 2, 4].map(|heads| Self::split(kv_type, quads, heads))).collect();
+                shared().flat_map(|&quads| [1, 2, 4].map(|heads| Self::split(kv_type, quads, heads))).collect();
             let mut attention: Vec<Kernel> = splits.into_iter().collect();
             let extras = Extras::NONE;
-            attention.extend(quads.iter().map(|&quads| Self::FlashAttention { kv_type, quads, extras }));
+            attention.extend(shared().map(|&quads| Self::FlashAttention { kv_type, quads, extras }));
             for strategy in strategies {
                 attention.extend(quads.iter().map(|&quads| Self::Attention { kv_type, strategy, quads, extras }));
             }

@@ -95,10 +95,12 @@ impl Extras {
     pub const NONE: Self = Self { window: false, cap: false, sinks: false };
 }
 
-/// Activations that are not [`Kernel::SwiGlu`].
+/// What a network does between its products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Glu {
-    /// `gelu(gate) · up`, with the tangent approximation.
+    /// SwiGLU: `silu(gate) · up`.
+    Silu,
+    /// `gelu(gate) · up`, with the tanh approximation.
     Gelu,
     /// gpt-oss: `gate · sigmoid(1.702 · gate) · (up + 1)` of clamped values.
     Clamped,
@@ -229,7 +231,7 @@ pub enum Kernel {
         kv_type: KvCacheType,
         /// How the work is divided.
         strategy: Strategy,
-        /// Quads (4 values) per head, at most 64.
+        /// Quads (4 values) per head, at most [`Kernel::MAX_QUADS`].
         quads: u16,
         /// With sinks, they are the last binding.
         extras: Extras,
@@ -252,9 +254,7 @@ pub enum Kernel {
         /// What the output goes through.
         addition: Addition,
     },
-    /// SwiGLU: gate, up.
-    SwiGlu,
-    /// Another activation: gate, up.
+    /// Activation: gate, up.
     Glu(Glu),
     /// Expert router: scores, chosen, gates.
     Router(Strategy),
@@ -271,6 +271,11 @@ pub enum Kernel {
     ExpertBias,
     /// Scale and soft cap: logits.
     ScaleLogits,
+    /// Learned factors: factors, values; then the chosen experts, whose factors they are.
+    ScaleBy {
+        /// Each value has an expert, and each expert a factor; otherwise one factor is for all.
+        expert: bool,
+    },
     /// Adds the weighted sum of expert outputs: chosen, gates, parts, out.
     Combine,
     /// Largest logit of each segment: logits, best.
@@ -287,7 +292,13 @@ impl Kernel {
     /// Threads that share a matrix row in the workgroup matrix-vector kernels.
     pub const LANES: u32 = 16;
     /// Largest head width of the attention kernels, in quads.
-    pub const MAX_QUADS: u16 = 64;
+    pub const MAX_QUADS: u16 = 144;
+    /// The same of the kernels that share keys between queries, whose registers wider heads would exceed.
+    pub const MAX_SHARED_QUADS: u16 = 64;
+    /// Most heads of latent attention: those of 512 prompt tokens are workgroups of one dispatch, at most 65,535.
+    pub const MAX_LATENT_HEADS: u32 = 127;
+    /// Most groups of experts: one bit of a word each.
+    pub const MAX_GROUPS: u32 = 32;
     /// Query rows per workgroup of the flash attention.
     pub const FLASH_QUERIES: u32 = 32;
 
@@ -306,6 +317,7 @@ impl Kernel {
             Self::Split { .. } | Self::Merge { .. } | Self::Top(Strategy::Workgroup) | Self::Stream => 256,
             Self::MatMul { tile, .. } => tile.threads().0 * tile.threads().1,
             Self::Packed { tile, .. } => tile.threads().0 * tile.threads().1,
+            Self::Attention { quads, .. } => u32::from(quads.max(64)),
             Self::Groups(Strategy::PerThread) => 1,
             Self::Groups(Strategy::Workgroup) => 128,
             _ => 64,
@@ -483,11 +495,13 @@ impl Kernel {
             Self::NormPart(_) => vec![Write, Read],
             Self::Residual { addition: Addition::Scaled, .. } => vec![Read, Write],
             Self::Residual { .. } => vec![Read, Write, Read],
-            Self::SwiGlu | Self::Glu(_) => vec![Read, Write],
+            Self::Glu(_) => vec![Read, Write],
             Self::Router(_) | Self::Choose { biased: false, .. } => vec![Read, Write, Write],
             Self::Choose { .. } => vec![Read, Write, Write, Read],
             Self::ExpertBias => vec![Read, Write, Read, Read],
             Self::ScaleLogits => vec![Write],
+            Self::ScaleBy { expert: false } => vec![Read, Write],
+            Self::ScaleBy { expert: true } => vec![Read, Write, Read],
             Self::Combine => vec![Read, Read, Read, Write],
             Self::Segments => vec![Read, Write],
             Self::Top(_) => vec![Read, Write, Write, Write],

@@ -1,6 +1,6 @@
 //! Kernel names for reports.
 
-use super::{Dots, Extras, Kernel, Operand, Strategy, VectorStrategy};
+use super::{Dots, Extras, Glu, Kernel, Operand, Strategy, VectorStrategy};
 use crate::{KernelVariant, Lanes, TileKind};
 
 impl Extras {
@@ -68,7 +68,7 @@ impl Kernel {
             Self::Residual { strategy, addition } => {
                 format!("residual {} {}", format!("{addition:?}").to_lowercase(), how(strategy))
             }
-            Self::SwiGlu => "swiglu".into(),
+            Self::Glu(Glu::Silu) => "swiglu".into(),
             Self::Glu(glu) => format!("glu {}", format!("{glu:?}").to_lowercase()),
             Self::Router(strategy) => format!("router {}", how(strategy)),
             Self::Choose { strategy, sigmoid, biased } => format!(
@@ -79,6 +79,7 @@ impl Kernel {
             ),
             Self::ExpertBias => "bias of experts".into(),
             Self::ScaleLogits => "scale of logits".into(),
+            Self::ScaleBy { expert } => format!("learned factor{}", if expert { "s of experts" } else { "" }),
             Self::Combine => "combine".into(),
             Self::Segments => "segments".into(),
             Self::Top(strategy) => format!("top {}", how(strategy)),

@@ -47,12 +47,12 @@ fn template(name: &str) -> Option<&'static str> {
         "glu" => include_str!("../../wgsl/glu.wgsl"),
         "choose" => include_str!("../../wgsl/choose.wgsl"),
         "expert_bias" => include_str!("../../wgsl/expert_bias.wgsl"),
+        "scale_by" => include_str!("../../wgsl/scale_by.wgsl"),
         "scale_logits" => include_str!("../../wgsl/scale_logits.wgsl"),
         "rope" => include_str!("../../wgsl/rope.wgsl"),
         "rope_blocks" => include_str!("../../wgsl/rope_blocks.wgsl"),
         "attention" => include_str!("../../wgsl/attention.wgsl"),
         "flash" => include_str!("../../wgsl/flash.wgsl"),
-        "swiglu" => include_str!("../../wgsl/swiglu.wgsl"),
         "router" => include_str!("../../wgsl/router.wgsl"),
         "combine" => include_str!("../../wgsl/combine.wgsl"),
         "segments" => include_str!("../../wgsl/segments.wgsl"),
@@ -88,13 +88,13 @@ impl Kernel {
             Self::Rope { .. } => ("rope", params::Rope::WGSL),
             Self::Attention { .. } => ("attention", params::Attention::WGSL),
             Self::FlashAttention { .. } => ("flash", params::Attention::WGSL),
-            Self::SwiGlu => ("swiglu", params::SwiGlu::WGSL),
             Self::NormPart(_) => ("norm_part", params::NormPart::WGSL),
             Self::Residual { .. } => ("residual", params::Residual::WGSL),
-            Self::Glu(_) => ("glu", params::SwiGlu::WGSL),
+            Self::Glu(_) => ("glu", params::Glu::WGSL),
             Self::Choose { .. } => ("choose", params::Choose::WGSL),
             Self::ExpertBias => ("expert_bias", params::ExpertBias::WGSL),
             Self::ScaleLogits => ("scale_logits", params::ScaleLogits::WGSL),
+            Self::ScaleBy { .. } => ("scale_by", params::ScaleBy::WGSL),
             Self::Router(_) => ("router", params::Router::WGSL),
             Self::Combine => ("combine", params::Combine::WGSL),
             Self::Segments => ("segments", params::Segments::WGSL),
@@ -158,10 +158,13 @@ impl Kernel {
                     Addition::Gated => define("GATE", String::new()),
                 }
             }
+            Self::ScaleBy { expert: true } => define("EXPERT", String::new()),
+            Self::ScaleBy { expert: false } => {}
             Self::Glu(glu) => define("GLU", format!("{glu:?}")),
             Self::Choose { strategy, sigmoid, biased } => {
                 define("STRATEGY", format!("{strategy:?}"));
                 define("EXPERTS", MAX_EXPERTS.to_string());
+                define("GROUPS", Self::MAX_GROUPS.to_string());
                 let flags = [("SIGMOID", sigmoid), ("BIASED", biased)];
                 flags.into_iter().filter(|(_, on)| *on).for_each(|(name, _)| define(name, String::new()));
             }
@@ -327,13 +330,7 @@ impl Kernel {
                     define(name, value.to_string());
                 }
             }
-            Self::Quantize
-            | Self::SwiGlu
-            | Self::Combine
-            | Self::Segments
-            | Self::Stream
-            | Self::ExpertBias
-            | Self::ScaleLogits => {}
+            Self::Quantize | Self::Combine | Self::Segments | Self::Stream | Self::ExpertBias | Self::ScaleLogits => {}
         }
         let text = template(name).expect("every kernel names an existing template");
         preprocess(text, &definitions, &template).expect("templates are checked for every variant by a test")

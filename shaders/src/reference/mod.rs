@@ -28,26 +28,10 @@ pub fn dot(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
 }
 
-/// The RoPE table the kernel reads: each pair's rotation per position, as a fraction of a full turn times 2³².
-pub fn rope_table(dims: u32, base: f32, linear_scale: f32) -> Vec<u32> {
-    (0..dims / 2)
-        .map(|pair| {
-            let frequency = f64::from(base).powf(-2.0 * f64::from(pair) / f64::from(dims)) / f64::from(linear_scale);
-            (frequency / std::f64::consts::TAU * 4_294_967_296.0).round() as u32
-        })
-        .collect()
-}
-
-/// The table of given frequencies, in radians per position.
+/// The RoPE table that the kernel reads, of frequencies in radians per position: each pair's rotation per position as a
+/// fraction of a full turn times 2³².
 pub fn rope_table_of(frequencies: &[f64]) -> Vec<u32> {
     frequencies.iter().map(|frequency| (frequency / std::f64::consts::TAU * 4_294_967_296.0).round() as u32).collect()
-}
-
-/// Rotates the first `dims` values of a head in place.
-pub fn rotate(head: &mut [f32], position: u32, base: f32, scale: f32, dims: usize, pairs: Pairs, factors: &[f32]) {
-    let frequency = |pair: usize| f64::from(base).powf(-2.0 * pair as f64 / dims as f64) / f64::from(scale);
-    let frequencies: Vec<f64> = (0..dims / 2).map(frequency).collect();
-    rotate_by(head, position, &frequencies, 1.0, pairs, factors);
 }
 
 /// Rotates a head's pairs by given frequencies, in radians per position, and multiplies them by a magnitude.
@@ -122,7 +106,7 @@ pub fn swiglu(gate: &[f32], up: &[f32]) -> Vec<f32> {
         .collect()
 }
 
-/// `gelu(gate) · up`, with the tangent approximation.
+/// `gelu(gate) · up`, with the tanh approximation.
 pub fn geglu(gate: &[f32], up: &[f32]) -> Vec<f32> {
     let gelu = |g: f64| 0.5 * g * (1.0 + (0.797_884_560_802_865_4 * (g + 0.044_715 * g * g * g)).tanh());
     gate.iter().zip(up).map(|(&g, &u)| (gelu(f64::from(g)) * f64::from(u)) as f32).collect()
@@ -152,6 +136,8 @@ pub struct Choice<'a> {
     pub normalize: bool,
     /// Factor of the weights.
     pub scale: f32,
+    /// Groups of the experts, and how many take part: those with the largest sums of their two best; 1 group for all.
+    pub groups: (usize, usize),
 }
 
 /// The best experts and their weights by any rule, largest first; ties go to the lowest id.
@@ -164,7 +150,18 @@ pub fn choose(scores: &[f32], rule: Choice<'_>) -> Vec<(u32, f32)> {
     };
     let probabilities: Vec<f64> = scores.iter().map(|&score| probability(score)).collect();
     let merit = |(e, p): (usize, &f64)| (p + rule.bias.get(e).map_or(0.0, |&b| f64::from(b))) as f32;
-    let merits: Vec<f32> = probabilities.iter().enumerate().map(merit).collect();
+    let mut merits: Vec<f32> = probabilities.iter().enumerate().map(merit).collect();
+    if rule.groups.0 > 1 {
+        let size = merits.len() / rule.groups.0;
+        let sums: Vec<f32> =
+            merits.chunks_exact(size).map(|group| top(group, 2).iter().map(|best| best.1).sum()).collect();
+        let kept = top(&sums, rule.groups.1);
+        for (e, merit) in merits.iter_mut().enumerate() {
+            if !kept.iter().any(|(group, _)| *group as usize == e / size) {
+                *merit = f32::NEG_INFINITY;
+            }
+        }
+    }
     let best = top(&merits, rule.used);
     let total: f64 = best.iter().map(|(e, _)| probabilities[*e as usize]).sum();
     let divisor = if rule.normalize { total.max(6.103_515_625e-5) } else { 1.0 };
@@ -217,9 +214,9 @@ mod tests {
     #[test]
     fn a_rotation_keeps_length_and_position_zero() {
         let mut head = [1.0, 2.0, 3.0, 4.0];
-        rotate(&mut head, 0, 10000.0, 1.0, 4, Pairs::Halves, &[]);
+        rotate_by(&mut head, 0, &[1.0, 0.01], 1.0, Pairs::Halves, &[]);
         assert_eq!(head, [1.0, 2.0, 3.0, 4.0]);
-        rotate(&mut head, 7, 10000.0, 1.0, 4, Pairs::Adjacent, &[]);
+        rotate_by(&mut head, 7, &[1.0, 0.01], 1.0, Pairs::Adjacent, &[]);
         assert!((dot(&head, &head) - 30.0).abs() < 1e-5);
         assert!((head[0] - 1.0).abs() > 0.1);
     }

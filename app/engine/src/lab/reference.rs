@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use potluck_model::{
-    Activation, FeedForwardSpec, ModelSpec, QkNorm, RopeFactors, RopePairs, RopeSpec, Scoring, TensorRole, UnitMap,
+    Activation, AttentionSpec, FeedForwardSpec, LatentSpec, ModelSpec, QkNorm, RopeFactors, RopePairs, RopeSpec,
+    Scoring, TensorRole, UnitMap,
 };
 use potluck_plan::{BlockIndex, ExpertId, KvCacheType, WeightUnit};
 use potluck_shaders::reference as kernels;
@@ -148,6 +149,9 @@ impl Reference {
     fn remember(&mut self, block: usize, x: &[f32]) -> Vec<f32> {
         let unit = WeightUnit::TokenMixer(BlockIndex(block as u16));
         let a = self.spec.attention(block).clone();
+        if let Some(latent) = a.latent {
+            return self.remember_latent(block, (&a, latent), x);
+        }
         let epsilon = self.spec.norm_epsilon;
         let normed = self.before(unit, TensorRole::AttentionNorm, a.norms.before, x);
         let project = |matrix, bias| {
@@ -156,8 +160,13 @@ impl Reference {
         };
         let mut query = project(TensorRole::Query, TensorRole::QueryBias);
         let mut key = project(TensorRole::Key, TensorRole::KeyBias);
-        let value = project(TensorRole::Value, TensorRole::ValueBias);
+        let of_value = if a.values_are_keys { TensorRole::Key } else { TensorRole::Value };
+        let mut value = project(of_value, TensorRole::ValueBias);
         let dim = a.head_dim as usize;
+        if a.value_norm {
+            let ones = vec![1.0; dim];
+            value = value.chunks_exact(dim).flat_map(|head| kernels::norm(head, &ones, epsilon)).collect();
+        }
         let position = self.keys[block].len() as u32;
         let (frequencies, factors) = (a.rope.frequencies(), self.factors(unit, &a.rope));
         let pairs = match a.rope.pairs {
@@ -210,6 +219,11 @@ impl Reference {
             let how = kernels::Scores { scale: f64::from(a.scale), cap: f64::from(a.score_cap), sink };
             attended.extend(kernels::attention_with(query, &keys, &values, how));
         }
+        if let Some(latent) = a.latent {
+            let up = self.tensor(unit, TensorRole::ValueUp).chunks_exact((latent.value * latent.rank) as usize);
+            let heads = attended.chunks_exact(dim).map(|head| &head[..latent.rank as usize]);
+            attended = up.zip(heads).flat_map(|(matrix, head)| kernels::matvec(matrix, head)).collect();
+        }
         let mut out = kernels::matvec(self.tensor(unit, TensorRole::AttentionOutput), &attended);
         if a.output_bias {
             out = plus(out, self.tensor(unit, TensorRole::AttentionOutputBias));
@@ -261,7 +275,14 @@ impl Reference {
         let unit = WeightUnit::Router(BlockIndex(block as u16));
         let router = &experts.router;
         let normed = self.before(unit, TensorRole::FeedForwardNorm, true, x);
-        let mut scores = kernels::matvec(self.tensor(unit, TensorRole::Router), &normed);
+        let mut scores = match router.own_norm {
+            true => {
+                let mut own = kernels::norm(x, self.tensor(unit, TensorRole::RouterNorm), self.spec.norm_epsilon);
+                own.iter_mut().for_each(|v| *v /= (self.spec.hidden as f32).sqrt());
+                kernels::matvec(self.tensor(unit, TensorRole::Router), &own)
+            }
+            false => kernels::matvec(self.tensor(unit, TensorRole::Router), &normed),
+        };
         if router.bias {
             scores = plus(scores, self.tensor(unit, TensorRole::RouterBias));
         }
@@ -271,8 +292,14 @@ impl Reference {
             bias: if router.selection_bias { self.tensor(unit, TensorRole::SelectionBias) } else { &[] },
             normalize: router.normalize,
             scale: router.scale,
+            groups: router.groups.map_or((1, 1), |groups| (groups.count as usize, groups.used as usize)),
         };
-        Some((normed, kernels::choose(&scores, rule)))
+        let mut chosen = kernels::choose(&scores, rule);
+        if router.expert_scales {
+            let factors = self.tensor(unit, TensorRole::ExpertScales);
+            chosen.iter_mut().for_each(|(expert, weight)| *weight *= factors[*expert as usize]);
+        }
+        Some((normed, chosen))
     }
 
     /// Adds the feed-forward output to the hidden vector and returns the experts that were chosen, if there are any.
@@ -284,12 +311,13 @@ impl Reference {
                 let normed = self.before(unit, TensorRole::FeedForwardNorm, dense.norms.before, x);
                 let out = self.network(unit, dense.activation, false, &normed);
                 self.add(unit, dense.norms.after.then_some(TensorRole::FeedForwardPostNorm), &out, x);
+                self.end_block(unit, x);
                 None
             }
             FeedForwardSpec::Experts(experts) => {
                 let (normed, chosen) = self.choose(block, x)?;
                 let network = |unit, biases| self.network(unit, experts.activation, biases, &normed);
-                if let Some(shared) = experts.shared {
+                if let Some(shared) = experts.shared.filter(|_| !experts.apart) {
                     let unit = WeightUnit::SharedExpert(index);
                     let mut out = network(unit, false);
                     if shared.gated {
@@ -303,10 +331,73 @@ impl Reference {
                 let parts: Vec<Vec<f32>> = chosen.iter().map(|(id, _)| expert(*id)).collect();
                 let parts: Vec<&[f32]> = parts.iter().map(Vec::as_slice).collect();
                 let gates: Vec<f32> = chosen.iter().map(|(_, gate)| *gate).collect();
-                self.add(WeightUnit::Router(index), None, &kernels::combine(&parts, &gates), x);
+                let sum = kernels::combine(&parts, &gates);
+                let unit = WeightUnit::Router(index);
+                match experts.apart {
+                    true => {
+                        let sum = self.beside(index, experts.activation, &sum, x);
+                        self.add(unit, Some(TensorRole::FeedForwardPostNorm), &sum, x);
+                    }
+                    false => self.add(unit, None, &sum, x),
+                }
+                self.end_block(unit, x);
                 Some(chosen)
             }
         }
+    }
+}
+
+impl Reference {
+    /// Stores the next position's compressed key, which is its value too, and returns the queries in its space.
+    fn remember_latent(&mut self, block: usize, (a, latent): (&AttentionSpec, LatentSpec), x: &[f32]) -> Vec<f32> {
+        let unit = WeightUnit::TokenMixer(BlockIndex(block as u16));
+        let product = |role, x: &[f32]| kernels::matvec(self.tensor(unit, role), x);
+        let normed = self.before(unit, TensorRole::AttentionNorm, true, x);
+        let position = self.keys[block].len() as u32;
+        let (rank, key) = (latent.rank as usize, latent.key as usize);
+        let frequencies = a.rope.frequencies();
+        let turn = |part: &mut [f32]| {
+            kernels::rotate_by(part, position, &frequencies, a.rope.magnitude, Pairs::Adjacent, &[]);
+        };
+        let queries = match latent.query_rank {
+            None => product(TensorRole::Query, &normed),
+            Some(_) => {
+                let compressed = product(TensorRole::QueryDown, &normed);
+                product(TensorRole::Query, &self.before(unit, TensorRole::QueryDownNorm, true, &compressed))
+            }
+        };
+        let up = self.tensor(unit, TensorRole::KeyUp).chunks_exact(rank * key);
+        let query = queries.chunks_exact(key + a.rope.dims as usize).zip(up).flat_map(|(head, up)| {
+            let mut query = kernels::matvec(up, &head[..key]);
+            query.extend(&head[key..]);
+            turn(&mut query[rank..]);
+            query
+        });
+        let query: Vec<f32> = query.collect();
+        let mut cached = self.before(unit, TensorRole::LatentNorm, true, &product(TensorRole::Latent, &normed));
+        cached.extend(product(TensorRole::LatentRotated, &normed));
+        turn(&mut cached[rank..]);
+        let cached = kernels::load(self.kv_type, &kernels::store(self.kv_type, &cached), cached.len());
+        self.keys[block].push(cached.clone());
+        self.values[block].push(cached);
+        query
+    }
+
+    /// The learned factor at the end of a block.
+    fn end_block(&self, unit: WeightUnit, x: &mut [f32]) {
+        if self.spec.scales.of_blocks {
+            let factor = self.tensor(unit, TensorRole::BlockScale)[0];
+            x.iter_mut().for_each(|v| *v *= factor);
+        }
+    }
+
+    /// The sum of experts and of the network beside them, each after its norm.
+    fn beside(&self, block: BlockIndex, activation: Activation, experts: &[f32], x: &[f32]) -> Vec<f32> {
+        let (router, shared) = (WeightUnit::Router(block), WeightUnit::SharedExpert(block));
+        let normed = self.before(shared, TensorRole::FeedForwardNorm, true, x);
+        let out = self.network(shared, activation, false, &normed);
+        let out = self.before(shared, TensorRole::FeedForwardPostNorm, true, &out);
+        plus(self.before(router, TensorRole::ExpertsPostNorm, true, experts), &out)
     }
 }
 

@@ -145,7 +145,7 @@ impl Core {
         block: BlockIndex,
         chosen: impl ExactSizeIterator<Item = ExpertId>,
     ) -> Result<(), EngineError> {
-        let (used, count, _) = self.routing(block)?;
+        let (used, count) = self.routing(block)?;
         let bad = |reason| EngineError::BadRoute { block, reason };
         if chosen.len() > used as usize {
             return Err(bad("it names more experts than a token uses"));

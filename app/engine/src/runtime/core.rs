@@ -231,6 +231,7 @@ impl Core {
             write(places.table, &table);
         }
         self.write_pool_tables();
+        self.write_head_tables();
     }
 
     /// Number of experts in a block, 0 if it has none.
@@ -244,10 +245,16 @@ impl Core {
         for place in self.layout.places.values() {
             *bytes.entry(place.shape.format).or_default() += place.shape.bytes();
         }
-        for places in self.layout.experts.values() {
+        let mut pools = BTreeSet::new();
+        for (block, places) in &self.layout.experts {
+            // Blocks of a slab class share its slots.
+            let slots = match self.layout.classes.get(block) {
+                None => places.slots.len() as u64,
+                Some(&class) if pools.insert(class) => u64::from(self.layout.pool_slots[usize::from(class)]),
+                Some(_) => continue,
+            };
             for matrix in [&places.gate, &places.up, &places.down] {
-                *bytes.entry(matrix.shape.format).or_default() +=
-                    matrix.shape.bytes() * places.slots.len().max(1) as u64;
+                *bytes.entry(matrix.shape.format).or_default() += matrix.shape.bytes() * slots;
             }
         }
         bytes.into_iter().max_by_key(|(_, bytes)| *bytes).map_or(Format::Q4_K, |(format, _)| format)

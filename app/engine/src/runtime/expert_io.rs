@@ -29,13 +29,13 @@ impl Core {
         block: BlockIndex,
         counts: impl Iterator<Item = usize>,
     ) -> Result<Vec<(u64, u64)>, EngineError> {
-        let (used, ..) = self.routing(block)?;
+        let (used, _) = self.routing(block)?;
         Ok(ranges(counts, u64::from(used), u64::from(self.spec.hidden) * 4))
     }
 
     /// Writes the experts of each token.
     pub fn write_chosen(&self, block: BlockIndex, experts: &[Vec<ExpertId>]) -> Result<(), EngineError> {
-        let (used, ..) = self.routing(block)?;
+        let (used, _) = self.routing(block)?;
         let padded = |experts: &Vec<ExpertId>| {
             let padding = std::iter::repeat_n(NO_SLOT, (used as usize).saturating_sub(experts.len()));
             experts.iter().map(|expert| u32::from(expert.0)).chain(padding).collect::<Vec<u32>>()
@@ -47,7 +47,7 @@ impl Core {
 
     /// Writes what a sum of experts' outputs needs: residual, routes and outputs.
     pub fn write_outputs(&self, given: &ExpertOutputs) -> Result<(), EngineError> {
-        let (used, ..) = self.routing(given.block)?;
+        let (used, _) = self.routing(given.block)?;
         let ids = |route: &potluck_plan::Route| route.experts.iter().map(|(expert, _)| *expert).collect();
         self.write_chosen(given.block, &given.routes.iter().map(ids).collect::<Vec<_>>())?;
         let mut gates = Vec::with_capacity(given.routes.len() * used as usize);

@@ -164,6 +164,7 @@ impl Core {
         all.extend(dense.norms.before.then(|| self.profile.norm()));
         all.insert(activation(dense.activation));
         all.extend(addition);
+        all.extend(self.spec.scales.of_blocks.then_some(Kernel::ScaleBy { expert: false }));
         let how = |role| match role {
             TensorRole::Down => (Operand::Plain, added),
             _ => (Operand::Plain, fuses.then_some(Job::Gated)),
@@ -176,7 +177,7 @@ impl Core {
         let Some(experts) = self.spec.experts(block) else { return };
         if let (WeightUnit::SharedExpert(_), Some(shared)) = (unit, experts.shared) {
             let gated = shared.gated.then(|| self.profile.residual(Addition::Gated));
-            let addition = gated.or_else(|| self.addition_kernel(false));
+            let addition = gated.or_else(|| self.addition_kernel(experts.apart));
             let added = addition.is_none().then_some(Job::Added);
             let fuses = experts.activation == Activation::SwiGlu;
             all.insert(activation(experts.activation));
@@ -189,9 +190,13 @@ impl Core {
             return self.matrix_kernels(unit, how, all);
         }
         all.extend([self.profile.norm(), self.profile.router(&experts.router), Kernel::Combine]);
+        all.extend(experts.router.expert_scales.then_some(Kernel::ScaleBy { expert: true }));
+        all.extend(self.spec.scales.of_blocks.then_some(Kernel::ScaleBy { expert: false }));
+        all.extend(experts.apart.then(|| self.profile.norm_part()));
+        all.extend(experts.apart.then(|| self.profile.residual(Addition::Normed)));
         let how = |_| match experts.router.bias {
             true => (Operand::Bias, None),
-            false => (Operand::Plain, Some(Job::Normed)),
+            false => (Operand::Plain, (!experts.router.own_norm).then_some(Job::Normed)),
         };
         self.matrix_kernels(unit, how, all);
     }
@@ -212,6 +217,7 @@ impl Core {
         all.extend(a.norms.before.then(|| self.profile.norm()));
         all.extend((a.qk_norm == QkNorm::Row).then(|| self.profile.norm_part()));
         all.insert(Kernel::Rope { kv_type, pairs: pairs(a), qk_norm, factors });
+        all.extend(a.latent.map(|_| self.profile.norm_part()));
         let (quads, extras) = ((a.head_dim / 4) as u16, extras(a));
         all.insert(self.profile.attention(kv_type, quads, extras));
         all.extend(self.profile.split(kv_type, quads, a.heads / a.kv_heads.max(1), extras).into_iter().flatten());
@@ -223,6 +229,9 @@ impl Core {
         let operand = |bias| if bias { Operand::Bias } else { Operand::Plain };
         let how = |role| match role {
             TensorRole::AttentionOutput => (operand(a.output_bias), added),
+            TensorRole::KeyUp | TensorRole::ValueUp => (Operand::Expert, None),
+            TensorRole::Query if a.latent.is_some() => (Operand::Expert, None),
+            _ if a.latent.is_some() => (Operand::Plain, None),
             _ => (operand(a.qkv_bias), a.norms.before.then_some(job)),
         };
         self.matrix_kernels(unit, how, all);

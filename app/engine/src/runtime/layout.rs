@@ -81,6 +81,14 @@ pub(crate) enum Scratch {
     Qkv,
     Query,
     Attended,
+    /// Latent attention: keys before their rotation.
+    LatentKeys,
+    /// Compressed queries.
+    LatentQueries,
+    /// Parts of each head: its queries before they are taken to the compressed keys, later its values.
+    HeadParts,
+    /// Which head each (token, head) pair has, and where the matrices of heads begin.
+    Heads,
     /// Partial attention results of the context's splits, to be merged.
     Splits,
     Gate,
@@ -88,6 +96,8 @@ pub(crate) enum Scratch {
     Parts,
     /// Quantized vectors for a packed product.
     Packed,
+    /// The sum of experts and shared network before its norm, where it has one.
+    Sum,
     Scores,
     Chosen,
     Gates,
@@ -278,7 +288,7 @@ impl Layout {
 /// Bytes of keys and values that one position needs in a block.
 pub fn kv_cache_bytes_per_position(spec: &ModelSpec, block: BlockIndex, kv_type: KvCacheType) -> Bytes {
     let attention = spec.attention(usize::from(block.0));
-    Bytes(2 * u64::from(attention.kv_heads) * 4 * u64::from(kv_type.head_words(attention.head_dim)))
+    Bytes(u64::from(attention.cached() * attention.kv_heads) * 4 * u64::from(kv_type.head_words(attention.head_dim)))
 }
 
 /// Largest part of a buffer that one binding may have to cover. Kernels use 32-bit byte offsets.
@@ -297,7 +307,8 @@ pub fn largest_kv_cache_buffer(spec: &ModelSpec, context: u32, kv_type: KvCacheT
 /// Bytes of a block's keys or values, rounded up to whole pages.
 pub(crate) fn kv_cache_buffer(spec: &ModelSpec, block: BlockIndex, context: u32, kv_type: KvCacheType) -> Bytes {
     let positions = u64::from(pages(context)) * u64::from(KV_PAGE_TOKENS);
-    Bytes(positions * kv_cache_bytes_per_position(spec, block, kv_type).0 / 2)
+    let cached = u64::from(spec.attention(usize::from(block.0)).cached());
+    Bytes(positions * kv_cache_bytes_per_position(spec, block, kv_type).0 / cached)
 }
 
 /// Scratch, parameter, staging and readback bytes of a device that holds every unit: what a planner reserves. A device
@@ -357,6 +368,7 @@ impl Key {
                 | Scratch::Tokens
                 | Scratch::Tables
                 | Scratch::SampledTokens
+                | Scratch::Heads
                 | Scratch::DecodeSteps,
             ) => Purpose::Parameters,
             Self::Scratch(_) => Purpose::Scratch,

@@ -203,7 +203,7 @@ impl Profile {
     /// Expert selection by a router: the plain softmax has a kernel of its own.
     pub fn router(&self, router: &RouterSpec) -> Kernel {
         let (sigmoid, biased) = (router.scoring == Scoring::Sigmoid, router.selection_bias);
-        if !sigmoid && !biased && router.scale == 1.0 {
+        if !sigmoid && !biased && router.scale == 1.0 && router.groups.is_none() {
             return self.either(Kernel::Router);
         }
         self.either(|strategy| Kernel::Choose { strategy, sigmoid, biased })
@@ -227,7 +227,7 @@ impl Profile {
     /// Attention of a prefill chunk; `None` if the device attends to each batch row separately.
     pub fn flash_attention(&self, kv_type: potluck_plan::KvCacheType, quads: u16, extras: Extras) -> Option<Kernel> {
         let kernel = Kernel::FlashAttention { kv_type, quads, extras };
-        self.allows(&[kernel]).then_some(kernel)
+        (quads <= Kernel::MAX_SHARED_QUADS && self.allows(&[kernel])).then_some(kernel)
     }
 
     /// Decode attention over splits of the context, and the merge of the splits, if a workgroup can share work.
@@ -239,7 +239,7 @@ impl Profile {
         extras: Extras,
     ) -> Option<[Kernel; 2]> {
         let kernels = [Kernel::split(kv_type, quads, queries).with_extras(extras), Kernel::Merge { quads }];
-        self.allows(&kernels).then_some(kernels)
+        (quads <= Kernel::MAX_SHARED_QUADS && self.allows(&kernels)).then_some(kernels)
     }
 
     /// A decode product fused with the operations before and after it, if a workgroup can share work.

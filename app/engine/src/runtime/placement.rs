@@ -292,7 +292,9 @@ impl<'a> Planner<'a> {
                 });
             }
             self.sizes.insert(Key::Keys(block), align(bytes));
-            self.sizes.insert(Key::Values(block), align(bytes));
+            if self.spec.attention(usize::from(block.0)).latent.is_none() {
+                self.sizes.insert(Key::Values(block), align(bytes));
+            }
         }
         Ok(())
     }

@@ -26,7 +26,7 @@ impl Core {
 
     fn load_expert(&mut self, expert: ExpertKey, keep: Keep) -> Result<SlotLoad, EngineError> {
         self.check_alive()?;
-        let (_, count, _) = self.routing(expert.0)?;
+        let (_, count) = self.routing(expert.0)?;
         if u32::from(expert.1.0) >= count {
             return Err(EngineError::BadRoute { block: expert.0, reason: "it names an expert that does not exist" });
         }

@@ -153,7 +153,7 @@ impl Core {
             Then::Nothing => ResultLayout::new(Kind::Done, vec![(Scratch::Hidden, 0, 4)]),
             Then::Hidden => ResultLayout::new(Kind::Hidden, vec![(Scratch::Hidden, 0, vectors)]),
             Then::Route(block) => {
-                let (used, ..) = self.routing(*block)?;
+                let (used, _) = self.routing(*block)?;
                 let pairs = u64::from(rows) * u64::from(used) * 4;
                 let parts = vec![
                     (Scratch::Hidden, 0, vectors),
@@ -324,7 +324,7 @@ impl Core {
             match from {
                 Source::Tokens => core.embed(rec, layout, &core.scratch(Scratch::Tokens), batch.n)?,
                 Source::Hidden => {}
-                Source::Experts(block) => core.combine(rec, block, batch.n)?,
+                Source::Experts(block) => core.combine(rec, layout, block, batch)?,
             }
             core.record_forward(rec, layout, batch, blocks, then, slot)
         })?;
@@ -351,7 +351,7 @@ impl Core {
             } else {
                 self.route(rec, layout, block, batch)?;
                 self.experts(rec, layout, block, batch)?;
-                self.combine(rec, block, batch.n)?;
+                self.combine(rec, layout, block, batch)?;
             }
         }
         match then {

@@ -26,22 +26,44 @@ pub(crate) struct Widths {
     pub shared: u64,
     pub used: u64,
     pub experts: u64,
+    /// Some block's experts and shared network have norms of their own.
+    pub apart: bool,
+    /// Latent attention: widths of keys, of compressed queries, and of the parts of all heads; zeros without it.
+    pub latent: [u64; 3],
 }
 
 impl Widths {
     pub fn of(spec: &ModelSpec) -> Widths {
         let hidden = u64::from(spec.hidden);
-        let mut w = Widths { hidden, query: 0, qkv: 0, heads: 0, dense: 0, expert: 0, shared: 0, used: 0, experts: 0 };
+        let mut w = Widths {
+            hidden,
+            query: 0,
+            qkv: 0,
+            heads: 0,
+            dense: 0,
+            expert: 0,
+            shared: 0,
+            used: 0,
+            experts: 0,
+            apart: false,
+            latent: [0; 3],
+        };
         for (index, block) in spec.blocks.iter().enumerate() {
             let a = spec.attention(index);
             let dim = u64::from(a.head_dim);
             w.query = w.query.max(u64::from(a.heads) * dim);
             w.heads = w.heads.max(u64::from(a.heads));
+            if let Some(latent) = a.latent {
+                let of_head = u64::from(latent.key.max(latent.value));
+                let widths = [dim, u64::from(latent.query_rank.unwrap_or(0)), u64::from(a.heads) * of_head];
+                w.latent.iter_mut().zip(widths).for_each(|(widest, width)| *widest = width.max(*widest));
+            }
             w.qkv = w.qkv.max((u64::from(a.heads) + 2 * u64::from(a.kv_heads)) * dim);
             match &block.feed_forward {
                 FeedForwardSpec::Dense(dense) => w.dense = w.dense.max(u64::from(dense.intermediate)),
                 FeedForwardSpec::Experts(experts) => {
                     w.expert = w.expert.max(u64::from(experts.intermediate));
+                    w.apart |= experts.apart;
                     w.used = w.used.max(u64::from(experts.used));
                     w.experts = w.experts.max(u64::from(experts.count));
                     w.shared = w.shared.max(experts.shared.map_or(0, |shared| u64::from(shared.intermediate)));
@@ -125,6 +147,10 @@ pub(crate) fn scratch_sizes(
         (Scratch::Qkv, mixed * w.qkv * 4),
         (Scratch::Query, mixed * w.query * 4),
         (Scratch::Attended, mixed * w.query * 4),
+        (Scratch::LatentKeys, mixed * w.latent[0] * 4),
+        (Scratch::LatentQueries, mixed * w.latent[1] * 4),
+        (Scratch::HeadParts, mixed * w.latent[2] * 4),
+        (Scratch::Heads, 2 * align(w.heads * 4) + mixed * w.heads * 4),
         // One vector per token, head and split, with its maximum and sum.
         (
             Scratch::Splits,
@@ -134,6 +160,7 @@ pub(crate) fn scratch_sizes(
         (Scratch::Up, inner * 4),
         (Scratch::Parts, pairs * w.hidden * 4),
         (Scratch::Packed, packed),
+        (Scratch::Sum, if routes && w.apart { rows * w.hidden * 4 } else { 0 }),
         (Scratch::Scores, if routes { rows * w.experts * 4 } else { 0 }),
         (Scratch::Chosen, pairs * 4),
         (Scratch::Gates, pairs * 4),
@@ -150,7 +177,12 @@ pub(crate) fn scratch_sizes(
         (Scratch::DecodeSteps, u64::from(potluck_plan::Work::MAX_STEPS) * 16),
     ];
     let mut sizes = BTreeMap::new();
-    for (scratch, bytes) in needed {
+    let exists = |scratch: Scratch| match scratch {
+        Scratch::Sum => w.apart,
+        Scratch::LatentKeys | Scratch::LatentQueries | Scratch::HeadParts | Scratch::Heads => w.latent[0] > 0,
+        _ => true,
+    };
+    for (scratch, bytes) in needed.into_iter().filter(|&(scratch, _)| exists(scratch)) {
         let size = sizes.entry(scratch.home()).or_default();
         *size = align(bytes.max(1)).max(*size);
     }

@@ -1,6 +1,6 @@
 //! What each unit must contain: formats, shapes and sizes, checked against the model's description.
 
-use potluck_model::{ExpertsSpec, ModelSpec, Part, UnitTensor};
+use potluck_model::{ExpertsSpec, ModelSpec, Part, QkNorm, UnitTensor};
 use potluck_plan::{KvCacheType, WeightUnit};
 use potluck_shaders::{Format, Kernel, MAX_EXPERTS};
 
@@ -74,6 +74,18 @@ pub fn check_model(spec: &ModelSpec, kv_type: KvCacheType) -> Result<(), LayoutE
         if a.head_dim == 0 || !a.head_dim.is_multiple_of(4) || a.head_dim > max {
             return no(format!("Block {index} has heads of {} values; multiples of 4 up to {max} work.", a.head_dim));
         }
+        if let Some(latent) = a.latent {
+            let widths = [latent.query_rank.unwrap_or(4), latent.rank, latent.key, latent.value];
+            if a.kv_heads != 1 || widths.iter().any(|width| *width == 0 || !width.is_multiple_of(4)) {
+                return no(format!("Block {index} has latent attention of unsupported widths: {latent:?}."));
+            }
+            if a.heads > Kernel::MAX_LATENT_HEADS {
+                return no(format!("Block {index} has {} heads; {} work.", a.heads, Kernel::MAX_LATENT_HEADS));
+            }
+        }
+        if a.value_norm && a.qk_norm != QkNorm::Head {
+            return no(format!("Block {index} normalizes values, but not each query and key head."));
+        }
         if !kv_type.takes(a.head_dim) {
             return no(format!(
                 "Block {index} has heads of {} values, and {kv_type} keys and values come in blocks of {}: take f16 or f32.",
@@ -83,6 +95,11 @@ pub fn check_model(spec: &ModelSpec, kv_type: KvCacheType) -> Result<(), LayoutE
         }
         if !dims.is_multiple_of(4) || dims > a.head_dim {
             return no(format!("Block {index} rotates {dims} of {} values of a head.", a.head_dim));
+        }
+        if let Some(groups) = spec.experts(index).and_then(|experts| experts.router.groups)
+            && (groups.count == 0 || groups.count > Kernel::MAX_GROUPS)
+        {
+            return no(format!("Block {index} has {} groups of experts; {} work.", groups.count, Kernel::MAX_GROUPS));
         }
         if let Some(&ExpertsSpec { count, used, .. }) = spec.experts(index)
             && (used == 0 || used > count || count > MAX_EXPERTS)

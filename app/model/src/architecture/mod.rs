@@ -9,11 +9,13 @@ use crate::{ModelError, ModelSpec, TensorRole};
 
 mod standard;
 
+mod deepseek2;
 mod dots1;
 mod ernie4_5;
 mod exaone4;
 mod gemma2;
 mod gemma3;
+mod gemma4;
 mod glm4;
 mod glm4moe;
 mod gpt_oss;
@@ -50,10 +52,24 @@ impl Description {
     /// The full name of a tensor.
     pub(crate) fn tensor_name(&self, unit: WeightUnit, role: TensorRole) -> String {
         let own = self.names.iter().find(|(of, _)| *of == role).map(|(_, name)| *name);
-        let name = own.unwrap_or_else(|| usual_name(unit, role));
+        let name = own.or_else(|| self.name_apart(unit, role)).unwrap_or_else(|| usual_name(unit, role));
         match unit.block() {
             Some(block) if !is_global(role) => format!("blk.{}.{name}", block.0),
             _ => name.to_string(),
+        }
+    }
+}
+
+impl Description {
+    /// Names in blocks whose experts and shared network have norms of their own: that network is named as a dense one.
+    fn name_apart(&self, unit: WeightUnit, role: TensorRole) -> Option<&'static str> {
+        let block = unit.block()?;
+        self.spec.experts(usize::from(block.0)).filter(|experts| experts.apart)?;
+        match (unit, role) {
+            (WeightUnit::Router(_), TensorRole::FeedForwardNorm) => Some("pre_ffw_norm_2.weight"),
+            (WeightUnit::SharedExpert(_), TensorRole::FeedForwardPostNorm) => Some("post_ffw_norm_1.weight"),
+            (WeightUnit::SharedExpert(_), _) => Some(usual_name(WeightUnit::Dense(block), role)),
+            _ => None,
         }
     }
 }
@@ -104,6 +120,16 @@ fn usual_name(unit: WeightUnit, role: TensorRole) -> &'static str {
         (GateBias, _) => "ffn_gate_exps.bias",
         (UpBias, _) => "ffn_up_exps.bias",
         (DownBias, _) => "ffn_down_exps.bias",
+        (QueryDown, _) => "attn_q_a.weight",
+        (QueryDownNorm, _) => "attn_q_a_norm.weight",
+        (Latent | LatentRotated, _) => "attn_kv_a_mqa.weight",
+        (LatentNorm, _) => "attn_kv_a_norm.weight",
+        (KeyUp, _) => "attn_k_b.weight",
+        (ValueUp, _) => "attn_v_b.weight",
+        (RouterNorm, _) => "ffn_gate_inp.scale",
+        (ExpertScales, _) => "ffn_down_exps.scale",
+        (ExpertsPostNorm, _) => "post_ffw_norm_2.weight",
+        (BlockScale, _) => "layer_output_scale.weight",
     }
 }
 
@@ -140,13 +166,15 @@ architectures! {
     /// `qwen3moe`.
     Qwen3Moe = "qwen3moe" => qwen3::describe,
     /// The text part of `qwen3vl`: text gives all sections of its rotation the same position.
-    Qwen3Vl = "qwen3vl" => qwen3::describe_text,
+    Qwen3Vl = "qwen3vl" => qwen3::describe,
     /// The text part of `qwen3vlmoe`.
-    Qwen3VlMoe = "qwen3vlmoe" => qwen3::describe_text,
+    Qwen3VlMoe = "qwen3vlmoe" => qwen3::describe,
     /// `gemma2`: windows in every second block, soft caps, norms before and after.
     Gemma2 = "gemma2" => gemma2::describe,
     /// `gemma3`: windows in five of six blocks, with a rotation of their own.
     Gemma3 = "gemma3" => gemma3::describe,
+    /// `gemma4`: heads by kind of block, values without a matrix, experts beside a network.
+    Gemma4 = "gemma4" => gemma4::describe,
     /// `smollm3`: every fourth block does not rotate.
     SmolLm3 = "smollm3" => smollm3::describe,
     /// `internlm2`.
@@ -181,6 +209,8 @@ architectures! {
     Glm4Moe = "glm4moe" => glm4moe::describe,
     /// `dots1`.
     Dots1 = "dots1" => dots1::describe,
+    /// `deepseek2`: latent attention (DeepSeek V2 and V3, Kimi K2, GLM 4.7 Flash).
+    DeepSeek2 = "deepseek2" => deepseek2::describe,
     /// `minimax-m2`.
     MiniMaxM2 = "minimax-m2" => minimax_m2::describe,
 }
@@ -194,8 +224,8 @@ const MISSING: &[(&[&str], &str)] = &[
         "a state space (Mamba), which is recurrent",
     ),
     (&["rwkv6", "rwkv7", "arwkv7", "rwkv6qwen2"], "the recurrent state of RWKV"),
-    (&["deepseek2", "deepseek32", "glm-dsa", "minicpm3", "plm"], "multi-head latent attention"),
-    (&["gemma3n", "gemma4"], "embeddings per block and keys shared between blocks"),
+    (&["deepseek32", "glm-dsa", "minicpm3", "plm"], "another form of multi-head latent attention"),
+    (&["gemma3n"], "embeddings per block and keys shared between blocks"),
     (&["llama4"], "experts that weigh their input, and attention in chunks"),
     (
         &[

@@ -1,4 +1,5 @@
-//! Qwen 3, dense and with experts, and the text part of Qwen 3 VL.
+//! Qwen 3, dense and with experts, and the text part of Qwen 3 VL: the sections of its rotation (time, height, width)
+//! differ only for images, which lie in a file of their own.
 
 use super::{Description, Source};
 use crate::{ModelError, QkNorm, RopePairs};
@@ -8,9 +9,4 @@ pub(super) fn describe(source: &Source<'_>) -> Result<Description, ModelError> {
     let mut model = source.standard(RopePairs::Halves)?;
     model.attentions().for_each(|(_, attention)| attention.qk_norm = QkNorm::Head);
     Ok(model)
-}
-
-/// The rotation's sections (time, height, width) differ only for images, which lie in a file of their own.
-pub(super) fn describe_text(source: &Source<'_>) -> Result<Description, ModelError> {
-    describe(source)
 }

@@ -5,14 +5,16 @@ use potluck_gguf::Metadata;
 
 use super::{Description, Source};
 use crate::{
-    AttentionSpec, BlockSpec, DenseSpec, ExpertsSpec, FeedForwardSpec, ModelError, ModelSpec, RopeFactors, RopePairs,
-    RopeSpec, Scales, Scoring, SharedSpec, TensorRole, TokenMixerSpec, Yarn,
+    AttentionSpec, BlockSpec, DenseSpec, ExpertsSpec, FeedForwardSpec, GroupsSpec, ModelError, ModelSpec, RopeFactors,
+    RopePairs, RopeSpec, Scales, Scoring, SharedSpec, TensorRole, TokenMixerSpec, Yarn,
 };
 
 /// Limit on experts per block, far above any real model.
 const MAX_EXPERTS: u32 = 4096;
 /// Limit on widths, so that a product of two fits 64 bits and a sum fits 32 bits.
-const MAX_WIDTH: u32 = 1 << 20;
+pub(super) const MAX_WIDTH: u32 = 1 << 20;
+/// Most groups of experts that kernels take.
+const MAX_GROUPS: u32 = 32;
 /// YaRN's limits where a file names none (Peng et al. 2023, section 3.2).
 const YARN_TURNS: (f32, f32) = (32.0, 1.0);
 
@@ -78,7 +80,8 @@ impl Source<'_> {
         self.tensors.has(&format!("blk.{block}.{name}"))
     }
 
-    fn optional_sizes(&self, key: &str, blocks: u32) -> Result<Vec<u32>, ModelError> {
+    /// One size per block; none if the key is absent.
+    pub(super) fn optional_sizes(&self, key: &str, blocks: u32) -> Result<Vec<u32>, ModelError> {
         if self.keys.has(key) { self.keys.sizes(key, blocks, MAX_WIDTH) } else { Ok(Vec::new()) }
     }
 
@@ -137,7 +140,9 @@ impl Source<'_> {
                     "it must be even and not larger than the model",
                 ));
             }
-            if let Some(length) = value_length.filter(|&length| length != head_dim) {
+            // Latent attention reads its widths itself.
+            let latent = keys.has("attention.kv_lora_rank");
+            if let Some(length) = value_length.filter(|&length| length != head_dim && !latent) {
                 return Err(keys.bad("attention.value_length", length, format!("keys have {head_dim} values")));
             }
             let mut attention = AttentionSpec::new(heads, kv_heads, head_dim, self.rope(head_dim, pairs)?);
@@ -197,11 +202,21 @@ impl Source<'_> {
         let Some(count) = keys.nonzero_u32("expert_count")? else { return Ok(None) };
         let count = keys.checked_size("expert_count", count, MAX_EXPERTS)?;
         let used = keys.size("expert_used_count", count)?;
-        if let Some(groups) = keys.optional_u32("expert_group_count")?.filter(|&groups| groups > 1) {
-            return Err(keys.bad("expert_group_count", groups, "only one group of experts is supported"));
-        }
         let normalize = keys.optional_bool("expert_weights_norm")?.unwrap_or(true);
-        Ok(Some(ExpertsSpec::new(count, used, 0, normalize)))
+        let mut experts = ExpertsSpec::new(count, used, 0, normalize);
+        if let Some(groups) = keys.optional_u32("expert_group_count")?.filter(|&groups| groups > 1) {
+            if groups > MAX_GROUPS || count % groups != 0 || count / groups < 2 {
+                let expected =
+                    format!("it must be at most {MAX_GROUPS} and give groups of two or more of the {count} experts");
+                return Err(keys.bad("expert_group_count", groups, expected));
+            }
+            let taking_part = keys.size("expert_group_used_count", groups)?;
+            if taking_part * (count / groups) < used {
+                return Err(keys.bad("expert_group_used_count", taking_part, format!("a token uses {used} experts")));
+            }
+            experts.router.groups = Some(GroupsSpec { count: groups, used: taking_part });
+        }
+        Ok(Some(experts))
     }
 
     /// Refuses routers that an architecture with a plain softmax does not have.

@@ -213,7 +213,7 @@ impl Bench {
                 let bytes = core.units.bytes(unit).0;
                 match unit {
                     WeightUnit::Expert(block, _) => {
-                        let (used, count, _) = core.routing(block).unwrap_or((1, 1, false));
+                        let (used, count) = core.routing(block).unwrap_or((1, 1));
                         bytes * u64::from(used) / u64::from(count.max(1))
                     }
                     _ => bytes,

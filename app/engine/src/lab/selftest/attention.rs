@@ -10,6 +10,8 @@ use super::{Case, Expected};
 /// Factor of rotated values, and growth of the queries with the position.
 const MAGNITUDE: f32 = 1.25;
 const GROWTH: f32 = 0.1;
+/// Values of a head before the rotated ones.
+const START: usize = 4;
 const STEP: u32 = 50;
 
 /// What extras of attention are tested with.
@@ -49,7 +51,11 @@ pub fn rope(
                 if qk_norm {
                     values = reference::norm(&values, if kind == 0 { &q_gain } else { &k_gain }, 1e-5);
                 }
-                reference::rotate_by(&mut values, positions[row], &frequencies, MAGNITUDE, pairs, divisors_used);
+                let turned = &mut values[START..];
+                reference::rotate_by(turned, positions[row], &frequencies, MAGNITUDE, pairs, divisors_used);
+            }
+            if kind == 2 && qk_norm {
+                values = reference::norm(&values, &vec![1.0; dim], 1e-5);
             }
             if kind == 0 {
                 let warmth = 1.0 + GROWTH * (1.0 + (positions[row] / STEP) as f32).ln();
@@ -78,7 +84,9 @@ pub fn rope(
         n: 3,
         heads: heads as u32,
         kv_heads: kv_heads as u32,
+        value_heads: kv_heads as u32,
         head_dim: dim as u32,
+        start: START as u32,
         dims: dims as u32,
         epsilon: 1e-5,
         magnitude: MAGNITUDE,
@@ -87,6 +95,7 @@ pub fn rope(
         q_gain: 0,
         k_gain: dim as u32,
         factors: 2 * dim as u32,
+        value_norm: 1,
     };
     let expected = if output > 0 && kv_type != KvCacheType::F32 {
         Expected::Cached(kv_type, dim, expected)

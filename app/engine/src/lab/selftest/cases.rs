@@ -45,13 +45,18 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         Kernel::NormPart(strategy) => vec![general::norm_part(kernel, strategy)],
         Kernel::Residual { strategy, addition } => vec![general::residual(kernel, strategy, addition)],
         Kernel::Choose { strategy, sigmoid, biased } => {
-            (0..4).map(|i| general::choose(kernel, strategy, (sigmoid, biased), i % 2 == 0, i / 2)).collect()
+            let case = |(i, few, groups): (usize, bool, (usize, usize))| {
+                general::choose(kernel, strategy, (sigmoid, biased), (i % 2 == 0, few, groups), i / 2)
+            };
+            let usual = (0..4).flat_map(|i| [(i, false, (1, 1)), (i, false, (11, 3))]);
+            usual.chain((0..4).filter(|_| biased).map(|i| (i, true, (1, 1)))).map(case).collect()
         }
         Kernel::ExpertBias => vec![general::expert_bias(kernel)],
         Kernel::ScaleLogits => vec![general::scale_logits(kernel, 0.0), general::scale_logits(kernel, 3.0)],
-        Kernel::SwiGlu | Kernel::Glu(_) => vec![glu(kernel)],
+        Kernel::Glu(_) => vec![glu(kernel)],
         Kernel::Router(strategy) => (0..4).map(|i| router(kernel, strategy, i % 2 == 0, i / 2)).collect(),
-        Kernel::Combine => vec![combine(kernel)],
+        Kernel::Combine => vec![combine(kernel, true), combine(kernel, false)],
+        Kernel::ScaleBy { expert } => vec![general::scale_by(kernel, expert)],
         Kernel::Segments => vec![segments(kernel)],
         Kernel::Top(strategy) => vec![
             top(kernel, strategy, 1001, 70, 2),
@@ -119,8 +124,8 @@ fn norm(kernel: Kernel, strategy: Strategy) -> Case {
     let x = random.floats(5 * width);
     let gain = random.floats(width);
     let rows = x.chunks_exact(width).skip(2).take(n);
-    let expected = rows.flat_map(|row| reference::norm(row, &gain, 1e-5)).collect();
-    let params = params::Norm { n: n as u32, first: 2, width: width as u32 / 4, epsilon: 1e-5 };
+    let expected = rows.flat_map(|row| reference::norm(row, &gain, 1e-5)).map(|v| 0.5 * v).collect();
+    let params = params::Norm { n: n as u32, first: 2, width: width as u32 / 4, epsilon: 1e-5, factor: 0.5 };
     let bindings = vec![raw(&x), raw(&gain), zeros(n * width)];
     case(kernel, bindings, params, by_row(kernel, strategy, n as u32), 2, floats(expected))
 }
@@ -293,7 +298,7 @@ fn glu(kernel: Kernel) -> Case {
     };
     let bindings = vec![raw(&gate), raw(&up)];
     let x = 75u32.div_ceil(kernel.threads());
-    case(kernel, bindings, params::SwiGlu { quads: 75 }, (x, 1), 1, floats(expected))
+    case(kernel, bindings, params::Glu { quads: 75 }, (x, 1), 1, floats(expected))
 }
 
 fn router(kernel: Kernel, strategy: Strategy, normalize: bool, what: usize) -> Case {
@@ -314,14 +319,14 @@ fn router(kernel: Kernel, strategy: Strategy, normalize: bool, what: usize) -> C
     case(kernel, bindings, params, by_row(kernel, strategy, n as u32), 1 + what, expected)
 }
 
-fn combine(kernel: Kernel) -> Case {
+fn combine(kernel: Kernel, add: bool) -> Case {
     let mut random = Random(10);
     let (n, width, used) = (3usize, 52usize, 3usize);
     let chosen = [0u32, 1, 2, 3, 4, 5, NO_SLOT, 2, 4];
     let gates = random.floats(n * used);
     let parts = random.floats(n * used * width);
     let before = random.floats(n * width);
-    let mut expected = before.clone();
+    let mut expected = if add { before.clone() } else { vec![0.0; before.len()] };
     for (pair, &expert) in chosen.iter().enumerate() {
         if expert < 6 {
             for i in 0..width {
@@ -329,7 +334,14 @@ fn combine(kernel: Kernel) -> Case {
             }
         }
     }
-    let params = params::Combine { n: n as u32, width: width as u32 / 4, experts: 6, used: used as u32, scale: 0.5 };
+    let params = params::Combine {
+        n: n as u32,
+        width: width as u32 / 4,
+        experts: 6,
+        used: used as u32,
+        scale: 0.5,
+        add: u32::from(add),
+    };
     let bindings = vec![raw(&chosen), raw(&gates), raw(&parts), raw(&before)];
     let x = (n * width / 4).div_ceil(kernel.threads() as usize) as u32;
     case(kernel, bindings, params, (x, 1), 3, floats(expected))

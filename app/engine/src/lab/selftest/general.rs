@@ -52,28 +52,41 @@ pub fn residual(kernel: Kernel, strategy: Strategy, addition: Addition) -> Case 
     case(kernel, bindings, params, by_row(kernel, strategy, n as u32), 1, floats(expected))
 }
 
-/// Tests the chosen experts, or their weights.
+/// Tests the chosen experts, or their weights. With `few`, fewer biases are numbers than a token uses experts.
 pub fn choose(
     kernel: Kernel,
     strategy: Strategy,
     (sigmoid, biased): (bool, bool),
-    normalize: bool,
+    (normalize, few, groups): (bool, bool, (usize, usize)),
     what: usize,
 ) -> Case {
     let mut random = Random(23);
-    let (n, experts, used) = (3usize, 131usize, 5usize);
+    // Eleven groups of twelve.
+    let (n, experts, used) = (3usize, if groups.0 > 1 { 132usize } else { 131 }, 5usize);
     // Scores of a row differ by 1/32 at least, in no order, so that rounding never decides.
     let scores: Vec<f32> = (0..n * experts).map(|i| ((i * 37) % experts) as f32 / 32.0 - 2.0).collect();
     // Biases that change the choice but make no ties: multiples of 1/8 plus a small share of the place.
     let bias: Vec<f32> = (0..experts).map(|e| (random.next() % 3) as f32 / 8.0 + e as f32 / 4096.0).collect();
-    let rule = reference::Choice { used, sigmoid, bias: if biased { &bias } else { &[] }, normalize, scale: 2.5 };
-    let routes: Vec<(u32, f32)> = scores.chunks_exact(experts).flat_map(|row| reference::choose(row, rule)).collect();
+    let numbers = if few { 3 } else { experts };
+    // The reference knows no NaN: what it would have chosen last stands for those that cannot be chosen.
+    let known: Vec<f32> = bias.iter().enumerate().map(|(e, &b)| if e < numbers { b } else { -1e30 }).collect();
+    let bias: Vec<f32> = bias.iter().enumerate().map(|(e, &b)| if e < numbers { b } else { f32::NAN }).collect();
+    let found = used.min(numbers);
+    let of = if biased { &known[..] } else { &[] };
+    let rule = reference::Choice { used: found, sigmoid, bias: of, normalize, scale: 2.5, groups };
+    let routes = scores.chunks_exact(experts).flat_map(|row| {
+        let absent = std::iter::repeat_n((NO_SLOT, 0.0), used - found);
+        reference::choose(row, rule).into_iter().chain(absent)
+    });
+    let routes: Vec<(u32, f32)> = routes.collect();
     let params = params::Choose {
         n: n as u32,
         experts: experts as u32,
         used: used as u32,
         normalize: u32::from(normalize),
         scale: rule.scale,
+        groups: groups.0 as u32,
+        used_groups: groups.1 as u32,
     };
     let expected = if what == 0 {
         Expected::Words(routes.iter().map(|(id, _)| *id).collect())
@@ -121,4 +134,17 @@ pub fn scale_logits(kernel: Kernel, cap: f32) -> Case {
     let expected = logits.iter().map(|&v| scaled(v)).collect();
     let params = params::ScaleLogits { count: 1001, scale: 0.5, cap };
     case(kernel, vec![raw(&logits)], params, (1001u32.div_ceil(kernel.threads()), 1), 0, floats(expected))
+}
+
+pub fn scale_by(kernel: Kernel, expert: bool) -> Case {
+    let mut random = Random(26);
+    let (values, factors) = (random.floats(101), random.floats(7));
+    let chosen: Vec<u32> = (0..values.len() as u32).map(|i| i * 3 % 7).collect();
+    let factor = |i: usize| if expert { factors[chosen[i] as usize] } else { factors[0] };
+    let expected = values.iter().enumerate().map(|(i, v)| v * factor(i)).collect();
+    let params = params::ScaleBy { count: values.len() as u32, factors: factors.len() as u32 };
+    let x = params.count.div_ceil(kernel.threads());
+    let mut bindings = vec![raw(&factors), raw(&values)];
+    bindings.extend(expert.then(|| raw(&chosen)));
+    case(kernel, bindings, params, (x, 1), 1, floats(expected))
 }

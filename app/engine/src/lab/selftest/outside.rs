@@ -330,3 +330,21 @@ fn keys_and_values_are_stored_as_outside_software_would() {
         }
     }
 }
+
+#[test]
+fn operations_of_some_architectures_equal_the_reference() {
+    let engine = engine();
+    let rare = |kernel: &Kernel| match *kernel {
+        Kernel::Attention { kv_type, quads, .. } => kv_type == KvCacheType::F16 && quads == Kernel::MAX_QUADS,
+        Kernel::Choose { .. } | Kernel::ScaleBy { .. } | Kernel::Combine | Kernel::Norm(_) => true,
+        Kernel::NormPart(_) | Kernel::Residual { .. } | Kernel::Glu(_) | Kernel::ExpertBias => true,
+        _ => false,
+    };
+    let kernels = Kernel::all(&[Kernel::MAX_QUADS]).into_iter().filter(rare);
+    let cases: Vec<Case> = kernels.flat_map(cases::of).collect();
+    let probes: Vec<Probe> = cases.iter().map(|case| case.probe.clone()).collect();
+    for (case, output) in cases.iter().zip(run(&engine, &probes)) {
+        let (error, tolerance) = case.expected.judge(&output);
+        assert!(error <= tolerance, "{}: {error:e}", case.probe.kernel.name());
+    }
+}

@@ -208,7 +208,7 @@ impl Core {
         }
         self.gpu.queue.submit([encoder.finish()]);
         if let Some((block, experts)) = self.most_experts(&layout) {
-            let (used, ..) = self.routing(block)?;
+            let (used, _) = self.routing(block)?;
             let chosen: Vec<u32> =
                 experts.iter().map(|expert| u32::from(expert.0)).cycle().take(used as usize).collect();
             let write = |scratch, bytes: &[u8]| {

@@ -53,7 +53,7 @@ impl Core {
         };
         let params = bytemuck::bytes_of(&params);
         let keys = self.memory.whole(Key::Keys(block));
-        let values = self.memory.whole(Key::Values(block));
+        let values = self.values(block, &a);
         let [rows, pages, query, attended, parts] =
             [Scratch::Rows, Scratch::KvPages, Scratch::Query, Scratch::Attended, Scratch::Splits]
                 .map(|scratch| self.scratch(scratch));

@@ -13,10 +13,10 @@ use crate::runtime::memory::Slice;
 use crate::runtime::recorder::Recorder;
 
 impl Core {
-    /// Experts used per token, experts of the block, and whether the weights are normalized.
-    pub fn routing(&self, block: BlockIndex) -> Result<(u32, u32, bool), EngineError> {
+    /// Experts used per token, and experts of the block.
+    pub fn routing(&self, block: BlockIndex) -> Result<(u32, u32), EngineError> {
         let experts = self.expert_spec(block)?;
-        Ok((experts.used, experts.count, experts.router.normalize))
+        Ok((experts.used, experts.count))
     }
 
     /// The description of a block's experts.
@@ -40,9 +40,14 @@ impl Core {
         let unit = WeightUnit::Router(block);
         let experts = self.expert_spec(block)?.clone();
         let gain = self.vector(layout, unit, TensorRole::FeedForwardNorm)?;
-        self.norm(rec, &gain, 0, batch.n);
+        if experts.router.own_norm {
+            let own = self.vector(layout, unit, TensorRole::RouterNorm)?;
+            self.norm_times(rec, &own, 1.0 / (self.spec.hidden as f32).sqrt(), (0, batch.n));
+        } else {
+            self.norm(rec, &gain, 0, batch.n);
+        }
         let place = self.place(layout, unit, TensorRole::Router)?;
-        let fuses = batch.class == KernelClass::Decode && !experts.router.bias;
+        let fuses = batch.class == KernelClass::Decode && !experts.router.bias && !experts.router.own_norm;
         if !fuses || !self.fused_scores(rec, place, &gain, batch.n) {
             let bias = match experts.router.bias {
                 true => Some(self.vector(layout, unit, TensorRole::RouterBias)?),
@@ -53,7 +58,10 @@ impl Core {
             self.product(rec, place, batch, to);
         }
         self.choose(rec, layout, block, &experts, batch.n)?;
-        match experts.shared {
+        if experts.router.own_norm {
+            self.norm(rec, &gain, 0, batch.n);
+        }
+        match experts.shared.filter(|_| !experts.apart) {
             Some(shared) => self.shared_expert(rec, layout, block, (experts.activation, shared), &gain, batch),
             None => Ok(()),
         }
@@ -74,19 +82,29 @@ impl Core {
         let kernel = self.profile.router(router);
         let normalize = u32::from(router.normalize);
         let groups = if kernel.fallback().is_some() { n } else { Self::groups(kernel, n) };
-        let Kernel::Choose { .. } = kernel else {
+        let unit = WeightUnit::Router(block);
+        if let Kernel::Choose { .. } = kernel {
+            let (groups_of, used_groups) = router.groups.map_or((1, 1), |groups| (groups.count, groups.used));
+            let params =
+                params::Choose { n, experts, used, normalize, scale: router.scale, groups: groups_of, used_groups };
+            let bias = match router.selection_bias {
+                true => Some(self.vector(layout, unit, TensorRole::SelectionBias)?),
+                false => None,
+            };
+            let mut bindings = vec![&scores, &chosen, &gates];
+            bindings.extend(&bias);
+            rec.dispatch(&mut self.tools(), kernel, &bindings, &params, groups, 1);
+        } else {
             let params = params::Router { n, experts, used, normalize };
             rec.dispatch(&mut self.tools(), kernel, &[&scores, &chosen, &gates], &params, groups, 1);
-            return Ok(());
-        };
-        let params = params::Choose { n, experts, used, normalize, scale: router.scale };
-        let bias = match router.selection_bias {
-            true => Some(self.vector(layout, WeightUnit::Router(block), TensorRole::SelectionBias)?),
-            false => None,
-        };
-        let mut bindings = vec![&scores, &chosen, &gates];
-        bindings.extend(&bias);
-        rec.dispatch(&mut self.tools(), kernel, &bindings, &params, groups, 1);
+        }
+        if router.expert_scales {
+            let factors = self.vector(layout, unit, TensorRole::ExpertScales)?;
+            let params = params::ScaleBy { count: n * used, factors: experts };
+            let kernel = Kernel::ScaleBy { expert: true };
+            let groups = Self::groups(kernel, params.count);
+            rec.dispatch(&mut self.tools(), kernel, &[&factors, &gates, &chosen], &params, groups, 1);
+        }
         Ok(())
     }
 
@@ -177,15 +195,57 @@ impl Core {
     }
 
     /// Adds the weighted sum of the experts' outputs in `Scratch::Parts` to the hidden vectors.
-    pub fn combine(&mut self, rec: &mut Recorder, block: BlockIndex, n: u32) -> Result<(), EngineError> {
-        let (used, experts, _) = self.routing(block)?;
+    pub fn combine(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        block: BlockIndex,
+        batch: Batch,
+    ) -> Result<(), EngineError> {
+        let &ExpertsSpec { used, count: experts, apart, .. } = self.expert_spec(block)?;
         let (chosen, gates) = (self.scratch(Scratch::Chosen), self.scratch(Scratch::Gates));
-        let (parts, hidden) = (self.scratch(Scratch::Parts), self.scratch(Scratch::Hidden));
-        let width = self.spec.hidden / 4;
-        let params = params::Combine { n, width, experts, used, scale: self.spec.scales.residual };
+        let parts = self.scratch(Scratch::Parts);
+        let y = self.scratch(if apart { Scratch::Sum } else { Scratch::Hidden });
+        let (n, width, scale) = (batch.n, self.spec.hidden / 4, if apart { 1.0 } else { self.spec.scales.residual });
+        let params = params::Combine { n, width, experts, used, scale, add: u32::from(!apart) };
         let kernel = Kernel::Combine;
         let groups = Self::groups(kernel, n * width);
-        rec.dispatch(&mut self.tools(), kernel, &[&chosen, &gates, &parts, &hidden], &params, groups, 1);
+        rec.dispatch(&mut self.tools(), kernel, &[&chosen, &gates, &parts, &y], &params, groups, 1);
+        if apart {
+            self.add_beside(rec, layout, block, batch)?;
+        }
+        self.end_block(rec, layout, WeightUnit::Router(block), n)
+    }
+
+    /// Normalizes the experts' sum in `Scratch::Sum`, adds the normalized output of the network beside them, and adds
+    /// the norm of that to the hidden vectors. The network runs here, after the experts, because its output is not a
+    /// part of what travels to other devices.
+    fn add_beside(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        block: BlockIndex,
+        batch: Batch,
+    ) -> Result<(), EngineError> {
+        let (unit, shared) = (WeightUnit::Router(block), WeightUnit::SharedExpert(block));
+        let activation = self.expert_spec(block)?.activation;
+        let (sum, normed) = (self.scratch(Scratch::Sum), self.scratch(Scratch::Normed));
+        let width = self.spec.hidden;
+        let of_experts = self.vector(layout, unit, TensorRole::ExpertsPostNorm)?;
+        self.norm_in_place(rec, (&sum, &of_experts), (width, width, 0), batch.n);
+
+        let before = self.vector(layout, shared, TensorRole::FeedForwardNorm)?;
+        self.norm(rec, &before, 0, batch.n);
+        self.gate_and_up(rec, layout, shared, activation, &normed, batch)?;
+        let up = self.scratch(Scratch::Up);
+        let down = self.place(layout, shared, TensorRole::Down)?;
+        let to = Product { x: &up, y: &normed, y_stride: width, y_offset: 0, add: false, bias: None };
+        self.product(rec, down, batch, to);
+        let after = self.vector(layout, shared, TensorRole::FeedForwardPostNorm)?;
+        self.add_to(rec, (Addition::Normed, Some(&after)), (&normed, &sum), 1.0, batch.n);
+
+        let gain = self.vector(layout, unit, TensorRole::FeedForwardPostNorm)?;
+        self.residual(rec, (Addition::Normed, Some(&gain)), &sum, batch.n);
         Ok(())
     }
 

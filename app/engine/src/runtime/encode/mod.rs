@@ -14,6 +14,7 @@ use crate::runtime::sizes::packed_row_bytes;
 mod decode;
 mod experts;
 mod fused;
+mod latent;
 mod prefill;
 
 /// Number of tokens in a batch and their kernel class.
@@ -67,7 +68,7 @@ pub(crate) fn pairs(a: &AttentionSpec) -> Pairs {
 /// The kernel of an activation.
 pub(crate) fn activation(activation: Activation) -> Kernel {
     match activation {
-        Activation::SwiGlu => Kernel::SwiGlu,
+        Activation::SwiGlu => Kernel::Glu(Glu::Silu),
         Activation::GeGlu => Kernel::Glu(Glu::Gelu),
         Activation::ClampedSwiGlu => Kernel::Glu(Glu::Clamped),
     }
@@ -93,7 +94,12 @@ impl Core {
 
     /// RMSNorm of `n` batch rows from `first` into `Scratch::Normed`.
     fn norm(&mut self, rec: &mut Recorder, gain: &Slice, first: u32, n: u32) {
-        let params = params::Norm { n, first, width: self.spec.hidden / 4, epsilon: self.spec.norm_epsilon };
+        self.norm_times(rec, gain, 1.0, (first, n));
+    }
+
+    /// The same, times a factor.
+    fn norm_times(&mut self, rec: &mut Recorder, gain: &Slice, factor: f32, (first, n): (u32, u32)) {
+        let params = params::Norm { n, first, width: self.spec.hidden / 4, epsilon: self.spec.norm_epsilon, factor };
         let kernel = self.profile.norm();
         let groups = if kernel.fallback().is_some() { n } else { Self::groups(kernel, n) };
         let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Normed));
@@ -220,15 +226,39 @@ impl Core {
     }
 
     /// Adds `n` vectors to the hidden ones, by way of a norm's gain or of scores.
-    fn residual(&mut self, rec: &mut Recorder, (how, operand): (Addition, Option<&Slice>), x: &Slice, n: u32) {
-        let (width, scale, epsilon) = (self.spec.hidden / 4, self.spec.scales.residual, self.spec.norm_epsilon);
-        let params = params::Residual { n, width, scale, epsilon };
+    fn residual(&mut self, rec: &mut Recorder, how: (Addition, Option<&Slice>), x: &Slice, n: u32) {
+        let (hidden, scale) = (self.scratch(Scratch::Hidden), self.spec.scales.residual);
+        self.add_to(rec, how, (x, &hidden), scale, n);
+    }
+
+    /// Adds `n` vectors, times a factor, to others.
+    fn add_to(
+        &mut self,
+        rec: &mut Recorder,
+        (how, operand): (Addition, Option<&Slice>),
+        (x, y): (&Slice, &Slice),
+        scale: f32,
+        n: u32,
+    ) {
+        let params = params::Residual { n, width: self.spec.hidden / 4, scale, epsilon: self.spec.norm_epsilon };
         let kernel = self.profile.residual(how);
         let groups = if kernel.fallback().is_some() { n } else { Self::groups(kernel, n) };
-        let hidden = self.scratch(Scratch::Hidden);
-        let mut bindings = vec![x, &hidden];
+        let mut bindings = vec![x, y];
         bindings.extend(operand);
         rec.dispatch(&mut self.tools(), kernel, &bindings, &params, groups, 1);
+    }
+
+    /// The learned factor at the end of a block, of a unit that has one.
+    fn end_block(&mut self, rec: &mut Recorder, layout: &Layout, unit: WeightUnit, n: u32) -> Result<(), EngineError> {
+        if self.spec.scales.of_blocks {
+            let factor = self.vector(layout, unit, TensorRole::BlockScale)?;
+            let hidden = self.scratch(Scratch::Hidden);
+            let params = params::ScaleBy { count: n * self.spec.hidden, factors: 1 };
+            let kernel = Kernel::ScaleBy { expert: false };
+            let groups = Self::groups(kernel, params.count);
+            rec.dispatch(&mut self.tools(), kernel, &[&factor, &hidden], &params, groups, 1);
+        }
+        Ok(())
     }
 
     /// Attention with its norms and projections, added to the hidden vectors.
@@ -241,6 +271,9 @@ impl Core {
     ) -> Result<(), EngineError> {
         let unit = WeightUnit::TokenMixer(block);
         let a = self.spec.attention(usize::from(block.0)).clone();
+        if let Some(latent) = a.latent {
+            return self.latent_mixer(rec, layout, block, (&a, latent), batch);
+        }
         self.project(rec, layout, unit, &a, batch)?;
         if a.qk_norm == QkNorm::Row {
             self.norm_part(rec, &self.vector(layout, unit, TensorRole::QueryNorm)?, &a, (0, a.heads), batch.n);
@@ -279,7 +312,11 @@ impl Core {
         let parts = [
             (TensorRole::Query, TensorRole::QueryBias, 0),
             (TensorRole::Key, TensorRole::KeyBias, a.heads * a.head_dim),
-            (TensorRole::Value, TensorRole::ValueBias, (a.heads + a.kv_heads) * a.head_dim),
+            (
+                if a.values_are_keys { TensorRole::Key } else { TensorRole::Value },
+                TensorRole::ValueBias,
+                (a.heads + a.kv_heads) * a.head_dim,
+            ),
         ];
         if a.norms.before {
             let gain = self.vector(layout, unit, TensorRole::AttentionNorm)?;
@@ -303,18 +340,24 @@ impl Core {
 
     /// RMSNorm in place of all values of some heads of each position in `Scratch::Qkv`.
     fn norm_part(&mut self, rec: &mut Recorder, gain: &Slice, a: &AttentionSpec, (first, count): (u32, u32), n: u32) {
-        let quads = a.head_dim / 4;
-        let params = params::NormPart {
-            n,
-            width: count * quads,
-            stride: (a.heads + 2 * a.kv_heads) * quads,
-            offset: first * quads,
-            epsilon: self.spec.norm_epsilon,
-        };
+        let qkv = self.scratch(Scratch::Qkv);
+        let stride = (a.heads + 2 * a.kv_heads) * a.head_dim;
+        self.norm_in_place(rec, (&qkv, gain), (count * a.head_dim, stride, first * a.head_dim), n);
+    }
+
+    /// RMSNorm in place of a part of `n` vectors: its width, values from one vector to the next, and its first value.
+    fn norm_in_place(
+        &mut self,
+        rec: &mut Recorder,
+        (x, gain): (&Slice, &Slice),
+        (width, stride, offset): (u32, u32, u32),
+        n: u32,
+    ) {
+        let epsilon = self.spec.norm_epsilon;
+        let params = params::NormPart { n, width: width / 4, stride: stride / 4, offset: offset / 4, epsilon };
         let kernel = self.profile.norm_part();
         let groups = if kernel.fallback().is_some() { n } else { Self::groups(kernel, n) };
-        let qkv = self.scratch(Scratch::Qkv);
-        rec.dispatch(&mut self.tools(), kernel, &[&qkv, gain], &params, groups, 1);
+        rec.dispatch(&mut self.tools(), kernel, &[x, gain], &params, groups, 1);
     }
 
     /// The tensor with a block's rotary factors for the reserved context.
@@ -356,12 +399,14 @@ impl Core {
             n: batch.n,
             heads: a.heads,
             kv_heads: a.kv_heads,
+            value_heads: a.kv_heads,
             head_dim: a.head_dim,
             dims: a.rope.dims,
             epsilon: self.spec.norm_epsilon,
             magnitude: a.rope.magnitude,
             growth: temperature.map_or(0.0, |temperature| temperature.scale),
             step: temperature.map_or(0, |temperature| temperature.step),
+            value_norm: u32::from(a.value_norm),
             ..Default::default()
         };
         match (qk_norm, factors) {
@@ -408,6 +453,11 @@ impl Core {
         Ok((self.memory.slice(key, from, to - from), at))
     }
 
+    /// The buffer of a block's values; latent attention's keys are its values too.
+    fn values(&self, block: BlockIndex, a: &AttentionSpec) -> Slice {
+        self.memory.whole(if a.latent.is_some() { Key::Keys(block) } else { Key::Values(block) })
+    }
+
     /// Bytes of one head's keys or values at one position.
     fn head_bytes(&self, a: &AttentionSpec) -> u64 {
         4 * u64::from(self.settings.kv_cache.head_words(a.head_dim))
@@ -418,7 +468,7 @@ impl Core {
         let a = self.spec.attention(usize::from(block.0)).clone();
         let kv_type = self.settings.kv_cache;
         let keys = self.memory.whole(Key::Keys(block));
-        let values = self.memory.whole(Key::Values(block));
+        let values = self.values(block, &a);
         let (rows, query) = (self.scratch(Scratch::Rows), self.scratch(Scratch::Query));
         let kernel = self.profile.attention(kv_type, (a.head_dim / 4) as u16, extras(&a));
         let params = attention_params(&a, batch.n);
@@ -462,7 +512,8 @@ impl Core {
         let up = self.scratch(Scratch::Up);
         let norm = dense.norms.after.then_some(TensorRole::FeedForwardPostNorm);
         let out = Output { unit, matrix: TensorRole::Down, bias: None, norm, x: &up };
-        self.add_output(rec, layout, out, batch)
+        self.add_output(rec, layout, out, batch)?;
+        self.end_block(rec, layout, unit, batch.n)
     }
 
     /// `activation(gate) · up` of some vectors into `Scratch::Up`, in separate steps.
@@ -492,7 +543,7 @@ impl Core {
         let kernel = activation(how);
         let (gate, up) = (self.scratch(Scratch::Gate), self.scratch(Scratch::Up));
         let groups = Self::groups(kernel, quads);
-        rec.dispatch(&mut self.tools(), kernel, &[&gate, &up], &params::SwiGlu { quads }, groups, 1);
+        rec.dispatch(&mut self.tools(), kernel, &[&gate, &up], &params::Glu { quads }, groups, 1);
     }
 
     /// Final norm and logits of `n` batch rows from `first` into rows `0..n` of `Scratch::Logits`.

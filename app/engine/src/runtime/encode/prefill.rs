@@ -38,7 +38,7 @@ impl Core {
             self.scratch(Scratch::KvPages),
             self.scratch(Scratch::Query),
             self.memory.whole(Key::Keys(block)),
-            self.memory.whole(Key::Values(block)),
+            self.values(block, &a),
             self.scratch(Scratch::Attended),
         ];
         let tiles = batch.n.div_ceil(Kernel::FLASH_QUERIES);

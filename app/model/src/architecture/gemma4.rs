@@ -1,0 +1,71 @@
+//! Gemma 4.
+
+use super::gemma2::gemma;
+use super::standard::MAX_WIDTH;
+use super::{Description, Source};
+use crate::{Activation, AttentionSpec, ModelError, QkNorm, RopePairs, RopeSpec};
+
+/// One block in six sees the whole context, in files that do not say which.
+const PERIOD: u32 = 6;
+/// Base of the rotation in blocks with a window, in files that name none.
+const WINDOW_BASE: f32 = 10_000.0;
+
+pub(super) fn describe(source: &Source<'_>) -> Result<Description, ModelError> {
+    let keys = &source.keys;
+    for (key, operation) in [
+        ("embedding_length_per_layer_input", "embeddings per block (Gemma 4 E2B and E4B)"),
+        ("attention.shared_kv_layers", "keys and values that blocks share (Gemma 4 E2B and E4B)"),
+    ] {
+        if keys.nonzero_u32(key)?.is_some() {
+            let architecture = keys.architecture.name().to_owned();
+            return Err(ModelError::MissingOperation { architecture, operation });
+        }
+    }
+    let mut model = source.standard(RopePairs::Halves)?;
+    model.set_windows(source, PERIOD)?;
+    // Its norms take the place of a scale.
+    gemma(&mut model, usize::MAX);
+    model.spec.scales.of_blocks = source.has_in(0, "layer_output_scale.weight");
+    model.spec.scales.logit_cap = keys.nonzero_f32("final_logit_softcapping")?.unwrap_or(0.0);
+    for (number, attention) in model.attentions() {
+        if attention.window.is_some() {
+            *attention = with_window(source, attention)?;
+        }
+        attention.scale = 1.0;
+        attention.qk_norm = QkNorm::Head;
+        attention.value_norm = true;
+        attention.values_are_keys =
+            !source.has_in(number, "attn_v.weight") && !source.has_in(number, "attn_qkv.weight");
+    }
+    let widths = source.optional_sizes("feed_forward_length", model.spec.blocks.len() as u32)?;
+    for (number, experts) in model.experts() {
+        experts.activation = Activation::GeGlu;
+        experts.apart = true;
+        experts.router.normalize = true;
+        experts.router.own_norm = true;
+        experts.router.expert_scales = source.has_in(number, "ffn_down_exps.scale");
+        let intermediate =
+            widths.get(number).copied().map_or_else(|| keys.size("feed_forward_length", MAX_WIDTH), Ok)?;
+        experts.shared = Some(crate::SharedSpec { intermediate, gated: false });
+    }
+    Ok(model)
+}
+
+/// Blocks with a window have heads and a rotation of their own.
+fn with_window(source: &Source<'_>, full: &AttentionSpec) -> Result<AttentionSpec, ModelError> {
+    let keys = &source.keys;
+    let head_dim = match keys.nonzero_u32("attention.key_length_swa")? {
+        Some(length) => keys.checked_size("attention.key_length_swa", length, MAX_WIDTH / full.heads.max(1))?,
+        None => full.head_dim,
+    };
+    if let Some(length) = keys.nonzero_u32("attention.value_length_swa")?.filter(|&length| length != head_dim) {
+        return Err(keys.bad("attention.value_length_swa", length, format!("keys have {head_dim} values")));
+    }
+    let dims = keys.nonzero_u32("rope.dimension_count_swa")?.unwrap_or(head_dim);
+    if dims % 2 != 0 || dims > head_dim {
+        return Err(keys.bad("rope.dimension_count_swa", dims, format!("it must be even and at most {head_dim}")));
+    }
+    let base = keys.nonzero_f32("rope.freq_base_swa")?.unwrap_or(WINDOW_BASE);
+    let base = keys.positive("rope.freq_base_swa", base)?;
+    Ok(AttentionSpec { head_dim, rope: RopeSpec::new(dims, base, RopePairs::Halves), ..full.clone() })
+}
