@@ -14,7 +14,9 @@ mod tile;
 mod variant;
 
 pub use format::{CODEBOOK_BYTES, Format, codebooks};
-pub use kernel::{Access, Addition, Extras, Glu, Job, Kernel, Operand, Pairs, Strategy, VectorStrategy};
+pub use kernel::{
+    Access, Addition, ConvKind, Extras, Glu, Job, Kernel, Operand, Pairs, ScanRule, Strategy, VectorStrategy,
+};
 pub use potluck_plan::KvCacheType;
 pub use preprocess::{PreprocessError, preprocess};
 pub use tile::{Lanes, Tile, TileKind};

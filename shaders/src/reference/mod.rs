@@ -3,9 +3,11 @@
 
 mod dequantize;
 mod kv_cache;
+mod recurrent;
 
 pub use dequantize::dequantize;
 pub use kv_cache::{load, store};
+pub use recurrent::{convolve, delta, sigmoid, silu, softplus, space};
 
 use crate::Pairs;
 

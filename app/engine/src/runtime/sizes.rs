@@ -20,6 +20,9 @@ pub(crate) struct Widths {
     pub hidden: u64,
     pub query: u64,
     pub qkv: u64,
+    pub gates: u64,
+    /// What a recurrence projects, and what it mixes.
+    pub recurrent: (u64, u64),
     pub heads: u64,
     pub dense: u64,
     pub expert: u64,
@@ -31,13 +34,30 @@ pub(crate) struct Widths {
 impl Widths {
     pub fn of(spec: &ModelSpec) -> Widths {
         let hidden = u64::from(spec.hidden);
-        let mut w = Widths { hidden, query: 0, qkv: 0, heads: 0, dense: 0, expert: 0, shared: 0, used: 0, experts: 0 };
+        let mut w = Widths {
+            hidden,
+            query: 0,
+            qkv: 0,
+            gates: 0,
+            recurrent: (0, 0),
+            heads: 0,
+            dense: 0,
+            expert: 0,
+            shared: 0,
+            used: 0,
+            experts: 0,
+        };
         for (index, block) in spec.blocks.iter().enumerate() {
             let a = spec.attention(index);
             let dim = u64::from(a.head_dim);
             w.query = w.query.max(u64::from(a.heads) * dim);
             w.heads = w.heads.max(u64::from(a.heads));
-            w.qkv = w.qkv.max((u64::from(a.heads) + 2 * u64::from(a.kv_heads)) * dim);
+            w.qkv = w.qkv.max(u64::from(a.projected()));
+            w.gates = w.gates.max(u64::from(a.query_rows()) - u64::from(a.heads) * dim);
+            if let Some(r) = spec.recurrent(index) {
+                let (projected, mixed) = (u64::from(r.projected()), u64::from(r.mixed()));
+                w.recurrent = (w.recurrent.0.max(projected), w.recurrent.1.max(mixed));
+            }
             match &block.feed_forward {
                 FeedForwardSpec::Dense(dense) => w.dense = w.dense.max(u64::from(dense.intermediate)),
                 FeedForwardSpec::Experts(experts) => {
@@ -110,8 +130,9 @@ pub(crate) fn scratch_sizes(
     let needed = [
         (Scratch::Hidden, rows * w.hidden * 4),
         (Scratch::Normed, rows * w.hidden * 4),
-        (Scratch::Qkv, mixed * w.qkv * 4),
-        (Scratch::Query, mixed * w.query * 4),
+        (Scratch::Qkv, mixed * w.qkv.max(w.recurrent.0) * 4),
+        (Scratch::QueryGates, mixed * w.gates * 4),
+        (Scratch::Query, mixed * w.query.max(w.recurrent.1) * 4),
         (Scratch::Attended, mixed * w.query * 4),
         // One vector per token, head and split, with its maximum and sum.
         (

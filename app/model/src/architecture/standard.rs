@@ -12,7 +12,7 @@ use crate::{
 /// Limit on experts per block, far above any real model.
 const MAX_EXPERTS: u32 = 4096;
 /// Limit on widths, so that a product of two fits 64 bits and a sum fits 32 bits.
-const MAX_WIDTH: u32 = 1 << 20;
+pub(super) const MAX_WIDTH: u32 = 1 << 20;
 /// YaRN's limits where a file names none (Peng et al. 2023, section 3.2).
 const YARN_TURNS: (f32, f32) = (32.0, 1.0);
 
@@ -113,6 +113,11 @@ impl Source<'_> {
         let heads = keys.sizes("attention.head_count", blocks, MAX_WIDTH)?;
         let kv_key = "attention.head_count_kv";
         let kv_heads = match keys.has(kv_key) {
+            // A block without key heads does not attend; its attention is replaced.
+            true if keys.architecture.is_hybrid() => {
+                let given = keys.metadata.u32_per_block(&keys.key(kv_key), blocks as usize)?;
+                given.iter().zip(&heads).map(|(&given, &heads)| if given == 0 { heads } else { given }).collect()
+            }
             true => keys.sizes(kv_key, blocks, MAX_WIDTH)?,
             false => heads.clone(),
         };
@@ -262,9 +267,9 @@ pub(super) fn yarn_magnitude(factor: f32, mscale: f32) -> f32 {
 impl Description {
     /// Each block's number and attention, to be changed.
     pub(super) fn attentions(&mut self) -> impl Iterator<Item = (usize, &mut AttentionSpec)> {
-        self.spec.blocks.iter_mut().enumerate().map(|(number, block)| {
-            let TokenMixerSpec::Attention(attention) = &mut block.token_mixer;
-            (number, attention)
+        self.spec.blocks.iter_mut().enumerate().filter_map(|(number, block)| match &mut block.token_mixer {
+            TokenMixerSpec::Attention(attention) => Some((number, attention)),
+            TokenMixerSpec::Recurrent(_) => None,
         })
     }
 

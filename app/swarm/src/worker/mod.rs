@@ -65,7 +65,8 @@ impl Inactive {
         let (coordinator, prepare) = (self.coordinator, &self.prepare);
         self.executor.get_or_insert_with(|| {
             let first_ticket = u64::from(prepare.plan.epoch.0) << EPOCH_SHIFT;
-            let (plan, width) = (prepare.plan.clone(), prepare.shape.hidden as usize);
+            let plan = prepare.plan.clone();
+            let width = (prepare.shape.hidden as usize, prepare.shape.is_recurrent());
             let settings = Settings { hedging: prepare.hedging, spot_checks: prepare.spot_checks };
             Executor::new((me, coordinator), plan, width, settings, first_ticket)
         })

@@ -87,6 +87,7 @@ pub fn rope(
         q_gain: 0,
         k_gain: dim as u32,
         factors: 2 * dim as u32,
+        gated: 0,
     };
     let expected = if output > 0 && kv_type != KvCacheType::F32 {
         Expected::Cached(kv_type, dim, expected)

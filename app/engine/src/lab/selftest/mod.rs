@@ -7,6 +7,7 @@ mod fused;
 mod general;
 #[cfg(test)]
 mod outside;
+mod recurrent;
 
 use std::collections::{BTreeMap, BTreeSet};
 
