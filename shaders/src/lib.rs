@@ -15,7 +15,9 @@ mod tile;
 mod variant;
 
 pub use format::{CODEBOOK_BYTES, Format, Packing, codebooks};
-pub use kernel::{Access, Addition, Dots, Extras, Glu, Job, Kernel, Operand, Pairs, Strategy, VectorStrategy};
+pub use kernel::{
+    Access, Addition, ConvKind, Dots, Extras, Glu, Job, Kernel, Operand, Pairs, ScanRule, Strategy, VectorStrategy,
+};
 pub use packed_tile::PackedTile;
 pub use potluck_plan::KvCacheType;
 pub use preprocess::{PreprocessError, preprocess};

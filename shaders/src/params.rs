@@ -50,6 +50,8 @@ params! {
         stride: u32,
         /// First quad of the part in a row.
         offset: u32,
+        /// Parts of a row, one after another, each with a gain of its own.
+        groups: u32,
         /// Epsilon, added to the mean square.
         epsilon: f32,
     }
@@ -236,6 +238,8 @@ params! {
         factors: u32,
         /// 1: kernels that normalize queries and keys normalize values too, without a gain.
         value_norm: u32,
+        /// 1: each query head is followed by its gate.
+        gated: u32,
     }
     /// Softmax attention.
     Attention {
@@ -251,6 +255,57 @@ params! {
         window: u32,
         /// Soft cap of the scores, for kernels with one.
         cap: f32,
+    }
+    /// The gates of the query heads.
+    QueryGates {
+        /// Batch rows.
+        n: u32,
+        /// Query heads.
+        heads: u32,
+        /// Values per head.
+        head_dim: u32,
+        /// Values from one row to the next.
+        stride: u32,
+    }
+    /// Causal convolution with a state.
+    Conv {
+        /// Channels.
+        channels: u32,
+        /// Values from one row to the next.
+        stride: u32,
+        /// First channel in a row.
+        offset: u32,
+        /// Values from one slot of state to the next.
+        slot: u32,
+    }
+    /// Recurrence of heads over rows.
+    Scan {
+        /// Batch rows.
+        n: u32,
+        /// Heads.
+        heads: u32,
+        /// Key heads, or groups of heads.
+        shared_heads: u32,
+        /// 1: consecutive heads share one of them.
+        grouped: u32,
+        /// Values from one row to the next.
+        stride: u32,
+        /// First value of what is written to the state in a row: keys.
+        writes: u32,
+        /// The same of what the state is read by: queries.
+        reads: u32,
+        /// The same of the heads' values.
+        values: u32,
+        /// The same of the gates.
+        gate: u32,
+        /// The same of the heads' numbers: beta and alpha, or time steps.
+        beta: u32,
+        /// Values from one slot of state to the next.
+        slot: u32,
+        /// First value of the heads' state in a slot.
+        tail: u32,
+        /// Epsilon of the norms.
+        epsilon: f32,
     }
     /// Activation.
     Glu {

@@ -18,6 +18,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let z = 0.7978845608 * g * fma(g * g, vec4<f32>(0.044715), vec4<f32>(1.0));
     up[index] = (g / (1.0 + exp(clamp(-2.0 * z, vec4<f32>(-80.0), vec4<f32>(80.0))))) * up[index];
 #endif
+#if GLU == Sigmoid
+    up[index] = (1.0 / (1.0 + exp(clamp(-g, vec4<f32>(-80.0), vec4<f32>(80.0))))) * up[index];
+#endif
 #if GLU == Clamped
     // gpt-oss: alpha 1.702, limit 7.
     let low = min(g, vec4<f32>(7.0));

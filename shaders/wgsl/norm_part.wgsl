@@ -1,4 +1,4 @@
-// RMSNorm in place of a part of each row: the queries or the keys of a position. PerThread: one thread per row.
+// RMSNorm in place of a part of each row: the queries or the keys of a position, or each group of a recurrence's values. PerThread: one thread per row.
 // Workgroup: one workgroup per row.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
@@ -19,9 +19,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let row = id.x;
     let lane = 0u;
     let step = 1u;
-    if (row >= params.n) { return; }
+    if (row >= params.n * params.groups) { return; }
 #endif
-    let at = row * params.stride + params.offset;
+    let part = row % params.groups * params.width;
+    let at = row / params.groups * params.stride + params.offset + part;
     var acc = vec4<f32>(0.0);
     for (var i = lane; i < params.width; i += step) {
         let v = x[at + i];
@@ -35,5 +36,5 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     for (var i = 0u; i < $THREADSu; i++) { sum += partial[i]; }
 #endif
     let scale = 1.0 / sqrt(sum / f32(4u * params.width) + params.epsilon);
-    for (var i = lane; i < params.width; i += step) { x[at + i] = (x[at + i] * scale) * gain[i]; }
+    for (var i = lane; i < params.width; i += step) { x[at + i] = (x[at + i] * scale) * gain[part + i]; }
 }

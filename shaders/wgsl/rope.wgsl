@@ -19,7 +19,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let head = (index / quads) % all_heads;
     let row = index / (quads * all_heads);
     if (row >= params.n) { return; }
-    let source = (row * all_heads + head) * params.head_dim;
+    let source = head_at(row, head);
     let is_value = head >= params.heads + params.kv_heads;
 
     // Where the thread's two pairs lie in the head.

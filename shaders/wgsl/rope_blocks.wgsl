@@ -108,7 +108,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     var v = vec4<f32>(0.0);
     if (is_here) {
         at = rows[row];
-        let source = (row * all_heads + head) * params.head_dim;
+        let source = head_at(row, head);
         let scale = norm_scale(source, head >= params.heads + params.kv_heads);
         v = vec4<f32>(turned(source, head, scale, at.x, first), turned(source, head, scale, at.x, first + 1u),
                       turned(source, head, scale, at.x, first + 2u), turned(source, head, scale, at.x, first + 3u));

@@ -37,6 +37,13 @@ fn factor_of(pair: u32) -> f32 { return factors[pair]; }
 #endif
 #endif
 
+// First value of a head in the projections of a row, where gates may lie between the queries.
+fn head_at(row: u32, head: u32) -> u32 {
+    let gates = params.gated * params.heads;
+    let all_heads = params.heads + gates + 2u * params.kv_heads;
+    return (row * all_heads + head + params.gated * min(head, params.heads)) * params.head_dim;
+}
+
 #if QK_NORM
 // The factor that normalizes a head, applied before its gain: four independent sums of squares.
 fn head_scale(source: u32) -> f32 {

@@ -10,12 +10,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use potluck_engine::reference::Reference;
-use potluck_engine::{Gpu, Settings, Tier};
+use potluck_engine::{EngineError, Gpu, Settings, Tier};
 use potluck_gguf::{join, parse};
 use potluck_model::{Architecture, FeedForwardSpec, ModelError, ModelSpec};
 use potluck_plan::{
-    BlockIndex, Candidates, ExpertOutputs, Input, KernelClass, KvCacheType, LmHeadTokens, Outcome, Task, Then,
-    WeightUnit,
+    BlockIndex, Candidates, ExpertOutputs, Input, KernelClass, KvCacheType, LmHeadTokens, Outcome, Task, Then, Ticket,
+    WeightUnit, Work,
 };
 use serde_json::Value;
 use support::{Bench, Model, Random, forward, gpu_as, load, rows, top};
@@ -341,14 +341,70 @@ fn hidden(gpu: &Gpu, model: &Model, parts: &[(usize, usize, KernelClass)]) -> Ve
     parts.iter().flat_map(part).map(f32::to_bits).collect()
 }
 
+/// The model of a recipe.
+fn model(name: &str) -> Model {
+    let path = recipes().into_iter().find(|path| path.file_stem().is_some_and(|stem| stem == name)).unwrap();
+    let bytes = file(&serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap());
+    let (spec, units) = ModelSpec::from_gguf(&join([parse(&bytes).unwrap()]).unwrap()).unwrap();
+    Model { spec, units, file: bytes }
+}
+
 #[test]
-fn windows_caps_and_sinks_do_not_depend_on_the_batch() {
+fn a_recurrent_state_is_taken_up_again_with_the_same_bits() {
     use KernelClass::{Decode, Prefill};
-    for name in ["gemma2", "gpt-oss", "glm4moe"] {
-        let path = recipes().into_iter().find(|path| path.file_stem().is_some_and(|stem| stem == name)).unwrap();
-        let bytes = file(&serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap());
-        let (spec, units) = ModelSpec::from_gguf(&join([parse(&bytes).unwrap()]).unwrap()).unwrap();
-        let model = Model { spec, units, file: bytes };
+    for name in ["lfm2", "qwen35", "granitehybrid"] {
+        let model = model(name);
+        let last = model.spec.blocks.len() as u16;
+        let mut engines = Engines::new(&gpu_as(Some(Tier::Full)), &model, Spread::Stages(&[0, last]));
+        let bench = &mut engines.stages[0].0;
+        let mut random = Random(4);
+        let ids: Vec<u32> = (0..90).map(|_| random.below(model.spec.vocabulary)).collect();
+        let work = |ids: &[u32], from: usize, class| {
+            let batch = rows(from as u32..(from + ids.len()) as u32);
+            forward(batch, class, Input::Tokens(ids.to_vec()), (0, last), Then::Hidden)
+        };
+        let mut bits = |ids: &[u32], from, class| -> Vec<u32> {
+            bench.hidden(work(ids, from, class)).into_iter().map(f32::to_bits).collect()
+        };
+        bits(&ids[..70], 0, Prefill);
+        let answer: Vec<Vec<u32>> = (70..90).map(|at| bits(&ids[at..=at], at, Decode)).collect();
+        // Drafts that are wrong, and then the answer again: from the copy after 64 tokens.
+        bits(&ids[20..25], 90, Decode);
+        bits(&ids[64..70], 64, Prefill);
+        let again: Vec<Vec<u32>> = (70..90).map(|at| bits(&ids[at..=at], at, Decode)).collect();
+        assert!(again == answer, "{name}: a state that was taken up gives other bits");
+        // A lost engine: everything from nothing, in other chunks.
+        for (from, to) in [(0, 3), (3, 64), (64, 70)] {
+            bits(&ids[from..to], from, Prefill);
+        }
+        let replayed = [bits(&ids[70..80], 70, Decode), bits(&ids[80..90], 80, Decode)].concat();
+        let elsewhere = bench.engine.submit(Work { ticket: Ticket(u64::MAX), task: work(&ids[70..=70], 70, Decode) });
+        let refused = matches!(elsewhere, Err(EngineError::NoState { known: 64, wanted: 70, .. }));
+        assert!(refused, "{name}: {elsewhere:?} where no state is kept");
+        assert!(replayed == answer.concat(), "{name}: a replay gives other bits");
+    }
+}
+
+#[test]
+fn recurrent_kernels_pass_their_self_test() {
+    for (name, tier) in [("lfm2", Tier::Full), ("qwen35", Tier::Full), ("granitehybrid", Tier::Software)] {
+        let model = model(name);
+        let last = model.spec.blocks.len() as u16;
+        let engines = Engines::new(&gpu_as(Some(tier)), &model, Spread::Stages(&[0, last]));
+        let verdict = futures::executor::block_on(engines.stages[0].0.engine.self_test()).unwrap();
+        let wrong: Vec<_> = verdict.kernels.iter().filter(|kernel| !kernel.ok).collect();
+        assert!(wrong.is_empty(), "{name} {tier:?}: {wrong:?}");
+        let recurrent =
+            |kernel: &str| ["convolution", "delta net", "state space"].iter().any(|of| kernel.starts_with(of));
+        assert!(verdict.kernels.iter().any(|kernel| recurrent(&kernel.name)), "{name}: nothing recurrent was tested");
+    }
+}
+
+#[test]
+fn windows_caps_sinks_and_states_do_not_depend_on_the_batch() {
+    use KernelClass::{Decode, Prefill};
+    for name in ["gemma2", "gpt-oss", "glm4moe", "qwen35"] {
+        let model = model(name);
         for tier in [Tier::Software, Tier::Full] {
             let gpu = gpu_as(Some(tier));
             let whole = hidden(&gpu, &model, &[(0, 45, Prefill), (45, 60, Decode)]);

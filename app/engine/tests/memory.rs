@@ -85,7 +85,7 @@ fn a_share_that_does_not_fit_is_refused_with_the_shortfall() {
 fn llama_1b_mixers(head_dim: u32) -> (ModelSpec, UnitMap) {
     let model = Recipe { tied: true, ..Recipe::new(Architecture::Llama, TensorType::Q8_0) }.build();
     let mut block = model.spec.blocks[0].clone();
-    let TokenMixerSpec::Attention(attention) = &mut block.token_mixer;
+    let TokenMixerSpec::Attention(attention) = &mut block.token_mixer else { panic!("Llama attends") };
     (attention.heads, attention.kv_heads, attention.head_dim, attention.rope.dims) = (32, 8, head_dim, 64);
     let spec = ModelSpec { hidden: 2048, context: 131_072, blocks: vec![block; 16], ..model.spec };
     let mut units = UnitMap::default();

@@ -36,6 +36,7 @@ mod keys;
 mod parts;
 mod profile;
 mod read;
+mod recurrent;
 mod sampling;
 mod shape;
 mod spec;
@@ -49,6 +50,7 @@ pub use architecture::Architecture;
 pub use error::ModelError;
 pub use parts::Part;
 pub use profile::Profile;
+pub use recurrent::{DeltaNetSpec, RecurrentSpec, Rule, StateSpaceSpec};
 pub use sampling::Sampling;
 pub use spec::{
     Activation, AttentionSpec, BlockSpec, DenseSpec, ExpertsSpec, FeedForwardSpec, GroupsSpec, LatentSpec, ModelSpec,

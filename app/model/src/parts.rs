@@ -17,11 +17,11 @@ pub struct Part {
     pub cols: u32,
 }
 
-fn matrix(role: TensorRole, rows: u32, cols: u32) -> Part {
+pub(crate) fn matrix(role: TensorRole, rows: u32, cols: u32) -> Part {
     Part { role, rows, cols }
 }
 
-fn vector(role: TensorRole, cols: u32) -> Part {
+pub(crate) fn vector(role: TensorRole, cols: u32) -> Part {
     Part { role, rows: 1, cols }
 }
 
@@ -46,7 +46,10 @@ impl ModelSpec {
                 let role = if self.tied_lm_head { TokenEmbedding } else { Output };
                 vec![vector(OutputNorm, hidden), matrix(role, self.vocabulary, hidden)]
             }
-            (WeightUnit::TokenMixer(index), Some(_)) => attention(self.attention(usize::from(index.0)), hidden),
+            (WeightUnit::TokenMixer(index), Some(_)) => match self.recurrent(usize::from(index.0)) {
+                Some(recurrent) => recurrent.parts(hidden),
+                None => attention(self.attention(usize::from(index.0)), hidden),
+            },
             (WeightUnit::Dense(_), Some(FeedForwardSpec::Dense(dense))) => {
                 let mut parts = Vec::new();
                 parts.extend(dense.norms.before.then(|| vector(FeedForwardNorm, hidden)));
@@ -100,7 +103,7 @@ fn attention(a: &AttentionSpec, hidden: u32) -> Vec<Part> {
     let (queries, keys) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
     let mut parts = Vec::new();
     parts.extend(a.norms.before.then(|| vector(AttentionNorm, hidden)));
-    parts.extend([matrix(Query, queries, hidden), matrix(Key, keys, hidden)]);
+    parts.extend([matrix(Query, a.query_rows(), hidden), matrix(Key, keys, hidden)]);
     parts.extend((!a.values_are_keys).then(|| matrix(Value, keys, hidden)));
     parts.push(matrix(AttentionOutput, hidden, queries));
     if a.qkv_bias {

@@ -37,6 +37,7 @@ impl ModelSpec {
             BlockShape {
                 token_mixer: units.bytes(WeightUnit::TokenMixer(index)),
                 kv_cache_per_position: Bytes(u64::from(attention.cached()) * row),
+                state: self.state_bytes(usize::from(index.0)),
                 feed_forward,
             }
         });

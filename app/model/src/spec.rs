@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Architecture;
+use crate::{Architecture, RecurrentSpec};
 
 /// A model, read from the metadata and tensor directory of its GGUF file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,6 +81,8 @@ pub struct BlockSpec {
 pub enum TokenMixerSpec {
     /// Grouped-query softmax attention over a KV cache.
     Attention(AttentionSpec),
+    /// A recurrence over a state of fixed size.
+    Recurrent(RecurrentSpec),
 }
 
 /// Softmax attention.
@@ -114,6 +116,9 @@ pub struct AttentionSpec {
     pub window: Option<u32>,
     /// Each head has a learned score that takes part in the softmax without a value.
     pub sinks: bool,
+    /// Each query head has a gate, as wide as the head, whose sigmoid multiplies the head's output (Qwen 3.5). The query
+    /// matrix holds both, head by head.
+    pub output_gate: bool,
     /// Multi-head latent attention: all heads share one compressed key, which is the value too. `head_dim` is then its
     /// width with its rotated part, which comes last.
     pub latent: Option<LatentSpec>,
@@ -152,6 +157,7 @@ impl AttentionSpec {
             window: None,
             sinks: false,
             latent: None,
+            output_gate: false,
         }
     }
 
@@ -163,6 +169,16 @@ impl AttentionSpec {
     /// First rotated value of a head.
     pub fn rope_start(&self) -> u32 {
         if self.latent.is_some() { self.head_dim - self.rope.dims } else { 0 }
+    }
+
+    /// Rows of the query matrix.
+    pub fn query_rows(&self) -> u32 {
+        self.heads * self.head_dim * if self.output_gate { 2 } else { 1 }
+    }
+
+    /// Values of queries, gates, keys and values together.
+    pub fn projected(&self) -> u32 {
+        self.query_rows() + 2 * self.kv_heads * self.head_dim
     }
 }
 
@@ -429,10 +445,47 @@ pub struct SharedSpec {
 }
 
 impl ModelSpec {
-    /// The attention of a block.
+    /// The attention of a block; one without heads if the block does not attend.
     pub fn attention(&self, block: usize) -> &AttentionSpec {
-        let TokenMixerSpec::Attention(attention) = &self.blocks[block].token_mixer;
-        attention
+        const NONE: &AttentionSpec = &AttentionSpec {
+            heads: 0,
+            kv_heads: 0,
+            head_dim: 32,
+            norms: Norms::BEFORE,
+            qk_norm: QkNorm::None,
+            value_norm: false,
+            values_are_keys: false,
+            qkv_bias: false,
+            output_bias: false,
+            rope: RopeSpec {
+                dims: 0,
+                base: 1.0,
+                pairs: RopePairs::Halves,
+                linear_scale: 1.0,
+                yarn: None,
+                factors: RopeFactors::None,
+                magnitude: 1.0,
+                temperature: None,
+            },
+            scale: 1.0,
+            score_cap: 0.0,
+            window: None,
+            sinks: false,
+            output_gate: false,
+            latent: None,
+        };
+        match &self.blocks[block].token_mixer {
+            TokenMixerSpec::Attention(attention) => attention,
+            TokenMixerSpec::Recurrent(_) => NONE,
+        }
+    }
+
+    /// The recurrence of a block, if it has one.
+    pub fn recurrent(&self, block: usize) -> Option<&RecurrentSpec> {
+        match &self.blocks.get(block)?.token_mixer {
+            TokenMixerSpec::Attention(_) => None,
+            TokenMixerSpec::Recurrent(recurrent) => Some(recurrent),
+        }
     }
 
     /// The experts of a block; `None` for a dense block, or if there is no such block.

@@ -94,8 +94,12 @@ impl<'a> Tensors<'a> {
         if tensor.kind != TensorType::F32 {
             return Err(ModelError::NotF32 { name: name.to_string(), kind: tensor.kind });
         }
-        check(tensor, "columns", tensor.cols(), len)?;
-        check(tensor, "rows", tensor.rows() * tensor.matrices(), 1)?;
+        if role.is_folded() {
+            check(tensor, "values", tensor.elements(), len)?;
+        } else {
+            check(tensor, "columns", tensor.cols(), len)?;
+            check(tensor, "rows", tensor.rows() * tensor.matrices(), 1)?;
+        }
         Ok(unit_tensor(role, tensor, len, 1))
     }
 

@@ -91,6 +91,30 @@ pub enum TensorRole {
     ExpertsPostNorm,
     /// `blk.N.layer_output_scale.weight`: one factor of the hidden vector.
     BlockScale,
+    /// What a recurrence reads: the first matrix of its block.
+    StateInput,
+    /// The gate of a recurrence's output (`attn_gate` of a gated delta net).
+    StateGate,
+    /// `blk.N.ssm_beta.weight`: how much of a value each head of a delta net writes.
+    StateBeta,
+    /// `blk.N.ssm_alpha.weight`: how fast each head of a delta net forgets.
+    StateAlpha,
+    /// `blk.N.ssm_ba.weight`: both, by key head.
+    StateBetaAlpha,
+    /// The filter of each channel of a causal convolution, oldest position first.
+    ConvTaps,
+    /// Bias of a convolution.
+    ConvBias,
+    /// `blk.N.ssm_dt.bias`.
+    TimeBias,
+    /// `blk.N.ssm_a`: factor of a head's time steps, negative.
+    DecayRate,
+    /// `blk.N.ssm_d`: factor of a head's inputs.
+    Skip,
+    /// `blk.N.ssm_norm.weight`.
+    StateNorm,
+    /// The matrix from a recurrence to the hidden vector.
+    StateOutput,
 }
 
 impl TensorRole {
@@ -112,7 +136,19 @@ impl TensorRole {
                     | Up
                     | Down
                     | SharedRouter
+                    | StateInput
+                    | StateGate
+                    | StateBeta
+                    | StateAlpha
+                    | StateBetaAlpha
+                    | StateOutput
             )
+    }
+
+    /// True for vectors that files store with more than one dimension.
+    pub(crate) fn is_folded(self) -> bool {
+        use TensorRole::*;
+        matches!(self, ConvTaps | DecayRate | Skip | StateNorm)
     }
 }
 

@@ -211,7 +211,8 @@ fn what_the_architectures_differ_in() {
     let unknown = File::dense("gpt2").error();
     assert!(unknown.starts_with("The architecture \"gpt2\" is not supported; llama, qwen2, "), "{unknown}");
     let recurrent = File::dense("mamba2").error();
-    let sentence = "Models of the architecture \"mamba2\" need a state space (Mamba), which is recurrent, which does not exist here yet.";
+    let sentence =
+        "Models of the architecture \"mamba2\" need blocks without a feed-forward half, which does not exist here yet.";
     assert_eq!(recurrent, sentence);
 }
 

@@ -7,6 +7,7 @@ mod ids;
 mod kv_cache_type;
 mod plan;
 mod pool;
+mod recurrent;
 mod shape;
 mod sharing;
 mod unit;
@@ -20,6 +21,7 @@ pub use ids::{
 pub use kv_cache_type::{KV_PAGE_TOKENS, KvCacheType, UnknownKvCacheType};
 pub use plan::{ExpertHolder, Plan, PlanError, RemoteExperts, Stage, WireType};
 pub use pool::{ExpertPool, PooledExperts, divide_slots};
+pub use recurrent::{CHECKPOINT_TOKENS, STATE_CONVERSATIONS, StateHistory, StateMoves};
 pub use shape::{BlockShape, FeedForwardShape, ModelShape};
 pub use sharing::Sharing;
 pub use unit::WeightUnit;

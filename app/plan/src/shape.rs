@@ -34,6 +34,8 @@ pub struct BlockShape {
     pub token_mixer: Bytes,
     /// Bytes of KV cache per position, keys and values together, in the shape's type.
     pub kv_cache_per_position: Bytes,
+    /// Bytes of recurrent state of all conversations together, zero without any; see [`crate::StateHistory`].
+    pub state: Bytes,
     /// The feed-forward half.
     pub feed_forward: FeedForwardShape,
 }
@@ -117,7 +119,10 @@ impl ModelShape {
             && experts <= Self::MAX_EXPERTS
             && fits(self.embedding)
             && fits(self.lm_head)
-            && self.blocks.iter().all(|block| fits(block.kv_cache_per_position) && fits(block.weights()))
+            && self
+                .blocks
+                .iter()
+                .all(|block| fits(block.kv_cache_per_position) && fits(block.state) && fits(block.weights()))
     }
 
     /// How many experts a block has, none if it is dense.
@@ -130,11 +135,18 @@ impl ModelShape {
         BlockRange::new(0, self.blocks.len() as u16)
     }
 
-    /// Bytes of KV cache of some blocks, for `context` positions.
+    /// Bytes of KV cache of some blocks, for `context` positions, and of their recurrent states.
     pub fn kv_cache_bytes(&self, blocks: BlockRange, context: u32) -> Bytes {
-        let of =
-            |index: BlockIndex| self.blocks.get(usize::from(index.0)).map_or(0, |block| block.kv_cache_per_position.0);
-        Bytes(blocks.iter().map(of).fold(0, u64::saturating_add).saturating_mul(u64::from(context)))
+        let sum = |of: fn(&BlockShape) -> Bytes| -> Bytes {
+            blocks.iter().filter_map(|index| self.blocks.get(usize::from(index.0))).map(of).sum()
+        };
+        let positions = sum(|block| block.kv_cache_per_position).0.saturating_mul(u64::from(context));
+        Bytes(positions).saturating_add(sum(|block| block.state))
+    }
+
+    /// True if some block has recurrent state, so that work cannot begin at any position.
+    pub fn is_recurrent(&self) -> bool {
+        self.blocks.iter().any(|block| block.state > Bytes::ZERO)
     }
 
     /// Weight bytes of a unit.

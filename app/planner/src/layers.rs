@@ -70,12 +70,12 @@ impl Layers {
         };
         let positions = u64::from(context).next_multiple_of(u64::from(KV_PAGE_TOKENS));
         let blocks = shape.blocks.iter().map(|block| {
-            let state = Bytes(block.kv_cache_per_position.0.saturating_mul(u64::from(context)));
+            let kv_cache = Bytes(block.kv_cache_per_position.0.saturating_mul(u64::from(context)));
             let active = block.active_weights().0 as f64;
             Layer {
                 weights: block.weights(),
-                memory: block.weights().saturating_add(state),
-                buffer: Bytes(block.kv_cache_per_position.0.saturating_mul(positions) / 2),
+                memory: [block.weights(), kv_cache, block.state].into_iter().sum(),
+                buffer: Bytes(block.kv_cache_per_position.0.saturating_mul(positions) / 2).max(block.state),
                 decode: active,
                 prefill: active,
                 input: hidden,

@@ -1,6 +1,6 @@
 //! Memory that weight units take on a device.
 
-use potluck_plan::{Bytes, ModelShape, PeerId, Plan, WeightUnit};
+use potluck_plan::{BlockRange, Bytes, ModelShape, PeerId, Plan, WeightUnit};
 
 /// Bytes of a device's slots for experts on demand.
 pub(crate) fn pool_bytes(plan: &Plan, shape: &ModelShape, peer: PeerId) -> Bytes {
@@ -8,15 +8,15 @@ pub(crate) fn pool_bytes(plan: &Plan, shape: &ModelShape, peer: PeerId) -> Bytes
     stages.filter_map(|stage| Some(shape.pool_bytes(stage.blocks, stage.pool?))).sum()
 }
 
-/// Bytes of weights and of the KV cache that belongs to them, for `context` positions.
+/// Bytes of weights and of the KV cache and states that belong to them, for `context` positions.
 pub(crate) fn resident_bytes(shape: &ModelShape, units: &[WeightUnit], context: u32) -> Bytes {
     let both_ends = units.contains(&WeightUnit::Embedding) && units.contains(&WeightUnit::LmHead);
     let one_table = shape.tied_lm_head && both_ends;
     let bytes = |unit: &WeightUnit| match unit {
         WeightUnit::LmHead if one_table => Bytes::ZERO,
         WeightUnit::TokenMixer(block) => {
-            let kv_cache = shape.blocks.get(usize::from(block.0)).map_or(0, |block| block.kv_cache_per_position.0);
-            shape.unit_bytes(*unit).saturating_add(Bytes(kv_cache.saturating_mul(u64::from(context))))
+            let blocks = BlockRange { start: block.0, end: block.0.saturating_add(1) };
+            shape.unit_bytes(*unit).saturating_add(shape.kv_cache_bytes(blocks, context))
         }
         unit => shape.unit_bytes(*unit),
     };

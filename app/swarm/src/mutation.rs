@@ -12,6 +12,8 @@ pub(crate) enum Mutation {
     ReplayOffByOne,
     /// Frames are heard whoever sends them.
     HearAnyone,
+    /// Coordinator and stages truncate recurrent states to any position, like keys and values.
+    AnyBase,
 }
 
 #[cfg(not(test))]

@@ -31,7 +31,7 @@ fn is_up(world: &World) -> bool {
 fn room(seed: u64, in_advance: bool, max: usize) -> (World, SimModel, f64) {
     let mut draw = Draw(seed);
     let experts = if draw.below(4) == 0 { 6 } else { 0 };
-    let model = SimModel { blocks: 6 + draw.below(9) as u16, experts, kv_bytes: 0 };
+    let model = SimModel { blocks: 6 + draw.below(9) as u16, experts, kv_bytes: 0, state_bytes: 0 };
     let share = if draw.below(3) == 0 { Sharing::Everyone } else { Sharing::Fastest };
     let block = if experts > 0 { 225 } else { 160 };
     let whole = u64::from(model.blocks) * block + 100;
@@ -139,7 +139,7 @@ fn the_room_is_up_sooner_and_never_much_later() {
 
 /// 6 blocks of 160 and two ends of 50: 1,060 bytes and 10 of overhead a device.
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }
 }
 
 fn seats(world: &World) -> Vec<(MemberStatus, Option<String>, u64)> {

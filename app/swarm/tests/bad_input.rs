@@ -10,7 +10,7 @@ const TEXT: &str = "how do bees find home?";
 const TOKENS: u32 = 60;
 
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }
 }
 
 fn hash(seed: u64) -> u64 {
@@ -96,7 +96,7 @@ fn a_device_with_wrong_numbers_gets_no_work_for_lending_a_byte_more() {
 #[test]
 fn experts_with_wrong_sums_are_named_and_planned_around() {
     let mut named = 0;
-    let model = SimModel { blocks: 3, experts: 8, kv_bytes: 0 };
+    let model = SimModel { blocks: 3, experts: 8, kv_bytes: 0, state_bytes: 0 };
     for seed in 0..60u64 {
         let hash = hash(seed);
         let mut world = World::new(seed, model.clone(), Sharing::Fastest, SimDevice::with_budget(530));

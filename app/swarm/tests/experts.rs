@@ -9,7 +9,7 @@ const TEXT: &str = "how do bees find home?";
 
 /// A block takes 100 + 5 + 8 × 20 bytes.
 fn model() -> SimModel {
-    SimModel { blocks: 3, experts: 8, kv_bytes: 0 }
+    SimModel { blocks: 3, experts: 8, kv_bytes: 0, state_bytes: 0 }
 }
 
 /// Has room for twelve experts and not for a block.

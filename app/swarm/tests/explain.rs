@@ -6,7 +6,7 @@ use potluck_swarm::sim::{Link, SimDevice, SimModel, World};
 
 /// 6 blocks of 160 and two ends of 50: 1,060 bytes and 10 of overhead a device.
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }
 }
 
 fn plan(world: &World) -> &PlanView {

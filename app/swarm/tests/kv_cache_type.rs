@@ -13,7 +13,7 @@ const WEIGHTS: u64 = 6 * 160 + 100 + 10;
 const EXACT: u64 = 6 * 256 * 8;
 
 fn model() -> SimModel {
-    SimModel { blocks: 6, experts: 0, kv_bytes: 8 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 8, state_bytes: 0 }
 }
 
 fn device(budget: u64) -> SimDevice {

@@ -8,7 +8,7 @@ const TEXT: &str = "how do bees find home?";
 const TOKENS: u32 = 100;
 
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }
 }
 
 fn prompt(text: &str) -> Vec<u32> {

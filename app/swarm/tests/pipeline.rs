@@ -5,7 +5,7 @@ use potluck_protocol::{AnswerStop, Sharing};
 use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed, undisturbed_sampled};
 
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }
 }
 
 /// A path from peer to peer has two access links.

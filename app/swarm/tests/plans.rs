@@ -12,7 +12,7 @@ const SHORT: &str = "how do bees find home?";
 const LONG: u32 = 100;
 
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }
 }
 
 fn hash(seed: u64) -> u64 {

@@ -17,7 +17,7 @@ fn guest() -> SimDevice {
 }
 
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }
 }
 
 fn expected(model: &SimModel) -> Vec<u32> {
@@ -66,7 +66,7 @@ fn a_model_too_large_for_the_room_says_by_how_much_and_starts_when_help_comes() 
 #[test]
 fn experts_on_other_peers_answer_what_one_device_would() {
     // A block is 100 + 5 + 8 × 20; the helpers hold experts only, 250 bytes each.
-    let model = SimModel { blocks: 3, experts: 8, kv_bytes: 0 };
+    let model = SimModel { blocks: 3, experts: 8, kv_bytes: 0, state_bytes: 0 };
     let mut world = World::new(3, model.clone(), Sharing::Fastest, device(530));
     world.add(device(250), 10.0);
     world.add(device(250), 20.0);
@@ -150,7 +150,8 @@ fn thousands_of_rooms_survive_one_fault() {
     let mut recoveries = 0;
     for seed in 0..3_000u64 {
         let hash = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let model = if seed % 3 == 0 { SimModel { blocks: 4, experts: 6, kv_bytes: 0 } } else { dense() };
+        let model =
+            if seed % 3 == 0 { SimModel { blocks: 4, experts: 6, kv_bytes: 0, state_bytes: 0 } } else { dense() };
         let share = if seed % 2 == 0 { Sharing::Fastest } else { Sharing::Everyone };
         let budget = 620;
         let mut world = World::new(seed, model.clone(), share, device(budget));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use potluck_plan::KvCacheType;
 
-use super::{Addition, Dots, Extras, Glu, Job, Kernel, Operand, Pairs, Strategy, VectorStrategy};
+use super::{Addition, ConvKind, Dots, Extras, Glu, Job, Kernel, Operand, Pairs, ScanRule, Strategy, VectorStrategy};
 use crate::{Format, KernelVariant, Lanes, PackedTile, Tile};
 
 /// Extras of attention: none, those that models have, and all.
@@ -24,8 +24,19 @@ impl Kernel {
         let strategies = [Strategy::PerThread, Strategy::Workgroup];
         let mut all =
             vec![Self::Quantize, Self::Combine, Self::Segments, Self::Stream, Self::ExpertBias, Self::ScaleLogits];
-        all.extend([Glu::Silu, Glu::Gelu, Glu::Clamped].map(Self::Glu));
+        all.extend([Glu::Silu, Glu::Gelu, Glu::Clamped, Glu::Sigmoid].map(Self::Glu));
         all.extend([false, true].map(|expert| Self::ScaleBy { expert }));
+        all.push(Self::QueryGates);
+        for kind in [ConvKind::Gated, ConvKind::Silu, ConvKind::Biased] {
+            all.extend([3, 4].map(|taps| Self::Conv { kind, taps }));
+        }
+        for strategy in strategies {
+            // Widths that models have; the state of a delta net is as wide as its heads.
+            let delta = [32, 128].map(|width| Self::Scan { strategy, rule: ScanRule::Delta, width, state: width });
+            let space = [(32, 32), (64, 128)];
+            let space = space.map(|(width, state)| Self::Scan { strategy, rule: ScanRule::Space, width, state });
+            all.extend(delta.into_iter().chain(space));
+        }
         for format in Format::ALL {
             all.push(Self::Embed(format));
             for job in Job::ALL {

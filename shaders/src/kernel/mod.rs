@@ -104,6 +104,28 @@ pub enum Glu {
     Gelu,
     /// gpt-oss: `gate · sigmoid(1.702 · gate) · (up + 1)` of clamped values.
     Clamped,
+    /// `sigmoid(gate) · up`.
+    Sigmoid,
+}
+
+/// What a causal convolution reads and what follows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConvKind {
+    /// `c · conv(b · x)`.
+    Gated,
+    /// `silu(conv(x))`, in place.
+    Silu,
+    /// The same with a bias.
+    Biased,
+}
+
+/// The rule of a recurrence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ScanRule {
+    /// Gated delta net.
+    Delta,
+    /// State space.
+    Space,
 }
 
 /// What the output of a half of a block goes through before it is added to the hidden vector.
@@ -256,6 +278,26 @@ pub enum Kernel {
     },
     /// Activation: gate, up.
     Glu(Glu),
+    /// Gates of the query heads: qkv, out.
+    QueryGates,
+    /// Causal convolution with a state: rows, taps, state, in and out; then out if gated, or bias.
+    Conv {
+        /// Gated, or with SiLU.
+        kind: ConvKind,
+        /// Positions that it sees.
+        taps: u8,
+    },
+    /// Recurrence of heads over rows: rows, in, time bias, decay, gain or skip, state, out.
+    Scan {
+        /// How the work is divided.
+        strategy: Strategy,
+        /// What a row does to the state.
+        rule: ScanRule,
+        /// Values per head, at most 256.
+        width: u16,
+        /// Values of state for each value of a head.
+        state: u16,
+    },
     /// Expert router: scores, chosen, gates.
     Router(Strategy),
     /// Expert router by any rule: scores, chosen, gates; then the bias of the choice.
@@ -312,8 +354,10 @@ impl Kernel {
             | Self::Router(Strategy::PerThread)
             | Self::Choose { strategy: Strategy::PerThread, .. }
             | Self::Top(Strategy::PerThread)
+            | Self::Scan { strategy: Strategy::PerThread, .. }
             | Self::Attention { strategy: Strategy::PerThread, .. } => 8,
             Self::Fused { variant, .. } => variant.threads(),
+            Self::Scan { width, .. } => u32::from(width),
             Self::Split { .. } | Self::Merge { .. } | Self::Top(Strategy::Workgroup) | Self::Stream => 256,
             Self::MatMul { tile, .. } => tile.threads().0 * tile.threads().1,
             Self::Packed { tile, .. } => tile.threads().0 * tile.threads().1,
@@ -495,7 +539,11 @@ impl Kernel {
             Self::NormPart(_) => vec![Write, Read],
             Self::Residual { addition: Addition::Scaled, .. } => vec![Read, Write],
             Self::Residual { .. } => vec![Read, Write, Read],
-            Self::Glu(_) => vec![Read, Write],
+            Self::Glu(_) | Self::QueryGates => vec![Read, Write],
+            Self::Conv { kind: ConvKind::Gated, .. } => vec![Read, Read, Write, Read, Write],
+            Self::Conv { kind: ConvKind::Silu, .. } => vec![Read, Read, Write, Write],
+            Self::Conv { kind: ConvKind::Biased, .. } => vec![Read, Read, Write, Write, Read],
+            Self::Scan { .. } => vec![Read, Read, Read, Read, Read, Write, Write],
             Self::Router(_) | Self::Choose { biased: false, .. } => vec![Read, Write, Write],
             Self::Choose { .. } => vec![Read, Write, Write, Read],
             Self::ExpertBias => vec![Read, Write, Read, Read],
@@ -519,6 +567,9 @@ impl Kernel {
                 Some(Self::Choose { strategy: Strategy::PerThread, sigmoid, biased })
             }
             Self::NormPart(Strategy::Workgroup) => Some(Self::NormPart(Strategy::PerThread)),
+            Self::Scan { strategy: Strategy::Workgroup, rule, width, state } => {
+                Some(Self::Scan { strategy: Strategy::PerThread, rule, width, state })
+            }
             Self::Residual { strategy: Strategy::Workgroup, addition } => {
                 Some(Self::Residual { strategy: Strategy::PerThread, addition })
             }

@@ -1,6 +1,6 @@
 //! Kernel names for reports.
 
-use super::{Dots, Extras, Glu, Kernel, Operand, Strategy, VectorStrategy};
+use super::{Dots, Extras, Glu, Kernel, Operand, ScanRule, Strategy, VectorStrategy};
 use crate::{KernelVariant, Lanes, TileKind};
 
 impl Extras {
@@ -70,6 +70,12 @@ impl Kernel {
             }
             Self::Glu(Glu::Silu) => "swiglu".into(),
             Self::Glu(glu) => format!("glu {}", format!("{glu:?}").to_lowercase()),
+            Self::QueryGates => "gates of queries".into(),
+            Self::Conv { kind, taps } => format!("convolution {} ×{taps}", format!("{kind:?}").to_lowercase()),
+            Self::Scan { strategy, rule, width, state } => {
+                let rule = if rule == ScanRule::Delta { "delta net" } else { "state space" };
+                format!("{rule} {width}×{state} {}", how(strategy))
+            }
             Self::Router(strategy) => format!("router {}", how(strategy)),
             Self::Choose { strategy, sigmoid, biased } => format!(
                 "router by {}{} {}",

@@ -23,6 +23,10 @@ fn template(name: &str) -> Option<&'static str> {
         "numbers" => include_str!("../../wgsl/numbers.wgsl"),
         "kv_cache" => include_str!("../../wgsl/kv_cache.wgsl"),
         "rotation" => include_str!("../../wgsl/rotation.wgsl"),
+        "runs" => include_str!("../../wgsl/runs.wgsl"),
+        "conv" => include_str!("../../wgsl/conv.wgsl"),
+        "scan" => include_str!("../../wgsl/scan.wgsl"),
+        "query_gates" => include_str!("../../wgsl/query_gates.wgsl"),
         "product" => include_str!("../../wgsl/product.wgsl"),
         "lists" => include_str!("../../wgsl/lists.wgsl"),
         "embed" => include_str!("../../wgsl/embed.wgsl"),
@@ -91,6 +95,9 @@ impl Kernel {
             Self::NormPart(_) => ("norm_part", params::NormPart::WGSL),
             Self::Residual { .. } => ("residual", params::Residual::WGSL),
             Self::Glu(_) => ("glu", params::Glu::WGSL),
+            Self::QueryGates => ("query_gates", params::QueryGates::WGSL),
+            Self::Conv { .. } => ("conv", params::Conv::WGSL),
+            Self::Scan { .. } => ("scan", params::Scan::WGSL),
             Self::Choose { .. } => ("choose", params::Choose::WGSL),
             Self::ExpertBias => ("expert_bias", params::ExpertBias::WGSL),
             Self::ScaleLogits => ("scale_logits", params::ScaleLogits::WGSL),
@@ -160,6 +167,16 @@ impl Kernel {
             }
             Self::ScaleBy { expert: true } => define("EXPERT", String::new()),
             Self::ScaleBy { expert: false } => {}
+            Self::Conv { kind, taps } => {
+                define("CONV", format!("{kind:?}"));
+                define("PAST", (taps - 1).to_string());
+            }
+            Self::Scan { strategy, rule, width, state } => {
+                define("STRATEGY", format!("{strategy:?}"));
+                define("RULE", format!("{rule:?}"));
+                define("WIDTH", width.to_string());
+                define("STATE", state.to_string());
+            }
             Self::Glu(glu) => define("GLU", format!("{glu:?}")),
             Self::Choose { strategy, sigmoid, biased } => {
                 define("STRATEGY", format!("{strategy:?}"));
@@ -330,7 +347,13 @@ impl Kernel {
                     define(name, value.to_string());
                 }
             }
-            Self::Quantize | Self::Combine | Self::Segments | Self::Stream | Self::ExpertBias | Self::ScaleLogits => {}
+            Self::Quantize
+            | Self::QueryGates
+            | Self::Combine
+            | Self::Segments
+            | Self::Stream
+            | Self::ExpertBias
+            | Self::ScaleLogits => {}
         }
         let text = template(name).expect("every kernel names an existing template");
         preprocess(text, &definitions, &template).expect("templates are checked for every variant by a test")

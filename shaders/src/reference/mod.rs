@@ -4,10 +4,12 @@
 mod dequantize;
 mod kv_cache;
 mod packed;
+mod recurrent;
 
 pub use dequantize::dequantize;
 pub use kv_cache::{load, store};
 pub use packed::{quantize, quantized};
+pub use recurrent::{convolve, delta, sigmoid, silu, softplus, space};
 
 use crate::Pairs;
 

@@ -65,7 +65,8 @@ impl Pool {
         // An expert of one byte: calls take what `expert_millis` says.
         let feed_forward =
             FeedForwardShape::Experts { router: Bytes::ZERO, expert: Bytes(1), count, used, shared: Bytes::ZERO };
-        let block = BlockShape { token_mixer: Bytes(MIXER as u64), kv_cache_per_position: Bytes::ZERO, feed_forward };
+        let (token_mixer, kv_cache_per_position, state) = (Bytes(MIXER as u64), Bytes::ZERO, Bytes::ZERO);
+        let block = BlockShape { token_mixer, kv_cache_per_position, state, feed_forward };
         ModelShape {
             model: ModelId([0; 32]),
             hidden: 2048,

@@ -11,6 +11,8 @@ use potluck_plan::{BlockIndex, ExpertId, KvCacheType, WeightUnit};
 use potluck_shaders::reference as kernels;
 use potluck_shaders::{Format, Pairs};
 
+mod recurrent;
+
 /// Reads the bytes of a tensor, given its unit and its index in the unit.
 pub type Source<'a> = dyn Fn(WeightUnit, usize) -> Vec<u8> + 'a;
 
@@ -23,6 +25,8 @@ pub struct Reference {
     tensors: BTreeMap<(WeightUnit, TensorRole), Vec<f32>>,
     keys: Vec<Vec<Vec<f32>>>,
     values: Vec<Vec<Vec<f32>>>,
+    /// Recurrent states by block.
+    states: Vec<Vec<f64>>,
     routing: Routing,
 }
 
@@ -66,6 +70,7 @@ impl Reference {
             tensors,
             keys: vec![Vec::new(); blocks],
             values: vec![Vec::new(); blocks],
+            states: vec![Vec::new(); blocks],
             routing: Routing::default(),
         }
     }
@@ -73,6 +78,7 @@ impl Reference {
     /// Forgets the conversation.
     pub fn restart(&mut self) {
         self.keys.iter_mut().chain(&mut self.values).for_each(Vec::clear);
+        self.states.iter_mut().for_each(Vec::clear);
     }
 
     /// Replaces keys and values with those of another model of the same sizes, as far as both have positions.
@@ -130,9 +136,15 @@ impl Reference {
         self.routing = Routing { chosen: Vec::new(), early: vec![Vec::new(); EARLIEST] };
         let mut before = VecDeque::from(vec![x.clone(); EARLIEST]);
         for block in 0..self.spec.blocks.len() {
-            let query = self.remember(block, &x);
+            let recurrent = self.spec.recurrent(block).cloned();
+            let query = match &recurrent {
+                Some(recurrent) => self.recur(block, recurrent, &mut x),
+                None => self.remember(block, &x),
+            };
             if wanted || block + 1 < self.spec.blocks.len() {
-                self.attend(block, &query, &mut x);
+                if recurrent.is_none() {
+                    self.attend(block, &query, &mut x);
+                }
                 let early = before.iter().filter_map(|x| self.choose(block, x));
                 let early: Vec<_> = early.map(|(_, chosen)| ids(&chosen)).collect();
                 self.routing.early.iter_mut().zip(early).for_each(|(ahead, chosen)| ahead.push(chosen));
@@ -159,6 +171,7 @@ impl Reference {
             if a.qkv_bias { plus(y, self.tensor(unit, bias)) } else { y }
         };
         let mut query = project(TensorRole::Query, TensorRole::QueryBias);
+        let gates = if a.output_gate { split_gates(&mut query, a.head_dim as usize) } else { Vec::new() };
         let mut key = project(TensorRole::Key, TensorRole::KeyBias);
         let of_value = if a.values_are_keys { TensorRole::Key } else { TensorRole::Value };
         let mut value = project(of_value, TensorRole::ValueBias);
@@ -196,6 +209,7 @@ impl Reference {
         let (key, value) = (stored(&key), stored(&value));
         self.keys[block].push(key);
         self.values[block].push(value);
+        query.extend(gates);
         query
     }
 
@@ -206,6 +220,7 @@ impl Reference {
         let dim = a.head_dim as usize;
         let seen = a.window.map_or(usize::MAX, |window| window as usize);
         let first = self.keys[block].len().saturating_sub(seen);
+        let (query, gates) = query.split_at((a.heads * a.head_dim) as usize);
         let mut attended = Vec::with_capacity(query.len());
         for (head, query) in query.chunks_exact(dim).enumerate() {
             let kv = head / (a.heads / a.kv_heads) as usize;
@@ -224,6 +239,7 @@ impl Reference {
             let heads = attended.chunks_exact(dim).map(|head| &head[..latent.rank as usize]);
             attended = up.zip(heads).flat_map(|(matrix, head)| kernels::matvec(matrix, head)).collect();
         }
+        attended.iter_mut().zip(gates).for_each(|(v, gate)| *v *= kernels::sigmoid(f64::from(*gate)) as f32);
         let mut out = kernels::matvec(self.tensor(unit, TensorRole::AttentionOutput), &attended);
         if a.output_bias {
             out = plus(out, self.tensor(unit, TensorRole::AttentionOutputBias));
@@ -399,6 +415,17 @@ impl Reference {
         let out = self.before(shared, TensorRole::FeedForwardPostNorm, true, &out);
         plus(self.before(router, TensorRole::ExpertsPostNorm, true, experts), &out)
     }
+}
+
+/// Takes the gate behind each query head out of the queries.
+fn split_gates(query: &mut Vec<f32>, dim: usize) -> Vec<f32> {
+    let both = std::mem::take(query);
+    let mut gates = Vec::new();
+    for head in both.chunks_exact(2 * dim) {
+        query.extend(&head[..dim]);
+        gates.extend(&head[dim..]);
+    }
+    gates
 }
 
 fn ids(chosen: &[(u32, f32)]) -> Vec<ExpertId> {

@@ -174,6 +174,8 @@ impl Core {
                 self.units.tensors(unit).iter().enumerate().map(move |(index, tensor)| ((unit, tensor.role), index))
             })
             .collect();
+        let recurrent = (0..self.spec.blocks.len()).filter(|block| self.spec.recurrent(*block).is_some());
+        self.pages.set_recurrent(recurrent.map(|block| BlockIndex(block as u16)).collect());
         self.pages.set_blocks(
             units
                 .iter()

@@ -179,6 +179,22 @@ pub enum EngineError {
         /// First position of the work.
         wanted: u32,
     },
+    /// No recurrent state is kept for the position where work begins.
+    #[error("The state of conversation {conversation:?} cannot be taken up at {wanted} here, but at {known}.")]
+    NoState {
+        /// The conversation.
+        conversation: ConversationId,
+        /// The last position before it where work can begin.
+        known: u32,
+        /// First position of the work.
+        wanted: u32,
+    },
+    /// More conversations than the recurrent states have room for.
+    #[error("There is no room for the recurrent state of another conversation: end one first.")]
+    OutOfStates,
+    /// Rows of a conversation do not lie together in a batch, which a recurrence needs.
+    #[error("The rows of conversation {0:?} do not lie together.")]
+    Scattered(ConversationId),
     /// The blocks do not follow those of `Input::Experts`, or `Then::Route` names a block that does not follow the range.
     #[error("Block {0:?} does not follow the blocks of this work.")]
     NotNext(BlockIndex),

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_model::{Activation, ExpertsSpec, FeedForwardSpec, QkNorm, TensorRole};
+use potluck_model::{Activation, ExpertsSpec, FeedForwardSpec, QkNorm, RecurrentSpec, Rule, TensorRole};
 use potluck_plan::WeightUnit;
-use potluck_shaders::{Addition, Format, Job, Kernel, KernelVariant, Operand, PackedTile, Tile, TileKind};
+use potluck_shaders::{Addition, Format, Glu, Job, Kernel, KernelVariant, Operand, PackedTile, Tile, TileKind};
 
 use crate::runtime::core::Core;
+use crate::runtime::encode::recurrent::{conv, scan};
 use crate::runtime::encode::{activation, extras, pairs};
 use crate::runtime::layout::ExpertPlaces;
 use crate::runtime::tensors::Shape;
@@ -210,7 +211,24 @@ impl Core {
         all.extend(job.into_iter().flat_map(|job| self.profile.variants(format, job)));
     }
 
+    /// Kernels of a recurrence.
+    fn recurrent_kernels(&self, unit: WeightUnit, r: &RecurrentSpec, all: &mut BTreeSet<Kernel>) {
+        all.extend([self.profile.norm(), conv(r)]);
+        all.extend(scan(r).map(|scan| self.profile.scan(scan)));
+        all.extend(matches!(r.rule, Rule::StateSpace(_)).then(|| self.profile.norm_part()));
+        let addition = self.addition_kernel(false);
+        all.extend(addition);
+        let how = |role| match role {
+            TensorRole::StateOutput => (Operand::Plain, addition.is_none().then_some(Job::Added)),
+            _ => (Operand::Plain, Some(Job::Normed)),
+        };
+        self.matrix_kernels(unit, how, all);
+    }
+
     fn token_mixer_kernels(&self, unit: WeightUnit, block: usize, all: &mut BTreeSet<Kernel>) {
+        if let Some(recurrent) = self.spec.recurrent(block) {
+            return self.recurrent_kernels(unit, recurrent, all);
+        }
         let a = self.spec.attention(block);
         let kv_type = self.settings.kv_cache;
         let (qk_norm, factors) = (a.qk_norm == QkNorm::Head, self.rope_factors(a).is_some());
@@ -218,6 +236,7 @@ impl Core {
         all.extend((a.qk_norm == QkNorm::Row).then(|| self.profile.norm_part()));
         all.insert(Kernel::Rope { kv_type, pairs: pairs(a), qk_norm, factors });
         all.extend(a.latent.map(|_| self.profile.norm_part()));
+        all.extend(a.output_gate.then_some([Kernel::QueryGates, Kernel::Glu(Glu::Sigmoid)]).into_iter().flatten());
         let (quads, extras) = ((a.head_dim / 4) as u16, extras(a));
         all.insert(self.profile.attention(kv_type, quads, extras));
         all.extend(self.profile.split(kv_type, quads, a.heads / a.kv_heads.max(1), extras).into_iter().flatten());

@@ -24,7 +24,7 @@ pub(crate) const PARAMS_COUNT: u64 = 4096;
 pub enum Purpose {
     /// Model weights.
     Weights,
-    /// Keys and values.
+    /// Keys, values and recurrent states.
     KvCache,
     /// Intermediate vectors.
     Scratch,
@@ -60,6 +60,8 @@ pub(crate) enum Key {
     Keys(BlockIndex),
     /// Values of a block.
     Values(BlockIndex),
+    /// Recurrent states of a block, by slot.
+    State(BlockIndex),
     /// A scratch buffer.
     Scratch(Scratch),
 }
@@ -79,6 +81,8 @@ pub(crate) enum Scratch {
     Hidden,
     Normed,
     Qkv,
+    /// Gates of the query heads.
+    QueryGates,
     Query,
     Attended,
     /// Latent attention: keys before their rotation.
@@ -274,7 +278,7 @@ impl Layout {
         self.bytes(Purpose::Weights)
     }
 
-    /// Bytes of keys and values.
+    /// Bytes of keys, values and recurrent states.
     pub fn kv_cache(&self) -> Bytes {
         self.bytes(Purpose::KvCache)
     }
@@ -297,11 +301,11 @@ pub fn binding_limit(limits: &wgpu::Limits) -> Bytes {
     Bytes(binding / ALIGNMENT * ALIGNMENT)
 }
 
-/// Bytes of the largest key or value buffer that a context needs. Each block has one of each, and one binding must
-/// cover it.
+/// Bytes of the largest buffer of keys, values or recurrent states that a context needs. One binding must cover it.
 pub fn largest_kv_cache_buffer(spec: &ModelSpec, context: u32, kv_type: KvCacheType) -> Bytes {
     let blocks = (0..spec.blocks.len() as u16).map(BlockIndex);
-    blocks.map(|block| kv_cache_buffer(spec, block, context, kv_type)).max().unwrap_or_default()
+    let largest = |block| kv_cache_buffer(spec, block, context, kv_type).max(spec.state_bytes(usize::from(block.0)));
+    blocks.map(largest).max().unwrap_or_default()
 }
 
 /// Bytes of a block's keys or values, rounded up to whole pages.
@@ -350,6 +354,7 @@ impl Key {
                 format!("{role:?} of the pooled experts of class {class} part {part}")
             }
             Self::Keys(block) => format!("keys of block {}", block.0),
+            Self::State(block) => format!("recurrent states of block {}", block.0),
             Self::Values(block) => format!("values of block {}", block.0),
             Self::Scratch(Scratch::Qkv) => "qkv, attended, gate, parts or logits".to_owned(),
             Self::Scratch(Scratch::Query) => "query or up".to_owned(),
@@ -361,7 +366,7 @@ impl Key {
     pub fn purpose(self) -> Purpose {
         match self {
             Self::Unit(..) | Self::Table(_) | Self::Experts(..) => Purpose::Weights,
-            Self::Keys(_) | Self::Values(_) => Purpose::KvCache,
+            Self::Keys(_) | Self::Values(_) | Self::State(_) => Purpose::KvCache,
             Self::Scratch(
                 Scratch::Rows
                 | Scratch::KvPages

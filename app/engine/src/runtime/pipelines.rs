@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use potluck_model::{RouterSpec, Scoring};
 use potluck_plan::Arithmetic;
 use potluck_shaders::{
-    Access, Addition, Dots, Extras, Format, Job, Kernel, Lanes, Operand, PackedTile, Strategy, Tile, TileKind,
-    VectorStrategy,
+    Access, Addition, Dots, Extras, Format, Job, Kernel, Lanes, Operand, PackedTile, ScanRule, Strategy, Tile,
+    TileKind, VectorStrategy,
 };
 
 use crate::runtime::gpu::Tier;
@@ -193,6 +193,11 @@ impl Profile {
     /// RMSNorm in place of a part of each row.
     pub fn norm_part(&self) -> Kernel {
         self.either(Kernel::NormPart)
+    }
+
+    /// The rule of a recurrence: its kind, width of a head, and values of state for each of a head's.
+    pub fn scan(&self, (rule, width, state): (ScanRule, u16, u16)) -> Kernel {
+        self.either(|strategy| Kernel::Scan { strategy, rule, width, state })
     }
 
     /// Addition of an output to the hidden vectors.

@@ -283,13 +283,18 @@ impl<'a> Planner<'a> {
     pub fn kv_cache(&mut self, held: &BTreeSet<WeightUnit>, settings: &Settings) -> Result<(), LayoutError> {
         for unit in held {
             let WeightUnit::TokenMixer(block) = *unit else { continue };
-            let bytes = kv_cache_buffer(self.spec, block, settings.context, settings.kv_cache).0;
+            let state = self.spec.state_bytes(usize::from(block.0)).0;
+            let bytes = kv_cache_buffer(self.spec, block, settings.context, settings.kv_cache).0.max(state);
             if bytes > self.max {
                 return Err(LayoutError::BufferLimit {
                     what: format!("The context of block {}", block.0),
                     needed: Bytes(bytes),
                     limit: Bytes(self.max),
                 });
+            }
+            if state > 0 {
+                self.sizes.insert(Key::State(block), state);
+                continue;
             }
             self.sizes.insert(Key::Keys(block), align(bytes));
             if self.spec.attention(usize::from(block.0)).latent.is_none() {

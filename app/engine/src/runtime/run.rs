@@ -12,6 +12,7 @@ use crate::runtime::encode::Batch;
 use crate::runtime::error::EngineError;
 #[cfg(target_arch = "wasm32")]
 use crate::runtime::gpu::AdapterKind;
+use crate::runtime::kv_pages::Rows;
 use crate::runtime::layout::{Key, Layout, Scratch};
 use crate::runtime::memory::Slice;
 use crate::runtime::notify::Notify;
@@ -294,7 +295,7 @@ impl Core {
             touched.push(block);
         }
         if !touched.is_empty() {
-            let placed = self.pages.place(rows, &touched)?;
+            let placed = self.pages.place(rows, &touched, class, Rows::Together)?;
             self.write(Scratch::Rows, 0, bytemuck::cast_slice(&placed.rows));
             self.write(Scratch::KvPages, 0, bytemuck::cast_slice(&placed.table));
         }
@@ -398,7 +399,7 @@ impl Core {
         let touched: Vec<BlockIndex> = blocks.iter().collect();
         let at = |step: u16| Position(position.0.saturating_add(u32::from(step)));
         let rows: Vec<BatchToken> = (0..steps).map(|step| BatchToken { conversation, position: at(step) }).collect();
-        let placed = self.pages.place(&rows, &touched)?;
+        let placed = self.pages.place(&rows, &touched, KernelClass::Decode, Rows::Stepwise)?;
         self.write(Scratch::DecodeSteps, 0, bytemuck::cast_slice(&placed.rows));
         self.write(Scratch::KvPages, 0, bytemuck::cast_slice(&placed.table));
         let slot = slot.unwrap_or_else(|| self.sampled_tokens.slot(conversation));

@@ -20,6 +20,9 @@ pub(crate) struct Widths {
     pub hidden: u64,
     pub query: u64,
     pub qkv: u64,
+    pub gates: u64,
+    /// What a recurrence projects, and what it mixes.
+    pub recurrent: (u64, u64),
     pub heads: u64,
     pub dense: u64,
     pub expert: u64,
@@ -39,6 +42,8 @@ impl Widths {
             hidden,
             query: 0,
             qkv: 0,
+            gates: 0,
+            recurrent: (0, 0),
             heads: 0,
             dense: 0,
             expert: 0,
@@ -58,7 +63,12 @@ impl Widths {
                 let widths = [dim, u64::from(latent.query_rank.unwrap_or(0)), u64::from(a.heads) * of_head];
                 w.latent.iter_mut().zip(widths).for_each(|(widest, width)| *widest = width.max(*widest));
             }
-            w.qkv = w.qkv.max((u64::from(a.heads) + 2 * u64::from(a.kv_heads)) * dim);
+            w.qkv = w.qkv.max(u64::from(a.projected()));
+            w.gates = w.gates.max(u64::from(a.query_rows()) - u64::from(a.heads) * dim);
+            if let Some(r) = spec.recurrent(index) {
+                let (projected, mixed) = (u64::from(r.projected()), u64::from(r.mixed()));
+                w.recurrent = (w.recurrent.0.max(projected), w.recurrent.1.max(mixed));
+            }
             match &block.feed_forward {
                 FeedForwardSpec::Dense(dense) => w.dense = w.dense.max(u64::from(dense.intermediate)),
                 FeedForwardSpec::Experts(experts) => {
@@ -144,8 +154,9 @@ pub(crate) fn scratch_sizes(
     let needed = [
         (Scratch::Hidden, rows * w.hidden * 4),
         (Scratch::Normed, rows * w.hidden * 4),
-        (Scratch::Qkv, mixed * w.qkv * 4),
-        (Scratch::Query, mixed * w.query * 4),
+        (Scratch::Qkv, mixed * w.qkv.max(w.recurrent.0) * 4),
+        (Scratch::QueryGates, mixed * w.gates * 4),
+        (Scratch::Query, mixed * w.query.max(w.recurrent.1) * 4),
         (Scratch::Attended, mixed * w.query * 4),
         (Scratch::LatentKeys, mixed * w.latent[0] * 4),
         (Scratch::LatentQueries, mixed * w.latent[1] * 4),

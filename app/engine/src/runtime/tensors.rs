@@ -1,6 +1,6 @@
 //! What each unit must contain: formats, shapes and sizes, checked against the model's description.
 
-use potluck_model::{ExpertsSpec, ModelSpec, Part, QkNorm, UnitTensor};
+use potluck_model::{ExpertsSpec, ModelSpec, Part, QkNorm, RecurrentSpec, Rule, UnitTensor};
 use potluck_plan::{KvCacheType, WeightUnit};
 use potluck_shaders::{Format, Kernel, MAX_EXPERTS};
 
@@ -65,9 +65,13 @@ pub fn check_model(spec: &ModelSpec, kv_type: KvCacheType) -> Result<(), LayoutE
         return no(format!("A hidden width of {} is not supported: it must be a multiple of 4.", spec.hidden));
     }
     for index in 0..spec.blocks.len() {
+        if let Some(recurrent) = spec.recurrent(index) {
+            check_recurrent(index, recurrent)?;
+        }
         let a = spec.attention(index);
         let dims = a.rope.dims;
-        if a.kv_heads == 0 || a.heads == 0 || !a.heads.is_multiple_of(a.kv_heads) {
+        let none = spec.recurrent(index).is_some();
+        if !none && (a.kv_heads == 0 || a.heads == 0 || !a.heads.is_multiple_of(a.kv_heads)) {
             return no(format!("Block {index} has {} query heads for {} key heads.", a.heads, a.kv_heads));
         }
         let max = u32::from(Kernel::MAX_QUADS) * 4;
@@ -108,4 +112,24 @@ pub fn check_model(spec: &ModelSpec, kv_type: KvCacheType) -> Result<(), LayoutE
         }
     }
     Ok(())
+}
+
+/// Validates a recurrence: a workgroup has a thread for each value of a head.
+fn check_recurrent(block: usize, r: &RecurrentSpec) -> Result<(), LayoutError> {
+    const MAX: u32 = 256;
+    const MAX_TAPS: u32 = 16;
+    let fits = |width: u32| (1..=MAX).contains(&width);
+    let known = match &r.rule {
+        Rule::ShortConv { width } => width.is_multiple_of(4),
+        Rule::DeltaNet(net) => fits(net.head_dim) && net.key_heads > 0 && net.heads.is_multiple_of(net.key_heads),
+        Rule::StateSpace(space) => {
+            let whole = space.groups > 0 && space.heads.is_multiple_of(space.groups);
+            fits(space.head_dim) && fits(space.state) && whole
+        }
+    };
+    if known && (2..=MAX_TAPS).contains(&r.taps) && r.mixed().is_multiple_of(4) {
+        return Ok(());
+    }
+    let text = format!("Block {block} has a recurrent state of a shape that no kernel computes: {:?}.", r.rule);
+    Err(LayoutError::UnsupportedShape(text))
 }

@@ -28,3 +28,12 @@ pub(super) fn describe(source: &Source<'_>) -> Result<Description, ModelError> {
     }
     Ok(model)
 }
+
+/// Granite 4 with state spaces, `granitehybrid`.
+pub(super) fn describe_hybrid(source: &Source<'_>) -> Result<Description, ModelError> {
+    let mut model = describe(source)?;
+    let mixer = source.state_space()?;
+    let attends = source.attends(model.spec.blocks.len())?;
+    model.set_recurrent(&mixer, |block| !attends[block]);
+    Ok(model)
+}

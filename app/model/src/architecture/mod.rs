@@ -7,6 +7,7 @@ use crate::keys::Keys;
 use crate::tensors::Tensors;
 use crate::{ModelError, ModelSpec, TensorRole};
 
+mod hybrid;
 mod standard;
 
 mod deepseek2;
@@ -21,6 +22,7 @@ mod glm4moe;
 mod gpt_oss;
 mod granite;
 mod internlm2;
+mod lfm2;
 mod llama;
 mod minimax_m2;
 mod mistral3;
@@ -30,6 +32,7 @@ mod phi3;
 mod qwen2;
 mod qwen2moe;
 mod qwen3;
+mod qwen35;
 mod seed_oss;
 mod smollm3;
 
@@ -130,6 +133,18 @@ fn usual_name(unit: WeightUnit, role: TensorRole) -> &'static str {
         (ExpertScales, _) => "ffn_down_exps.scale",
         (ExpertsPostNorm, _) => "post_ffw_norm_2.weight",
         (BlockScale, _) => "layer_output_scale.weight",
+        (StateInput, _) => "ssm_in.weight",
+        (StateGate, _) => "attn_gate.weight",
+        (StateBeta, _) => "ssm_beta.weight",
+        (StateAlpha, _) => "ssm_alpha.weight",
+        (StateBetaAlpha, _) => "ssm_ba.weight",
+        (ConvTaps, _) => "ssm_conv1d.weight",
+        (ConvBias, _) => "ssm_conv1d.bias",
+        (TimeBias, _) => "ssm_dt.bias",
+        (DecayRate, _) => "ssm_a",
+        (Skip, _) => "ssm_d",
+        (StateNorm, _) => "ssm_norm.weight",
+        (StateOutput, _) => "ssm_out.weight",
     }
 }
 
@@ -213,16 +228,27 @@ architectures! {
     DeepSeek2 = "deepseek2" => deepseek2::describe,
     /// `minimax-m2`.
     MiniMaxM2 = "minimax-m2" => minimax_m2::describe,
+    /// `lfm2`: short convolutions, and attention in some blocks.
+    Lfm2 = "lfm2" => lfm2::describe,
+    /// `lfm2moe`.
+    Lfm2Moe = "lfm2moe" => lfm2::describe,
+    /// `qwen35`: gated delta nets, and attention in every fourth block.
+    Qwen35 = "qwen35" => qwen35::describe,
+    /// `qwen35moe`.
+    Qwen35Moe = "qwen35moe" => qwen35::describe,
+    /// `qwen3next`.
+    Qwen3Next = "qwen3next" => qwen35::describe_next,
+    /// `granitehybrid`: state spaces, and attention in some blocks.
+    GraniteHybrid = "granitehybrid" => granite::describe_hybrid,
 }
 
 /// Architectures that are known but need an operation that does not exist.
 const MISSING: &[(&[&str], &str)] = &[
-    (&["qwen3next", "qwen35", "qwen35moe", "kimi-linear"], "gated delta networks, whose state is recurrent"),
-    (&["lfm2", "lfm2moe"], "short convolutions, whose state is recurrent"),
-    (
-        &["mamba", "mamba2", "jamba", "falcon-h1", "granitehybrid", "nemotron_h", "nemotron_h_moe", "plamo2"],
-        "a state space (Mamba), which is recurrent",
-    ),
+    (&["kimi-linear"], "delta networks that forget each value at a speed of its own"),
+    (&["mamba", "jamba"], "a state space of the first kind (Mamba 1)"),
+    (&["mamba2"], "blocks without a feed-forward half"),
+    (&["nemotron_h", "nemotron_h_moe"], "blocks with only one half, and networks without a gate"),
+    (&["falcon-h1", "plamo2"], "attention and a state space in one block"),
     (&["rwkv6", "rwkv7", "arwkv7", "rwkv6qwen2"], "the recurrent state of RWKV"),
     (&["deepseek32", "glm-dsa", "minicpm3", "plm"], "another form of multi-head latent attention"),
     (&["gemma3n"], "embeddings per block and keys shared between blocks"),
@@ -251,6 +277,11 @@ impl Architecture {
     /// Looks up an architecture by its name in `general.architecture`.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|known| known.name() == name)
+    }
+
+    /// Some blocks do not attend, which their number of key heads says: zero.
+    pub(crate) fn is_hybrid(self) -> bool {
+        matches!(self, Self::Lfm2 | Self::Lfm2Moe | Self::GraniteHybrid)
     }
 
     /// The same, or why it cannot run.

@@ -116,6 +116,11 @@ impl Source<'_> {
         let heads = keys.sizes("attention.head_count", blocks, MAX_WIDTH)?;
         let kv_key = "attention.head_count_kv";
         let kv_heads = match keys.has(kv_key) {
+            // A block without key heads does not attend; its attention is replaced.
+            true if keys.architecture.is_hybrid() => {
+                let given = keys.metadata.u32_per_block(&keys.key(kv_key), blocks as usize)?;
+                given.iter().zip(&heads).map(|(&given, &heads)| if given == 0 { heads } else { given }).collect()
+            }
             true => keys.sizes(kv_key, blocks, MAX_WIDTH)?,
             false => heads.clone(),
         };
@@ -277,9 +282,9 @@ pub(super) fn yarn_magnitude(factor: f32, mscale: f32) -> f32 {
 impl Description {
     /// Each block's number and attention, to be changed.
     pub(super) fn attentions(&mut self) -> impl Iterator<Item = (usize, &mut AttentionSpec)> {
-        self.spec.blocks.iter_mut().enumerate().map(|(number, block)| {
-            let TokenMixerSpec::Attention(attention) = &mut block.token_mixer;
-            (number, attention)
+        self.spec.blocks.iter_mut().enumerate().filter_map(|(number, block)| match &mut block.token_mixer {
+            TokenMixerSpec::Attention(attention) => Some((number, attention)),
+            TokenMixerSpec::Recurrent(_) => None,
         })
     }
 

@@ -115,7 +115,9 @@ impl Answering {
         asked: Millis,
         now: Millis,
     ) -> Self {
-        let reused = conversation.log.begin(tokens);
+        let common = conversation.log.begin(tokens);
+        let reused = conversation.bases.last(common);
+        conversation.log.set_computed(reused);
         Self {
             transcript,
             prompt,
@@ -174,7 +176,8 @@ impl Answering {
     /// Draft tokens after a chunk, if drafts pay.
     pub fn drafts(&mut self, chunk: &Chunk, cost: &DraftCost, network_hops: u32) -> Vec<u32> {
         let max = self.max_further_steps(chunk);
-        if max == 0 {
+        // A rejected draft would take a recurrent state back by up to a page.
+        if max == 0 || self.conversation.bases.is_recurrent() {
             return Vec::new();
         }
         if self.guess.is_empty() {
@@ -214,6 +217,7 @@ impl Answering {
         });
         let held = chunk.base + tokens.len() + usize::from(chunk.further_steps);
         self.conversation.held = self.conversation.held.max(held);
+        self.conversation.bases.sent(chunk.base, held, chunk.class);
         let forward = Forward {
             epoch: plan.epoch,
             stage: first.id,
@@ -267,7 +271,9 @@ impl Answering {
         self.conversation.log.set_computed(self.sent);
     }
 
+    /// Goes back to this position, or to the last one before it where work can begin.
     pub fn rewind(&mut self, position: usize) {
+        let position = self.conversation.bases.last(position);
         self.conversation.log.set_computed(position);
         self.sent = position;
         self.in_flight.clear();
@@ -277,6 +283,7 @@ impl Answering {
     pub fn kv_cache_lost(&mut self) {
         self.rewind(0);
         self.conversation.held = 0;
+        self.conversation.bases = self.conversation.bases.cleared();
     }
 
     /// Goes on with the KV cache of its replay; without one, from its log alone.
@@ -285,6 +292,7 @@ impl Answering {
         self.conversation.id = fresh;
         if let Some(replay) = replay {
             self.conversation.id = replay.id;
+            self.conversation.bases = replay.bases.clone();
             self.conversation.log.set_computed(replay.computed);
             self.conversation.held = replay.sent();
             self.sent = replay.sent();
@@ -295,7 +303,8 @@ impl Answering {
     /// Pages it may need at most.
     pub fn max_pages(&self) -> usize {
         let left = (self.prompt.max_tokens as usize).saturating_sub(self.answer_tokens());
-        pages(self.conversation.log.len().saturating_add(left).min(self.context)).max(self.pages())
+        let most = pages(self.conversation.log.len().saturating_add(left).min(self.context));
+        most.max(self.pages()).max(self.conversation.least)
     }
 
     /// Everything in flight is sent again.
@@ -309,13 +318,14 @@ impl Answering {
 
     /// Pages of KV cache it holds.
     pub fn pages(&self) -> usize {
-        pages(self.conversation.held)
+        self.conversation.pages()
     }
 
     /// Pages to reserve for it while others run beside it.
     pub fn expected_pages(&self) -> usize {
         let left = (self.prompt.max_tokens as usize).saturating_sub(self.answer_tokens());
-        self.pages().max(expected_pages(self.conversation.log.len(), left, self.context))
+        let expected = expected_pages(self.conversation.log.len(), left, self.context);
+        self.pages().max(expected).max(self.conversation.least)
     }
 
     pub fn answer_tokens(&self) -> usize {

@@ -8,7 +8,7 @@ use potluck_protocol::{AnswerPart, AnswerStop, Frame, PassId, PromptRequest, Req
 
 use super::answering::{Answering, DecodePass, PrefillPass, expected_pages};
 use super::chunk_size::ChunkSize;
-use super::conversations::{Conversations, pages};
+use super::conversations::{Bases, Conversations, least_pages, pages};
 use super::draft::DraftCost;
 use super::handover::Replay;
 use super::multi_step::MultiStep;
@@ -174,7 +174,8 @@ impl Answers {
                     self.refuse(asker, request, AnswerStop::Failed(sentence), cx);
                 }
                 Ok(tokens) => {
-                    let needed = expected_pages(tokens.len(), question.prompt.max_tokens as usize, context);
+                    let least = least_pages(model.shape.is_recurrent(), context);
+                    let needed = expected_pages(tokens.len(), question.prompt.max_tokens as usize, context).max(least);
                     question.tokens = Some(tokens);
                     let fits = self.active.is_empty() || taken + needed + self.reserved <= pages(context);
                     return fits.then(|| self.queue.take(asker, request)).flatten();
@@ -187,7 +188,12 @@ impl Answers {
     fn begin(&mut self, question: Question, model: &OpenedModel, context: usize, now: Millis) {
         let Question { asker, prompt, asked, tokens } = question;
         let tokens = tokens.unwrap_or_default();
-        let conversation = self.conversations.take(asker, &prompt.conversation);
+        let mut conversation = self.conversations.take(asker, &prompt.conversation);
+        let recurrent = model.shape.is_recurrent();
+        conversation.least = least_pages(recurrent, context);
+        if conversation.bases.is_recurrent() != recurrent {
+            conversation.bases = Bases::new(recurrent);
+        }
         let own = conversation.log.in_own_tokens(tokens.clone(), |token| model.language.piece(token));
         let tokens = if own.len() < context { own } else { tokens };
         let transcript = Transcript::new(asker, prompt.request);

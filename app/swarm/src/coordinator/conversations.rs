@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::{ConversationId, KV_PAGE_TOKENS, PeerId};
+use potluck_plan::{ConversationId, KV_PAGE_TOKENS, KernelClass, PeerId, STATE_CONVERSATIONS, StateHistory};
 
 use super::token_log::TokenLog;
+use crate::mutation::{Mutation, has_mutation};
 
 const PAGE: usize = KV_PAGE_TOKENS as usize;
 
@@ -18,6 +19,56 @@ pub(super) fn left_in_page(end: usize) -> usize {
     pages(end) * PAGE - end
 }
 
+/// Where the stages of a plan can begin work on a conversation: anywhere, or, if the model has recurrent state, where
+/// they kept one. What they kept follows from the chunks they got, so it is known here.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bases(Option<StateHistory>);
+
+impl Bases {
+    /// Those of a conversation without KV cache.
+    pub fn new(recurrent: bool) -> Self {
+        Self(recurrent.then(StateHistory::default))
+    }
+
+    /// Those of the same model, with nothing held.
+    pub fn cleared(&self) -> Self {
+        Self::new(self.is_recurrent())
+    }
+
+    pub fn is_recurrent(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The last position up to this one where work can begin.
+    pub fn last(&self, position: usize) -> usize {
+        // Positions fit 32 bits, as contexts do.
+        let states = self.0.as_ref().filter(|_| !has_mutation(Mutation::AnyBase));
+        states.map_or(position, |states| states.base(position as u32) as usize)
+    }
+
+    /// A chunk of positions `base..end` was sent.
+    pub fn sent(&mut self, base: usize, end: usize, class: KernelClass) {
+        if let Some(states) = &mut self.0 {
+            let moved = states.advance(base as u32, end as u32, class);
+            debug_assert!(
+                moved.is_some() || has_mutation(Mutation::AnyBase),
+                "work began at {base}, where no stage has a state"
+            );
+        }
+    }
+}
+
+/// Pages that a conversation takes at least of a context. There are few recurrent states, and pages are what is shared
+/// out among conversations, so each then takes so many that no more fit than there are states.
+pub(super) fn least_pages(recurrent: bool, context: usize) -> usize {
+    if !recurrent {
+        return 1;
+    }
+    let (total, states) = (pages(context), STATE_CONVERSATIONS as usize);
+    let share = total / states;
+    if (states + 1) * share > total { share } else { total.div_ceil(states) }.max(1)
+}
+
 /// A conversation's token log, and what the devices hold of it.
 pub(super) struct Conversation {
     pub id: ConversationId,
@@ -25,7 +76,17 @@ pub(super) struct Conversation {
     /// Positions of KV cache that some stage may hold: at least the computed ones, more after rejected drafts or a
     /// rewind.
     pub held: usize,
+    pub bases: Bases,
+    /// Pages that it takes at least, if it has KV cache.
+    pub least: usize,
     used: u64,
+}
+
+impl Conversation {
+    /// Pages of KV cache it holds.
+    pub fn pages(&self) -> usize {
+        if self.held == 0 { 0 } else { pages(self.held).max(self.least) }
+    }
 }
 
 #[derive(Default)]
@@ -40,7 +101,7 @@ impl Conversations {
     pub fn take(&mut self, asker: PeerId, name: &str) -> Conversation {
         self.kept.remove(&(asker, name.to_owned())).unwrap_or_else(|| {
             let id = self.fresh_id();
-            Conversation { id, log: TokenLog::default(), held: 0, used: 0 }
+            Conversation { id, log: TokenLog::default(), held: 0, bases: Bases::default(), least: 1, used: 0 }
         })
     }
 
@@ -69,7 +130,7 @@ impl Conversations {
     /// cache with the next chunk they get.
     pub fn shrink_to(&mut self, max: usize) {
         // One without KV cache costs only its log, but their number must be bounded.
-        let cost = |kept: &Conversation| pages(kept.held).max(1);
+        let cost = |kept: &Conversation| kept.pages().max(1);
         while self.kept.values().map(cost).sum::<usize>() > max {
             let oldest = self.kept.iter().min_by_key(|(_, kept)| kept.used).map(|(key, _)| key.clone());
             if oldest.and_then(|key| self.kept.remove(&key)).is_none() {
@@ -87,6 +148,7 @@ impl Conversations {
         for kept in self.kept.values_mut() {
             kept.log.set_computed(0);
             kept.held = 0;
+            kept.bases = kept.bases.cleared();
         }
     }
 
@@ -108,6 +170,16 @@ mod tests {
         let id = conversation.id;
         conversations.keep(A, name.to_owned(), conversation);
         id
+    }
+
+    #[test]
+    fn no_more_conversations_have_pages_than_there_are_recurrent_states() {
+        for context in [64, 200, 256, 300, 448, 4096, 4160, 100_000] {
+            let (total, least) = (pages(context), least_pages(true, context));
+            let fitting = total / least;
+            assert!((1..=STATE_CONVERSATIONS as usize).contains(&fitting), "{fitting} fit in {context} positions");
+        }
+        assert_eq!(4096 / KV_PAGE_TOKENS as usize / least_pages(true, 4096), STATE_CONVERSATIONS as usize);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use potluck_protocol::{Forward, Frame, PassId};
 
 use super::answering::{Answering, Pass};
 use super::answers::Answers;
+use super::conversations::Bases;
 use super::draft::MAX_DRAFTS;
 use super::token_log::Chunk;
 use crate::event_context::EventContext;
@@ -31,6 +32,8 @@ pub(super) struct Handover {
 /// The KV cache of one conversation on the new plan, under an id of its own.
 pub(super) struct Replay {
     pub id: ConversationId,
+    /// Where the stages of the new plan can begin work on it.
+    pub bases: Bases,
     /// Tokens sent, to notice when the log changes.
     tokens: Vec<u32>,
     /// Positions that every stage has computed.
@@ -80,7 +83,8 @@ impl Handover {
             } else if !active.paused && taken + reserved + max <= total {
                 reserved += max;
                 let id = answers.conversations.fresh_id();
-                self.replays.insert(conversation, Replay::new(id));
+                let bases = answers.active[index].conversation.bases.cleared();
+                self.replays.insert(conversation, Replay::new(id, bases));
             }
         }
         taken += reserved;
@@ -123,8 +127,8 @@ impl Handover {
 }
 
 impl Replay {
-    fn new(id: ConversationId) -> Self {
-        Self { id, tokens: Vec::new(), computed: 0, in_flight: VecDeque::new(), sent: Millis(0.0) }
+    fn new(id: ConversationId, bases: Bases) -> Self {
+        Self { id, bases, tokens: Vec::new(), computed: 0, in_flight: VecDeque::new(), sent: Millis(0.0) }
     }
 
     /// Positions sent.
@@ -133,6 +137,7 @@ impl Replay {
     }
 
     fn rewind(&mut self, position: usize) {
+        let position = self.bases.last(position);
         self.computed = position;
         self.tokens.truncate(position);
         self.in_flight.clear();
@@ -162,6 +167,7 @@ impl Replay {
     fn send(&mut self, chunk: Chunk, pass: PassId, live: Vec<ConversationId>, plan: &Plan, cx: &mut EventContext) {
         let Some(first) = plan.stages.first() else { return };
         self.tokens.extend(&chunk.tokens);
+        self.bases.sent(chunk.base, self.tokens.len(), chunk.class);
         self.in_flight.push_back(Pass::replayed(pass, self.tokens.len(), cx.now));
         self.sent = cx.now;
         let forward = Forward {

@@ -42,7 +42,7 @@ impl Answers {
     /// Makes room for an answer's KV cache up to `end`: idle conversations are dropped first, then the youngest
     /// answers pause. The oldest one can always go on. False if the answer itself is paused.
     fn claim(&mut self, index: usize, end: usize, total: usize, cx: &mut EventContext) -> bool {
-        let needed = pages(end);
+        let needed = pages(end).max(self.active[index].conversation.least);
         if needed <= self.active[index].pages() {
             return true;
         }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
     BlockIndex, BlockRange, ConversationId, ExpertId, Input, KernelClass, Outcome, PeerId, Plan, PlanEpoch, Position,
-    Stage, StageId, Task, Then, Ticket, Work,
+    Stage, StageId, StateHistory, Task, Then, Ticket, Work,
 };
 use potluck_protocol::{
     Forward, Frame, LmHeadOutput, LogitsResult, PassId, ResidencyChange, StageFault, StageFaultKind,
@@ -48,6 +48,9 @@ pub(crate) struct Executor {
     dispatch: Dispatch,
     /// Newest version of where experts lie that was heard of.
     residency: u32,
+    /// The model has recurrent state, with these histories by stage and conversation.
+    recurrent: bool,
+    states: BTreeMap<(StageId, ConversationId), StateHistory>,
     /// Positions of KV cache by stage and conversation.
     lengths: BTreeMap<(StageId, ConversationId), u32>,
     /// The newest chunk of each conversation that arrived at each stage. They come in order.
@@ -65,7 +68,7 @@ impl Executor {
     pub fn new(
         (me, coordinator): (PeerId, PeerId),
         plan: Plan,
-        width: usize,
+        (width, recurrent): (usize, bool),
         settings: Settings,
         first_ticket: u64,
     ) -> Self {
@@ -80,6 +83,8 @@ impl Executor {
             waiting: BTreeMap::new(),
             dispatch: Dispatch::new(settings, first_ticket),
             residency: 0,
+            recurrent,
+            states: BTreeMap::new(),
             lengths: BTreeMap::new(),
             arrived: BTreeMap::new(),
             latest: (PassId::default(), Vec::new()),
@@ -141,7 +146,16 @@ impl Executor {
             self.report(forward.stage, forward.conversation, Some(forward.pass), gap, cx);
             return;
         }
-        self.lengths.insert(key, forward.base.0 + forward.count + u32::from(forward.further_steps));
+        let end = forward.base.0 + forward.count + u32::from(forward.further_steps);
+        if self.recurrent && !has_mutation(Mutation::AnyBase) {
+            let states = self.states.entry(key).or_default();
+            if states.advance(forward.base.0, end, forward.class).is_none() {
+                let gap = StageFaultKind::Gap(Position(states.base(forward.base.0)));
+                self.report(forward.stage, forward.conversation, Some(forward.pass), gap, cx);
+                return;
+            }
+        }
+        self.lengths.insert(key, end);
         self.arrived.insert(key, forward.pass);
         let newest = self.newest.entry(forward.conversation).or_default();
         *newest = forward.pass.max(*newest);
@@ -195,6 +209,7 @@ impl Executor {
     fn forget(&mut self, conversation: ConversationId) {
         self.newest.remove(&conversation);
         self.lengths.retain(|(_, known), _| *known != conversation);
+        self.states.retain(|(_, known), _| *known != conversation);
         self.arrived.retain(|(_, known), _| *known != conversation);
         self.queues.values_mut().for_each(|queue| queue.drop_conversation(conversation));
         let in_engine = self.tickets.values_mut().filter_map(|purpose| match purpose {

@@ -39,7 +39,8 @@ fn on(me: PeerId) -> (Executor, EventContext) {
         out.set_route(peer, Some(RelayRoute(u32::from(peer.0[0]))));
     }
     let (members, holders) = (Members::new(me), Holders::default());
-    let executor = Executor::new((me, HOST), plan(), WIDTH, Settings { hedging: Hedging::Off, spot_checks: 0.0 }, 0);
+    let executor =
+        Executor::new((me, HOST), plan(), (WIDTH, false), Settings { hedging: Hedging::Off, spot_checks: 0.0 }, 0);
     (executor, EventContext { now: Millis(0.0), members, holders, out })
 }
 

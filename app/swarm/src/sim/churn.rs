@@ -29,10 +29,12 @@ struct Question {
 /// One room drawn from a seed.
 pub(crate) fn churn(seed: u64) -> Run {
     let mut random = Random(seed);
+    // Every fourth room has a model with recurrent state.
+    let state_bytes = u64::from(seed % 4 == 3);
     let model = if random.below(3) == 0 {
-        SimModel { blocks: 4, experts: 6, kv_bytes: 0 }
+        SimModel { blocks: 4, experts: 6, kv_bytes: 0, state_bytes }
     } else {
-        SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
+        SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes }
     };
     let share = if random.below(2) == 0 { Sharing::Fastest } else { Sharing::Everyone };
     let mut world = World::new(seed, model.clone(), share, device(&mut random, BUDGET));

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use potluck_plan::{
     BatchToken, BlockIndex, BlockRange, BlockShape, Bytes, Candidates, ConversationId, ExpertId, ExpertOutputs,
     FeedForwardShape, FirstToken, Input, KV_PAGE_TOKENS, KernelClass, KvCacheType, LmHeadRequest, LmHeadTokens,
-    LogitsRequest, ModelId, ModelShape, Outcome, Position, Route, Task, Then, WeightUnit, Work,
+    LogitsRequest, ModelId, ModelShape, Outcome, Position, Route, STATE_CONVERSATIONS, StateHistory, Task, Then,
+    WeightUnit, Work,
 };
 
 use super::random::mix;
@@ -19,6 +20,8 @@ pub struct SimModel {
     pub experts: u16,
     /// Bytes of exact KV cache for one position of a block.
     pub kv_bytes: u64,
+    /// Bytes of recurrent state of a block; 0 for blocks that only attend.
+    pub state_bytes: u64,
 }
 
 const WIDTH: usize = 2;
@@ -33,6 +36,8 @@ const PAGES: usize = CONTEXT as usize / PAGE;
 
 /// Why an engine refuses tokens for which it has no free page.
 pub(crate) const OUT_OF_PAGES: &str = "out of pages";
+/// Why it refuses work that begins where it kept no recurrent state.
+pub(crate) const NO_STATE: &str = "no state";
 
 impl SimModel {
     /// Its sizes with each KV cache type: the exact type takes `kv_bytes` a position and block, each further one half
@@ -56,7 +61,12 @@ impl SimModel {
                 FeedForwardShape::Experts { router: Bytes(5), expert: Bytes(20), count, used: 2, shared: Bytes::ZERO }
             }
         };
-        let block = BlockShape { token_mixer: Bytes(100), kv_cache_per_position: Bytes(self.kv_bytes), feed_forward };
+        let block = BlockShape {
+            token_mixer: Bytes(100),
+            kv_cache_per_position: Bytes(self.kv_bytes),
+            state: Bytes::ZERO,
+            feed_forward,
+        };
         ModelShape {
             model: ModelId([9; 32]),
             hidden: WIDTH as u32,
@@ -65,9 +75,30 @@ impl SimModel {
             lm_head: Bytes(50),
             tied_lm_head: false,
             kv_cache: KvCacheType::F32,
-            blocks: vec![block; usize::from(self.blocks)],
+            blocks: (0..self.blocks).map(|index| self.block(index, &block)).collect(),
         }
     }
+
+    /// A block that attends, or has recurrent state instead.
+    fn block(&self, index: u16, attends: &BlockShape) -> BlockShape {
+        let state = Bytes(self.state_bytes);
+        match self.is_recurrent(BlockIndex(index)) {
+            true => BlockShape { kv_cache_per_position: Bytes::ZERO, state, ..attends.clone() },
+            false => attends.clone(),
+        }
+    }
+
+    /// In a model with recurrent state, every second block has one.
+    fn is_recurrent(&self, block: BlockIndex) -> bool {
+        self.state_bytes > 0 && block.0 % 2 == 1
+    }
+}
+
+/// The recurrent states of a conversation in a block: running hashes.
+#[derive(Default)]
+struct States {
+    history: StateHistory,
+    slots: [u64; StateHistory::SLOTS as usize],
 }
 
 /// The engine of one device.
@@ -76,6 +107,7 @@ pub(crate) struct SimEngine {
     resident: BTreeSet<WeightUnit>,
     /// For each block and conversation the running hash up to each position.
     kv_cache: BTreeMap<(u16, ConversationId), Vec<u64>>,
+    states: BTreeMap<(u16, ConversationId), States>,
     /// For each conversation the position after its last logits, and the token sampled there.
     chosen: BTreeMap<ConversationId, (u32, u32)>,
 }
@@ -89,6 +121,7 @@ impl SimEngine {
         self.resident = units.iter().copied().collect();
         let resident = &self.resident;
         self.kv_cache.retain(|(block, _), _| resident.contains(&WeightUnit::TokenMixer(BlockIndex(*block))));
+        self.states.retain(|(block, _), _| resident.contains(&WeightUnit::TokenMixer(BlockIndex(*block))));
     }
 
     /// Adds one unit.
@@ -98,6 +131,7 @@ impl SimEngine {
 
     pub fn forget(&mut self, conversation: ConversationId) {
         self.kv_cache.retain(|(_, known), _| *known != conversation);
+        self.states.retain(|(_, known), _| *known != conversation);
         self.chosen.remove(&conversation);
     }
 
@@ -118,7 +152,7 @@ impl SimEngine {
                 let mut hidden = self.enter(batch, *blocks, input)?;
                 for block in blocks.iter() {
                     for (row, value) in batch.iter().zip(&mut hidden) {
-                        let residual = self.token_mixer(block, *row, *class, *value)?;
+                        let residual = self.token_mixer(model, block, *row, *class, *value)?;
                         *value = match model.experts {
                             0 => residual,
                             count => {
@@ -207,12 +241,21 @@ impl SimEngine {
 
     fn token_mixer(
         &mut self,
+        model: &SimModel,
         block: BlockIndex,
         row: BatchToken,
         class: KernelClass,
         value: Values,
     ) -> Result<Values, String> {
         self.need(WeightUnit::TokenMixer(block))?;
+        let kernel = match class {
+            KernelClass::Decode => 1,
+            KernelClass::Prefill => 2,
+        };
+        let next = |before: u64| mix(before ^ mix(bits(value)).wrapping_add(kernel) ^ u64::from(block.0) << 56);
+        if model.is_recurrent(block) {
+            return self.recur(block, row, class, next).map(split);
+        }
         let kv_cache = self.kv_cache.entry((block.0, row.conversation)).or_default();
         let position = row.position.0 as usize;
         if kv_cache.len() < position {
@@ -225,13 +268,30 @@ impl SimEngine {
             return Err(OUT_OF_PAGES.into());
         }
         let kv_cache = self.kv_cache.entry((block.0, row.conversation)).or_default();
-        let kernel = match class {
-            KernelClass::Decode => 1,
-            KernelClass::Prefill => 2,
-        };
-        let now = mix(before ^ mix(bits(value)).wrapping_add(kernel) ^ u64::from(block.0) << 56);
+        let now = next(before);
         kv_cache.push(now);
         Ok(split(now))
+    }
+
+    /// A row of a recurrence: what is not kept cannot be taken up again.
+    fn recur(
+        &mut self,
+        block: BlockIndex,
+        row: BatchToken,
+        class: KernelClass,
+        next: impl Fn(u64) -> u64,
+    ) -> Result<u64, String> {
+        self.states.entry((block.0, row.conversation)).or_default();
+        if self.states.keys().filter(|(other, _)| *other == block.0).count() > STATE_CONVERSATIONS as usize {
+            return Err(OUT_OF_PAGES.into());
+        }
+        let states = self.states.entry((block.0, row.conversation)).or_default();
+        let position = row.position.0;
+        let moves = states.history.advance(position, position + 1, class).ok_or(NO_STATE)?;
+        let now = next(moves.from.map_or(7, |slot| states.slots[usize::from(slot)]));
+        let copies = moves.copies.into_iter().map(|(_, slot)| slot);
+        copies.chain([StateHistory::LIVE]).for_each(|slot| states.slots[usize::from(slot)] = now);
+        Ok(now)
     }
 
     fn expert(&self, block: BlockIndex, normed: Values, expert: ExpertId) -> Result<Values, String> {
@@ -251,7 +311,8 @@ impl SimEngine {
             Then::Nothing => Outcome::Done,
             Then::Hidden => Outcome::Hidden(flat(&hidden)),
             Then::Route(block) => {
-                let mixed = batch.iter().zip(hidden).map(|(row, value)| self.token_mixer(block, *row, class, value));
+                let mixed =
+                    batch.iter().zip(hidden).map(|(row, value)| self.token_mixer(model, block, *row, class, value));
                 let residual = mixed.collect::<Result<Vec<_>, _>>()?;
                 let normed: Vec<_> = residual.iter().map(|row| normed(*row)).collect();
                 let routes = normed.iter().map(|row| route(block, *row, model.experts)).collect();

@@ -33,7 +33,7 @@ fn anything_happens(seed: u64) -> Option<String> {
 /// A tab freezes in the middle of a long answer and goes on later: what it sends then belongs to an older plan.
 fn a_tab_goes_on(seed: u64) -> Option<String> {
     let mut random = Random(seed);
-    let model = SimModel { blocks: 6, experts: 0, kv_bytes: 0 };
+    let model = SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 };
     let link = Link { latency: 20.0, jitter: 2.0, ..Link::default() };
     let device = |random: &mut Random| {
         let budget = 560 + 20 * random.below(10);
@@ -78,6 +78,11 @@ fn a_reply_counted_twice_is_found() {
 #[test]
 fn a_replay_off_by_one_is_found() {
     assert_found(Mutation::ReplayOffByOne, anything_happens);
+}
+
+#[test]
+fn a_recurrent_state_that_is_truncated_is_found() {
+    assert_found(Mutation::AnyBase, anything_happens);
 }
 
 #[test]

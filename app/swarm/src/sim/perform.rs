@@ -9,7 +9,7 @@ use potluck_plan::{
 use potluck_planner::measures::{MIN_RUNS, RUNS};
 use potluck_protocol::{AnswerPart, CalibrationRuns, LoadFault, LoadPhase, LoadReport, ModelCard, ModelSource};
 
-use super::engine::{OUT_OF_PAGES, SimEngine, SimModel};
+use super::engine::{NO_STATE, OUT_OF_PAGES, SimEngine, SimModel};
 use super::language::Bytewise;
 use super::world::{Scheduled, World};
 use crate::memory::resident_bytes;
@@ -194,6 +194,9 @@ impl World {
         }
         if outcome == Outcome::Failed(OUT_OF_PAGES.into()) {
             self.violation = Some(format!("device {index} was given more rows than it has pages for"));
+        }
+        if outcome == Outcome::Failed(NO_STATE.into()) {
+            self.violation = Some(format!("device {index} was told to go on from a state that it did not keep"));
         }
         let noise = 1.0 + peer.device.noise * (2.0 * noise - 1.0);
         let millis = peer.device.millis(&self.model, &work.task) * peer.slowed * peer.device.in_use * noise;

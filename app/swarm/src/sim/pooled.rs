@@ -31,7 +31,7 @@ pub(crate) fn pooled_experts(seed: u64) -> Run {
         _ => Hedging::Adaptive,
     };
     let replicas = if seed % 6 < 2 { 1 } else { 2 };
-    let model = SimModel { blocks: 3, experts: 8, kv_bytes: 0 };
+    let model = SimModel { blocks: 3, experts: 8, kv_bytes: 0, state_bytes: 0 };
     // The host has room for everything but 19 experts, a holder for twelve and not for a block.
     let mut world = World::new(seed, model.clone(), Sharing::Fastest, SimDevice::with_budget(530));
     world.pool_experts(replicas, hedging);

@@ -15,7 +15,7 @@ const TEXT: &str = "a question that is a little longer than one chunk of sixty-f
 const TOKENS: u32 = 48;
 
 fn dense() -> SimModel {
-    SimModel { blocks: 12, experts: 0, kv_bytes: 0 }
+    SimModel { blocks: 12, experts: 0, kv_bytes: 0, state_bytes: 0 }
 }
 
 /// 12 blocks of 160 and two ends of 50: 2,020 bytes and 10 of overhead a device.

@@ -96,6 +96,7 @@ pub fn rope(
         k_gain: dim as u32,
         factors: 2 * dim as u32,
         value_norm: 1,
+        gated: 0,
     };
     let expected = if output > 0 && kv_type != KvCacheType::F32 {
         Expected::Cached(kv_type, dim, expected)

@@ -3,7 +3,7 @@
 use potluck_shaders::{Format, Glu, Kernel, NO_SLOT, Operand, SEGMENT, Strategy, params, reference};
 
 use super::data::{Matrices, Random, raw, zeros};
-use super::{Case, Expected, attention, fused, general};
+use super::{Case, Expected, attention, fused, general, recurrent};
 use crate::lab::microbench::Probe;
 use crate::runtime::sizes::tile_count;
 
@@ -54,6 +54,12 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         Kernel::ExpertBias => vec![general::expert_bias(kernel)],
         Kernel::ScaleLogits => vec![general::scale_logits(kernel, 0.0), general::scale_logits(kernel, 3.0)],
         Kernel::Glu(_) => vec![glu(kernel)],
+        Kernel::QueryGates => vec![recurrent::query_gates(kernel)],
+        Kernel::Conv { kind, taps } => [false, true].map(|state| recurrent::conv(kernel, kind, taps, state)).to_vec(),
+        Kernel::Scan { strategy, rule, width, state } => {
+            let of = |of_state| recurrent::scan(kernel, (strategy, rule), (width, state), of_state);
+            vec![of(false), of(true)]
+        }
         Kernel::Router(strategy) => (0..4).map(|i| router(kernel, strategy, i % 2 == 0, i / 2)).collect(),
         Kernel::Combine => vec![combine(kernel, true), combine(kernel, false)],
         Kernel::ScaleBy { expert } => vec![general::scale_by(kernel, expert)],
@@ -294,6 +300,9 @@ fn glu(kernel: Kernel) -> Case {
     let expected = match kernel {
         Kernel::Glu(Glu::Gelu) => reference::geglu(&gate, &up),
         Kernel::Glu(Glu::Clamped) => reference::clamped_swiglu(&gate, &up),
+        Kernel::Glu(Glu::Sigmoid) => {
+            gate.iter().zip(&up).map(|(&gate, up)| reference::sigmoid(f64::from(gate)) as f32 * up).collect()
+        }
         _ => reference::swiglu(&gate, &up),
     };
     let bindings = vec![raw(&gate), raw(&up)];

@@ -8,13 +8,15 @@ use super::{Case, Expected};
 
 pub fn norm_part(kernel: Kernel, strategy: Strategy) -> Case {
     let mut random = Random(21);
-    let (n, stride, offset, width) = (3usize, 120usize, 8usize, 92usize);
+    let (n, stride, offset, width, groups) = (3usize, 120usize, 8usize, 44usize, 2usize);
     let x = random.floats(n * stride);
-    let gain = random.floats(width);
+    let gain = random.floats(groups * width);
     let mut expected = x.clone();
     for row in expected.chunks_exact_mut(stride) {
-        let part = &mut row[offset..offset + width];
-        part.copy_from_slice(&reference::norm(part, &gain, 1e-5));
+        let parts = row[offset..offset + groups * width].chunks_exact_mut(width);
+        for (part, gain) in parts.zip(gain.chunks_exact(width)) {
+            part.copy_from_slice(&reference::norm(part, gain, 1e-5));
+        }
     }
     let quads = |values: usize| values as u32 / 4;
     let params = params::NormPart {
@@ -22,9 +24,11 @@ pub fn norm_part(kernel: Kernel, strategy: Strategy) -> Case {
         width: quads(width),
         stride: quads(stride),
         offset: quads(offset),
+        groups: groups as u32,
         epsilon: 1e-5,
     };
-    case(kernel, vec![raw(&x), raw(&gain)], params, by_row(kernel, strategy, n as u32), 0, floats(expected))
+    let rows = (n * groups) as u32;
+    case(kernel, vec![raw(&x), raw(&gain)], params, by_row(kernel, strategy, rows), 0, floats(expected))
 }
 
 pub fn residual(kernel: Kernel, strategy: Strategy, addition: Addition) -> Case {

@@ -9,6 +9,7 @@ mod general;
 mod outside;
 #[cfg(test)]
 mod packed;
+mod recurrent;
 
 use std::collections::{BTreeMap, BTreeSet};
 

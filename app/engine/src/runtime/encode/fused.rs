@@ -66,9 +66,28 @@ impl Core {
         }
         let job = if a.qkv_bias { Job::NormedBias } else { Job::Normed };
         let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Qkv));
-        let y_stride = (a.heads + 2 * a.kv_heads) * a.head_dim;
+        let y_stride = a.projected();
         let vectors = Vectors { x: &x, rows: (0, n), y: &y, y_stride, gain: Some(gain) };
         Ok(self.fused(rec, job, &pieces, &vectors))
+    }
+
+    /// The inputs of a recurrence from the hidden vectors.
+    pub(super) fn fused_inputs(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        unit: WeightUnit,
+        parts: &[(TensorRole, u32)],
+        gain: &Slice,
+        (y_stride, n): (u32, u32),
+    ) -> Result<bool, EngineError> {
+        let mut pieces = Vec::new();
+        for &(role, y) in parts {
+            pieces.extend(Self::pieces(self.place(layout, unit, role)?, y, None));
+        }
+        let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Qkv));
+        let vectors = Vectors { x: &x, rows: (0, n), y: &y, y_stride, gain: Some(gain) };
+        Ok(self.fused(rec, Job::Normed, &pieces, &vectors))
     }
 
     /// A product added to the output.

@@ -16,6 +16,7 @@ mod experts;
 mod fused;
 mod latent;
 mod prefill;
+pub(crate) mod recurrent;
 
 /// Number of tokens in a batch and their kernel class.
 #[derive(Clone, Copy, Debug)]
@@ -261,7 +262,7 @@ impl Core {
         Ok(())
     }
 
-    /// Attention with its norms and projections, added to the hidden vectors.
+    /// A block's token mixer with its norms and projections, added to the hidden vectors.
     pub fn token_mixer(
         &mut self,
         rec: &mut Recorder,
@@ -269,6 +270,9 @@ impl Core {
         block: BlockIndex,
         batch: Batch,
     ) -> Result<(), EngineError> {
+        if let Some(recurrent) = self.spec.recurrent(usize::from(block.0)).cloned() {
+            return self.recurrence(rec, layout, block, &recurrent, batch);
+        }
         let unit = WeightUnit::TokenMixer(block);
         let a = self.spec.attention(usize::from(block.0)).clone();
         if let Some(latent) = a.latent {
@@ -284,11 +288,19 @@ impl Core {
             true => Some(self.vector(layout, unit, TensorRole::Sinks)?),
             false => None,
         };
+        if a.output_gate {
+            self.keep_gates(rec, &a, batch.n);
+        }
         match batch.class {
             KernelClass::Decode => self.decode_attention(rec, block, batch, sinks.as_ref()),
             KernelClass::Prefill => self.prefill_attention(rec, block, batch, sinks.as_ref()),
         }
         let attended = self.scratch(Scratch::Attended);
+        if a.output_gate {
+            let (kernel, quads) = (Kernel::Glu(Glu::Sigmoid), batch.n * a.heads * a.head_dim / 4);
+            let (gates, groups) = (self.scratch(Scratch::QueryGates), Self::groups(kernel, quads));
+            rec.dispatch(&mut self.tools(), kernel, &[&gates, &attended], &params::SwiGlu { quads }, groups, 1);
+        }
         let out = Output {
             unit,
             matrix: TensorRole::AttentionOutput,
@@ -297,6 +309,14 @@ impl Core {
             x: &attended,
         };
         self.add_output(rec, layout, out, batch)
+    }
+
+    /// Copies the gates of the query heads, which attention overwrites.
+    fn keep_gates(&mut self, rec: &mut Recorder, a: &AttentionSpec, n: u32) {
+        let params = params::QueryGates { n, heads: a.heads, head_dim: a.head_dim, stride: a.projected() };
+        let (qkv, gates) = (self.scratch(Scratch::Qkv), self.scratch(Scratch::QueryGates));
+        let groups = Self::groups(Kernel::QueryGates, n * a.heads * a.head_dim);
+        rec.dispatch(&mut self.tools(), Kernel::QueryGates, &[&qkv, &gates], &params, groups, 1);
     }
 
     /// Queries, keys and values of the hidden vectors into `Scratch::Qkv`.
@@ -308,14 +328,14 @@ impl Core {
         a: &AttentionSpec,
         batch: Batch,
     ) -> Result<(), EngineError> {
-        let width = (a.heads + 2 * a.kv_heads) * a.head_dim;
+        let (width, queries) = (a.projected(), a.query_rows());
         let parts = [
             (TensorRole::Query, TensorRole::QueryBias, 0),
-            (TensorRole::Key, TensorRole::KeyBias, a.heads * a.head_dim),
+            (TensorRole::Key, TensorRole::KeyBias, queries),
             (
                 if a.values_are_keys { TensorRole::Key } else { TensorRole::Value },
                 TensorRole::ValueBias,
-                (a.heads + a.kv_heads) * a.head_dim,
+                queries + a.kv_heads * a.head_dim,
             ),
         ];
         if a.norms.before {
@@ -354,7 +374,8 @@ impl Core {
         n: u32,
     ) {
         let epsilon = self.spec.norm_epsilon;
-        let params = params::NormPart { n, width: width / 4, stride: stride / 4, offset: offset / 4, epsilon };
+        let params =
+            params::NormPart { n, width: width / 4, stride: stride / 4, offset: offset / 4, groups: 1, epsilon };
         let kernel = self.profile.norm_part();
         let groups = if kernel.fallback().is_some() { n } else { Self::groups(kernel, n) };
         rec.dispatch(&mut self.tools(), kernel, &[x, gain], &params, groups, 1);
@@ -407,6 +428,7 @@ impl Core {
             growth: temperature.map_or(0.0, |temperature| temperature.scale),
             step: temperature.map_or(0, |temperature| temperature.step),
             value_norm: u32::from(a.value_norm),
+            gated: u32::from(a.output_gate),
             ..Default::default()
         };
         match (qk_norm, factors) {

@@ -194,7 +194,7 @@ mod tests {
     use crate::sim::SimModel;
 
     fn layers() -> Layers {
-        Layers::from_shape(&SimModel { blocks: 6, experts: 0, kv_bytes: 0 }.shape(), 64, WireType::F32)
+        Layers::from_shape(&SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }.shape(), 64, WireType::F32)
     }
 
     /// 2 ms of overhead, 160 bytes a millisecond, 10 ms for the LM head.

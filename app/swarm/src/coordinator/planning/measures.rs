@@ -440,7 +440,7 @@ mod tests {
     #[test]
     fn measurements_before_the_clock_has_settled_do_not_count() {
         let peer = PeerId([1; 16]);
-        let shape = SimModel { blocks: 6, experts: 0, kv_bytes: 0 }.shape();
+        let shape = SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }.shape();
         let layers = Layers::from_shape(&shape, 64, WireType::F32);
         // 10 ms for the model, and three times as long after pauses.
         let cost = layers.decode_cost(BlockRange::new(0, 6));
@@ -494,7 +494,7 @@ mod tests {
     #[test]
     fn holders_are_measured_by_the_calls_that_they_answer() {
         let (hub, holder) = (PeerId([1; 16]), PeerId([2; 16]));
-        let shape = SimModel { blocks: 2, experts: 8, kv_bytes: 0 }.shape();
+        let shape = SimModel { blocks: 2, experts: 8, kv_bytes: 0, state_bytes: 0 }.shape();
         let layers = Layers::from_shape(&shape, 64, WireType::F32);
         let device = |peer| Device::declared(peer, Bytes(1 << 40), 20_000.0, 1.0);
         let devices = [device(hub), device(holder), device(PeerId([3; 16]))];
