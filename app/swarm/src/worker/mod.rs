@@ -71,7 +71,6 @@ impl Inactive {
     fn executor(&mut self, me: PeerId) -> &mut Executor {
         let (coordinator, prepare, first_ticket) = (self.coordinator, &self.prepare, self.first_ticket);
         self.executor.get_or_insert_with(|| {
-            let first_ticket = u64::from(prepare.plan.epoch.0) << EPOCH_SHIFT;
             let plan = prepare.plan.clone();
             let width = (prepare.shape.hidden as usize, prepare.shape.is_recurrent());
             let settings = Settings { hedging: prepare.hedging, spot_checks: prepare.spot_checks };

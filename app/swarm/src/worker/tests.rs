@@ -37,7 +37,7 @@ fn lend(worker: &mut Worker, cx: &mut EventContext) {
 
 /// The host has a stage and asks this device to hold these experts.
 fn order(experts: &[u16]) -> Prepare {
-    let model = SimModel { blocks: 1, experts: 8, kv_bytes: 0 };
+    let model = SimModel { blocks: 1, experts: 8, kv_bytes: 0, state_bytes: 0 };
     let mut stage = Stage::new(StageId(0), HOST, BlockRange::new(0, 1));
     let holder = |expert| match experts.contains(&expert) {
         true => vec![ExpertHolder::Own, ExpertHolder::Peer(ME)],

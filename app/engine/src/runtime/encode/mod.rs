@@ -299,7 +299,7 @@ impl Core {
         if a.output_gate {
             let (kernel, quads) = (Kernel::Glu(Glu::Sigmoid), batch.n * a.heads * a.head_dim / 4);
             let (gates, groups) = (self.scratch(Scratch::QueryGates), Self::groups(kernel, quads));
-            rec.dispatch(&mut self.tools(), kernel, &[&gates, &attended], &params::SwiGlu { quads }, groups, 1);
+            rec.dispatch(&mut self.tools(), kernel, &[&gates, &attended], &params::Glu { quads }, groups, 1);
         }
         let out = Output {
             unit,
