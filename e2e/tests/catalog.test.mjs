@@ -195,6 +195,7 @@ test('other bytes and another licence than listed are said before anything is lo
   await alert.getByText(/and the list says .* bytes|bytes and the list says/).waitFor();
   await alert.getByText(/licence is CC0-1\.0 where the list says MIT/).waitFor();
   assert.equal((await device.page.evaluate(() => window.potluck.status())).room, null);
+  if (shots) await device.page.screenshot({ path: join(shots, 'catalog-doubt.png') });
   await alert.getByRole('button', { name: 'Load anyway' }).click();
   await until(device.page, isUp);
   assertQuiet(device);
