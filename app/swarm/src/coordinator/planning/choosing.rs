@@ -109,7 +109,10 @@ impl Planning {
             };
             is_better(planned, old, room, noise)
         };
-        let active = self.plans.active.as_mut().filter(|active| can_run(&active.planned.plan, room));
+        // What loads experts on demand was chosen for want of memory: a plan that holds them all replaces it.
+        let is_makeshift = |old: &Plan| old.is_on_demand() && !planned.plan.is_on_demand();
+        let can_go_on = |old: &Plan| can_run(old, room) && !is_makeshift(old);
+        let active = self.plans.active.as_mut().filter(|active| can_go_on(&active.planned.plan));
         let timed = self.observed.calibrating.timed();
         let hysteresis = &mut self.policy.hysteresis;
         let kept = active.filter(|active| {
@@ -123,7 +126,7 @@ impl Planning {
             self.plans.abandon(cx);
             return;
         }
-        let inactive = self.plans.inactive.as_ref().filter(|inactive| can_run(&inactive.planned.plan, room));
+        let inactive = self.plans.inactive.as_ref().filter(|inactive| can_go_on(&inactive.planned.plan));
         let stays = |inactive: &Inactive| {
             let plan = &inactive.planned.plan;
             let goes_on = || !is_better(&planned, plan) || self.is_nearly_there(room, plan, &planned.plan);
@@ -137,7 +140,7 @@ impl Planning {
         if let Some(active) = self.plans.active.as_mut().filter(|_| !keep_active) {
             // A plan that can stay does so until a better one is worth the wait and nobody would have to wait.
             let old = active.planned.plan.clone();
-            let can_stay = active.share == share && is_held(&old, room, request.model);
+            let can_stay = active.share == share && is_held(&old, room, request.model) && !is_makeshift(&old);
             let why_not = self.policy.in_place.refusal(room, &planned, &old, request.usage, cx.now);
             if can_stay && let Some(sentence) = why_not {
                 active.planned = Planned::describe(room, old);
