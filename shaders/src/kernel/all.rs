@@ -30,6 +30,7 @@ impl Kernel {
             Self::ScaleLogits,
         ];
         all.extend([Glu::Gelu, Glu::Clamped].map(Self::Glu));
+        all.extend([false, true].map(|dots| Self::Peak { dots }));
         for format in Format::ALL {
             all.push(Self::Embed(format));
             for job in Job::ALL {

@@ -279,6 +279,11 @@ pub enum Kernel {
     Top(Strategy),
     /// Memory bandwidth measurement: data, out.
     Stream,
+    /// Measurement of the arithmetic rate, of `fma` or of `dot4I8Packed`: out.
+    Peak {
+        /// By `dot4I8Packed`.
+        dots: bool,
+    },
 }
 
 impl Kernel {
@@ -303,7 +308,7 @@ impl Kernel {
             | Self::Top(Strategy::PerThread)
             | Self::Attention { strategy: Strategy::PerThread, .. } => 8,
             Self::Fused { variant, .. } => variant.threads(),
-            Self::Split { .. } | Self::Merge { .. } | Self::Stream => 256,
+            Self::Split { .. } | Self::Merge { .. } | Self::Stream | Self::Peak { .. } => 256,
             Self::MatMul { tile, .. } => tile.threads().0 * tile.threads().1,
             Self::Packed { tile, .. } => tile.threads().0 * tile.threads().1,
             Self::Groups(Strategy::PerThread) => 1,
@@ -492,6 +497,7 @@ impl Kernel {
             Self::Segments => vec![Read, Write],
             Self::Top(_) => vec![Read, Write, Write, Write],
             Self::Stream => vec![Read, Write],
+            Self::Peak { .. } => vec![Write],
         }
     }
 
