@@ -410,6 +410,11 @@ params! {
         /// Candidates per row.
         count: u32,
     }
+    /// Measurement of the arithmetic rate.
+    Peak {
+        /// Rounds of 32 steps per thread.
+        rounds: u32,
+    }
     /// Memory bandwidth measurement.
     Stream {
         /// Tiles of four vectors per thread to read.

@@ -86,6 +86,8 @@ fn run(gpu: &Gpu, model: Model, (prompt, arithmetic): (u32, Arithmetic)) {
     block_on(bench.engine.prepare()).unwrap();
     println!("pipelines in {:.0} ms", begin.elapsed().as_secs_f64() * 1e3);
     if gpu.capabilities().tier != Tier::Software {
+        let [fma, dots] = [false, true].map(|dots| block_on(bench.engine.peak_rate(dots)).unwrap() / 1e3);
+        println!("this device computes at most {fma:.1} TFLOP/s by fma, {dots:.1} Top/s by dot4I8Packed");
         matrices(&bench.engine, &model.spec, prompt);
     }
     for chunk in [64, 128, 256, 512, 1024].into_iter().filter(|chunk| *chunk <= prompt) {

@@ -37,6 +37,7 @@ impl Kernel {
             let space = space.map(|(width, state)| Self::Scan { strategy, rule: ScanRule::Space, width, state });
             all.extend(delta.into_iter().chain(space));
         }
+        all.extend([false, true].map(|dots| Self::Peak { dots }));
         for format in Format::ALL {
             all.push(Self::Embed(format));
             for job in Job::ALL {

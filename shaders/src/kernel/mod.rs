@@ -326,6 +326,11 @@ pub enum Kernel {
     Top(Strategy),
     /// Memory bandwidth measurement: data, out.
     Stream,
+    /// Measurement of the arithmetic rate, of `fma` or of `dot4I8Packed`: out.
+    Peak {
+        /// By `dot4I8Packed`.
+        dots: bool,
+    },
 }
 
 impl Kernel {
@@ -358,7 +363,11 @@ impl Kernel {
             | Self::Attention { strategy: Strategy::PerThread, .. } => 8,
             Self::Fused { variant, .. } => variant.threads(),
             Self::Scan { width, .. } => u32::from(width),
-            Self::Split { .. } | Self::Merge { .. } | Self::Top(Strategy::Workgroup) | Self::Stream => 256,
+            Self::Split { .. }
+            | Self::Merge { .. }
+            | Self::Top(Strategy::Workgroup)
+            | Self::Stream
+            | Self::Peak { .. } => 256,
             Self::MatMul { tile, .. } => tile.threads().0 * tile.threads().1,
             Self::Packed { tile, .. } => tile.threads().0 * tile.threads().1,
             Self::Attention { quads, .. } => u32::from(quads.max(64)),
@@ -554,6 +563,7 @@ impl Kernel {
             Self::Segments => vec![Read, Write],
             Self::Top(_) => vec![Read, Write, Write, Write],
             Self::Stream => vec![Read, Write],
+            Self::Peak { .. } => vec![Write],
         }
     }
 

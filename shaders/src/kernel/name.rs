@@ -90,6 +90,7 @@ impl Kernel {
             Self::Segments => "segments".into(),
             Self::Top(strategy) => format!("top {}", how(strategy)),
             Self::Stream => "stream".into(),
+            Self::Peak { dots } => format!("peak {}", if dots { "dot4I8Packed" } else { "fma" }),
         }
     }
 }

@@ -61,6 +61,7 @@ fn template(name: &str) -> Option<&'static str> {
         "combine" => include_str!("../../wgsl/combine.wgsl"),
         "segments" => include_str!("../../wgsl/segments.wgsl"),
         "top" => include_str!("../../wgsl/top.wgsl"),
+        "peak" => include_str!("../../wgsl/peak.wgsl"),
         "stream" => include_str!("../../wgsl/stream.wgsl"),
         _ => return None,
     })
@@ -107,6 +108,7 @@ impl Kernel {
             Self::Segments => ("segments", params::Segments::WGSL),
             Self::Top(_) => ("top", params::Top::WGSL),
             Self::Stream => ("stream", params::Stream::WGSL),
+            Self::Peak { .. } => ("peak", params::Peak::WGSL),
         };
         let mut definitions = Definitions::new();
         let mut define = |name: &str, value: String| {
@@ -347,7 +349,9 @@ impl Kernel {
                     define(name, value.to_string());
                 }
             }
-            Self::Quantize
+            Self::Peak { dots: true } => define("DOTS", String::new()),
+            Self::Peak { dots: false }
+            | Self::Quantize
             | Self::QueryGates
             | Self::Combine
             | Self::Segments

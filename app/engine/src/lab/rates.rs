@@ -184,6 +184,25 @@ impl Engine {
         self.rate(&microbench, bytes).await
     }
 
+    /// Operations per second, in billions, that this device computes at most on its registers: two for each `fma`, or eight
+    /// for each `dot4I8Packed`. The reference for [`Engine::product_rate`].
+    ///
+    /// # Errors
+    /// The device is gone.
+    pub async fn peak_rate(&self, dots: bool) -> Result<f64, EngineError> {
+        const ROUNDS: u32 = 256;
+        /// Steps of a round: eight chains, four times each.
+        const STEPS: u64 = 32;
+        let kernel = Kernel::Peak { dots };
+        // A software adapter would take seconds for what fills a GPU.
+        let groups = if self.inner.core.borrow().profile.is_tunable() { 8192 } else { 64 };
+        let threads = u64::from(groups * kernel.threads());
+        let operations = threads * u64::from(ROUNDS) * STEPS * if dots { 8 } else { 2 };
+        let params = params::Peak { rounds: ROUNDS };
+        let microbench = self.microbench(kernel, &[threads * 4], bytemuck::bytes_of(&params), [groups, 1]);
+        self.rate(&microbench, operations).await
+    }
+
     fn microbench(&self, kernel: Kernel, sizes: &[u64], params: &[u8], groups: [u32; 2]) -> Microbench {
         self.inner.core.borrow_mut().microbench(kernel, sizes, params, groups)
     }

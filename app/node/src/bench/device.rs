@@ -13,7 +13,7 @@ pub fn describe(
     capabilities: &Capabilities,
     settings: &Settings,
     engine: &Engine,
-    streaming: f64,
+    (streaming, peaks): (f64, String),
 ) -> Result<BenchDevice, EngineError> {
     let limits = &capabilities.limits;
     let limits = [
@@ -28,6 +28,7 @@ pub fn describe(
         ("tier", format!("{:?}", capabilities.tier)),
         ("keys and values", format!("{:?}", settings.kv_cache)),
         ("prompts computed", settings.arithmetic.to_string()),
+        ("computes at most", peaks),
         ("context", settings.context.to_string()),
         ("rows of a prompt at once", settings.prefill_tokens.to_string()),
         ("work under way", settings.in_flight.to_string()),

@@ -107,12 +107,14 @@ impl Benchmark {
         steps.next("How fast this device streams memory".to_owned());
         self.yield_now().await;
         let streaming = loaded.bench.engine().streaming_rate().await? * 1e9;
+        let engine = loaded.bench.engine();
+        let peaks = peaks(engine).await?;
         let gpu = self.compute.gpu_for_bench().map_err(BenchError::NoGpu)?;
         let mut out = BenchReport {
             build: BUILD.to_owned(),
             method: self.method(),
             model: report::model(&loaded.card),
-            device: device::describe(gpu.capabilities(), &self.settings(&possible), loaded.bench.engine(), streaming)?,
+            device: device::describe(gpu.capabilities(), &self.settings(&possible), engine, (streaming, peaks))?,
             load: loaded.load,
             workloads: Vec::new(),
             skipped,
@@ -283,6 +285,16 @@ impl Benchmark {
                 .to_owned(),
         ]
     }
+}
+
+/// What the device computes at most, as text. Not every browser knows `dot4I8Packed`.
+async fn peaks(engine: &Engine) -> Result<String, EngineError> {
+    let fma = engine.peak_rate(false).await? / 1e3;
+    if cfg!(target_arch = "wasm32") {
+        return Ok(format!("{fma:.1} TFLOP/s by fma"));
+    }
+    let dots = engine.peak_rate(true).await? / 1e3;
+    Ok(format!("{fma:.1} TFLOP/s by fma, {dots:.1} Top/s by dot4I8Packed"))
 }
 
 fn check(choice: &BenchChoice) -> Result<(), BenchError> {

@@ -280,7 +280,9 @@ mod tests {
 
     #[test]
     fn every_variant_has_a_case() {
-        for kernel in Kernel::all(&[16, 32]).into_iter().filter(|kernel| *kernel != Kernel::Stream) {
+        for kernel in
+            Kernel::all(&[16, 32]).into_iter().filter(|kernel| !matches!(kernel, Kernel::Stream | Kernel::Peak { .. }))
+        {
             assert!(!cases::of(kernel).is_empty(), "{}", kernel.name());
         }
     }

@@ -107,6 +107,11 @@ fn table(report: &BenchReport) -> String {
     let device = &report.device;
     line(format!("{} {}, {:.0} MB", report.model.name, report.model.quantization, report.model.bytes as f64 / 1e6));
     line(format!("{} ({}), streams {:.1} GB/s", device.adapter, device.backend, device.streaming / 1e9));
+    for (name, value) in
+        device.tuned.iter().filter(|(name, _)| ["computes at most", "prompts computed"].contains(&name.as_str()))
+    {
+        line(format!("{name} {value}"));
+    }
     let load = report.load;
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
     line(format!(

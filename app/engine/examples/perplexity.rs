@@ -1,4 +1,4 @@
-//! Perplexity of texts by each arithmetic of prompts: `cargo run -p potluck-node --example perplexity -- MODEL.gguf TEXT…`
+//! Perplexity of texts by each arithmetic of prompts: `cargo run -p potluck-engine --example perplexity -- MODEL.gguf TEXT…`
 //!
 //! Documents are separated by lines of `---`; each has a context of its own, of at most 2,000 tokens. Every token after
 //! a document's first counts. Prints the mean negative log-likelihood and the perplexity by arithmetic, how far the
@@ -6,13 +6,12 @@
 
 use std::cell::RefCell;
 use std::error::Error;
-use std::path::Path;
 use std::rc::Rc;
 
 use futures::executor::block_on;
 use potluck_engine::{Engine, Gpu, GpuOptions, Piece, Settings};
-use potluck_model::{SpecialText, Tokenizer};
-use potluck_node::native::study::ModelFile;
+use potluck_gguf::{Model, join, parse};
+use potluck_model::{ModelSpec, SpecialText, Tokenizer};
 use potluck_plan::{
     Arithmetic, BatchToken, BlockRange, ConversationId, Input, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest,
     Outcome, Position, Task, Then, Ticket, WeightUnit, Work,
@@ -35,8 +34,8 @@ struct Loaded {
 }
 
 impl Loaded {
-    fn new(gpu: &Gpu, file: &ModelFile, arithmetic: Arithmetic) -> Result<Self, Failure> {
-        let (spec, units) = file.spec()?;
+    fn new(gpu: &Gpu, (model, file): (&Model, &[u8]), arithmetic: Arithmetic) -> Result<Self, Failure> {
+        let (spec, units) = ModelSpec::from_gguf(model)?;
         let (blocks, vocabulary) = (spec.blocks.len() as u16, spec.vocabulary as usize);
         let outcome = Rc::new(RefCell::new(None));
         let inbox = outcome.clone();
@@ -48,7 +47,9 @@ impl Loaded {
         engine.reserve(&units.units().collect())?;
         for unit in engine.missing() {
             for tensor in (0..units.tensors(unit).len()).filter(|tensor| engine.needs(unit, *tensor)) {
-                upload(&engine, &file.tensor(&units, unit, tensor)?, (unit, tensor))?;
+                let range = units.tensors(unit)[tensor].range;
+                let bytes = &file[range.offset as usize..(range.offset + range.len) as usize];
+                upload(&engine, bytes, (unit, tensor))?;
             }
             engine.finish(unit)?;
         }
@@ -105,10 +106,11 @@ fn judge(logits: &[f32], token: u32) -> (f64, usize) {
 fn main() -> Result<(), Failure> {
     let paths: Vec<String> = std::env::args().skip(1).collect();
     let [model, texts @ ..] = paths.as_slice() else { return Err("name a model and texts".into()) };
-    let file = ModelFile::open(Path::new(model))?;
-    let tokenizer = Tokenizer::from_metadata(&file.model.metadata)?;
+    let file = std::fs::read(model)?;
+    let header = join([parse(&file)?])?;
+    let tokenizer = Tokenizer::from_metadata(&header.metadata)?;
     let gpu = block_on(Gpu::open(GpuOptions::default()))?;
-    let loaded = Arithmetic::ALL.map(|arithmetic| Loaded::new(&gpu, &file, arithmetic));
+    let loaded = Arithmetic::ALL.map(|arithmetic| Loaded::new(&gpu, (&header, &file), arithmetic));
     let loaded = loaded.into_iter().collect::<Result<Vec<_>, _>>()?;
     println!("{model} on {}", gpu.capabilities().name);
     println!("| text | tokens | exact | packed | difference | same best token |\n|---|---|---|---|---|---|");
