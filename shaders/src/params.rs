@@ -194,6 +194,8 @@ params! {
         window: u32,
         /// Soft cap of the scores, for kernels with one.
         cap: f32,
+        /// 1: windows are chunks, which begin at multiples of their length.
+        chunked: u32,
     }
     /// Lists of (token, expert) pairs by expert.
     Groups {
@@ -236,6 +238,10 @@ params! {
         k_gain: u32,
         /// The same of the factors.
         factors: u32,
+        /// Added to the position before it is divided into steps.
+        shift: u32,
+        /// 1: the norms of queries and keys have no gain; what is bound for gains is not read.
+        gainless: u32,
         /// 1: kernels that normalize queries and keys normalize values too, without a gain.
         value_norm: u32,
         /// 1: each query head is followed by its gate.
@@ -255,6 +261,8 @@ params! {
         window: u32,
         /// Soft cap of the scores, for kernels with one.
         cap: f32,
+        /// 1: windows are chunks, which begin at multiples of their length.
+        chunked: u32,
     }
     /// The gates of the query heads.
     QueryGates {
@@ -371,13 +379,17 @@ params! {
         scale: f32,
         /// 1: add to the output instead of overwriting it.
         add: u32,
+        /// 0: the outputs have no weights.
+        weighted: u32,
     }
-    /// Learned factors.
+    /// Factors of rows or of experts.
     ScaleBy {
         /// Values to multiply.
         count: u32,
         /// Factors.
         factors: u32,
+        /// Values per factor; without meaning for experts.
+        row: u32,
     }
     /// Scale and soft cap of logits.
     ScaleLogits {

@@ -18,7 +18,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     for (var k = 0u; k < params.used; k++) {
         let pair = row * params.used + k;
         if (chosen[pair] < params.experts) {
-            sum = fma(vec4<f32>(gates[pair]), parts[pair * params.width + quad], sum);
+            let weight = select(1.0, gates[pair], params.weighted != 0u);
+            sum = fma(vec4<f32>(weight), parts[pair * params.width + quad], sum);
         }
     }
     let before = select(vec4<f32>(0.0), y[index], params.add != 0u);

@@ -19,16 +19,28 @@ $PARAMS
 // Both gains and the factors in one binding: only eight storage bindings are guaranteed on every device.
 @group(0) @binding(7) var<storage, read> vectors: array<f32>;
 
-fn q_gain(i: u32) -> f32 { return vectors[params.q_gain + i]; }
-fn k_gain(i: u32) -> f32 { return vectors[params.k_gain + i]; }
+fn q_gain(i: u32) -> f32 {
+    if (params.gainless != 0u) { return 1.0; }
+    return vectors[params.q_gain + i];
+}
+fn k_gain(i: u32) -> f32 {
+    if (params.gainless != 0u) { return 1.0; }
+    return vectors[params.k_gain + i];
+}
 fn factor_of(pair: u32) -> f32 { return vectors[params.factors + pair]; }
 #else
 #if QK_NORM
 @group(0) @binding(7) var<storage, read> q_gains: array<f32>;
 @group(0) @binding(8) var<storage, read> k_gains: array<f32>;
 
-fn q_gain(i: u32) -> f32 { return q_gains[i]; }
-fn k_gain(i: u32) -> f32 { return k_gains[i]; }
+fn q_gain(i: u32) -> f32 {
+    if (params.gainless != 0u) { return 1.0; }
+    return q_gains[i];
+}
+fn k_gain(i: u32) -> f32 {
+    if (params.gainless != 0u) { return 1.0; }
+    return k_gains[i];
+}
 #endif
 #if FACTORS
 @group(0) @binding(7) var<storage, read> factors: array<f32>;
@@ -83,5 +95,5 @@ fn rotate(v: vec2<f32>, pair: u32, position: u32) -> vec2<f32> {
 // The factor of a query, which may grow with its position.
 fn temperature(position: u32) -> f32 {
     if (params.step == 0u) { return 1.0; }
-    return fma(log(f32(position / params.step) + 1.0), params.growth, 1.0);
+    return fma(log(f32((position + params.shift) / params.step) + 1.0), params.growth, 1.0);
 }

@@ -1,4 +1,4 @@
-// Multiplies values in place by a learned factor: all by the first one, or each weight by that of the expert it belongs to.
+// Multiplies values in place: every `row` of them by the next factor, or each weight by the factor of its expert.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> factors: array<f32>;
@@ -14,7 +14,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 #if EXPERT
     let factor = min(chosen[index], params.factors - 1u);
 #else
-    let factor = 0u;
+    let factor = min(index / params.row, params.factors - 1u);
 #endif
     values[index] = values[index] * factors[factor];
 }

@@ -1,7 +1,8 @@
 // What a score goes through before the softmax, and which positions a query sees.
 #if WINDOW
-// The first position in the window of a query.
+// The first position in the window of a query. A chunk begins at a multiple of its length.
 fn window_start(position: u32) -> u32 {
+    if (params.chunked != 0u) { return position - position % params.window; }
     return select(0u, position + 1u - params.window, position >= params.window);
 }
 #endif

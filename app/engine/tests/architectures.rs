@@ -5,20 +5,22 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
+#[path = "support/table.rs"]
+mod table;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use potluck_engine::reference::Reference;
 use potluck_engine::{EngineError, Gpu, Settings, Tier};
-use potluck_gguf::{join, parse};
+use potluck_gguf::{TensorType, join, parse};
 use potluck_model::{Architecture, FeedForwardSpec, ModelError, ModelSpec};
 use potluck_plan::{
     BlockIndex, Candidates, ExpertOutputs, Input, KernelClass, KvCacheType, LmHeadTokens, Outcome, Task, Then, Ticket,
     WeightUnit, Work,
 };
 use serde_json::Value;
-use support::{Bench, Model, Random, forward, gpu_as, load, rows, top};
+use support::{Bench, Model, Random, Recipe, forward, gpu_as, load, rows, top};
 
 /// Bytes to which GGUF aligns its tensors.
 const ALIGNMENT: usize = 32;
@@ -216,8 +218,15 @@ fn judge(path: &Path, golden: &Value, model: &Model, (tier, prompts): (Tier, usi
         let numbers = |key: &str| prompt[key].as_array().unwrap().clone();
         let ids: Vec<u32> = numbers("ids").iter().map(|id| id.as_u64().unwrap() as u32).collect();
         let (argmax, margin, logits) = (numbers("argmax"), numbers("margin"), numbers("logits"));
-        // A chunk, a few tokens at a time, then single tokens: every kind of kernel computes some positions.
-        let mut parts = vec![(0, 37, KernelClass::Prefill), (37, 53, KernelClass::Decode)];
+        // A chunk, a few tokens at a time, then single tokens: every kind of kernel computes some positions. Stages only
+        // decode: what a chunk adds is judged without them, and compiling its kernels for each stage takes long.
+        let mut parts = match spread {
+            Spread::Stages(cuts) if cuts.len() > 2 => {
+                [0, 16, 32, 37].windows(2).map(|part| (part[0], part[1], KernelClass::Decode)).collect()
+            }
+            _ => vec![(0, 37, KernelClass::Prefill)],
+        };
+        parts.push((37, 53, KernelClass::Decode));
         parts.extend((53..ids.len()).map(|at| (at, at + 1, KernelClass::Decode)));
         for (from, to, class) in parts {
             for (position, best) in (from..to).zip(engines.candidates(&ids, from, to, class)) {
@@ -262,6 +271,25 @@ fn every_architecture_has_golden_answers() {
     let names = Architecture::ALL.iter().map(|known| known.name());
     let unjudged: Vec<&str> = names.filter(|name| !judged.contains(*name)).collect();
     assert!(unjudged.is_empty(), "architectures without golden answers: {unjudged:?}");
+}
+
+#[test]
+fn the_table_of_models_is_current() {
+    let described = |path: PathBuf| {
+        let golden: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let (spec, _) = ModelSpec::from_gguf(&join([parse(&file(&golden)).unwrap()]).unwrap()).ok()?;
+        Some((spec, path.file_stem()?.to_string_lossy().into_owned()))
+    };
+    let mut judged: Vec<(ModelSpec, String)> = recipes().into_iter().filter_map(described).collect();
+    let here = |known: Architecture| (Recipe::new(known, TensorType::F32).build().spec, "golden.rs".to_owned());
+    judged.extend(WRITTEN_HERE.map(here));
+    let page = table::page(&judged);
+    let path = format!("{}/../../docs/models.md", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("POTLUCK_WRITE").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let current = std::fs::read_to_string(&path).unwrap_or_default() == page;
+    assert!(current, "docs/models.md is not current: POTLUCK_WRITE=1 writes it anew");
 }
 
 /// Compiling kernels takes nearly all of the time and one core, so the files are

@@ -110,7 +110,7 @@ fn attention(a: &AttentionSpec, hidden: u32) -> Vec<Part> {
         parts.extend([vector(QueryBias, queries), vector(KeyBias, keys), vector(ValueBias, keys)]);
     }
     match a.qk_norm {
-        QkNorm::None => {}
+        QkNorm::None | QkNorm::Unit => {}
         QkNorm::Head => parts.extend([vector(QueryNorm, a.head_dim), vector(KeyNorm, a.head_dim)]),
         QkNorm::Row => parts.extend([vector(QueryNorm, queries), vector(KeyNorm, keys)]),
     }

@@ -114,6 +114,8 @@ pub struct AttentionSpec {
     pub score_cap: f32,
     /// Positions that a query sees, its own included; `None` for all. The cache still holds every position.
     pub window: Option<u32>,
+    /// Windows are chunks: a query sees no position before the last multiple of the window's length.
+    pub chunked: bool,
     /// Each head has a learned score that takes part in the softmax without a value.
     pub sinks: bool,
     /// Each query head has a gate, as wide as the head, whose sigmoid multiplies the head's output (Qwen 3.5). The query
@@ -155,6 +157,7 @@ impl AttentionSpec {
             scale: 1.0 / (head_dim as f32).sqrt(),
             score_cap: 0.0,
             window: None,
+            chunked: false,
             sinks: false,
             latent: None,
             output_gate: false,
@@ -191,6 +194,8 @@ pub enum QkNorm {
     Head,
     /// All heads of a position together.
     Row,
+    /// Each head by itself, without a gain.
+    Unit,
 }
 
 /// Rotary position embedding.
@@ -293,13 +298,15 @@ pub enum RopeFactors {
     },
 }
 
-/// Growth of the queries with the position: `1 + scale · ln(1 + floor(position / step))`.
+/// Growth of the queries with the position: `1 + scale · ln(1 + floor((position + shift) / step))`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Temperature {
     /// The factor of the logarithm.
     pub scale: f32,
     /// Positions from one value to the next.
     pub step: u32,
+    /// Added to the position: 1 if positions count from 1.
+    pub shift: u32,
 }
 
 /// Which dimensions of a head rotate together.
@@ -366,6 +373,8 @@ pub struct ExpertsSpec {
     pub router: RouterSpec,
     /// A network beside the experts that every token passes.
     pub shared: Option<SharedSpec>,
+    /// The weight of the one expert per token multiplies its input instead of its output (Llama 4).
+    pub weigh_input: bool,
     /// Experts and shared network each have norms of their own before and after them, and their sum has another one
     /// (Gemma 4).
     pub apart: bool,
@@ -376,7 +385,8 @@ impl ExpertsSpec {
     pub fn new(count: u32, used: u32, intermediate: u32, normalize: bool) -> Self {
         let router = RouterSpec { normalize, ..RouterSpec::default() };
         let activation = Activation::SwiGlu;
-        Self { count, used, intermediate, activation, biases: false, router, shared: None, apart: false }
+        let (biases, shared, weigh_input, apart) = (false, None, false, false);
+        Self { count, used, intermediate, activation, biases, router, shared, weigh_input, apart }
     }
 }
 
@@ -470,6 +480,7 @@ impl ModelSpec {
             scale: 1.0,
             score_cap: 0.0,
             window: None,
+            chunked: false,
             sinks: false,
             output_gate: false,
             latent: None,

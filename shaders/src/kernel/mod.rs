@@ -313,9 +313,9 @@ pub enum Kernel {
     ExpertBias,
     /// Scale and soft cap: logits.
     ScaleLogits,
-    /// Learned factors: factors, values; then the chosen experts, whose factors they are.
+    /// Factors of rows: factors, values; or of experts: then the chosen ones.
     ScaleBy {
-        /// Each value has an expert, and each expert a factor; otherwise one factor is for all.
+        /// Each value has an expert, and each expert a factor.
         expert: bool,
     },
     /// Adds the weighted sum of expert outputs: chosen, gates, parts, out.

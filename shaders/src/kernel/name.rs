@@ -85,7 +85,7 @@ impl Kernel {
             ),
             Self::ExpertBias => "bias of experts".into(),
             Self::ScaleLogits => "scale of logits".into(),
-            Self::ScaleBy { expert } => format!("learned factor{}", if expert { "s of experts" } else { "" }),
+            Self::ScaleBy { expert } => format!("factors of {}", if expert { "experts" } else { "rows" }),
             Self::Combine => "combine".into(),
             Self::Segments => "segments".into(),
             Self::Top(strategy) => format!("top {}", how(strategy)),

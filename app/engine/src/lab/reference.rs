@@ -191,6 +191,9 @@ impl Reference {
                 *heads = kernels::norm(heads, self.tensor(unit, gain), epsilon);
             }
             for head in heads.chunks_exact_mut(dim) {
+                if a.qk_norm == QkNorm::Unit {
+                    head.copy_from_slice(&kernels::norm(head, &vec![1.0; dim], epsilon));
+                }
                 if a.qk_norm == QkNorm::Head {
                     head.copy_from_slice(&kernels::norm(head, self.tensor(unit, gain), epsilon));
                 }
@@ -198,7 +201,7 @@ impl Reference {
             }
         }
         if let Some(temperature) = a.rope.temperature {
-            let steps = (position / temperature.step) as f32;
+            let steps = ((position + temperature.shift) / temperature.step) as f32;
             let warmth = 1.0 + temperature.scale * (steps + 1.0).ln();
             query.iter_mut().for_each(|v| *v *= warmth);
         }
@@ -219,7 +222,8 @@ impl Reference {
         let a = self.spec.attention(block);
         let dim = a.head_dim as usize;
         let seen = a.window.map_or(usize::MAX, |window| window as usize);
-        let first = self.keys[block].len().saturating_sub(seen);
+        let known = self.keys[block].len();
+        let first = if a.chunked { (known - 1) / seen * seen } else { known.saturating_sub(seen) };
         let (query, gates) = query.split_at((a.heads * a.head_dim) as usize);
         let mut attended = Vec::with_capacity(query.len());
         for (head, query) in query.chunks_exact(dim).enumerate() {
@@ -343,10 +347,20 @@ impl Reference {
                     }
                     self.add(unit, None, &out, x);
                 }
-                let expert = |id: u32| network(WeightUnit::Expert(index, ExpertId(id as u16)), experts.biases);
-                let parts: Vec<Vec<f32>> = chosen.iter().map(|(id, _)| expert(*id)).collect();
+                let expert = |&(id, weight): &(u32, f32)| {
+                    let unit = WeightUnit::Expert(index, ExpertId(id as u16));
+                    match experts.weigh_input {
+                        true => {
+                            let input: Vec<f32> = normed.iter().map(|v| v * weight).collect();
+                            self.network(unit, experts.activation, experts.biases, &input)
+                        }
+                        false => network(unit, experts.biases),
+                    }
+                };
+                let parts: Vec<Vec<f32>> = chosen.iter().map(expert).collect();
                 let parts: Vec<&[f32]> = parts.iter().map(Vec::as_slice).collect();
-                let gates: Vec<f32> = chosen.iter().map(|(_, gate)| *gate).collect();
+                let weight = |gate: f32| if experts.weigh_input { 1.0 } else { gate };
+                let gates: Vec<f32> = chosen.iter().map(|(_, gate)| weight(*gate)).collect();
                 let sum = kernels::combine(&parts, &gates);
                 let unit = WeightUnit::Router(index);
                 match experts.apart {

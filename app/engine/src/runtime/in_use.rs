@@ -192,6 +192,7 @@ impl Core {
         }
         all.extend([self.profile.norm(), self.profile.router(&experts.router), Kernel::Combine]);
         all.extend(experts.router.expert_scales.then_some(Kernel::ScaleBy { expert: true }));
+        all.extend(experts.weigh_input.then_some(Kernel::ScaleBy { expert: false }));
         all.extend(self.spec.scales.of_blocks.then_some(Kernel::ScaleBy { expert: false }));
         all.extend(experts.apart.then(|| self.profile.norm_part()));
         all.extend(experts.apart.then(|| self.profile.residual(Addition::Normed)));
@@ -231,7 +232,7 @@ impl Core {
         }
         let a = self.spec.attention(block);
         let kv_type = self.settings.kv_cache;
-        let (qk_norm, factors) = (a.qk_norm == QkNorm::Head, self.rope_factors(a).is_some());
+        let (qk_norm, factors) = (matches!(a.qk_norm, QkNorm::Head | QkNorm::Unit), self.rope_factors(a).is_some());
         all.extend(a.norms.before.then(|| self.profile.norm()));
         all.extend((a.qk_norm == QkNorm::Row).then(|| self.profile.norm_part()));
         all.insert(Kernel::Rope { kv_type, pairs: pairs(a), qk_norm, factors });

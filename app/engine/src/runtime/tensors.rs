@@ -87,6 +87,9 @@ pub fn check_model(spec: &ModelSpec, kv_type: KvCacheType) -> Result<(), LayoutE
                 return no(format!("Block {index} has {} heads; {} work.", a.heads, Kernel::MAX_LATENT_HEADS));
             }
         }
+        if spec.experts(index).is_some_and(|experts| experts.weigh_input && experts.used != 1) {
+            return no(format!("Block {index} weighs the inputs of several experts per token; one works."));
+        }
         if a.value_norm && a.qk_norm != QkNorm::Head {
             return no(format!("Block {index} normalizes values, but not each query and key head."));
         }

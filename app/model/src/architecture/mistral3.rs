@@ -18,7 +18,7 @@ pub(super) fn describe(source: &Source<'_>) -> Result<Description, ModelError> {
         if let Some(scale) = scale {
             let step = keys.u32("rope.scaling.original_context_length")?;
             let step = keys.checked_size("rope.scaling.original_context_length", step, u32::MAX)?;
-            attention.rope.temperature = Some(Temperature { scale, step });
+            attention.rope.temperature = Some(Temperature { scale, step, shift: 0 });
         }
     }
     Ok(model)

@@ -24,6 +24,7 @@ mod granite;
 mod internlm2;
 mod lfm2;
 mod llama;
+mod llama4;
 mod minimax_m2;
 mod mistral3;
 mod olmo2;
@@ -226,6 +227,8 @@ architectures! {
     Dots1 = "dots1" => dots1::describe,
     /// `deepseek2`: latent attention (DeepSeek V2 and V3, Kimi K2, GLM 4.7 Flash).
     DeepSeek2 = "deepseek2" => deepseek2::describe,
+    /// `llama4`: chunks, norms without a gain, experts with weighted inputs.
+    Llama4 = "llama4" => llama4::describe,
     /// `minimax-m2`.
     MiniMaxM2 = "minimax-m2" => minimax_m2::describe,
     /// `lfm2`: short convolutions, and attention in some blocks.
@@ -252,7 +255,6 @@ const MISSING: &[(&[&str], &str)] = &[
     (&["rwkv6", "rwkv7", "arwkv7", "rwkv6qwen2"], "the recurrent state of RWKV"),
     (&["deepseek32", "glm-dsa", "minicpm3", "plm"], "another form of multi-head latent attention"),
     (&["gemma3n"], "embeddings per block and keys shared between blocks"),
-    (&["llama4"], "experts that weigh their input, and attention in chunks"),
     (
         &[
             "bert",
@@ -282,6 +284,11 @@ impl Architecture {
     /// Some blocks do not attend, which their number of key heads says: zero.
     pub(crate) fn is_hybrid(self) -> bool {
         matches!(self, Self::Lfm2 | Self::Lfm2Moe | Self::GraniteHybrid)
+    }
+
+    /// Architectures that are refused, with the operations that they lack.
+    pub fn missing() -> &'static [(&'static [&'static str], &'static str)] {
+        MISSING
     }
 
     /// The same, or why it cannot run.

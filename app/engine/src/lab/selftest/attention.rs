@@ -10,6 +10,7 @@ use super::{Case, Expected};
 /// Factor of rotated values, and growth of the queries with the position.
 const MAGNITUDE: f32 = 1.25;
 const GROWTH: f32 = 0.1;
+const SHIFT: u32 = 30;
 /// Values of a head before the rotated ones.
 const START: usize = 4;
 const STEP: u32 = 50;
@@ -58,7 +59,7 @@ pub fn rope(
                 values = reference::norm(&values, &vec![1.0; dim], 1e-5);
             }
             if kind == 0 {
-                let warmth = 1.0 + GROWTH * (1.0 + (positions[row] / STEP) as f32).ln();
+                let warmth = 1.0 + GROWTH * (1.0 + ((positions[row] + SHIFT) / STEP) as f32).ln();
                 values.iter_mut().for_each(|v| *v *= warmth);
             }
             let at = if kind == 0 {
@@ -97,6 +98,8 @@ pub fn rope(
         factors: 2 * dim as u32,
         value_norm: 1,
         gated: 0,
+        shift: SHIFT,
+        gainless: 0,
     };
     let expected = if output > 0 && kv_type != KvCacheType::F32 {
         Expected::Cached(kv_type, dim, expected)
@@ -108,8 +111,15 @@ pub fn rope(
     case(kernel, bindings, params, (threads.div_ceil(kernel.threads()), 1), 3 + output, expected)
 }
 
+/// A case, and one with chunks instead of windows for kernels with those.
+pub fn both(kernel: Kernel, kv_type: KvCacheType, strategy: Option<Strategy>, quads: u16) -> Vec<Case> {
+    let chunks = kernel.extras().window.then_some(true);
+    let of = |chunked| attention(kernel, kv_type, strategy, quads, chunked);
+    [false].into_iter().chain(chunks).map(of).collect()
+}
+
 /// Batch rows of three conversations; the last has a run longer than a tile. No strategy means tiled attention.
-pub fn attention(kernel: Kernel, kv_type: KvCacheType, strategy: Option<Strategy>, quads: u16) -> Case {
+fn attention(kernel: Kernel, kv_type: KvCacheType, strategy: Option<Strategy>, quads: u16, chunked: bool) -> Case {
     let mut random = Random(7);
     let (heads, kv_heads, dim) = (4usize, 2usize, usize::from(quads) * 4);
     let last = if strategy.is_none() { 115..151 } else { 150..151 };
@@ -130,7 +140,11 @@ pub fn attention(kernel: Kernel, kv_type: KvCacheType, strategy: Option<Strategy
                 ((page * KV_PAGE_TOKENS + j % KV_PAGE_TOKENS) as usize * kv_heads + head / (heads / kv_heads)) * dim
             };
             let of = |cache: &'_ [f32]| -> Vec<Vec<f32>> {
-                let first = if extras.window { (positions[row] + 1).saturating_sub(WINDOW) } else { 0 };
+                let first = match (extras.window, chunked) {
+                    (false, _) => 0,
+                    (true, false) => (positions[row] + 1).saturating_sub(WINDOW),
+                    (true, true) => positions[row] / WINDOW * WINDOW,
+                };
                 (first..=positions[row]).map(|j| cache[at(j)..at(j) + dim].to_vec()).collect()
             };
             let (k, v) = (of(&keys.values), of(&values.values));
@@ -152,6 +166,7 @@ pub fn attention(kernel: Kernel, kv_type: KvCacheType, strategy: Option<Strategy
         scale: 1.0 / (dim as f32).sqrt(),
         window: WINDOW,
         cap: CAP,
+        chunked: u32::from(chunked),
     };
     let size = match strategy {
         None => (heads as u32, (n as u32).div_ceil(Kernel::FLASH_QUERIES)),

@@ -38,10 +38,8 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         Kernel::Rope { kv_type, pairs, qk_norm, factors } => {
             (0..3).map(|output| attention::rope(kernel, kv_type, pairs, (qk_norm, factors), output)).collect()
         }
-        Kernel::Attention { kv_type, strategy, quads, .. } => {
-            vec![attention::attention(kernel, kv_type, Some(strategy), quads)]
-        }
-        Kernel::FlashAttention { kv_type, quads, .. } => vec![attention::attention(kernel, kv_type, None, quads)],
+        Kernel::Attention { kv_type, strategy, quads, .. } => attention::both(kernel, kv_type, Some(strategy), quads),
+        Kernel::FlashAttention { kv_type, quads, .. } => attention::both(kernel, kv_type, None, quads),
         Kernel::NormPart(strategy) => vec![general::norm_part(kernel, strategy)],
         Kernel::Residual { strategy, addition } => vec![general::residual(kernel, strategy, addition)],
         Kernel::Choose { strategy, sigmoid, biased } => {
@@ -61,7 +59,9 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
             vec![of(false), of(true)]
         }
         Kernel::Router(strategy) => (0..4).map(|i| router(kernel, strategy, i % 2 == 0, i / 2)).collect(),
-        Kernel::Combine => vec![combine(kernel, true), combine(kernel, false)],
+        Kernel::Combine => {
+            vec![combine(kernel, (true, true)), combine(kernel, (false, true)), combine(kernel, (true, false))]
+        }
         Kernel::ScaleBy { expert } => vec![general::scale_by(kernel, expert)],
         Kernel::Segments => vec![segments(kernel)],
         Kernel::Top(strategy) => vec![
@@ -328,7 +328,7 @@ fn router(kernel: Kernel, strategy: Strategy, normalize: bool, what: usize) -> C
     case(kernel, bindings, params, by_row(kernel, strategy, n as u32), 1 + what, expected)
 }
 
-fn combine(kernel: Kernel, add: bool) -> Case {
+fn combine(kernel: Kernel, (add, weighted): (bool, bool)) -> Case {
     let mut random = Random(10);
     let (n, width, used) = (3usize, 52usize, 3usize);
     let chosen = [0u32, 1, 2, 3, 4, 5, NO_SLOT, 2, 4];
@@ -339,7 +339,8 @@ fn combine(kernel: Kernel, add: bool) -> Case {
     for (pair, &expert) in chosen.iter().enumerate() {
         if expert < 6 {
             for i in 0..width {
-                expected[pair / used * width + i] += 0.5 * gates[pair] * parts[pair * width + i];
+                let weight = if weighted { gates[pair] } else { 1.0 };
+                expected[pair / used * width + i] += 0.5 * weight * parts[pair * width + i];
             }
         }
     }
@@ -350,6 +351,7 @@ fn combine(kernel: Kernel, add: bool) -> Case {
         used: used as u32,
         scale: 0.5,
         add: u32::from(add),
+        weighted: u32::from(weighted),
     };
     let bindings = vec![raw(&chosen), raw(&gates), raw(&parts), raw(&before)];
     let x = (n * width / 4).div_ceil(kernel.threads() as usize) as u32;

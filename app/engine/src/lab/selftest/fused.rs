@@ -205,6 +205,7 @@ struct Attention {
     dim: usize,
     sinks: Vec<f32>,
     extras: Extras,
+    chunked: bool,
 }
 
 const KEY_HEADS: usize = 2;
@@ -229,7 +230,7 @@ impl Attention {
         let (keys, values) = (cache(), cache());
         let q = random.floats(3 * heads * dim);
         let sinks = random.floats(heads);
-        Self { heads, queries, positions, tables, keys, values, q, dim, sinks, extras }
+        Self { heads, queries, positions, tables, keys, values, q, dim, sinks, extras, chunked: false }
     }
 
     fn params(&self) -> params::Split {
@@ -241,6 +242,7 @@ impl Attention {
             splits: splits() as u32,
             window: SPLIT_WINDOW,
             cap: CAP,
+            chunked: u32::from(self.chunked),
         }
     }
 
@@ -267,7 +269,11 @@ impl Attention {
     /// Maximum, sum and weighted values over some positions.
     fn part(&self, row: usize, head: usize, positions: std::ops::Range<u32>) -> (f64, f64, Vec<f64>) {
         let is_first = positions.start == 0;
-        let seen = if self.extras.window { (self.positions[row] + 1).saturating_sub(SPLIT_WINDOW) } else { 0 };
+        let seen = match (self.extras.window, self.chunked) {
+            (false, _) => 0,
+            (true, false) => (self.positions[row] + 1).saturating_sub(SPLIT_WINDOW),
+            (true, true) => self.positions[row] / SPLIT_WINDOW * SPLIT_WINDOW,
+        };
         let positions = positions.start.max(seen).min(positions.end)..positions.end;
         let scores = self.scores(row, head, positions.clone());
         let sink = (self.extras.sinks && is_first).then(|| f64::from(self.sinks[head]));
@@ -316,11 +322,16 @@ impl Attention {
     }
 }
 
-/// Finished rows (output 5), and parts left to merge (output 6).
+/// Finished rows (output 5), and parts left to merge (output 6); kernels with windows also with chunks.
 pub fn split(kernel: Kernel, kv_type: KvCacheType, quads: u16, heads: u8) -> Vec<Case> {
+    let chunks = kernel.extras().window.then_some(true);
+    [false].into_iter().chain(chunks).flat_map(|chunked| split_of(kernel, kv_type, quads, heads, chunked)).collect()
+}
+
+fn split_of(kernel: Kernel, kv_type: KvCacheType, quads: u16, heads: u8, chunked: bool) -> [Case; 2] {
     // Query heads that do not fill the last workgroup: 1, 3 or 6 per key head.
     let queries = usize::from(heads) + usize::from(heads) / 2;
-    let a = Attention::new(kv_type, quads, queries, kernel.extras());
+    let a = Attention { chunked, ..Attention::new(kv_type, quads, queries, kernel.extras()) };
     let (attended, parts) = (a.attended(false), a.parts());
     let mut bindings = vec![
         a.rows(),
@@ -334,13 +345,11 @@ pub fn split(kernel: Kernel, kv_type: KvCacheType, quads: u16, heads: u8) -> Vec
     bindings.extend(a.extras.sinks.then(|| raw(&a.sinks)));
     // A grid with the splits in y, which `fold` would not produce.
     let size = ((KEY_HEADS * queries.div_ceil(usize::from(heads))) as u32, 3);
-    [(5, attended), (6, parts)]
-        .map(|(output, expected)| {
-            let mut case = case(kernel, bindings.clone(), a.params(), size, output, floats(expected));
-            case.probe.y = splits() as u32;
-            case
-        })
-        .into()
+    [(5, attended), (6, parts)].map(|(output, expected)| {
+        let mut case = case(kernel, bindings.clone(), a.params(), size, output, floats(expected));
+        case.probe.y = splits() as u32;
+        case
+    })
 }
 
 /// The case of rows with several splits.

@@ -144,9 +144,10 @@ pub fn scale_by(kernel: Kernel, expert: bool) -> Case {
     let mut random = Random(26);
     let (values, factors) = (random.floats(101), random.floats(7));
     let chosen: Vec<u32> = (0..values.len() as u32).map(|i| i * 3 % 7).collect();
-    let factor = |i: usize| if expert { factors[chosen[i] as usize] } else { factors[0] };
+    // The last factor is for all further rows.
+    let factor = |i: usize| if expert { factors[chosen[i] as usize] } else { factors[(i / 13).min(6)] };
     let expected = values.iter().enumerate().map(|(i, v)| v * factor(i)).collect();
-    let params = params::ScaleBy { count: values.len() as u32, factors: factors.len() as u32 };
+    let params = params::ScaleBy { count: values.len() as u32, factors: factors.len() as u32, row: 13 };
     let x = params.count.div_ceil(kernel.threads());
     let mut bindings = vec![raw(&factors), raw(&values)];
     bindings.extend(expert.then(|| raw(&chosen)));

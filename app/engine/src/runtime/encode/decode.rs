@@ -50,6 +50,7 @@ impl Core {
             splits: split_count(&self.settings),
             window: a.window.unwrap_or(0),
             cap: a.score_cap,
+            chunked: u32::from(a.chunked),
         };
         let params = bytemuck::bytes_of(&params);
         let keys = self.memory.whole(Key::Keys(block));

@@ -61,10 +61,18 @@ impl Core {
         if experts.router.own_norm {
             self.norm(rec, &gain, 0, batch.n);
         }
-        match experts.shared.filter(|_| !experts.apart) {
-            Some(shared) => self.shared_expert(rec, layout, block, (experts.activation, shared), &gain, batch),
-            None => Ok(()),
+        if let Some(shared) = experts.shared.filter(|_| !experts.apart) {
+            self.shared_expert(rec, layout, block, (experts.activation, shared), &gain, batch)?;
         }
+        if experts.weigh_input {
+            let (normed, gates) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Gates));
+            let row = self.spec.hidden;
+            let params = params::ScaleBy { count: batch.n * row, factors: batch.n, row };
+            let kernel = Kernel::ScaleBy { expert: false };
+            let groups = Self::groups(kernel, params.count);
+            rec.dispatch(&mut self.tools(), kernel, &[&gates, &normed], &params, groups, 1);
+        }
+        Ok(())
     }
 
     /// Selects the best experts from each token's scores.
@@ -100,7 +108,7 @@ impl Core {
         }
         if router.expert_scales {
             let factors = self.vector(layout, unit, TensorRole::ExpertScales)?;
-            let params = params::ScaleBy { count: n * used, factors: experts };
+            let params = params::ScaleBy { count: n * used, factors: experts, row: 1 };
             let kernel = Kernel::ScaleBy { expert: true };
             let groups = Self::groups(kernel, params.count);
             rec.dispatch(&mut self.tools(), kernel, &[&factors, &gates, &chosen], &params, groups, 1);
@@ -202,12 +210,13 @@ impl Core {
         block: BlockIndex,
         batch: Batch,
     ) -> Result<(), EngineError> {
-        let &ExpertsSpec { used, count: experts, apart, .. } = self.expert_spec(block)?;
+        let &ExpertsSpec { used, count: experts, apart, weigh_input, .. } = self.expert_spec(block)?;
         let (chosen, gates) = (self.scratch(Scratch::Chosen), self.scratch(Scratch::Gates));
         let parts = self.scratch(Scratch::Parts);
         let y = self.scratch(if apart { Scratch::Sum } else { Scratch::Hidden });
         let (n, width, scale) = (batch.n, self.spec.hidden / 4, if apart { 1.0 } else { self.spec.scales.residual });
-        let params = params::Combine { n, width, experts, used, scale, add: u32::from(!apart) };
+        let (add, weighted) = (u32::from(!apart), u32::from(!weigh_input));
+        let params = params::Combine { n, width, experts, used, scale, add, weighted };
         let kernel = Kernel::Combine;
         let groups = Self::groups(kernel, n * width);
         rec.dispatch(&mut self.tools(), kernel, &[&chosen, &gates, &parts, &y], &params, groups, 1);

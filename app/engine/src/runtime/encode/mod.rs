@@ -84,6 +84,7 @@ fn attention_params(a: &AttentionSpec, n: u32) -> params::Attention {
         scale: a.scale,
         window: a.window.unwrap_or(0),
         cap: a.score_cap,
+        chunked: u32::from(a.chunked),
     }
 }
 
@@ -254,7 +255,8 @@ impl Core {
         if self.spec.scales.of_blocks {
             let factor = self.vector(layout, unit, TensorRole::BlockScale)?;
             let hidden = self.scratch(Scratch::Hidden);
-            let params = params::ScaleBy { count: n * self.spec.hidden, factors: 1 };
+            let count = n * self.spec.hidden;
+            let params = params::ScaleBy { count, factors: 1, row: count };
             let kernel = Kernel::ScaleBy { expert: false };
             let groups = Self::groups(kernel, params.count);
             rec.dispatch(&mut self.tools(), kernel, &[&factor, &hidden], &params, groups, 1);
@@ -413,7 +415,7 @@ impl Core {
             self.memory.whole(Key::Keys(block)),
             self.memory.whole(Key::Values(block)),
         ];
-        let qk_norm = a.qk_norm == QkNorm::Head;
+        let (qk_norm, gains) = (matches!(a.qk_norm, QkNorm::Head | QkNorm::Unit), a.qk_norm == QkNorm::Head);
         let factors = self.rope_factors(a);
         let temperature = a.rope.temperature;
         let mut params = params::Rope {
@@ -427,11 +429,16 @@ impl Core {
             magnitude: a.rope.magnitude,
             growth: temperature.map_or(0.0, |temperature| temperature.scale),
             step: temperature.map_or(0, |temperature| temperature.step),
+            shift: temperature.map_or(0, |temperature| temperature.shift),
+            gainless: u32::from(!gains),
             value_norm: u32::from(a.value_norm),
             gated: u32::from(a.output_gate),
             ..Default::default()
         };
         match (qk_norm, factors) {
+            (true, Some(factors)) if !gains => bindings.push(self.vector(layout, unit, factors)?),
+            // Nothing is read from these.
+            (true, None) if !gains => bindings.extend([bindings[2].clone(), bindings[2].clone()]),
             (true, Some(factors)) => {
                 let roles = [TensorRole::QueryNorm, TensorRole::KeyNorm, factors];
                 let (joined, at) = self.joined(layout, unit, roles)?;
