@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_model::{
-    Activation, Architecture, AttentionSpec, ExpertsSpec, FeedForwardSpec, ModelSpec, QkNorm, RopeFactors, Scoring,
+    Activation, Architecture, AttentionSpec, ExpertsSpec, FeedForwardSpec, ModelSpec, QkNorm, RopeFactors, Rule,
+    Scoring, TokenMixerSpec,
 };
 use potluck_shaders::Format;
 
@@ -56,10 +57,19 @@ fn of_model(spec: &ModelSpec) -> BTreeSet<&'static str> {
     add(scales.logits != 1.0, "scaled logits");
     add(scales.logit_cap > 0.0, "soft cap of logits");
     add(scales.of_blocks, "factors of blocks");
-    let widths: BTreeSet<u32> = (0..spec.blocks.len()).map(|block| spec.attention(block).head_dim).collect();
+    let mixers = || spec.blocks.iter().map(|block| &block.token_mixer);
+    let widths: BTreeSet<u32> = mixers()
+        .filter_map(|mixer| match mixer {
+            TokenMixerSpec::Attention(attention) => Some(attention.head_dim),
+            TokenMixerSpec::Recurrent(_) => None,
+        })
+        .collect();
     add(widths.len() > 1, "heads that differ by block");
-    for (index, block) in spec.blocks.iter().enumerate() {
-        of_attention(spec.attention(index), &mut add);
+    for block in &spec.blocks {
+        match &block.token_mixer {
+            TokenMixerSpec::Attention(attention) => of_attention(attention, &mut add),
+            TokenMixerSpec::Recurrent(recurrent) => of_recurrence(&recurrent.rule, &mut add),
+        }
         match &block.feed_forward {
             FeedForwardSpec::Dense(dense) => of_activation(dense.activation, &mut add),
             FeedForwardSpec::Experts(experts) => of_experts(experts, &mut add),
@@ -78,6 +88,7 @@ fn of_attention(a: &AttentionSpec, add: &mut impl FnMut(bool, &'static str)) {
     add(a.values_are_keys, "keys as values");
     add(a.qkv_bias, "biases of query, key and value");
     add(a.output_bias, "bias of attention's output");
+    add(a.output_gate, "gate of attention's output");
     add(a.score_cap > 0.0, "soft cap of scores");
     add(a.window.is_some() && !a.chunked, "windows");
     add(a.chunked, "chunks");
@@ -91,6 +102,12 @@ fn of_attention(a: &AttentionSpec, add: &mut impl FnMut(bool, &'static str)) {
     add(rope.factors == RopeFactors::Fixed, "RoPE factors");
     add(matches!(rope.factors, RopeFactors::ByContext { .. }), "LongRoPE");
     add(rope.temperature.is_some(), "queries that grow with the position");
+}
+
+fn of_recurrence(rule: &Rule, add: &mut impl FnMut(bool, &'static str)) {
+    add(matches!(rule, Rule::ShortConv { .. }), "short convolutions");
+    add(matches!(rule, Rule::DeltaNet(_)), "gated delta nets");
+    add(matches!(rule, Rule::StateSpace(_)), "state spaces (Mamba 2)");
 }
 
 fn of_activation(activation: Activation, add: &mut impl FnMut(bool, &'static str)) {
