@@ -54,7 +54,7 @@ pub(super) enum Message {
     /// The group's secret, from the host.
     Secret,
     /// A sealed frame.
-    Frame(Frame),
+    Frame(Box<Frame>),
 }
 
 /// What the relay sends a peer.
@@ -119,7 +119,7 @@ impl World {
             self.violation = Some(format!("device {index} told the stage after the first one the token ids"));
         }
         self.overhear(index, to, &frame);
-        self.message(index, to, Message::Frame(frame));
+        self.message(index, to, Message::Frame(Box::new(frame)));
     }
 
     fn message(&mut self, index: usize, to: RelayRoute, message: Message) {
@@ -318,7 +318,7 @@ impl World {
                     if is_host {
                         self.note_order(index, &frame);
                     }
-                    self.event(index, Event::Frame { route: from, from: sender, frame });
+                    self.event(index, Event::Frame { route: from, from: sender, frame: *frame });
                 }
             }
         }
