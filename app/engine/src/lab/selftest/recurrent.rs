@@ -11,8 +11,8 @@ const ROWS: usize = 5;
 /// Slots of state.
 const SLOTS: usize = 4;
 /// Rows of a run, the slot it begins from, its live slot, and a slot to copy to after its second row.
-const RUNS: [(std::ops::Range<usize>, Option<usize>, usize, Option<usize>); 2] =
-    [(0..3, Some(1), 0, Some(3)), (3..5, None, 2, None)];
+type Run = (std::ops::Range<usize>, Option<usize>, usize, Option<usize>);
+const RUNS: [Run; 2] = [(0..3, Some(1), 0, Some(3)), (3..5, None, 2, None)];
 
 /// The rows as kernels read them.
 fn rows() -> Vec<[u32; 4]> {
