@@ -2,14 +2,17 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod hedging;
 mod ids;
 mod kv_cache_type;
 mod plan;
+pub mod random;
 mod shape;
 mod sharing;
 mod unit;
 mod work;
 
+pub use hedging::Hedging;
 pub use ids::{
     BlockIndex, BlockRange, Bytes, ConversationId, DeviceId, ExpertId, Millis, ModelId, PeerId, PlanEpoch, Position,
     StageId,

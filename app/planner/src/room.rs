@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use potluck_plan::{BlockIndex, BlockRange, Bytes, ModelShape, PeerId, PlanEpoch, Sharing, WeightUnit, WireType};
+use potluck_plan::{
+    BlockIndex, BlockRange, Bytes, Hedging, ModelShape, PeerId, PlanEpoch, Sharing, WeightUnit, WireType,
+};
 
 use crate::{Layers, Links};
 
@@ -165,6 +167,8 @@ pub struct Room<'a> {
     pub coordinator: PeerId,
     /// How work is shared.
     pub sharing: Sharing,
+    /// When more than one holder is asked for an expert.
+    pub hedging: Hedging,
     /// Positions that each stage reserves in its KV cache.
     pub context: u32,
     /// Bytes that every working device needs besides weights and KV cache: scratch, staging, parameters.

@@ -10,6 +10,7 @@ mod churn;
 mod device;
 mod engine;
 mod fault;
+mod forecast;
 mod forge;
 mod language;
 #[cfg(test)]

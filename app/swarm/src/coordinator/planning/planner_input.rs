@@ -1,7 +1,7 @@
 //! The planner's input, with everything that its [`Room`] borrows.
 
 use potluck_plan::{PeerId, PlanEpoch, WireType};
-use potluck_planner::{Device, Effort, Layers, Links, Room, Sharing};
+use potluck_planner::{Device, Effort, Hedging, Layers, Links, Room, Sharing};
 
 use super::Planning;
 use crate::event::{HostCommand, OpenedModel};
@@ -14,6 +14,7 @@ pub(super) struct PlannerInput<'a> {
     links: Links,
     coordinator: PeerId,
     sharing: Sharing,
+    hedging: Hedging,
     context: u32,
 }
 
@@ -34,6 +35,7 @@ impl<'a> PlannerInput<'a> {
             links,
             coordinator: members.me,
             sharing: command.sharing,
+            hedging: command.hedging,
             context: command.context,
         }
     }
@@ -52,6 +54,7 @@ impl<'a> PlannerInput<'a> {
             links: &self.links,
             coordinator: self.coordinator,
             sharing: self.sharing,
+            hedging: self.hedging,
             context: self.context,
             overhead: self.model.overhead,
             wire: WIRE,
