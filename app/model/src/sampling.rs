@@ -1,6 +1,7 @@
 //! Samples the next token with pure functions: seed and position give the random number, the token log gives the
 //! penalties. There is no sampler state that a closed tab could lose.
 
+use potluck_plan::random::mix;
 use potluck_plan::{Candidates, LogitsRequest};
 use serde::{Deserialize, Serialize};
 
@@ -158,14 +159,8 @@ fn weights(entries: &[Entry], temperature: f64) -> Vec<f64> {
     entries.iter().map(|entry| ((entry.logit - best) / temperature).exp()).collect()
 }
 
-/// A number in [0, 1) for a seed and position: SplitMix64's finalizer applied to both.
+/// A number in [0, 1) for a seed and position: SplitMix64's hash of both.
 fn uniform(seed: u64, position: u64) -> f64 {
-    let mix = |mut z: u64| {
-        z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
     // An f64 holds 53 bits exactly.
     (mix(mix(seed) ^ position) >> 11) as f64 / (1u64 << 53) as f64
 }

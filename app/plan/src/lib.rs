@@ -3,10 +3,12 @@
 #![warn(missing_docs)]
 
 mod arithmetic;
+mod hedging;
 mod ids;
 mod kv_cache_type;
 mod plan;
 mod pool;
+pub mod random;
 mod recurrent;
 mod shape;
 mod sharing;
@@ -14,6 +16,7 @@ mod unit;
 mod work;
 
 pub use arithmetic::{Arithmetic, UnknownArithmetic};
+pub use hedging::Hedging;
 pub use ids::{
     BlockIndex, BlockRange, Bytes, ConversationId, DeviceId, ExpertId, Millis, ModelId, PeerId, PlanEpoch, Position,
     StageId,

@@ -8,7 +8,7 @@ use potluck_plan::{
     BlockRange, BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, Stage,
     StageId, WireType,
 };
-use potluck_planner::{AccessLink, Device, Effort, Layers, Link, Links, Room, Sharing, Speed, plan, predict};
+use potluck_planner::{AccessLink, Device, Effort, Hedging, Layers, Link, Links, Room, Sharing, Speed, plan, predict};
 
 /// Coordinator of all rooms; it contributes nothing.
 const SERVER: PeerId = PeerId([0; 16]);
@@ -79,6 +79,7 @@ impl TestBed {
             overhead: Bytes::ZERO,
             wire: WireType::F32,
             epoch: PlanEpoch(1),
+            hedging: Hedging::default(),
             effort: Effort::default(),
         })
     }

@@ -1,7 +1,7 @@
 //! The cost of a token under a plan: layers over speeds, one session overhead per stage, messages, round trips for
 //! experts (dynamic-partitioning.txt 5.2.1, extended by readbacks of a browser and by messages from stage to stage).
 
-use potluck_plan::{BlockIndex, Bytes, ExpertHolder, PeerId, Plan, Stage};
+use potluck_plan::{BlockIndex, Bytes, PeerId, Plan, Stage};
 
 use crate::layers::LayerRange;
 use crate::on_demand::loading_millis;
@@ -118,16 +118,15 @@ fn stage_cost(room: &Room<'_>, stage: &Stage, layers: LayerRange, tokens: u32) -
 /// Milliseconds for a stage's own layers. Tokens of a batch share the reading of weights, until arithmetic is the limit.
 fn compute_millis(room: &Room<'_>, device: &Device, stage: &Stage, layers: LayerRange, tokens: u32) -> f64 {
     let read = |block: BlockIndex| {
-        let remote = stage.remote_experts(block);
-        let routing = Routing::of(room, block).filter(|_| remote.is_some() || tokens > 1)?;
-        let is_own = |expert: &usize| {
-            remote.is_none_or(|remote| {
-                remote.holders.get(*expert).and_then(|holders| holders.first()) == Some(&ExpertHolder::Own)
-            })
-        };
-        let own: Vec<usize> = (0..usize::from(routing.count)).filter(is_own).collect();
-        let read = routing.share(room, block, &own).asked(tokens).read;
-        Some((read - f64::from(routing.used)) * routing.expert.0 as f64)
+        let routing = Routing::of(room, block)?;
+        let used = f64::from(routing.used) * routing.expert.0 as f64;
+        if stage.remote_experts(block).is_some() {
+            // Own experts are computed while others are waited for, and counted there.
+            return Some(-used);
+        }
+        let all: Vec<usize> = (0..usize::from(routing.count)).collect();
+        let read = (tokens > 1).then(|| routing.share(room, block, &all).asked(tokens).read)?;
+        Some(read * routing.expert.0 as f64 - used)
     };
     let more: f64 = room.layers.blocks(layers).iter().filter_map(read).sum();
     let reading = (room.layers.decode(layers) + more).max(0.0) / speed(device.speed.decode);

@@ -17,12 +17,14 @@ pub enum Delay {
     Quantiles(Vec<f64>),
 }
 
-/// One request for an answer. An answer may be asked for more than once: the first counts.
+/// One way to get a call's answer. There may be several: the first that is complete counts.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Copy {
-    /// How long it takes.
+pub struct Attempt {
+    /// How long each of those takes that are asked.
     pub delay: Delay,
-    /// Milliseconds after the first copy at which it is sent.
+    /// How many devices are asked, each for a part, on average: the last answer counts.
+    pub devices: f64,
+    /// Milliseconds after the call's begin at which they are asked.
     pub start_millis: f64,
 }
 
@@ -31,8 +33,8 @@ pub struct Copy {
 pub struct Call {
     /// The probability that it is made.
     pub chance: f64,
-    /// Whoever is asked.
-    pub copies: Vec<Copy>,
+    /// How its answer is got.
+    pub attempts: Vec<Attempt>,
 }
 
 /// Steps of the integral.
@@ -101,40 +103,52 @@ impl Delay {
     }
 }
 
+impl Attempt {
+    /// One device is asked for everything.
+    pub fn of_one(delay: Delay, start_millis: f64) -> Self {
+        Self { delay, devices: 1.0, start_millis }
+    }
+
+    /// The probability that some part is missing after this time.
+    fn late(&self, millis: f64) -> f64 {
+        let there = self.delay.cdf(millis - self.start_millis);
+        // Most attempts are one device's, and a power takes as long as the rest.
+        1.0 - if self.devices == 1.0 { there } else { there.powf(self.devices) }
+    }
+}
+
 impl Call {
     /// A call that is always made, to one that is asked once.
     pub fn sure(delay: Delay) -> Self {
-        Self { chance: 1.0, copies: vec![Copy { delay, start_millis: 0.0 }] }
+        Self { chance: 1.0, attempts: vec![Attempt::of_one(delay, 0.0)] }
     }
 
     /// The same call, made to `copies` at once (equation 5).
     pub fn hedged(delay: &Delay, copies: usize) -> Self {
-        let copy = Copy { delay: delay.clone(), start_millis: 0.0 };
-        Self { chance: 1.0, copies: vec![copy; copies] }
+        Self { chance: 1.0, attempts: vec![Attempt::of_one(delay.clone(), 0.0); copies] }
     }
 
-    /// The probability that the call is made and no copy is back after this time (equations 6 and 15).
+    /// The probability that the call is made and no attempt is complete after this time (equations 6 and 15).
     fn open(&self, millis: f64) -> f64 {
-        let late = self.copies.iter().map(|copy| 1.0 - copy.delay.cdf(millis - copy.start_millis));
-        self.chance.clamp(0.0, 1.0) * late.product::<f64>()
+        self.chance.clamp(0.0, 1.0) * self.attempts.iter().map(|attempt| attempt.late(millis)).product::<f64>()
     }
 }
 
 /// Milliseconds until the last of these calls has its first answer, on average: ∫ 1 − Π (1 − open(t)) dt, equations 16
 /// to 18 for unequal calls. Calls are independent of each other.
 pub fn expected_max(calls: &[Call]) -> f64 {
-    let calls: Vec<&Call> = calls.iter().filter(|call| call.chance > 0.0 && !call.copies.is_empty()).collect();
+    let calls: Vec<&Call> = calls.iter().filter(|call| call.chance > 0.0 && !call.attempts.is_empty()).collect();
     let mut edges = vec![0.0];
     let (mut low, mut high) = (f64::INFINITY, 0.0f64);
-    for copy in calls.iter().flat_map(|call| &call.copies) {
-        let (from, to) = copy.delay.range();
-        let end = (to + copy.start_millis).min(MILLIS.1);
-        edges.push((from + copy.start_millis).min(MILLIS.1));
+    let attempts = || calls.iter().flat_map(|call| &call.attempts);
+    for Attempt { delay, start_millis, .. } in attempts() {
+        let (from, to) = delay.range();
+        let end = (to + start_millis).min(MILLIS.1);
+        edges.push((from + start_millis).min(MILLIS.1));
         edges.push(end);
         (low, high) = (low.min(from.max(MILLIS.0)), high.max(end));
     }
-    let is_fixed = |copy: &Copy| matches!(copy.delay, Delay::Fixed(_));
-    if !calls.iter().flat_map(|call| &call.copies).all(is_fixed) {
+    if attempts().any(|attempt| !matches!(attempt.delay, Delay::Fixed(_))) {
         let ratio = (high / low).max(1.0).ln() / STEPS as f64;
         edges.extend((0..STEPS).map(|step| low * (ratio * step as f64).exp()));
     }
@@ -145,6 +159,21 @@ pub fn expected_max(calls: &[Call]) -> f64 {
         .filter(|edge| edge[1] > edge[0])
         .map(|edge| (edge[1] - edge[0]) * open((edge[0] + edge[1]) / 2.0))
         .sum()
+}
+
+/// Where answers vary, the next holder is asked once the first one has taken longer than this share of its answers. So one
+/// call in four is made twice, and of what two at once gain, about 60% is left at the 99th percentile.
+pub(crate) const HEDGE_QUANTILE: f64 = 0.75;
+/// A holder is steady if its 95th percentile is within this factor of its median.
+const STEADY: f64 = 1.3;
+/// Another holder than a steady one is asked after so many times its 95th percentile: something has happened to it.
+const STEADY_FACTOR: f64 = 2.0;
+
+/// How long to wait for a holder before another one is asked, from the quantiles of its answers; `None` if nothing is known
+/// of it.
+pub fn hedge_millis(quantile: impl Fn(f64) -> Option<f64>) -> Option<f64> {
+    let (median, slow) = (quantile(0.5)?, quantile(0.95)?);
+    if slow <= STEADY * median { Some(STEADY_FACTOR * slow) } else { quantile(HEDGE_QUANTILE) }
 }
 
 /// Φ, to seven digits (Numerical Recipes, section 6.2).
@@ -181,7 +210,7 @@ fn normal_quantile(probability: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use potluck_plan::random::Random;
 
     /// moex.txt table 1: eight experts, median 20 ms, σ 0.5.
     fn worker() -> Delay {
@@ -223,8 +252,8 @@ mod tests {
     #[test]
     fn a_hedge_after_a_delay_lies_between_one_copy_and_two() {
         let later = |start_millis| {
-            let copies = vec![Copy { delay: worker(), start_millis: 0.0 }, Copy { delay: worker(), start_millis }];
-            expected_max(&vec![Call { chance: 1.0, copies }; 8])
+            let attempts = vec![Attempt::of_one(worker(), 0.0), Attempt::of_one(worker(), start_millis)];
+            expected_max(&vec![Call { chance: 1.0, attempts }; 8])
         };
         let (one, two) = (expected_max(&vec![Call::sure(worker()); 8]), later(0.0));
         let after_p75 = later(worker().quantile(0.75));
@@ -235,8 +264,8 @@ mod tests {
     /// The 99th percentile of the slowest of five answers.
     #[test]
     fn a_hedge_after_three_quarters_has_most_of_the_gain_for_a_quarter_more_calls() {
-        let p99 = |copies: Vec<Copy>| {
-            let call = Call { chance: 1.0, copies };
+        let p99 = |attempts: Vec<Attempt>| {
+            let call = Call { chance: 1.0, attempts };
             let (mut low, mut high) = (0.0, 1e3);
             for _ in 0..60 {
                 let middle = (low + high) / 2.0;
@@ -244,11 +273,20 @@ mod tests {
             }
             low
         };
-        let copy = |start_millis| Copy { delay: worker(), start_millis };
-        let (one, two) = (p99(vec![copy(0.0)]), p99(vec![copy(0.0), copy(0.0)]));
-        let hedged = p99(vec![copy(0.0), copy(worker().quantile(crate::HEDGE_QUANTILE))]);
+        let from = |start_millis| Attempt::of_one(worker(), start_millis);
+        let (one, two) = (p99(vec![from(0.0)]), p99(vec![from(0.0), from(0.0)]));
+        let delay = hedge_millis(|share| Some(worker().quantile(share)));
+        let hedged = p99(vec![from(0.0), from(delay.unwrap_or_default())]);
         let gain = (one - hedged) / (one - two);
         assert!((0.6..0.7).contains(&gain), "{gain}: {one} ms, hedged {hedged}, two at once {two}");
+    }
+
+    #[test]
+    fn an_attempt_that_is_shared_out_waits_for_the_last_of_its_devices() {
+        let shared = Attempt { delay: worker(), devices: 3.0, start_millis: 5.0 };
+        let found = expected_max(&[Call { chance: 1.0, attempts: vec![shared] }]);
+        let three = expected_max(&vec![Call::sure(worker()); 3]) + 5.0;
+        assert!((found - three).abs() < 1e-3 * three, "{found}, and three devices that are asked 5 ms later: {three}");
     }
 
     #[test]

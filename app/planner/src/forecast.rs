@@ -74,7 +74,7 @@ mod tests {
     use potluck_plan::{PeerId, StageId};
 
     use super::*;
-    use crate::random::Random;
+    use potluck_plan::random::Random;
 
     fn stage(index: u8, session_millis: f64, compute_millis: f64) -> StageCost {
         let (stage, peer) = (StageId(index.into()), PeerId([index; 16]));

@@ -68,6 +68,7 @@ pub struct Links {
     access: BTreeMap<PeerId, AccessLink>,
     pairs: BTreeMap<(PeerId, PeerId), Link>,
     spreads: BTreeMap<PeerId, f64>,
+    ways: BTreeMap<(PeerId, PeerId), f64>,
 }
 
 impl Links {
@@ -93,6 +94,19 @@ impl Links {
         self.spreads.get(&peer).copied().filter(|sigma| sigma.is_finite()).unwrap_or(0.0).clamp(0.0, MAX_SPREAD)
     }
 
+    /// Sets how long a call for experts to a holder and its answer are on their way together, in use: measured where calls
+    /// were made, instead of what both links take.
+    pub fn set_way(&mut self, caller: PeerId, holder: PeerId, millis: f64) {
+        self.ways.insert((caller, holder), millis);
+    }
+
+    /// Milliseconds that a call and its answer of these sizes are on their way.
+    pub(crate) fn way(&self, caller: PeerId, holder: PeerId, out: Bytes, back: Bytes) -> f64 {
+        let of_links = || self.millis(caller, holder, out) + self.millis(holder, caller, back);
+        let measured = self.ways.get(&(caller, holder)).filter(|millis| millis.is_finite() && **millis >= 0.0);
+        measured.copied().unwrap_or_else(of_links)
+    }
+
     /// True if the time of any peer's answers varies.
     pub(crate) fn varies(&self) -> bool {
         self.spreads.keys().any(|peer| self.spread(*peer) > 0.0)
@@ -103,8 +117,9 @@ impl Links {
         Self { spreads: BTreeMap::new(), ..self.clone() }
     }
 
-    /// Changes every link.
+    /// Changes every link. What was measured over it is forgotten.
     pub(crate) fn change(&mut self, change: impl Fn(Link) -> Link) {
+        self.ways.clear();
         for access in self.access.values_mut() {
             *access = AccessLink { up: change(access.up), down: change(access.down) };
         }

@@ -22,13 +22,16 @@ pub struct ExpertTrip {
     pub block: BlockIndex,
     /// How many peers may be called.
     pub holders: usize,
+    /// How many of them a token calls, on average, copies not counted.
+    pub others_asked: f64,
     /// How many holders every expert has at least, the stage itself included.
     pub replicas: usize,
     /// How many holders are asked for an answer at most: where answers vary, a second one after a delay.
     pub asked: usize,
-    /// Milliseconds of the additional submit and readback.
+    /// Milliseconds of the additional submit and readback of the router's choice.
     pub sync_millis: f64,
-    /// Milliseconds until the last answer is back, averaged over the router's choices and over what answers take.
+    /// Milliseconds until the last output is there, averaged over the router's choices and over what answers take. The stage's
+    /// own experts of the block are computed meanwhile.
     pub wait_millis: f64,
     /// Bytes of all calls and answers of the token, on average.
     pub bytes: f64,
@@ -43,7 +46,7 @@ pub struct StageCost {
     pub peer: PeerId,
     /// Milliseconds besides its layers: submit, copies, one readback.
     pub session_millis: f64,
-    /// Milliseconds for its layers.
+    /// Milliseconds for its layers, without experts of blocks that have some elsewhere.
     pub compute_millis: f64,
     /// Milliseconds to load experts on demand, with a readback for each of their blocks.
     pub loading_millis: f64,

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use potluck_plan::{BlockIndex, BlockRange, Bytes, ModelShape, PeerId, PlanEpoch, Sharing, WeightUnit, WireType};
+use potluck_plan::{
+    BlockIndex, BlockRange, Bytes, Hedging, ModelShape, PeerId, PlanEpoch, Sharing, WeightUnit, WireType,
+};
 
 use crate::{Layers, Links};
 
@@ -170,6 +172,8 @@ pub struct Room<'a> {
     pub sharing: Sharing,
     /// How many holders every pooled expert shall have, where memory allows; those that are used more get up to twice as many.
     pub replicas: u8,
+    /// When more than one holder is asked for an expert.
+    pub hedging: Hedging,
     /// Positions that each stage reserves in its KV cache.
     pub context: u32,
     /// Bytes that every working device needs besides weights and KV cache: scratch, staging, parameters.

@@ -3,17 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::{BlockIndex, Bytes, ExpertHolder, FeedForwardShape, PeerId, RemoteExperts};
+use potluck_plan::{BlockIndex, Bytes, ExpertHolder, FeedForwardShape, Hedging, PeerId, RemoteExperts};
 
 use crate::cost::{millis, speed};
-use crate::delay::{Call, Copy, Delay, expected_max};
+use crate::delay::{Attempt, Call, Delay, HEDGE_QUANTILE, expected_max, hedge_millis};
 use crate::layers::FRAME;
 use crate::prediction::ExpertTrip;
 use crate::{Device, Room};
 
-/// Where answers vary, the next holder is asked once the first one has taken longer than this share of its answers. So one
-/// call in four is made twice, and of what two copies at once gain, about 60% is left at the 99th percentile.
-pub const HEDGE_QUANTILE: f64 = 0.75;
+/// Holders that may compute the same at once, whatever the host asks for.
+pub const MAX_COPIES: u8 = 3;
 
 /// A block's router.
 #[derive(Clone, Copy, Debug)]
@@ -120,82 +119,175 @@ fn message(room: &Room<'_>, asked: &Asked) -> Message {
 pub(crate) fn call_millis(room: &Room<'_>, caller: PeerId, holder: PeerId, routing: Routing, asked: &Asked) -> f64 {
     let asked = asked.given_called();
     let bytes = message(room, &asked);
-    let there = room.links.millis(caller, holder, Bytes(bytes.out as u64));
-    let back = room.links.millis(holder, caller, Bytes(bytes.back as u64));
-    let work = asked.read * routing.expert.0 as f64;
-    let computing =
-        room.device(holder).map_or(0.0, |device| millis(device.session_millis) + work / speed(device.speed.decode));
-    there + computing + back
+    let way = room.links.way(caller, holder, Bytes(bytes.out as u64), Bytes(bytes.back as u64));
+    way + work_millis(room, holder, routing, &asked)
 }
 
-/// A holder of some experts of a block that it is asked for first.
-struct First {
-    peer: PeerId,
-    experts: Vec<usize>,
-    /// Who is asked next for most of them, if all of them have a second holder.
-    next: Option<PeerId>,
+/// Milliseconds of a holder's engine for a call.
+fn work_millis(room: &Room<'_>, holder: PeerId, routing: Routing, asked: &Asked) -> f64 {
+    room.device(holder).map_or(0.0, |device| millis(device.session_millis) + work(device, routing, asked))
 }
 
-fn firsts(remote: &RemoteExperts) -> Vec<First> {
-    let mut firsts: BTreeMap<PeerId, Vec<usize>> = BTreeMap::new();
-    for (expert, holders) in remote.holders.iter().enumerate() {
-        if let Some(ExpertHolder::Peer(peer)) = holders.first() {
-            firsts.entry(*peer).or_default().push(expert);
-        }
-    }
-    let first = |(peer, experts): (PeerId, Vec<usize>)| First { peer, next: next(remote, &experts), experts };
-    firsts.into_iter().map(first).collect()
+/// Milliseconds to read the experts' weights.
+fn work(device: &Device, routing: Routing, asked: &Asked) -> f64 {
+    asked.read * routing.expert.0 as f64 / speed(device.speed.decode)
 }
 
-fn next(remote: &RemoteExperts, experts: &[usize]) -> Option<PeerId> {
-    let mut counts: BTreeMap<PeerId, usize> = BTreeMap::new();
+/// Some of a block's experts by the holder that is asked for them: for the first time, or for a copy (their `level`th
+/// holder, counted from 0). `None` if one of them has fewer holders.
+fn by_holder(
+    remote: &RemoteExperts,
+    experts: impl IntoIterator<Item = usize>,
+    level: usize,
+) -> Option<BTreeMap<ExpertHolder, Vec<usize>>> {
+    let mut holders: BTreeMap<ExpertHolder, Vec<usize>> = BTreeMap::new();
     for expert in experts {
-        match remote.holders[*expert].get(1)? {
-            ExpertHolder::Peer(peer) => *counts.entry(*peer).or_default() += 1,
-            ExpertHolder::Own => {}
-        }
+        holders.entry(*remote.holders[expert].get(level)?).or_default().push(expert);
     }
-    counts.into_iter().max_by_key(|(_, count)| *count).map(|(peer, _)| peer)
+    Some(holders)
+}
+
+/// What is asked of one device in a block.
+struct Load {
+    asked: Asked,
+    message: Message,
+    /// Milliseconds of its engine, given that it is asked.
+    work_millis: f64,
+}
+
+/// A block's experts and their holders, for a batch of one token each of `tokens` conversations.
+struct Calls<'a> {
+    room: &'a Room<'a>,
+    caller: &'a Device,
+    remote: &'a RemoteExperts,
+    routing: Routing,
+    tokens: u32,
+    /// What each device is asked for the first time, and for each copy that is asked for at once.
+    levels: Vec<BTreeMap<ExpertHolder, Load>>,
+}
+
+impl<'a> Calls<'a> {
+    fn new(room: &'a Room<'a>, caller: &'a Device, remote: &'a RemoteExperts, tokens: u32) -> Option<Self> {
+        let routing = Routing::of(room, remote.block)?;
+        let mut calls = Self { room, caller, remote, routing, tokens, levels: Vec::new() };
+        let copies = match room.hedging {
+            Hedging::Copies(copies) => usize::from(copies.clamp(1, MAX_COPIES)),
+            Hedging::Off | Hedging::Adaptive => 1,
+        };
+        for level in 0..copies {
+            // Experts with fewer holders are asked for less often.
+            let experts = (0..remote.holders.len()).filter(|expert| remote.holders[*expert].len() > level);
+            let holders = by_holder(remote, experts, level).unwrap_or_default();
+            let loads = holders.into_iter().map(|(holder, experts)| (holder, calls.load(holder, &experts)));
+            let loads = loads.collect();
+            calls.levels.push(loads);
+        }
+        Some(calls)
+    }
+
+    fn load(&self, holder: ExpertHolder, experts: &[usize]) -> Load {
+        let asked = self.routing.share(self.room, self.remote.block, experts).asked(self.tokens);
+        let given = asked.given_called();
+        let work_millis = match holder {
+            ExpertHolder::Own => millis(self.caller.sync_millis) + work(self.caller, self.routing, &given),
+            ExpertHolder::Peer(peer) => work_millis(self.room, peer, self.routing, &given),
+        };
+        Load { asked, message: message(self.room, &given), work_millis }
+    }
+
+    /// The own engine computes while others are waited for.
+    fn own(&self) -> Option<&Load> {
+        self.levels.first()?.get(&ExpertHolder::Own)
+    }
+
+    /// Bytes of all calls and of their answers, on average.
+    fn bytes(&self) -> Message {
+        let loads = self.levels.iter().flatten().filter(|(holder, _)| **holder != ExpertHolder::Own);
+        loads.fold(Message { out: 0.0, back: 0.0 }, |sum, (_, load)| Message {
+            out: sum.out + load.asked.called * load.message.out,
+            back: sum.back + load.asked.called * load.message.back,
+        })
+    }
+
+    /// How long some experts take at a holder. What else it is asked for in this block, and asked for before, takes its
+    /// time too, and calls and answers of other holders pass the caller's own link.
+    fn delay(&self, holder: ExpertHolder, experts: &[usize], level: usize) -> Delay {
+        let before = self.levels.iter().take(level).filter_map(|loads| loads.get(&holder));
+        let queue: f64 = before.map(|load| load.asked.called * load.work_millis).sum();
+        let load = self.load(holder, experts);
+        let ExpertHolder::Peer(peer) = holder else { return Delay::Fixed(queue + load.work_millis) };
+        let all = self.bytes();
+        let (out, back) =
+            (all.out - load.asked.called * load.message.out, all.back - load.asked.called * load.message.back);
+        let others = shared_millis(self.room, self.caller.peer, out, back);
+        let median = call_millis(self.room, self.caller.peer, peer, self.routing, &load.asked) + others + queue;
+        Delay::spread(median, self.room.links.spread(peer))
+    }
+
+    /// The call of some experts of which this peer is the first holder.
+    fn call(&self, peer: PeerId, experts: &[usize]) -> Call {
+        let chance = self.levels[0][&ExpertHolder::Peer(peer)].asked.called;
+        let first = self.delay(ExpertHolder::Peer(peer), experts, 0);
+        let mut attempts = vec![Attempt::of_one(first.clone(), 0.0)];
+        match self.room.hedging {
+            Hedging::Off => {}
+            Hedging::Copies(_) => {
+                attempts.extend((1..self.levels.len()).map_while(|level| self.copy(chance, experts, level, 0.0)));
+            }
+            Hedging::Adaptive if matches!(first, Delay::LogNormal { .. }) => {
+                let start = hedge_millis(|share| Some(first.quantile(share))).unwrap_or(f64::INFINITY);
+                attempts.extend(self.copy(chance, experts, 1, start));
+            }
+            Hedging::Adaptive => {}
+        }
+        Call { chance, attempts }
+    }
+
+    /// The same experts asked of their next holders, which need not be one: those take about as long as each other.
+    fn copy(&self, chance: f64, experts: &[usize], level: usize, start_millis: f64) -> Option<Attempt> {
+        let holders = by_holder(self.remote, experts.iter().copied(), level)?;
+        let (mut devices, mut median, mut variation) = (0.0, 0.0, 0.0);
+        for (holder, experts) in &holders {
+            let share = self.load(*holder, experts).asked.called / chance;
+            let delay = self.delay(*holder, experts, level);
+            devices += share;
+            median += share * delay.quantile(0.5);
+            if let Delay::LogNormal { sigma, .. } = delay {
+                variation += share * sigma;
+            }
+        }
+        let delay = Delay::spread(median / devices, variation / devices);
+        (devices > 0.0).then(|| Attempt { delay, devices: devices.max(1.0), start_millis })
+    }
 }
 
 /// The round trip for a block's experts, averaged over the routers' choices for a batch of one token each of `tokens`
 /// conversations.
 pub(crate) fn trip(room: &Room<'_>, device: &Device, remote: &RemoteExperts, tokens: u32) -> Option<ExpertTrip> {
-    let routing = Routing::of(room, remote.block)?;
-    let firsts = firsts(remote);
-    let asked: Vec<Asked> =
-        firsts.iter().map(|first| routing.share(room, remote.block, &first.experts).asked(tokens)).collect();
-    let all: Vec<Message> = asked.iter().map(|asked| message(room, &asked.given_called())).collect();
-    let sum = |bytes: fn(&Message) -> f64| {
-        asked.iter().zip(&all).map(|(asked, message)| asked.called * bytes(message)).sum::<f64>()
+    let calls = Calls::new(room, device, remote, tokens)?;
+    let firsts = by_holder(remote, 0..remote.holders.len(), 0)?;
+    let of_peer = |(holder, experts): (&ExpertHolder, &Vec<usize>)| match holder {
+        ExpertHolder::Peer(peer) => Some(calls.call(*peer, experts)),
+        ExpertHolder::Own => None,
     };
-    let (out, back) = (sum(|message| message.out), sum(|message| message.back));
-    let mut hedged = 0.0;
-    let calls = firsts.iter().zip(&asked).zip(&all).map(|((first, asked), message)| {
-        let one = |holder: PeerId| {
-            // Calls and answers of the other holders pass the caller's own link too.
-            let others =
-                shared_millis(room, device.peer, out - asked.called * message.out, back - asked.called * message.back);
-            let median = call_millis(room, device.peer, holder, routing, asked) + others;
-            Delay::spread(median, room.links.spread(holder))
-        };
-        let delay = one(first.peer);
-        let mut copies = vec![Copy { delay: delay.clone(), start_millis: 0.0 }];
-        if let Some(next) = first.next.filter(|_| matches!(delay, Delay::LogNormal { .. })) {
-            copies.push(Copy { delay: one(next), start_millis: delay.quantile(HEDGE_QUANTILE) });
-            hedged += (1.0 - HEDGE_QUANTILE) * asked.called * (message.out + message.back);
-        }
-        Call { chance: asked.called, copies }
-    });
-    let calls: Vec<Call> = calls.collect();
+    let mut asked: Vec<Call> = firsts.iter().filter_map(of_peer).collect();
+    let holders = asked.len();
+    let most = asked.iter().map(|call| call.attempts.len()).max().unwrap_or(0);
+    let Message { out, back } = calls.bytes();
+    // A copy that goes out later is sent for some calls only.
+    let is_later = room.hedging == Hedging::Adaptive && most > 1;
+    let copied = if is_later { 1.0 - HEDGE_QUANTILE } else { 0.0 };
+    let others_asked = asked.iter().map(|call| call.chance).sum();
+    asked.extend(calls.own().map(|own| Call { chance: own.asked.called, ..Call::sure(Delay::Fixed(own.work_millis)) }));
     Some(ExpertTrip {
         block: remote.block,
-        holders: firsts.len(),
+        holders,
+        others_asked,
         replicas: remote.holders.iter().map(Vec::len).min().unwrap_or(0),
-        asked: calls.iter().map(|call| call.copies.len()).max().unwrap_or(0),
+        asked: most,
         sync_millis: millis(device.sync_millis),
-        wait_millis: expected_max(&calls),
-        bytes: out + back + hedged,
+        wait_millis: expected_max(&asked),
+        bytes: (out + back) * (1.0 + copied),
     })
 }
 

@@ -12,7 +12,6 @@ mod history;
 mod next_router;
 mod on_demand;
 mod pool;
-mod random;
 mod recall;
 mod recorded;
 mod schedule;
@@ -28,7 +27,7 @@ pub use pool::{Eviction, Pool, PoolReport, TooSmall, simulate};
 pub use recall::{Recall, recall};
 pub use recorded::Recorded;
 pub use schedule::Schedule;
-pub use switch::{Next, SHARE, Switch, TRIAL, Verdict};
+pub use switch::{Next, Switch, Verdict};
 pub use trace::{MAX_TRACE_BYTES, Sequence, Trace, TraceError, TraceShape};
 
 use potluck_plan::{BlockIndex, ExpertId, Position};

@@ -4,8 +4,8 @@
 
 use potluck_plan::{BlockIndex, ExpertId, Position};
 
-use crate::random::Random;
 use crate::{Alignment, Schedule, Sequence, Trace};
+use potluck_plan::random::Random;
 
 /// The times of a shadow model and of its alignment.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,7 +93,7 @@ pub fn on_demand(trace: &Trace, schedule: Schedule, guesses: Guesses) -> OnDeman
         trace,
         schedule,
         guesses,
-        random: Random(seed),
+        random: Random::new(seed),
         free: vec![0.0; schedule.groups()],
         turn: 0,
         now: 0.0,
@@ -152,7 +152,7 @@ impl Simulation<'_> {
         let shape = self.trace.shape;
         let mut all: Vec<ExpertId> = (0..shape.experts).map(ExpertId).collect();
         for index in 0..usize::from(shape.used) {
-            let other = index + self.random.below((all.len() - index) as u64) as usize;
+            let other = index + self.random.below(all.len() - index);
             all.swap(index, other);
         }
         all.truncate(usize::from(shape.used));

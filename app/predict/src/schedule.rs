@@ -47,14 +47,39 @@ impl Schedule {
     }
 
     /// Milliseconds of a block if each of a token's experts was predicted with this probability: what was predicted is
-    /// waited for where loading is slower than equation 1 allows, and what was not is loaded then. While one group is waited
-    /// for, the others load, so lateness is shared by all groups: they take turns every (loading + computing) milliseconds.
+    /// waited for where loading is slower than equation 1 allows, and what was not is loaded then, one after the other on
+    /// each worker. While one group is waited for, the others load, so lateness is shared by all groups: they take turns
+    /// every (loading + computing) milliseconds.
     pub fn block_millis(&self, recall: f64) -> f64 {
         let late = (self.loading_millis() - self.max_load_millis()).max(0.0) / self.groups() as f64;
-        let all_predicted = recall.clamp(0.0, 1.0).powi(self.used as i32);
-        let stall = all_predicted * late + (1.0 - all_predicted) * self.load_millis.max(late);
-        self.main_millis + self.computing_millis() + stall
+        let stall = |loads: usize| (self.load_millis * loads as f64).max(late);
+        let missed = 1.0 - recall.clamp(0.0, 1.0);
+        // By how probable it is that no worker loads more than so many experts.
+        let (expected, _) = (0..=self.experts_a_worker()).fold((0.0, 0.0), |(sum, below), loads| {
+            let at_most = self.no_worker_misses_more(missed, loads);
+            (sum + (at_most - below) * stall(loads), at_most)
+        });
+        self.main_millis + self.computing_millis() + expected
     }
+
+    /// The probability that none of a group's workers has more misses than `most`.
+    fn no_worker_misses_more(&self, missed: f64, most: usize) -> f64 {
+        let workers = self.group.max(1);
+        // Experts are shared out evenly: some workers have one more than others.
+        let (least, more) = (self.used / workers, self.used % workers);
+        let few = |experts: usize| binomial_cdf(experts, missed, most);
+        few(least + 1).powi(more as i32) * few(least).powi((workers - more) as i32)
+    }
+}
+
+/// The probability of at most `most` successes in `trials`, each with probability `chance`.
+fn binomial_cdf(trials: usize, chance: f64, most: usize) -> f64 {
+    let mut ways = 1.0;
+    (0..=most.min(trials)).fold(0.0, |sum, successes| {
+        let term = ways * chance.powi(successes as i32) * (1.0 - chance).powi((trials - successes) as i32);
+        ways *= (trials - successes) as f64 / (successes + 1) as f64;
+        sum + term
+    })
 }
 
 #[cfg(test)]
@@ -69,6 +94,16 @@ mod tests {
         assert_eq!(PAPER.max_load_millis(), 4.0 * 3.0 + 3.0 * 2.0);
         assert_eq!(PAPER.block_millis(1.0), 5.0, "14 ms of loading fit into 18");
         assert_eq!(PAPER.block_millis(0.0), 19.0, "each block waits for its experts");
+    }
+
+    #[test]
+    fn what_one_worker_misses_it_loads_one_after_the_other() {
+        let alone = Schedule { group: 1, ..PAPER };
+        assert_eq!(alone.block_millis(0.0), 3.0 + 2.0 * 2.0 + 2.0 * 14.0, "both experts of a token");
+        // None missed in a quarter of all blocks, one in half of them, both in a quarter.
+        assert!((alone.block_millis(0.5) - (7.0 + 0.5 * 14.0 + 0.25 * 28.0)).abs() < 1e-9);
+        let pair = Schedule { used: 3, ..PAPER };
+        assert_eq!(pair.block_millis(0.0), 3.0 + 4.0 + 28.0, "one of two workers has two of three experts");
     }
 
     #[test]

@@ -1,15 +1,17 @@
 //! Turns prediction off where it does not pay, and bounds what trying costs.
 //!
 //! Nobody can see what a token would have taken without guesses, so a few tokens in a row load guesses, and their times are
-//! compared with those of the tokens around them. A trial takes at most [`TRIAL`] tokens and spends at most [`SHARE`] of
-//! the time so far. Prediction stays on only if its tokens were faster beyond doubt, and only as long as it costs no more
-//! than the same share. Otherwise it is tried again after a pause, because text and pool change.
+//! compared with those of the tokens around them. The first trial ends within 192 tokens, a later one 192 tokens after its
+//! pause; a token with guesses is only tried while prediction has cost less than 1.5% of the time so far. Prediction stays on
+//! only if its tokens were faster beyond doubt, and only as long as it costs no more than the same share. Otherwise it is
+//! tried again after a pause, because text and pool change.
 
 /// Share of the time so far that prediction may have cost: less than the 3% that is promised, because a token's cost is only
 /// known when it is there, and because a pool that guesses have changed may be slower for longer than is seen.
-pub const SHARE: f64 = 0.015;
-/// Tokens of a trial. With the pool's first tokens before it, prediction that does not pay is off within 200 tokens.
-pub const TRIAL: u32 = 144;
+const SHARE: f64 = 0.015;
+/// Tokens of a trial, those without guesses included, after [`WARM_UP`] and [`FIRST`]. So prediction that does not pay is off
+/// within 200 tokens.
+const TRIAL: u32 = 144;
 /// Tokens whose times do not count: the pool fills.
 const WARM_UP: u32 = 16;
 /// Tokens without guesses, from then on, before the first trial.

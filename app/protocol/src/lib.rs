@@ -33,8 +33,8 @@ pub use control::{
 };
 pub use doors::{BannedDevice, Doors, Invite, InviteId, InviteKind, IssuedInvite, UnixSeconds};
 pub use frame::{AnswerPart, AnswerStop, Frame, Message, RequestId, Role, Timings};
-pub use potluck_plan::Sharing;
-pub use residency::{ExpertPhase, ExpertWaits, Hedging, Hold, HolderReport, Holding, Residency, ResidencyChange, Work};
+pub use potluck_plan::{Hedging, Sharing};
+pub use residency::{ExpertPhase, ExpertWaits, Hold, HolderReport, Holding, Residency, ResidencyChange, Work};
 pub use room::{
     CreditView, DeviceKind, ExpertsView, ForecastView, HolderView, HopView, LoadPhase, LoadReport, MemberStatus,
     MemberView, PlanStatus, PlanView, RoomView,

@@ -172,6 +172,16 @@ fn a_thousand_rooms_with_pooled_experts_survive_holders_that_are_killed() {
     assert!(recoveries[1] < recoveries[0], "two holders of each expert must spare most of them: {recoveries:?}");
 }
 
+/// Side by side: `cargo xtask simulate pooled-forecast`.
+#[test]
+fn tokens_take_what_was_predicted_whoever_holds_the_experts() {
+    let rooms = scenario("pooled-forecast").unwrap();
+    let run = (rooms.run)(1);
+    let log = run.event_log.join("\n");
+    assert!(run.event_log.len() > 10, "at least ten rooms: {log}");
+    assert_eq!(run.failure, None, "a prediction is off by more than 12%\n{log}");
+}
+
 /// Nothing passes a holder's link for a while, and then everything arrives at once.
 #[test]
 fn a_storm_of_late_answers_changes_nothing() {

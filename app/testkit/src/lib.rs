@@ -6,11 +6,10 @@
 #![warn(missing_docs)]
 
 mod gguf_file;
-mod random;
 mod room;
 mod shape;
 
 pub use gguf_file::GgufFile;
-pub use random::Random;
+pub use potluck_plan::random::Random;
 pub use room::{RoomFixture, device, star};
 pub use shape::{DenseBlock, dense_shape, moe_shape, peer, shape};

@@ -1,7 +1,7 @@
 //! Rooms to plan.
 
 use potluck_plan::{Bytes, ModelShape, PlanEpoch, WireType};
-use potluck_planner::{AccessLink, Device, Effort, Layers, Links, Planned, Room, Sharing, Shortfall, plan};
+use potluck_planner::{AccessLink, Device, Effort, Hedging, Layers, Links, Planned, Room, Sharing, Shortfall, plan};
 
 use crate::peer;
 
@@ -76,6 +76,7 @@ impl RoomFixture {
             overhead: self.overhead,
             wire: WireType::F32,
             epoch: PlanEpoch(1),
+            hedging: Hedging::default(),
             effort: Effort::default(),
         }
     }

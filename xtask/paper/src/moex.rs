@@ -234,7 +234,8 @@ mod tests {
         let [once, twice] = [1, 2].map(|copies| varying_token_millis(2.0, copies));
         let [alone, hedged] = [1, 2].map(|replicas| planned(2.0, SIGMA, replicas));
         assert!(alone < once, "several experts share a worker, so fewer than eight are asked: {alone} and {once}");
-        assert!(hedged < 0.95 * alone && hedged - alone > twice - once, "{hedged} of {alone}, {twice} of {once}");
+        // Copies of what one worker is asked for go to several others, of which the slowest counts.
+        assert!(hedged < 0.98 * alone && hedged - alone > twice - once, "{hedged} of {alone}, {twice} of {once}");
     }
 
     #[test]

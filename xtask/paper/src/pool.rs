@@ -7,7 +7,7 @@ use potluck_plan::{
     Plan, PlanEpoch, RemoteExperts, Stage, StageId, WireType,
 };
 use potluck_planner::experts::{Candidate, holders};
-use potluck_planner::{AccessLink, Device, Effort, Layers, Link, Links, Room, Sharing, predict};
+use potluck_planner::{AccessLink, Device, Effort, Hedging, Layers, Link, Links, Room, Sharing, predict};
 
 /// A hub, and workers with all experts.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +55,7 @@ impl Pool {
             overhead: Bytes::ZERO,
             wire: WireType::F32,
             epoch: PlanEpoch(1),
+            hedging: Hedging::default(),
             effort: Effort::default(),
         };
         predict(&room, &self.plan(&shape)).token_millis

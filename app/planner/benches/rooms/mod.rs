@@ -4,7 +4,7 @@ use potluck_plan::{
     BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType,
 };
 use potluck_planner::{
-    AccessLink, Device, Effort, Layers, Link, Links, Room, Sharing, Speed, plan, standby, what_would_help,
+    AccessLink, Device, Effort, Hedging, Layers, Link, Links, Room, Sharing, Speed, plan, standby, what_would_help,
 };
 
 /// What is asked of a room.
@@ -110,6 +110,7 @@ pub fn search(case: &Case) -> f64 {
         overhead: Bytes(50_000_000),
         wire: WireType::F32,
         epoch: PlanEpoch(1),
+        hedging: Hedging::default(),
         effort: Effort::default(),
     };
     match (case.question, plan(&room)) {

@@ -86,7 +86,7 @@ mod tests {
     use super::super::placement::{Wanted, place};
     use super::*;
     use crate::experts::fixtures;
-    use crate::random::Random;
+    use potluck_plan::random::Random;
 
     /// Sixteen blocks of 64 experts of 100 bytes on devices with room for `room` times all of them.
     fn pool(seed: u64, devices: usize, room: f64, replicas: usize) -> (ModelShape, Vec<Lender>, Holders) {
@@ -95,7 +95,7 @@ mod tests {
         let free = Bytes((16.0 * 64.0 * 100.0 * room / devices as f64) as u64);
         let lenders: Vec<Lender> = (0..devices)
             .map(|_| Lender {
-                peer: PeerId(random.next().to_le_bytes().repeat(2).try_into().unwrap()),
+                peer: PeerId(random.next_u64().to_le_bytes().repeat(2).try_into().unwrap()),
                 weight: 1.0,
                 free,
             })

@@ -7,6 +7,7 @@ mod comparison;
 mod everyone;
 #[cfg(test)]
 mod fixtures;
+mod groups;
 pub mod placement;
 mod spread;
 
@@ -23,6 +24,7 @@ use spread::{Draft, Reach, Spread};
 pub use changes::{Move, join, repair};
 pub use comparison::{Comparison, compare};
 pub use placement::{Candidate, ExpertKey, Holders, Lender, Unplaced, Wanted, holders, place};
+pub use spread::lenders_left;
 
 /// How many of the devices with the most memory are tried as the stage that keeps the token mixers.
 const HUBS: usize = 8;
@@ -32,6 +34,8 @@ const PAIRED_HUBS: usize = 4;
 const TRIED: usize = 16;
 /// How many of the best ones are predicted with how much answers vary.
 const FINALISTS: usize = 3;
+/// On how many devices a block's experts are tried to lie together, for the best of them.
+const HOLDERS_A_BLOCK: [usize; 4] = [1, 2, 4, 8];
 
 /// The better one of a plan by layers and the best with experts elsewhere.
 pub(crate) fn better(room: &Room<'_>, layers: Option<Vec<Stage>>) -> Option<Vec<Stage>> {
@@ -54,9 +58,9 @@ pub(crate) fn better(room: &Room<'_>, layers: Option<Vec<Stage>>) -> Option<Vec<
 fn best_of(room: &Room<'_>, drafts: Vec<Draft<'_>>, limit: f64) -> Option<Vec<Stage>> {
     let links = room.links.steady();
     let steady = Room { links: &links, ..room.clone() };
-    let mut ranked: Vec<(f64, Spread<'_>)> = Vec::new();
+    let mut ranked: Vec<(f64, usize, Spread<'_>)> = Vec::new();
     let mut least = limit;
-    for draft in drafts {
+    for (index, draft) in drafts.iter().enumerate() {
         if ranked.len() >= TRIED || draft.bound >= least {
             break;
         }
@@ -64,14 +68,26 @@ fn best_of(room: &Room<'_>, drafts: Vec<Draft<'_>>, limit: f64) -> Option<Vec<St
             if let Some(spread) = draft.spread(room, reach) {
                 let millis = millis(&steady, &spread.stages);
                 least = least.min(millis);
-                ranked.push((millis, spread));
+                ranked.push((millis, index, spread));
             }
         }
     }
     ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let finalists = if room.links.varies() { FINALISTS } else { 1 };
-    let finalists = ranked.into_iter().take(finalists).map(|(_, spread)| spread.with_replicas(room));
-    finalists.map(|stages| (millis(room, &stages), stages)).min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, stages)| stages)
+    let varies = room.links.varies();
+    let finalists = ranked.into_iter().take(if varies { FINALISTS } else { 1 });
+    let timed = finalists.map(|(_, draft, spread)| {
+        let stages = spread.with_replicas(room);
+        (millis(room, &stages), draft, stages)
+    });
+    let (least, draft, best) = timed.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    // Which experts lie together matters only where the slowest of many answers comes later than the slowest of few.
+    let tried = if varies { &HOLDERS_A_BLOCK[..] } else { &[] };
+    let together = tried.iter().filter_map(|holders| {
+        let stages = drafts.get(draft)?.spread(room, Reach::Together(*holders))?.with_replicas(room);
+        Some((millis(room, &stages), stages))
+    });
+    let together = together.min_by(|a, b| a.0.total_cmp(&b.0)).filter(|(millis, _)| *millis < least);
+    Some(together.map_or(best, |(_, stages)| stages))
 }
 
 /// Ways to keep the token mixers, the most promising first. More than one stage is tried only if it must be.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use potluck_plan::{BlockIndex, Bytes, ExpertId, PeerId};
 use thiserror::Error;
 
-use crate::random::mix;
+use potluck_plan::random::mix;
 
 /// An expert of a model.
 pub type ExpertKey = (BlockIndex, ExpertId);
@@ -132,10 +132,10 @@ pub(crate) fn next_holder(
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
-    use crate::random::Random;
+    use potluck_plan::random::Random;
 
     fn peer(random: &mut Random) -> PeerId {
-        let (low, high) = (random.next(), random.next());
+        let (low, high) = (random.next_u64(), random.next_u64());
         PeerId((u128::from(high) << 64 | u128::from(low)).to_le_bytes())
     }
 

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_plan::{BlockIndex, BlockRange, Bytes, ExpertHolder, ExpertId, PeerId, RemoteExperts, Stage, StageId};
+use potluck_plan::{
+    BlockIndex, BlockRange, Bytes, ExpertHolder, ExpertId, PeerId, Plan, RemoteExperts, Stage, StageId,
+};
 
 use super::placement::{ExpertKey, Holders, Lender, Wanted, place};
-use super::repair;
+use super::{groups, repair};
 use crate::cost::millis;
 use crate::trips::{Routing, call_millis};
 use crate::{Device, Room, Sharing};
@@ -20,6 +22,8 @@ pub(super) enum Reach {
     Everybody,
     /// As few as possible, those first that answer first.
     Quickest,
+    /// All devices, and so many for each block: its experts lie together, so that a token asks fewer.
+    Together(usize),
 }
 
 /// Devices for the stages, and the experts for which they have no memory.
@@ -35,6 +39,7 @@ pub(super) struct Spread<'a> {
     pub stages: Vec<Stage>,
     hub: &'a Device,
     hubs: BTreeSet<PeerId>,
+    reach: Reach,
     placed: Holders,
     /// Experts of which the stage keeps a copy, for when no other device answers.
     kept: BTreeSet<ExpertKey>,
@@ -46,24 +51,32 @@ impl<'a> Draft<'a> {
     pub fn new(room: &Room<'a>, hubs: Vec<(&'a Device, BlockRange)>) -> Option<Self> {
         let (hub, _) = *hubs.first()?;
         let lenders = lenders(room, hub, &peers(&hubs));
-        let given = if room.sharing == Sharing::Experts { room_for_experts(room, &lenders) } else { 0 };
-        let most = Self::giving(room, hubs.clone(), &lenders, given);
-        most.or_else(|| Self::giving(room, hubs, &lenders, 0))
+        if room.sharing == Sharing::Experts {
+            let sizes: Vec<u64> = hubs.iter().flat_map(|(_, blocks)| expert_sizes(room, *blocks)).collect();
+            for given in [packed(&sizes, &lenders), certain(&sizes, &lenders)] {
+                let most = Self::giving(room, hubs.clone(), &lenders, given);
+                // Where experts differ in size, hashing may pack fewer of them.
+                if let Some(draft) = most.filter(|draft| draft.spread(room, Reach::Everybody).is_some()) {
+                    return Some(draft);
+                }
+            }
+        }
+        Self::giving(room, hubs, &lenders, 0)
     }
 
-    /// The same. Experts of up to `given` bytes go although their stage has memory for them.
+    /// The same. So many experts go, also where their stage has memory for them.
     fn giving(
         room: &Room<'a>,
         hubs: Vec<(&'a Device, BlockRange)>,
         lenders: &[Lender],
-        mut given: u64,
+        mut given: usize,
     ) -> Option<Self> {
         let last = hubs.len() - 1;
         let mut away: Vec<Wanted> = Vec::new();
         let mut bound = 0.0;
         for (index, (device, blocks)) in hubs.iter().enumerate() {
             let experts = overflow(room, device, *blocks, (index == 0, index == last), given)?;
-            given = given.saturating_sub(experts.iter().map(|wanted| wanted.bytes.0).sum());
+            given = given.saturating_sub(experts.len());
             let trips = experts.iter().map(|wanted| wanted.expert.0).collect::<BTreeSet<_>>().len();
             // The last of these blocks may keep some of its experts, and not every token needs the trip.
             bound += trips.saturating_sub(1) as f64 * trip_bound(room, device, lenders);
@@ -83,7 +96,7 @@ impl<'a> Draft<'a> {
             Stage::new(StageId(index as u16), device.peer, *blocks)
         };
         let stages = self.hubs.iter().enumerate().map(stage).collect();
-        let mut spread = Spread { stages, hub, hubs, placed, kept: BTreeSet::new() };
+        let mut spread = Spread { stages, hub, hubs, reach, placed, kept: BTreeSet::new() };
         spread.fill_in(room);
         Some(spread)
     }
@@ -111,10 +124,14 @@ impl Spread<'_> {
             .into_iter()
             .map(|lender| Lender { free: lender.free.saturating_sub(held(lender.peer)), ..lender })
             .collect();
-        for (block, expert, peer) in
-            repair(room.shape, &self.placed, &left, |block, expert| replicas(room, block, expert))
-        {
-            self.placed.entry((block, expert)).or_default().push(peer);
+        let wanted = |block, expert| replicas(room, block, expert);
+        match self.reach {
+            Reach::Together(_) => groups::replicate(room.shape, &mut self.placed, &left, wanted),
+            Reach::Everybody | Reach::Quickest => {
+                for (block, expert, peer) in repair(room.shape, &self.placed, &left, wanted) {
+                    self.placed.entry((block, expert)).or_default().push(peer);
+                }
+            }
         }
         if room.sharing == Sharing::Experts {
             self.keep_copies(room);
@@ -173,49 +190,65 @@ fn replicas(room: &Room<'_>, block: BlockIndex, expert: ExpertId) -> usize {
     ((wanted as f64 * share).round() as usize).clamp(wanted, MOST * wanted)
 }
 
-/// Bytes of experts that these devices have memory for.
-fn room_for_experts(room: &Room<'_>, lenders: &[Lender]) -> u64 {
-    let blocks = room.shape.all_blocks();
-    let largest = blocks.iter().filter_map(|block| Routing::of(room, block)).map(|routing| routing.expert.0).max();
-    let largest = largest.unwrap_or(0).max(1);
-    lenders.iter().map(|lender| lender.free.0 / largest * largest).sum()
+/// Bytes of each expert of these blocks, in the order in which a stage gives them.
+fn expert_sizes(room: &Room<'_>, blocks: BlockRange) -> impl Iterator<Item = u64> {
+    let routings = blocks.iter().rev().filter_map(|block| Routing::of(room, block));
+    let sizes = routings.flat_map(|routing| std::iter::repeat_n(routing.expert.0, usize::from(routing.count)));
+    sizes.filter(|bytes| *bytes > 0)
+}
+
+/// How many of these experts find a place, one after the other, each on the device with the most memory left.
+fn packed(sizes: &[u64], lenders: &[Lender]) -> usize {
+    let mut free: Vec<u64> = lenders.iter().map(|lender| lender.free.0).collect();
+    let places = sizes.iter().map_while(|bytes| {
+        let most = free.iter_mut().max()?;
+        *most = most.checked_sub(*bytes)?;
+        Some(())
+    });
+    places.count()
+}
+
+/// How many of them find a place whoever is chosen for each: no device is left with room for the largest.
+fn certain(sizes: &[u64], lenders: &[Lender]) -> usize {
+    let largest = sizes.iter().copied().max().unwrap_or(0);
+    let mut left: u64 = lenders.iter().map(|lender| (lender.free.0 + 1).saturating_sub(largest)).sum();
+    let places = sizes.iter().map_while(|bytes| {
+        left = left.checked_sub(*bytes)?;
+        Some(())
+    });
+    places.count()
 }
 
 /// Experts of a stage's last blocks that its device has no memory for: of as few blocks as possible, because each costs
-/// a round trip, and of a block's experts those that are used least. Further ones up to `given` bytes go with them.
+/// a round trip, and of a block's experts those that are used least. At least `given` go.
 fn overflow(
     room: &Room<'_>,
     device: &Device,
     blocks: BlockRange,
     (embeds, has_lm_head): (bool, bool),
-    given: u64,
+    given: usize,
 ) -> Option<Vec<Wanted>> {
     if !room.shows(device, blocks) {
         return None;
     }
     let layers = room.layers.range(blocks, embeds, has_lm_head);
     let needed = room.layers.memory(layers).saturating_add(room.overhead);
-    let excess = needed.saturating_sub(device.budget).0;
-    let mut left = excess.max(given);
-    let mut away = Vec::new();
+    let mut excess = needed.saturating_sub(device.budget).0;
+    let mut away: Vec<Wanted> = Vec::new();
     for block in blocks.iter().rev() {
-        if left == 0 {
+        if excess == 0 && away.len() >= given {
             break;
         }
         if let Some(routing) = Routing::of(room, block).filter(|routing| routing.expert > Bytes::ZERO) {
-            let wanted = if excess > 0 { left.div_ceil(routing.expert.0) } else { left / routing.expert.0 };
-            let count = wanted.min(u64::from(routing.count)) as usize;
-            let least_used = by_use(room, block).into_iter().take(count);
-            away.extend(least_used.map(|expert| Wanted {
-                expert: (block, expert),
-                bytes: routing.expert,
-                replicas: 1,
-            }));
-            left = left.saturating_sub(routing.expert.0 * count as u64);
+            let too_many = usize::try_from(excess.div_ceil(routing.expert.0)).unwrap_or(usize::MAX);
+            let wanted = too_many.max(given.saturating_sub(away.len()));
+            let wanted_of = |expert| Wanted { expert: (block, expert), bytes: routing.expert, replicas: 1 };
+            let before = away.len();
+            away.extend(by_use(room, block).into_iter().take(wanted).map(wanted_of));
+            excess = excess.saturating_sub(routing.expert.0 * (away.len() - before) as u64);
         }
     }
-    let gone: Bytes = away.iter().map(|wanted| wanted.bytes).sum();
-    (gone.0 >= excess).then_some(away)
+    (excess == 0).then_some(away)
 }
 
 /// A block's experts, the least used first; of equal ones the last.
@@ -236,8 +269,10 @@ fn first_copies(
     reach: Reach,
 ) -> Option<Holders> {
     let mut lenders = lenders(room, hub, hubs);
-    if reach == Reach::Everybody {
-        return place(away, &lenders).ok();
+    match reach {
+        Reach::Everybody => return place(away, &lenders).ok(),
+        Reach::Together(holders) => return groups::place(away, holders, &lenders).ok(),
+        Reach::Quickest => {}
     }
     // Per byte of memory a device that answers sooner weighs more.
     let per_byte: BTreeMap<PeerId, f64> =
@@ -252,12 +287,27 @@ fn first_copies(
     (fewest..=lenders.len()).find_map(|count| place(away, &lenders[..count]).ok())
 }
 
+/// What these devices have left for experts of a plan that runs, weighed as when it was made.
+pub fn lenders_left(room: &Room<'_>, plan: &Plan, left: &BTreeMap<PeerId, Bytes>) -> Vec<Lender> {
+    let Some(hub) = plan.stages.first().and_then(|stage| room.device(stage.peer)) else { return Vec::new() };
+    let lender = |(peer, free): (&PeerId, &Bytes)| {
+        Some(Lender { peer: *peer, weight: weight(room, hub, room.device(*peer)?), free: *free })
+    };
+    left.iter().filter_map(lender).collect()
+}
+
+/// Memory and how soon it answers.
+fn weight(room: &Room<'_>, hub: &Device, device: &Device) -> f64 {
+    let lent = device.budget.saturating_sub(room.overhead);
+    lent.0 as f64 / rounded(answer_millis(room, hub, device))
+}
+
 /// What all other devices lend. They weigh by memory and by how soon they answer.
 pub(super) fn lenders(room: &Room<'_>, hub: &Device, hubs: &BTreeSet<PeerId>) -> Vec<Lender> {
     let others = room.devices.iter().filter(|device| !hubs.contains(&device.peer));
     let lender = |device: &Device| {
         let free = device.budget.saturating_sub(room.overhead);
-        Lender { peer: device.peer, weight: free.0 as f64 / rounded(answer_millis(room, hub, device)), free }
+        Lender { peer: device.peer, weight: weight(room, hub, device), free }
     };
     let mut lenders: Vec<Lender> = others.map(lender).filter(|lender| lender.free > Bytes::ZERO).collect();
     lenders.sort_by_key(|lender| lender.peer);

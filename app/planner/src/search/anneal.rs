@@ -1,7 +1,7 @@
 //! Simulated annealing over orders of workers: the moves and the schedule of dynamic-partitioning.txt 5.5.3.
 
 use super::program::{Participation, Partition, Program};
-use crate::random::Random;
+use potluck_plan::random::Random;
 
 /// Iterations of the schedule.
 const ITERATIONS: u32 = 1_000;

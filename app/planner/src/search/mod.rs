@@ -15,8 +15,8 @@ pub(crate) use chain::Chain;
 pub(crate) use pauses::{OperatingPoint, steady_millis};
 pub(crate) use program::{Participation, Partition, Program, Segment};
 
-use crate::random::Random;
 use crate::{Effort, Room, Sharing};
+use potluck_plan::random::Random;
 
 /// Most steps of the bisection over the slowest stage's time.
 const BISECTIONS: u64 = 40;

@@ -7,7 +7,7 @@ use potluck_plan::{
 use super::anneal::anneal;
 use super::*;
 use crate::room::paused_millis;
-use crate::{AccessLink, Device, Layers, Link, Links, Planned, Speed, plan};
+use crate::{AccessLink, Device, Hedging, Layers, Link, Links, Planned, Speed, plan};
 
 /// Tie-breaks that the search adds: at most so many milliseconds in these rooms.
 const TIES: f64 = 1e-3;
@@ -88,6 +88,7 @@ impl Instance {
             coordinator: PeerId([0; 16]),
             sharing,
             replicas: crate::REPLICAS,
+            hedging: Hedging::default(),
             context: 4,
             overhead: Bytes(10),
             wire: WireType::F32,

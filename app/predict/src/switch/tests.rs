@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 use potluck_plan::ExpertId;
 
 use super::*;
-use crate::random::Random;
 use crate::{Device, Recorded, Sequence, Trace, TraceShape, token_times};
+use potluck_plan::random::Random;
 
 /// A device, and a predictor of some accuracy, drawn from a seed.
 struct World {
@@ -20,16 +20,16 @@ const SEEDS: u64 = 2000;
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let (blocks, experts) = (2 + random.below(5) as u16, 4 + random.below(13) as u16);
         let shape = TraceShape { blocks, experts, used: 1 + random.below(3) as u8 };
         let (all, least) = (usize::from(blocks * experts), 2 * usize::from(shape.used));
         let device = Device {
-            slots: least + random.below((all - least) as u64) as usize,
+            slots: least + random.below(all - least),
             compute_millis: 1.0,
             load_millis: 0.05 * 2f64.powf(6.0 * random.unit()),
         };
-        let accuracy = [0.0, random.unit(), random.unit().sqrt(), 1.0][random.below(4) as usize];
+        let accuracy = [0.0, random.unit(), random.unit().sqrt(), 1.0][random.below(4)];
         let noise = 0.1 * random.unit();
         Self { device, trace: text(shape, accuracy, &mut random), noise }
     }
@@ -96,7 +96,7 @@ fn outcome(seed: u64) -> Outcome {
     let always = times(&world, |_| Next::With(cap));
     let mut switch = Switch::new();
     let mut after_200 = Verdict::Trying;
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut tokens = 0;
     let switched = times(&world, |last| {
         if let Some(millis) = last {

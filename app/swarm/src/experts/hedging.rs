@@ -1,30 +1,20 @@
 //! When a copy of a call goes to another holder, and how many bytes copies may take.
 
+pub(super) use potluck_planner::MAX_COPIES;
+
 use super::latency::Latencies;
 
-/// Bytes of copies, as a share of the bytes of first calls.
+/// Bytes of copies, as a share of the bytes of first calls. One call in four is copied, which leaves some for holders whose
+/// tail grows.
 const MAX_EXTRA: f64 = 0.3;
-/// The share of a holder's calls after which another one is asked. One call in four is copied then, which leaves some of
-/// [`MAX_EXTRA`] for holders whose tail grows.
-const HEDGE_QUANTILE: f64 = 0.74;
-/// A holder is steady if its 95th percentile is within this factor of its median.
-const STEADY: f64 = 1.3;
-/// Another holder than a steady one is asked after so many times its 95th percentile: something has happened to it.
-const STEADY_FACTOR: f64 = 2.0;
 /// Calls after which a holder's quantiles mean something.
 pub(super) const ENOUGH: usize = 12;
-/// Holders that may have the same work at once.
-pub(super) const MAX_COPIES: u8 = 3;
 /// Bytes after which what was sent counts half, so that a burst long ago is not an allowance for ever.
 const MEMORY_BYTES: f64 = 16e6;
 
 /// How long to wait for a holder before another one is asked; `None` before enough is known of it.
 pub(super) fn delay(latencies: &Latencies) -> Option<f64> {
-    if latencies.len() < ENOUGH {
-        return None;
-    }
-    let (median, slow) = (latencies.quantile(0.5)?, latencies.quantile(0.95)?);
-    if slow <= STEADY * median { Some(STEADY_FACTOR * slow) } else { latencies.quantile(HEDGE_QUANTILE) }
+    if latencies.len() < ENOUGH { None } else { potluck_planner::hedge_millis(|share| latencies.quantile(share)) }
 }
 
 /// Bytes of first calls and of copies lately, answers included.

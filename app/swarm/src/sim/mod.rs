@@ -11,6 +11,7 @@ mod claims;
 mod device;
 mod engine;
 mod fault;
+mod forecast;
 mod forge;
 mod language;
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! Seeded random numbers (SplitMix64) and the mixing function of the simulated model.
 
+pub(crate) use potluck_plan::random::scramble as mix;
+use potluck_plan::random::step;
+
 /// A seeded generator.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(pub u64);
 
 impl Random {
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
+        step(&mut self.0)
     }
 
     /// Uniform in `0.0..1.0`.
@@ -19,11 +21,4 @@ impl Random {
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
-}
-
-/// A good mixing of 64 bits.
-pub(crate) fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }

@@ -3,7 +3,7 @@
 use potluck_panel::Timeline;
 
 use super::world::World;
-use super::{churn, pooled, scenarios};
+use super::{churn, forecast, pooled, scenarios};
 
 /// Outcome of a scenario.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub struct Scenario {
 }
 
 /// All scenarios.
-pub const SCENARIOS: [Scenario; 11] = [
+pub const SCENARIOS: [Scenario; 12] = [
     Scenario { name: "two-devices", about: "a model too large for one device, on two", run: scenarios::two_devices },
     Scenario {
         name: "phone-joins",
@@ -84,6 +84,11 @@ pub const SCENARIOS: [Scenario; 11] = [
         name: "pooled-experts",
         about: "a holder of experts is killed, frozen, cut off or reloaded every two seconds",
         run: pooled::pooled_experts,
+    },
+    Scenario {
+        name: "pooled-forecast",
+        about: "predicted and measured time of a token in thirteen rooms with pooled experts",
+        run: forecast::pooled_forecast,
     },
     Scenario { name: "churn", about: "devices, lines, faults and questions drawn from the seed", run: churn::churn },
 ];

@@ -34,12 +34,14 @@ fn schedule(trace: &Trace, load_millis: f64) -> Schedule {
     }
 }
 
+/// Milliseconds a token of the fully loaded plan: each of a block's experts is computed on a worker of its own.
+fn loaded_millis(trace: &Trace) -> f64 {
+    f64::from(trace.shape.blocks) * schedule(trace, 0.0).block_millis(1.0)
+}
+
 /// The share of the fully loaded plan's speed that is left.
 fn speed(trace: &Trace, schedule: Schedule, guesses: Guesses) -> String {
-    let blocks = f64::from(trace.shape.blocks);
-    let computing = schedule.worker_millis * schedule.experts_a_worker() as f64;
-    let loaded = blocks * (schedule.main_millis + computing);
-    format!("{:.1}%", 100.0 * loaded / on_demand(trace, schedule, guesses).millis_a_token())
+    format!("{:.1}%", 100.0 * loaded_millis(trace) / on_demand(trace, schedule, guesses).millis_a_token())
 }
 
 fn speeds(trace: &Trace, guesses: Guesses) -> impl Iterator<Item = String> {

@@ -36,16 +36,14 @@ struct Run<'r, 't> {
 }
 
 impl Run<'_, '_> {
-    /// Milliseconds a token.
-    fn mean(&self, next: impl FnMut(Option<f64>) -> Next) -> f64 {
-        let times = token_times(self.trace, self.device, (self.predictor)().as_mut(), next);
-        times.iter().sum::<f64>() / times.len().max(1) as f64
+    fn times(&self, next: impl FnMut(Option<f64>) -> Next) -> Vec<f64> {
+        token_times(self.trace, self.device, (self.predictor)().as_mut(), next)
     }
 
-    /// Milliseconds a token with a switch, and its verdict after 200 tokens.
-    fn switched(&self) -> (f64, Verdict) {
+    /// With a switch, and its verdict after 200 tokens.
+    fn switched(&self) -> (Vec<f64>, Verdict) {
         let (mut switch, mut after, mut tokens) = (Switch::new(), Verdict::Trying, 0);
-        let mean = self.mean(|last| {
+        let times = self.times(|last| {
             if let Some(millis) = last {
                 switch.token(millis);
                 tokens += 1;
@@ -55,8 +53,13 @@ impl Run<'_, '_> {
             }
             switch.next()
         });
-        (mean, after)
+        (times, after)
     }
+}
+
+/// Milliseconds a token.
+fn mean(times: &[f64]) -> f64 {
+    times.iter().sum::<f64>() / times.len().max(1) as f64
 }
 
 /// Milliseconds a token of the whole trace, prompts read token by token.
@@ -74,8 +77,9 @@ pub fn table(trace: &Trace) -> Table {
         let device = Device { slots, compute_millis: COMPUTE, load_millis };
         for predictor in &predictors {
             let run = Run { trace, device, predictor };
-            let (alone, always) = (run.mean(|_| Next::Without), run.mean(|_| Next::With(f64::INFINITY)));
+            let (alone, always) = (run.times(|_| Next::Without), run.times(|_| Next::With(f64::INFINITY)));
             let (switched, after) = run.switched();
+            let (alone, always, switched) = (mean(&alone), mean(&always), mean(&switched));
             table.row([
                 format!("{load_millis}"),
                 predictor().name(),
@@ -88,4 +92,53 @@ pub fn table(trace: &Trace) -> Table {
         }
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use std::path::Path;
+
+    use super::*;
+
+    /// Milliseconds to load an expert, from storage that is never waited for to storage that decides everything.
+    const STORAGE: [f64; 4] = [0.05, 0.25, 1.0, 4.0];
+
+    #[test]
+    fn along_real_traces_what_does_not_pay_is_off_within_200_tokens_and_costs_less_than_3_percent() {
+        let (mut useless, mut useful) = (0, 0);
+        for file in ["potluck-small.plrt", "potluck-small-periods.plrt"] {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/traces").join(file);
+            let trace = super::super::read(&path).unwrap();
+            let all = usize::from(trace.shape.blocks) * usize::from(trace.shape.experts);
+            let predictors = predictors(&trace);
+            for (load_millis, share) in STORAGE.into_iter().flat_map(|load| [(load, 3), (load, 2)]) {
+                let device = Device { slots: all / share, compute_millis: COMPUTE, load_millis };
+                for predictor in &predictors {
+                    let run = Run { trace: &trace, device, predictor };
+                    let (alone, always) = (run.times(|_| Next::Without), run.times(|_| Next::With(f64::INFINITY)));
+                    let (switched, after) = run.switched();
+                    let about = format!("{file}, 1 of {share}, {load_millis} ms to load, {}", predictor().name());
+                    let (mut with, mut without) = (0.0, 0.0);
+                    for (token, (switched, alone)) in switched.iter().zip(&alone).enumerate() {
+                        (with, without) = (with + switched, without + alone);
+                        let is_slow = token >= 200 && with >= 1.03 * without;
+                        assert!(!is_slow, "{about}: {with} ms after {token} tokens, {without} by LRU alone");
+                    }
+                    let pays = mean(&always) / mean(&alone);
+                    let begun = |times: &[f64]| mean(&times[..times.len().min(200)]);
+                    // What pays later only is tried again; what did not pay so far must be off.
+                    if pays > 1.02 && begun(&always) > 1.02 * begun(&alone) {
+                        useless += 1;
+                        assert_eq!(after, Verdict::Off, "{about}: always on it takes {pays} times as long");
+                    } else if pays < 0.8 {
+                        useful += 1;
+                        let gained = 1.0 - mean(&switched) / mean(&alone);
+                        assert!(gained > 0.0, "{about}: {gained} gained of {}", 1.0 - pays);
+                    }
+                }
+            }
+        }
+        assert!(useless >= 5 && useful >= 5, "{useless} runs in which it does not pay, {useful} in which it does");
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
-    Bytes, ExpertHolder, FeedForwardShape, Millis, ModelShape, PeerId, Plan, PlanEpoch, RemoteExperts, Stage, StageId,
+    Bytes, FeedForwardShape, Millis, ModelShape, PeerId, Plan, PlanEpoch, RemoteExperts, Stage, StageId,
 };
 use potluck_planner::measures::{PeerMeasure, Ring, SPEEDS, access_latencies};
 use potluck_planner::{
@@ -52,8 +52,36 @@ pub(super) struct Measures {
     epoch: PlanEpoch,
     /// Start of the current run of tokens, and the newest of them.
     used: Option<(Millis, Millis)>,
-    /// Calls that a holder had answered when a stage last reported, by stage and holder. All of them are in the room.
-    answers: BTreeMap<(PeerId, PeerId), u32>,
+    /// What stages reported last of their holders. All of them are in the room.
+    holders: BTreeMap<(PeerId, PeerId), Answering>,
+}
+
+/// How a holder answers a stage's calls.
+#[derive(Clone, Copy, Debug, Default)]
+struct Answering {
+    /// Calls so far.
+    answers: u32,
+    /// Milliseconds that half of the calls and their answers are on their way.
+    way_millis: f64,
+    /// Standard deviation of the logarithm of a call's time.
+    spread: f64,
+}
+
+/// Calls after which their quantiles mean something.
+const ENOUGH_CALLS: u32 = 12;
+/// In standard deviations: 95% of a normal distribution lie below.
+const SLOW_DEVIATIONS: f64 = 1.645;
+
+impl Answering {
+    fn of(report: &HolderReport) -> Self {
+        let HolderReport { answers, round_trip_millis, slow_millis, engine_millis, .. } = *report;
+        let spread = if slow_millis > round_trip_millis && round_trip_millis > 0.0 {
+            (slow_millis / round_trip_millis).ln() / SLOW_DEVIATIONS
+        } else {
+            0.0
+        };
+        Self { answers, way_millis: (round_trip_millis - engine_millis).max(0.0), spread }
+    }
 }
 
 /// Measurements of a stage in use.
@@ -119,7 +147,8 @@ impl Measures {
             self.paths = Ring::default();
         }
         let steps = f64::from(pass.steps);
-        for (stage, millis) in plan.stages.iter().zip(&pass.stage_millis) {
+        let prediction = potluck_planner::predict(room, plan);
+        for ((stage, millis), cost_of) in plan.stages.iter().zip(&pass.stage_millis).zip(&prediction.stages) {
             let cost = own_cost(room, plan, stage) * steps;
             if let (Some(device), true) = (room.device(stage.peer), cost > 0.0) {
                 let fresh = || PeerMeasure::new(device.speed, device.session_millis);
@@ -132,13 +161,12 @@ impl Measures {
                 let is_computing = stage.pool.is_none();
                 if is_computing && (!settles || device.pause_factor(f64::INFINITY) < VARYING) {
                     // A router's choice is read back before its experts are asked.
-                    let readbacks = device.sync_millis * stage.remote.len() as f64 * steps;
+                    let readbacks = cost_of.experts.iter().map(|trip| trip.sync_millis).sum::<f64>() * steps;
                     let layers = (*millis / factor - readbacks).max(0.0);
                     self.peers.entry(stage.peer).or_insert_with(fresh).decoded(cost, layers);
                 }
             }
         }
-        let prediction = potluck_planner::predict(room, plan);
         let hops = &prediction.hops;
         if !hops.is_empty() {
             // What the stages waited for experts is not measured by tokens but by calls.
@@ -159,13 +187,13 @@ impl Measures {
         let Some(expert) = expert.map(|remote| room.shape.blocks[usize::from(remote.block.0)].expert_bytes()) else {
             return;
         };
-        self.answers.retain(|(caller, holder), _| room.device(*caller).is_some() && room.device(*holder).is_some());
+        self.holders.retain(|(caller, holder), _| room.device(*caller).is_some() && room.device(*holder).is_some());
         let pool: BTreeSet<&ExpertHolder> = plan.pooled().flat_map(|(.., holders)| holders).collect();
         let is_holder = |peer: PeerId| peer != caller && pool.contains(&ExpertHolder::Peer(peer));
         for report in reports.iter().filter(|report| is_holder(report.peer)) {
             let Some(device) = room.device(report.peer) else { continue };
-            let known = self.answers.entry((caller, report.peer)).or_default();
-            let is_new = std::mem::replace(known, report.answers) != report.answers;
+            let known = self.holders.entry((caller, report.peer)).or_default();
+            let is_new = std::mem::replace(known, Answering::of(report)).answers != report.answers;
             if !is_new || report.round_trip_millis <= 0.0 {
                 continue;
             }
@@ -235,23 +263,32 @@ impl Measures {
             let access = Link { latency_millis, bandwidth };
             links.set_access(peer, AccessLink { up: access, down: access });
         }
+        for ((caller, holder), answering) in &self.holders {
+            if answering.answers >= ENOUGH_CALLS
+                && [caller, holder].iter().all(|peer| members.known.contains_key(*peer))
+            {
+                links.set_way(*caller, *holder, answering.way_millis);
+                links.set_spread(*holder, answering.spread);
+            }
+        }
         links
     }
 }
 
-/// Bytes of weights that a token passes on a stage's own device, on average: without the experts that lie elsewhere.
+/// Bytes of weights that a token passes in a stage's own work: without the experts of blocks that have some elsewhere. Own
+/// ones among them are computed while others are waited for.
 fn own_cost(room: &Room<'_>, plan: &Plan, stage: &Stage) -> f64 {
-    let elsewhere = |remote: &RemoteExperts| {
-        let away = remote.holders.iter().filter(|holders| holders.first() != Some(&ExpertHolder::Own)).count();
-        match room.shape.blocks.get(usize::from(remote.block.0)).map(|block| &block.feed_forward) {
-            Some(FeedForwardShape::Experts { expert, count, used, .. }) => {
-                expert.0 as f64 * f64::from(*used) * away as f64 / f64::from((*count).max(1))
-            }
-            _ => 0.0,
-        }
+    let experts = |remote: &RemoteExperts| match room
+        .shape
+        .blocks
+        .get(usize::from(remote.block.0))
+        .map(|block| &block.feed_forward)
+    {
+        Some(FeedForwardShape::Experts { expert, used, .. }) => expert.0 as f64 * f64::from(*used),
+        _ => 0.0,
     };
-    let away: f64 = stage.remote.iter().map(elsewhere).sum();
-    (room.layers.stage_decode(plan, stage) - away).max(0.0)
+    let apart: f64 = stage.remote.iter().map(experts).sum();
+    (room.layers.stage_decode(plan, stage) - apart).max(0.0)
 }
 
 /// Uncertainty, in milliseconds, of what a peer's link adds to a token. Each token passes the link in both
@@ -403,8 +440,8 @@ impl Drift {
 
 #[cfg(test)]
 mod tests {
-    use potluck_plan::{BlockRange, KvCacheType, ModelId, ModelShape, Stage, WireType};
-    use potluck_planner::{Effort, Sharing, predict};
+    use potluck_plan::{BlockRange, ExpertHolder, KvCacheType, ModelId, ModelShape, Stage, WireType};
+    use potluck_planner::{Effort, Hedging, Sharing, predict};
 
     use super::*;
     use crate::sim::SimModel;
@@ -433,6 +470,7 @@ mod tests {
             overhead: Bytes(0),
             wire: WireType::F32,
             epoch: PlanEpoch(1),
+            hedging: Hedging::default(),
             effort: Effort::default(),
         }
     }
@@ -515,7 +553,7 @@ mod tests {
         let room = room(&shape, &layers, &links, &devices);
         let mut measures = Measures::default();
         let report = |answers| HolderReport {
-            slow_millis: 0.0,
+            slow_millis: 62.0,
             timeouts: 0,
             is_unhealthy: false,
             work: potluck_protocol::Work::default(),
@@ -533,13 +571,19 @@ mod tests {
             measures.learn_holders(&room, &plan, hub, &[report(answers)]);
             measures.learn_holders(&room, &plan, PeerId([7; 16]), &[report(answers + 1)]);
         }
+        let Answering { answers, way_millis, spread } = measures.holders[&(hub, holder)];
+        assert_eq!((answers, way_millis), (40, 22.0), "of 31 ms the engine took 9");
+        assert!(
+            (spread - 2f64.ln() / SLOW_DEVIATIONS).abs() < 1e-9,
+            "one call in twenty takes twice as long: {spread}"
+        );
         // Neither does it believe what the stage says of itself, or of devices that hold nothing or are not there.
         let [guest, gone] = [PeerId([3; 16]), PeerId([4; 16])];
         for peer in [hub, guest, gone] {
             measures.learn_holders(&room, &plan, hub, &[HolderReport { peer, ..report(50) }]);
         }
         assert_eq!(measures.peers.keys().collect::<Vec<_>>(), [&holder]);
-        assert_eq!(measures.answers.keys().collect::<Vec<_>>(), [&(hub, holder)]);
+        assert_eq!(measures.holders.keys().collect::<Vec<_>>(), [&(hub, holder)]);
         // Two experts of 20 bytes in 9 ms, of which a submit takes one.
         let speed = measures.peers.get(&holder).map(|measure| measure.speed().decode);
         assert_eq!(speed, Some(40.0 / 8.0));

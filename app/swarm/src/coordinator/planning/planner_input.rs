@@ -1,7 +1,7 @@
 //! The planner's input, with everything that its [`Room`] borrows.
 
 use potluck_plan::{PeerId, PlanEpoch, WireType};
-use potluck_planner::{Device, Effort, Layers, Links, Room, Sharing};
+use potluck_planner::{Device, Effort, Hedging, Layers, Links, Room, Sharing};
 
 use super::Planning;
 use crate::event::{HostCommand, OpenedModel};
@@ -15,6 +15,7 @@ pub(super) struct PlannerInput<'a> {
     coordinator: PeerId,
     sharing: Sharing,
     replicas: u8,
+    hedging: Hedging,
     context: u32,
 }
 
@@ -36,6 +37,7 @@ impl<'a> PlannerInput<'a> {
             coordinator: members.me,
             sharing: command.sharing,
             replicas: command.pooling.replicas,
+            hedging: command.pooling.hedging,
             context: command.context,
         }
     }
@@ -55,6 +57,7 @@ impl<'a> PlannerInput<'a> {
             coordinator: self.coordinator,
             sharing: self.sharing,
             replicas: self.replicas,
+            hedging: self.hedging,
             context: self.context,
             overhead: self.model.overhead,
             wire: WIRE,

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use potluck_plan::{BlockIndex, Bytes, ExpertHolder, ExpertId, Millis, PeerId, Plan, PlanEpoch, WeightUnit};
+use potluck_planner::experts::{Holders, lenders_left, repair};
 use potluck_protocol::{Frame, Hold, Holding, Prepare, Residency, ResidencyChange};
 
 use super::planner_input::PlannerInput;
@@ -215,44 +216,45 @@ impl Planning {
         self.replicas.send(cx);
     }
 
-    /// What each device should load: experts with the fewest holders first, on the devices with the most memory left.
+    /// What each device should load, as the planner places experts: those with the fewest holders first.
     fn missing_replicas(
         &self,
         plan: &Plan,
         request: PlanRequest<'_>,
         cx: &EventContext,
     ) -> BTreeMap<PeerId, Vec<(BlockIndex, ExpertId)>> {
-        let mut orders: BTreeMap<PeerId, Vec<(BlockIndex, ExpertId)>> = BTreeMap::new();
         let wanted = usize::from(request.command.pooling.replicas);
-        let shape = &request.model.shape;
-        let mut few: Vec<_> = plan.pooled().filter(|(.., holders)| holders.len() < wanted).collect();
-        if few.is_empty() {
+        let mut orders: BTreeMap<PeerId, Vec<(BlockIndex, ExpertId)>> = BTreeMap::new();
+        if plan.pooled().all(|(.., holders)| holders.len() >= wanted) {
             return orders;
         }
-        few.sort_by_key(|(block, expert, holders)| (holders.len(), *block, *expert));
+        let shape = &request.model.shape;
+        let owner = |block| plan.stages.iter().find(|stage| stage.blocks.contains(block)).map(|stage| stage.peer);
+        let peers = |block, holders: &[ExpertHolder]| {
+            let peer = |holder: &ExpertHolder| match holder {
+                ExpertHolder::Peer(peer) => Some(*peer),
+                ExpertHolder::Own => owner(block),
+            };
+            holders.iter().filter_map(peer).collect()
+        };
+        let live: Holders =
+            plan.pooled().map(|(block, expert, holders)| ((block, expert), peers(block, holders))).collect();
         let mut input = PlannerInput::new(self, request.model, request.command, &cx.members);
         let may_load = |peer: PeerId| {
             let is_fit = cx.members.get(peer).is_some_and(|member| !member.is_silent() || peer == cx.members.me);
             is_fit && !self.replicas.orders.contains_key(&peer) && !self.replicas.refused.contains_key(&peer)
         };
-        let mut free: BTreeMap<PeerId, u64> = BTreeMap::new();
+        let mut free: BTreeMap<PeerId, Bytes> = BTreeMap::new();
         for device in input.devices().iter().filter(|device| may_load(device.peer)) {
             let units: Vec<WeightUnit> = plan.units_for(device.peer, shape);
             let held = resident_bytes(shape, &units, plan.context).saturating_add(request.model.overhead);
-            free.insert(device.peer, device.budget.saturating_sub(held).0);
+            free.insert(device.peer, device.budget.saturating_sub(held));
         }
-        for (block, expert, holders) in few {
-            let Bytes(bytes) = shape.unit_bytes(WeightUnit::Expert(block, expert));
-            let owner = plan.stages.iter().find(|stage| stage.blocks.contains(block)).map(|stage| stage.peer);
-            let has_it = |peer: PeerId| {
-                let as_own = owner == Some(peer) && holders.contains(&ExpertHolder::Own);
-                as_own || holders.contains(&ExpertHolder::Peer(peer))
-            };
-            let is_full = |peer: &PeerId| orders.get(peer).is_some_and(|known| known.len() >= MAX_ORDER);
-            let fitting = free.iter_mut().filter(|(peer, free)| **free >= bytes && !has_it(**peer) && !is_full(peer));
-            if let Some((peer, free)) = fitting.max_by_key(|(_, free)| **free) {
-                *free -= bytes;
-                orders.entry(*peer).or_default().push((block, expert));
+        let lenders = lenders_left(&input.room(plan.epoch), plan, &free);
+        for (block, expert, peer) in repair(shape, &live, &lenders, |_, _| wanted) {
+            let order = orders.entry(peer).or_default();
+            if order.len() < MAX_ORDER {
+                order.push((block, expert));
             }
         }
         orders

@@ -1,11 +1,33 @@
-//! Random numbers from a seed, the same on every machine.
+//! Random numbers from a seed, the same on every machine: SplitMix64 (Steele, Lea and Flood, 2014). Not for secrets.
 
-/// SplitMix64 (Steele, Lea and Flood, 2014). Not for secrets.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// SplitMix64's finalizer: every bit of the number changes half of the bits.
+#[must_use]
+pub fn scramble(number: u64) -> u64 {
+    let z = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// A hash of a number: the first one of the stream with this seed.
+#[must_use]
+pub fn mix(number: u64) -> u64 {
+    scramble(number.wrapping_add(STEP))
+}
+
+/// The next 64 bits of a stream whose state is kept elsewhere.
+pub fn step(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(STEP);
+    scramble(*state)
+}
+
+/// The stream of a seed.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The stream of a seed.
+    /// Its start.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
@@ -13,10 +35,7 @@ impl Random {
 
     /// 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        step(&mut self.0)
     }
 
     /// A number below `end`; 0 if `end` is 0.
@@ -56,6 +75,7 @@ mod tests {
         let mut random = Random::new(1_234_567);
         let first: Vec<u64> = (0..3).map(|_| random.next_u64()).collect();
         assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+        assert_eq!(mix(1_234_567), first[0]);
     }
 
     #[test]

@@ -1,0 +1,219 @@
+//! Experts of a block that lie together, so that a token asks fewer devices: the slowest of few answers comes sooner than the
+//! slowest of many, where answers vary.
+
+use std::collections::BTreeMap;
+
+use potluck_plan::{BlockIndex, Bytes, ExpertId, ModelShape, PeerId, WeightUnit};
+
+use super::placement::{ExpertKey, Holders, Lender, Unplaced, Wanted, next_holder};
+
+/// First holders for all of these experts: those of each block on `holders` devices where their memory allows.
+///
+/// # Errors
+/// [`Unplaced`] if some expert would have no holder.
+pub(super) fn place(wanted: &[Wanted], holders: usize, lenders: &[Lender]) -> Result<Holders, Unplaced> {
+    let mut blocks: BTreeMap<BlockIndex, Vec<Wanted>> = BTreeMap::new();
+    for wanted in wanted {
+        blocks.entry(wanted.expert.0).or_default().push(*wanted);
+    }
+    let mut placement = Placement { lenders: lenders.to_vec(), placed: Holders::new(), unplaced: Vec::new() };
+    for mut experts in blocks.into_values() {
+        experts.sort_by_key(|wanted| wanted.expert);
+        let size = experts.len().div_ceil(holders.max(1));
+        experts.chunks(size.max(1)).for_each(|group| placement.give(group));
+    }
+    let Placement { placed, unplaced, .. } = placement;
+    let missing = unplaced.iter().map(|wanted| wanted.bytes).sum();
+    if unplaced.is_empty() { Ok(placed) } else { Err(Unplaced { experts: unplaced.len(), missing }) }
+}
+
+/// Further holders, as far as the lenders have memory: what one device holds of a block has its next copy on one device too.
+pub(super) fn replicate(
+    shape: &ModelShape,
+    placed: &mut Holders,
+    lenders: &[Lender],
+    replicas: impl Fn(BlockIndex, ExpertId) -> usize,
+) {
+    let mut placement = Placement { lenders: lenders.to_vec(), placed: std::mem::take(placed), unplaced: Vec::new() };
+    let most = placement.placed.keys().map(|key| replicas(key.0, key.1)).max().unwrap_or(0);
+    for copies in 1..most {
+        let mut groups: BTreeMap<(BlockIndex, Vec<PeerId>), Vec<Wanted>> = BTreeMap::new();
+        for (key, holders) in &placement.placed {
+            if holders.len() == copies && replicas(key.0, key.1) > copies {
+                let bytes = shape.unit_bytes(WeightUnit::Expert(key.0, key.1));
+                let wanted = Wanted { expert: *key, bytes, replicas: 1 };
+                groups.entry((key.0, holders.clone())).or_default().push(wanted);
+            }
+        }
+        groups.values().for_each(|group| placement.give(group));
+    }
+    *placed = placement.placed;
+}
+
+struct Placement {
+    lenders: Vec<Lender>,
+    placed: Holders,
+    unplaced: Vec<Wanted>,
+}
+
+impl Placement {
+    /// One more holder for experts that have the same ones, together if somebody has memory for all of them.
+    fn give(&mut self, group: &[Wanted]) {
+        let Some(first) = group.first() else { return };
+        let bytes: Bytes = group.iter().map(|wanted| wanted.bytes).sum();
+        let known = self.placed.get(&first.expert).cloned().unwrap_or_default();
+        match next_holder(first.expert, bytes, &known, &mut self.lenders) {
+            Some(peer) => group.iter().for_each(|wanted| self.add(wanted.expert, peer)),
+            None if group.len() == 1 => self.unplaced.push(*first),
+            None => {
+                let (front, back) = group.split_at(group.len() / 2);
+                self.give(front);
+                self.give(back);
+            }
+        }
+    }
+
+    fn add(&mut self, expert: ExpertKey, peer: PeerId) {
+        self.placed.entry(expert).or_default().push(peer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use potluck_plan::random::Random;
+    use potluck_plan::{ExpertHolder, PlanEpoch, RemoteExperts, Stage, StageId, WireType};
+
+    use super::*;
+    use crate::experts::{fixtures, repair};
+    use crate::{AccessLink, Device, Effort, Hedging, Layers, Links, Room, Sharing, predict};
+
+    fn lenders(random: &mut Random, count: usize, free: u64) -> Vec<Lender> {
+        let mut lender =
+            |_| Lender { peer: PeerId(random.bytes(16).try_into().unwrap()), weight: 1.0, free: Bytes(free) };
+        (0..count).map(&mut lender).collect()
+    }
+
+    /// Milliseconds a token with the experts of each block on `each` of sixteen devices, or hashed one by one, and how many
+    /// devices a token asks for a block.
+    fn token(each: Option<usize>, sigma: f64, expert_millis: f64, hedging: Hedging) -> (f64, f64) {
+        let shape = fixtures::shape(24, 128, 8);
+        let mut random = Random::new(7);
+        let lenders = lenders(&mut random, 16, 24 * 128 * 100 / 16 * 3);
+        let wanted: Vec<Wanted> =
+            fixtures::keys(&shape).map(|expert| Wanted { expert, bytes: Bytes(100), replicas: 1 }).collect();
+        let mut placed = match each {
+            Some(each) => place(&wanted, each, &lenders).unwrap(),
+            None => super::super::place(&wanted, &lenders).unwrap(),
+        };
+        if each.is_some() {
+            replicate(&shape, &mut placed, &lenders, |_, _| 2);
+        } else {
+            for (block, expert, peer) in repair(&shape, &placed, &lenders, |_, _| 2) {
+                placed.get_mut(&(block, expert)).unwrap().push(peer);
+            }
+        }
+        let hub = PeerId([0; 16]);
+        let mut links = Links::default();
+        let mut devices = vec![Device::declared(hub, Bytes(1 << 40), 1e9, 0.2)];
+        for lender in &lenders {
+            links.set_access(lender.peer, AccessLink::latency(1.0));
+            links.set_spread(lender.peer, sigma);
+            devices.push(Device::declared(lender.peer, Bytes(1 << 40), 1e5 / expert_millis, 0.5));
+        }
+        let layers = Layers::from_shape(&shape, 1, WireType::F32);
+        let room = Room {
+            shape: &shape,
+            layers: &layers,
+            devices: &devices,
+            links: &links,
+            coordinator: hub,
+            sharing: Sharing::Experts,
+            hedging,
+            context: 1,
+            overhead: Bytes::ZERO,
+            wire: WireType::F32,
+            epoch: PlanEpoch(1),
+            effort: Effort::default(),
+        };
+        let remote = |block: BlockIndex| RemoteExperts {
+            block,
+            holders: shape
+                .block_experts(block)
+                .into_iter()
+                .map(|expert| placed[&(block, expert)].iter().map(|peer| ExpertHolder::Peer(*peer)).collect())
+                .collect(),
+        };
+        let mut stage = Stage::new(StageId(0), hub, shape.all_blocks());
+        stage.remote = shape.all_blocks().iter().map(remote).collect();
+        let prediction = predict(&room, &crate::placement::plan(&room, vec![stage]));
+        let trips = &prediction.stages[0].experts;
+        (prediction.token_millis, trips.iter().map(|trip| trip.others_asked).sum::<f64>() / trips.len() as f64)
+    }
+
+    /// The table of docs/planner.md: `cargo test -p potluck-planner --lib few_holders -- --nocapture`.
+    #[test]
+    fn few_holders_answer_sooner_where_answers_vary_and_later_where_they_compute_slowly() {
+        let columns = [
+            (0.0, 0.02, Hedging::Adaptive),
+            (0.5, 0.02, Hedging::Adaptive),
+            (0.5, 0.02, Hedging::Copies(2)),
+            (0.5, 2.0, Hedging::Adaptive),
+        ];
+        let rows = [None, Some(8), Some(4), Some(2), Some(1)].map(|each| {
+            let cells = columns.map(|(sigma, expert, hedging)| token(each, sigma, expert, hedging));
+            let name = each.map_or("one by one".to_owned(), |each| each.to_string());
+            let millis = cells.map(|(millis, _)| format!("{millis:.0}"));
+            println!("| {name} | {:.1} | {} |", cells[0].1, millis.join(" | "));
+            cells
+        });
+        let asked = rows.map(|row| row[0].1);
+        assert!(asked[0] > 6.0 && asked[4] < 1.1, "{asked:?}");
+        assert!(asked.windows(2).all(|pair| pair[1] < pair[0]), "fewer holders are asked: {asked:?}");
+        let millis = |column: usize| rows.map(|row| row[column].0);
+        assert!(millis(1)[3] < 0.9 * millis(1)[0], "two holders a block, where answers vary: {:?}", millis(1));
+        assert!(millis(2)[3] < 0.9 * millis(2)[0], "and two are asked at once: {:?}", millis(2));
+        assert!(millis(3)[4] > 1.05 * millis(3)[0], "one slow device computes eight experts: {:?}", millis(3));
+        assert!((millis(0)[3] / millis(0)[0] - 1.0).abs() < 0.05, "where nothing varies: {:?}", millis(0));
+    }
+
+    #[test]
+    fn a_block_lies_on_few_devices_within_their_memory_and_so_do_its_copies() {
+        for seed in 0..40 {
+            let mut random = Random::new(seed);
+            let shape = fixtures::shape(16, 64, 6);
+            let (count, each) = (4 + random.below(8), 1 + random.below(4));
+            // Room for 2.2 times all experts, or for just them: then groups are split.
+            let room = if seed % 2 == 0 { 2.2 } else { 1.01 };
+            let free = (16.0 * 64.0 * 100.0 * room / count as f64) as u64 + 100;
+            let lenders = lenders(&mut random, count, free);
+            let wanted: Vec<Wanted> =
+                fixtures::keys(&shape).map(|expert| Wanted { expert, bytes: Bytes(100), replicas: 1 }).collect();
+            let mut placed = place(&wanted, each, &lenders).unwrap();
+            let left: Vec<Lender> = lenders
+                .iter()
+                .map(|lender| {
+                    let held = placed.values().filter(|holders| holders.contains(&lender.peer)).count() as u64;
+                    Lender { free: lender.free.saturating_sub(Bytes(100 * held)), ..*lender }
+                })
+                .collect();
+            replicate(&shape, &mut placed, &left, |_, _| 2);
+            assert_eq!(placed.len(), 16 * 64, "seed {seed}: every expert has a holder");
+            for lender in &lenders {
+                let held = placed.values().filter(|holders| holders.contains(&lender.peer)).count() as u64;
+                assert!(100 * held <= lender.free.0, "seed {seed}: {held} experts in {}", lender.free);
+            }
+            for holders in placed.values() {
+                assert!(holders.len() < 2 || holders[0] != holders[1], "seed {seed}: one device twice");
+            }
+            if room > 2.0 {
+                let firsts = |block: u16| {
+                    let own = placed.iter().filter(|((of, _), _)| of.0 == block).map(|(_, holders)| holders[0]);
+                    own.collect::<std::collections::BTreeSet<_>>().len()
+                };
+                let mean = (0..16).map(firsts).sum::<usize>() as f64 / 16.0;
+                assert!(mean <= each as f64 + 1.0, "seed {seed}: {mean} devices a block, {each} wanted");
+            }
+        }
+    }
+}
