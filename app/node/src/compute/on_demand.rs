@@ -256,16 +256,24 @@ impl OnDemand {
         let pairs: usize = routes.iter().map(|route| route.experts.len()).sum();
         let mut outputs = vec![0.0; pairs * width];
         let mut running = VecDeque::new();
-        for wave in self.waves(block, routes)? {
-            let fetched = self.fetch(block, &wave.experts, &mut running, &mut outputs).await?;
-            self.count(|counts| counts.add(class, &fetched));
-            let rows = wave.tokens.iter().flat_map(|token| &normed[token * width..(token + 1) * width]);
-            let task = Task::Experts { block, class, normed: rows.copied().collect(), experts: wave.chosen };
-            let part = self.begin(task)?;
+        for Wave { experts, tokens, chosen, places } in self.waves(block, routes)? {
+            let begun = async {
+                let fetched = self.fetch(block, &experts, &mut running, &mut outputs).await?;
+                self.count(|counts| counts.add(class, &fetched));
+                let rows = tokens.iter().flat_map(|token| &normed[token * width..(token + 1) * width]);
+                self.begin(Task::Experts { block, class, normed: rows.copied().collect(), experts: chosen })
+            };
+            let part = match begun.await {
+                Ok(part) => part,
+                Err(outcome) => {
+                    self.give_up(block, &experts);
+                    return Err(outcome);
+                }
+            };
             // From here on the engine keeps what its work needs.
-            let kept = wave.experts.iter().try_for_each(|id| self.engine().keep_expert(block, *id, Keep::Evictable));
+            let kept = experts.iter().try_for_each(|id| self.engine().keep_expert(block, *id, Keep::Evictable));
             kept.map_err(failed)?;
-            running.push_back((part, wave.places));
+            running.push_back((part, places));
         }
         while let Some(part) = running.pop_front() {
             collect(part, &mut outputs).await?;
@@ -306,13 +314,8 @@ impl OnDemand {
         let started = self.platform.clock.now().0;
         let mut fetched = Fetched { hits: there.len() as u64, misses: absent.len() as u64, ..Fetched::default() };
         if !absent.is_empty() {
-            match self.loader.load(absent.iter().map(unit).collect()).await {
-                Ok(bytes) => fetched.bytes = bytes,
-                Err(error) => {
-                    self.give_up(block, wave);
-                    return Err(not_loaded(&error));
-                }
-            }
+            let loaded = self.loader.load(absent.iter().map(unit).collect()).await;
+            fetched.bytes = loaded.map_err(|error| not_loaded(&error))?;
         }
         fetched.millis = self.platform.clock.now().0 - started;
         Ok(fetched)
@@ -327,7 +330,7 @@ impl OnDemand {
         }
     }
 
-    /// A load failed: frees the slots without bytes, and lets the others go.
+    /// A wave failed: frees the slots without bytes, and lets the others go.
     fn give_up(&self, block: BlockIndex, wave: &BTreeSet<ExpertId>) {
         for expert in wave {
             let left = match self.engine().is_resident(WeightUnit::Expert(block, *expert)) {
@@ -346,7 +349,10 @@ impl OnDemand {
         self.next_part.set(self.next_part.get() + 1);
         let (part, result) = oneshot::channel();
         self.parts.borrow_mut().insert(ticket, part);
-        self.engine().submit(Work { ticket, task }).map_err(failed)?;
+        if let Err(error) = self.engine().submit(Work { ticket, task }) {
+            self.parts.borrow_mut().remove(&ticket);
+            return Err(failed(error));
+        }
         Ok(result)
     }
 

@@ -91,7 +91,7 @@ struct Outcome {
 }
 
 fn outcome(pool: &Pool, seed: u64) -> Result<(Outcome, World), String> {
-    let model = SimModel { blocks: 3, experts: pool.experts, kv_bytes: 0 };
+    let model = SimModel { blocks: 3, experts: pool.experts, kv_bytes: 0, state_bytes: 0 };
     let mut world = World::new(seed, model, pool.sharing, pool.host);
     world.pool_experts(pool.replicas, pool.hedging);
     for (index, holder) in pool.holders.iter().enumerate() {

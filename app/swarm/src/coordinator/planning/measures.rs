@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
-    Bytes, FeedForwardShape, Millis, ModelShape, PeerId, Plan, PlanEpoch, RemoteExperts, Stage, StageId,
+    Bytes, ExpertHolder, FeedForwardShape, Millis, ModelShape, PeerId, Plan, PlanEpoch, RemoteExperts, Stage, StageId,
 };
 use potluck_planner::measures::{PeerMeasure, Ring, SPEEDS, access_latencies};
 use potluck_planner::{
