@@ -129,6 +129,7 @@ mod tests {
             links: &links,
             coordinator: hub,
             sharing: Sharing::Experts,
+            replicas: crate::REPLICAS,
             hedging,
             context: 1,
             overhead: Bytes::ZERO,

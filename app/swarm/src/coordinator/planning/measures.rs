@@ -600,6 +600,6 @@ mod tests {
         assert!((speed - own / 20.0).abs() < 0.5, "22 ms without submit and readback: {speed}, not {}", own / 20.0);
         let room = Room { devices: &devices[..1], ..room };
         measures.learn_holders(&room, &plan, hub, &[report(60)]);
-        assert!(measures.answers.is_empty(), "the holder has left: {:?}", measures.answers);
+        assert!(measures.holders.is_empty(), "the holder has left: {:?}", measures.holders);
     }
 }
