@@ -4,11 +4,16 @@
 
 mod common;
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use common::*;
+use futures::future::LocalBoxFuture;
 use potluck_gguf::synthetic::Synthetic;
 use potluck_node::native::cli::Session;
-use potluck_node::native::open_model_files;
-use potluck_panel::{ModelSource, OnDemandReport};
+use potluck_node::native::{DiskFile, open_model_files};
+use potluck_node::platform::LocalFile;
+use potluck_panel::{ModelSource, OnDemandReport, RequestId};
 use potluck_plan::{BlockShape, Bytes, ModelShape};
 
 const TEXT: &str = "Once upon a time there was a pot of soup";
@@ -102,5 +107,45 @@ fn memory_that_does_not_hold_a_tokens_experts_is_refused_with_what_is_missing() 
         let mut device = open_alone(open_model_files(&path).unwrap(), budget(0.01));
         let sentence = device.until_up().await.unwrap_err();
         assert!(sentence.contains("more on one device its experts could be loaded on demand"), "{sentence}");
+    });
+}
+
+/// A file that cannot be read any more once its disk is gone.
+struct Removable {
+    file: DiskFile,
+    gone: Rc<Cell<bool>>,
+}
+
+impl LocalFile for Removable {
+    fn name(&self) -> String {
+        self.file.name()
+    }
+
+    fn len(&self) -> u64 {
+        self.file.len()
+    }
+
+    fn read(&self, offset: u64, len: u64) -> LocalBoxFuture<'static, Result<Vec<u8>, String>> {
+        match self.gone.get() {
+            true => Box::pin(std::future::ready(Err("the disk is gone.".to_owned()))),
+            false => self.file.read(offset, len),
+        }
+    }
+}
+
+#[test]
+fn an_expert_that_cannot_be_read_ends_the_answer_with_a_sentence() {
+    test(async {
+        let path = write(&model(), &folder("models"), "model");
+        let gone = Rc::new(Cell::new(false));
+        let file = Removable { file: DiskFile::open(&path).unwrap(), gone: gone.clone() };
+        let mut device = open_alone(vec![Rc::new(file)], budget(0.25));
+        device.until_up().await.unwrap();
+        gone.set(true);
+        let failed = device.chat(RequestId(1), question(1, TEXT, TOKENS), false).await.unwrap_err();
+        assert!(failed.contains("An expert cannot be loaded") && failed.contains("the disk is gone"), "{failed}");
+        gone.set(false);
+        let expected = alone(&path, TEXT, TOKENS).await;
+        assert_eq!(answer(&mut device, question(2, TEXT, TOKENS), |_| {}).await, expected, "no slot was lost");
     });
 }

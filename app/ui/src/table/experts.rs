@@ -6,7 +6,10 @@ use potluck_panel::{ExpertsView, HolderView, Status};
 use super::token_path::name;
 use crate::{
     state::store,
-    text::{call_times, calls_line, holding_line, plural, replicas_line, residency_line, short_line, trips_line},
+    text::{
+        call_times, calls_line, holding_line, on_demand_line, plural, replicas_line, residency_line, short_line,
+        trips_line,
+    },
 };
 
 /// The experts of the plan; nothing if all lie with their blocks.
@@ -33,6 +36,14 @@ pub fn ExpertsCard() -> impl IntoView {
             </details>
         </Show>
     }
+}
+
+/// What loading experts on demand costs this device; nothing if it holds all of its experts.
+#[component]
+pub fn OnDemandLine() -> impl IntoView {
+    let store = store();
+    let report = Memo::new(move |_| store.room.status.with(|status| status.on_demand));
+    move || report.get().map(|report| view! { <p class="hint on-demand">{on_demand_line(&report)}</p> })
 }
 
 /// "Experts on 3 other devices: 48 round trips per token, 3.1 ms of 9.4 ms".

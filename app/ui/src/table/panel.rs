@@ -6,7 +6,7 @@ use potluck_panel::{Connection, PlanReport, Status};
 use super::{
     admit::Admissions,
     credit::CreditCard,
-    experts::ExpertsCard,
+    experts::{ExpertsCard, OnDemandLine},
     seat_list::SeatList,
     share::{ShareChoice, Spreading},
     svg::TableSvg,
@@ -44,6 +44,7 @@ pub fn TablePanel() -> impl IntoView {
                 <Spreading />
                 <TokenPath />
                 <ExpertsCard />
+                <OnDemandLine />
             </Show>
             <Missing />
             <Help />

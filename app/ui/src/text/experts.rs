@@ -1,6 +1,6 @@
 //! Phrases about experts that lie on several devices, and about what devices have computed.
 
-use potluck_panel::{ExpertsView, HolderView, LoadReport, Work};
+use potluck_panel::{ExpertsView, HolderView, LoadReport, OnDemandReport, Work};
 
 use super::{bytes, count, duration_ms, plural, rate};
 
@@ -14,6 +14,21 @@ pub fn trips_line(experts: &ExpertsView, token_ms: f64) -> Option<String> {
     // Tokens of several conversations share their round trips.
     let of = if token_ms > experts.trips_ms { format!(" of {}", duration_ms(token_ms)) } else { String::new() };
     Some(format!("{trips}, {}{of}", duration_ms(experts.trips_ms)))
+}
+
+/// "Loads 12 MB a token from this device's storage: 91% of the experts were in memory, 0.4 waits a token, 8.1 ms."
+#[must_use]
+pub fn on_demand_line(report: &OnDemandReport) -> String {
+    let slots = format!("{} of {} experts are in memory", count(report.slots.into()), count(report.experts.into()));
+    if report.tokens == 0 {
+        return format!("The model does not fit this device: {slots}, others load when a token needs them.");
+    }
+    let loaded = bytes(report.token_bytes as u64);
+    let waits = format!("{:.1} waits a token, {}", report.token_stalls, duration_ms(report.token_wait_ms));
+    format!(
+        "Loads {loaded} a token from this device's storage: {:.0}% of its experts were in memory, {waits}. {slots}.",
+        100.0 * report.recall
+    )
 }
 
 /// "1,536 experts, each on 2 devices or more, 2.4 on average".
@@ -157,5 +172,25 @@ mod tests {
     fn what_a_device_computed_is_one_line() {
         let work = Work { tokens: 1_204, gpu_millis: 12_300.0, bytes: Bytes(34_000_000) };
         assert_eq!(work_line(&work), "1,204 tokens · 12.3 s of GPU time · 34 MB sent");
+    }
+
+    #[test]
+    fn experts_on_demand_say_what_a_token_loads() {
+        let report = OnDemandReport { slots: 16, experts: 48, ..OnDemandReport::default() };
+        let waiting =
+            "The model does not fit this device: 16 of 48 experts are in memory, others load when a token needs them.";
+        assert_eq!(on_demand_line(&report), waiting);
+        let report = OnDemandReport {
+            tokens: 9,
+            recall: 0.914,
+            token_bytes: 12e6,
+            token_stalls: 0.4,
+            token_wait_ms: 8.1,
+            ..report
+        };
+        assert_eq!(
+            on_demand_line(&report),
+            "Loads 12 MB a token from this device's storage: 91% of its experts were in memory, 0.4 waits a token, 8.1 ms. 16 of 48 experts are in memory."
+        );
     }
 }
