@@ -12,8 +12,8 @@ use crate::lab::microbench::Microbench;
 use crate::runtime::clock;
 use crate::runtime::engine::Engine;
 use crate::runtime::error::EngineError;
-#[cfg(not(target_arch = "wasm32"))]
 use crate::runtime::sizes::packed_row_bytes;
+#[cfg(not(target_arch = "wasm32"))]
 use crate::runtime::submit::{Run, Submitter};
 
 /// Values per row of the measured matrix.
