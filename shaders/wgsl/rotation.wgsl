@@ -52,7 +52,7 @@ fn factor_of(pair: u32) -> f32 { return factors[pair]; }
 // First value of a head in the projections of a row, where gates may lie between the queries.
 fn head_at(row: u32, head: u32) -> u32 {
     let gates = params.gated * params.heads;
-    let all_heads = params.heads + gates + 2u * params.kv_heads;
+    let all_heads = params.heads + gates + params.kv_heads + params.value_heads;
     return (row * all_heads + head + params.gated * min(head, params.heads)) * params.head_dim;
 }
 

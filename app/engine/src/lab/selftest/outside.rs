@@ -286,6 +286,7 @@ fn keys_and_values_are_stored_as_outside_software_would() {
                 n: n as u32,
                 heads: 1,
                 kv_heads: 1,
+                value_heads: 1,
                 head_dim: dim_u32,
                 dims: dim_u32,
                 epsilon: 1e-5,
