@@ -163,7 +163,11 @@ impl BlobStore for FolderStore {
         let folder = self.folder.clone();
         blocking(move || {
             let models = entries(&folder)?;
-            let bytes = models.iter().map(|(model, _)| entries(&folder.join(model)));
+            // The device's key is a file beside the models' folders.
+            let bytes = models
+                .iter()
+                .filter(|(name, _)| folder.join(name).is_dir())
+                .map(|(model, _)| entries(&folder.join(model)));
             let used =
                 bytes.map(|blobs| Ok(blobs?.iter().map(|(_, len)| len).sum::<u64>())).sum::<std::io::Result<u64>>()?;
             // A disk has no quota of ours; nothing evicts files from it.

@@ -37,11 +37,16 @@ pub fn device_key(cache: &Path, fresh: KeySeed) -> Result<KeySeed, String> {
     if let Some(key) = known()? {
         return Ok(key);
     }
+    // Written whole beside it and then linked, so that nobody reads half a key; of two peers that start at once one is first.
+    let beside = cache.join(format!("{DEVICE_KEY}.{}", std::process::id()));
     std::fs::create_dir_all(cache).map_err(|error| format!("{} cannot be created: {error}.", cache.display()))?;
-    match write(&path, &fresh, OpenOptions::new().create_new(true)) {
+    write(&beside, &fresh, OpenOptions::new().create(true).truncate(true))?;
+    let linked = std::fs::hard_link(&beside, &path);
+    // It is only a second name.
+    let _ = std::fs::remove_file(&beside);
+    match linked {
         Ok(()) => Ok(fresh),
-        // Another peer that starts with this folder may have been first.
-        Err(sentence) => known()?.ok_or(sentence),
+        Err(error) => known()?.ok_or_else(|| format!("{} cannot be written: {error}.", path.display())),
     }
 }
 

@@ -46,10 +46,10 @@ pub fn offers(entries: &[Entry], filter: &str, task: Option<Task>, case: impl Fn
 #[must_use]
 pub fn case(entry: &Entry, room: Case) -> Case {
     Case {
-        weights: entry.bytes,
+        weights: entry.bytes.saturating_add(entry.state),
         active: entry.active_bytes(),
         context: room.context.min(entry.context),
-        kv_cache_per_position: entry.kv_cache_per_position(),
+        kv_cache_per_position: Some(entry.kv_cache_per_position()),
         ..room
     }
 }

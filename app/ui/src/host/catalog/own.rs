@@ -42,7 +42,7 @@ pub fn OwnLinks(choice: Choice) -> impl IntoView {
 fn OwnLink(link: String, choice: Choice) -> impl IntoView {
     let store = store();
     let (name, host) = parts(&link);
-    let forget = format!("Forget {name}");
+    let forget = format!("Forget {name} of {host}");
     let link = StoredValue::new(link);
     let chosen = Memo::new(move |_| choice.link.with(|now| link.with_value(|link| now.trim() == link)));
     let remove = move |_| store.set(|settings| settings.links.retain(|kept| link.with_value(|link| kept != link)));
@@ -64,12 +64,14 @@ fn OwnLink(link: String, choice: Choice) -> impl IntoView {
     }
 }
 
-/// An address's file and its server.
+/// An address's file, and where it lies: server and folder, without a name and password.
 fn parts(link: &str) -> (String, String) {
     let path = link.split(['?', '#']).next().unwrap_or_default();
-    let name = path.rsplit('/').next().unwrap_or_default();
-    let server = path.split('/').nth(2).unwrap_or_default();
-    (name.to_owned(), server.to_owned())
+    let (_, place) = path.split_once("://").unwrap_or(("", path));
+    let (folder, name) = place.rsplit_once('/').unwrap_or((place, ""));
+    let (server, rest) = folder.split_once('/').map_or((folder, ""), |(server, rest)| (server, rest));
+    let server = server.rsplit_once('@').map_or(server, |(_, server)| server);
+    (name.to_owned(), format!("{server}/{rest}").trim_end_matches('/').to_owned())
 }
 
 #[cfg(test)]
@@ -78,7 +80,9 @@ mod tests {
 
     #[test]
     fn an_address_is_shown_as_file_and_server() {
-        let expected = ("model.gguf".to_owned(), "example.org".to_owned());
+        let shown = |file: &str, place: &str| (file.to_owned(), place.to_owned());
+        let expected = shown("model.gguf", "example.org/a");
         assert_eq!(parts("https://example.org/a/model.gguf?download=true"), expected);
+        assert_eq!(parts("https://me:secret@example.org/model.gguf"), shown("model.gguf", "example.org"));
     }
 }

@@ -32,12 +32,12 @@ const fn label(task: Task) -> &'static str {
 /// The list with its filter.
 #[component]
 pub fn WellKnown(choice: Choice) -> impl IntoView {
-    let failed = RwSignal::new(false);
+    let came = RwSignal::new(false);
     leptos::task::spawn_local(async move {
-        match load::entries().await {
-            Some(entries) => _ = choice.listed.try_set(entries.to_vec()),
-            None => _ = failed.try_set(true),
+        if let Some(entries) = load::entries().await {
+            _ = choice.listed.try_set(entries.to_vec());
         }
+        _ = came.try_set(true);
     });
     let words = texts().catalog.loading;
     view! {
@@ -45,7 +45,7 @@ pub fn WellKnown(choice: Choice) -> impl IntoView {
             <h3 id="known-heading">{texts().catalog.heading}</h3>
             {move || if choice.listed.with(|entries| !entries.is_empty()) {
                 view! { <Offers choice /> }.into_any()
-            } else if failed.get() {
+            } else if came.get() {
                 view! { <p class="hint">{texts().catalog.unreadable}</p> }.into_any()
             } else {
                 view! { <p class="hint">{words}</p> }.into_any()
