@@ -25,7 +25,7 @@ var<private> s: array<f32, $STATE>;
 var<workgroup> writes: array<f32, $STATE>;
 var<workgroup> reads: array<f32, $STATE>;
 #if RULE == Delta
-var<workgroup> squares: array<f32, $WIDTH>;
+var<workgroup> outputs: array<f32, $WIDTH>;
 #endif
 fn write_of(i: u32, at: u32) -> f32 { return writes[i]; }
 fn read_of(i: u32, at: u32) -> f32 { return reads[i]; }
@@ -148,10 +148,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         var out = advance(step_of(row, head, at), value, at);
         let to = (row * params.heads + head) * $WIDTHu + column;
 #if RULE == Delta
-        squares[lane] = out * out;
+        outputs[lane] = out;
         workgroupBarrier();
         var sum = 0.0;
-        for (var i = 0u; i < $WIDTHu; i++) { sum += squares[i]; }
+        for (var i = 0u; i < $WIDTHu; i++) { sum = fma(outputs[i], outputs[i], sum); }
         out = (out * (1.0 / sqrt(sum / f32($WIDTHu) + params.epsilon))) * last[column];
 #else
         out = fma(last[head], value, out);
@@ -195,7 +195,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     for (var row = first; row < first + count; row++) {
         let to = (row * params.heads + head) * $WIDTHu;
         var sum = 0.0;
-        for (var i = 0u; i < $WIDTHu; i++) { sum += y[to + i] * y[to + i]; }
+        for (var i = 0u; i < $WIDTHu; i++) { sum = fma(y[to + i], y[to + i], sum); }
         let scale = 1.0 / sqrt(sum / f32($WIDTHu) + params.epsilon);
         for (var i = 0u; i < $WIDTHu; i++) { y[to + i] = gated((y[to + i] * scale) * last[i], row, head, i); }
     }

@@ -180,6 +180,8 @@ pub struct HostCommand {
     pub doors: Doors,
     /// How experts are pooled.
     pub pooling: Pooling,
+    /// A device whose memory does not hold all experts of its blocks may load them on demand.
+    pub on_demand: bool,
 }
 
 /// How experts are spread over devices, where they are.

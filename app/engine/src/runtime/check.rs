@@ -165,8 +165,8 @@ impl Core {
     /// Requires routes for `rows` tokens, with an output for each of their experts.
     fn check_outputs(&self, given: &ExpertOutputs, rows: usize) -> Result<(), EngineError> {
         self.routing(given.block)?;
-        // Only an engine with the router has room for outputs.
-        self.need(WeightUnit::Router(given.block))?;
+        // Only an engine with the router has room for outputs; what runs beside experts is added with them.
+        self.need_router(given.block)?;
         if given.routes.len() != rows {
             return Err(EngineError::HiddenLength { got: given.routes.len(), expected: rows });
         }

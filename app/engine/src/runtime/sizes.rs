@@ -147,9 +147,9 @@ pub(crate) fn scratch_sizes(
     let widest = |n: u64, cols: u64| n * packed_row_bytes(cols);
     let packed = match settings.arithmetic {
         Arithmetic::Exact => 0,
-        Arithmetic::Packed => {
-            widest(rows, w.hidden.max(alone)).max(widest(mixed, w.query.max(w.qkv))).max(widest(pairs, w.expert))
-        }
+        Arithmetic::Packed => widest(rows, w.hidden.max(alone))
+            .max(widest(mixed, w.query.max(w.qkv).max(w.recurrent.1).max(w.latent[2])))
+            .max(widest(pairs, w.expert)),
     };
     let needed = [
         (Scratch::Hidden, rows * w.hidden * 4),
@@ -190,7 +190,7 @@ pub(crate) fn scratch_sizes(
     let mut sizes = BTreeMap::new();
     let exists = |scratch: Scratch| match scratch {
         Scratch::Sum => w.apart,
-        Scratch::LatentKeys | Scratch::LatentQueries | Scratch::HeadParts | Scratch::Heads => w.latent[0] > 0,
+        Scratch::LatentKeys | Scratch::LatentQueries | Scratch::HeadParts | Scratch::Heads => mixes && w.latent[0] > 0,
         _ => true,
     };
     for (scratch, bytes) in needed.into_iter().filter(|&(scratch, _)| exists(scratch)) {

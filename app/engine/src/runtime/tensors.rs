@@ -83,6 +83,13 @@ pub fn check_model(spec: &ModelSpec, kv_type: KvCacheType) -> Result<(), LayoutE
             if a.kv_heads != 1 || widths.iter().any(|width| *width == 0 || !width.is_multiple_of(4)) {
                 return no(format!("Block {index} has latent attention of unsupported widths: {latent:?}."));
             }
+            let is_unlike = |other: usize| {
+                let other = spec.attention(other);
+                other.latent.is_some() && other.heads != a.heads
+            };
+            if (0..index).any(is_unlike) {
+                return no(format!("Block {index} has another number of heads than a block before it."));
+            }
             if a.heads > Kernel::MAX_LATENT_HEADS {
                 return no(format!("Block {index} has {} heads; {} work.", a.heads, Kernel::MAX_LATENT_HEADS));
             }
@@ -121,13 +128,20 @@ pub fn check_model(spec: &ModelSpec, kv_type: KvCacheType) -> Result<(), LayoutE
 fn check_recurrent(block: usize, r: &RecurrentSpec) -> Result<(), LayoutError> {
     const MAX: u32 = 256;
     const MAX_TAPS: u32 = 16;
+    // Workgroups in one dimension: a head each, or a group of each token of a chunk.
+    const MAX_HEADS: u32 = 65_535;
+    const MAX_GROUPS: u32 = MAX_HEADS / potluck_plan::Work::PREFILL_TOKENS as u32;
     let fits = |width: u32| (1..=MAX).contains(&width);
     let known = match &r.rule {
         Rule::ShortConv { width } => width.is_multiple_of(4),
-        Rule::DeltaNet(net) => fits(net.head_dim) && net.key_heads > 0 && net.heads.is_multiple_of(net.key_heads),
+        Rule::DeltaNet(net) => {
+            let whole = net.key_heads > 0 && net.heads.is_multiple_of(net.key_heads);
+            fits(net.head_dim) && whole && net.heads <= MAX_HEADS
+        }
         Rule::StateSpace(space) => {
             let whole = space.groups > 0 && space.heads.is_multiple_of(space.groups);
-            fits(space.head_dim) && fits(space.state) && whole
+            let few = space.groups <= MAX_GROUPS && space.heads <= MAX_HEADS;
+            fits(space.head_dim) && fits(space.state) && whole && few
         }
     };
     if known && (2..=MAX_TAPS).contains(&r.taps) && r.mixed().is_multiple_of(4) {

@@ -225,7 +225,7 @@ architectures! {
     Glm4Moe = "glm4moe" => glm4moe::describe,
     /// `dots1`.
     Dots1 = "dots1" => dots1::describe,
-    /// `deepseek2`: latent attention (DeepSeek V2 and V3, Kimi K2, GLM 4.7 Flash).
+    /// `deepseek2`: latent attention (DeepSeek V2 Lite, Kimi K2, GLM 4.7 Flash).
     DeepSeek2 = "deepseek2" => deepseek2::describe,
     /// `llama4`: chunks, norms without a gain, experts with weighted inputs.
     Llama4 = "llama4" => llama4::describe,

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use potluck_engine::bench::{Answers, Bench, Run, Workload};
-use potluck_engine::{Engine, EngineError};
+use potluck_engine::{AdapterKind, Engine, EngineError, Gpu};
 use potluck_panel::{BUILD, BenchChoice, BenchEvent, BenchLoad, BenchReport, BenchResult, BenchRun};
 use potluck_plan::Bytes;
 use potluck_protocol::{LoadPhase, ModelCard, ModelSource};
@@ -108,8 +108,8 @@ impl Benchmark {
         self.yield_now().await;
         let streaming = loaded.bench.engine().streaming_rate().await? * 1e9;
         let engine = loaded.bench.engine();
-        let peaks = peaks(engine).await?;
         let gpu = self.compute.gpu_for_bench().map_err(BenchError::NoGpu)?;
+        let peaks = peaks(&gpu, engine).await?;
         let mut out = BenchReport {
             build: BUILD.to_owned(),
             method: self.method(),
@@ -288,7 +288,10 @@ impl Benchmark {
 }
 
 /// What the device computes at most, as text. Not every browser knows `dot4I8Packed`.
-async fn peaks(engine: &Engine) -> Result<String, EngineError> {
+async fn peaks(gpu: &Gpu, engine: &Engine) -> Result<String, EngineError> {
+    if gpu.capabilities().kind == AdapterKind::Software {
+        return Ok("not measured on software adapters".to_owned());
+    }
     let fma = engine.peak_rate(false).await? / 1e3;
     if cfg!(target_arch = "wasm32") {
         return Ok(format!("{fma:.1} TFLOP/s by fma"));

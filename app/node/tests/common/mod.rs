@@ -282,6 +282,7 @@ pub fn open_alone(files: Vec<Rc<dyn LocalFile>>, budget: u64) -> Session {
         hidden: Vec::new(),
         doors: Default::default(),
         pooling: potluck_swarm::Pooling::default(),
+        on_demand: true,
     };
     session.send(Input::Alone(command, budget, files));
     session

@@ -24,7 +24,12 @@ impl ChunkSize {
     /// Tokens of the next chunk. Several devices work on several chunks at a time and their frames should stay short,
     /// so they always get the smallest chunk.
     pub fn tokens(self, plan: &Plan) -> usize {
-        if plan.peers().len() == 1 { self.0 } else { MIN_TOKENS }
+        match plan.peers().len() {
+            // Each chunk loads nearly all experts again.
+            1 if plan.is_on_demand() => Work::PREFILL_TOKENS,
+            1 => self.0,
+            _ => MIN_TOKENS,
+        }
     }
 
     /// `tokens` tokens arrived `millis` after the ones before them.

@@ -309,7 +309,9 @@ impl Coordinator {
         if self.answers.are_awaited() {
             self.waited = cx.now;
         }
-        if self.answers.is_stalled(cx.now) {
+        // With experts on demand a chunk takes as long as its experts load.
+        let waits_for_storage = self.planning.plans.active().is_some_and(Plan::is_on_demand);
+        if !waits_for_storage && self.answers.is_stalled(cx.now) {
             let peers = self.planning.plans.active().map(|plan| plan.peers()).unwrap_or_default();
             peers.into_iter().for_each(|peer| self.planning.plans.ask(peer, cx));
             self.resend(cx);

@@ -52,6 +52,7 @@ fn command() -> HostCommand {
         hidden: Vec::new(),
         doors: Doors::default(),
         pooling: Pooling { replicas: 1, hedging: Hedging::Off, spot_checks: 0.0 },
+        on_demand: false,
     }
 }
 

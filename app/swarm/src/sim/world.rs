@@ -332,6 +332,7 @@ impl World {
                 hidden: Vec::new(),
                 doors: peer.doors.clone(),
                 pooling: self.pooling,
+                on_demand: false,
             }),
             false => Event::Join,
         };

@@ -51,7 +51,7 @@ pub fn VerdictView(
             <span class="hint">{sum}</span>
             {move || (!fits()).then(|| view! {
                 <span class="hint">
-                    "You can open the room anyway. It waits until enough devices have joined. A model with experts may answer before, slowly, from this device's storage."
+                    "You can open the room anyway. It waits until enough devices have joined."
                 </span>
             })}
             {move || smaller().map(|cache| view! {

@@ -141,7 +141,8 @@ impl Bench {
         first + ((u64::from(position) * 7919 + 13) % u64::from(span)) as u32
     }
 
-    /// Starts a new conversation with a context of `depth` positions. Any number of runs may follow.
+    /// Starts a new conversation with a context of `depth` positions. Any number of runs may follow; with recurrent state each
+    /// needs a context of its own.
     ///
     /// # Errors
     /// The device is gone, or the context is larger than the engine's.

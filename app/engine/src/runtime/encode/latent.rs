@@ -217,7 +217,8 @@ impl Core {
         let table = u64::from(a.heads) * 4;
         let heads = Key::Scratch(Scratch::Heads);
         let slots = self.memory.slice(heads, if of.last_rows { align(table) } else { 0 }, table);
-        let chosen = self.memory.slice(heads, 2 * align(table), u64::from(n) * table);
+        // All of it, whatever the batch: bind groups are kept by the first byte of what they bind.
+        let chosen = self.memory.slice(heads, 2 * align(table), u64::from(self.layout.prefill_tokens) * table);
         let params = params::MatVec {
             rows,
             row_bytes: shape.row_bytes,

@@ -89,6 +89,7 @@ async fn run(model: &Path, options: Options) -> Result<(), String> {
         hidden: Vec::new(),
         doors: Default::default(),
         pooling: options.pooling(),
+        on_demand: true,
     };
     session.send(Input::Alone(command, options.budget, files));
     session.until_up().await?;

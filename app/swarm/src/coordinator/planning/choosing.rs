@@ -67,7 +67,8 @@ impl Planning {
                 }
             }
         }
-        for model in kv_cache_type::choices(request.model, request.command.kv_cache, running, !quiet) {
+        let choices = kv_cache_type::choices(request.model, request.command.kv_cache, running, !quiet);
+        for model in choices.into_iter().filter(|_| request.command.on_demand) {
             let input = PlannerInput::new(self, &model, request.command, &cx.members);
             let room = input.room(epoch);
             if let Some(planned) = potluck_planner::on_demand(&room) {
@@ -88,7 +89,8 @@ impl Planning {
                     short.sentence = format!("{} {help}", short.sentence);
                 }
                 let input = PlannerInput::new(self, &model, request.command, &cx.members);
-                if let Some(sentence) = potluck_planner::why_not_on_demand(&input.room(epoch)) {
+                let why_not = || potluck_planner::why_not_on_demand(&input.room(epoch));
+                if let Some(sentence) = request.command.on_demand.then(why_not).flatten() {
                     short.sentence = format!("{} {sentence}", short.sentence);
                 }
                 self.shortfall = Some(short);
