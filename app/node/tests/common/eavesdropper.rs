@@ -55,7 +55,8 @@ impl Eavesdropper {
 
     /// Whether these bytes went over any wire.
     pub fn saw(&self, bytes: &[u8]) -> bool {
-        self.seen.borrow().iter().any(|message| message.windows(bytes.len()).any(|window| window == bytes))
+        let finder = memchr::memmem::Finder::new(bytes);
+        self.seen.borrow().iter().any(|message| finder.find(message).is_some())
     }
 
     /// Entries are signed for the name that devices called, so a relay behind this one has to answer as `host`.
