@@ -10,7 +10,7 @@ use std::rc::Rc;
 use common::*;
 use futures::future::LocalBoxFuture;
 use potluck_gguf::synthetic::Synthetic;
-use potluck_node::native::cli::Session;
+use potluck_node::native::cli::{Options, Session};
 use potluck_node::native::{DiskFile, open_model_files};
 use potluck_node::platform::LocalFile;
 use potluck_panel::{ModelSource, OnDemandReport, RequestId};
@@ -78,7 +78,8 @@ fn a_cache_that_is_deleted_in_mid_answer_is_fetched_again() {
         let expected = alone(&path, TEXT, TOKENS).await;
         let relay = relay(&models, 0).await;
         let cache = folder("cache");
-        let mut host = peer("host", &relay.origin, cache.clone());
+        let options = Options { cache: Some(cache.clone()), on_demand: true, ..Options::default() };
+        let mut host = Session::start(&relay.origin, &options);
         host_of(&mut host, &relay).await;
         let mut deleted = false;
         let tokens = answer(&mut host, question(1, TEXT, TOKENS), |count| {

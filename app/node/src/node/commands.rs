@@ -101,8 +101,7 @@ impl Node {
             hidden: self.hosting.hidden(),
             doors: choice.doors,
             pooling: self.pooling,
-            // Plans of rooms do not reckon with it yet: docs/experts.md.
-            on_demand: false,
+            on_demand: self.on_demand,
         };
         let room = RoomName { id: owner.room(), key: Some(secret.text()), visible: choice.visible, chat_only: false };
         let options = LineOptions {

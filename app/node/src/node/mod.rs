@@ -63,6 +63,8 @@ pub struct NodeOptions {
     pub hidden: Vec<Measure>,
     /// How experts are spread where this node hosts.
     pub pooling: Pooling,
+    /// Whether experts may be loaded on demand in rooms that this node hosts.
+    pub on_demand: bool,
 }
 
 /// A peer's driver.
@@ -79,6 +81,7 @@ pub struct Node {
     contribution: ContributionState,
     hosting: Hosting,
     pooling: Pooling,
+    on_demand: bool,
     models: Models,
     tasks: Tasks,
     words: Words,
@@ -112,6 +115,7 @@ impl Node {
             contribution: ContributionState::default(),
             hosting: Hosting::new(options.hidden),
             pooling: options.pooling,
+            on_demand: options.on_demand,
             tasks: Tasks::default(),
             words: Words::default(),
         };

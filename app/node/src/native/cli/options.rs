@@ -173,6 +173,9 @@ pub struct Options {
     /// host: how many holders of an expert are asked: off (one), adaptive, or a number at once (at most 3)
     #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = parse_hedging)]
     pub hedging: Hedging,
+    /// host: let a device whose memory does not hold all experts load them when they are chosen
+    #[arg(long)]
+    pub on_demand: bool,
     /// The name that others see
     #[arg(long, default_value = "Native peer")]
     pub name: String,
@@ -233,6 +236,7 @@ impl Default for Options {
             share: Sharing::Fastest,
             replicas: Pooling::default().replicas,
             hedging: Pooling::default().hedging,
+            on_demand: false,
             name: "Native peer".to_owned(),
             gpu: None,
             gpu_index: 0,

@@ -80,6 +80,7 @@ impl Session {
             arithmetic: options.arithmetic,
             hidden: options.hidden.clone(),
             pooling,
+            on_demand: options.on_demand,
         };
         let (node, queue, inputs) = Node::new(platform, options_of_node);
         let task = tokio::task::spawn_local(node.run(queue));
