@@ -61,9 +61,7 @@ impl ExpertLoader {
             true => jobs.into_iter().map(|job| vec![job]).collect(),
             false => runs(jobs, policy.max_bytes),
         };
-        // A server of weights bears fewer requests at once than a disk.
-        let is_here = !policy.cache || blobs.iter().all(|blob| stored(blob.unit).is_some());
-        load.pipeline(runs, policy.cache, if is_here { READS } else { policy.parallel }).await?;
+        load.pipeline(runs, policy.cache, READS).await?;
         if let Some(stored) = self.stored.borrow_mut().as_mut() {
             stored.extend(blobs.into_iter().map(|blob| (blob.unit, blob.kept())));
         }
