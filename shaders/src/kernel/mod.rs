@@ -281,7 +281,8 @@ impl Kernel {
             | Self::Top(Strategy::PerThread)
             | Self::Attention { strategy: Strategy::PerThread, .. } => 8,
             Self::Fused { variant, .. } => variant.threads(),
-            Self::Split { .. } | Self::Merge { .. } | Self::Stream => 256,
+            Self::Split { .. } => 128,
+            Self::Merge { .. } | Self::Stream => 256,
             Self::MatMul { tile, .. } => tile.threads().0 * tile.threads().1,
             Self::Groups(Strategy::PerThread) => 1,
             Self::Groups(Strategy::Workgroup) => 128,
@@ -289,11 +290,10 @@ impl Kernel {
         }
     }
 
-    /// Decode attention for models with this many query heads per key head. A workgroup takes as many of them as its
-    /// threads have registers for.
+    /// Decode attention for models with this many query heads per key head. A workgroup takes at most four of them, one
+    /// in each component of its scores.
     pub fn split(kv_type: KvCacheType, quads: u16, queries: u32) -> Kernel {
-        let most = if quads > 32 { 2 } else { 4 };
-        let heads = queries.next_power_of_two().min(most) as u8;
+        let heads = queries.next_power_of_two().min(4) as u8;
         Self::Split { kv_type, quads, heads, extras: Extras::NONE }
     }
 

@@ -131,12 +131,9 @@ impl Kernel {
             self,
             Self::Split { .. } | Self::Merge { .. } | Self::Attention { .. } | Self::FlashAttention { .. }
         ) {
-            for (name, value) in [
-                ("SPLIT", crate::SPLIT),
-                ("NEAR", crate::NEAR),
-                ("FAR_SPLIT", crate::FAR_SPLIT),
-                ("PAGE", potluck_plan::KV_PAGE_TOKENS),
-            ] {
+            for (name, value) in
+                [("SPLIT", crate::SPLIT), ("OCTAVE", crate::OCTAVE), ("PAGE", potluck_plan::KV_PAGE_TOKENS)]
+            {
                 define(name, value.to_string());
             }
         }
@@ -248,14 +245,7 @@ impl Kernel {
             }
             Self::Split { quads, heads, .. } => {
                 let (quads, heads) = (u32::from(quads), u32::from(heads));
-                for (name, value) in [
-                    ("QUADS", quads),
-                    ("HEADS", heads),
-                    ("SHARES", quads.div_ceil(8)),
-                    ("PARTIALS", 2 * heads * 288),
-                    ("WEIGHTS", heads * 128),
-                    ("SOME", heads * 32),
-                ] {
+                for (name, value) in [("QUADS", quads), ("HEADS", heads), ("SHARES", quads.div_ceil(8))] {
                     define(name, value.to_string());
                 }
                 if !quads.is_multiple_of(8) {
