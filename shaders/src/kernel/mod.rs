@@ -266,8 +266,6 @@ impl Kernel {
     pub const LANES: u32 = 16;
     /// Largest head width of the attention kernels, in quads.
     pub const MAX_QUADS: u16 = 64;
-    /// Query rows per workgroup of the flash attention.
-    pub const FLASH_QUERIES: u32 = 32;
 
     /// Workgroup size.
     pub fn threads(self) -> u32 {
@@ -281,7 +279,7 @@ impl Kernel {
             | Self::Top(Strategy::PerThread)
             | Self::Attention { strategy: Strategy::PerThread, .. } => 8,
             Self::Fused { variant, .. } => variant.threads(),
-            Self::Split { .. } => 128,
+            Self::Split { .. } | Self::FlashAttention { .. } => 128,
             Self::Merge { .. } | Self::Stream => 256,
             Self::MatMul { tile, .. } => tile.threads().0 * tile.threads().1,
             Self::Groups(Strategy::PerThread) => 1,
@@ -350,13 +348,10 @@ impl Kernel {
         }
     }
 
-    /// Keys the flash attention loads into workgroup memory per step: as many as fit, and a divisor of the page size.
-    fn flash_keys(quads: u16) -> u32 {
-        match quads {
-            ..=16 => 32,
-            17..=32 => 16,
-            _ => 8,
-        }
+    /// Rows per workgroup of the flash attention, where each query head of a batch row is a row: as many as its threads
+    /// have registers for.
+    pub fn flash_rows(quads: u16) -> u32 {
+        if quads > 32 { 32 } else { 64 }
     }
 
     /// Matrix rows per thread of a per-thread matrix-vector kernel with this number of vectors.

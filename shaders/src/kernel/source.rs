@@ -274,13 +274,26 @@ impl Kernel {
                 define("QUADS", quads.to_string());
             }
             Self::FlashAttention { quads, .. } => {
-                let keys = Self::flash_keys(quads);
+                let (rows, widths) = (Self::flash_rows(quads), u32::from(quads).div_ceil(16));
                 for (name, value) in [
                     ("QUADS", u32::from(quads)),
-                    ("QUERIES", Self::FLASH_QUERIES),
-                    ("KEYS", keys),
-                    ("KT", keys / 8),
-                    ("VT", u32::from(quads).div_ceil(8)),
+                    ("ROWS", rows),
+                    // A thread's keys, vectors of four rows, quads of the output, and queries it loads at a time.
+                    ("SK", rows / 16),
+                    ("PARTS", rows / 32),
+                    ("VT", widths),
+                    ("LOADS", rows / 16),
+                    // Positions whose values fit into workgroup memory.
+                    (
+                        "VK",
+                        if widths == 1 {
+                            16
+                        } else if widths == 2 {
+                            8
+                        } else {
+                            4
+                        },
+                    ),
                 ] {
                     define(name, value.to_string());
                 }

@@ -30,7 +30,7 @@ fn golden(format: Format) -> Blocks {
     blocks.into_iter().filter(|(_, values)| values.iter().all(|value| value.abs() < 1e4)).collect()
 }
 
-fn engine() -> Engine {
+pub fn engine() -> Engine {
     let gpu = block_on(Gpu::open(GpuOptions::default())).expect("these tests need a Vulkan adapter");
     let spec = ModelSpec {
         architecture: Architecture::Llama,
@@ -46,7 +46,7 @@ fn engine() -> Engine {
     Engine::new(&gpu, spec, UnitMap::default(), Settings::default(), Box::new(|_| {})).unwrap()
 }
 
-fn run(engine: &Engine, probes: &[Probe]) -> Vec<Vec<u8>> {
+pub fn run(engine: &Engine, probes: &[Probe]) -> Vec<Vec<u8>> {
     let launched = engine.inner.core.borrow_mut().launch_probes(probes);
     block_on(launched.outputs()).unwrap()
 }
