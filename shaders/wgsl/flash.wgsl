@@ -140,7 +140,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 let quad = chunk + local % CHUNK;
                 let from_quad = min(quad, $QUADSu - 1u);
                 workgroupBarrier();
-                // Quads past the end of a head are zeros.
+                // Past the end of a head, queries are zeros and keys repeat their last quad.
 #repeat j $LOADS
                 tile[(local / CHUNK + $THREADSu / CHUNK * $ju) * STRIDE + local % CHUNK] =
                     select(vec4<f32>(0.0), q[load_$j + from_quad] * params.scale, quad < $QUADSu);
@@ -149,7 +149,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                     tile[SECOND + i * STRIDE + local % CHUNK] = key((page + i) * params.kv_heads + kv_head, from_quad);
                 }
                 workgroupBarrier();
-                for (var c = 0u; c < min(CHUNK, $QUADSu - chunk); c++) {
+                for (var c = 0u; c < CHUNK; c++) {
 #repeat k $SK
                     let k_$k = tile[SECOND + (tx + TX * $ku) * STRIDE + c];
 #end
