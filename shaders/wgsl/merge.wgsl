@@ -8,6 +8,8 @@ $PARAMS
 #include splits
 
 var<workgroup> peaks: array<f32, $THREADS>;
+// Maxima of every sixteenth of `peaks`.
+var<workgroup> sixteenths: array<f32, 16>;
 var<workgroup> totals: array<f32, $THREADS>;
 var<workgroup> shared_values: array<vec4<f32>, $THREADS>;
 var<workgroup> shared_position: u32;
@@ -25,20 +27,30 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     for (var s = local; s < splits; s += $THREADSu) { peak = max(peak, parts[base + s * ($QUADSu + 1u) + $QUADSu].x); }
     peaks[local] = peak;
     workgroupBarrier();
-    for (var i = 0u; i < min(splits, $THREADSu); i++) { peak = max(peak, peaks[i]); }
+    if (local < 16u) {
+        for (var i = local; i < $THREADSu; i += 16u) { peak = max(peak, peaks[i]); }
+        sixteenths[local] = peak;
+    }
+    workgroupBarrier();
+    for (var i = 0u; i < 16u; i++) { peak = max(peak, sixteenths[i]); }
     let quad = local % $QUADSu;
     let part = local / $QUADSu;
     let partitions = $THREADSu / $QUADSu;
     var total = 0.0;
     var weighted = vec4<f32>(0.0);
-    if (part < partitions) {
-        for (var s = part; s < splits; s += partitions) {
-            let start = base + s * ($QUADSu + 1u);
-            let end = parts[start + $QUADSu];
-            let weight = exp(end.x - peak);
-            total = fma(end.y, weight, total);
-            weighted = fma(vec4<f32>(weight), parts[start + quad], weighted);
-        }
+    // Four splits are on their way at a time.
+    for (var s = select(splits, part, part < partitions); s < splits; s += 4u * partitions) {
+#repeat u 4
+        let s_$u = s + $uu * partitions;
+        let begin_$u = base + min(s_$u, splits - 1u) * ($QUADSu + 1u);
+        let end_$u = parts[begin_$u + $QUADSu];
+        let values_$u = parts[begin_$u + quad];
+#end
+#repeat u 4
+        let weight_$u = select(0.0, exp(end_$u.x - peak), s_$u < splits);
+        total = fma(end_$u.y, weight_$u, total);
+        weighted = fma(vec4<f32>(weight_$u), values_$u, weighted);
+#end
     }
     totals[local] = total;
     shared_values[local] = weighted;

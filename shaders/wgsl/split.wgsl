@@ -2,6 +2,7 @@
 // its context. It finishes a context of one split; for longer ones it writes maximum, sum and weighted values to
 // `parts`, for `merge`. Splits and tiles end at fixed positions, so a row's sums depend only on its own position.
 // Eight threads share a key: neighbours read neighbouring bytes, and each key and value is read once for all heads.
+// Few registers and little workgroup memory, so that several workgroups hide each other's reads.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
@@ -18,66 +19,70 @@ $PARAMS
 #endif
 #include scores
 
+// Threads that share a key, and keys that all threads read at a time.
 const SHARE = 8u;
-// Keys that the threads read at a time, and scores that one thread adds up in a tile of 128 positions.
-const KEYS = 32u;
-const TILE = 128u;
+const KEYS = $THREADSu / SHARE;
+// Positions of a tile: a page, four times `KEYS`.
+const TILE = $PAGEu;
+// Quads of a query in workgroup memory: a multiple of `SHARE`, with zeros past its end.
+const WIDTH = $SHARESu * SHARE;
 
-// Two buffers of partial scores, used in turn. Rows of nine keep threads on different banks.
-var<workgroup> partial: array<f32, $PARTIALS>;
-var<workgroup> weights: array<f32, $WEIGHTS>;
-// Of each head: maxima or sums of the threads that add up its scores, and what a new maximum does to older sums.
-var<workgroup> some: array<f32, $SOME>;
-var<workgroup> shrinks: array<f32, $HEADS>;
-var<workgroup> shared_values: array<vec4<f32>, $THREADS>;
+var<workgroup> query: array<vec4<f32>, $HEADSu * WIDTH>;
+// Here and below, the components of scores, weights, maxima and sums are the heads.
+// First each thread's part of the scores of a tile. The parts of a key are permuted, so that threads use different banks.
+// At the end the values that each thread added up, head by head.
+var<workgroup> partial: array<vec4<f32>, TILE * SHARE>;
+// Scores of a tile, then their weights; at the end each thread's sum of weights.
+var<workgroup> weights: array<vec4<f32>, TILE>;
+// Maxima (at the end, sums) of every eighth of `weights`.
+var<workgroup> eighths: array<vec4<f32>, 8>;
 var<workgroup> shared_at: vec4<u32>;
 
-fn row_of(pages: vec2<u32>, i: u32) -> u32 {
-    return select(pages.x, pages.y, i >= $PAGEu) * $PAGEu + i % $PAGEu;
+fn head_of(heads: vec4<f32>, h: u32) -> f32 {
+    return select(select(heads.x, heads.y, h == 1u), select(heads.z, heads.w, h == 3u), h >= 2u);
 }
 
 @compute @workgroup_size($THREADS)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32,
+        @builtin(num_workgroups) groups: vec3<u32>) {
     let row = group.z;
     if (local == 0u) { shared_at = rows[row]; }
     let at = workgroupUniformLoad(&shared_at);
-    let first = split_start(group.y);
+    // The last splits are the longest, so they start first.
+    let split = groups.y - 1u - group.y;
+    let first = split_start(split);
     if (first > at.x) { return; }
-    let end = min(split_start(group.y + 1u), at.x + 1u);
+    let end = min(split_start(split + 1u), at.x + 1u);
     let each = params.heads / params.kv_heads;
     let workgroups = (each + $HEADSu - 1u) / $HEADSu;
     let kv_head = group.x / workgroups;
     let first_head = (group.x % workgroups) * $HEADSu;
+    let q_head = row * params.heads + kv_head * each;
+    for (var i = local; i < $HEADSu * WIDTH; i += $THREADSu) {
+        let head = q_head + min(first_head + i / WIDTH, each - 1u);
+        let begin = head * $QUADSu + min(i % WIDTH, $QUADSu - 1u);
+        query[i] = select(vec4<f32>(0.0), q[begin] * params.scale, i % WIDTH < $QUADSu);
+    }
+    // For keys: thread = (key, lane). For scores: thread = position. For values: thread = (partition of the positions,
+    // quad of the head).
     let lane = local % SHARE;
-#repeat h $HEADS
-    let head_$h = kv_head * each + min(first_head + $hu, each - 1u);
-    let q_$h = (row * params.heads + head_$h) * $QUADSu;
-#repeat d $SHARES
-#if RAGGED
-    let query_$h_$d = select(vec4<f32>(0.0), q[q_$h + min($du * SHARE + lane, $QUADSu - 1u)] * params.scale,
-                             $du * SHARE + lane < $QUADSu);
-#else
-    let query_$h_$d = q[q_$h + $du * SHARE + lane] * params.scale;
-#endif
-#end
-#end
-    // For sums of scores: thread = (head, key). For values: thread = (partition of the positions, quad of the head).
-    let adds = local < $HEADSu * KEYS;
-    let own = (local / KEYS) % $HEADSu;
     let quad = local % $QUADSu;
     let part = local / $QUADSu;
     let partitions = $THREADSu / $QUADSu;
-    var peak = -1.0e30;
-    var total = 0.0;
+    var peak = vec4<f32>(-1.0e30);
+    var total = vec4<f32>(0.0);
 #if SINKS
-    if (adds && group.y == 0u) {
-        peak = sinks[kv_head * each + min(first_head + own, each - 1u)];
-        total = select(0.0, 1.0, local % KEYS == 0u);
+    if (split == 0u) {
+#repeat h $HEADS
+        peak[$hu] = sinks[kv_head * each + min(first_head + $hu, each - 1u)];
+#end
+        total = vec4<f32>(select(0.0, 1.0, local == 0u));
     }
 #endif
 #repeat h $HEADS
     var acc_$h = vec4<f32>(0.0);
 #end
+    workgroupBarrier();
 #if WINDOW
     let oldest = window_start(at.x);
     // Whole tiles before the window are skipped; a split before it has no tile and a sum of zero.
@@ -86,14 +91,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     for (var tile = first; tile < end; tile += TILE) {
 #endif
         let here = min(TILE, end - tile);
-        let page = at.z + tile / $PAGEu;
-        let both = vec2<u32>(pages[page], pages[min(page + 1u, at.z + at.x / $PAGEu)]);
+        let base = pages[at.z + tile / $PAGEu] * $PAGEu;
         // Positions past the end read the last one again; their weights are zero.
 #repeat r 4
-        let key_$r = row_of(both, min($ru * KEYS + local / SHARE, here - 1u)) * params.kv_heads + kv_head;
-#repeat h $HEADS
-        var s_$r_$h = vec4<f32>(0.0);
-#end
+        let key_$r = (base + min($ru * KEYS + local / SHARE, here - 1u)) * params.kv_heads + kv_head;
 #repeat d $SHARES
 #if RAGGED
         let k_$r_$d = key(key_$r, min($du * SHARE + lane, $QUADSu - 1u));
@@ -101,101 +102,108 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let k_$r_$d = key(key_$r, $du * SHARE + lane);
 #endif
 #end
+#repeat h $HEADS
+        var s_$r_$h = 0.0;
+#end
+#end
 #repeat d $SHARES
 #repeat h $HEADS
-        s_$r_$h = fma(query_$h_$d, k_$r_$d, s_$r_$h);
+        let x_$h_$d = query[$hu * WIDTH + $du * SHARE + lane];
+#repeat r 4
+        s_$r_$h = fma(x_$h_$d.x, k_$r_$d.x, s_$r_$h);
+        s_$r_$h = fma(x_$h_$d.y, k_$r_$d.y, s_$r_$h);
+        s_$r_$h = fma(x_$h_$d.z, k_$r_$d.z, s_$r_$h);
+        s_$r_$h = fma(x_$h_$d.w, k_$r_$d.w, s_$r_$h);
 #end
 #end
-#end
-        // Values are on their way while the scores are added up.
-#repeat u 8
-        var v_$u = value(row_of(both, min(part + $uu * partitions, here - 1u)) * params.kv_heads + kv_head, quad);
 #end
 #repeat r 4
+        var s_$r = vec4<f32>(0.0);
 #repeat h $HEADS
-        partial[(($ru & 1u) * $HEADSu + $hu) * 288u + (local / SHARE) * 9u + lane] =
-            (s_$r_$h.x + s_$r_$h.y) + (s_$r_$h.z + s_$r_$h.w);
+        s_$r[$hu] = s_$r_$h;
+#end
+        partial[($ru * KEYS + local / SHARE) * SHARE + (lane ^ (local / SHARE % SHARE))] = s_$r;
 #end
         workgroupBarrier();
-        var score_$r = -1.0e30;
-        if (adds) {
-            let begin = (($ru & 1u) * $HEADSu + own) * 288u + (local % KEYS) * 9u;
-            let sum = ((partial[begin] + partial[begin + 1u]) + (partial[begin + 2u] + partial[begin + 3u]))
-                + ((partial[begin + 4u] + partial[begin + 5u]) + (partial[begin + 6u] + partial[begin + 7u]));
+        var score = vec4<f32>(-1.0e30);
+        if (local < TILE) {
+#repeat i 8
+            let p_$i = partial[local * SHARE + ($iu ^ (local % SHARE))];
+#end
+            score = ((p_0 + p_1) + (p_2 + p_3)) + ((p_4 + p_5) + (p_6 + p_7));
 #if CAP
-            score_$r = select(-1.0e30, capped(sum), $ru * KEYS + local % KEYS < here);
-#else
-            score_$r = select(-1.0e30, sum, $ru * KEYS + local % KEYS < here);
+            score = vec4<f32>(capped(score.x), capped(score.y), capped(score.z), capped(score.w));
 #endif
 #if WINDOW
-            score_$r = select(-1.0e30, score_$r, tile + $ru * KEYS + local % KEYS >= oldest);
+            score = select(vec4<f32>(-1.0e30), score, local < here && tile + local >= oldest);
+#else
+            score = select(vec4<f32>(-1.0e30), score, local < here);
 #endif
+            weights[local] = score;
         }
-#end
-        if (adds) { some[local] = max(max(score_0, score_1), max(score_2, score_3)); }
         workgroupBarrier();
-        if (adds) {
-            var higher = peak;
-            for (var i = 0u; i < KEYS; i++) { higher = max(higher, some[own * KEYS + i]); }
-            let shrink = exp(peak - higher);
-            peak = higher;
-            var sum = 0.0;
-#repeat r 4
-            {
+        if (local < 8u) {
+            var higher = weights[local];
+            for (var i = 1u; i < TILE / 8u; i++) { higher = max(higher, weights[local + 8u * i]); }
+            eighths[local] = higher;
+        }
+        workgroupBarrier();
+        var higher = peak;
+        for (var i = 0u; i < 8u; i++) { higher = max(higher, eighths[i]); }
+        let shrink = exp(peak - higher);
+        peak = higher;
+        if (local < TILE) {
 #if WINDOW
-                let weight = select(0.0, exp(score_$r - peak),
-                    $ru * KEYS + local % KEYS < here && tile + $ru * KEYS + local % KEYS >= oldest);
+            let weight = select(vec4<f32>(0.0), exp(score - peak), local < here && tile + local >= oldest);
 #else
-                let weight = select(0.0, exp(score_$r - peak), $ru * KEYS + local % KEYS < here);
+            let weight = select(vec4<f32>(0.0), exp(score - peak), local < here);
 #endif
-                weights[own * TILE + $ru * KEYS + local % KEYS] = weight;
-                sum += weight;
-            }
-#end
-            total = fma(total, shrink, sum);
-            if (local % KEYS == 0u) { shrinks[own] = shrink; }
+            weights[local] = weight;
+            total = fma(total, shrink, weight);
         }
         workgroupBarrier();
 #repeat h $HEADS
-        acc_$h = acc_$h * shrinks[$hu];
+        acc_$h = acc_$h * shrink[$hu];
 #end
-        for (var i = part; i < here; i += 8u * partitions) {
+        for (var i = select(TILE, part, part < partitions); i < here; i += 8u * partitions) {
 #repeat u 8
-            let w_$u = i + $uu * partitions;
+            let i_$u = i + $uu * partitions;
+            let v_$u = value((base + min(i_$u, here - 1u)) * params.kv_heads + kv_head, quad);
+#end
+#repeat u 8
+            let w_$u = select(vec4<f32>(0.0), weights[min(i_$u, TILE - 1u)], i_$u < here);
 #repeat h $HEADS
-            acc_$h = fma(vec4<f32>(select(0.0, weights[$hu * TILE + min(w_$u, TILE - 1u)], w_$u < here)), v_$u, acc_$h);
+            acc_$h = fma(vec4<f32>(w_$u[$hu]), v_$u, acc_$h);
 #end
 #end
-            if (i + 8u * partitions < here) {
-#repeat u 8
-                v_$u = value(row_of(both, min(i + ($uu + 8u) * partitions, here - 1u)) * params.kv_heads + kv_head,
-                             quad);
-#end
-            }
         }
     }
     workgroupBarrier();
-    if (adds) { some[local] = total; }
+    if (local < TILE) { weights[local] = total; }
 #repeat h $HEADS
-    shared_values[local] = acc_$h;
+    partial[$hu * $THREADSu + local] = acc_$h;
+#end
     workgroupBarrier();
-    if (local < $QUADSu && first_head + $hu < each) {
+    if (local < 8u) {
+        var sum = weights[local];
+        for (var i = 1u; i < TILE / 8u; i++) { sum += weights[local + 8u * i]; }
+        eighths[local] = sum;
+    }
+    workgroupBarrier();
+    total = eighths[0];
+    for (var i = 1u; i < 8u; i++) { total += eighths[i]; }
+    for (var i = local; i < $HEADSu * $QUADSu; i += $THREADSu) {
+        let h = i / $QUADSu;
+        if (first_head + h >= each) { break; }
         var weighted = vec4<f32>(0.0);
-        for (var i = 0u; i < partitions; i++) { weighted += shared_values[i * $QUADSu + local]; }
-        var sum = 0.0;
-        for (var i = 0u; i < KEYS; i++) { sum += some[$hu * KEYS + i]; }
+        for (var p = 0u; p < partitions; p++) { weighted += partial[h * $THREADSu + p * $QUADSu + i % $QUADSu]; }
+        let head = q_head + first_head + h;
         if (at.x < $SPLITu) {
-            y[q_$h + local] = weighted / sum;
-        } else {
-            parts[((row * params.heads + head_$h) * params.splits + group.y) * ($QUADSu + 1u) + local] = weighted;
+            y[head * $QUADSu + i % $QUADSu] = weighted / head_of(total, h);
+            continue;
         }
+        let to = (head * params.splits + split) * ($QUADSu + 1u);
+        parts[to + i % $QUADSu] = weighted;
+        if (i % $QUADSu == 0u) { parts[to + $QUADSu] = vec4<f32>(head_of(peak, h), head_of(total, h), 0.0, 0.0); }
     }
-    if (local == $hu * KEYS && first_head + $hu < each && at.x >= $SPLITu) {
-        var sum = 0.0;
-        for (var i = 0u; i < KEYS; i++) { sum += some[$hu * KEYS + i]; }
-        parts[((row * params.heads + head_$h) * params.splits + group.y) * ($QUADSu + 1u) + $QUADSu] =
-            vec4<f32>(peak, sum, 0.0, 0.0);
-    }
-    workgroupBarrier();
-#end
 }

@@ -1,10 +1,13 @@
-// Where the splits of a context begin: every $SPLIT positions up to $NEAR, then every $FAR_SPLIT.
+// Where the splits of a context begin: every $SPLIT positions at first; from position $SPLIT × $OCTAVE on, $OCTAVE
+// splits of equal length for each doubling of the position. `split_start` and `split_of` in Rust do the same.
 fn split_start(split: u32) -> u32 {
-    let near = $NEARu / $SPLITu;
-    return select($NEARu + (split - near) * $FAR_SPLITu, split * $SPLITu, split <= near);
+    if (split < $OCTAVEu) { return split * $SPLITu; }
+    return (($OCTAVEu + split % $OCTAVEu) * $SPLITu) << (split / $OCTAVEu - 1u);
 }
 
 // The split that holds a position.
 fn split_of(position: u32) -> u32 {
-    return select($NEARu / $SPLITu + (position - $NEARu) / $FAR_SPLITu, position / $SPLITu, position < $NEARu);
+    if (position < $SPLITu * $OCTAVEu) { return position / $SPLITu; }
+    let octave = firstLeadingBit(position / ($SPLITu * $OCTAVEu));
+    return $OCTAVEu * octave + (position >> octave) / $SPLITu;
 }

@@ -46,6 +46,21 @@ fn runs_after_one_context_are_alike_and_count_every_token() {
 }
 
 #[test]
+fn a_deep_context_is_there_at_once() {
+    let gpu = gpu_as(None);
+    let model = Recipe::new(Architecture::Qwen3, TensorType::Q8_0).build();
+    let depth = 2 * Bench::READ;
+    let bench = bench(&gpu, &model, Settings { context: depth + 64, ..Settings::default() });
+    block_on(bench.deepen(depth)).unwrap();
+    assert_eq!(bench.engine().dispatches(), 0, "nothing was computed");
+    assert_eq!(block_on(bench.run(Workload { depth, prompt: 3, answer: 2 })).unwrap().tokens.len(), 2);
+    let decode = block_on(bench.decode_kernels(depth)).unwrap();
+    let read: u64 = decode.classes.iter().filter(|time| time.class == "attention").map(|time| time.bytes).sum();
+    assert!(read >= bench.token_bytes(depth) - bench.token_bytes(0), "{read} bytes: all keys and values before it");
+    assert!(matches!(block_on(bench.deepen(2 * depth)), Err(EngineError::OutOfKvCache { .. })));
+}
+
+#[test]
 fn kernels_are_timed_by_class_with_the_bytes_they_read() {
     let gpu = gpu_as(None);
     let model = Recipe::new(Architecture::Qwen3Moe, TensorType::Q4_K).build();

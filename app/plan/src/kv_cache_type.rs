@@ -6,7 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Tokens in one page of the KV cache. `attention.wgsl`, `flash.wgsl` and `split.wgsl` in `shaders` repeat it as a literal.
+/// Tokens in one page of the KV cache. `attention.wgsl` in `shaders` repeats it as a literal; `split.wgsl` takes a page at a
+/// time.
 pub const KV_PAGE_TOKENS: u32 = 64;
 
 /// Type of the KV cache of every conversation of a room. Names are those of GGUF.

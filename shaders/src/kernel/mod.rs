@@ -346,8 +346,6 @@ impl Kernel {
     pub const MAX_LATENT_HEADS: u32 = 127;
     /// Most groups of experts: one bit of a word each.
     pub const MAX_GROUPS: u32 = 32;
-    /// Query rows per workgroup of the flash attention.
-    pub const FLASH_QUERIES: u32 = 32;
 
     /// Workgroup size.
     pub fn threads(self) -> u32 {
@@ -363,11 +361,8 @@ impl Kernel {
             | Self::Attention { strategy: Strategy::PerThread, .. } => 8,
             Self::Fused { variant, .. } => variant.threads(),
             Self::Scan { width, .. } => u32::from(width),
-            Self::Split { .. }
-            | Self::Merge { .. }
-            | Self::Top(Strategy::Workgroup)
-            | Self::Stream
-            | Self::Peak { .. } => 256,
+            Self::Split { .. } | Self::FlashAttention { .. } => 128,
+            Self::Merge { .. } | Self::Top(Strategy::Workgroup) | Self::Stream | Self::Peak { .. } => 256,
             Self::MatMul { tile, .. } => tile.threads().0 * tile.threads().1,
             Self::Packed { tile, .. } => tile.threads().0 * tile.threads().1,
             Self::Attention { quads, .. } => u32::from(quads.max(64)),
@@ -377,11 +372,10 @@ impl Kernel {
         }
     }
 
-    /// Decode attention for models with this many query heads per key head. A workgroup takes as many of them as its
-    /// threads have registers for.
+    /// Decode attention for models with this many query heads per key head. A workgroup takes at most four of them, one
+    /// in each component of its scores.
     pub fn split(kv_type: KvCacheType, quads: u16, queries: u32) -> Kernel {
-        let most = if quads > 32 { 2 } else { 4 };
-        let heads = queries.next_power_of_two().min(most) as u8;
+        let heads = queries.next_power_of_two().min(4) as u8;
         Self::Split { kv_type, quads, heads, extras: Extras::NONE }
     }
 
@@ -440,13 +434,10 @@ impl Kernel {
         }
     }
 
-    /// Keys the flash attention loads into workgroup memory per step: as many as fit, and a divisor of the page size.
-    fn flash_keys(quads: u16) -> u32 {
-        match quads {
-            ..=16 => 32,
-            17..=32 => 16,
-            _ => 8,
-        }
+    /// Rows per workgroup of the flash attention, where each query head of a batch row is a row: as many as its threads
+    /// have registers for.
+    pub fn flash_rows(quads: u16) -> u32 {
+        if quads > 32 { 32 } else { 64 }
     }
 
     /// Matrix rows per thread of a per-thread matrix-vector kernel with this number of vectors.

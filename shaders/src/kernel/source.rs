@@ -145,12 +145,9 @@ impl Kernel {
             self,
             Self::Split { .. } | Self::Merge { .. } | Self::Attention { .. } | Self::FlashAttention { .. }
         ) {
-            for (name, value) in [
-                ("SPLIT", crate::SPLIT),
-                ("NEAR", crate::NEAR),
-                ("FAR_SPLIT", crate::FAR_SPLIT),
-                ("PAGE", potluck_plan::KV_PAGE_TOKENS),
-            ] {
+            for (name, value) in
+                [("SPLIT", crate::SPLIT), ("OCTAVE", crate::OCTAVE), ("PAGE", potluck_plan::KV_PAGE_TOKENS)]
+            {
                 define(name, value.to_string());
             }
         }
@@ -302,14 +299,7 @@ impl Kernel {
             }
             Self::Split { quads, heads, .. } => {
                 let (quads, heads) = (u32::from(quads), u32::from(heads));
-                for (name, value) in [
-                    ("QUADS", quads),
-                    ("HEADS", heads),
-                    ("SHARES", quads.div_ceil(8)),
-                    ("PARTIALS", 2 * heads * 288),
-                    ("WEIGHTS", heads * 128),
-                    ("SOME", heads * 32),
-                ] {
+                for (name, value) in [("QUADS", quads), ("HEADS", heads), ("SHARES", quads.div_ceil(8))] {
                     define(name, value.to_string());
                 }
                 if !quads.is_multiple_of(8) {
@@ -338,13 +328,26 @@ impl Kernel {
                 define("QUADS", quads.to_string());
             }
             Self::FlashAttention { quads, .. } => {
-                let keys = Self::flash_keys(quads);
+                let (rows, widths) = (Self::flash_rows(quads), u32::from(quads).div_ceil(16));
                 for (name, value) in [
                     ("QUADS", u32::from(quads)),
-                    ("QUERIES", Self::FLASH_QUERIES),
-                    ("KEYS", keys),
-                    ("KT", keys / 8),
-                    ("VT", u32::from(quads).div_ceil(8)),
+                    ("ROWS", rows),
+                    // A thread's keys, vectors of four rows, quads of the output, and queries it loads at a time.
+                    ("SK", rows / 16),
+                    ("PARTS", rows / 32),
+                    ("VT", widths),
+                    ("LOADS", rows / 16),
+                    // Positions whose values fit into workgroup memory.
+                    (
+                        "VK",
+                        if widths == 1 {
+                            16
+                        } else if widths == 2 {
+                            8
+                        } else {
+                            4
+                        },
+                    ),
                 ] {
                     define(name, value.to_string());
                 }

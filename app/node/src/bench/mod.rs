@@ -279,6 +279,10 @@ impl Benchmark {
                 .to_owned(),
             "The prompt consists of fixed token ids, without a tokenizer or a reused KV cache. An end-of-answer token does not end an answer."
                 .to_owned(),
+            format!(
+                "A context of more than {} positions is not computed before it is read: its keys and values are whatever the memory held.",
+                Bench::READ
+            ),
             "Loading again: loads the weights from this device's storage once more, until the GPU has the last byte; also reads and uploads the same pieces separately."
                 .to_owned(),
             "Share of streaming: the bytes a token must read (its weights and the KV cache before it), divided by what a plain read-only kernel reads in the same time."

@@ -120,8 +120,20 @@ pub fn both(kernel: Kernel, kv_type: KvCacheType, strategy: Option<Strategy>, qu
 
 /// Batch rows of three conversations; the last has a run longer than a tile. No strategy means tiled attention.
 fn attention(kernel: Kernel, kv_type: KvCacheType, strategy: Option<Strategy>, quads: u16, chunked: bool) -> Case {
+    grouped(kernel, kv_type, strategy, (quads, 2), chunked)
+}
+
+/// The same with this many query heads per key head.
+pub(super) fn grouped(
+    kernel: Kernel,
+    kv_type: KvCacheType,
+    strategy: Option<Strategy>,
+    (quads, queries): (u16, usize),
+    chunked: bool,
+) -> Case {
     let mut random = Random(7);
-    let (heads, kv_heads, dim) = (4usize, 2usize, usize::from(quads) * 4);
+    let (kv_heads, dim) = (2usize, usize::from(quads) * 4);
+    let heads = queries * kv_heads;
     let last = if strategy.is_none() { 115..151 } else { 150..151 };
     let positions: Vec<u32> = [0, 63].into_iter().chain(last).collect();
     let tables = [3u32, 1, 2, 0, 4];
@@ -169,11 +181,55 @@ fn attention(kernel: Kernel, kv_type: KvCacheType, strategy: Option<Strategy>, q
         chunked: u32::from(chunked),
     };
     let size = match strategy {
-        None => (heads as u32, (n as u32).div_ceil(Kernel::FLASH_QUERIES)),
+        None => (kv_heads as u32, ((n * heads / kv_heads) as u32).div_ceil(Kernel::flash_rows(quads))),
         Some(Strategy::Workgroup) => (heads as u32, n as u32),
         Some(Strategy::PerThread) => (((n * heads) as u32).div_ceil(kernel.threads()), 1),
     };
     let mut bindings = vec![raw(&rows), raw(&tables), raw(&q), keys.bytes, values.bytes, zeros(expected.len())];
     bindings.extend(extras.sinks.then(|| raw(&sinks)));
     case(kernel, bindings, params, size, 5, floats(expected))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use potluck_plan::KvCacheType;
+    use potluck_shaders::{Extras, Kernel};
+
+    use super::super::{Case, fused, outside};
+    use super::grouped;
+
+    /// Runs cases on this machine's adapter.
+    fn judge(engine: &crate::Engine, name: &str, cases: Vec<Case>) {
+        let probes: Vec<_> = cases.iter().map(|case| case.probe.clone()).collect();
+        for (case, output) in cases.iter().zip(outside::run(engine, &probes)) {
+            let (error, tolerance) = case.expected.judge(&output);
+            assert!(error <= tolerance, "{name}, output {}: {error} > {tolerance}", case.probe.output);
+        }
+    }
+
+    #[test]
+    fn attention_of_any_width_and_group_agrees_with_the_reference() {
+        let engine = outside::engine();
+        let all = Extras { window: true, cap: true, sinks: true };
+        let some = [(20, 3, 1), (16, 4, 4), (24, 8, 2), (32, 4, 4), (64, 2, 2)];
+        for (at, (quads, queries, heads)) in (0..).zip(some) {
+            let kv_type = if at % 3 == 2 && quads % 8 == 0 {
+                KvCacheType::Q8_0
+            } else {
+                [KvCacheType::F32, KvCacheType::F16][at % 2]
+            };
+            let extras = if at % 2 == 0 { all } else { Extras::NONE };
+            let flash = Kernel::FlashAttention { kv_type, quads, extras };
+            judge(
+                &engine,
+                &format!("{} of {queries}", flash.name()),
+                vec![grouped(flash, kv_type, None, (quads, queries), false)],
+            );
+            let split = Kernel::Split { kv_type, quads, heads, extras };
+            judge(&engine, &split.name(), fused::split(split, kv_type, quads, heads));
+            let merge = Kernel::Merge { quads };
+            judge(&engine, &merge.name(), vec![fused::merge(merge, quads)]);
+        }
+    }
 }

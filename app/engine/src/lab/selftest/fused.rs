@@ -2,7 +2,7 @@
 
 use potluck_plan::KvCacheType;
 use potluck_shaders::{
-    Extras, FAR_SPLIT, Format, Job, Kernel, NEAR, NO_SLOT, SPLIT, params, reference, split_count, split_start,
+    Extras, Format, Job, Kernel, NO_SLOT, OCTAVE, SPLIT, params, reference, split_count, split_start,
 };
 
 use super::Case;
@@ -192,7 +192,7 @@ fn expert_down(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
     case(kernel, bindings, params, (21u32.div_ceil(kernel.matrix_rows()), pairs as u32), 2, floats(expected))
 }
 
-/// Three batch rows over two key heads; the second and third have several splits, the third also long ones.
+/// Three batch rows over two key heads; the second and third have several splits, the third also some of two tiles.
 struct Attention {
     /// Query heads, and how many share a key head.
     heads: usize,
@@ -211,8 +211,8 @@ struct Attention {
 const KEY_HEADS: usize = 2;
 /// Window of the split kernels' cases: longer than a split of the far rows, and no multiple of a tile.
 const SPLIT_WINDOW: u32 = 700;
-/// Position of the third row.
-const FAR: u32 = NEAR + FAR_SPLIT + 199;
+/// Position of the third row: from twice the first octave on, a split has two tiles.
+const FAR: u32 = 2 * SPLIT * OCTAVE + 2 * SPLIT + 99;
 
 fn splits() -> usize {
     split_count(FAR + 1) as usize
@@ -223,7 +223,7 @@ impl Attention {
         let mut random = Random(16);
         let dim = usize::from(quads) * 4;
         let heads = KEY_HEADS * queries;
-        let positions = [77, SPLIT, FAR];
+        let positions = [SPLIT - 11, SPLIT, FAR];
         // Five physical pages, reused in turn.
         let tables = (0..=FAR / 64).map(|page| page * 3 % 5).collect();
         let mut cache = || Cache::new(kv_type, dim, &random.floats(5 * 64 * KEY_HEADS * dim));

@@ -41,11 +41,12 @@ impl Core {
             self.values(block, &a),
             self.scratch(Scratch::Attended),
         ];
-        let tiles = batch.n.div_ceil(Kernel::FLASH_QUERIES);
+        // The query heads of a key head are rows of one tile.
+        let tiles = (batch.n * (a.heads / a.kv_heads.max(1))).div_ceil(Kernel::flash_rows(quads));
         bindings.extend(sinks.cloned());
         let bound: Vec<&Slice> = bindings.iter().collect();
-        rec.dispatch(&mut self.tools(), kernel, &bound, &params, a.heads, tiles);
-        rec.cost_of_reach(2 * u64::from(tiles * a.heads) * self.head_bytes(&a));
+        rec.dispatch(&mut self.tools(), kernel, &bound, &params, a.kv_heads, tiles);
+        rec.cost_of_reach(2 * u64::from(tiles * a.kv_heads) * self.head_bytes(&a));
     }
 
     /// Feed-forward networks of the chosen experts into `Scratch::Parts`.
