@@ -11,7 +11,7 @@ pub mod expert_io;
 pub mod gpu;
 mod in_use;
 mod keep_alive;
-mod kv_pages;
+pub mod kv_pages;
 pub mod layout;
 pub mod memory;
 mod notify;

@@ -17,8 +17,10 @@ use potluck_plan::{
 pub use kernels::{Clocked, KernelTime, KernelTimes};
 
 use crate::runtime::clock;
+use crate::runtime::core::Core;
 use crate::runtime::engine::Engine;
 use crate::runtime::error::EngineError;
+use crate::runtime::kv_pages::Rows;
 use crate::runtime::layout::kv_cache_bytes_per_position;
 
 /// What to time: a prompt after a context of a given depth, and an answer.
@@ -145,17 +147,21 @@ impl Bench {
     }
 
     /// Starts a new conversation with a context of `depth` positions. Any number of runs may follow; with recurrent state each
-    /// needs a context of its own. A context deeper than [`Bench::READ`] is not computed: its keys and values are what the
-    /// memory holds, and reading them takes as long.
+    /// needs a context of its own. A context deeper than [`Bench::READ`] is not computed unless the model has
+    /// recurrent state: its keys and values are what the memory holds, and reading them takes as long.
     ///
     /// # Errors
     /// The device is gone, or the context is larger than the engine's.
     pub async fn deepen(&self, depth: u32) -> Result<(), EngineError> {
         self.engine.forget(CONVERSATION);
-        if depth > Self::READ {
+        let is_recurrent = |core: &Core| (0..core.spec.blocks.len()).any(|block| core.spec.recurrent(block).is_some());
+        if depth > Self::READ && !is_recurrent(&self.engine.inner.core.borrow()) {
             let mut core = self.engine.inner.core.borrow_mut();
             let blocks = BlockRange::new(0, core.spec.blocks.len() as u16);
-            return core.pages.place(&rows(0, depth), &blocks.iter().collect::<Vec<_>>()).map(drop);
+            return core
+                .pages
+                .place(&rows(0, depth), &blocks.iter().collect::<Vec<_>>(), KernelClass::Prefill, Rows::Together)
+                .map(drop);
         }
         if depth > 0 { self.read(0, depth, Then::Nothing).await.map(drop) } else { Ok(()) }
     }
