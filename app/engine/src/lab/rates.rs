@@ -8,6 +8,7 @@ use potluck_shaders::{Format, Job, Kernel, Operand, params};
 
 use crate::lab::bench::kernels::Part;
 use crate::lab::microbench::Microbench;
+#[cfg(not(target_arch = "wasm32"))]
 use crate::runtime::clock;
 use crate::runtime::engine::Engine;
 use crate::runtime::error::EngineError;
@@ -216,22 +217,10 @@ impl Engine {
         Ok(bytes as f64 / millis.max(1e-6) / 1e6)
     }
 
-    /// The same, measured until it gets no faster: a GPU that waited while weights were loading needs some tenths of a second
-    /// to raise its clock.
+    /// The same after [`Engine::warm_up`].
     async fn warm_rate(&self, microbench: &Microbench, bytes: u64) -> Result<f64, EngineError> {
-        /// Milliseconds in which a clock rises.
-        const AT_LEAST: f64 = 500.0;
-        /// Milliseconds after which the fastest measurement counts, although there may be faster ones.
-        const AT_MOST: f64 = 2000.0;
-        let is_software = !self.inner.core.borrow().profile.is_tunable();
-        let started = clock::now();
-        let mut best = self.rate(microbench, bytes).await?;
-        let mut is_rising = true;
-        while !is_software && (is_rising || clock::now() - started < AT_LEAST) && clock::now() - started < AT_MOST {
-            let rate = self.rate(microbench, bytes).await?;
-            is_rising = rate > 1.02 * best;
-            best = best.max(rate);
-        }
-        Ok(best)
+        let program = self.inner.core.borrow_mut().microbench_program(microbench);
+        self.warm_up(&Part::whole(Rc::new(program))).await?;
+        self.rate(microbench, bytes).await
     }
 }

@@ -187,6 +187,30 @@ impl Engine {
         }
     }
 
+    /// Runs a part until it gets no faster. A GPU that waited, for weights or a compiler, has lowered its clock (an H200 to a
+    /// sixth) and raises it again only under load. Software adapters have no such clock. Ends when other work waits.
+    pub(crate) async fn warm_up(&self, part: &Part) -> Result<(), EngineError> {
+        /// Milliseconds in which a clock has begun to rise.
+        const AT_LEAST: f64 = 150.0;
+        /// Milliseconds after which it is taken as warm.
+        const AT_MOST: f64 = 1000.0;
+        if !self.inner.core.borrow().profile.is_tunable() {
+            return Ok(());
+        }
+        let started = clock::now();
+        let mut best = f64::INFINITY;
+        let mut is_rising = true;
+        while (is_rising || clock::now() - started < AT_LEAST)
+            && clock::now() - started < AT_MOST
+            && self.inner.core.borrow().is_idle()
+        {
+            let (_, millis) = self.clock(part).await?;
+            is_rising = millis < 0.98 * best;
+            best = best.min(millis);
+        }
+        Ok(())
+    }
+
     /// Milliseconds for `repeat` runs of a part.
     pub(crate) async fn repeat(&self, part: &Part, repeat: u32) -> Result<(Clocked, f64), EngineError> {
         let timed = self.launch_timed(part, repeat);

@@ -131,7 +131,7 @@ impl Core {
     }
 
     /// Whether nothing runs and nothing waits.
-    fn is_idle(&self) -> bool {
+    pub(in crate::lab) fn is_idle(&self) -> bool {
         self.pending.is_empty() && self.waiting.is_empty()
     }
 
@@ -361,6 +361,9 @@ impl Engine {
             candidates.iter().map(by).collect()
         };
         let may_go_on = || clock::now() <= until && self.inner.core.borrow().is_idle();
+        if let Some(part) = parts.first() {
+            self.warm_up(part).await?;
+        }
         let mut repeat = 1;
         for (number, part) in parts.iter().enumerate() {
             // The first run includes one-time costs.
