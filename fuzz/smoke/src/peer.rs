@@ -21,6 +21,15 @@ const VISITOR: Sender = Sender { route: RelayRoute(900), peer: PeerId([200; 16])
 const TICKS: usize = 4;
 const TICK_MILLIS: f64 = 6_000.0;
 
+/// Devices of the rooms, in the order in which they enter.
+const HOST: usize = 0;
+const FIRST_WORKER: usize = 1;
+const LAST_WORKER: usize = 3;
+const ASKER: usize = 4;
+/// Times to ask, in milliseconds: standbys are planned in between, which takes a host most of its time in every execution.
+const BEFORE_STANDBYS: f64 = 1_000.0;
+const AFTER_STANDBYS: f64 = 3_000.0;
+
 #[derive(Clone, Copy, PartialEq)]
 struct Sender {
     route: RelayRoute,
@@ -37,22 +46,34 @@ struct Victim {
 
 /// Hosts, workers and an asker of a room that shares blocks, and of one that shares experts, both in the middle of an answer.
 static VICTIMS: LazyLock<Vec<Victim>> = LazyLock::new(|| {
-    let dense = SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 };
-    let sparse = SimModel { blocks: 3, experts: 8, kv_bytes: 0, state_bytes: 0 };
-    // The host of the first lends nothing, so others hold the last stage and send it logits.
-    let blocks = World::new(1, dense, Sharing::Everyone, SimDevice::default());
-    let experts = World::new(1, sparse, Sharing::Fastest, SimDevice::with_budget(530));
-    [(blocks, 620), (experts, 250)].into_iter().flat_map(|(world, budget)| victims(world, budget)).collect()
+    let blocks = || {
+        let model = SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 };
+        // The host lends nothing, so others hold the last stage and send it logits.
+        (World::new(1, model, Sharing::Everyone, SimDevice::default()), 620)
+    };
+    let experts = || {
+        let model = SimModel { blocks: 3, experts: 8, kv_bytes: 0, state_bytes: 0 };
+        (World::new(1, model, Sharing::Fastest, SimDevice::with_budget(530)), 250)
+    };
+    let rooms: [&dyn Fn() -> (World, u64); 2] = [&blocks, &experts];
+    let of_room = |room: &dyn Fn() -> (World, u64)| {
+        let mut all = victims(room(), &[HOST], BEFORE_STANDBYS);
+        all.extend(victims(room(), &[FIRST_WORKER, LAST_WORKER, ASKER], AFTER_STANDBYS));
+        all
+    };
+    rooms.into_iter().flat_map(of_room).collect()
 });
 
-fn victims(mut world: World, budget: u64) -> Vec<Victim> {
-    let workers = [5.0, 10.0, 15.0].map(|at| world.add(SimDevice::with_budget(budget), at));
+/// Records devices of a room in which a question is asked at a time.
+fn victims((mut world, budget): (World, u64), recorded: &[usize], asked: f64) -> Vec<Victim> {
+    for worker in FIRST_WORKER..=LAST_WORKER {
+        world.add(SimDevice::with_budget(budget), 5.0 * worker as f64);
+    }
     let asker = world.add(SimDevice::default(), 20.0);
-    let recorded = [0, workers[0], workers[2], asker];
-    recorded.into_iter().for_each(|index| world.record(index));
-    world.prompt(asker, 1, "how do bees find home?", 60, 3_000.0);
+    recorded.iter().for_each(|index| world.record(*index));
+    world.prompt(asker, 1, "how do bees find home?", 60, asked);
     world.run(20_000.0, |world| world.answer(asker, 1).is_some_and(|answer| answer.tokens.len() > 3));
-    recorded.into_iter().map(|index| Victim::new(world.recording(index), index == 0)).collect()
+    recorded.iter().map(|index| Victim::new(world.recording(*index), *index == HOST)).collect()
 }
 
 impl Victim {
@@ -85,8 +106,13 @@ impl Victim {
         let mut peer = self.recording.replay(point);
         let now = point.checked_sub(1).map_or(Millis(0.0), |last| self.recording.events()[last].1);
         let Sender { route, peer: visitor } = VISITOR;
-        let met =
-            Event::PeerConnected { route, peer: visitor, device: DeviceId([200; 32]), proof: Proof::Visitor, at: UnixSeconds(0) };
+        let met = Event::PeerConnected {
+            route,
+            peer: visitor,
+            device: DeviceId([200; 32]),
+            proof: Proof::Visitor,
+            at: UnixSeconds(0),
+        };
         peer.on(met, now);
         (peer, now)
     }
@@ -167,7 +193,8 @@ pub fn seeds() -> Result<Vec<Vec<u8>>, WriteError> {
         let received: Vec<_> = received.collect();
         for (at, (point, ..)) in received.iter().enumerate() {
             // At its time, a frame alone; and with those before it, at the end.
-            for (point, frames) in [(*point, &received[at..=at]), (events.len(), &received[at.saturating_sub(3)..=at])] {
+            for (point, frames) in [(*point, &received[at..=at]), (events.len(), &received[at.saturating_sub(3)..=at])]
+            {
                 let mut seed = vec![which as u8];
                 seed.extend((point as u16).to_be_bytes());
                 for (_, sender, frame) in frames {
@@ -199,9 +226,12 @@ mod tests {
         }
         let seeds = seeds().expect("no file is written");
         let kinds = seeds.iter().flat_map(|seed| frames(&VICTIMS[usize::from(seed[0])], &seed[3..]));
-        let kinds: std::collections::BTreeSet<String> =
-            kinds.map(|(_, frame)| format!("{frame:?}").chars().take_while(|letter| letter.is_alphanumeric()).collect()).collect();
-        for kind in ["Hello", "Prepare", "Commit", "Forward", "LogitsResult", "ExpertCall", "ExpertResult", "Answer", "Prompt"] {
+        let kinds: std::collections::BTreeSet<String> = kinds
+            .map(|(_, frame)| format!("{frame:?}").chars().take_while(|letter| letter.is_alphanumeric()).collect())
+            .collect();
+        for kind in
+            ["Hello", "Prepare", "Commit", "Forward", "LogitsResult", "ExpertCall", "ExpertResult", "Answer", "Prompt"]
+        {
             assert!(kinds.contains(kind), "no seed is a {kind}; there are {kinds:?}");
         }
     }
