@@ -1,7 +1,8 @@
 //! Load on a relay over loopback, about a minute: `cargo bench -p potluck-relay`.
 //!
 //! It starts the program itself and shares the machine's cores with it. Members come from many addresses of 127.0.0.0/8,
-//! so that the limits of an address do not apply, as they would not to people in many homes.
+//! so that the limits of an address do not apply, as they would not to people in many homes. `POTLUCK_RELAY` names another program to
+//! measure, also where there is no cargo.
 #![allow(clippy::unwrap_used, reason = "a measurement may panic")]
 
 mod client;
@@ -36,7 +37,8 @@ impl Relay {
     async fn start() -> Self {
         let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
         let data = std::env::temp_dir().join(format!("potluck-load-{port}"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_potluck-relay"));
+        let program = std::env::var_os("POTLUCK_RELAY").unwrap_or_else(|| env!("CARGO_BIN_EXE_potluck-relay").into());
+        let mut command = Command::new(program);
         command
             .args(["--local", "--port", &port.to_string(), "--models", "none", "--page", "none", "--data"])
             .arg(data);

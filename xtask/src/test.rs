@@ -114,7 +114,7 @@ fn test() -> (Closing, Result<()>) {
 }
 
 /// Seconds for each fuzz target. Mutations are blind and the seed is fixed, so most of what a change breaks shows in the first
-/// seconds; nine targets of 20 s took five minutes of every run. Longer runs are a command of their own (`fuzz/README.md`).
+/// seconds; targets of 20 s took five minutes of every run. Longer runs are a command of their own (`fuzz/README.md`).
 const FUZZ_SECONDS: &str = "8";
 
 /// Feeds mutated input to every fuzz target. The real fuzzer (`fuzz/`) needs nightly Rust; this runs with stable.

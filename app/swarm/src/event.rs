@@ -43,6 +43,7 @@ impl OpenedModel {
 }
 
 /// Input of the state machine.
+#[derive(Clone)]
 pub enum Event {
     /// The page opens a room with a model.
     Host(HostCommand),

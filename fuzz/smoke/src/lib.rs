@@ -8,11 +8,13 @@
 #![warn(missing_docs)]
 
 mod mutate;
+mod peer;
 mod relay;
 mod sessions;
 mod targets;
 
 pub use mutate::mutate;
+pub use peer::peer;
 pub use relay::{range, relay_messages};
 pub use sessions::sessions;
 pub use targets::{TARGETS, Target, dequantize_blocks, frame, gguf_header, model, template, tokenizer};

@@ -1,44 +1,60 @@
-//! Runs the fuzz targets on stable Rust: `potluck-fuzz-smoke SECONDS [TARGET…]`, every target for that long. Fails on a
-//! panic and names the input that led to it. The seed is fixed, so a run repeats.
+//! Runs the fuzz targets on stable Rust: `potluck-fuzz-smoke SECONDS [TARGET…]`, every target for that long, or until it has had
+//! `--executions N` inputs. Fails on a panic and names the input that led to it. A run with the same seed repeats.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use clap::Parser;
 use potluck_fuzz_smoke::{TARGETS, Target, mutate};
 use potluck_testkit::Random;
 
 /// Executions between two looks at the clock.
-const BATCH: usize = 64;
+const BATCH: u64 = 64;
+
+/// Feeds mutations of small valid inputs to the fuzz targets.
+#[derive(Parser)]
+struct Options {
+    /// Seconds for each target
+    seconds: f64,
+    /// Targets, all of them if none is named
+    targets: Vec<String>,
+    /// Go on to the next target after this many inputs
+    #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
+    executions: u64,
+    /// What the mutations follow from; processes with different seeds share the work on a target
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
 
 fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let seconds: f64 = arguments.next().context("usage: potluck-fuzz-smoke SECONDS [TARGET…]")?.parse()?;
-    let duration = Duration::try_from_secs_f64(seconds)?;
-    let names: Vec<String> = arguments.collect();
+    let options = Options::parse();
+    let names = &options.targets;
     if let Some(unknown) = names.iter().find(|name| TARGETS.iter().all(|target| target.name != **name)) {
         bail!("there is no target {unknown}; there are {}", TARGETS.map(|target| target.name).join(", "));
     }
     for target in TARGETS.iter().filter(|target| names.is_empty() || names.iter().any(|name| name == target.name)) {
-        let executions = run(target, duration)?;
-        println!("{:<16} {executions:>10} executions in {seconds} s", target.name);
+        let started = Instant::now();
+        let executions = run(target, &options)?;
+        println!("{:<16} {executions:>10} executions in {:.1} s", target.name, started.elapsed().as_secs_f64());
     }
     Ok(())
 }
 
-/// Seeds first, then mutations of them until the time is up. How many inputs were run.
-fn run(target: &Target, duration: Duration) -> Result<usize> {
+/// Seeds first, then mutations of them until the time is up or there were enough. How many inputs were run.
+fn run(target: &Target, options: &Options) -> Result<u64> {
+    let duration = Duration::try_from_secs_f64(options.seconds)?;
     let seeds = (target.seeds)()?;
     ensure!(!seeds.is_empty(), "{} has no seeds", target.name);
     let started = Instant::now();
-    let mut random = Random::new(1);
+    let mut random = Random::new(options.seed);
     let mut executions = 0;
     for seed in &seeds {
         execute(target, seed)?;
         executions += 1;
     }
-    while started.elapsed() < duration {
+    while started.elapsed() < duration && executions < options.executions {
         for _ in 0..BATCH {
             let seed = &seeds[random.below(seeds.len())];
             let other = &seeds[random.below(seeds.len())];

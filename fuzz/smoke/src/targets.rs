@@ -20,7 +20,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     Target { name: "gguf_header", run: gguf_header, seeds: header_seeds },
     Target { name: "gguf_dequantize", run: dequantize_blocks, seeds: block_seeds },
     Target { name: "frame", run: frame, seeds: frame_seeds },
@@ -28,6 +28,7 @@ pub const TARGETS: [Target; 9] = [
     Target { name: "tokenizer", run: tokenizer, seeds: text_seeds },
     Target { name: "template", run: template, seeds: template_seeds },
     Target { name: "sessions", run: crate::sessions::sessions, seeds: crate::sessions::seeds },
+    Target { name: "peer", run: crate::peer::peer, seeds: crate::peer::seeds },
     Target { name: "range", run: crate::relay::range, seeds: crate::relay::range_seeds },
     Target { name: "relay_messages", run: crate::relay::relay_messages, seeds: crate::relay::message_seeds },
 ];

@@ -22,6 +22,7 @@ mod peer;
 mod perform;
 mod pooled;
 mod random;
+mod recording;
 mod relay;
 mod scenario;
 mod scenarios;
@@ -35,5 +36,6 @@ pub use oracle::{undisturbed, undisturbed_follow_up, undisturbed_sampled};
 pub use peer::Answer;
 #[cfg(test)]
 pub(crate) use random::Random;
+pub use recording::Recording;
 pub use scenario::{Run, SCENARIOS, Scenario, scenario};
 pub use world::World;

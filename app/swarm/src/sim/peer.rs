@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_plan::{DeviceId, PeerId, WeightUnit};
+use potluck_plan::{DeviceId, Millis, PeerId, WeightUnit};
 use potluck_protocol::{AnswerPart, AnswerStop, DeviceKind, Doors, RequestId, Session, Timings};
 
 use super::claims::Orders;
@@ -10,7 +10,7 @@ use super::device::SimDevice;
 use super::engine::{SimEngine, SimModel};
 use super::fault::Wrong;
 use super::relay::Line;
-use crate::{Identity, LoadRequest, Peer};
+use crate::{Event, Identity, LoadRequest, Peer};
 
 /// What came of a question.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -96,6 +96,8 @@ pub(super) struct SimPeer {
     pub has_group_secret: bool,
     /// What its page keeps over reloads of who may come into its room.
     pub doors: Doors,
+    /// What it was told, if that is recorded.
+    pub told: Option<Vec<(Event, Millis)>>,
 }
 
 impl SimPeer {
@@ -126,12 +128,17 @@ impl SimPeer {
             is_host: false,
             has_group_secret: false,
             doors: Doors::default(),
+            told: None,
         }
     }
 
     /// A new session of the same peer.
     pub fn fresh_machine(&self) -> Peer {
-        Peer::new(identity(self.id, self.life))
+        Peer::new(self.identity())
+    }
+
+    pub fn identity(&self) -> Identity {
+        identity(self.id, self.life)
     }
 
     /// When its load ends; 0 if it loads nothing.

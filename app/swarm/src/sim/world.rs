@@ -356,7 +356,11 @@ impl World {
         if !self.peers[index].present {
             return;
         }
-        let actions = self.peers[index].machine.on(event, Millis(self.now));
+        let peer = &mut self.peers[index];
+        if let Some(told) = &mut peer.told {
+            told.push((event.clone(), Millis(self.now)));
+        }
+        let actions = peer.machine.on(event, Millis(self.now));
         for action in actions {
             self.perform(index, action);
         }
