@@ -275,6 +275,17 @@ params! {
         /// Values from one row to the next.
         stride: u32,
     }
+    /// The input of a block, gated.
+    GateInput {
+        /// Quads (4 values) of gates in all.
+        quads: u32,
+        /// Quads of gates per row.
+        width: u32,
+        /// Quads of inputs per row.
+        stride: u32,
+        /// First quad of the block's input in a row.
+        offset: u32,
+    }
     /// Causal convolution with a state.
     Conv {
         /// Channels.

@@ -26,6 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         context: 1,
         norm_epsilon: 1e-5,
         tied_lm_head: true,
+        block_inputs: None,
         scales: Scales::default(),
         blocks: Vec::new(),
     };

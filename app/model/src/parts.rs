@@ -41,7 +41,15 @@ impl ModelSpec {
         };
         let feed_forward = block.map(|block| &block.feed_forward);
         Some(match (unit, feed_forward) {
-            (WeightUnit::Embedding, _) => vec![matrix(TokenEmbedding, self.vocabulary, hidden)],
+            (WeightUnit::Embedding, _) => {
+                let mut parts = vec![matrix(TokenEmbedding, self.vocabulary, hidden)];
+                if let Some(width) = self.block_inputs {
+                    let all = self.all_block_inputs();
+                    parts.extend([matrix(BlockEmbedding, self.vocabulary, all), matrix(BlockProjection, all, hidden)]);
+                    parts.push(vector(BlockProjectionNorm, width));
+                }
+                parts
+            }
             (WeightUnit::LmHead, _) => {
                 let role = if self.tied_lm_head { TokenEmbedding } else { Output };
                 vec![vector(OutputNorm, hidden), matrix(role, self.vocabulary, hidden)]
@@ -55,6 +63,10 @@ impl ModelSpec {
                 parts.extend(dense.norms.before.then(|| vector(FeedForwardNorm, hidden)));
                 parts.extend(network(hidden, dense.intermediate));
                 parts.extend(dense.norms.after.then(|| vector(FeedForwardPostNorm, hidden)));
+                if let Some(width) = self.block_inputs {
+                    parts.extend([matrix(InputGate, width, hidden), matrix(InputProjection, hidden, width)]);
+                    parts.push(vector(InputPostNorm, hidden));
+                }
                 parts.extend(self.scales.of_blocks.then(|| vector(BlockScale, 1)));
                 parts
             }
@@ -103,15 +115,20 @@ fn attention(a: &AttentionSpec, hidden: u32) -> Vec<Part> {
     let (queries, keys) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
     let mut parts = Vec::new();
     parts.extend(a.norms.before.then(|| vector(AttentionNorm, hidden)));
-    parts.extend([matrix(Query, a.query_rows(), hidden), matrix(Key, keys, hidden)]);
-    parts.extend((!a.values_are_keys).then(|| matrix(Value, keys, hidden)));
+    let own_keys = a.kv_of.is_none();
+    parts.push(matrix(Query, a.query_rows(), hidden));
+    parts.extend(own_keys.then(|| matrix(Key, keys, hidden)));
+    parts.extend((own_keys && !a.values_are_keys).then(|| matrix(Value, keys, hidden)));
     parts.push(matrix(AttentionOutput, hidden, queries));
     if a.qkv_bias {
         parts.extend([vector(QueryBias, queries), vector(KeyBias, keys), vector(ValueBias, keys)]);
     }
     match a.qk_norm {
         QkNorm::None | QkNorm::Unit => {}
-        QkNorm::Head => parts.extend([vector(QueryNorm, a.head_dim), vector(KeyNorm, a.head_dim)]),
+        QkNorm::Head => {
+            parts.push(vector(QueryNorm, a.head_dim));
+            parts.extend(own_keys.then(|| vector(KeyNorm, a.head_dim)));
+        }
         QkNorm::Row => parts.extend([vector(QueryNorm, queries), vector(KeyNorm, keys)]),
     }
     match a.rope.factors {

@@ -49,6 +49,7 @@ impl ModelSpec {
             lm_head: units.bytes(WeightUnit::LmHead),
             tied_lm_head: self.tied_lm_head,
             kv_cache,
+            cuts: self.cuts(),
             blocks: blocks.collect(),
         }
     }

@@ -1,5 +1,6 @@
 //! An architecture as data: all the engine needs to know about a model besides its weights.
 
+use potluck_plan::Cuts;
 use serde::{Deserialize, Serialize};
 
 use crate::{Architecture, RecurrentSpec};
@@ -23,6 +24,9 @@ pub struct ModelSpec {
     pub tied_lm_head: bool,
     /// Factors outside and between the blocks.
     pub scales: Scales,
+    /// Width of the vector that each block gets of each token besides the hidden one (per-layer embeddings, Gemma 3n and
+    /// Gemma 4 E2B and E4B); `None` if blocks get none.
+    pub block_inputs: Option<u32>,
     /// Blocks in order; each may differ.
     pub blocks: Vec<BlockSpec>,
 }
@@ -118,6 +122,8 @@ pub struct AttentionSpec {
     pub chunked: bool,
     /// Each head has a learned score that takes part in the softmax without a value.
     pub sinks: bool,
+    /// The block attends to the keys and values of an earlier block and has none of its own (Gemma 4 E2B and E4B).
+    pub kv_of: Option<u16>,
     /// Each query head has a gate, as wide as the head, whose sigmoid multiplies the head's output (Qwen 3.5). The query
     /// matrix holds both, head by head.
     pub output_gate: bool,
@@ -161,12 +167,22 @@ impl AttentionSpec {
             sinks: false,
             latent: None,
             output_gate: false,
+            kv_of: None,
         }
     }
 
-    /// Vectors per position and key head in the cache: a key and a value, or one for both.
+    /// Vectors per position and key head in the block's own cache: a key and a value, one for both, or none.
     pub fn cached(&self) -> u32 {
-        if self.latent.is_some() { 1 } else { 2 }
+        match (self.latent, self.kv_of) {
+            (_, Some(_)) => 0,
+            (Some(_), None) => 1,
+            (None, None) => 2,
+        }
+    }
+
+    /// Key heads that the block computes itself.
+    pub fn own_kv_heads(&self) -> u32 {
+        if self.kv_of.is_some() { 0 } else { self.kv_heads }
     }
 
     /// First rotated value of a head.
@@ -181,7 +197,7 @@ impl AttentionSpec {
 
     /// Values of queries, gates, keys and values together.
     pub fn projected(&self) -> u32 {
-        self.query_rows() + 2 * self.kv_heads * self.head_dim
+        self.query_rows() + 2 * self.own_kv_heads() * self.head_dim
     }
 }
 
@@ -483,12 +499,30 @@ impl ModelSpec {
             chunked: false,
             sinks: false,
             output_gate: false,
+            kv_of: None,
             latent: None,
         };
         match &self.blocks[block].token_mixer {
             TokenMixerSpec::Attention(attention) => attention,
             TokenMixerSpec::Recurrent(_) => NONE,
         }
+    }
+
+    /// The block whose keys and values a block attends to: mostly itself.
+    pub fn kv_owner(&self, block: usize) -> usize {
+        self.attention(block).kv_of.map_or(block, usize::from)
+    }
+
+    /// Values of the inputs of all blocks together, 0 if blocks have none.
+    pub fn all_block_inputs(&self) -> u32 {
+        self.block_inputs.unwrap_or(0) * self.blocks.len() as u32
+    }
+
+    /// Where the model may be cut into stages. Blocks with inputs of their own need the token's id, and blocks without
+    /// keys need those of another one; neither travels between stages.
+    pub fn cuts(&self) -> Cuts {
+        let shares = (0..self.blocks.len()).any(|block| self.attention(block).kv_of.is_some());
+        if shares || self.block_inputs.is_some() { Cuts::Nowhere } else { Cuts::Anywhere }
     }
 
     /// The recurrence of a block, if it has one.

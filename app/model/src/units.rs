@@ -115,6 +115,18 @@ pub enum TensorRole {
     StateNorm,
     /// The matrix from a recurrence to the hidden vector.
     StateOutput,
+    /// `per_layer_token_embd.weight`: a token's inputs of all blocks, one after another.
+    BlockEmbedding,
+    /// `per_layer_model_proj.weight`: what the embedding adds to these inputs.
+    BlockProjection,
+    /// `per_layer_proj_norm.weight`: norm of what it adds, block by block.
+    BlockProjectionNorm,
+    /// `blk.N.inp_gate.weight`: what a block's input is multiplied by.
+    InputGate,
+    /// `blk.N.proj.weight`: from the gated input to the hidden vector.
+    InputProjection,
+    /// `blk.N.post_norm.weight`: its norm.
+    InputPostNorm,
 }
 
 impl TensorRole {
@@ -142,6 +154,10 @@ impl TensorRole {
                     | StateAlpha
                     | StateBetaAlpha
                     | StateOutput
+                    | BlockEmbedding
+                    | BlockProjection
+                    | InputGate
+                    | InputProjection
             )
     }
 

@@ -423,3 +423,18 @@ proptest! {
         Profile::from_gguf(&model);
     }
 }
+
+#[test]
+fn keys_that_no_block_could_share_are_refused() {
+    let shared = |shared: u32| {
+        let mut file = File::dense("gemma4");
+        file.set("attention.shared_kv_layers", shared);
+        file.error()
+    };
+    assert!(shared(2).contains("gemma4.attention.shared_kv_layers"), "all of two blocks: {}", shared(2));
+    // One block of two may; then the file lacks other tensors of this architecture.
+    assert!(shared(1).contains("tensor"), "{}", shared(1));
+    let mut file = File::routed("gemma4", true);
+    file.set("embedding_length_per_layer_input", 16u32);
+    assert!(file.error().contains("embeddings per block of a model with experts"), "{}", file.error());
+}

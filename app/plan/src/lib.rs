@@ -25,7 +25,7 @@ pub use kv_cache_type::{KV_PAGE_TOKENS, KvCacheType, UnknownKvCacheType};
 pub use plan::{ExpertHolder, Plan, PlanError, RemoteExperts, Stage, WireType};
 pub use pool::{ExpertPool, PooledExperts, divide_slots};
 pub use recurrent::{CHECKPOINT_TOKENS, STATE_CONVERSATIONS, StateHistory, StateMoves};
-pub use shape::{BlockShape, FeedForwardShape, ModelShape};
+pub use shape::{BlockShape, Cuts, FeedForwardShape, ModelShape};
 pub use sharing::Sharing;
 pub use unit::WeightUnit;
 pub use work::{

@@ -91,6 +91,9 @@ pub enum PlanError {
     /// Stages must cover every block once, in order.
     #[error("block {0} is missing from the plan or covered twice")]
     BlockNotCovered(u16),
+    /// A stage begins where the model must not be cut.
+    #[error("the model must not be cut before block {0}: it runs on one device")]
+    CutForbidden(u16),
     /// Two stages with one id.
     #[error("stage {0} appears twice in the plan")]
     DuplicateStage(u16),
@@ -155,12 +158,15 @@ impl Plan {
         }
         let mut ids = BTreeSet::new();
         let mut next = 0;
-        for stage in &self.stages {
+        for (place, stage) in self.stages.iter().enumerate() {
             if !ids.insert(stage.id) {
                 return Err(PlanError::DuplicateStage(stage.id.0));
             }
             if stage.blocks.start != next || stage.blocks.end < next {
                 return Err(PlanError::BlockNotCovered(next));
+            }
+            if place > 0 && !shape.may_cut_before(BlockIndex(stage.blocks.start)) {
+                return Err(PlanError::CutForbidden(stage.blocks.start));
             }
             next = stage.blocks.end;
             check_pool(stage, shape)?;

@@ -148,6 +148,7 @@ mod tests {
             embedding: Bytes(64),
             lm_head: Bytes(64),
             tied_lm_head: false,
+            cuts: Cuts::Anywhere,
             kv_cache: KvCacheType::F32,
             blocks: experts.iter().map(block).collect(),
         }

@@ -40,6 +40,17 @@ pub struct BlockShape {
     pub feed_forward: FeedForwardShape,
 }
 
+/// Where a model may be cut into stages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Cuts {
+    /// Between any two blocks.
+    #[default]
+    Anywhere,
+    /// Nowhere: later blocks need more of earlier ones than the hidden vector, so one device has all of them. Experts may
+    /// still be on others.
+    Nowhere,
+}
+
 /// The sizes of a model, as bytes on the GPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelShape {
@@ -57,6 +68,8 @@ pub struct ModelShape {
     pub tied_lm_head: bool,
     /// How the KV cache is stored.
     pub kv_cache: KvCacheType,
+    /// Where stages may begin.
+    pub cuts: Cuts,
     /// The blocks in order.
     pub blocks: Vec<BlockShape>,
 }
@@ -123,6 +136,19 @@ impl ModelShape {
                 .blocks
                 .iter()
                 .all(|block| fits(block.kv_cache_per_position) && fits(block.state) && fits(block.weights()))
+    }
+
+    /// True if a stage that is not the first may begin with this block.
+    pub fn may_cut_before(&self, _block: BlockIndex) -> bool {
+        match self.cuts {
+            Cuts::Anywhere => true,
+            Cuts::Nowhere => false,
+        }
+    }
+
+    /// True if one device must have all of it: no cuts, and no experts that could be elsewhere.
+    pub fn is_whole(&self) -> bool {
+        self.cuts == Cuts::Nowhere && self.blocks.iter().all(|block| block.expert_count() == 0)
     }
 
     /// How many experts a block has, none if it is dense.

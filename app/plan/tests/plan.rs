@@ -1,7 +1,7 @@
 //! Plans against the model they are for.
 
 use potluck_plan::{
-    BlockIndex, BlockRange, Bytes, ExpertHolder, ExpertId, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId,
+    BlockIndex, BlockRange, Bytes, Cuts, ExpertHolder, ExpertId, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId,
     Plan, PlanEpoch, PlanError, RemoteExperts, Stage, StageId, WeightUnit, WireType,
 };
 use potluck_testkit::moe_shape;
@@ -33,6 +33,17 @@ fn two_stages_cross_twice_and_share_the_units() {
     assert_eq!(plan.network_hops(A), 2, "one hop to the second stage, one back");
     assert_eq!(plan.units_for(A, &model())[0], WeightUnit::Embedding);
     assert_eq!(plan.units_for(B, &model()).last(), Some(&WeightUnit::LmHead));
+}
+
+#[test]
+fn a_model_that_must_not_be_cut_is_one_stage() {
+    let whole = ModelShape { cuts: Cuts::Nowhere, ..model() };
+    assert_eq!(plan(vec![Stage::new(StageId(0), A, BlockRange::new(0, 2))]).validate(&whole), Ok(()));
+    for at in 0..=2 {
+        let stages =
+            vec![Stage::new(StageId(0), A, BlockRange::new(0, at)), Stage::new(StageId(1), B, BlockRange::new(at, 2))];
+        assert_eq!(plan(stages).validate(&whole), Err(PlanError::CutForbidden(at)));
+    }
 }
 
 #[test]

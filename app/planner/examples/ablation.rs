@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::{
-    BlockRange, BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, Stage,
+    BlockRange, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, Stage,
     StageId, WireType,
 };
 use potluck_planner::{AccessLink, Device, Effort, Hedging, Layers, Link, Links, Room, Sharing, Speed, plan, predict};
@@ -170,6 +170,7 @@ fn dense(blocks: usize, block: u64, hidden: u32, embedding: u64, head: u64) -> M
         embedding: Bytes(embedding),
         lm_head: Bytes(head),
         tied_lm_head: false,
+        cuts: Cuts::Anywhere,
         kv_cache: KvCacheType::F32,
         blocks: vec![block; blocks],
     }

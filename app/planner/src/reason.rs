@@ -61,6 +61,9 @@ pub(crate) fn shortfall(room: &Room<'_>) -> Shortfall {
     let lent: Bytes = room.devices.iter().map(|device| device.budget).sum();
     let missing = needed.saturating_sub(lent);
     let unseen = room.devices.iter().filter_map(|device| unseen(room, device.peer)).max_by_key(|(_, binding)| *binding);
+    if room.shape.is_whole() && (unseen.is_none() || room.devices.iter().all(|device| device.budget < one)) {
+        return too_small_for_all(room, one);
+    }
     let sentence = if let Some((needed, binding)) = unseen.filter(|_| missing == Bytes::ZERO) {
         format!(
             "The room lends {lent}, but not every GPU sees the keys of a block at once: {needed}, it sees {binding}."
@@ -74,4 +77,14 @@ pub(crate) fn shortfall(room: &Room<'_>) -> Shortfall {
         )
     };
     Shortfall { needed, contributed: lent, missing, sentence }
+}
+
+/// What is missing for a model that one device must hold.
+fn too_small_for_all(room: &Room<'_>, needed: Bytes) -> Shortfall {
+    let largest = room.devices.iter().map(|device| device.budget).max().unwrap_or_default();
+    let missing = needed.saturating_sub(largest);
+    let sentence = format!(
+        "This model cannot be cut over devices: one must lend {needed}, and the most that one lends is {largest}."
+    );
+    Shortfall { needed, contributed: largest, missing, sentence }
 }

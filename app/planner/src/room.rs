@@ -193,6 +193,13 @@ impl Room<'_> {
         layers.take(usize::from(blocks.end - blocks.start)).all(|layer| layer.buffer <= device.binding)
     }
 
+    /// True if a stage may begin after the first `at` layers of the model.
+    pub(crate) fn may_cut_at(&self, at: usize) -> bool {
+        // Where the chain begins and ends is not a matter of the blocks.
+        let block = at.checked_sub(1).filter(|&block| (1..self.shape.blocks.len()).contains(&block));
+        block.is_none_or(|block| self.shape.may_cut_before(BlockIndex(block as u16)))
+    }
+
     /// The device of a peer, if it contributes one.
     pub fn device(&self, peer: PeerId) -> Option<&Device> {
         self.devices.iter().find(|device| device.peer == peer)

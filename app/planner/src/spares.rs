@@ -30,6 +30,11 @@ pub enum SpareReason {
         /// Bytes it would have to contribute for the smallest block.
         needed: Bytes,
     },
+    /// The model does not fit, and it must not be cut.
+    TooSmallForAll {
+        /// Bytes it would have to contribute for the whole model.
+        needed: Bytes,
+    },
     /// Not even one block fits, and experts that would cost more than they help.
     Experts {
         /// Bytes it would have to contribute for the smallest block.
@@ -57,6 +62,9 @@ impl SpareReason {
             }
             Self::Slower { .. } => format!("A token takes no less time with this {noun}: it is kept as a spare."),
             Self::TooSmall { needed } => format!("It lends too little for one block: {needed} would do."),
+            Self::TooSmallForAll { needed } => {
+                format!("It lends too little for this model, which cannot be cut: {needed} would do.")
+            }
             Self::Experts { needed, millis } => format!(
                 "It lends too little for one block ({needed} would do), and a round trip to experts on it would cost \
                  {millis:.0} ms a token."
@@ -88,7 +96,11 @@ pub(crate) fn spares(room: &Room<'_>, plan: &Plan, token_millis: f64) -> Vec<Spa
     let base = planned.map_or(token_millis, |partition| steady_millis(&program, &partition));
     let idle = (0..chain.workers.len()).filter(|worker| !working.contains(&chain.workers[*worker].peer));
     let spare = |worker: usize| {
+        let whole = chain.memory(worker, 0, chain.layers);
         let reason = match (too_small(room, &chain, worker), unseen(room, chain.workers[worker].peer)) {
+            _ if room.shape.is_whole() && whole > chain.workers[worker].capacity => {
+                SpareReason::TooSmallForAll { needed: Bytes(whole).saturating_add(room.overhead) }
+            }
             (Some(needed), _) => match experts::round_trip_millis(room, plan, chain.workers[worker].peer) {
                 Some(millis) => SpareReason::Experts { needed, millis },
                 None => SpareReason::TooSmall { needed },
@@ -111,10 +123,12 @@ fn too_small(room: &Room<'_>, chain: &Chain, worker: usize) -> Option<Bytes> {
     (smallest > chain.workers[worker].capacity).then(|| Bytes(smallest).saturating_add(room.overhead))
 }
 
-/// The smallest buffer of a block's keys and the device's largest binding, if that is smaller.
+/// The smallest buffer of a block's keys (the largest of a model that must not be cut) and the device's largest binding,
+/// if that is smaller.
 pub(crate) fn unseen(room: &Room<'_>, peer: PeerId) -> Option<(Bytes, Bytes)> {
     let blocks = room.layers.count().saturating_sub(2);
-    let smallest = room.layers.iter().skip(1).take(blocks).map(|layer| layer.buffer).min()?;
+    let buffers = room.layers.iter().skip(1).take(blocks).map(|layer| layer.buffer);
+    let smallest = if room.shape.is_whole() { buffers.max()? } else { buffers.min()? };
     let binding = room.device(peer)?.binding;
     (smallest > binding).then_some((smallest, binding))
 }

@@ -1,7 +1,7 @@
 //! What people see: who gets what, and why.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use potluck_plan::{BlockIndex, Bytes};
+use potluck_plan::{BlockIndex, Bytes, Cuts, ModelShape};
 use potluck_planner::{Bottleneck, Gain, Help, Presence, Sharing, SpareReason, what_would_help};
 use potluck_testkit::{DenseBlock, RoomFixture, dense_shape, device, moe_shape, peer, shape, star};
 
@@ -68,6 +68,26 @@ fn a_model_too_large_for_one_device_is_cut() {
     let planned = three.plan(Sharing::Fastest).unwrap();
     assert_eq!(planned.plan.validate(&three.shape), Ok(()));
     assert_eq!(planned.plan.stages.len(), 2, "two devices are enough, the third would only cost hops");
+}
+
+#[test]
+fn a_model_that_must_not_be_cut_stays_on_one_device() {
+    let whole = || ModelShape { cuts: Cuts::Nowhere, ..dense_shape(4) };
+    for sharing in [Sharing::Fastest, Sharing::Everyone] {
+        let devices = vec![device(0, 300, 1e6), device(1, 600, 1e5), device(2, 700, 1e4)];
+        let fixture = RoomFixture::new(whole(), devices);
+        let planned = fixture.plan(sharing).unwrap();
+        assert_eq!(planned.plan.validate(&fixture.shape), Ok(()));
+        assert_eq!(planned.plan.stages[0].peer, peer(1), "the fastest of those with 560 bytes");
+        assert_eq!(planned.spares[0].reason, SpareReason::TooSmallForAll { needed: Bytes(560) });
+    }
+    // Together they lend enough.
+    let small = RoomFixture::new(whole(), (0..3).map(|id| device(id, 300 + u64::from(id), 1e6)).collect());
+    let short = small.plan(Sharing::Fastest).unwrap_err();
+    assert_eq!((short.needed, short.contributed, short.missing), (Bytes(560), Bytes(302), Bytes(258)));
+    assert!(short.sentence.contains("cannot be cut over devices"), "{}", short.sentence);
+    let least = what_would_help(&small.room(Sharing::Fastest))[0];
+    assert!(matches!(least, Help::MoreMemory { extra: Bytes(258..=260), .. }), "{least:?}");
 }
 
 #[test]

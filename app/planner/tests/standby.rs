@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::{Bytes, ExpertHolder, PeerId, Plan, WeightUnit};
+use potluck_plan::{Bytes, Cuts, ExpertHolder, ModelShape, PeerId, Plan, WeightUnit};
 use potluck_planner::{Presence, Sharing, StandbyKind, Standbys, standby, standby_keeping};
 use potluck_testkit::{RoomFixture, dense_shape, device, moe_shape, peer};
 
@@ -67,6 +67,16 @@ fn a_spare_takes_the_lost_stage_and_the_others_stay_as_they_are() {
             false => assert_eq!(after, before, "the coordinator's stage is not touched"),
         }
     }
+}
+
+#[test]
+fn a_model_that_must_not_be_cut_moves_as_a_whole() {
+    let shape = ModelShape { cuts: Cuts::Nowhere, ..dense_shape(4) };
+    let fixture = RoomFixture::new(shape, (0..3).map(|id| device(id, 400 + 200 * u64::from(id), 1e6)).collect());
+    let (plan, standbys) = standbys(&fixture);
+    check(&fixture, &plan, &standbys);
+    let [standby] = &standbys.covered[..] else { panic!("{standbys:?}") };
+    assert_eq!((plan.stages[0].peer, standby.plan.stages[0].peer), (peer(1), peer(2)));
 }
 
 #[test]

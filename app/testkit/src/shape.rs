@@ -1,6 +1,6 @@
 //! Small models, as sizes.
 
-use potluck_plan::{BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId};
+use potluck_plan::{BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId};
 
 /// The peer whose id consists of one byte, repeated.
 #[must_use]
@@ -41,6 +41,7 @@ pub fn shape(blocks: Vec<BlockShape>) -> ModelShape {
         embedding: Bytes(50),
         lm_head: Bytes(50),
         tied_lm_head: false,
+        cuts: Cuts::Anywhere,
         kv_cache: KvCacheType::F32,
         blocks,
     }

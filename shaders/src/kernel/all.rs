@@ -26,7 +26,7 @@ impl Kernel {
             vec![Self::Quantize, Self::Combine, Self::Segments, Self::Stream, Self::ExpertBias, Self::ScaleLogits];
         all.extend([Glu::Silu, Glu::Gelu, Glu::Clamped, Glu::Sigmoid].map(Self::Glu));
         all.extend([false, true].map(|expert| Self::ScaleBy { expert }));
-        all.push(Self::QueryGates);
+        all.extend([Self::QueryGates, Self::GateInput]);
         for kind in [ConvKind::Gated, ConvKind::Silu, ConvKind::Biased] {
             all.extend([3, 4].map(|taps| Self::Conv { kind, taps }));
         }

@@ -280,6 +280,8 @@ pub enum Kernel {
     Glu(Glu),
     /// Gates of the query heads: qkv, out.
     QueryGates,
+    /// GELU of a gate, times the input of a block: inputs, gate.
+    GateInput,
     /// Causal convolution with a state: rows, taps, state, in and out; then out if gated, or bias.
     Conv {
         /// Gated, or with SiLU.
@@ -539,7 +541,7 @@ impl Kernel {
             Self::NormPart(_) => vec![Write, Read],
             Self::Residual { addition: Addition::Scaled, .. } => vec![Read, Write],
             Self::Residual { .. } => vec![Read, Write, Read],
-            Self::Glu(_) | Self::QueryGates => vec![Read, Write],
+            Self::Glu(_) | Self::QueryGates | Self::GateInput => vec![Read, Write],
             Self::Conv { kind: ConvKind::Gated, .. } => vec![Read, Read, Write, Read, Write],
             Self::Conv { kind: ConvKind::Silu, .. } => vec![Read, Read, Write, Write],
             Self::Conv { kind: ConvKind::Biased, .. } => vec![Read, Read, Write, Write, Read],

@@ -71,6 +71,7 @@ impl Kernel {
             Self::Glu(Glu::Silu) => "swiglu".into(),
             Self::Glu(glu) => format!("glu {}", format!("{glu:?}").to_lowercase()),
             Self::QueryGates => "gates of queries".into(),
+            Self::GateInput => "gated input of a block".into(),
             Self::Conv { kind, taps } => format!("convolution {} ×{taps}", format!("{kind:?}").to_lowercase()),
             Self::Scan { strategy, rule, width, state } => {
                 let rule = if rule == ScanRule::Delta { "delta net" } else { "state space" };

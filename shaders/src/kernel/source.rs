@@ -27,6 +27,7 @@ fn template(name: &str) -> Option<&'static str> {
         "conv" => include_str!("../../wgsl/conv.wgsl"),
         "scan" => include_str!("../../wgsl/scan.wgsl"),
         "query_gates" => include_str!("../../wgsl/query_gates.wgsl"),
+        "gate_input" => include_str!("../../wgsl/gate_input.wgsl"),
         "product" => include_str!("../../wgsl/product.wgsl"),
         "lists" => include_str!("../../wgsl/lists.wgsl"),
         "embed" => include_str!("../../wgsl/embed.wgsl"),
@@ -97,6 +98,7 @@ impl Kernel {
             Self::Residual { .. } => ("residual", params::Residual::WGSL),
             Self::Glu(_) => ("glu", params::Glu::WGSL),
             Self::QueryGates => ("query_gates", params::QueryGates::WGSL),
+            Self::GateInput => ("gate_input", params::GateInput::WGSL),
             Self::Conv { .. } => ("conv", params::Conv::WGSL),
             Self::Scan { .. } => ("scan", params::Scan::WGSL),
             Self::Choose { .. } => ("choose", params::Choose::WGSL),
@@ -356,6 +358,7 @@ impl Kernel {
             Self::Peak { dots: false }
             | Self::Quantize
             | Self::QueryGates
+            | Self::GateInput
             | Self::Combine
             | Self::Segments
             | Self::Stream

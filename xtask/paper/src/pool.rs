@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use potluck_plan::{
-    BlockIndex, BlockShape, Bytes, ExpertHolder, ExpertId, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId,
+    BlockIndex, BlockShape, Bytes, Cuts, ExpertHolder, ExpertId, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId,
     Plan, PlanEpoch, RemoteExperts, Stage, StageId, WireType,
 };
 use potluck_planner::experts::{Candidate, holders};
@@ -75,6 +75,7 @@ impl Pool {
             embedding: Bytes::ZERO,
             lm_head: Bytes::ZERO,
             tied_lm_head: false,
+            cuts: Cuts::Anywhere,
             kv_cache: KvCacheType::F32,
             blocks: vec![block; self.blocks],
         }

@@ -27,6 +27,8 @@ pub struct Reference {
     values: Vec<Vec<Vec<f32>>>,
     /// Recurrent states by block.
     states: Vec<Vec<f64>>,
+    /// The newest token's inputs of all blocks, empty if blocks have none.
+    block_inputs: Vec<f32>,
     routing: Routing,
 }
 
@@ -71,6 +73,7 @@ impl Reference {
             keys: vec![Vec::new(); blocks],
             values: vec![Vec::new(); blocks],
             states: vec![Vec::new(); blocks],
+            block_inputs: Vec::new(),
             routing: Routing::default(),
         }
     }
@@ -133,6 +136,7 @@ impl Reference {
         let table = self.tensor(WeightUnit::Embedding, TensorRole::TokenEmbedding);
         let scale = self.spec.scales.embedding;
         let mut x: Vec<f32> = table[token as usize * hidden..][..hidden].iter().map(|v| v * scale).collect();
+        self.block_inputs = self.inputs_of_blocks(token, &x);
         self.routing = Routing { chosen: Vec::new(), early: vec![Vec::new(); EARLIEST] };
         let mut before = VecDeque::from(vec![x.clone(); EARLIEST]);
         for block in 0..self.spec.blocks.len() {
@@ -172,15 +176,19 @@ impl Reference {
         };
         let mut query = project(TensorRole::Query, TensorRole::QueryBias);
         let gates = if a.output_gate { split_gates(&mut query, a.head_dim as usize) } else { Vec::new() };
-        let mut key = project(TensorRole::Key, TensorRole::KeyBias);
         let of_value = if a.values_are_keys { TensorRole::Key } else { TensorRole::Value };
-        let mut value = project(of_value, TensorRole::ValueBias);
+        let (mut key, mut value) = match a.kv_of {
+            None => (project(TensorRole::Key, TensorRole::KeyBias), project(of_value, TensorRole::ValueBias)),
+            Some(_) => (Vec::new(), Vec::new()),
+        };
         let dim = a.head_dim as usize;
         if a.value_norm {
             let ones = vec![1.0; dim];
             value = value.chunks_exact(dim).flat_map(|head| kernels::norm(head, &ones, epsilon)).collect();
         }
-        let position = self.keys[block].len() as u32;
+        // A block that stores the keys of others has stored this position's.
+        let known = self.keys[self.spec.kv_owner(block)].len();
+        let position = (if a.kv_of.is_some() { known - 1 } else { known }) as u32;
         let (frequencies, factors) = (a.rope.frequencies(), self.factors(unit, &a.rope));
         let pairs = match a.rope.pairs {
             RopePairs::Adjacent => Pairs::Adjacent,
@@ -209,9 +217,11 @@ impl Reference {
             let head = |head| kernels::load(self.kv_type, &kernels::store(self.kv_type, head), dim);
             heads.chunks_exact(dim).flat_map(head).collect()
         };
-        let (key, value) = (stored(&key), stored(&value));
-        self.keys[block].push(key);
-        self.values[block].push(value);
+        if a.kv_of.is_none() {
+            let (key, value) = (stored(&key), stored(&value));
+            self.keys[block].push(key);
+            self.values[block].push(value);
+        }
         query.extend(gates);
         query
     }
@@ -222,7 +232,8 @@ impl Reference {
         let a = self.spec.attention(block);
         let dim = a.head_dim as usize;
         let seen = a.window.map_or(usize::MAX, |window| window as usize);
-        let known = self.keys[block].len();
+        let owner = self.spec.kv_owner(block);
+        let known = self.keys[owner].len();
         let first = if a.chunked { (known - 1) / seen * seen } else { known.saturating_sub(seen) };
         let (query, gates) = query.split_at((a.heads * a.head_dim) as usize);
         let mut attended = Vec::with_capacity(query.len());
@@ -231,7 +242,7 @@ impl Reference {
             let of = |cache: &'_ [Vec<f32>]| -> Vec<Vec<f32>> {
                 cache[first..].iter().map(|row| row[kv * dim..(kv + 1) * dim].to_vec()).collect()
             };
-            let (keys, values) = (of(&self.keys[block]), of(&self.values[block]));
+            let (keys, values) = (of(&self.keys[owner]), of(&self.values[owner]));
             let keys: Vec<&[f32]> = keys.iter().map(Vec::as_slice).collect();
             let values: Vec<&[f32]> = values.iter().map(Vec::as_slice).collect();
             let sink = a.sinks.then(|| self.tensor(unit, TensorRole::Sinks)[head]);
@@ -331,6 +342,7 @@ impl Reference {
                 let normed = self.before(unit, TensorRole::FeedForwardNorm, dense.norms.before, x);
                 let out = self.network(unit, dense.activation, false, &normed);
                 self.add(unit, dense.norms.after.then_some(TensorRole::FeedForwardPostNorm), &out, x);
+                self.add_block_input(block, unit, x);
                 self.end_block(unit, x);
                 None
             }
@@ -411,6 +423,29 @@ impl Reference {
         self.keys[block].push(cached.clone());
         self.values[block].push(cached);
         query
+    }
+
+    /// A token's inputs of all blocks; empty if blocks have none.
+    fn inputs_of_blocks(&self, token: u32, hidden: &[f32]) -> Vec<f32> {
+        let Some(width) = self.spec.block_inputs.map(|width| width as usize) else { return Vec::new() };
+        let (unit, all) = (WeightUnit::Embedding, width * self.spec.blocks.len());
+        let row = &self.tensor(unit, TensorRole::BlockEmbedding)[token as usize * all..][..all];
+        let scale = 1.0 / (hidden.len() as f32).sqrt();
+        let mut added = kernels::matvec(self.tensor(unit, TensorRole::BlockProjection), hidden);
+        added.iter_mut().for_each(|v| *v *= scale);
+        let gain = self.tensor(unit, TensorRole::BlockProjectionNorm);
+        let normed = added.chunks_exact(width).flat_map(|part| kernels::norm(part, gain, self.spec.norm_epsilon));
+        let factor = (width as f32).sqrt();
+        row.iter().zip(normed).map(|(v, added)| (v * factor + added) * std::f32::consts::FRAC_1_SQRT_2).collect()
+    }
+
+    /// A block's input, gated by the hidden vector and added to it.
+    fn add_block_input(&self, block: usize, unit: WeightUnit, x: &mut [f32]) {
+        let Some(width) = self.spec.block_inputs.map(|width| width as usize) else { return };
+        let gate = kernels::matvec(self.tensor(unit, TensorRole::InputGate), x);
+        let gated = kernels::geglu(&gate, &self.block_inputs[block * width..][..width]);
+        let out = kernels::matvec(self.tensor(unit, TensorRole::InputProjection), &gated);
+        self.add(unit, Some(TensorRole::InputPostNorm), &out, x);
     }
 
     /// The learned factor at the end of a block.

@@ -19,7 +19,7 @@ impl Core {
         let mut all = BTreeSet::new();
         for &unit in &self.held {
             match unit {
-                WeightUnit::Embedding => all.extend(self.formats(unit).map(|(_, format)| Kernel::Embed(format))),
+                WeightUnit::Embedding => self.embedding_kernels(unit, &mut all),
                 WeightUnit::LmHead => {
                     all.extend([self.profile.norm(), Kernel::Segments, self.profile.top()]);
                     all.extend(self.scales_logits().then_some(Kernel::ScaleLogits));
@@ -45,6 +45,16 @@ impl Core {
             all.insert(Kernel::Quantize);
         }
         all
+    }
+
+    /// Kernels of the embedding, and of the inputs of blocks.
+    fn embedding_kernels(&self, unit: WeightUnit, all: &mut BTreeSet<Kernel>) {
+        let tables = self.formats(unit).filter(|(role, _)| is_table(*role));
+        all.extend(tables.map(|(_, format)| Kernel::Embed(format)));
+        if self.spec.block_inputs.is_some() {
+            all.insert(self.profile.residual(Addition::Normed));
+            self.matrix_kernels(unit, |_| (Operand::Plain, None), all);
+        }
     }
 
     /// Kernels of a block's experts.
@@ -140,7 +150,7 @@ impl Core {
         how: impl Fn(TensorRole) -> (Operand, Option<Job>),
         all: &mut BTreeSet<Kernel>,
     ) {
-        for (role, shape) in self.matrices(unit).filter(|(role, _)| !role.is_vector()) {
+        for (role, shape) in self.matrices(unit).filter(|(role, _)| !role.is_vector() && !is_table(*role)) {
             let (operand, job) = how(role);
             self.decode_kernels(shape.format, job, operand, all);
             let size = (shape.rows, shape.cols);
@@ -166,8 +176,12 @@ impl Core {
         all.insert(activation(dense.activation));
         all.extend(addition);
         all.extend(self.spec.scales.of_blocks.then_some(Kernel::ScaleBy { expert: false }));
+        if self.spec.block_inputs.is_some() {
+            all.extend([Kernel::GateInput, self.profile.residual(Addition::Normed)]);
+        }
         let how = |role| match role {
             TensorRole::Down => (Operand::Plain, added),
+            TensorRole::InputGate | TensorRole::InputProjection => (Operand::Plain, None),
             _ => (Operand::Plain, fuses.then_some(Job::Gated)),
         };
         self.matrix_kernels(unit, how, all);
@@ -256,4 +270,9 @@ impl Core {
         };
         self.matrix_kernels(unit, how, all);
     }
+}
+
+/// Tensors of which tokens look up rows.
+fn is_table(role: TensorRole) -> bool {
+    matches!(role, TensorRole::TokenEmbedding | TensorRole::BlockEmbedding)
 }

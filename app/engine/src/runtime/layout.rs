@@ -102,6 +102,10 @@ pub(crate) enum Scratch {
     Packed,
     /// The sum of experts and shared network before its norm, where it has one.
     Sum,
+    /// Each token's inputs of all blocks.
+    BlockInputs,
+    /// What the embedding adds to them.
+    BlockProjected,
     Scores,
     Chosen,
     Gates,
@@ -126,7 +130,7 @@ impl Scratch {
     /// WebGPU would reject.
     pub fn home(self) -> Scratch {
         match self {
-            Self::Qkv | Self::Attended | Self::Gate | Self::Parts | Self::Logits => Self::Qkv,
+            Self::Qkv | Self::Attended | Self::Gate | Self::Parts | Self::Logits | Self::BlockProjected => Self::Qkv,
             Self::Query | Self::Up => Self::Query,
             own => own,
         }
@@ -312,7 +316,12 @@ pub fn largest_kv_cache_buffer(spec: &ModelSpec, context: u32, kv_type: KvCacheT
 pub(crate) fn kv_cache_buffer(spec: &ModelSpec, block: BlockIndex, context: u32, kv_type: KvCacheType) -> Bytes {
     let positions = u64::from(pages(context)) * u64::from(KV_PAGE_TOKENS);
     let cached = u64::from(spec.attention(usize::from(block.0)).cached());
-    Bytes(positions * kv_cache_bytes_per_position(spec, block, kv_type).0 / cached)
+    Bytes(positions * kv_cache_bytes_per_position(spec, block, kv_type).0 / cached.max(1))
+}
+
+/// The block whose keys and values a block attends to.
+pub(crate) fn kv_owner(spec: &ModelSpec, block: BlockIndex) -> BlockIndex {
+    BlockIndex(spec.kv_owner(usize::from(block.0)) as u16)
 }
 
 /// Scratch, parameter, staging and readback bytes of a device that holds every unit: what a planner reserves. A device

@@ -9,7 +9,7 @@ use potluck_shaders::CODEBOOK_BYTES;
 use crate::runtime::error::LayoutError;
 use crate::runtime::layout::{
     ALIGNMENT, ExpertMatrix, ExpertPlaces, Key, Layout, PARAMS_COUNT, PARAMS_STRIDE, Place, PlannedBuffer, Purpose,
-    Segment, SlotsOf, binding_limit, kv_cache_buffer,
+    Segment, SlotsOf, binding_limit, kv_cache_buffer, kv_owner,
 };
 use crate::runtime::settings::Settings;
 use crate::runtime::sizes::{
@@ -283,6 +283,8 @@ impl<'a> Planner<'a> {
     pub fn kv_cache(&mut self, held: &BTreeSet<WeightUnit>, settings: &Settings) -> Result<(), LayoutError> {
         for unit in held {
             let WeightUnit::TokenMixer(block) = *unit else { continue };
+            // Blocks that share keys have one cache, also where the block that writes it is not held, as in a trial.
+            let block = kv_owner(self.spec, block);
             let state = self.spec.state_bytes(usize::from(block.0)).0;
             let bytes = kv_cache_buffer(self.spec, block, settings.context, settings.kv_cache).0.max(state);
             if bytes > self.max {

@@ -323,7 +323,7 @@ impl Core {
         let key = ProgramKey::Forward { n: batch.n, from, blocks, then, slot };
         let program = self.program(class, key, |core, rec, layout| {
             match from {
-                Source::Tokens => core.embed(rec, layout, &core.scratch(Scratch::Tokens), batch.n)?,
+                Source::Tokens => core.embed(rec, layout, &core.scratch(Scratch::Tokens), batch)?,
                 Source::Hidden => {}
                 Source::Experts(block) => core.combine(rec, layout, block, batch)?,
             }
@@ -410,7 +410,7 @@ impl Core {
         let program = self.program(KernelClass::Decode, ProgramKey::Continue { slot }, |core, rec, layout| {
             let batch = Batch { n: 1, class: KernelClass::Decode };
             let then = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
-            core.embed(rec, layout, &core.sampled_token(slot), batch.n)?;
+            core.embed(rec, layout, &core.sampled_token(slot), batch)?;
             core.record_forward(rec, layout, batch, blocks, then, slot)
         })?;
         self.sampled_tokens.keep(slot, at(steps));

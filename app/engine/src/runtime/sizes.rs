@@ -31,6 +31,8 @@ pub(crate) struct Widths {
     pub experts: u64,
     /// Some block's experts and shared network have norms of their own.
     pub apart: bool,
+    /// Inputs of a block, and of all blocks.
+    pub block_inputs: (u64, u64),
     /// Latent attention: widths of keys, of compressed queries, and of the parts of all heads; zeros without it.
     pub latent: [u64; 3],
 }
@@ -51,6 +53,7 @@ impl Widths {
             used: 0,
             experts: 0,
             apart: false,
+            block_inputs: (u64::from(spec.block_inputs.unwrap_or(0)), u64::from(spec.all_block_inputs())),
             latent: [0; 3],
         };
         for (index, block) in spec.blocks.iter().enumerate() {
@@ -136,7 +139,7 @@ pub(crate) fn scratch_sizes(
     let routes = w.experts > 0 && any(|unit| matches!(unit, WeightUnit::Router(_) | WeightUnit::Expert(..)));
     let head = held.contains(&WeightUnit::LmHead);
     let pairs = if routes { rows * w.used } else { 0 };
-    let alone = if dense { w.dense } else { 0 }.max(if routes { w.shared } else { 0 });
+    let alone = if dense { w.dense.max(w.block_inputs.0) } else { 0 }.max(if routes { w.shared } else { 0 });
     let inner = (pairs * w.expert).max(rows * alone);
     let mixed = if mixes { rows } else { 0 };
     let decode_rows = potluck_plan::Work::DECODE_TOKENS as u64;
@@ -171,6 +174,8 @@ pub(crate) fn scratch_sizes(
         (Scratch::Up, inner * 4),
         (Scratch::Parts, pairs * w.hidden * 4),
         (Scratch::Packed, packed),
+        (Scratch::BlockInputs, rows * w.block_inputs.1 * 4),
+        (Scratch::BlockProjected, rows * w.block_inputs.1 * 4),
         (Scratch::Sum, if routes && w.apart { rows * w.hidden * 4 } else { 0 }),
         (Scratch::Scores, if routes { rows * w.experts * 4 } else { 0 }),
         (Scratch::Chosen, pairs * 4),
@@ -190,6 +195,7 @@ pub(crate) fn scratch_sizes(
     let mut sizes = BTreeMap::new();
     let exists = |scratch: Scratch| match scratch {
         Scratch::Sum => w.apart,
+        Scratch::BlockInputs => w.block_inputs.1 > 0,
         Scratch::LatentKeys | Scratch::LatentQueries | Scratch::HeadParts | Scratch::Heads => mixes && w.latent[0] > 0,
         _ => true,
     };

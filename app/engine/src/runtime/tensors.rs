@@ -1,6 +1,6 @@
 //! What each unit must contain: formats, shapes and sizes, checked against the model's description.
 
-use potluck_model::{ExpertsSpec, ModelSpec, Part, QkNorm, RecurrentSpec, Rule, UnitTensor};
+use potluck_model::{AttentionSpec, ExpertsSpec, ModelSpec, Part, QkNorm, RecurrentSpec, Rule, UnitTensor};
 use potluck_plan::{KvCacheType, WeightUnit};
 use potluck_shaders::{Format, Kernel, MAX_EXPERTS};
 
@@ -64,7 +64,9 @@ pub fn check_model(spec: &ModelSpec, kv_type: KvCacheType) -> Result<(), LayoutE
     if spec.hidden == 0 || !spec.hidden.is_multiple_of(4) {
         return no(format!("A hidden width of {} is not supported: it must be a multiple of 4.", spec.hidden));
     }
+    check_block_inputs(spec)?;
     for index in 0..spec.blocks.len() {
+        check_kv_owner(spec, index)?;
         if let Some(recurrent) = spec.recurrent(index) {
             check_recurrent(index, recurrent)?;
         }
@@ -122,6 +124,32 @@ pub fn check_model(spec: &ModelSpec, kv_type: KvCacheType) -> Result<(), LayoutE
         }
     }
     Ok(())
+}
+
+/// Validates the inputs of blocks: their norm has a workgroup for each block and prompt token, at most 65,535.
+fn check_block_inputs(spec: &ModelSpec) -> Result<(), LayoutError> {
+    const MAX_BLOCKS: usize = 65_535 / potluck_plan::Work::PREFILL_TOKENS;
+    let Some(width) = spec.block_inputs else { return Ok(()) };
+    if width > 0 && width.is_multiple_of(4) && spec.blocks.len() <= MAX_BLOCKS {
+        return Ok(());
+    }
+    let blocks = spec.blocks.len();
+    Err(LayoutError::UnsupportedShape(format!(
+        "Inputs of {width} values for each of {blocks} blocks are not supported: multiples of 4 for {MAX_BLOCKS} work."
+    )))
+}
+
+/// Validates the block whose keys and values another one attends to.
+fn check_kv_owner(spec: &ModelSpec, block: usize) -> Result<(), LayoutError> {
+    let a = spec.attention(block);
+    let Some(owner) = a.kv_of.map(usize::from) else { return Ok(()) };
+    let keys = |a: &AttentionSpec| (a.kv_heads, a.head_dim);
+    let owns = |owner: &AttentionSpec| owner.kv_of.is_none() && owner.latent.is_none() && keys(owner) == keys(a);
+    let known = a.latent.is_none() && matches!(a.qk_norm, QkNorm::None | QkNorm::Head) && !a.qkv_bias;
+    if owner < block && owns(spec.attention(owner)) && known {
+        return Ok(());
+    }
+    Err(LayoutError::UnsupportedShape(format!("Block {block} cannot attend to the keys and values of block {owner}.")))
 }
 
 /// Validates a recurrence: a workgroup has a thread for each value of a head.

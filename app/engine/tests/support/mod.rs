@@ -155,6 +155,7 @@ impl Recipe {
             context: 4096,
             norm_epsilon: 1e-5,
             tied_lm_head: self.tied,
+            block_inputs: None,
             scales: Scales::default(),
             blocks: vec![block; self.blocks],
         };

@@ -26,7 +26,7 @@ pub fn page(judged: &[(ModelSpec, String)]) -> String {
     page += ".\n\nEvery type is compared with an outside dequantizer in every kind of kernel.\n";
     page += "\n## Architectures\n\nWhat they need besides attention with RoPE, RMSNorm before each half and SwiGLU. Each \
              is compared with\nllama.cpp position by position on small files of random weights (`e2e/golden`): on one \
-             device, cut into\nstages, and with experts elsewhere.\n\n";
+             device, cut into\nstages where it may be cut, and with experts elsewhere.\n\n";
     page += "| architecture | operations | answers |\n|---|---|---|\n";
     let mut rows: BTreeMap<&str, (BTreeSet<&str>, BTreeSet<&str>)> = BTreeMap::new();
     for (spec, name) in judged {
@@ -57,6 +57,7 @@ fn of_model(spec: &ModelSpec) -> BTreeSet<&'static str> {
     add(scales.logits != 1.0, "scaled logits");
     add(scales.logit_cap > 0.0, "soft cap of logits");
     add(scales.of_blocks, "factors of blocks");
+    add(spec.block_inputs.is_some(), "embeddings per block");
     let mixers = || spec.blocks.iter().map(|block| &block.token_mixer);
     let widths: BTreeSet<u32> = mixers()
         .filter_map(|mixer| match mixer {
@@ -80,6 +81,7 @@ fn of_model(spec: &ModelSpec) -> BTreeSet<&'static str> {
 
 fn of_attention(a: &AttentionSpec, add: &mut impl FnMut(bool, &'static str)) {
     let rope = &a.rope;
+    add(a.kv_of.is_some(), "keys and values of an earlier block");
     add(a.latent.is_some(), "latent attention");
     add(a.qk_norm == QkNorm::Head, "norms of query and key heads");
     add(a.qk_norm == QkNorm::Row, "norms of whole queries and keys");

@@ -12,15 +12,6 @@ const WINDOW_BASE: f32 = 10_000.0;
 
 pub(super) fn describe(source: &Source<'_>) -> Result<Description, ModelError> {
     let keys = &source.keys;
-    for (key, operation) in [
-        ("embedding_length_per_layer_input", "embeddings per block (Gemma 4 E2B and E4B)"),
-        ("attention.shared_kv_layers", "keys and values that blocks share (Gemma 4 E2B and E4B)"),
-    ] {
-        if keys.nonzero_u32(key)?.is_some() {
-            let architecture = keys.architecture.name().to_owned();
-            return Err(ModelError::MissingOperation { architecture, operation });
-        }
-    }
     let mut model = source.standard(RopePairs::Halves)?;
     model.set_windows(source, PERIOD)?;
     // Its norms take the place of a scale.
@@ -48,7 +39,47 @@ pub(super) fn describe(source: &Source<'_>) -> Result<Description, ModelError> {
             widths.get(number).copied().map_or_else(|| keys.size("feed_forward_length", MAX_WIDTH), Ok)?;
         experts.shared = Some(crate::SharedSpec { intermediate, gated: false });
     }
+    share_keys(source, &mut model)?;
+    block_inputs(source, &mut model)?;
     Ok(model)
+}
+
+/// The last blocks attend to the keys and values of the last block before them that sees as much (E2B and E4B).
+fn share_keys(source: &Source<'_>, model: &mut Description) -> Result<(), ModelError> {
+    let key = "attention.shared_kv_layers";
+    let Some(shared) = source.keys.nonzero_u32(key)? else { return Ok(()) };
+    let blocks = model.spec.blocks.len();
+    let bad = |expected: String| source.keys.bad(key, shared, expected);
+    let first = blocks.checked_sub(shared as usize).filter(|first| *first > 0);
+    let first = first.ok_or_else(|| bad(format!("the model has {blocks} blocks")))?;
+    let owners: Vec<AttentionSpec> = (0..first).map(|block| model.spec.attention(block).clone()).collect();
+    for (number, attention) in model.attentions().skip(first) {
+        let owner = owners.iter().rposition(|owner| owner.window == attention.window);
+        let fits = |owner: &usize| {
+            (owners[*owner].kv_heads, owners[*owner].head_dim) == (attention.kv_heads, attention.head_dim)
+        };
+        let owner = owner.filter(fits).ok_or_else(|| bad(format!("block {number} has no block before it like it")))?;
+        attention.kv_of = Some(owner as u16);
+        attention.values_are_keys = false;
+    }
+    // Some files have the matrices that nothing uses.
+    let unused = (first..blocks).flat_map(|block| ["attn_k", "attn_v"].map(|name| format!("blk.{block}.{name}")));
+    model.left_out.extend(unused);
+    Ok(())
+}
+
+/// Each block gets a vector of each token (E2B and E4B).
+fn block_inputs(source: &Source<'_>, model: &mut Description) -> Result<(), ModelError> {
+    let (keys, key) = (&source.keys, "embedding_length_per_layer_input");
+    let Some(width) = keys.nonzero_u32(key)? else { return Ok(()) };
+    if model.experts().next().is_some() {
+        let architecture = keys.architecture.name().to_owned();
+        let operation = "embeddings per block of a model with experts";
+        return Err(ModelError::MissingOperation { architecture, operation });
+    }
+    let blocks = model.spec.blocks.len() as u32;
+    model.spec.block_inputs = Some(keys.checked_size(key, width, MAX_WIDTH / blocks.max(1))?);
+    Ok(())
 }
 
 /// Blocks with a window have heads and a rotation of their own.

@@ -81,7 +81,8 @@ impl Description {
 /// Tensors that exist once in a file.
 fn is_global(role: TensorRole) -> bool {
     use TensorRole::*;
-    matches!(role, TokenEmbedding | OutputNorm | Output | RopeFactors | RopeFactorsLong)
+    let of_inputs = matches!(role, BlockEmbedding | BlockProjection | BlockProjectionNorm);
+    of_inputs || matches!(role, TokenEmbedding | OutputNorm | Output | RopeFactors | RopeFactorsLong)
 }
 
 /// A tensor's name in GGUF files, without `blk.N.`.
@@ -146,6 +147,12 @@ fn usual_name(unit: WeightUnit, role: TensorRole) -> &'static str {
         (Skip, _) => "ssm_d",
         (StateNorm, _) => "ssm_norm.weight",
         (StateOutput, _) => "ssm_out.weight",
+        (BlockEmbedding, _) => "per_layer_token_embd.weight",
+        (BlockProjection, _) => "per_layer_model_proj.weight",
+        (BlockProjectionNorm, _) => "per_layer_proj_norm.weight",
+        (InputGate, _) => "inp_gate.weight",
+        (InputProjection, _) => "proj.weight",
+        (InputPostNorm, _) => "post_norm.weight",
     }
 }
 
@@ -189,7 +196,8 @@ architectures! {
     Gemma2 = "gemma2" => gemma2::describe,
     /// `gemma3`: windows in five of six blocks, with a rotation of their own.
     Gemma3 = "gemma3" => gemma3::describe,
-    /// `gemma4`: heads by kind of block, values without a matrix, experts beside a network.
+    /// `gemma4`: heads by kind of block, values without a matrix, experts beside a network; inputs of blocks and shared
+    /// keys (E2B and E4B).
     Gemma4 = "gemma4" => gemma4::describe,
     /// `smollm3`: every fourth block does not rotate.
     SmolLm3 = "smollm3" => smollm3::describe,
@@ -254,7 +262,7 @@ const MISSING: &[(&[&str], &str)] = &[
     (&["falcon-h1", "plamo2"], "attention and a state space in one block"),
     (&["rwkv6", "rwkv7", "arwkv7", "rwkv6qwen2"], "the recurrent state of RWKV"),
     (&["deepseek32", "glm-dsa", "minicpm3", "plm"], "another form of multi-head latent attention"),
-    (&["gemma3n"], "embeddings per block and keys shared between blocks"),
+    (&["gemma3n"], "several residual streams beside each other (AltUp)"),
     (
         &[
             "bert",

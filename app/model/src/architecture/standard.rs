@@ -65,6 +65,7 @@ impl Source<'_> {
             norm_epsilon,
             tied_lm_head: !self.tensors.has("output.weight"),
             scales: Scales::default(),
+            block_inputs: None,
             blocks,
         };
         let names = match self.tensors.has("rope_factors_short.weight") {

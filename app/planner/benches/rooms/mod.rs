@@ -1,7 +1,7 @@
 //! Rooms to search: every device distinct, memory so short that several are needed.
 
 use potluck_plan::{
-    BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType,
+    BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType,
 };
 use potluck_planner::{
     AccessLink, Device, Effort, Hedging, Layers, Link, Links, Room, Sharing, Speed, plan, standby, what_would_help,
@@ -67,6 +67,7 @@ fn shape(blocks: usize, random: &mut Random) -> ModelShape {
         embedding: Bytes(400_000_000),
         lm_head: Bytes(400_000_000),
         tied_lm_head: false,
+        cuts: Cuts::Anywhere,
         kv_cache: KvCacheType::F32,
         blocks: (0..blocks).map(|_| block()).collect(),
     }

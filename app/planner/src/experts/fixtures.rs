@@ -1,6 +1,6 @@
 //! Models for the tests of this folder.
 
-use potluck_plan::{BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape};
+use potluck_plan::{BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape};
 
 use super::placement::ExpertKey;
 
@@ -25,6 +25,7 @@ pub fn shape(blocks: usize, count: u16, used: u16) -> ModelShape {
         embedding: Bytes(50),
         lm_head: Bytes(50),
         tied_lm_head: false,
+        cuts: Cuts::Anywhere,
         kv_cache: KvCacheType::F32,
         blocks: vec![block; blocks],
     }

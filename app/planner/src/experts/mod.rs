@@ -11,7 +11,7 @@ mod groups;
 pub mod placement;
 mod spread;
 
-use potluck_plan::{BlockRange, BlockShape, Bytes, PeerId, Plan, Stage};
+use potluck_plan::{BlockIndex, BlockRange, BlockShape, Bytes, PeerId, Plan, Stage};
 
 use crate::cost::predict;
 use crate::layers::Layers;
@@ -139,7 +139,8 @@ fn paired_hubs<'a>(room: &Room<'a>, hubs: &[&'a Device]) -> Vec<Draft<'a>> {
     let paired = &hubs[..hubs.len().min(PAIRED_HUBS)];
     let pairs = paired.iter().flat_map(|first| paired.iter().map(move |second| (*first, *second)));
     let different = pairs.filter(|(first, second)| first.peer != second.peer);
-    let cuts = different.flat_map(|pair| (1..end).map(move |at| (pair, at)));
+    let may_cut = |at: &u16| room.shape.may_cut_before(BlockIndex(*at));
+    let cuts = different.flat_map(|pair| (1..end).filter(may_cut).map(move |at| (pair, at)));
     let halves = |at| (BlockRange::new(0, at), BlockRange::new(at, end));
     cuts.filter_map(|((first, second), at)| {
         let (start, rest) = halves(at);

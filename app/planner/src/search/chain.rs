@@ -87,6 +87,8 @@ pub(crate) struct Chain {
     pub range: LayerRange,
     /// The range begins (ends) with the embedding (LM head), which may not be a stage alone.
     pub ends: (bool, bool),
+    /// Whether a stage may end after the first `n` layers, and another one begin.
+    cuts: Vec<bool>,
     /// Bytes that one worker with all layers saves, because the LM head is the embedding table.
     pub tied: u64,
     /// No worker may download for longer than this, milliseconds.
@@ -144,6 +146,9 @@ impl Chain {
             workers: devices.iter().map(|device| Worker::new(room, device, range)).collect(),
             range,
             ends: (range.start == 0, range.end == room.layers.count()),
+            cuts: (range.start..=range.end)
+                .map(|at| at == range.start || at == range.end || room.may_cut_at(at))
+                .collect(),
             tied: room.layers.tied(range).0,
             max_missing_millis: f64::INFINITY,
             entry: devices.iter().map(entry).collect(),
@@ -210,6 +215,11 @@ impl Chain {
         (memory[end] - memory[start]).saturating_sub(tied)
     }
 
+    /// True if a stage may begin after the first `at` layers, or end there.
+    pub fn may_cut(&self, at: usize) -> bool {
+        self.cuts[at]
+    }
+
     /// True if the layers' KV cache fits the worker's bindings and their download takes no longer than allowed.
     pub fn may_take(&self, worker: usize, start: usize, end: usize) -> bool {
         let Worker { missing, unseen, .. } = &self.workers[worker];
@@ -218,10 +228,10 @@ impl Chain {
     }
 
     /// The largest start of a stage that ends with layer `end`, or `None` if there is none: neither the embedding nor
-    /// the LM head may be a stage alone.
+    /// the LM head may be a stage alone, and no stage may end where the model must not be cut.
     pub fn latest_start(&self, end: usize) -> Option<usize> {
         let start = if self.ends.1 && end == self.layers { end.checked_sub(2) } else { end.checked_sub(1) };
-        start.filter(|start| !(self.ends.0 && *start == 0 && end == 1))
+        start.filter(|start| self.cuts[end] && !(self.ends.0 && *start == 0 && end == 1))
     }
 
     /// Equivalence classes of workers that can be swapped, each in the order of the workers.

@@ -120,7 +120,7 @@ impl<'a> Program<'a> {
     /// True if the worker can take the range.
     pub fn can_take(&self, worker: usize, start: usize, end: usize) -> bool {
         let earliest = self.earliest[worker][end];
-        let latest = self.chain.latest_start(end);
+        let latest = self.chain.latest_start(end).filter(|_| self.chain.may_cut(start));
         latest.is_some_and(|latest| start <= latest) && (start >= earliest || self.fits_tied(worker, start, end))
     }
 

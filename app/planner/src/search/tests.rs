@@ -1,7 +1,7 @@
 //! The search against brute force, on random rooms.
 
 use potluck_plan::{
-    BlockIndex, BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType,
+    BlockIndex, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType,
 };
 
 use super::anneal::anneal;
@@ -48,6 +48,7 @@ fn instance(random: &mut Random, bounds: &Bounds) -> Instance {
         embedding: Bytes(random.below(150) as u64),
         lm_head: Bytes(random.below(150) as u64),
         tied_lm_head: random.below(2) == 0,
+        cuts: Cuts::Anywhere,
         kv_cache: KvCacheType::F32,
         blocks: (0..blocks).map(|_| block(random)).collect(),
     };
@@ -170,8 +171,12 @@ fn the_fastest_plan_is_that_of_brute_force_in_ten_thousand_rooms() {
     let mut random = Random::new(1);
     let mut feasible = 0;
     for number in 0..10_000 {
-        let instance = instance(&mut random, &SMALL);
-        let choices = all_choices(instance.devices.len(), instance.shape.blocks.len());
+        let mut instance = instance(&mut random, &SMALL);
+        let mut choices = all_choices(instance.devices.len(), instance.shape.blocks.len());
+        if number % 10 == 9 {
+            instance.shape.cuts = Cuts::Nowhere;
+            choices.retain(|choice| choice.len() == 1);
+        }
         let fitting = choices.iter().filter_map(|choice| evaluate(&instance, choice));
         let expected = fitting.map(|found| total(&found)).min_by(f64::total_cmp);
         let found = plan(&instance.room(Sharing::Fastest));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use potluck_plan::{
-    BlockIndex, BlockRange, Bytes, ConversationId, ExpertId, KernelClass, KvCacheType, ModelId, ModelShape, Position,
+    BlockIndex, BlockRange, Bytes, Cuts, ConversationId, ExpertId, KernelClass, KvCacheType, ModelId, ModelShape, Position,
     RemoteExperts, Stage, WireType,
 };
 use potluck_protocol::{
@@ -184,6 +184,7 @@ fn shape() -> ModelShape {
         embedding: Bytes::ZERO,
         lm_head: Bytes::ZERO,
         tied_lm_head: false,
+        cuts: Cuts::Anywhere,
         kv_cache: KvCacheType::F32,
         blocks: Vec::new(),
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
-    BatchToken, BlockIndex, BlockRange, BlockShape, Bytes, Candidates, ConversationId, ExpertId, ExpertOutputs,
+    BatchToken, BlockIndex, BlockRange, BlockShape, Bytes, Cuts, Candidates, ConversationId, ExpertId, ExpertOutputs,
     FeedForwardShape, FirstToken, Input, KV_PAGE_TOKENS, KernelClass, KvCacheType, LmHeadRequest, LmHeadTokens,
     LogitsRequest, ModelId, ModelShape, Outcome, Position, Route, STATE_CONVERSATIONS, StateHistory, Task, Then,
     WeightUnit, Work,
@@ -74,6 +74,7 @@ impl SimModel {
             embedding: Bytes(50),
             lm_head: Bytes(50),
             tied_lm_head: false,
+            cuts: Cuts::Anywhere,
             kv_cache: KvCacheType::F32,
             blocks: (0..self.blocks).map(|index| self.block(index, &block)).collect(),
         }

@@ -53,6 +53,7 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         Kernel::ScaleLogits => vec![general::scale_logits(kernel, 0.0), general::scale_logits(kernel, 3.0)],
         Kernel::Glu(_) => vec![glu(kernel)],
         Kernel::QueryGates => vec![recurrent::query_gates(kernel)],
+        Kernel::GateInput => vec![general::gate_input(kernel)],
         Kernel::Conv { kind, taps } => [false, true].map(|state| recurrent::conv(kernel, kind, taps, state)).to_vec(),
         Kernel::Scan { strategy, rule, width, state } => {
             let of = |of_state| recurrent::scan(kernel, (strategy, rule), (width, state), of_state);

@@ -153,3 +153,21 @@ pub fn scale_by(kernel: Kernel, expert: bool) -> Case {
     bindings.extend(expert.then(|| raw(&chosen)));
     case(kernel, bindings, params, (x, 1), 1, floats(expected))
 }
+
+/// The input of the second of three blocks.
+pub fn gate_input(kernel: Kernel) -> Case {
+    let mut random = Random(34);
+    let (n, width, blocks) = (3usize, 20usize, 3usize);
+    let (inputs, gates) = (random.floats(n * blocks * width), random.floats(n * width));
+    let of_block = inputs.chunks_exact(blocks * width).flat_map(|row| row[width..2 * width].to_vec());
+    let expected = reference::geglu(&gates, &of_block.collect::<Vec<f32>>());
+    let quads = |values: usize| values as u32 / 4;
+    let params = params::GateInput {
+        quads: quads(n * width),
+        width: quads(width),
+        stride: quads(blocks * width),
+        offset: quads(width),
+    };
+    let groups = params.quads.div_ceil(kernel.threads());
+    case(kernel, vec![raw(&inputs), raw(&gates)], params, (groups, 1), 1, floats(expected))
+}

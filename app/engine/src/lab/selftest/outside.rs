@@ -42,6 +42,7 @@ pub fn engine() -> Engine {
         context: 1,
         norm_epsilon: 1e-5,
         tied_lm_head: true,
+        block_inputs: None,
         scales: Scales::default(),
         blocks: Vec::new(),
     };

@@ -6,7 +6,7 @@ use potluck_shaders::{Kernel, Operand, params};
 use super::fused::Vectors;
 use super::{Batch, Pairing, Product, extras};
 use crate::runtime::core::Core;
-use crate::runtime::layout::{Key, Place, Scratch};
+use crate::runtime::layout::{Place, Scratch};
 use crate::runtime::memory::Slice;
 use crate::runtime::recorder::{Recorder, Size};
 use crate::runtime::sizes::split_count;
@@ -53,7 +53,7 @@ impl Core {
             chunked: u32::from(a.chunked),
         };
         let params = bytemuck::bytes_of(&params);
-        let keys = self.memory.whole(Key::Keys(block));
+        let keys = self.keys(block);
         let values = self.values(block, &a);
         let [rows, pages, query, attended, parts] =
             [Scratch::Rows, Scratch::KvPages, Scratch::Query, Scratch::Attended, Scratch::Splits]

@@ -6,11 +6,12 @@ use potluck_shaders::{Addition, Extras, Glu, Kernel, Pairs, SEGMENT, params};
 
 use crate::runtime::core::Core;
 use crate::runtime::error::{EngineError, LayoutError};
-use crate::runtime::layout::{ALIGNMENT, ExpertPlaces, Key, Layout, Place, Scratch, Segment};
+use crate::runtime::layout::{ALIGNMENT, ExpertPlaces, Key, Layout, Place, Scratch, Segment, kv_owner};
 use crate::runtime::memory::Slice;
 use crate::runtime::recorder::Recorder;
 use crate::runtime::sizes::packed_row_bytes;
 
+mod block_inputs;
 mod decode;
 mod experts;
 mod fused;
@@ -177,10 +178,30 @@ impl Core {
         self.memory.slice(Key::Scratch(Scratch::SampledTokens), slot as u64 * ALIGNMENT, 4)
     }
 
-    /// Embedding lookup of `n` tokens.
-    pub fn embed(&mut self, rec: &mut Recorder, layout: &Layout, tokens: &Slice, n: u32) -> Result<(), EngineError> {
-        let place = self.place(layout, WeightUnit::Embedding, TensorRole::TokenEmbedding)?;
-        let y = self.scratch(Scratch::Hidden);
+    /// The hidden vectors of a batch's tokens, and what blocks get of them besides.
+    pub fn embed(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        tokens: &Slice,
+        batch: Batch,
+    ) -> Result<(), EngineError> {
+        let hidden = (Scratch::Hidden, self.spec.scales.embedding);
+        self.look_up(rec, layout, TensorRole::TokenEmbedding, (tokens, batch.n), hidden)?;
+        self.block_inputs(rec, layout, tokens, batch)
+    }
+
+    /// The rows of `n` tokens in a table of the embedding, times a factor.
+    fn look_up(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        table: TensorRole,
+        (tokens, n): (&Slice, u32),
+        (to, scale): (Scratch, f32),
+    ) -> Result<(), EngineError> {
+        let place = self.place(layout, WeightUnit::Embedding, table)?;
+        let y = self.scratch(to);
         let kernel = Kernel::Embed(place.shape.format);
         for segment in &place.segments {
             let params = params::Embed {
@@ -190,7 +211,7 @@ impl Core {
                 row_bytes: place.shape.row_bytes,
                 cols: place.shape.cols,
                 chunks: place.shape.chunks(),
-                scale: self.spec.scales.embedding,
+                scale,
             };
             let weights = self.memory.slice(segment.key, segment.offset, segment.bytes);
             let x = Self::groups(kernel, n * params.chunks);
@@ -331,7 +352,7 @@ impl Core {
         batch: Batch,
     ) -> Result<(), EngineError> {
         let (width, queries) = (a.projected(), a.query_rows());
-        let parts = [
+        let all = [
             (TensorRole::Query, TensorRole::QueryBias, 0),
             (TensorRole::Key, TensorRole::KeyBias, queries),
             (
@@ -340,10 +361,11 @@ impl Core {
                 queries + a.kv_heads * a.head_dim,
             ),
         ];
+        let parts = if a.kv_of.is_some() { &all[..1] } else { &all };
         if a.norms.before {
             let gain = self.vector(layout, unit, TensorRole::AttentionNorm)?;
             if batch.class == KernelClass::Decode
-                && self.fused_projection(rec, layout, unit, &parts, &gain, (a, batch.n))?
+                && self.fused_projection(rec, layout, unit, parts, &gain, (a, batch.n))?
             {
                 return Ok(());
             }
@@ -351,7 +373,7 @@ impl Core {
         }
         let x = self.scratch(if a.norms.before { Scratch::Normed } else { Scratch::Hidden });
         let qkv = self.scratch(Scratch::Qkv);
-        for (role, bias, y_offset) in parts {
+        for &(role, bias, y_offset) in parts {
             let place = self.place(layout, unit, role)?;
             let bias = if a.qkv_bias { Some(self.vector(layout, unit, bias)?) } else { None };
             let to = Product { x: &x, y: &qkv, y_stride: width, y_offset, add: false, bias };
@@ -412,17 +434,20 @@ impl Core {
             self.scratch(Scratch::Qkv),
             self.memory.slice(tables, layout.rope_table[&block], (u64::from(a.rope.dims) * 2).max(4)),
             self.scratch(Scratch::Query),
-            self.memory.whole(Key::Keys(block)),
-            self.memory.whole(Key::Values(block)),
+            self.keys(block),
+            self.values(block, a),
         ];
+        let own = a.own_kv_heads();
+        // Nothing reads the gain of keys that are another block's.
+        let key_norm = if own > 0 { TensorRole::KeyNorm } else { TensorRole::QueryNorm };
         let (qk_norm, gains) = (matches!(a.qk_norm, QkNorm::Head | QkNorm::Unit), a.qk_norm == QkNorm::Head);
         let factors = self.rope_factors(a);
         let temperature = a.rope.temperature;
         let mut params = params::Rope {
             n: batch.n,
             heads: a.heads,
-            kv_heads: a.kv_heads,
-            value_heads: a.kv_heads,
+            kv_heads: own,
+            value_heads: own,
             head_dim: a.head_dim,
             dims: a.rope.dims,
             epsilon: self.spec.norm_epsilon,
@@ -440,20 +465,20 @@ impl Core {
             // Nothing is read from these.
             (true, None) if !gains => bindings.extend([bindings[2].clone(), bindings[2].clone()]),
             (true, Some(factors)) => {
-                let roles = [TensorRole::QueryNorm, TensorRole::KeyNorm, factors];
+                let roles = [TensorRole::QueryNorm, key_norm, factors];
                 let (joined, at) = self.joined(layout, unit, roles)?;
                 bindings.push(joined);
                 [params.q_gain, params.k_gain, params.factors] = at;
             }
             (true, None) => {
                 bindings.push(self.vector(layout, unit, TensorRole::QueryNorm)?);
-                bindings.push(self.vector(layout, unit, TensorRole::KeyNorm)?);
+                bindings.push(self.vector(layout, unit, key_norm)?);
             }
             (false, Some(factors)) => bindings.push(self.vector(layout, unit, factors)?),
             (false, None) => {}
         }
         let kernel = Kernel::Rope { kv_type, pairs: pairs(a), qk_norm, factors: factors.is_some() };
-        let threads = batch.n * (a.heads + 2 * a.kv_heads) * Kernel::rope_threads(kv_type, a.head_dim);
+        let threads = batch.n * (a.heads + 2 * own) * Kernel::rope_threads(kv_type, a.head_dim);
         let bound: Vec<&Slice> = bindings.iter().collect();
         rec.dispatch(&mut self.tools(), kernel, &bound, &params, Self::groups(kernel, threads), 1);
         Ok(())
@@ -482,9 +507,14 @@ impl Core {
         Ok((self.memory.slice(key, from, to - from), at))
     }
 
-    /// The buffer of a block's values; latent attention's keys are its values too.
+    /// The buffer of the keys that a block attends to.
+    fn keys(&self, block: BlockIndex) -> Slice {
+        self.memory.whole(Key::Keys(kv_owner(&self.spec, block)))
+    }
+
+    /// The same of its values; latent attention's keys are its values too.
     fn values(&self, block: BlockIndex, a: &AttentionSpec) -> Slice {
-        self.memory.whole(if a.latent.is_some() { Key::Keys(block) } else { Key::Values(block) })
+        if a.latent.is_some() { self.keys(block) } else { self.memory.whole(Key::Values(kv_owner(&self.spec, block))) }
     }
 
     /// Bytes of one head's keys or values at one position.
@@ -496,7 +526,7 @@ impl Core {
     fn rowwise_attention(&mut self, rec: &mut Recorder, block: BlockIndex, batch: Batch, sinks: Option<&Slice>) {
         let a = self.spec.attention(usize::from(block.0)).clone();
         let kv_type = self.settings.kv_cache;
-        let keys = self.memory.whole(Key::Keys(block));
+        let keys = self.keys(block);
         let values = self.values(block, &a);
         let (rows, query) = (self.scratch(Scratch::Rows), self.scratch(Scratch::Query));
         let kernel = self.profile.attention(kv_type, (a.head_dim / 4) as u16, extras(&a));
@@ -542,6 +572,7 @@ impl Core {
         let norm = dense.norms.after.then_some(TensorRole::FeedForwardPostNorm);
         let out = Output { unit, matrix: TensorRole::Down, bias: None, norm, x: &up };
         self.add_output(rec, layout, out, batch)?;
+        self.add_block_input(rec, layout, block, batch)?;
         self.end_block(rec, layout, unit, batch.n)
     }
 

@@ -5,7 +5,7 @@ use potluck_shaders::{Kernel, Operand, params};
 
 use super::{Batch, Pairing, Product, attention_params, extras};
 use crate::runtime::core::Core;
-use crate::runtime::layout::{ExpertMatrix, Key, Place, Scratch};
+use crate::runtime::layout::{ExpertMatrix, Place, Scratch};
 use crate::runtime::memory::Slice;
 use crate::runtime::recorder::Recorder;
 use crate::runtime::sizes::tile_count;
@@ -37,7 +37,7 @@ impl Core {
             self.scratch(Scratch::Rows),
             self.scratch(Scratch::KvPages),
             self.scratch(Scratch::Query),
-            self.memory.whole(Key::Keys(block)),
+            self.keys(block),
             self.values(block, &a),
             self.scratch(Scratch::Attended),
         ];
