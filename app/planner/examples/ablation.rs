@@ -160,6 +160,7 @@ fn dense(blocks: usize, block: u64, hidden: u32, embedding: u64, head: u64) -> M
     let block = BlockShape {
         token_mixer: Bytes(block / 3),
         kv_cache_per_position: Bytes::ZERO,
+        kv_buffers: 2,
         state: Bytes::ZERO,
         feed_forward: FeedForwardShape::Dense { bytes: Bytes(block - block / 3) },
     };

@@ -67,7 +67,7 @@ impl Pool {
         let feed_forward =
             FeedForwardShape::Experts { router: Bytes::ZERO, expert: Bytes(1), count, used, shared: Bytes::ZERO };
         let (token_mixer, kv_cache_per_position, state) = (Bytes(MIXER as u64), Bytes::ZERO, Bytes::ZERO);
-        let block = BlockShape { token_mixer, kv_cache_per_position, state, feed_forward };
+        let block = BlockShape { token_mixer, kv_cache_per_position, kv_buffers: 2, state, feed_forward };
         ModelShape {
             model: ModelId([0; 32]),
             hidden: 2048,

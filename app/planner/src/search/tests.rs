@@ -38,6 +38,7 @@ fn instance(random: &mut Random, bounds: &Bounds) -> Instance {
     let block = |random: &mut Random| BlockShape {
         token_mixer: Bytes(20 + random.below(80) as u64),
         kv_cache_per_position: Bytes(random.below(5) as u64),
+        kv_buffers: 2,
         state: Bytes::ZERO,
         feed_forward: FeedForwardShape::Dense { bytes: Bytes(random.below(100) as u64) },
     };

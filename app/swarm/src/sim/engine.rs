@@ -64,6 +64,7 @@ impl SimModel {
         let block = BlockShape {
             token_mixer: Bytes(100),
             kv_cache_per_position: Bytes(self.kv_bytes),
+            kv_buffers: 2,
             state: Bytes::ZERO,
             feed_forward,
         };
