@@ -186,6 +186,27 @@ def dots1():
     return finish(m)
 
 
+@model("bailingmoe2", seed=1)
+def bailingmoe2():
+    """As Ling 2.0: stacked queries, keys and values, groups of experts, half of each head turns."""
+    m = start("bailingmoe2", heads=2, kv_heads=1, head=None, base=600000.0)
+    m.key("rope.dimension_count", "u32", m.head // 2)
+    experts(m, 16, 4, groups=(4, 2))
+    m.keys("u32", expert_feed_forward_length=64, expert_shared_feed_forward_length=48, expert_shared_count=2, leading_dense_block_count=1,
+           expert_gating_func=SIGMOID)
+    m.key("expert_weights_scale", "f32", 2.5)
+    m.key("expert_weights_norm", "bool", True)
+    for block in range(m.blocks):
+        block_norms(m, block, "attn_norm")
+        attention(m, block, norms="head", fused=True)
+        block_norms(m, block, "ffn_norm")
+        if block < 1:
+            feed_forward(m, block)
+        else:
+            expert_block(m, block, selection_bias=True, shared=96)
+    return finish(m)
+
+
 @model("minimax-m2", seed=1)
 def minimax_m2():
     m = start("minimax-m2", ff=64, base=5000000.0)

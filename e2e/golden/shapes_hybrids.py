@@ -9,15 +9,15 @@ from shapes_experts import SIGMOID, expert_block, experts, next_block
 FULL, SLIDING = 64, 32
 
 
-def gemma4_start(blocks, sliding, kv_heads, ff, per_layer, shared):
-    m = start("gemma4", blocks=blocks, head=FULL, kv_heads=kv_heads, ff=ff, base=1000000.0)
+def gemma4_start(blocks, sliding, kv_heads, ff, per_layer, shared, full=FULL, sliding_head=SLIDING, window=16, **more):
+    m = start("gemma4", blocks=blocks, head=full, kv_heads=kv_heads, ff=ff, base=1000000.0, **more)
     m.keys("f32", rope__freq_base_swa=10000.0, final_logit_softcapping=30.0)
-    m.keys("u32", rope__dimension_count=FULL, rope__dimension_count_swa=SLIDING, attention__key_length_swa=SLIDING,
-           attention__value_length_swa=SLIDING, attention__sliding_window=16, attention__shared_kv_layers=shared,
+    m.keys("u32", rope__dimension_count=full, rope__dimension_count_swa=sliding_head, attention__key_length_swa=sliding_head,
+           attention__value_length_swa=sliding_head, attention__sliding_window=window, attention__shared_kv_layers=shared,
            embedding_length_per_layer_input=per_layer)
     m.key("attention.sliding_window_pattern", "[bool]", sliding)
     # Real files have 1 and, for what does not turn, 1e30.
-    m.vector("rope_freqs.weight", FULL // 2, 8.0, 7.0)
+    m.vector("rope_freqs.weight", full // 2, 8.0, 7.0)
     return m
 
 
@@ -73,15 +73,20 @@ def gemma4_moe():
         gemma4_attention(m, block, SLIDING if sliding[block] else FULL, heads[block], values=sliding[block])
         block_norms(m, block, "ffn_norm")
         feed_forward(m, block)
-        block_norms(m, block, "post_ffw_norm", "post_ffw_norm_1", "post_ffw_norm_2", "pre_ffw_norm_2")
-        # The router's input is divided by the root of the hidden size.
-        m.matrix(f"blk.{block}.ffn_gate_inp", m.hidden, m.experts, gain=2 * math.sqrt(m.hidden))
-        m.vector(f"blk.{block}.ffn_gate_inp.scale", m.hidden, 1.0, 0.3)
-        m.matrix(f"blk.{block}.ffn_gate_up_exps", m.hidden, 64, m.experts)
-        m.matrix(f"blk.{block}.ffn_down_exps", 32, m.hidden, m.experts, gain=1.5)
-        m.vector(f"blk.{block}.ffn_down_exps.scale", m.experts, 1.0, 0.5)
-        m.vector(f"blk.{block}.layer_output_scale.weight", 1, 1.0, 0.3)
+        gemma4_experts(m, block, 32)
     return finish(m, tied=True, embedding=0.125)
+
+
+def gemma4_experts(m, block, ff):
+    """What is beside and after the feed-forward of a block with experts."""
+    block_norms(m, block, "post_ffw_norm", "post_ffw_norm_1", "post_ffw_norm_2", "pre_ffw_norm_2")
+    # The router's input is divided by the root of the hidden size.
+    m.matrix(f"blk.{block}.ffn_gate_inp", m.hidden, m.experts, gain=2 * math.sqrt(m.hidden))
+    m.vector(f"blk.{block}.ffn_gate_inp.scale", m.hidden, 1.0, 0.3)
+    m.matrix(f"blk.{block}.ffn_gate_up_exps", m.hidden, 2 * ff, m.experts)
+    m.matrix(f"blk.{block}.ffn_down_exps", ff, m.hidden, m.experts, gain=1.5)
+    m.vector(f"blk.{block}.ffn_down_exps.scale", m.experts, 1.0, 0.5)
+    m.vector(f"blk.{block}.layer_output_scale.weight", 1, 1.0, 0.3)
 
 
 def lfm2_block(m, block, kv_heads):
@@ -141,12 +146,14 @@ DELTA, KEY_HEADS, VALUE_HEADS, TAPS = 32, 2, 4, 4
 INTERVAL = 4
 
 
-def qwen35_start(architecture, blocks, ff=128, sections=True):
-    m = start(architecture, blocks=blocks, heads=2, kv_heads=1, head=64, ff=ff, base=10000000.0)
-    m.keys("u32", rope__dimension_count=16, ssm__conv_kernel=TAPS, ssm__state_size=DELTA, ssm__group_count=KEY_HEADS,
-           ssm__time_step_rank=VALUE_HEADS, ssm__inner_size=DELTA * VALUE_HEADS, full_attention_interval=INTERVAL)
+def qwen35_start(architecture, blocks, heads=2, kv_heads=1, head=64, ff=128, rotated=16, sections=(3, 3, 2, 0),
+                 delta=(DELTA, KEY_HEADS, VALUE_HEADS), **more):
+    m = start(architecture, blocks=blocks, heads=heads, kv_heads=kv_heads, head=head, ff=ff, base=10000000.0, **more)
+    m.delta = size, key_heads, value_heads = delta
+    m.keys("u32", rope__dimension_count=rotated, ssm__conv_kernel=TAPS, ssm__state_size=size, ssm__group_count=key_heads,
+           ssm__time_step_rank=value_heads, ssm__inner_size=size * value_heads, full_attention_interval=INTERVAL)
     if sections:
-        m.key("rope.dimension_sections", "[i32]", [3, 3, 2, 0])
+        m.key("rope.dimension_sections", "[i32]", list(sections))
     return m
 
 
@@ -163,21 +170,22 @@ def gated_attention(m, block):
 
 
 def delta_net(m, block, joined):
-    name, inner = f"blk.{block}", DELTA * VALUE_HEADS
-    channels = 2 * DELTA * KEY_HEADS + inner
+    size, key_heads, value_heads = m.delta
+    name, inner = f"blk.{block}", size * value_heads
+    channels = 2 * size * key_heads + inner
     m.matrix(f"{name}.attn_qkv", m.hidden, channels)
     m.matrix(f"{name}.attn_gate", m.hidden, inner)
     m.matrix(f"{name}.ssm_conv1d", TAPS, channels)
     # What is kept fades over some ten to a hundred positions.
-    m.bias(f"{name}.ssm_dt", VALUE_HEADS, 1.5)
+    m.bias(f"{name}.ssm_dt", value_heads, 1.5)
     m.tensors[-1]["mean"] = -3.0
-    m.vector(f"{name}.ssm_a", VALUE_HEADS, -1.5, 1.4)
+    m.vector(f"{name}.ssm_a", value_heads, -1.5, 1.4)
     if joined:
-        m.matrix(f"{name}.ssm_ba", m.hidden, 2 * VALUE_HEADS)
+        m.matrix(f"{name}.ssm_ba", m.hidden, 2 * value_heads)
     else:
-        m.matrix(f"{name}.ssm_beta", m.hidden, VALUE_HEADS)
-        m.matrix(f"{name}.ssm_alpha", m.hidden, VALUE_HEADS)
-    m.norm(f"{name}.ssm_norm", DELTA)
+        m.matrix(f"{name}.ssm_beta", m.hidden, value_heads)
+        m.matrix(f"{name}.ssm_alpha", m.hidden, value_heads)
+    m.norm(f"{name}.ssm_norm", size)
     m.matrix(f"{name}.ssm_out", inner, m.hidden, gain=1.5)
 
 
@@ -202,13 +210,13 @@ def qwen35():
     return finish(m, tied=True)
 
 
-def qwen35_experts(m):
-    experts(m)
-    m.keys("u32", expert_feed_forward_length=32, expert_shared_feed_forward_length=64)
+def qwen35_experts(m, count=8, used=2, ff=32, shared=64):
+    experts(m, count, used)
+    m.keys("u32", expert_feed_forward_length=ff, expert_shared_feed_forward_length=shared)
 
 
-def qwen35_expert_block(m, block):
-    expert_block(m, block, 32, shared=64)
+def qwen35_expert_block(m, block, ff=32, shared=64):
+    expert_block(m, block, ff, shared=shared)
     m.vector(f"blk.{block}.ffn_gate_inp_shexp.weight", m.hidden)
 
 
@@ -224,7 +232,7 @@ def qwen35moe():
 
 @model("qwen3next", seed=6)
 def qwen3next():
-    m = qwen35_start("qwen3next", 8, sections=False)
+    m = qwen35_start("qwen3next", 8, sections=None)
     qwen35_experts(m)
     for block in range(m.blocks):
         qwen35_mixer(m, block, (block + 1) % INTERVAL == 0, joined=True)

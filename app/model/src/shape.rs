@@ -37,6 +37,8 @@ impl ModelSpec {
             BlockShape {
                 token_mixer: units.bytes(WeightUnit::TokenMixer(index)),
                 kv_cache_per_position: Bytes(u64::from(attention.cached()) * row),
+                // One or two.
+                kv_buffers: attention.cached() as u8,
                 state: self.state_bytes(usize::from(index.0)),
                 feed_forward,
             }

@@ -132,6 +132,7 @@ mod tests {
         let block = |expert: &u64| BlockShape {
             token_mixer: Bytes(100),
             kv_cache_per_position: Bytes(1),
+            kv_buffers: 2,
             state: Bytes::ZERO,
             feed_forward: FeedForwardShape::Experts {
                 router: Bytes(10),

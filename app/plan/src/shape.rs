@@ -34,6 +34,8 @@ pub struct BlockShape {
     pub token_mixer: Bytes,
     /// Bytes of KV cache per position, keys and values together, in the shape's type.
     pub kv_cache_per_position: Bytes,
+    /// Buffers that the KV cache lies in: keys and values in one each, or in one together.
+    pub kv_buffers: u8,
     /// Bytes of recurrent state of all conversations together, zero without any; see [`crate::StateHistory`].
     pub state: Bytes,
     /// The feed-forward half.

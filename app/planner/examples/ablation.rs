@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::{
-    BlockRange, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, Stage,
-    StageId, WireType,
+    BlockRange, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch,
+    Stage, StageId, WireType,
 };
 use potluck_planner::{AccessLink, Device, Effort, Hedging, Layers, Link, Links, Room, Sharing, Speed, plan, predict};
 
@@ -160,6 +160,7 @@ fn dense(blocks: usize, block: u64, hidden: u32, embedding: u64, head: u64) -> M
     let block = BlockShape {
         token_mixer: Bytes(block / 3),
         kv_cache_per_position: Bytes::ZERO,
+        kv_buffers: 2,
         state: Bytes::ZERO,
         feed_forward: FeedForwardShape::Dense { bytes: Bytes(block - block / 3) },
     };

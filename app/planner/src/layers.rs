@@ -75,7 +75,10 @@ impl Layers {
             Layer {
                 weights: block.weights(),
                 memory: [block.weights(), kv_cache, block.state].into_iter().sum(),
-                buffer: Bytes(block.kv_cache_per_position.0.saturating_mul(positions) / 2).max(block.state),
+                buffer: Bytes(
+                    block.kv_cache_per_position.0.saturating_mul(positions) / u64::from(block.kv_buffers.max(1)),
+                )
+                .max(block.state),
                 decode: active,
                 prefill: active,
                 input: hidden,

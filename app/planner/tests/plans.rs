@@ -226,6 +226,21 @@ fn no_block_is_planned_where_its_keys_are_not_seen_at_once() {
     }
 }
 
+/// A latent cache is key and value at once, so one binding must show all of its 64 bytes.
+#[test]
+fn no_block_is_planned_where_half_of_its_latent_cache_is_not_seen() {
+    let mut shape = dense_shape(6);
+    shape.blocks.iter_mut().for_each(|block| block.kv_buffers = 1);
+    let with_binding = |binding| {
+        let mut devices = vec![device(0, 5_000, 1e6)];
+        devices[0].binding = Bytes(binding);
+        RoomFixture::new(shape.clone(), devices).plan(Sharing::Fastest)
+    };
+    assert!(with_binding(64).is_ok());
+    let sentence = with_binding(63).unwrap_err().sentence;
+    assert!(sentence.contains("not every GPU sees the keys of a block at once"), "{sentence}");
+}
+
 #[test]
 fn a_device_that_waits_long_for_its_next_token_computes_slower() {
     let block = DenseBlock { token_mixer: 500, feed_forward: 500, kv_cache_per_position: 0 };

@@ -24,6 +24,7 @@ impl From<DenseBlock> for BlockShape {
         Self {
             token_mixer: Bytes(block.token_mixer),
             kv_cache_per_position: Bytes(block.kv_cache_per_position),
+            kv_buffers: 2,
             state: Bytes::ZERO,
             feed_forward: FeedForwardShape::Dense { bytes: Bytes(block.feed_forward) },
         }

@@ -8,11 +8,13 @@
 #![warn(missing_docs)]
 
 mod golden;
+mod recipe;
 mod reference;
 mod room;
 mod verdict;
 
 pub use golden::{Golden, Prompt};
+pub use recipe::{Recipe, Sum, Tensor, judge_recipe};
 pub use reference::{Reference, compare};
 pub use room::{Room, Split};
 pub use verdict::{Verdict, judge};

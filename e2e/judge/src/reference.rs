@@ -11,6 +11,8 @@ use crate::{Room, Split, Verdict};
 const HEAD: LmHeadRequest = LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::Top(1) };
 /// Tokens per prefill chunk, as the coordinator splits a prompt.
 const CHUNK: usize = 64;
+/// Positions of context; no reference is longer.
+const CONTEXT: u32 = 1024;
 
 /// A prompt and its reference answer.
 #[derive(Clone, Debug, Deserialize)]
@@ -36,7 +38,7 @@ pub async fn compare(
     split: Split,
     tolerance: f32,
 ) -> Result<Verdict> {
-    let room = Room::open(gpu, file, split).await?;
+    let room = Room::open(gpu, file, split, CONTEXT).await?;
     let mut verdict = Verdict::new(format!("embedded model {split:?}"));
     for (index, reference) in references.iter().enumerate() {
         let conversation = room.conversation();

@@ -43,20 +43,20 @@ struct Device {
 }
 
 impl Room {
-    /// Loads a model from the bytes of its file.
+    /// Loads a model from the bytes of its file, with a cache of `context` positions.
     ///
     /// # Errors
     /// An error of the file or an engine.
-    pub async fn open(gpu: &Gpu, file: &[u8], split: Split) -> Result<Self> {
+    pub async fn open(gpu: &Gpu, file: &[u8], split: Split, context: u32) -> Result<Self> {
         let model = join([parse(file)?])?;
         let (spec, units) = ModelSpec::from_gguf(&model)?;
         let shape = spec.shape(&units, ModelId([0; 32]), KvCacheType::F32);
-        let plan = plan(&shape, split);
+        let plan = plan(&shape, split, context);
         plan.validate(&shape)?;
         let mut engines = BTreeMap::new();
         for peer in plan.peers() {
             let held: BTreeSet<_> = plan.units_for(peer, &shape).into_iter().collect();
-            let device = Device::open(gpu, spec.clone(), units.clone()).await?;
+            let device = Device::open(gpu, spec.clone(), units.clone(), context).await?;
             device.engine.reserve(&held)?;
             device.load(file).await?;
             engines.insert(peer, device);
@@ -167,9 +167,9 @@ impl Room {
 }
 
 impl Device {
-    async fn open(gpu: &Gpu, spec: ModelSpec, units: UnitMap) -> Result<Self> {
+    async fn open(gpu: &Gpu, spec: ModelSpec, units: UnitMap, context: u32) -> Result<Self> {
         let (sink, results) = mpsc::unbounded();
-        let settings = Settings { context: 1024, ..Settings::default() };
+        let settings = Settings { context, ..Settings::default() };
         // Ignore the error: a result that nobody awaits any more may be dropped.
         let on_result = Box::new(move |computed| drop(sink.unbounded_send(computed)));
         let engine = Engine::new(gpu, spec, units.clone(), settings, on_result)?;
@@ -236,7 +236,7 @@ async fn drive<T>(_: &Engine, future: impl Future<Output = T>) -> T {
     future.await
 }
 
-fn plan(shape: &ModelShape, split: Split) -> Plan {
+fn plan(shape: &ModelShape, split: Split, context: u32) -> Plan {
     let peer = |id: u8| PeerId([id; 16]);
     let blocks = shape.all_blocks().end;
     let stages = match split {
@@ -251,7 +251,8 @@ fn plan(shape: &ModelShape, split: Split) -> Plan {
             let holder = |expert: usize| vec![ExpertHolder::Peer(peer(1 + (expert % 2) as u8))];
             let remote =
                 |block| RemoteExperts { block, holders: (0..shape.block_experts(block).len()).map(holder).collect() };
-            stage.remote = shape.all_blocks().iter().map(remote).collect();
+            let routed = shape.all_blocks().iter().filter(|&block| !shape.block_experts(block).is_empty());
+            stage.remote = routed.map(remote).collect();
             vec![stage]
         }
     };
@@ -260,7 +261,7 @@ fn plan(shape: &ModelShape, split: Split) -> Plan {
         model: ModelId([0; 32]),
         stages,
         wire: WireType::F32,
-        context: 1024,
+        context,
         kv_cache: KvCacheType::F32,
     }
 }

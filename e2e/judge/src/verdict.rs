@@ -12,6 +12,8 @@ fn as_text<S: serde::Serializer>(bits: &u64, serializer: S) -> Result<S::Ok, S::
     serializer.collect_str(bits)
 }
 
+/// Positions of context.
+const CONTEXT: u32 = 1024;
 const HEAD: LmHeadRequest = LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::Top(8) };
 
 /// A room's result.
@@ -36,32 +38,42 @@ pub struct Verdict {
 /// An error of the engine, or an answer that cannot be read.
 pub async fn judge(gpu: &Gpu, golden: &Golden, split: Split) -> Result<Verdict> {
     let file = golden.model.to_bytes()?;
-    let room = Room::open(gpu, &file, split).await?;
+    let room = Room::open(gpu, &file, split, CONTEXT).await?;
     let mut verdict = Verdict::new(format!("{} {split:?}", golden.name));
     for (index, prompt) in golden.prompts.iter().enumerate() {
-        let chunk = forward(&room, prompt, KernelClass::Prefill, prompt.ids.len()).await?;
+        let all = prompt.ids.len();
+        let chunk = forward(&room, &prompt.ids, &[(all, KernelClass::Prefill, all)]).await?;
         verdict.compare(index, prompt, &chunk, golden.tolerance);
-        let single = forward(&room, prompt, KernelClass::Decode, 1).await?;
+        let single = forward(&room, &prompt.ids, &[(all, KernelClass::Decode, 1)]).await?;
         verdict.compare(index, prompt, &single, golden.tolerance);
         if index == 0 {
             // Verification and replay run several tokens at once through the decode kernels.
-            let batched = forward(&room, prompt, KernelClass::Decode, 16).await?;
+            let batched = forward(&room, &prompt.ids, &[(all, KernelClass::Decode, 16)]).await?;
             ensure!(single == batched, "{}: a row depends on the rows beside it", verdict.name);
         }
     }
     Ok(verdict)
 }
 
-async fn forward(room: &Room, prompt: &Prompt, class: KernelClass, rows: usize) -> Result<Vec<Candidates>> {
+/// Runs tokens in a conversation of their own. Each part says where it ends, its kernels, and how many rows they take at
+/// once.
+pub(crate) async fn forward(
+    room: &Room,
+    ids: &[u32],
+    parts: &[(usize, KernelClass, usize)],
+) -> Result<Vec<Candidates>> {
     let conversation = room.conversation();
-    let mut answers = Vec::new();
-    for (index, tokens) in prompt.ids.chunks(rows).enumerate() {
-        match room.forward(conversation, index * rows, tokens, class, HEAD).await? {
-            Outcome::Candidates(rows) => answers.extend(rows),
-            other => bail!("no candidates came back: {other:?}"),
+    let mut answers: Vec<Candidates> = Vec::new();
+    for &(end, class, rows) in parts {
+        while answers.len() < end {
+            let from = answers.len();
+            let tokens = &ids[from..end.min(from + rows)];
+            match room.forward(conversation, from, tokens, class, HEAD).await? {
+                Outcome::Candidates(rows) if rows.len() == tokens.len() => answers.extend(rows),
+                other => bail!("no candidates for {} tokens came back: {other:?}", tokens.len()),
+            }
         }
     }
-    ensure!(answers.len() == prompt.ids.len(), "{} answers for {} tokens", answers.len(), prompt.ids.len());
     room.forget(conversation);
     Ok(answers)
 }
@@ -76,7 +88,7 @@ impl Verdict {
         self.counted > 0 && self.wrong.is_empty()
     }
 
-    fn compare(&mut self, index: usize, prompt: &Prompt, ours: &[Candidates], tolerance: f32) {
+    pub(crate) fn compare(&mut self, index: usize, prompt: &Prompt, ours: &[Candidates], tolerance: f32) {
         for (position, candidates) in ours.iter().enumerate() {
             for (id, logit) in candidates.ids.iter().zip(&candidates.logits) {
                 self.bits = self.bits.rotate_left(5) ^ u64::from(*id) ^ u64::from(logit.to_bits()) << 20;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use potluck_plan::{
-    BlockIndex, BlockShape, Bytes, Cuts, ExpertHolder, ExpertId, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId,
-    Plan, PlanEpoch, RemoteExperts, Stage, StageId, WireType,
+    BlockIndex, BlockShape, Bytes, Cuts, ExpertHolder, ExpertId, FeedForwardShape, KvCacheType, ModelId, ModelShape,
+    PeerId, Plan, PlanEpoch, RemoteExperts, Stage, StageId, WireType,
 };
 use potluck_planner::experts::{Candidate, holders};
 use potluck_planner::{AccessLink, Device, Effort, Hedging, Layers, Link, Links, Room, Sharing, predict};
@@ -67,7 +67,7 @@ impl Pool {
         let feed_forward =
             FeedForwardShape::Experts { router: Bytes::ZERO, expert: Bytes(1), count, used, shared: Bytes::ZERO };
         let (token_mixer, kv_cache_per_position, state) = (Bytes(MIXER as u64), Bytes::ZERO, Bytes::ZERO);
-        let block = BlockShape { token_mixer, kv_cache_per_position, state, feed_forward };
+        let block = BlockShape { token_mixer, kv_cache_per_position, kv_buffers: 2, state, feed_forward };
         ModelShape {
             model: ModelId([0; 32]),
             hidden: 2048,

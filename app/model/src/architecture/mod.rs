@@ -10,6 +10,7 @@ use crate::{ModelError, ModelSpec, TensorRole};
 mod hybrid;
 mod standard;
 
+mod bailingmoe2;
 mod deepseek2;
 mod dots1;
 mod ernie4_5;
@@ -233,6 +234,8 @@ architectures! {
     Glm4Moe = "glm4moe" => glm4moe::describe,
     /// `dots1`.
     Dots1 = "dots1" => dots1::describe,
+    /// `bailingmoe2`: Ling 2.0 and Ring 2.0.
+    BailingMoe2 = "bailingmoe2" => bailingmoe2::describe,
     /// `deepseek2`: latent attention (DeepSeek V2 Lite, Kimi K2, GLM 4.7 Flash).
     DeepSeek2 = "deepseek2" => deepseek2::describe,
     /// `llama4`: chunks, norms without a gain, experts with weighted inputs.

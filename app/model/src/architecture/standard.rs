@@ -257,14 +257,16 @@ impl Source<'_> {
     pub(super) fn shared(&self, expert_width: u32) -> Result<Option<SharedSpec>, ModelError> {
         let own = self.keys.nonzero_u32("expert_shared_feed_forward_length")?;
         let count = self.keys.optional_u32("expert_shared_count")?.unwrap_or(0);
-        let key = "expert_shared_feed_forward_length";
-        match own.or_else(|| count.checked_mul(expert_width)) {
-            Some(0) => Ok(None),
-            width => {
-                let width = width.unwrap_or(u32::MAX);
-                Ok(Some(SharedSpec { intermediate: self.keys.checked_size(key, width, MAX_WIDTH)?, gated: false }))
-            }
+        self.shared_of(own.unwrap_or_else(|| count.saturating_mul(expert_width)))
+    }
+
+    /// A shared expert of this width; `None` if it is 0.
+    pub(super) fn shared_of(&self, width: u32) -> Result<Option<SharedSpec>, ModelError> {
+        if width == 0 {
+            return Ok(None);
         }
+        let intermediate = self.keys.checked_size("expert_shared_feed_forward_length", width, MAX_WIDTH)?;
+        Ok(Some(SharedSpec { intermediate, gated: false }))
     }
 
     /// Which blocks have a sliding window, and its length; `None` if the file has none.

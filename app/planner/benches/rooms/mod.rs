@@ -57,6 +57,7 @@ fn shape(blocks: usize, random: &mut Random) -> ModelShape {
     let mut block = || BlockShape {
         token_mixer: Bytes(30_000_000),
         kv_cache_per_position: Bytes(4_096),
+        kv_buffers: 2,
         state: Bytes::ZERO,
         feed_forward: FeedForwardShape::Dense { bytes: Bytes(70_000_000 + (random.unit() * 20e6) as u64) },
     };

@@ -9,6 +9,7 @@ pub fn shape(blocks: usize, count: u16, used: u16) -> ModelShape {
     let block = BlockShape {
         token_mixer: Bytes(40),
         kv_cache_per_position: Bytes(1),
+        kv_buffers: 2,
         state: Bytes::ZERO,
         feed_forward: FeedForwardShape::Experts {
             router: Bytes(10),

@@ -1,7 +1,8 @@
 //! The search against brute force, on random rooms.
 
 use potluck_plan::{
-    BlockIndex, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType,
+    BlockIndex, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch,
+    WireType,
 };
 
 use super::anneal::anneal;
@@ -38,6 +39,7 @@ fn instance(random: &mut Random, bounds: &Bounds) -> Instance {
     let block = |random: &mut Random| BlockShape {
         token_mixer: Bytes(20 + random.below(80) as u64),
         kv_cache_per_position: Bytes(random.below(5) as u64),
+        kv_buffers: 2,
         state: Bytes::ZERO,
         feed_forward: FeedForwardShape::Dense { bytes: Bytes(random.below(100) as u64) },
     };
