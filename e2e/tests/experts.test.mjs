@@ -1,4 +1,5 @@
-// The embedded model with its experts spread over three browsers: the answer of a lone tab, also when a holder dies.
+// The embedded model with its experts spread over three browsers, or loaded on demand by one that lends too little for them: the
+// answer of a lone tab, also when a holder dies and when the cache is evicted.
 import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
 import { join, resolve } from 'node:path';
@@ -6,13 +7,15 @@ import { join, resolve } from 'node:path';
 import { Device } from '../harness/browser.mjs';
 import { Relay } from '../harness/relay.mjs';
 import { story } from '../harness/story.mjs';
-import { ask, assertQuiet, contribute, host, isUp, status, until } from '../harness/table.mjs';
+import { ask, assertQuiet, changeLoan, contribute, host, isUp, status, until } from '../harness/table.mjs';
 
 const MODELS = join(resolve(import.meta.dirname, '../..'), 'public/models');
 const PROMPT = { max_tokens: 24, temperature: 0, raw: true };
 // Long enough that a holder can die in the middle.
 const LONG = { ...PROMPT, max_tokens: 60 };
 const TEXT = 'Once upon a time there was a table';
+/** Bytes of all experts of the embedded model. */
+const EXPERTS = 16_736_256;
 
 let relay;
 const devices = {};
@@ -43,17 +46,70 @@ async function expertsCard(page) {
 }
 
 step('a lone tab gives the answers that all others are held against', async () => {
-  const alone = await Device.start('alone');
-  try {
-    await host(alone.page, relay, { share: 'Fastest', context: 512 });
-    await until(alone.page, isUp);
-    undisturbed.short = (await ask(alone.page, TEXT, PROMPT)).tokens;
-    undisturbed.long = (await ask(alone.page, TEXT, LONG)).tokens;
-    assert.equal(undisturbed.short.length, PROMPT.max_tokens);
-    assert.equal(undisturbed.long.length, LONG.max_tokens, 'the model must write enough to be disturbed');
-  } finally {
-    await alone.stop();
-  }
+  devices.alone = await Device.start('alone');
+  const { page } = devices.alone;
+  await host(page, relay, { share: 'Fastest', context: 512 });
+  const { plan } = await until(page, isUp);
+  const [{ bytes, kv_cache_bytes }] = plan.stages;
+  undisturbed.needs = plan.overhead + bytes + kv_cache_bytes;
+  const first = await ask(page, TEXT, PROMPT);
+  undisturbed.short = first.tokens;
+  const long = await ask(page, TEXT, LONG);
+  undisturbed.long = long.tokens;
+  undisturbed.timings = long.timings;
+  assert.equal(undisturbed.short.length, PROMPT.max_tokens);
+  assert.equal(undisturbed.long.length, LONG.max_tokens, 'the model must write enough to be disturbed');
+});
+
+const speeds = ({ first_token_ms, answer_tokens, decode_ms }) =>
+  `first token after ${Math.round(first_token_ms)} ms, then ${(((answer_tokens - 1) * 1e3) / decode_ms).toFixed(1)} tokens a second`;
+
+step('with memory for a third of the experts it loads the others on demand, from its cache, and gives the same answer', async (context) => {
+  const { page } = devices.alone;
+  // A part of the room for experts stays free.
+  const third = undisturbed.needs - EXPERTS + 1.03 * (EXPERTS / 3);
+  await host(page, relay, { share: 'Fastest', context: 512, lends: Math.ceil(third) });
+  const { plan, on_demand: before } = await until(page, (now) => isUp(now) && now.on_demand !== null, 'experts come on demand');
+  assert.equal(plan.stages.length, 1);
+  assert.ok(Math.abs(before.slots / before.experts - 1 / 3) < 0.05, JSON.stringify(before));
+  assert.match(plan.reason, /^The model does not fit: one device answers and loads experts from its storage on demand/);
+  assert.deepEqual((await ask(page, TEXT, PROMPT)).tokens, undisturbed.short);
+  const again = await ask(page, TEXT, LONG);
+  assert.deepEqual(again.tokens, undisturbed.long, 'with other experts in the slots');
+  const { on_demand } = await until(page, ({ on_demand }) => on_demand.tokens >= PROMPT.max_tokens + LONG.max_tokens - 2, 'all tokens are counted');
+  assert.equal(on_demand.hits + on_demand.misses, on_demand.tokens * 24, 'six blocks, four experts each');
+  assert.ok(on_demand.misses > 0 && on_demand.token_bytes > 0, JSON.stringify(on_demand));
+  assert.equal(on_demand.token_network_bytes, 0, 'the visit before has filled the cache');
+  await page.getByText(/^Loads [\d.]+ MB a token from this device's storage: \d+ of a token's 24 experts were in memory/).waitFor();
+  context.diagnostic(`all experts: ${speeds(undisturbed.timings)}`);
+  context.diagnostic(`a third: ${speeds(again.timings)}; ${JSON.stringify(on_demand)}`);
+});
+
+step('a cache that is evicted is fetched again, and the answer is the same', async () => {
+  const { page } = devices.alone;
+  await page.evaluate(async () => {
+    const root = await navigator.storage.getDirectory();
+    // The node closes files that it has not read for a moment.
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        return await root.removeEntry('weights', { recursive: true });
+      } catch (error) {
+        if (attempt === 100) throw error;
+        await new Promise((done) => setTimeout(done, 100));
+      }
+    }
+  });
+  assert.deepEqual((await ask(page, TEXT, LONG)).tokens, undisturbed.long);
+  await until(page, ({ on_demand }) => on_demand.token_network_bytes > 0, 'bytes came from the relay again');
+});
+
+step('with memory for less than the experts of a token it says how much is missing', async () => {
+  const { page } = devices.alone;
+  await changeLoan(page, undisturbed.needs - EXPERTS);
+  const refused = ({ plan }) => /With [\d.]+ [kM]?B more on one device its experts could be loaded on demand\.$/.test(plan?.reason);
+  const { plan } = await until(page, refused);
+  await page.getByText(plan.reason).first().waitFor();
+  await devices.alone.stop();
 });
 
 step('the host spreads the experts over two more browsers', async () => {
