@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { Device } from '../harness/browser.mjs';
 import { Relay } from '../harness/relay.mjs';
 import { story } from '../harness/story.mjs';
-import { ask, assertQuiet, changeLoan, contribute, host, isUp, status, until } from '../harness/table.mjs';
+import { ask, assertQuiet, contribute, host, isUp, status, until } from '../harness/table.mjs';
 
 const MODELS = join(resolve(import.meta.dirname, '../..'), 'public/models');
 const PROMPT = { max_tokens: 24, temperature: 0, raw: true };
@@ -105,7 +105,7 @@ step('a cache that is evicted is fetched again, and the answer is the same', asy
 
 step('with memory for less than the experts of a token it says how much is missing', async () => {
   const { page } = devices.alone;
-  await changeLoan(page, undisturbed.needs - EXPERTS);
+  await host(page, relay, { share: 'Fastest', context: 512, lends: undisturbed.needs - EXPERTS });
   const refused = ({ plan }) => /With [\d.]+ [kM]?B more on one device its experts could be loaded on demand\.$/.test(plan?.reason);
   const { plan } = await until(page, refused);
   await page.getByText(plan.reason).first().waitFor();
