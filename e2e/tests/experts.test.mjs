@@ -51,7 +51,8 @@ step('a lone tab gives the answers that all others are held against', async () =
   await host(page, relay, { share: 'Fastest', context: 512 });
   const { plan } = await until(page, isUp);
   const [{ bytes, kv_cache_bytes }] = plan.stages;
-  undisturbed.needs = plan.overhead + bytes + kv_cache_bytes;
+  undisturbed.pinned = plan.overhead + bytes - EXPERTS;
+  undisturbed.cache = kv_cache_bytes;
   const first = await ask(page, TEXT, PROMPT);
   undisturbed.short = first.tokens;
   const long = await ask(page, TEXT, LONG);
@@ -67,22 +68,23 @@ const speeds = ({ first_token_ms, answer_tokens, decode_ms }) =>
 step('with memory for a third of the experts it loads the others on demand, from its cache, and gives the same answer', async (context) => {
   const { page } = devices.alone;
   // A part of the room for experts stays free.
-  const third = undisturbed.needs - EXPERTS + 1.03 * (EXPERTS / 3);
+  const third = undisturbed.pinned + undisturbed.cache + 1.03 * (EXPERTS / 3);
   await host(page, relay, { share: 'Fastest', context: 512, lends: Math.ceil(third) });
   const { plan, on_demand: before } = await until(page, (now) => isUp(now) && now.on_demand !== null, 'experts come on demand');
   assert.equal(plan.stages.length, 1);
   assert.ok(Math.abs(before.slots / before.experts - 1 / 3) < 0.05, JSON.stringify(before));
   assert.match(plan.reason, /^The model does not fit: one device answers and loads experts from its storage on demand/);
-  assert.deepEqual((await ask(page, TEXT, PROMPT)).tokens, undisturbed.short);
-  const again = await ask(page, TEXT, LONG);
-  assert.deepEqual(again.tokens, undisturbed.long, 'with other experts in the slots');
-  const { on_demand } = await until(page, ({ on_demand }) => on_demand.tokens >= PROMPT.max_tokens + LONG.max_tokens - 2, 'all tokens are counted');
-  assert.equal(on_demand.hits + on_demand.misses, on_demand.tokens * 24, 'six blocks, four experts each');
+  const answer = await ask(page, TEXT, LONG);
+  assert.deepEqual(answer.tokens, undisturbed.long);
+  const { on_demand } = await until(page, ({ on_demand }) => on_demand.tokens >= LONG.max_tokens - 1, 'all tokens are counted');
+  // Tokens that are checked together share experts.
+  const used = (on_demand.hits + on_demand.misses) / on_demand.tokens;
+  assert.ok(used > 12 && used <= 24, `six blocks, four experts each: ${JSON.stringify(on_demand)}`);
   assert.ok(on_demand.misses > 0 && on_demand.token_bytes > 0, JSON.stringify(on_demand));
   assert.equal(on_demand.token_network_bytes, 0, 'the visit before has filled the cache');
-  await page.getByText(/^Loads [\d.]+ MB a token from this device's storage: \d+ of a token's 24 experts were in memory/).waitFor();
+  await page.getByText(/^Loads [\d.]+ MB a token from this device's storage: \d+ of a token's \d+ experts were in memory/).waitFor();
   context.diagnostic(`all experts: ${speeds(undisturbed.timings)}`);
-  context.diagnostic(`a third: ${speeds(again.timings)}; ${JSON.stringify(on_demand)}`);
+  context.diagnostic(`a third: ${speeds(answer.timings)}; ${JSON.stringify(on_demand)}`);
 });
 
 step('a cache that is evicted is fetched again, and the answer is the same', async () => {
@@ -99,13 +101,13 @@ step('a cache that is evicted is fetched again, and the answer is the same', asy
       }
     }
   });
-  assert.deepEqual((await ask(page, TEXT, LONG)).tokens, undisturbed.long);
+  assert.deepEqual((await ask(page, TEXT, PROMPT)).tokens, undisturbed.short, 'also with other experts in the slots');
   await until(page, ({ on_demand }) => on_demand.token_network_bytes > 0, 'bytes came from the relay again');
 });
 
 step('with memory for less than the experts of a token it says how much is missing', async () => {
   const { page } = devices.alone;
-  await host(page, relay, { share: 'Fastest', context: 512, lends: undisturbed.needs - EXPERTS });
+  await host(page, relay, { share: 'Fastest', context: 512, lends: undisturbed.pinned });
   const refused = ({ plan }) => /With [\d.]+ [kM]?B more on one device its experts could be loaded on demand\.$/.test(plan?.reason);
   const { plan } = await until(page, refused);
   await page.getByText(plan.reason).first().waitFor();

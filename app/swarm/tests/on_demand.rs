@@ -86,6 +86,25 @@ fn a_larger_kv_cache_on_demand_does_not_keep_all_experts_from_memory() {
 }
 
 #[test]
+fn whoever_joins_loads_in_advance_what_it_will_get() {
+    let mut world = room(4, PINNED + EXPERTS / 3);
+    world.run(30_000.0, |world| is_up(world, true));
+    world.add(SimDevice { download: 50.0, ..SimDevice::with_budget(400) }, 30_000.0);
+    let told =
+        |world: &World| world.view(0).room.unwrap().members.iter().map(|member| member.standby.clone()).collect();
+    world.run(50_000.0, |_| false);
+    let told: Vec<Option<String>> = told(&world);
+    assert_eq!(told, [None, Some("Has loaded its part in advance.".to_owned())], "slots leave no room for more");
+    assert!(is_up(&world, true));
+    world.add(SimDevice::with_budget(EXPERTS), 50_000.0);
+    world.run(200_000.0, |world| is_up(world, false));
+    world.prompt(0, 1, TEXT, TOKENS, 200_000.0);
+    world.run(300_000.0, |world| is_answered(world, 1));
+    assert_undisturbed(&world, 1, &model(0), "all three together");
+    assert!(is_up(&world, false));
+}
+
+#[test]
 fn memory_for_less_than_a_tokens_experts_is_refused_with_what_is_missing() {
     // A token uses two experts of a block: 40 bytes, and a few stay free.
     let mut world = room(3, PINNED + 39);
