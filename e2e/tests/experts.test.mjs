@@ -1,4 +1,5 @@
-// The embedded model with its experts spread over three browsers: the answer of a lone tab, also when a holder dies.
+// The embedded model with its experts spread over three browsers, or loaded on demand by one that lends too little for them: the
+// answer of a lone tab, also when a holder dies and when the cache is evicted.
 import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
 import { join, resolve } from 'node:path';
@@ -13,6 +14,8 @@ const PROMPT = { max_tokens: 24, temperature: 0, raw: true };
 // Long enough that a holder can die in the middle.
 const LONG = { ...PROMPT, max_tokens: 60 };
 const TEXT = 'Once upon a time there was a table';
+/** Bytes of all experts of the embedded model. */
+const EXPERTS = 16_736_256;
 
 let relay;
 const devices = {};
@@ -43,17 +46,72 @@ async function expertsCard(page) {
 }
 
 step('a lone tab gives the answers that all others are held against', async () => {
-  const alone = await Device.start('alone');
-  try {
-    await host(alone.page, relay, { share: 'Fastest', context: 512 });
-    await until(alone.page, isUp);
-    undisturbed.short = (await ask(alone.page, TEXT, PROMPT)).tokens;
-    undisturbed.long = (await ask(alone.page, TEXT, LONG)).tokens;
-    assert.equal(undisturbed.short.length, PROMPT.max_tokens);
-    assert.equal(undisturbed.long.length, LONG.max_tokens, 'the model must write enough to be disturbed');
-  } finally {
-    await alone.stop();
-  }
+  devices.alone = await Device.start('alone');
+  const { page } = devices.alone;
+  await host(page, relay, { share: 'Fastest', context: 512 });
+  const { plan } = await until(page, isUp);
+  const [{ bytes, kv_cache_bytes }] = plan.stages;
+  undisturbed.pinned = plan.overhead + bytes - EXPERTS;
+  undisturbed.cache = kv_cache_bytes;
+  const first = await ask(page, TEXT, PROMPT);
+  undisturbed.short = first.tokens;
+  const long = await ask(page, TEXT, LONG);
+  undisturbed.long = long.tokens;
+  undisturbed.timings = long.timings;
+  assert.equal(undisturbed.short.length, PROMPT.max_tokens);
+  assert.equal(undisturbed.long.length, LONG.max_tokens, 'the model must write enough to be disturbed');
+});
+
+const speeds = ({ first_token_ms, answer_tokens, decode_ms }) =>
+  `first token after ${Math.round(first_token_ms)} ms, then ${(((answer_tokens - 1) * 1e3) / decode_ms).toFixed(1)} tokens a second`;
+
+step('with memory for a third of the experts it loads the others on demand, from its cache, and gives the same answer', async (context) => {
+  const { page } = devices.alone;
+  // A part of the room for experts stays free.
+  const third = undisturbed.pinned + undisturbed.cache + 1.03 * (EXPERTS / 3);
+  await host(page, relay, { share: 'Fastest', context: 512, lends: Math.ceil(third) });
+  const { plan, on_demand: before } = await until(page, (now) => isUp(now) && now.on_demand !== null, 'experts come on demand');
+  assert.equal(plan.stages.length, 1);
+  assert.ok(Math.abs(before.slots / before.experts - 1 / 3) < 0.05, JSON.stringify(before));
+  assert.match(plan.reason, /^The model does not fit: one device answers and loads experts from its storage on demand/);
+  const answer = await ask(page, TEXT, LONG);
+  assert.deepEqual(answer.tokens, undisturbed.long);
+  const { on_demand } = await until(page, ({ on_demand }) => on_demand.tokens >= LONG.max_tokens - 1, 'all tokens are counted');
+  // Tokens that are checked together share experts.
+  const used = (on_demand.hits + on_demand.misses) / on_demand.tokens;
+  assert.ok(used > 12 && used <= 24, `six blocks, four experts each: ${JSON.stringify(on_demand)}`);
+  assert.ok(on_demand.misses > 0 && on_demand.token_bytes > 0, JSON.stringify(on_demand));
+  assert.equal(on_demand.token_network_bytes, 0, 'the visit before has filled the cache');
+  await page.getByText(/^Loads [\d.]+ MB a token from this device's storage: \d+ of a token's \d+ experts were in memory/).waitFor();
+  context.diagnostic(`all experts: ${speeds(undisturbed.timings)}`);
+  context.diagnostic(`a third: ${speeds(answer.timings)}; ${JSON.stringify(on_demand)}`);
+});
+
+step('a cache that is evicted is fetched again, and the answer is the same', async () => {
+  const { page } = devices.alone;
+  await page.evaluate(async () => {
+    const root = await navigator.storage.getDirectory();
+    // The node closes files that it has not read for a moment.
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        return await root.removeEntry('weights', { recursive: true });
+      } catch (error) {
+        if (attempt === 100) throw error;
+        await new Promise((done) => setTimeout(done, 100));
+      }
+    }
+  });
+  assert.deepEqual((await ask(page, TEXT, PROMPT)).tokens, undisturbed.short, 'also with other experts in the slots');
+  await until(page, ({ on_demand }) => on_demand.token_network_bytes > 0, 'bytes came from the relay again');
+});
+
+step('with memory for less than the experts of a token it says how much is missing', async () => {
+  const { page } = devices.alone;
+  await host(page, relay, { share: 'Fastest', context: 512, lends: undisturbed.pinned });
+  const refused = ({ plan }) => /With [\d.]+ [kM]?B more on one device its experts could be loaded on demand\.$/.test(plan?.reason);
+  const { plan } = await until(page, refused);
+  await page.getByText(plan.reason).first().waitFor();
+  await devices.alone.stop();
 });
 
 step('the host spreads the experts over two more browsers', async () => {

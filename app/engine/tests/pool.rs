@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use potluck_engine::{
     EngineError, Gpu, Keep, LayoutError, PooledExperts, Purpose, Settings, SlotError, SlotLoad, Tier,
 };
-use potluck_gguf::TensorType;
-use potluck_model::Architecture;
+use potluck_gguf::{TensorType, join, parse};
+use potluck_model::{Architecture, ChatTemplate, Message, ModelSpec, RenderOptions, Tokenizer};
 use potluck_plan::{
     BlockIndex, ExpertId, ExpertOutputs, Input, KernelClass, LmHeadTokens, Outcome, Route, Task, Then, Ticket,
     WeightUnit, Work,
@@ -114,7 +114,7 @@ impl Device<'_> {
                 other => panic!("{other:?}"),
             };
             let here = pairs.iter().enumerate().filter(|(_, (_, expert))| wave.contains(expert));
-            for ((at, _), vector) in here.zip(outputs.chunks(HIDDEN)) {
+            for ((at, _), vector) in here.zip(outputs.chunks(normed.len() / routes.len())) {
                 found.insert(at, vector.to_vec());
             }
         }
@@ -124,16 +124,20 @@ impl Device<'_> {
 
     /// A forward pass that stops at each pooled block's router.
     fn forward(&mut self, cut: (u32, u32), then: Then) -> Vec<f32> {
-        let (mut input, mut first) = (tokens(self.model, cut), 0);
+        self.pass(cut, class(cut), tokens(self.model, cut), then)
+    }
+
+    fn pass(&mut self, cut: (u32, u32), class: KernelClass, mut input: Input, then: Then) -> Vec<f32> {
+        let (mut first, end) = (0, self.model.spec.blocks.len() as u16);
         loop {
-            let outcome = self.bench.run(forward(rows(cut.0..cut.1), class(cut), input, (first, BLOCKS), then));
+            let outcome = self.bench.run(forward(rows(cut.0..cut.1), class, input, (first, end), then));
             let Outcome::Routed { residual, normed, routes } = outcome else {
                 let (Outcome::Hidden(values) | Outcome::Logits(values)) = outcome else { panic!("{outcome:?}") };
                 assert!(self.pooled.iter().all(|block| *block < first), "no pooled block was passed over");
                 return values;
             };
             let block = *self.pooled.iter().find(|block| **block >= first).unwrap();
-            let outputs = self.outputs(block, class(cut), &normed, &routes);
+            let outputs = self.outputs(block, class, &normed, &routes);
             input = Input::Experts(ExpertOutputs { block: BlockIndex(block), residual, routes, outputs });
             first = block + 1;
         }
@@ -173,6 +177,51 @@ fn a_pool_for_a_third_of_the_experts_gives_the_bits_of_all_of_them() {
             }
         }
     }
+}
+
+/// Exact experts change nothing (od-moe.txt, table 2): the logits of a text are the same bits, and so is its perplexity.
+#[test]
+fn the_built_in_model_has_the_same_perplexity_with_a_third_of_its_experts() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../public/models");
+    let file = std::fs::read(folder.join("potluck-small-Q4_K_M.gguf")).unwrap();
+    let parsed = join([parse(&file).unwrap()]).unwrap();
+    let (spec, units) = ModelSpec::from_gguf(&parsed).unwrap();
+    let tokenizer = Tokenizer::from_metadata(&parsed.metadata).unwrap();
+    let readme = std::fs::read_to_string(folder.join("README.md")).unwrap();
+    let answers = readme.lines().skip_while(|line| *line != "| | prompt | answer |").skip(2).take(4);
+    let cells = answers.map(|line| line.split(" | ").collect::<Vec<_>>());
+    let messages: Vec<Message> = cells
+        .flat_map(|cells| [Message::new("user", cells[1]), Message::new("assistant", cells[2].trim_end_matches(" |"))])
+        .collect();
+    let template = ChatTemplate::from_metadata(&parsed.metadata, &tokenizer).unwrap();
+    let ids = template.encode(&tokenizer, &messages, &RenderOptions::default()).unwrap();
+    let model = &Model { spec, units, file };
+    let (pooled, end) = ([0, 1, 2, 3, 4, 5], model.spec.blocks.len() as u16);
+    let gpu = gpu_as(None);
+    let mut whole = Bench::new(&gpu, model, &model.all_units(), settings());
+    let bench = pooled_bench(&gpu, model, &pool(&pooled, 24), settings());
+    let mut device = Device { bench, model, pooled: &pooled, wave: 8, loads: 0 };
+    let (mut surprise, count) = (0.0, ids.len().min(128) - 1);
+    // Chunks of a prompt, then single tokens.
+    let mut cuts: Vec<(usize, usize)> = (0..count).step_by(16).map(|from| (from, (from + 16).min(count))).collect();
+    let (from, to) = cuts.pop().unwrap();
+    cuts.extend((from..to).map(|at| (at, at + 1)));
+    for (from, to) in cuts {
+        let class = if to - from > 1 { KernelClass::Prefill } else { KernelClass::Decode };
+        let (input, cut) = (|| Input::Tokens(ids[from..to].to_vec()), (from as u32, to as u32));
+        let then = logits(LmHeadTokens::All);
+        let expected = whole.hidden(forward(rows(cut.0..cut.1), class, input(), (0, end), then));
+        let got = device.pass(cut, class, input(), then);
+        assert!(bits(&got) == bits(&expected), "tokens {from} to {to}");
+        for (row, &next) in got.chunks(model.spec.vocabulary as usize).zip(&ids[from + 1..=to]) {
+            let total: f64 = row.iter().map(|value| f64::from(*value).exp()).sum();
+            surprise += total.ln() - f64::from(row[next as usize]);
+        }
+    }
+    let perplexity = (surprise / count as f64).exp();
+    println!("{count} tokens, {} loads: perplexity {perplexity:.4} with all experts and with a third", device.loads);
+    assert!(perplexity < 20.0, "a perplexity of {perplexity:.3} is not that of a text the model knows");
+    assert!(device.loads > 72, "experts made room for each other");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod common;
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use common::*;
 use futures::future::LocalBoxFuture;
@@ -13,7 +14,7 @@ use potluck_gguf::synthetic::Synthetic;
 use potluck_node::native::cli::{Options, Session};
 use potluck_node::native::{DiskFile, open_model_files};
 use potluck_node::platform::LocalFile;
-use potluck_panel::{ModelSource, OnDemandReport, RequestId};
+use potluck_panel::{ModelSource, OnDemandReport, PromptRequest, RequestId};
 use potluck_plan::{BlockShape, Bytes, ModelShape};
 
 const TEXT: &str = "Once upon a time there was a pot of soup";
@@ -148,5 +149,43 @@ fn an_expert_that_cannot_be_read_ends_the_answer_with_a_sentence() {
         gone.set(false);
         let expected = alone(&path, TEXT, TOKENS).await;
         assert_eq!(answer(&mut device, question(2, TEXT, TOKENS), |_| {}).await, expected, "no slot was lost");
+    });
+}
+
+/// Exact experts change nothing (od-moe.txt, table 2, part iii). Minutes on a software adapter.
+#[test]
+#[ignore = "minutes: the figures are in docs/lab/on-demand.md"]
+fn the_50_prompts_of_the_built_in_model_get_the_same_answers_with_a_third_of_its_experts() {
+    /// Bytes of all experts.
+    const EXPERTS: u64 = 16_736_256;
+    test_within(Duration::from_secs(1800), async {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let files = || open_model_files(&root.join("public/models/potluck-small-Q4_K_M.gguf")).unwrap();
+        let prompts = std::fs::read_to_string(root.join("train/eval/prompts.jsonl")).unwrap();
+        let prompts = prompts.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let prompts: Vec<String> = prompts.map(|line| line["prompt"].as_str().unwrap().to_owned()).collect();
+        let mut whole = open_alone(files(), 4_000_000_000);
+        whole.until_up().await.unwrap();
+        let plan = whole.status.plan.clone().unwrap();
+        let needs = plan.overhead + plan.stages[0].bytes + plan.stages[0].kv_cache_bytes;
+        let mut third = open_alone(files(), needs - EXPERTS + EXPERTS / 3 + EXPERTS / 64);
+        third.until_up().await.unwrap();
+        let mut tokens = [0, 0];
+        let mut millis = [0.0, 0.0];
+        for (number, prompt) in (1..).zip(&prompts) {
+            let mut answers = Vec::new();
+            for (index, session) in [&mut whole, &mut third].into_iter().enumerate() {
+                let asked = PromptRequest { raw: false, ..question(number, prompt, 64) };
+                let (_, answer, timings) = session.chat(RequestId(number), asked, false).await.unwrap();
+                tokens[index] += answer.len();
+                millis[index] += timings.first_token_ms + timings.decode_ms;
+                answers.push(answer);
+            }
+            assert_eq!(answers[0], answers[1], "{prompt}");
+            println!("{number}: {} tokens", answers[0].len());
+        }
+        let report = report(&third);
+        println!("{} prompts, {tokens:?} tokens in {millis:?} ms: {report:?}", prompts.len());
+        assert!(report.misses > 0 && f64::from(report.slots) < 0.4 * f64::from(report.experts), "{report:?}");
     });
 }

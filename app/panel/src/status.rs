@@ -73,6 +73,8 @@ pub struct OnDemandReport {
     pub recall: f64,
     /// Bytes loaded a token.
     pub token_bytes: f64,
+    /// Those of them that came over the network: a first use, or a cache that was evicted.
+    pub token_network_bytes: f64,
     /// Blocks at which a token waited for a load.
     pub token_stalls: f64,
     /// Milliseconds for which a token waited for loads.

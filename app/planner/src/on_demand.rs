@@ -1,27 +1,29 @@
 //! Experts on demand: what a room does that has too little memory for its model. One device holds everything that each
 //! token needs and slots for some experts, and loads the others from its storage (od-moe.txt 3.1).
 
-use potluck_plan::{Bytes, Plan, Stage, StageId};
+use potluck_plan::{BlockShape, Bytes, Plan, Stage, StageId};
 
-use crate::cost::millis;
+use crate::cost::{millis, speed};
+use crate::prediction::StageCost;
 use crate::{Device, Planned, Room, placement};
 
-/// Assumed rate from storage to the GPU before it is measured, bytes per millisecond: 500 MB/s.
-const STORAGE: f64 = 500e3;
 /// Part of the memory left for experts that stays free: buffers are rounded up, and kernels need tables.
 const SPARE: u64 = 64;
 /// Nobody waits longer than this for a token: loading cannot keep up.
 const SLOWEST_TOKEN_MILLIS: f64 = 10_000.0;
 
 /// The plan for a room in which the model does not fit: one device loads experts on demand. `None` if the model has no
-/// experts, no device has room for a token's, or loading could not keep up.
+/// experts, or no device has room for a token's.
 pub fn on_demand(room: &Room<'_>) -> Option<Planned> {
     let plans = room.devices.iter().filter_map(|device| on_device(room, device));
     let described = plans.map(|plan| Planned::describe(room, plan));
     let key = |planned: &Planned| (planned.prediction.token_millis, !planned.plan.has_stage(room.coordinator));
-    described
-        .filter(|planned| planned.prediction.token_millis <= SLOWEST_TOKEN_MILLIS)
-        .min_by(|a, b| key(a).0.total_cmp(&key(b).0).then(key(a).1.cmp(&key(b).1)))
+    described.min_by(|a, b| key(a).0.total_cmp(&key(b).0).then(key(a).1.cmp(&key(b).1)))
+}
+
+/// Loading is quick enough for somebody to wait for it.
+pub fn keeps_up(planned: &Planned) -> bool {
+    planned.prediction.token_millis <= SLOWEST_TOKEN_MILLIS
 }
 
 /// One sentence: what keeps this room from loading experts on demand. `None` if the model has no experts, or nothing does.
@@ -35,9 +37,9 @@ pub fn why_not_on_demand(room: &Room<'_>) -> Option<String> {
         let sentence = format!("With {missing} more on one device its experts could be loaded on demand.");
         return Some(sentence);
     }
-    let slow = room.devices.iter().filter_map(|device| on_device(room, device)).next().is_some();
-    let sentence = "Loading experts on demand could not keep up: a token would take more than 10 seconds.";
-    (slow && on_demand(room).is_none()).then(|| sentence.to_owned())
+    let found = on_demand(room).filter(|planned| !keeps_up(planned))?;
+    let seconds = (found.prediction.token_millis / 1e3).ceil();
+    Some(format!("Loading experts on demand cannot keep up: a token would take {seconds} seconds."))
 }
 
 /// The whole model on one device, with as many slots for experts as fit.
@@ -66,20 +68,44 @@ fn experts(room: &Room<'_>) -> Bytes {
 /// Weight bytes of a stage's experts that have no slot.
 pub(crate) fn bytes_without_slot(room: &Room<'_>, stage: &Stage) -> Bytes {
     let Some(pool) = stage.pool else { return Bytes::ZERO };
-    let all = stage.blocks.iter().filter_map(|index| room.shape.blocks.get(usize::from(index.0)));
-    let all: Bytes = all.map(|block| Bytes(block.expert_bytes().0 * u64::from(block.expert_count()))).sum();
+    let all: Bytes =
+        blocks(room, stage).map(|block| Bytes(block.expert_bytes().0 * u64::from(block.expert_count()))).sum();
     all.saturating_sub(room.shape.pool_bytes(stage.blocks, pool))
 }
 
-/// Milliseconds that a token waits for experts on demand: (1 − recall) × the time to load what it uses, and a further
-/// submit and readback for each block's router and experts. Recall is taken as the share of experts that have a slot,
-/// as if all were used alike: measured, it is higher.
+/// Milliseconds that a token waits for experts on demand: the time to load those without a slot, and a further submit and
+/// readback for each block's router and experts.
 pub(crate) fn loading_millis(room: &Room<'_>, device: &Device, stage: &Stage) -> f64 {
+    if stage.pool.is_none() {
+        return 0.0;
+    }
+    millis(missed_bytes(room, stage) / speed(device.storage) + readback_millis(room, device, stage))
+}
+
+/// The rate at which a stage loads experts, bytes per millisecond, if a token took so many milliseconds of engine time. `None` if
+/// it loads none. Recall is taken as predicted, so that the rate predicts the next token whatever recall really is.
+pub fn storage_rate(room: &Room<'_>, stage: &Stage, cost: &StageCost, engine_millis: f64) -> Option<f64> {
+    let (device, bytes) = (room.device(stage.peer)?, missed_bytes(room, stage));
+    let computing = cost.session_millis + cost.compute_millis + readback_millis(room, device, stage);
+    (bytes > 0.0 && engine_millis > computing).then(|| speed(bytes / (engine_millis - computing)))
+}
+
+/// Bytes of experts that a token loads: (1 − recall) × those that it uses. Recall is taken as the share of experts that have
+/// a slot, as if all were used alike: measured, it is higher.
+fn missed_bytes(room: &Room<'_>, stage: &Stage) -> f64 {
     let Some(pool) = stage.pool else { return 0.0 };
-    let blocks = || stage.blocks.iter().filter_map(|index| room.shape.blocks.get(usize::from(index.0)));
-    let routed = blocks().filter(|block| block.expert_count() > 0).count() as f64;
-    let experts: u32 = blocks().map(|block| u32::from(block.expert_count())).sum();
+    let experts: u32 = blocks(room, stage).map(|block| u32::from(block.expert_count())).sum();
     let recall = (f64::from(pool.slots) / f64::from(experts.max(1))).min(1.0);
-    let used: f64 = blocks().map(|block| block.active_weights().saturating_sub(block.without_experts()).0 as f64).sum();
-    millis((1.0 - recall) * used / STORAGE + 2.0 * routed * millis(device.sync_millis))
+    let used: f64 =
+        blocks(room, stage).map(|block| block.active_weights().saturating_sub(block.without_experts()).0 as f64).sum();
+    (1.0 - recall) * used
+}
+
+fn readback_millis(room: &Room<'_>, device: &Device, stage: &Stage) -> f64 {
+    let routed = blocks(room, stage).filter(|block| block.expert_count() > 0).count() as f64;
+    2.0 * routed * millis(device.sync_millis)
+}
+
+fn blocks<'a>(room: &'a Room<'_>, stage: &Stage) -> impl Iterator<Item = &'a BlockShape> {
+    stage.blocks.iter().filter_map(|index| room.shape.blocks.get(usize::from(index.0)))
 }

@@ -46,6 +46,8 @@ pub struct Device {
     pub pauses: Vec<(f64, f64)>,
     /// Its download rate for weights, bytes per millisecond.
     pub download: f64,
+    /// The rate at which it loads experts on demand, bytes per millisecond, wherever they lie.
+    pub storage: f64,
     /// Blocks that are resident on its GPU already.
     pub holds: BTreeSet<BlockIndex>,
     /// Units that are in its storage already.
@@ -63,6 +65,8 @@ impl Speed {
 impl Device {
     /// Assumed download rate before it is measured, bytes per millisecond: 10 MB/s.
     const DOWNLOAD: f64 = 10e3;
+    /// Assumed rate from its cache, or from a file of its own, to the GPU before it is measured, bytes per millisecond: 500 MB/s.
+    const STORAGE: f64 = 500e3;
 
     /// A device of which only the memory budget, the memory bandwidth (bytes per second) and the cost of a readback are
     /// known.
@@ -77,6 +81,7 @@ impl Device {
             sync_millis,
             pauses: Vec::new(),
             download: Self::DOWNLOAD,
+            storage: Self::STORAGE,
             holds: BTreeSet::new(),
             cached: BTreeSet::new(),
             presence: Presence::default(),

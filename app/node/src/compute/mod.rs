@@ -17,7 +17,9 @@ use futures::future::{Either, select};
 use potluck_engine::{Engine, EngineError, Gpu, GpuOptions, Settings, binding_limit};
 use potluck_model::UnitMap;
 use potluck_panel::SelfTest;
-use potluck_plan::{Arithmetic, Bytes, Computed, ConversationId, KvCacheType, ModelId, Outcome, Ticket, Work};
+use potluck_plan::{
+    Arithmetic, Bytes, Computed, ConversationId, KvCacheType, ModelId, Outcome, PooledExperts, Ticket, Work,
+};
 use potluck_swarm::Event;
 
 pub use calibrate::CalibrateError;
@@ -70,6 +72,8 @@ pub struct Compute {
     model_engine: RefCell<Option<ModelEngine>>,
     /// Runs work if experts come on demand.
     on_demand: RefCell<Option<OnDemandQueue>>,
+    /// Number of the next part of work with experts on demand.
+    next_part: Rc<Cell<u64>>,
     /// Weight bytes on the GPU.
     weight_bytes: Cell<Bytes>,
     self_test: RefCell<SelfTest>,
@@ -98,6 +102,7 @@ impl Compute {
             trouble: RefCell::default(),
             model_engine: RefCell::default(),
             on_demand: RefCell::default(),
+            next_part: Rc::default(),
             weight_bytes: Cell::default(),
             self_test: RefCell::default(),
             measured: Cell::default(),
@@ -223,7 +228,7 @@ impl Compute {
 
     /// Frees everything on the GPU.
     pub fn unload(&self) {
-        self.on_demand.borrow_mut().take();
+        self.end_on_demand(&PooledExperts::default());
         self.weight_bytes.set(Bytes::ZERO);
         if let Some(loaded) = self.model_engine.borrow_mut().take() {
             loaded.engine.destroy();
@@ -278,11 +283,7 @@ impl Compute {
     }
 
     fn computed(&self, computed: Computed) {
-        let computed = match self.on_demand.borrow().as_ref() {
-            Some(on_demand) => on_demand.take(computed),
-            None => Some(computed),
-        };
-        if let Some(computed) = computed {
+        if let Some(computed) = self.without_parts(computed) {
             self.deliver(computed);
         }
     }

@@ -11,8 +11,17 @@ use super::jobs::{cut, runs};
 use super::layout::sort_units;
 use super::{Load, LoadError};
 
-/// Reads under way at a time: storage is fastest with many.
+/// Reads of a file on this device under way at a time: storage is fastest with many.
 const READS: usize = 32;
+
+/// What a load of experts took.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadedExperts {
+    /// Bytes of the experts.
+    pub bytes: Bytes,
+    /// Bytes that were not in the cache and came from the origin.
+    pub network: Bytes,
+}
 
 /// Loads experts that have a slot: from the cache, else from the source into the cache. The staging buffers stay between
 /// loads.
@@ -39,12 +48,11 @@ impl ExpertLoader {
         self.load.units.units().filter(is_of).count() as u32
     }
 
-    /// Loads experts whose loads have begun ([`Engine::load_expert`]); returns their bytes. What the cache has lost is
-    /// fetched again.
+    /// Loads experts whose loads have begun ([`Engine::load_expert`]). What the cache has lost is fetched again.
     ///
     /// # Errors
     /// Bytes cannot be read, or the GPU is lost.
-    pub async fn load(&self, mut experts: Vec<WeightUnit>) -> Result<Bytes, LoadError> {
+    pub async fn load(&self, mut experts: Vec<WeightUnit>) -> Result<LoadedExperts, LoadError> {
         let load = &self.load;
         let policy = load.source.fetch_policy();
         if policy.cache && self.stored.borrow().is_none() {
@@ -61,10 +69,12 @@ impl ExpertLoader {
             true => jobs.into_iter().map(|job| vec![job]).collect(),
             false => runs(jobs, policy.max_bytes),
         };
-        load.pipeline(runs, policy.cache, READS).await?;
+        // The origin allows fewer reads at a time.
+        let ahead = if policy.cache { policy.parallel } else { READS };
+        let read = load.pipeline(runs, policy.cache, ahead).await?;
         if let Some(stored) = self.stored.borrow_mut().as_mut() {
             stored.extend(blobs.into_iter().map(|blob| (blob.unit, blob.kept())));
         }
-        Ok(bytes)
+        Ok(LoadedExperts { bytes, network: if policy.cache { read } else { Bytes::ZERO } })
     }
 }

@@ -1,11 +1,14 @@
 //! The pipeline of a load: fetch ahead, upload in order, and write to the cache meanwhile.
 
 use std::cell::Cell;
+use std::pin::pin;
 use std::rc::Rc;
 
 use futures::channel::mpsc;
+use futures::future::{Either, select};
 use futures::{SinkExt, StreamExt};
 use potluck_model::FileRange;
+use potluck_plan::Bytes;
 
 use super::cached_blob::CachedBlob;
 use super::jobs::Job;
@@ -13,6 +16,7 @@ use super::uploader::Uploader;
 use super::{Load, LoadError};
 use crate::blob::{BlobKey, BlobName};
 use crate::platform::StoreError;
+use crate::source::{Permit, Permits, Source, SourceError};
 
 /// Bytes of a unit that are written to the cache at once, if it has that many: each write opens the file, which takes a
 /// browser 15 to 30 ms.
@@ -22,33 +26,70 @@ const WAITING_WRITES: usize = 2;
 
 impl Load {
     /// Uploads the runs and writes them to the cache. The upload waits for the cache only when [`WAITING_WRITES`] pieces queue.
+    /// `ahead` runs are under way at a time, fetched ones that wait for their upload included. Returns the bytes that were read
+    /// from the source.
     ///
     /// # Errors
     /// Bytes cannot be read, or the GPU is lost.
-    pub(super) async fn pipeline(&self, runs: Vec<Vec<Job>>, cache: bool, ahead: usize) -> Result<(), LoadError> {
+    pub(super) async fn pipeline(&self, runs: Vec<Vec<Job>>, cache: bool, ahead: usize) -> Result<Bytes, LoadError> {
         let storing = Cell::new(cache);
         let (queue, writes) = mpsc::channel(WAITING_WRITES);
         let write = writes.for_each(|write| self.write(write, &storing));
-        futures::join!(self.upload(runs, ahead, queue, &storing), write).0
+        let (fetched, arriving) = mpsc::unbounded();
+        // What is cached may be under way in larger numbers than the origin allows reads.
+        let parallel = if cache { self.source.fetch_policy().parallel } else { ahead };
+        let origin = Origin { source: self.source.as_ref(), reads: Permits::new(parallel.max(1)), bytes: Cell::new(0) };
+        let load = async {
+            let upload = pin!(self.upload(arriving, &origin, queue, &storing));
+            let fetch = pin!(self.fetch_all(runs, cache, ahead, &origin, fetched));
+            // Fetches go on during an upload: it may need a file that one of them has begun to open.
+            match select(upload, fetch).await {
+                Either::Left((uploaded, _)) => uploaded,
+                Either::Right(((), upload)) => upload.await,
+            }
+        };
+        futures::join!(load, write).0?;
+        Ok(Bytes(origin.bytes.get()))
+    }
+
+    /// Fetches runs in parallel and hands them on in order.
+    async fn fetch_all(
+        &self,
+        runs: Vec<Vec<Job>>,
+        cache: bool,
+        ahead: usize,
+        origin: &Origin<'_>,
+        fetched: mpsc::UnboundedSender<Result<FetchedRun, LoadError>>,
+    ) {
+        let under_way = &Permits::new(ahead.max(1));
+        let begun = futures::stream::iter(runs).then(|run| async move { (run, under_way.acquire().await) });
+        let fetches = begun.map(|(run, under_way)| async move {
+            let (run, found) = self.fetch(run, cache, origin).await?;
+            Ok(FetchedRun { run, found, _under_way: under_way })
+        });
+        let mut done = pin!(fetches.buffered(ahead.max(1)));
+        while let Some(run) = done.next().await {
+            if fetched.unbounded_send(run).is_err() {
+                // The upload has failed.
+                return;
+            }
+        }
     }
 
     async fn upload(
         &self,
-        runs: Vec<Vec<Job>>,
-        ahead: usize,
+        mut fetched: mpsc::UnboundedReceiver<Result<FetchedRun, LoadError>>,
+        origin: &Origin<'_>,
         mut queue: mpsc::Sender<BlobWrite>,
         storing: &Cell<bool>,
     ) -> Result<(), LoadError> {
-        let cache = storing.get();
-        let fetches = runs.into_iter().map(|run| self.fetch(run, cache));
-        let mut fetched = std::pin::pin!(futures::stream::iter(fetches).buffered(ahead));
         let mut uploader = Uploader::new(self.engine.clone());
         while let Some(done) = fetched.next().await {
-            let (run, found) = done?;
+            let FetchedRun { run, found, _under_way } = done?;
             let start = run.first().map_or(0, |job| job.offset);
             for job in run {
                 match &found {
-                    Fetched::InCache => self.upload_cached(&job, &mut uploader).await?,
+                    Fetched::InCache => self.upload_cached(&job, origin, &mut uploader).await?,
                     Fetched::Bytes(bytes) => {
                         let from = (job.offset - start) as usize;
                         let bytes = &bytes[from..from + job.len as usize];
@@ -77,7 +118,7 @@ impl Load {
     /// Fetches the bytes of a run of jobs unless they are cached (cached jobs are runs of their own). The first job of a unit
     /// waits for the unit's lock: if two tabs share a cache, one downloads and the other then finds the bytes. A complete
     /// blob is opened here, ahead of its turn.
-    async fn fetch(&self, run: Vec<Job>, cache: bool) -> Result<(Vec<Job>, Fetched), LoadError> {
+    async fn fetch(&self, run: Vec<Job>, cache: bool, origin: &Origin<'_>) -> Result<(Vec<Job>, Fetched), LoadError> {
         let (Some(first), Some(last)) = (run.first(), run.last()) else { return Ok((run, Fetched::InCache)) };
         if cache && last.end_in_blob() > last.blob.stored() {
             last.blob.lock(&self.platform, self.model).await;
@@ -89,26 +130,32 @@ impl Load {
             };
             match opened {
                 Ok(()) => return Ok((run, Fetched::InCache)),
-                // It is fetched here, beside the others: while one is uploaded, they do not go on.
+                // It is fetched here, beside the others.
                 Err(error) => self.give_up(&last.blob, &error).await,
             }
         }
         let len = last.offset + last.len - first.offset;
-        let bytes = self.source.read(FileRange { file: first.file, offset: first.offset, len }).await?;
+        let bytes = origin.read(FileRange { file: first.file, offset: first.offset, len }).await?;
         Ok((run, Fetched::Bytes(bytes)))
     }
 
-    async fn upload_cached(&self, job: &Job, uploader: &mut Uploader) -> Result<(), LoadError> {
+    async fn upload_cached(&self, job: &Job, origin: &Origin<'_>, uploader: &mut Uploader) -> Result<(), LoadError> {
         match uploader.pull(self.platform.store.as_ref(), self.model, job).await {
-            Err(LoadError::Store(error)) => self.refetch(job, &error, uploader).await,
+            Err(LoadError::Store(error)) => self.refetch(job, &error, origin, uploader).await,
             result => result,
         }
     }
 
     /// Fetches a cached piece that cannot be read from the source instead.
-    async fn refetch(&self, job: &Job, error: &StoreError, uploader: &mut Uploader) -> Result<(), LoadError> {
+    async fn refetch(
+        &self,
+        job: &Job,
+        error: &StoreError,
+        origin: &Origin<'_>,
+        uploader: &mut Uploader,
+    ) -> Result<(), LoadError> {
         self.give_up(&job.blob, error).await;
-        let bytes = self.source.read(FileRange { file: job.file, offset: job.offset, len: job.len }).await?;
+        let bytes = origin.read(FileRange { file: job.file, offset: job.offset, len: job.len }).await?;
         uploader.push(job, &bytes).await
     }
 
@@ -144,6 +191,31 @@ impl Load {
             blob.release();
         }
     }
+}
+
+/// The source of a load, with a limit on reads at a time.
+struct Origin<'a> {
+    source: &'a dyn Source,
+    reads: Permits,
+    /// Bytes read so far.
+    bytes: Cell<u64>,
+}
+
+impl Origin<'_> {
+    async fn read(&self, range: FileRange) -> Result<Vec<u8>, SourceError> {
+        let _read = self.reads.acquire().await;
+        let bytes = self.source.read(range).await?;
+        self.bytes.set(self.bytes.get() + bytes.len() as u64);
+        Ok(bytes)
+    }
+}
+
+/// A run that waits for its upload.
+struct FetchedRun {
+    run: Vec<Job>,
+    found: Fetched,
+    /// Given to the next run once this one is uploaded.
+    _under_way: Permit,
 }
 
 /// The bytes of a run of jobs when its turn comes.

@@ -165,6 +165,7 @@ impl LoadTask {
         self.compute.recall_tuning().await;
         let load = self.load(&model, &progress)?;
         let resident = load.is_resident(&wanted);
+        self.compute.end_on_demand(&request.pool);
         let weight_bytes = load.reserve_pool(&wanted, &request.pool)?;
         // Kernels in use were tested when they were compiled. Another test would only delay work under way.
         let needs_test = !(self.compute.is_tested() && (resident || load.is_prepared()));

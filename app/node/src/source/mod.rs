@@ -17,6 +17,7 @@ use crate::platform::{LocalFile, NetError};
 
 pub use http::{HttpFile, HttpSource, Traffic};
 pub use local::LocalSource;
+pub(crate) use permits::{Permit, Permits};
 pub use pieces::{GROUP_HASHES, PendingRequests, PieceSource};
 
 /// The bytes of a model's files.

@@ -40,8 +40,7 @@ pub fn run() {
         arithmetic: Arithmetic::Exact,
         hidden: Vec::new(),
         pooling,
-        // Plans of rooms do not reckon with it well enough yet: docs/experts.md.
-        on_demand: false,
+        on_demand: true,
     };
     let (node, queue, inputs) = Node::new(platform(&discovery), options);
     let handler = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {

@@ -32,8 +32,13 @@ pub const CONTEXT: u32 = 256;
 
 /// Runs a test on one thread, with a timeout.
 pub fn test(work: impl Future<Output = ()>) {
+    test_within(PATIENCE, work);
+}
+
+/// The same with another timeout.
+pub fn test_within(patience: Duration, work: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let limited = async { tokio::time::timeout(PATIENCE, work).await.expect("the test ends in time") };
+    let limited = async { tokio::time::timeout(patience, work).await.expect("the test ends in time") };
     tokio::task::LocalSet::new().block_on(&runtime, limited);
     runtime.shutdown_background();
 }

@@ -107,6 +107,8 @@ struct States {
 #[derive(Default)]
 pub(crate) struct SimEngine {
     resident: BTreeSet<WeightUnit>,
+    /// Blocks whose experts come on demand.
+    on_demand: BTreeSet<BlockIndex>,
     /// For each block and conversation the running hash up to each position.
     kv_cache: BTreeMap<(u16, ConversationId), Vec<u64>>,
     states: BTreeMap<(u16, ConversationId), States>,
@@ -119,8 +121,10 @@ impl SimEngine {
         &self.resident
     }
 
-    pub fn set_resident(&mut self, units: &[WeightUnit]) {
+    /// Holds these units, and slots for the experts of these blocks.
+    pub fn set_resident(&mut self, units: &[WeightUnit], on_demand: &BTreeSet<BlockIndex>) {
         self.resident = units.iter().copied().collect();
+        self.on_demand.clone_from(on_demand);
         let resident = &self.resident;
         self.kv_cache.retain(|(block, _), _| resident.contains(&WeightUnit::TokenMixer(BlockIndex(*block))));
         self.states.retain(|(block, _), _| resident.contains(&WeightUnit::TokenMixer(BlockIndex(*block))));
@@ -297,7 +301,9 @@ impl SimEngine {
     }
 
     fn expert(&self, block: BlockIndex, normed: Values, expert: ExpertId) -> Result<Values, String> {
-        self.need(WeightUnit::Expert(block, expert))?;
+        if !self.on_demand.contains(&block) {
+            self.need(WeightUnit::Expert(block, expert))?;
+        }
         Ok(split(mix(mix(bits(normed)) ^ u64::from(expert.0) << 48 ^ u64::from(block.0))))
     }
 

@@ -1,5 +1,7 @@
 //! The reference: what one undisturbed device would answer.
 
+use std::collections::BTreeSet;
+
 use potluck_plan::{
     BatchToken, BlockRange, Candidates, ConversationId, Input, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest,
     Outcome, Position, Task, Then, Ticket, WeightUnit, Work,
@@ -54,7 +56,7 @@ impl<'a> Device<'a> {
             units.extend(shape.block_experts(block).into_iter().map(|expert| WeightUnit::Expert(block, expert)));
         }
         let mut engine = SimEngine::default();
-        engine.set_resident(&units);
+        engine.set_resident(&units, &BTreeSet::new());
         Self { model, engine, position: 0 }
     }
 

@@ -1,10 +1,11 @@
 //! Performs actions like a driver, on the virtual clock.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use potluck_plan::{
-    BatchToken, BlockRange, Bytes, Computed, ConversationId, Input, KernelClass, LmHeadRequest, LmHeadTokens,
-    LogitsRequest, ModelId, Outcome, Position, Task, Then, WeightUnit, Work,
+    BatchToken, BlockRange, Bytes, Computed, ConversationId, ExpertPool, Input, KernelClass, LmHeadRequest,
+    LmHeadTokens, LogitsRequest, ModelId, Outcome, Position, Task, Then, WeightUnit, Work,
 };
 use potluck_planner::measures::{MIN_RUNS, RUNS};
 use potluck_protocol::{AnswerPart, CalibrationRuns, LoadFault, LoadPhase, LoadReport, ModelCard, ModelSource};
@@ -116,7 +117,7 @@ impl World {
         let millis = peer.device.load_millis(&self.model, &load.units, peer.engine.resident(), &peer.stored);
         let wanted: Vec<WeightUnit> =
             load.units.iter().filter(|unit| peer.engine.resident().contains(unit)).copied().collect();
-        peer.engine.set_resident(&wanted);
+        peer.engine.set_resident(&wanted, &BTreeSet::new());
         peer.loads += 1;
         let number = peer.loads;
         if std::mem::take(&mut peer.stuck) {
@@ -159,7 +160,8 @@ impl World {
         let epoch = load.epoch;
         let shapes = self.model.shapes();
         let Some(shape) = shapes.iter().find(|shape| shape.kv_cache == load.kv_cache) else { return };
-        let bytes = resident_bytes(shape, &load.units, load.context);
+        let slots = shape.pool_bytes(shape.all_blocks(), ExpertPool { slots: load.pool.slots });
+        let bytes = resident_bytes(shape, &load.units, load.context).saturating_add(slots);
         if bytes > load.budget {
             self.violation = Some(format!("device {index} was told to hold {bytes} of {} for {epoch:?}", load.budget));
             return;
@@ -179,7 +181,7 @@ impl World {
             self.event(index, Event::LoadFailed(epoch, LoadFault::NoRoom(sentence)));
             return;
         }
-        peer.engine.set_resident(&load.units);
+        peer.engine.set_resident(&load.units, &load.pool.blocks);
         peer.stored.extend(&load.units);
         self.event(index, Event::Loaded(epoch));
     }

@@ -69,6 +69,7 @@ pub struct World {
     share: Sharing,
     kv_cache: Option<KvCacheType>,
     in_advance: bool,
+    on_demand: bool,
     pooling: Pooling,
     due: BinaryHeap<Due>,
     pending: BTreeMap<u64, Scheduled>,
@@ -93,6 +94,7 @@ impl World {
             share,
             kv_cache: None,
             in_advance: true,
+            on_demand: false,
             pooling: Pooling { replicas: 1, hedging: Hedging::Adaptive, spot_checks: 0.0 },
             due: BinaryHeap::new(),
             pending: BTreeMap::new(),
@@ -129,6 +131,11 @@ impl World {
     /// Nothing is loaded before the model fits.
     pub fn wait_with_loading(&mut self) {
         self.in_advance = false;
+    }
+
+    /// A device may load experts on demand. What that takes is not simulated, and any expert is there at once.
+    pub fn load_on_demand(&mut self) {
+        self.on_demand = true;
     }
 
     /// Another device enters at a time. Returns its index.
@@ -332,7 +339,7 @@ impl World {
                 hidden: Vec::new(),
                 doors: peer.doors.clone(),
                 pooling: self.pooling,
-                on_demand: false,
+                on_demand: self.on_demand,
             }),
             false => Event::Join,
         };

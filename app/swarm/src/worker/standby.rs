@@ -128,7 +128,7 @@ impl Worker {
         let Some(standby) = &mut self.standby else { return };
         let order = &standby.order;
         let both = joined(units, &order.units);
-        let is_of = of_plan.is_none_or(|(sizes, _)| sizes == standby.sizes());
+        let is_of = of_plan.is_none_or(|(sizes, _)| sizes == standby.sizes()) && pool.blocks.is_empty();
         let overhead = of_plan.map_or(Bytes::ZERO, |(_, overhead)| overhead);
         if !is_of || !standby.fits(&both, overhead, contribution.budget) {
             let sentence = "the standby copy does not fit the memory it lends now".to_owned();
@@ -172,7 +172,8 @@ impl Worker {
             return Some(units.to_vec());
         };
         let order = &standby.order;
-        let is_of = sizes(prepare) == standby.sizes();
+        // Slots take all the memory that is left.
+        let is_of = sizes(prepare) == standby.sizes() && !prepare.plan.is_on_demand();
         let both = joined(units.to_vec(), &order.units);
         (is_of && standby.fits(&both, prepare.overhead, budget)).then_some(both)
     }

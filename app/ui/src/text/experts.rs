@@ -16,19 +16,24 @@ pub fn trips_line(experts: &ExpertsView, token_ms: f64) -> Option<String> {
     Some(format!("{trips}, {}{of}", duration_ms(experts.trips_ms)))
 }
 
-/// "Loads 12 MB a token from this device's storage: 91% of the experts were in memory, 0.4 waits a token, 8.1 ms."
+/// "Loads 12 MB a token from this device's storage: 22 of a token's 24 experts were in memory (91%), 0.4 waits a token, 8.1 ms."
 #[must_use]
 pub fn on_demand_line(report: &OnDemandReport) -> String {
     let slots = format!("{} of {} experts are in memory", count(report.slots.into()), count(report.experts.into()));
     if report.tokens == 0 {
         return format!("The model does not fit this device: {slots}, others load when a token needs them.");
     }
-    let loaded = bytes(report.token_bytes as u64);
+    let (loaded, fetched) = (report.token_bytes as u64, report.token_network_bytes as u64);
+    let from = match fetched {
+        0 => "from this device's storage".to_owned(),
+        fetched if fetched >= loaded => "over the network".to_owned(),
+        fetched => format!("from this device's storage, {} of it over the network", bytes(fetched)),
+    };
+    let a_token = |all: u64| (all as f64 / report.tokens as f64).round() as u64;
+    let (hits, used) = (a_token(report.hits), a_token(report.hits + report.misses));
+    let hits = format!("{hits} of a token's {used} experts were in memory ({:.0}%)", 100.0 * report.recall);
     let waits = format!("{:.1} waits a token, {}", report.token_stalls, duration_ms(report.token_wait_ms));
-    format!(
-        "Loads {loaded} a token from this device's storage: {:.0}% of its experts were in memory, {waits}. {slots}.",
-        100.0 * report.recall
-    )
+    format!("Loads {} a token {from}: {hits}, {waits}. {slots}.", bytes(loaded))
 }
 
 /// "1,536 experts, each on 2 devices or more, 2.4 on average".
@@ -182,15 +187,23 @@ mod tests {
         assert_eq!(on_demand_line(&report), waiting);
         let report = OnDemandReport {
             tokens: 9,
-            recall: 0.914,
+            hits: 198,
+            misses: 18,
+            recall: 198.0 / 216.0,
             token_bytes: 12e6,
             token_stalls: 0.4,
             token_wait_ms: 8.1,
             ..report
         };
-        assert_eq!(
-            on_demand_line(&report),
-            "Loads 12 MB a token from this device's storage: 91% of its experts were in memory, 0.4 waits a token, 8.1 ms. 16 of 48 experts are in memory."
-        );
+        let line = |from: &str| {
+            format!(
+                "Loads 12 MB a token {from}: 22 of a token's 24 experts were in memory (92%), 0.4 waits a token, 8.1 ms. 16 of 48 experts are in memory."
+            )
+        };
+        assert_eq!(on_demand_line(&report), line("from this device's storage"));
+        let partly = OnDemandReport { token_network_bytes: 3e6, ..report };
+        assert_eq!(on_demand_line(&partly), line("from this device's storage, 3.0 MB of it over the network"));
+        let evicted = OnDemandReport { token_network_bytes: 12e6, ..report };
+        assert_eq!(on_demand_line(&evicted), line("over the network"), "groups of bytes are read whole");
     }
 }

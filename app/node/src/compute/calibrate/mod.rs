@@ -49,9 +49,6 @@ pub enum CalibrateError {
     /// The GPU's memory is in use.
     #[error("this device's GPU is busy with another model")]
     Busy,
-    /// Its times would be those of loads.
-    #[error("this device loads the model's experts on demand")]
-    OnDemand,
     /// Overhead and speed cannot be separated.
     #[error("fewer than two blocks of the model fit on this device")]
     TooFewBlocks,
@@ -80,8 +77,10 @@ impl Compute {
             if let Some(runs) = self.stored_runs(key).await {
                 return Ok(runs);
             }
+            // Slots take all memory until another plan comes.
             if self.on_demand.borrow().is_some() {
-                return Err(CalibrateError::OnDemand);
+                self.platform.clock.sleep(LOAD_CHECK_MILLIS).await;
+                continue;
             }
             let room_engine = match self.model_engine.borrow().as_ref() {
                 Some(loaded) if loaded.model != model.card.id => return Err(CalibrateError::Busy),

@@ -17,14 +17,20 @@ use crate::members::Members;
 const NEARLY: f64 = 2.0;
 
 impl Planning {
-    /// True if the model does not fit, the host allows it, and every present device was timed: a device cannot be
-    /// timed while it loads, and whoever comes next would wait for that.
+    /// True if the model does not fit but on demand, the host allows it, and every present device was timed: a device cannot
+    /// be timed while it loads, and whoever comes next would wait for that.
     pub(super) fn may_load_in_advance(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) -> bool {
-        if !request.command.in_advance || self.shortfall.is_none() || self.policy.awaits_calibration {
+        let fits = self.shortfall.is_none() && !self.is_on_demand();
+        if !request.command.in_advance || fits || self.policy.awaits_calibration {
             return false;
         }
-        self.observed.calibrating.ask_all(request.model, cx);
+        self.observed.calibrating.ask_all(request.model, &self.plans.on_demand(), cx);
         !self.observed.calibrating.is_waited_for(cx)
+    }
+
+    /// The active plan loads experts on demand, for want of memory.
+    pub(super) fn is_on_demand(&self) -> bool {
+        self.plans.active().is_some_and(Plan::is_on_demand)
     }
 
     /// A plan is prepared: nothing is loaded in advance any more.
@@ -45,7 +51,7 @@ impl Planning {
     /// those loaded in advance.
     pub(super) fn held_blocks(&self, peer: PeerId, members: &Members, shape: &ModelShape) -> BTreeSet<BlockIndex> {
         let of = |plan: &Plan| {
-            let stages = plan.stages.iter().filter(|stage| stage.peer == peer);
+            let stages = plan.stages.iter().filter(|stage| stage.peer == peer && stage.pool.is_none());
             stages.flat_map(|stage| stage.blocks.iter()).collect::<BTreeSet<BlockIndex>>()
         };
         let report = members.get(peer).and_then(|member| member.status.loading);

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use potluck_plan::{ExpertHolder, ModelShape, Plan, PlanEpoch, Stage, WeightUnit};
-use potluck_planner::{Planned, Room, Sharing, TAU};
+use potluck_plan::{ExpertHolder, KvCacheType, Millis, ModelShape, Plan, PlanEpoch, Stage, WeightUnit};
+use potluck_planner::{Planned, Room, Sharing, Shortfall, TAU, keeps_up};
 use potluck_protocol::{Frame, Prepare};
 
 use super::measures::path_noise;
@@ -16,6 +16,15 @@ use crate::event::{HostCommand, OpenedModel};
 use crate::event_context::EventContext;
 use crate::members::Members;
 use crate::memory::{pool_bytes, resident_bytes};
+
+/// A kind of plan.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Every expert has its place.
+    Full,
+    /// Experts on demand.
+    OnDemand,
+}
 
 impl Planning {
     /// True if it is time to look for a better plan: devices were timed, stages take much longer than predicted, or
@@ -39,7 +48,7 @@ impl Planning {
         }
         self.policy.checked(cx.now);
         let epoch = self.plans.next_epoch(&cx.members);
-        self.observed.calibrating.ask(request.model, cx);
+        self.observed.calibrating.ask(request.model, &self.plans.on_demand(), cx);
         // An answer that lost its plan does not wait.
         let urgent = request.answering && self.plans.active.is_none();
         self.policy.awaits_calibration = !urgent && self.observed.calibrating.is_waited_for(cx);
@@ -47,34 +56,18 @@ impl Planning {
             "Measuring how fast each device runs this model.".clone_into(&mut self.reason);
             return None;
         }
-        let running = self.plans.active().map(|plan| plan.kv_cache);
-        let quiet = request.usage.is_quiet(cx.now);
         let mut shortfall = None;
-        for model in kv_cache_type::choices(request.model, request.command.kv_cache, running, !quiet) {
+        for (model, kind) in self.candidates(request, cx.now) {
             let input = PlannerInput::new(self, &model, request.command, &cx.members);
             let room = input.room(epoch);
-            let found = match self.plans.active {
-                Some(_) => potluck_planner::plan(&room),
-                // Everybody waits, so what is already loaded counts.
-                None => potluck_planner::plan_keeping(&room),
-            };
-            match found {
-                Err(short) => shortfall = Some((model, short)),
+            match self.find(kind, &room) {
                 Ok(planned) => {
                     self.shortfall = None;
                     self.propose(planned, &room, PlanRequest { model: &model, ..request }, cx);
                     return Some(model);
                 }
-            }
-        }
-        let choices = kv_cache_type::choices(request.model, request.command.kv_cache, running, !quiet);
-        for model in choices.into_iter().filter(|_| request.command.on_demand) {
-            let input = PlannerInput::new(self, &model, request.command, &cx.members);
-            let room = input.room(epoch);
-            if let Some(planned) = potluck_planner::on_demand(&room) {
-                self.shortfall = None;
-                self.propose(planned, &room, PlanRequest { model: &model, ..request }, cx);
-                return Some(model);
+                Err(Some(short)) => shortfall = Some((model, short)),
+                Err(None) => {}
             }
         }
         self.plans.abandon(cx);
@@ -97,6 +90,45 @@ impl Planning {
             }
         }
         None
+    }
+
+    /// What may be planned with, in the order of preference: each KV cache type with all experts in memory, then experts on
+    /// demand.
+    fn candidates(&self, request: PlanRequest<'_>, now: Millis) -> Vec<(Arc<OpenedModel>, Kind)> {
+        let choices = |running: Option<KvCacheType>| {
+            let (quiet, preferred) = (request.usage.is_quiet(now), request.command.kv_cache);
+            kv_cache_type::choices(request.model, preferred, running, !quiet)
+        };
+        let running = self.plans.active().map(|plan| plan.kv_cache);
+        // What loads experts on demand was chosen for want of memory: any type is better.
+        let held = running.filter(|_| !self.is_on_demand());
+        let full = |model| (model, Kind::Full);
+        let mut candidates: Vec<_> = choices(held).into_iter().map(full).collect();
+        if request.command.on_demand {
+            let others = if held.is_some() { choices(None) } else { Vec::new() };
+            candidates.extend(others.into_iter().map(full));
+            // Another type would cost every conversation.
+            let (mut same, other): (Vec<_>, Vec<_>) =
+                choices(None).into_iter().partition(|model| Some(model.shape.kv_cache) == running);
+            same.extend(other);
+            candidates.extend(same.into_iter().map(|model| (model, Kind::OnDemand)));
+        }
+        candidates
+    }
+
+    /// The best plan of a kind, or what is missing for one that holds all experts.
+    fn find(&self, kind: Kind, room: &Room<'_>) -> Result<Planned, Option<Shortfall>> {
+        let found = match (kind, self.plans.active()) {
+            (Kind::Full, Some(active)) if !active.is_on_demand() => potluck_planner::plan(room),
+            // Everybody waits, or for each token, so what is already loaded counts.
+            (Kind::Full, _) => potluck_planner::plan_keeping(room),
+            (Kind::OnDemand, _) => {
+                // What runs goes on, however slow storage turned out to be.
+                let may_run = |planned: &Planned| self.is_on_demand() || keeps_up(planned);
+                return potluck_planner::on_demand(room).filter(may_run).ok_or(None);
+            }
+        };
+        found.map_err(Some)
     }
 
     fn propose(&mut self, planned: Planned, room: &Room<'_>, request: PlanRequest<'_>, cx: &mut EventContext) {

@@ -25,6 +25,11 @@ impl Downloads {
         }
     }
 
+    /// The rate of a device's own downloads, bytes a millisecond; `None` if it found everything in its storage.
+    pub fn of(&self, peer: PeerId) -> Option<f64> {
+        self.rates.get(&peer).copied()
+    }
+
     /// Sets a device's rate. One that has not downloaded yet gets the median rate of the others.
     pub fn apply(&self, device: &mut Device) {
         if let Some(rate) = self.rates.get(&device.peer).copied().or_else(|| self.usual()) {

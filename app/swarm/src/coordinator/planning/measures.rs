@@ -8,7 +8,7 @@ use potluck_plan::{
 use potluck_planner::measures::{PeerMeasure, Ring, SPEEDS, access_latencies};
 use potluck_planner::{
     AccessLink, Device, HopCost, Layers, Link, Links, Observed, ObservedStage, Prediction, Room, Speed, StageCost,
-    split_network_millis,
+    split_network_millis, storage_rate,
 };
 
 use potluck_protocol::HolderReport;
@@ -43,6 +43,8 @@ const MAX_SPREAD: f64 = 0.25;
 #[derive(Default)]
 pub(super) struct Measures {
     peers: BTreeMap<PeerId, PeerMeasure>,
+    /// Bytes a millisecond at which devices load experts on demand.
+    storage: BTreeMap<PeerId, Ring<SPEEDS>>,
     /// Milliseconds that a message takes in use beyond its idle link.
     hop: Ring<SPEEDS>,
     /// Measurements of each stage for a decoded token, on one plan.
@@ -157,6 +159,9 @@ impl Measures {
                 let used = self.stages.entry(stage.id).or_default();
                 used.is_settled = !settles || factor < VARYING;
                 used.millis.push(millis / steps);
+                if let Some(rate) = storage_rate(room, stage, cost_of, millis / steps) {
+                    self.storage.entry(stage.peer).or_default().push(rate);
+                }
                 // With experts on demand, time says as much of the storage as of the GPU.
                 let is_computing = stage.pool.is_none();
                 if is_computing && (!settles || device.pause_factor(f64::INFINITY) < VARYING) {
@@ -207,6 +212,12 @@ impl Measures {
             // There and back are two messages.
             self.hop.push_difference(self.hop_millis() + (on_the_way - expected) / 2.0);
         }
+    }
+
+    /// The rate at which a device loads experts on demand: measured, or the rate of its download if its cache is empty.
+    fn storage(&self, peer: PeerId, download: Option<f64>) -> Option<f64> {
+        let measured = self.storage.get(&peer).filter(|rates| rates.len() >= ENOUGH).and_then(Ring::median);
+        measured.or(download)
     }
 
     /// A prompt chunk passed all stages. Short chunks say little: weights are read for them as for long ones.
@@ -320,7 +331,7 @@ fn one_way(members: &Members) -> BTreeMap<(PeerId, PeerId), f64> {
 /// A device within what any has: a made-up speed would leave no meaning to sums with others.
 fn plausible(mut device: Device) -> Device {
     let speed = &mut device.speed;
-    for speed in [&mut speed.decode, &mut speed.prefill] {
+    for speed in [&mut speed.decode, &mut speed.prefill, &mut device.storage] {
         *speed = speed.clamp(MIN_SPEED, MAX_SPEED);
     }
     for millis in [&mut device.session_millis, &mut device.sync_millis] {
@@ -338,6 +349,9 @@ impl Planning {
             let mut device = Device::declared(*peer, budget, contribution.bandwidth, contribution.sync_millis);
             device.binding = contribution.binding;
             self.observed.downloads.apply(&mut device);
+            if let Some(rate) = self.observed.measures.storage(*peer, self.observed.downloads.of(*peer)) {
+                device.storage = rate;
+            }
             device.holds = self.held_blocks(*peer, members, shape);
             device.presence.hidden = member.hello.hidden;
             device.presence.departures = self.observed.churn_history.departures(*peer);

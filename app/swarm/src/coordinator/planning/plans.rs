@@ -96,6 +96,13 @@ impl Plans {
         self.active().is_some_and(|plan| plan.epoch == epoch && plan.peers().contains(&peer))
     }
 
+    /// Devices whose experts come on demand, or will: their memory is full of slots.
+    pub(super) fn on_demand(&self) -> BTreeSet<PeerId> {
+        let inactive = self.inactive.as_ref().map(|inactive| &inactive.planned.plan);
+        let stages = self.active().into_iter().chain(inactive).flat_map(|plan| &plan.stages);
+        stages.filter(|stage| stage.pool.is_some()).map(|stage| stage.peer).collect()
+    }
+
     /// Asks a peer that was away whether it still holds its part.
     pub fn ask(&self, peer: PeerId, cx: &mut EventContext) {
         if let Some(active) = self.active().filter(|active| active.peers().contains(&peer)) {

@@ -280,7 +280,10 @@ impl Planning {
         if is_busy || self.plans.active.is_some() != self.plans.up().is_some() {
             return;
         }
-        if self.plans.active.is_none() && !self.may_load_in_advance(request, cx) {
+        // Slots take all memory of a device whose experts come on demand, so nothing stands by for it. The others load what
+        // they will get once the model fits.
+        let is_makeshift = self.plans.active.is_none() || self.is_on_demand();
+        if is_makeshift && !self.may_load_in_advance(request, cx) {
             return;
         }
         let mut input = PlannerInput::new(self, request.model, request.command, &cx.members);
@@ -295,9 +298,13 @@ impl Planning {
         let epoch = self.plans.next_epoch(&cx.members);
         let room = input.room(epoch);
         let active = self.plans.active.as_ref().map(|active| &active.planned.plan);
-        let (units, in_advance) = match active {
+        let (units, in_advance) = match active.filter(|_| !is_makeshift) {
             Some(active) => (self.standbys.make(&room, active), false),
-            None => (preload(&room), true),
+            None => {
+                let mut units = preload(&room);
+                units.retain(|peer, _| active.is_none_or(|plan| !plan.peers().contains(peer)));
+                (units, true)
+            }
         };
         self.standbys.made_for = Some(basis);
         let context = request.command.context;

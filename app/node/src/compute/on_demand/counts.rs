@@ -1,0 +1,76 @@
+//! What experts on demand cost.
+
+use potluck_plan::{Bytes, KernelClass};
+
+/// What experts on demand cost so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct OnDemandCounts {
+    /// Decoded tokens.
+    pub tokens: u64,
+    /// Experts that decoded tokens used and that were in a slot.
+    pub hits: u64,
+    /// Experts that decoded tokens used and that had to be loaded.
+    pub misses: u64,
+    /// Blocks at which decoded tokens waited for a load.
+    pub stalls: u64,
+    /// Bytes loaded for decoded tokens.
+    pub bytes: Bytes,
+    /// Those of them that came over the network.
+    pub network: Bytes,
+    /// Milliseconds for which decoded tokens waited for loads.
+    pub wait_millis: f64,
+    /// Bytes loaded for prompts.
+    pub prefill_bytes: Bytes,
+}
+
+/// What one wave of experts took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fetched {
+    pub hits: u64,
+    pub misses: u64,
+    pub bytes: Bytes,
+    /// Those of them that came over the network.
+    pub network: Bytes,
+    pub millis: f64,
+}
+
+impl OnDemandCounts {
+    /// The share of used experts that were in a slot; `None` before the first token.
+    pub fn recall(&self) -> Option<f64> {
+        let used = self.hits + self.misses;
+        (used > 0).then(|| self.hits as f64 / used as f64)
+    }
+
+    /// Adds a wave.
+    pub fn add(&mut self, class: KernelClass, fetched: &Fetched) {
+        match class {
+            KernelClass::Prefill => self.prefill_bytes = self.prefill_bytes.saturating_add(fetched.bytes),
+            KernelClass::Decode => {
+                self.hits += fetched.hits;
+                self.misses += fetched.misses;
+                self.stalls += u64::from(fetched.misses > 0);
+                self.bytes = self.bytes.saturating_add(fetched.bytes);
+                self.network = self.network.saturating_add(fetched.network);
+                self.wait_millis += fetched.millis;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recall_is_the_share_of_experts_that_were_there() {
+        let mut counts = OnDemandCounts::default();
+        assert_eq!(counts.recall(), None);
+        let fetched = Fetched { hits: 3, misses: 1, bytes: Bytes(100), network: Bytes(40), millis: 2.0 };
+        counts.add(KernelClass::Decode, &fetched);
+        counts.add(KernelClass::Decode, &Fetched { misses: 0, bytes: Bytes::ZERO, ..fetched });
+        counts.add(KernelClass::Prefill, &fetched);
+        assert_eq!((counts.recall(), counts.stalls), (Some(6.0 / 7.0), 1));
+        assert_eq!((counts.bytes, counts.prefill_bytes), (Bytes(100), Bytes(100)));
+        assert_eq!(counts.network, Bytes(80), "each decoded wave counts");
+    }
+}

@@ -1,0 +1,139 @@
+//! Experts on demand: what a room does while its memory is short, and how it ends. The simulated engine has every expert of a pool
+//! at once; what loading takes is measured on real engines.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use potluck_plan::{KvCacheType, Plan};
+use potluck_protocol::{AnswerStop, PlanStatus, Sharing};
+use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, undisturbed};
+
+const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
+const TOKENS: u32 = 24;
+/// Six blocks of 105 bytes without experts, two ends of 50, and 10 of overhead.
+const PINNED: u64 = 6 * 105 + 100 + 10;
+/// Eight experts of 20 bytes in each block.
+const EXPERTS: u64 = 6 * 8 * 20;
+/// Exact KV cache of six blocks at 256 positions; each smaller type takes half of the one before.
+const EXACT: u64 = 6 * 256 * 8;
+
+fn model(kv_bytes: u64) -> SimModel {
+    SimModel { blocks: 6, experts: 8, kv_bytes, state_bytes: 0 }
+}
+
+fn room(seed: u64, budget: u64) -> World {
+    let mut world = World::new(seed, model(0), Sharing::Fastest, SimDevice::with_budget(budget));
+    world.load_on_demand();
+    world
+}
+
+fn plan(world: &World) -> Option<Plan> {
+    let plan = &world.view(0).room.unwrap().plan;
+    plan.plan.clone().filter(|_| plan.status == PlanStatus::Up)
+}
+
+fn is_up(world: &World, on_demand: bool) -> bool {
+    plan(world).is_some_and(|plan| plan.is_on_demand() == on_demand)
+}
+
+fn is_answered(world: &World, request: u32) -> bool {
+    world.answer(0, request).is_some_and(|answer| answer.end.is_some())
+}
+
+fn assert_undisturbed(world: &World, request: u32, model: &SimModel, what: &str) {
+    assert_eq!(world.violation(), None, "{what}");
+    let prompt: Vec<u32> = TEXT.bytes().map(u32::from).collect();
+    let answer = world.answer(0, request).unwrap_or_else(|| panic!("{what}: no answer"));
+    assert_eq!(answer.end, Some(AnswerStop::Length), "{what}: {answer:?}");
+    assert_eq!(answer.tokens, undisturbed(model, &prompt, TOKENS as usize), "{what}");
+}
+
+#[test]
+fn a_device_without_room_for_all_experts_answers_and_whoever_joins_ends_that() {
+    let mut world = room(1, PINNED + EXPERTS / 3);
+    world.prompt(0, 1, TEXT, TOKENS, 10.0);
+    world.run(60_000.0, |world| is_answered(world, 1));
+    assert!(is_up(&world, true), "{:?}", world.view(0).room.unwrap().plan);
+    assert_undisturbed(&world, 1, &model(0), "alone");
+    world.add(SimDevice::with_budget(PINNED + EXPERTS), 60_000.0);
+    world.run(300_000.0, |world| is_up(world, false));
+    assert!(is_up(&world, false), "the experts fit now: {:?}", world.view(0).room.unwrap().plan);
+    world.prompt(0, 2, TEXT, TOKENS, 300_000.0);
+    world.run(400_000.0, |world| is_answered(world, 2));
+    assert_undisturbed(&world, 2, &model(0), "together");
+}
+
+#[test]
+fn a_larger_kv_cache_on_demand_does_not_keep_all_experts_from_memory() {
+    // So many experts that no smaller type makes room for them.
+    let model = SimModel { experts: 600, ..model(8) };
+    let experts = EXPERTS / 8 * 600;
+    let mut world =
+        World::new(2, model.clone(), Sharing::Fastest, SimDevice::with_budget(PINNED + EXACT + experts / 3));
+    world.load_on_demand();
+    world.run(30_000.0, |world| is_up(world, true));
+    assert_eq!(plan(&world).map(|plan| plan.kv_cache), Some(KvCacheType::F32), "the first that fits");
+    // Together the devices hold all experts with half of that cache.
+    world.add(SimDevice::with_budget(experts / 3 * 2 - EXACT / 2 + 500), 30_000.0);
+    world.run(600_000.0, |world| is_up(world, false));
+    assert_eq!(
+        plan(&world).map(|plan| plan.kv_cache),
+        Some(KvCacheType::F16),
+        "{:?}",
+        world.view(0).room.unwrap().plan
+    );
+    world.prompt(0, 1, TEXT, TOKENS, 600_000.0);
+    world.run(700_000.0, |world| is_answered(world, 1));
+    assert_undisturbed(&world, 1, &model, "with another type");
+}
+
+#[test]
+fn whoever_joins_loads_in_advance_what_it_will_get() {
+    let mut world = room(4, PINNED + EXPERTS / 3);
+    world.run(30_000.0, |world| is_up(world, true));
+    world.add(SimDevice { download: 50.0, ..SimDevice::with_budget(400) }, 30_000.0);
+    let told =
+        |world: &World| world.view(0).room.unwrap().members.iter().map(|member| member.standby.clone()).collect();
+    world.run(50_000.0, |_| false);
+    let told: Vec<Option<String>> = told(&world);
+    assert_eq!(told, [None, Some("Has loaded its part in advance.".to_owned())], "slots leave no room for more");
+    assert!(is_up(&world, true));
+    world.add(SimDevice::with_budget(EXPERTS), 50_000.0);
+    world.run(200_000.0, |world| is_up(world, false));
+    world.prompt(0, 1, TEXT, TOKENS, 200_000.0);
+    world.run(300_000.0, |world| is_answered(world, 1));
+    assert_undisturbed(&world, 1, &model(0), "all three together");
+    assert!(is_up(&world, false));
+}
+
+#[test]
+fn memory_for_less_than_a_tokens_experts_is_refused_with_what_is_missing() {
+    // A token uses two experts of a block: 40 bytes, and a few stay free.
+    let mut world = room(3, PINNED + 39);
+    world.run(10_000.0, |_| false);
+    let plan = &world.view(0).room.unwrap().plan;
+    assert_eq!(plan.status, PlanStatus::Waiting);
+    let sentence = "With 1 bytes more on one device its experts could be loaded on demand.";
+    assert!(plan.reason.ends_with(sentence), "{}", plan.reason);
+}
+
+#[test]
+fn devices_come_and_go_and_answers_stay_undisturbed() {
+    for seed in 0..100u64 {
+        let hash = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let draw = |shift: u32, below: u64| (hash >> shift) % below;
+        let mut world = room(seed, PINNED + EXPERTS / (2 + draw(3, 6)));
+        for index in 1..=1 + draw(11, 2) as usize {
+            let at = draw(17 + 7 * index as u32, 9_000) as f64;
+            world.add(SimDevice::with_budget(PINNED / 3 + draw(23 + index as u32, EXPERTS)), at);
+            if draw(29 + index as u32, 2) == 0 {
+                world.fault(Fault::Kill(index), at + 2_000.0 + draw(31, 9_000) as f64);
+            }
+        }
+        for request in 1..=3 {
+            world.prompt(0, request, TEXT, TOKENS, f64::from(request) * 5_000.0 - 4_000.0);
+        }
+        world.run(600_000.0, |world| (1..=3).all(|request| is_answered(world, request)));
+        (1..=3).for_each(|request| {
+            assert_undisturbed(&world, request, &model(0), &format!("seed {seed}, answer {request}"))
+        });
+    }
+}
