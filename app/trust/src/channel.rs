@@ -4,10 +4,9 @@
 //! way ends the channel, as one that was altered does: the two shake hands again, and what was lost is recovered as after
 //! a broken connection.
 
-use chacha20poly1305::aead::AeadInPlace;
-use chacha20poly1305::{ChaCha20Poly1305, Key, KeyInit, Nonce, Tag};
 use thiserror::Error;
 
+use crate::cipher::Cipher;
 use crate::wire::{COUNTER, HEADER, Kind, OVERHEAD, TAG};
 
 /// Why a sealed message was not opened. The channel is over.
@@ -26,17 +25,17 @@ pub enum OpenError {
 
 /// One direction of sealed messages.
 struct Direction {
-    cipher: ChaCha20Poly1305,
+    cipher: Cipher,
     next: u64,
 }
 
 impl Direction {
     fn new(key: &[u8; 32]) -> Self {
-        Self { cipher: ChaCha20Poly1305::new(Key::from_slice(key)), next: 0 }
+        Self { cipher: Cipher::new(key), next: 0 }
     }
 
-    fn nonce(&self) -> Nonce {
-        let mut nonce = Nonce::default();
+    fn nonce(&self) -> [u8; 12] {
+        let mut nonce = [0; 12];
         nonce[4..].copy_from_slice(&self.next.to_le_bytes());
         nonce
     }
@@ -61,7 +60,7 @@ impl SealedChannel {
         message.extend_from_slice(&self.out.next.to_le_bytes());
         message.extend_from_slice(plain);
         let (header, body) = message.split_at_mut(HEADER + COUNTER);
-        let tag = self.out.cipher.encrypt_in_place_detached(&self.out.nonce(), header, body).ok()?;
+        let tag = self.out.cipher.seal(self.out.nonce(), header, body)?;
         message.extend_from_slice(&tag);
         self.out.next += 1;
         Some(message)
@@ -81,13 +80,9 @@ impl SealedChannel {
         header[..HEADER].copy_from_slice(&kind.header());
         header[HEADER..].copy_from_slice(counter);
         let mut plain = body.to_vec();
-        let opened = self.incoming.cipher.decrypt_in_place_detached(
-            &self.incoming.nonce(),
-            &header,
-            &mut plain,
-            Tag::from_slice(tag),
-        );
-        opened.map_err(|_| OpenError::Forged)?;
+        if !self.incoming.cipher.open(self.incoming.nonce(), &header, &mut plain, *tag) {
+            return Err(OpenError::Forged);
+        }
         self.incoming.next += 1;
         Ok(plain)
     }

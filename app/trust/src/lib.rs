@@ -7,7 +7,7 @@
 //! - [`channel`]: sealed messages after it.
 //! - [`Sessions`]: all handshakes and channels of one connection to a room, as a state machine.
 //!
-//! The cryptography is `snow`, `ed25519-dalek`, `chacha20poly1305` and `blake3`; nothing here invents any. No I/O and no
+//! The cryptography is `snow`, `ed25519-dalek`, `chacha20poly1305`, `ring` and `blake3`; nothing here invents any. No I/O and no
 //! clock, and randomness comes from the caller, so that tests can repeat every run.
 //!
 //! What this protects against, and what not, is in `docs/threat-model.md`.
@@ -15,6 +15,7 @@
 #![warn(missing_docs)]
 
 pub mod channel;
+mod cipher;
 pub mod handshake;
 pub mod identity;
 pub mod invite;

@@ -222,7 +222,7 @@ mod tests {
             let (peer, _) = victim.at(victim.recording.events().len());
             assert_eq!(peer.view().membership, Membership::Inside, "victim {which}");
             assert!(peer.view().room.is_some_and(|room| room.plan.plan.is_some()), "victim {which} has a plan");
-            assert!(victim.others.len() >= 1, "victim {which} has others");
+            assert!(!victim.others.is_empty(), "victim {which} has others");
         }
         let seeds = seeds().expect("no file is written");
         let kinds = seeds.iter().flat_map(|seed| frames(&VICTIMS[usize::from(seed[0])], &seed[3..]));
