@@ -17,8 +17,8 @@ use potluck_engine::{EngineError, Gpu, Layout, Settings, Tier};
 use potluck_gguf::{TensorType, join, parse};
 use potluck_model::{Architecture, FeedForwardSpec, ModelError, ModelSpec};
 use potluck_plan::{
-    BlockIndex, Candidates, Cuts, ExpertOutputs, Input, KernelClass, KvCacheType, LmHeadTokens, ModelId, Outcome, Task, Then, Ticket,
-    WeightUnit, Work,
+    BlockIndex, Candidates, Cuts, ExpertOutputs, Input, KernelClass, KvCacheType, LmHeadTokens, ModelId, Outcome, Task,
+    Then, Ticket, WeightUnit, Work,
 };
 use serde_json::Value;
 use support::{Bench, Model, Random, Recipe, forward, gpu_as, load, rows, top};
@@ -443,12 +443,8 @@ fn blocks_that_share_keys_have_no_cache_of_their_own() {
 
 #[test]
 fn kernels_of_few_architectures_pass_their_self_test() {
-    let cases = [
-        ("lfm2", Tier::Full),
-        ("qwen35", Tier::Full),
-        ("granitehybrid", Tier::Software),
-        ("gemma4", Tier::Full),
-    ];
+    let cases =
+        [("lfm2", Tier::Full), ("qwen35", Tier::Full), ("granitehybrid", Tier::Software), ("gemma4", Tier::Full)];
     for (name, tier) in cases {
         let model = model(name);
         let last = model.spec.blocks.len() as u16;

@@ -1,8 +1,8 @@
 //! Plans against the model they are for.
 
 use potluck_plan::{
-    BlockIndex, BlockRange, Bytes, Cuts, ExpertHolder, ExpertId, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId,
-    Plan, PlanEpoch, PlanError, RemoteExperts, Stage, StageId, WeightUnit, WireType,
+    BlockIndex, BlockRange, Bytes, Cuts, ExpertHolder, ExpertId, FeedForwardShape, KvCacheType, ModelId, ModelShape,
+    PeerId, Plan, PlanEpoch, PlanError, RemoteExperts, Stage, StageId, WeightUnit, WireType,
 };
 use potluck_testkit::moe_shape;
 

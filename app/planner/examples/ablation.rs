@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::{
-    BlockRange, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, Stage,
-    StageId, WireType,
+    BlockRange, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch,
+    Stage, StageId, WireType,
 };
 use potluck_planner::{AccessLink, Device, Effort, Hedging, Layers, Link, Links, Room, Sharing, Speed, plan, predict};
 

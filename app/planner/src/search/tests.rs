@@ -1,7 +1,8 @@
 //! The search against brute force, on random rooms.
 
 use potluck_plan::{
-    BlockIndex, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType,
+    BlockIndex, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch,
+    WireType,
 };
 
 use super::anneal::anneal;

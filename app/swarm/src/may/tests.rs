@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use potluck_plan::{
-    BlockIndex, BlockRange, Bytes, Cuts, ConversationId, ExpertId, KernelClass, KvCacheType, ModelId, ModelShape, Position,
-    RemoteExperts, Stage, WireType,
+    BlockIndex, BlockRange, Bytes, ConversationId, Cuts, ExpertId, KernelClass, KvCacheType, ModelId, ModelShape,
+    Position, RemoteExperts, Stage, WireType,
 };
 use potluck_protocol::{
     AnswerPart, AnswerStop, DeviceKind, ExpertCancel, ExpertResult, Forward, Hedging, Hello, Holding, LmHeadOutput,

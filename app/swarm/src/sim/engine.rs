@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
-    BatchToken, BlockIndex, BlockRange, BlockShape, Bytes, Cuts, Candidates, ConversationId, ExpertId, ExpertOutputs,
+    BatchToken, BlockIndex, BlockRange, BlockShape, Bytes, Candidates, ConversationId, Cuts, ExpertId, ExpertOutputs,
     FeedForwardShape, FirstToken, Input, KV_PAGE_TOKENS, KernelClass, KvCacheType, LmHeadRequest, LmHeadTokens,
     LogitsRequest, ModelId, ModelShape, Outcome, Position, Route, STATE_CONVERSATIONS, StateHistory, Task, Then,
     WeightUnit, Work,
