@@ -125,7 +125,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
-    use crate::{BlockShape, KvCacheType, ModelId};
+    use crate::{BlockShape, Cuts, KvCacheType, ModelId};
 
     /// Blocks of 16 experts of these sizes, of which a token uses four.
     fn shape(experts: &[u64]) -> ModelShape {
