@@ -123,7 +123,7 @@ for (const { width, height, colorScheme } of [
       before = fit;
       await cards(dialog).first().getByText(/^Fits/).waitFor();
       await cards(dialog).first().click();
-      await dialog.locator('.verdict-fits').getByText(/Weights .* \+ cache .* \+ scratch .* = about/).waitFor();
+      await dialog.locator('.verdict-fits').getByText(/Weights .* (\+ state .* )?\+ cache .* \+ scratch .* = about/).waitFor();
       const sideways = await page.evaluate(() => {
         const open = document.querySelector('dialog[open]');
         return open.scrollWidth - open.clientWidth;

@@ -141,6 +141,7 @@ impl Choice {
     pub fn case(self, weights: u64, model: Option<&Model>, bandwidth: f64) -> Case {
         Case {
             weights,
+            state: 0,
             context: self.context(),
             cache: self.cache.get(),
             kv_cache_per_position: model.and_then(|model| model.kv_cache_bytes_per_position),

@@ -9,6 +9,8 @@ use crate::text::bytes;
 pub struct Case {
     /// Bytes of the weights.
     pub weights: u64,
+    /// Bytes of recurrent state, zero without any.
+    pub state: u64,
     /// Positions of context.
     pub context: u32,
     /// Type of the KV cache; `None` for the most precise type that fits.
@@ -34,7 +36,7 @@ const READ_BOUND: u64 = 200_000_000;
 /// The sum and its consequences.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// Weights + KV cache + scratch.
+    /// Weights + recurrent state + KV cache + scratch.
     pub needed: u64,
     /// Bytes of KV cache, if known.
     pub cache: Option<u64>,
@@ -97,7 +99,8 @@ pub fn judge(case: Case) -> Verdict {
     };
     let scratch = SCRATCH.saturating_mul(u64::from(case.devices.max(1)));
     let needed_with = |kind: KvCacheType, context: u32| {
-        case.weights.saturating_add(cache_with(kind, context).unwrap_or(0)).saturating_add(scratch)
+        let cache = cache_with(kind, context).unwrap_or(0);
+        [case.state, cache, scratch].into_iter().fold(case.weights, u64::saturating_add)
     };
     let fitting = KvCacheType::ALL.into_iter().find(|kind| needed_with(*kind, case.context) <= case.lent);
     // While the cache size is unknown, no type of KV cache helps.
@@ -130,6 +133,7 @@ mod tests {
     fn case() -> Case {
         Case {
             weights: 4_000_000_000,
+            state: 0,
             context: 8192,
             cache: Some(KvCacheType::F32),
             kv_cache_per_position: Some(131_072),
@@ -147,6 +151,12 @@ mod tests {
         assert_eq!(verdict.needed, 4_000_000_000 + 8192 * 131_072 + SCRATCH);
         assert!(verdict.fits());
         assert_eq!(verdict.tokens_per_second, Some(10.0));
+    }
+
+    #[test]
+    fn recurrent_state_takes_memory_too() {
+        let with = |state| judge(Case { state, ..case() }).needed;
+        assert_eq!(with(1_000_000_000), with(0) + 1_000_000_000);
     }
 
     #[test]

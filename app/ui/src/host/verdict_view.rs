@@ -8,7 +8,7 @@ use super::{
 };
 use crate::text::{bytes, count, tokens_per_second};
 
-/// "Fits what is lent": weights + KV cache + scratch against the lent memory.
+/// "Fits what is lent": weights, recurrent state, KV cache and scratch against the lent memory.
 #[component]
 pub fn VerdictView(
     /// What counts.
@@ -26,9 +26,10 @@ pub fn VerdictView(
                 || format!("cache for {} tokens", count(u64::from(case.context))),
                 |cache| format!("cache {} ({})", bytes(cache), verdict.cache_type.name()),
             );
+            let state = if case.state > 0 { format!(" + state {}", bytes(case.state)) } else { String::new() };
             let about = if verdict.cache.is_some() { "about" } else { "at least" };
             format!(
-                "Weights {} + {cache} + scratch {} = {about} {}. This device lends {}.",
+                "Weights {}{state} + {cache} + scratch {} = {about} {}. This device lends {}.",
                 bytes(case.weights),
                 bytes(verdict.scratch),
                 bytes(verdict.needed),

@@ -46,7 +46,8 @@ pub fn offers(entries: &[Entry], filter: &str, task: Option<Task>, case: impl Fn
 #[must_use]
 pub fn case(entry: &Entry, room: Case) -> Case {
     Case {
-        weights: entry.bytes.saturating_add(entry.state),
+        weights: entry.bytes,
+        state: entry.state,
         active: entry.active_bytes(),
         context: room.context.min(entry.context),
         kv_cache_per_position: Some(entry.kv_cache_per_position()),
@@ -63,6 +64,7 @@ mod tests {
     fn in_room(lent: u64, filter: &str, task: Option<Task>) -> Vec<Offer> {
         let room = Case {
             weights: 0,
+            state: 0,
             context: 4096,
             cache: None,
             kv_cache_per_position: None,
@@ -112,6 +114,7 @@ mod tests {
         let entry = Entry { context: 2048, ..listed()[0].clone() };
         let room = Case {
             weights: 0,
+            state: 0,
             context: 4096,
             cache: None,
             kv_cache_per_position: None,
