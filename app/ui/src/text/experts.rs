@@ -202,7 +202,7 @@ mod tests {
         };
         assert_eq!(on_demand_line(&report), line("from this device's storage"));
         let partly = OnDemandReport { token_network_bytes: 3e6, ..report };
-        assert_eq!(on_demand_line(&partly), line("from this device's storage, 3.0 MB of it over the network"));
+        assert_eq!(on_demand_line(&partly), line("from this device's storage, 3 MB of it over the network"));
         let evicted = OnDemandReport { token_network_bytes: 12e6, ..report };
         assert_eq!(on_demand_line(&evicted), line("over the network"), "groups of bytes are read whole");
     }
