@@ -344,7 +344,7 @@ impl Executor {
             return self.fail_job(&job, StageFaultKind::BadResult(self.me), cx);
         }
         self.queue(id).left(job.forward.conversation);
-        thank(&job, cx);
+        self.left(&job, cx);
         let next = self.plan.stage(id).and_then(|(index, _)| self.plan.stages.get(index + 1));
         if let Some(Stage { id: next, peer, .. }) = next {
             let (next, peer) = (*next, *peer);
@@ -358,12 +358,20 @@ impl Executor {
     }
 
     fn send_logits_result(&mut self, job: Job, result: LmHeadOutput, cx: &mut EventContext) {
-        thank(&job, cx);
+        self.left(&job, cx);
         let Forward { epoch, stage, pass, conversation, base, count, mut stage_millis, .. } = job.forward;
         self.queue(stage).left(conversation);
         stage_millis.push(job.millis);
         let send_logits_result = LogitsResult { epoch, pass, conversation, base, tokens: count, result, stage_millis };
         cx.out.send(self.coordinator, Frame::LogitsResult(send_logits_result));
+    }
+
+    /// Tokens leave the stage: whoever has computed experts for them is noted, and what a token took here.
+    fn left(&mut self, job: &Job, cx: &mut EventContext) {
+        job.helpers.iter().for_each(|helper| cx.holders.computed_for(*helper, u64::from(job.forward.count)));
+        if job.forward.class == KernelClass::Decode && job.forward.count == 1 {
+            self.dispatch.left(job.millis);
+        }
     }
 
     fn fail_job(&mut self, job: &Job, kind: StageFaultKind, cx: &mut EventContext) {
@@ -387,11 +395,6 @@ impl Executor {
         let fault = StageFault { epoch: self.plan.epoch, stage, conversation, pass, kind };
         cx.out.send(self.coordinator, Frame::StageFault(fault));
     }
-}
-
-/// Tokens leave the stage: whoever has computed experts for them is noted.
-fn thank(job: &Job, cx: &mut EventContext) {
-    job.helpers.iter().for_each(|helper| cx.holders.computed_for(*helper, u64::from(job.forward.count)));
 }
 
 /// The right number of values, all of them finite.

@@ -9,7 +9,7 @@ use super::checks::{Check, Checks, Verdict};
 use super::gather::{Gather, Share};
 use super::hedging::{Budget, MAX_COPIES};
 use super::holders::{Holders, Size};
-use super::waits::Waits;
+use super::waits::{Passed, Waits};
 use crate::members::Members;
 
 /// A block whose experts do not come for this long has none: the coordinator makes another plan.
@@ -167,6 +167,11 @@ impl Dispatch {
         self.waits.of_token()
     }
 
+    /// A decoded token leaves its stage, on which the own engine has spent so many milliseconds.
+    pub fn left(&mut self, millis: f64) {
+        self.waits.left(millis);
+    }
+
     /// How long experts took, by the number of devices that were asked for them.
     pub fn phases(&self) -> Vec<ExpertPhase> {
         self.waits.phases()
@@ -221,7 +226,8 @@ impl Dispatch {
         self.cancel_needless(id, around, &mut steps);
         if is_complete && let Some(gather) = self.gathers.remove(&id) {
             if gather.class == KernelClass::Decode {
-                self.waits.passed(gather.block, gather.waited(around.now));
+                let (waited, bytes) = (gather.waited(around.now), gather.bytes_a_token());
+                self.waits.passed(gather.block, Passed { waited, engine, bytes });
                 self.waits.gathered(gather.first_asked, around.now.0 - gather.began.0);
             }
             let helpers = gather.helpers.iter().copied().collect();
@@ -453,6 +459,7 @@ impl Dispatch {
                     0 => self.budget.first(size.bytes),
                     _ => around.holders.hedged(to),
                 }
+                gather.asked_bytes += size.bytes;
                 steps.push(Step::Call { to, call, block, class, share });
             }
         }

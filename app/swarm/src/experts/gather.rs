@@ -14,6 +14,8 @@ pub(crate) struct Gather {
     pub asks_others: bool,
     /// How many of them were asked at first, without those that were asked besides or in their place.
     pub first_asked: u16,
+    /// Bytes of vectors in all calls and their answers.
+    pub asked_bytes: u64,
     /// When the own engine had computed its share.
     pub own_done: Option<Millis>,
     /// Devices whose outputs are used.
@@ -61,7 +63,7 @@ impl Gather {
         let size = routes.len() * width;
         let fits = residual.len() == size && normed.len() == size && !pairs.is_empty();
         let (outputs, missing) = (vec![0.0; pairs.len() * width], pairs.len());
-        let (asks_others, first_asked, own_done, helpers) = (false, 0, None, BTreeSet::new());
+        let (asks_others, first_asked, asked_bytes, own_done, helpers) = (false, 0, 0, None, BTreeSet::new());
         fits.then_some(Self {
             stage,
             block,
@@ -69,6 +71,7 @@ impl Gather {
             began,
             asks_others,
             first_asked,
+            asked_bytes,
             own_done,
             helpers,
             residual,
@@ -79,6 +82,11 @@ impl Gather {
             outputs,
             missing,
         })
+    }
+
+    /// Bytes of vectors in calls and their answers, for each token of the batch.
+    pub fn bytes_a_token(&self) -> f64 {
+        self.asked_bytes as f64 / self.routes.len().max(1) as f64
     }
 
     /// Milliseconds in which nothing but other devices was waited for, if all outputs are there now; none if nobody else

@@ -70,6 +70,7 @@ mod tests {
             devices: 1,
             active: 0,
             bandwidth: 0.0,
+            sync_ms: 0.0,
         };
         offers(&listed(), filter, task, |entry| case(entry, room))
     }
@@ -119,6 +120,7 @@ mod tests {
             devices: 1,
             active: 0,
             bandwidth: 0.0,
+            sync_ms: 0.0,
         };
         assert_eq!(case(&entry, room).context, 2048);
     }
