@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_plan::{BlockIndex, ExpertHolder, ExpertId, ExpertOutputs, KernelClass, Millis, PeerId, Plan, StageId};
+use potluck_plan::{
+    BlockIndex, ExpertHolder, ExpertId, ExpertOutputs, KernelClass, Millis, PeerId, Plan, StageId, WireType,
+};
 use potluck_protocol::{ExpertFailure, ExpertPhase, ExpertWaits, Hedging};
 
 use super::checks::{Check, Checks, Verdict};
@@ -211,7 +213,7 @@ impl Dispatch {
             ExpertHolder::Peer(peer) => {
                 gather.helpers.extend(was_first.then_some(peer));
                 around.holders.answered(peer, size, around.now.0 - asked.0, engine);
-                around.holders.sent(peer, outputs.len() as u64 * around.plan.wire.bytes());
+                around.holders.sent(peer, around.plan.expert_wire.bytes(outputs.len() as u64));
                 if was_first && copy > 0 {
                     around.holders.hedge_won(peer);
                 }
@@ -389,7 +391,7 @@ impl Dispatch {
         let Some(gather) = self.gathers.get(&id).filter(|_| copy < MAX_COPIES) else { return };
         let missing: Vec<usize> = pairs.iter().copied().filter(|pair| gather.is_missing(*pair)).collect();
         let can_be: Vec<usize> = missing.into_iter().filter(|pair| self.choose(id, *pair, around).is_some()).collect();
-        let bytes = gather.bytes(&can_be);
+        let bytes = gather.bytes(&can_be, around.plan.expert_wire);
         if bytes > 0 && self.budget.take(bytes) {
             self.ask(id, &can_be, copy, around, steps);
         }
@@ -420,7 +422,7 @@ impl Dispatch {
         // The own engine last: the calls are on their way meanwhile.
         let own = shares.remove(&ExpertHolder::Own).map(|pairs| (ExpertHolder::Own, pairs));
         for (holder, pairs) in shares.into_iter().chain(own) {
-            for part in self.parts(id, &pairs) {
+            for part in self.parts(id, &pairs, around.plan.expert_wire) {
                 self.call(id, holder, part, copy, around, steps);
             }
         }
@@ -428,8 +430,8 @@ impl Dispatch {
     }
 
     /// Pairs in as many calls as their bytes take.
-    fn parts(&self, id: u64, pairs: &[usize]) -> Vec<Vec<usize>> {
-        let bytes = self.gathers.get(&id).map_or(0, |gather| gather.bytes(pairs));
+    fn parts(&self, id: u64, pairs: &[usize], wire: WireType) -> Vec<Vec<usize>> {
+        let bytes = self.gathers.get(&id).map_or(0, |gather| gather.bytes(pairs, wire));
         let calls = bytes.div_ceil(MAX_CALL_BYTES).max(1) as usize;
         pairs.chunks(pairs.len().div_ceil(calls).max(1)).map(<[usize]>::to_vec).collect()
     }
@@ -447,7 +449,7 @@ impl Dispatch {
         let Some(gather) = self.gathers.get_mut(&id) else { return };
         gather.asks_others |= holder != ExpertHolder::Own;
         let (block, class, share) = (gather.block, gather.class, gather.share(&pairs));
-        let size = Size { class, bytes: gather.bytes(&pairs), pairs: pairs.len() };
+        let size = Size { class, bytes: gather.bytes(&pairs, around.plan.expert_wire), pairs: pairs.len() };
         let (now, mut timeout_millis, mut hedge_at) = (around.now, f64::INFINITY, None);
         match holder {
             ExpertHolder::Own => steps.push(Step::Own { call, block, class, share }),

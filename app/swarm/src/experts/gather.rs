@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use potluck_plan::{BlockIndex, ExpertHolder, ExpertId, ExpertOutputs, KernelClass, Millis, PeerId, Route, StageId};
+use potluck_plan::{
+    BlockIndex, ExpertHolder, ExpertId, ExpertOutputs, KernelClass, Millis, PeerId, Route, StageId, WireType,
+};
 
 /// What is gathered.
 pub(crate) struct Gather {
@@ -137,10 +139,10 @@ impl Gather {
     }
 
     /// Bytes of the vectors that a share and its answer carry.
-    pub fn bytes(&self, pairs: &[usize]) -> u64 {
+    pub fn bytes(&self, pairs: &[usize], wire: WireType) -> u64 {
         let mut tokens: Vec<usize> = pairs.iter().map(|pair| self.pairs[*pair].token).collect();
         tokens.dedup();
-        ((tokens.len() + pairs.len()) * self.width * size_of::<f32>()) as u64
+        wire.bytes(((tokens.len() + pairs.len()) * self.width) as u64)
     }
 
     /// True if these can be the outputs of so many pairs.
@@ -198,7 +200,8 @@ mod tests {
         assert_eq!(share.rows, [[ExpertId(1), ExpertId(2)]]);
         assert_eq!(share.normed, [30.0, 40.0], "the second token alone");
         assert_eq!(gather.share(&[1, 2]).rows, [[ExpertId(1)], [ExpertId(1)]]);
-        assert_eq!(gather.bytes(&[2, 3]), 3 * 2 * 4, "a vector there, two back");
+        assert_eq!(gather.bytes(&[2, 3], WireType::F32), 3 * 2 * 4, "a vector there, two back");
+        assert_eq!(gather.bytes(&[2, 3], WireType::F16), 3 * 2 * 2);
     }
 
     #[test]

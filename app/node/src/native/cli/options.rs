@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser, ValueEnum};
 use potluck_engine::Tier;
 use potluck_gguf::TensorType;
 use potluck_panel::{KvCacheType, Sharing};
-use potluck_plan::Arithmetic;
+use potluck_plan::{Arithmetic, WireType};
 use potluck_planner::measures::Measure;
 use potluck_protocol::Hedging;
 use potluck_swarm::Pooling;
@@ -15,7 +15,9 @@ use thiserror::Error;
 
 use super::bench::BenchOptions;
 use super::rounds::RoundOptions;
-use super::values::{parse_arithmetic, parse_budget, parse_cache_type, parse_hedging, parse_sharing, parse_tier};
+use super::values::{
+    parse_arithmetic, parse_budget, parse_cache_type, parse_hedging, parse_sharing, parse_tier, parse_wire,
+};
 use crate::native::study::{TraceOptions, parse_type};
 use crate::native::{Delay, Fingerprint};
 
@@ -173,6 +175,9 @@ pub struct Options {
     /// host: how many holders of an expert are asked: off (one), adaptive, or a number at once (at most 3)
     #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = parse_hedging)]
     pub hedging: Hedging,
+    /// host: number format of vectors to and from devices that hold experts: f32 (exact), f16, bf16 or int8
+    #[arg(long, value_name = "TYPE", default_value = "f32", value_parser = parse_wire)]
+    pub wire: WireType,
     /// host: let a device whose memory does not hold all experts load them when they are chosen
     #[arg(long)]
     pub on_demand: bool,
@@ -214,7 +219,7 @@ pub struct Options {
 impl Options {
     /// How experts are pooled where this peer hosts.
     pub(super) fn pooling(&self) -> Pooling {
-        Pooling { replicas: self.replicas, hedging: self.hedging, ..Pooling::default() }
+        Pooling { replicas: self.replicas, hedging: self.hedging, wire: self.wire, ..Pooling::default() }
     }
 }
 
@@ -236,6 +241,7 @@ impl Default for Options {
             share: Sharing::Fastest,
             replicas: Pooling::default().replicas,
             hedging: Pooling::default().hedging,
+            wire: WireType::F32,
             on_demand: false,
             name: "Native peer".to_owned(),
             gpu: None,

@@ -27,11 +27,14 @@ pub struct RoundOptions {
     /// For measurements: wait until this many devices hold experts for others
     #[arg(long, hide = true, value_name = "N", default_value_t = 0)]
     pub holders: usize,
+    /// For measurements: wait until this many devices are in the room
+    #[arg(long, hide = true, value_name = "N", default_value_t = 1)]
+    pub members: usize,
 }
 
 impl Default for RoundOptions {
     fn default() -> Self {
-        Self { rounds: 1, conversations: vec![1], words: Vec::new(), holders: 0 }
+        Self { rounds: 1, conversations: vec![1], words: Vec::new(), holders: 0, members: 1 }
     }
 }
 
@@ -51,7 +54,7 @@ pub(super) fn holders(status: &Status) -> usize {
 /// The room answers, with the holders that a measurement needs.
 pub(super) fn is_ready(status: &Status, options: &RoundOptions) -> bool {
     let is_up = status.plan.as_ref().is_some_and(|plan| plan.state == PlanStatus::Up);
-    is_up && holders(status) >= options.holders
+    is_up && status.peers.len() >= options.members && holders(status) >= options.holders
 }
 
 /// The parts of a token, milliseconds. Readbacks are those of an empty piece of work, one for each trip and one at the end.
