@@ -5,23 +5,25 @@
 # BINARIES holds potluck-node, potluck-relay and the example `synthetic`. Each line of `cases` is one room: replicas, hedging,
 # holders, what each of them lends, how late its messages leave (`--delay`), how often it computes (`--slow`; 0 answers with
 # zeros), and further options of the host. Prints a line of JSON for each round, and one for each longer prompt.
+# A case waits until `wanted_holders` devices hold experts (all of them, unless given) and nothing changes any more.
+# vanish=20 kills one device that many seconds after a room opened.
 # CACHE: folder for the devices' caches, about twice the file at most.
 set -euo pipefail
 bin=$(realpath "${1:?usage: experts.sh BINARIES WORK}") work=$(realpath -m "${2:?usage: experts.sh BINARIES WORK}")
 # Seconds for one room, and after which no further room begins.
 tokens=${tokens:-64} rounds=${rounds:-3} limit=${limit:-300} stop=${stop:-100000}
-several="--conversations 1,8 --words 16,128,512"
+several="--conversations 1,8 --prompts 16,128,512"
 case ${shape:-large} in
-  large) host=${host:-6G} file="--shape qwen3-30b-a3b" cases=${cases:-"1 off 8 2500M 0 1 $several
+  large) host=${host:-4G} file="--shape qwen3-30b-a3b" cases=${cases:-"1 off 8 2500M 0 1 $several
 1 off 8 2500M 0.5 1
 1 off 8 2500M 2 1
 1 off 8 2500M 0 0
-1 off 8 2500M 0 1 --wire f16 --words 512
+1 off 8 2500M 0 1 --wire f16 --prompts 512
 1 off 8 2500M 0 1 --share fastest $several
 2 2 8 5G 0 1 --conversations 1,8
 2 2 8 5G 2 1
 2 adaptive 8 5G 2 1"} ;;
-  small) host=${host:-1G} cases=${cases:-"1 off 3 300M 0 1 $several
+  small) host=${host:-1G} wanted_holders=${wanted_holders:-2} cases=${cases:-"1 off 3 300M 0 1 $several
 1 off 3 300M 0 0
 1 off 3 300M 0 1 --wire f16
 1 off 3 300M 0 1 --share fastest
@@ -59,8 +61,9 @@ while read -r replicas hedging holders budget delay slow more; do
   # Other parts go to the same devices: their caches would only grow.
   [ "$lent" = "$budget" ] || rm -rf "$cache"/*
   lent=$budget
-  case $more in *--share*) wanted=0 ;; *) wanted=$holders more="--share experts $more" ;; esac
+  case $more in *--share*) wanted=0 ;; *) wanted=${wanted_holders:-$holders} more="--share experts $more" ;; esac
   # shellcheck disable=SC2086 # further options are words
+  : > host.out
   timeout "$limit" "$bin/potluck-node" host experts --relay "http://localhost:$port" --replicas "$replicas" --hedging "$hedging" \
     --budget "$host" --context "${context:-2048}" --cache "$cache/host" --raw --prompt "$text" --max-tokens "$tokens" \
     --rounds "$rounds" --members "$((holders + 1))" --holders "$wanted" $more > host.out 2> host.log &
@@ -71,6 +74,8 @@ while read -r replicas hedging holders budget delay slow more; do
     "$bin/potluck-node" join "$link" --budget "$budget" --delay "$delay" --slow "$slow" --cache "$cache/$number" > "join$number.log" 2>&1 &
     peers+=" $!"
   done
+  # One of the devices vanishes in the middle of an answer, if so wished.
+  [ -z "${vanish:-}" ] || { sleep "$vanish"; kill -9 "${peers##* }"; echo "at $SECONDS s a device vanishes"; }
   wait "$asking" || echo "the host ended with $?"
   grep '^{' host.out || true
   tail -n 1 host.log

@@ -26,7 +26,7 @@ pub enum WireType {
     F32,
     /// Half the bytes. Off by at most 2⁻¹¹ of a value, below 6·10⁻⁵ by at most 3·10⁻⁸; values beyond ±65,504 become these.
     F16,
-    /// Half the bytes, over the whole range of F32. Off by at most 2⁻⁹ of a value.
+    /// Half the bytes, over the whole range of F32. Off by at most 2⁻⁸ of a value.
     Bf16,
     /// Bytes with a scale for each [`WireType::BLOCK`] values. Off by at most 1/254 of the largest value of a block.
     Int8,

@@ -132,7 +132,7 @@ mod tests {
                             WireType::F16 if value.abs() > 65_504.0 => f64::from(value.abs()) - 65_504.0,
                             WireType::F16 => (f64::from(value.abs()) / 2_048.0).max(3e-8),
                             WireType::Bf16 if value.abs() > bf16::MAX.to_f32() => f64::from(value.abs()) / 250.0,
-                            WireType::Bf16 => f64::from(value.abs()) / 512.0,
+                            WireType::Bf16 => f64::from(value.abs()) / 256.0,
                             WireType::Int8 => most / 253.9,
                         };
                         let off = (f64::from(*got) - f64::from(*value)).abs();

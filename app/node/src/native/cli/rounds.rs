@@ -1,6 +1,7 @@
 //! For measurements: the same question several times, from one or several conversations at once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use potluck_panel::{
     AnswerPart, AnswerStop, ExpertsView, Message, PlanStatus, PromptRequest, RequestId, Role, Sealing, Status, Timings,
@@ -12,6 +13,11 @@ use serde_json::{Value, json};
 use super::session::REQUEST;
 use super::{Options, Session};
 
+/// A room has settled after so many milliseconds without a change.
+const SETTLED: u64 = 3_000;
+/// What devices have measured is known everywhere after so many milliseconds: they report once a second.
+const REPORTED: u64 = 1_500;
+
 /// How a room is measured.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
 pub struct RoundOptions {
@@ -21,9 +27,9 @@ pub struct RoundOptions {
     /// For measurements: from how many conversations at once, several numbers one after the other
     #[arg(long, hide = true, value_name = "N,…", value_delimiter = ',', default_value = "1")]
     pub conversations: Vec<u32>,
-    /// For measurements: prompts of so many words besides, each answered by one token
+    /// For measurements: prompts of about so many tokens besides, each answered by one token
     #[arg(long, hide = true, value_name = "N,…", value_delimiter = ',')]
-    pub words: Vec<u32>,
+    pub prompts: Vec<u32>,
     /// For measurements: wait until this many devices hold experts for others
     #[arg(long, hide = true, value_name = "N", default_value_t = 0)]
     pub holders: usize,
@@ -34,14 +40,14 @@ pub struct RoundOptions {
 
 impl Default for RoundOptions {
     fn default() -> Self {
-        Self { rounds: 1, conversations: vec![1], words: Vec::new(), holders: 0, members: 1 }
+        Self { rounds: 1, conversations: vec![1], prompts: Vec::new(), holders: 0, members: 1 }
     }
 }
 
 impl RoundOptions {
     /// More than one question is asked.
     pub fn several(&self) -> bool {
-        self.rounds > 1 || self.conversations != [1] || !self.words.is_empty()
+        self.rounds > 1 || self.conversations != [1] || !self.prompts.is_empty()
     }
 }
 
@@ -77,21 +83,27 @@ impl Session {
     /// # Errors
     /// A sentence on why an answer failed.
     pub(super) async fn rounds(&mut self, prompt: &PromptRequest, options: &Options) -> Result<(), String> {
-        let RoundOptions { rounds, conversations, words, .. } = &options.rounds;
-        let mut first = REQUEST.0;
+        let RoundOptions { rounds, conversations, prompts, .. } = &options.rounds;
+        let (mut first, mut prompt_tokens) = (REQUEST.0, 0);
+        self.settle().await?;
         for count in conversations {
             for round in 0..*rounds {
                 let before = self.status.sealing;
-                let timings = self.ask_at_once(prompt, first, *count).await?;
-                println!("{}", self.round(round, &timings, before));
+                let (timings, gaps) = self.ask_at_once(prompt, first, *count).await?;
+                self.pause(REPORTED).await?;
+                println!("{}", self.round(round, &timings, gaps, before));
+                prompt_tokens = timings.first().map_or(0, |timings| timings.prompt_tokens);
                 first += count;
             }
         }
-        for words in words {
-            let content = "once ".repeat(*words as usize);
+        let text = prompt.messages.first().map(|message| message.content.clone()).unwrap_or_default();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        for tokens in prompts {
+            let count = (*tokens as usize * words.len()).div_ceil(prompt_tokens.max(1) as usize);
+            let content = words.iter().cycle().take(count).copied().collect::<Vec<&str>>().join(" ");
             let messages = vec![Message { role: Role::User, content }];
-            let timings =
-                self.ask_at_once(&PromptRequest { messages, max_tokens: 1, ..prompt.clone() }, first, 1).await?;
+            let prompt = PromptRequest { messages, max_tokens: 1, ..prompt.clone() };
+            let (timings, _) = self.ask_at_once(&prompt, first, 1).await?;
             if let Some(Timings { prompt_tokens, first_token_ms, .. }) = timings.first() {
                 println!("{}", json!({ "prompt_tokens": prompt_tokens, "first_token_ms": first_token_ms }));
             }
@@ -101,7 +113,9 @@ impl Session {
     }
 
     /// What is known after a round. `before`: what sealing had taken then.
-    fn round(&self, round: u32, timings: &[Timings], before: Sealing) -> Value {
+    fn round(&self, round: u32, timings: &[Timings], mut gaps: Vec<f64>, before: Sealing) -> Value {
+        gaps.sort_by(f64::total_cmp);
+        let quantile = |share: f64| gaps.get((gaps.len() as f64 * share) as usize).or(gaps.last());
         let (tokens, longest) = timings.iter().fold((0, 0f64), |(tokens, longest), timings| {
             (tokens + timings.answer_tokens.saturating_sub(1), longest.max(timings.decode_ms))
         });
@@ -116,6 +130,7 @@ impl Session {
             "conversations": timings.len(),
             "tokens_per_second": if longest > 0.0 { f64::from(tokens) * 1e3 / longest } else { 0.0 },
             "token_ms": millis,
+            "gap_ms": { "median": quantile(0.5), "p99": quantile(0.99), "longest": gaps.last() },
             "parts_ms": experts.map(|experts| parts(experts, self.status.device.sync_ms, mean)),
             "vector_bytes_a_token": experts.map(|experts| experts.token_bytes),
             // Of this device, the prompt's messages included.
@@ -132,25 +147,61 @@ impl Session {
         })
     }
 
-    /// Asks in several conversations at once; the timings of all answers.
-    async fn ask_at_once(&mut self, prompt: &PromptRequest, first: u32, count: u32) -> Result<Vec<Timings>, String> {
+    /// Asks in several conversations at once; the timings of all answers, and the milliseconds between the texts of each.
+    async fn ask_at_once(
+        &mut self,
+        prompt: &PromptRequest,
+        first: u32,
+        count: u32,
+    ) -> Result<(Vec<Timings>, Vec<f64>), String> {
         for request in first..first + count {
             let conversation = format!("terminal {request}");
             self.page(ToNode::Prompt(PromptRequest { request: RequestId(request), conversation, ..prompt.clone() }));
         }
-        let mut all = Vec::new();
+        let (mut all, mut gaps, mut last) = (Vec::new(), Vec::new(), BTreeMap::new());
         while all.len() < count as usize {
-            match self.next().await? {
-                ToPage::Answer { event: AnswerPart::End { stop: AnswerStop::Failed(sentence), .. }, .. } => {
-                    return Err(sentence);
-                }
-                ToPage::Answer { event: AnswerPart::End { timings, .. }, .. } => all.push(timings),
-                ToPage::Answer { event: AnswerPart::Unknown, .. } => {
-                    return Err(texts().answer.question_lost.to_owned());
+            let ToPage::Answer { request, event } = self.next().await? else { continue };
+            match event {
+                AnswerPart::End { stop: AnswerStop::Failed(sentence), .. } => return Err(sentence),
+                AnswerPart::End { timings, .. } => all.push(timings),
+                AnswerPart::Unknown => return Err(texts().answer.question_lost.to_owned()),
+                AnswerPart::Recovering(reason) => eprintln!("{reason}"),
+                AnswerPart::Text { .. } => {
+                    let now = Instant::now();
+                    let before = last.insert(request, now);
+                    gaps.extend(before.map(|before| (now - before).as_secs_f64() * 1e3));
                 }
                 _ => {}
             }
         }
-        Ok(all)
+        Ok((all, gaps))
+    }
+
+    /// Waits until the plan has not changed, and nobody has loaded anything, for a while.
+    async fn settle(&mut self) -> Result<(), String> {
+        let state = |status: &Status| {
+            let plan = status.plan.as_ref().map(|plan| (plan.epoch, plan.state));
+            let is_loading = status.peers.iter().any(|member| member.loading.is_some());
+            (plan, holders(status), status.peers.len(), is_loading)
+        };
+        loop {
+            let before = state(&self.status);
+            self.pause(SETTLED).await?;
+            if state(&self.status) == before && !before.3 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Lets time pass.
+    async fn pause(&mut self, millis: u64) -> Result<(), String> {
+        let end = tokio::time::sleep(Duration::from_millis(millis));
+        tokio::pin!(end);
+        loop {
+            tokio::select! {
+                message = self.next() => drop(message?),
+                () = &mut end => return Ok(()),
+            }
+        }
     }
 }
