@@ -26,7 +26,7 @@ const WIRE: WireType = WireType::F32;
 /// The host's choice, if vectors of this width do not share blocks: what else is in a batch must not change a token.
 fn expert_wire(width: u32, wanted: WireType) -> WireType {
     match wanted {
-        WireType::Int8 if width as usize % WireType::BLOCK != 0 => WireType::F32,
+        WireType::Int8 if !(width as usize).is_multiple_of(WireType::BLOCK) => WireType::F32,
         wanted => wanted,
     }
 }
