@@ -3,29 +3,39 @@
 #   e2e/large/experts.sh BINARIES WORK       the 48 blocks of Qwen3-30B-A3B (18.6 GB), eight holders
 #   shape=small e2e/large/experts.sh …       a file of some MB, for a machine without a GPU
 # BINARIES holds potluck-node, potluck-relay and the example `synthetic`. Each line of `cases` is one room: replicas, hedging,
-# holders, what each of them lends, and how late its messages leave (`--delay`). Prints a line of JSON for each round.
+# holders, what each of them lends, how late its messages leave (`--delay`), how often it computes (`--slow`; 0 answers with
+# zeros), and further options of the host. Prints a line of JSON for each round, and one for each longer prompt.
+# A case waits until `wanted_holders` devices hold experts (all of them, unless given) and nothing changes any more.
+# vanish=20 kills one device that many seconds after a room opened.
+# CACHE: folder for the devices' caches, about twice the file at most.
 set -euo pipefail
 bin=$(realpath "${1:?usage: experts.sh BINARIES WORK}") work=$(realpath -m "${2:?usage: experts.sh BINARIES WORK}")
-# `words=16` gives a prompt of about 16 words; longer ones likewise.
-words=${words:-16} tokens=${tokens:-64} rounds=${rounds:-3} conversations=${conversations:-1} share=${share:-experts}
+# Seconds for one room, and after which no further room begins.
+tokens=${tokens:-64} rounds=${rounds:-3} limit=${limit:-300} stop=${stop:-100000}
+several="--conversations 1,8 --prompts 16,128,512"
 case ${shape:-large} in
-  large) host=${host:-6G} file="--shape qwen3-30b-a3b" cases=${cases:-"1 off 8 2500M 0
-1 off 8 2500M 0.5
-1 off 8 2500M 2
-2 2 8 5G 0
-2 adaptive 8 5G 0"} ;;
-  small) host=${host:-1G} cases=${cases:-"1 off 3 300M 0
-2 2 3 300M 0
-1 off 3 300M 20,0.5
-2 2 3 300M 20,0.5
-2 adaptive 3 300M 20,0.5"}
+  large) host=${host:-4G} file="--shape qwen3-30b-a3b" cases=${cases:-"1 off 8 2500M 0 1 $several
+1 off 8 2500M 0.5 1
+1 off 8 2500M 2 1
+1 off 8 2500M 0 0
+1 off 8 2500M 0 1 --wire f16 --prompts 512
+1 off 8 2500M 0 1 --share fastest $several
+2 2 8 5G 0 1 --conversations 1,8
+2 2 8 5G 2 1
+2 adaptive 8 5G 2 1"} ;;
+  small) host=${host:-1G} wanted_holders=${wanted_holders:-2} cases=${cases:-"1 off 3 300M 0 1 $several
+1 off 3 300M 0 0
+1 off 3 300M 0 1 --wire f16
+1 off 3 300M 0 1 --share fastest
+2 2 3 300M 20,0.5 1
+2 adaptive 3 300M 20,0.5 1"}
     file="--arch qwen3moe --type Q4_K --hidden 512 --blocks 4 --heads 8 --kv-heads 2 --head-dim 64 --intermediate 256 --experts 32 --used 4 --vocabulary 512 --context 4096 --seed 8" ;;
   *) echo "shape is large or small" >&2; exit 2 ;;
 esac
-port=${PORT:-9918} cache=${CACHE:-$work}
+port=${PORT:-9918} cache=${CACHE:-$work/caches}
 mkdir -p "$work/models" "$work/page" "$cache"; cache=$(realpath "$cache"); cd "$work"
 echo '<!doctype html><title>none</title>' > page/index.html
-trap 'kill $(jobs -p) 2>/dev/null' EXIT
+trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$cache"' EXIT
 # await PROCESS LOG COMMAND…: until the command succeeds; an error if the process ends before.
 await() {
   local process=$1 log=$2
@@ -35,30 +45,40 @@ await() {
     sleep 0.2
   done
 }
-is_ready() { curl -sf "http://localhost:$port/models" | grep -q '"phase":"ready"'; }
+models() { exec 3<>"/dev/tcp/localhost/$port" && printf 'GET /models HTTP/1.0\r\nHost: localhost\r\n\r\n' >&3 && cat <&3; }
+is_ready() { (models) 2>/dev/null | grep -q '"phase":"ready"'; }
 # shellcheck disable=SC2086 # the file's options are words
 [ -e models/experts.gguf ] || time "$bin/synthetic" $file models/experts.gguf
-ls -l models/experts.gguf
+ls -lL models/experts.gguf
 
 "$bin/potluck-relay" --local --port "$port" --models models --page page --data data > relay.log 2>&1 &
 await $! relay.log is_ready
-text=$(printf 'once %.0s' $(seq 1 "$words"))
+text=$(printf 'once %.0s' $(seq 1 16)) lent=
 
-while read -r replicas hedging holders budget delay; do
-  echo "== replicas $replicas, hedging $hedging, $holders holders of $budget, delay $delay ms, load $(cut -d' ' -f1 /proc/loadavg)"
-  "$bin/potluck-node" host experts --relay "http://localhost:$port" --share "$share" --replicas "$replicas" --hedging "$hedging" \
-    --budget "$host" --context 1024 --cache "$cache/cache0" > host.log 2>&1 &
-  peers=$!
-  await "$peers" host.log grep -qE 'http[^ ]*/r/' host.log
-  link=$(grep -oE 'http[^ ]*/r/[^ ]*' host.log | head -1)
+while read -r replicas hedging holders budget delay slow more; do
+  [ "$SECONDS" -lt "$stop" ] || { echo "== no time left for: $replicas $hedging $holders $budget $delay $slow $more"; continue; }
+  echo "== replicas $replicas, hedging $hedging, $holders holders of $budget, delay $delay ms, slow $slow $more, at $SECONDS s, load $(cut -d' ' -f1 /proc/loadavg)"
+  # Other parts go to the same devices: their caches would only grow.
+  [ "$lent" = "$budget" ] || rm -rf "$cache"/*
+  lent=$budget
+  case $more in *--share*) wanted=0 ;; *) wanted=${wanted_holders:-$holders} more="--share experts $more" ;; esac
+  # shellcheck disable=SC2086 # further options are words
+  : > host.out
+  timeout "$limit" "$bin/potluck-node" host experts --relay "http://localhost:$port" --replicas "$replicas" --hedging "$hedging" \
+    --budget "$host" --context "${context:-2048}" --cache "$cache/host" --raw --prompt "$text" --max-tokens "$tokens" \
+    --rounds "$rounds" --members "$((holders + 1))" --holders "$wanted" $more > host.out 2> host.log &
+  asking=$! peers=
+  await "$asking" host.log grep -qE 'http[^ ]*/r/' host.out
+  link=$(grep -oE 'http[^ ]*/r/[^ ]*' host.out | head -1)
   for number in $(seq 1 "$holders"); do
-    "$bin/potluck-node" join "$link" --budget "$budget" --delay "$delay" --cache "$cache/cache$number" > "join$number.log" 2>&1 &
+    "$bin/potluck-node" join "$link" --budget "$budget" --delay "$delay" --slow "$slow" --cache "$cache/$number" > "join$number.log" 2>&1 &
     peers+=" $!"
   done
-  [ "$share" = experts ] && wanted=$holders || wanted=0
-  "$bin/potluck-node" join "$link" --guest --raw --prompt "$text" --max-tokens "$tokens" --rounds "$rounds" \
-    --conversations "$conversations" --holders "$wanted" 2> guest.log
-  tail -n 2 guest.log
+  # One of the devices vanishes in the middle of an answer, if so wished.
+  [ -z "${vanish:-}" ] || { sleep "$vanish"; kill -9 "${peers##* }"; echo "at $SECONDS s a device vanishes"; }
+  wait "$asking" || echo "the host ended with $?"
+  grep '^{' host.out || true
+  tail -n 1 host.log
   # shellcheck disable=SC2086 # several processes
   kill $peers; wait $peers 2>/dev/null || true
 done <<< "$cases"

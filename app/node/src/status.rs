@@ -33,6 +33,8 @@ pub struct Own<'a> {
     pub downloaded: u64,
     /// Frames that came straight from other tabs of this browser.
     pub direct_frames: u64,
+    /// What sealing took.
+    pub sealing: panel::Sealing,
     /// It will lend its GPU as soon as it is measured.
     pub measuring: bool,
 }
@@ -86,6 +88,7 @@ pub fn snapshot(view: Option<&SwarmView<'_>>, own: Own<'_>) -> panel::Status {
         on_demand: own.on_demand,
         bytes_downloaded: own.downloaded,
         direct_frames: own.direct_frames,
+        sealing: own.sealing,
         tokens_per_second: room.map_or(0.0, |room| room.tokens_per_second),
         tokens: room.map_or(0, |room| room.tokens),
         credits: room.map(|room| room.credits.clone()).unwrap_or_default(),

@@ -4,10 +4,14 @@
 
 mod common;
 
+use std::time::{Duration, Instant};
+
 use common::*;
 use potluck_gguf::synthetic::Synthetic;
+use potluck_node::native::cli::Options;
 use potluck_node::native::cli::Session;
-use potluck_panel::{ModelSource, PromptRequest, Sampling, Sharing, Status};
+use potluck_panel::{AnswerPart, ModelSource, PromptRequest, Sampling, Sharing, Status, ToNode, ToPage};
+use potluck_plan::WireType;
 
 const TEXT: &str = "Once upon a time";
 
@@ -39,16 +43,68 @@ fn sampled(request: u32, max_tokens: u32) -> PromptRequest {
     }
 }
 
+/// What a phone lends, in bytes.
+const SMALL: u64 = 300_000_000;
+
 /// A room in which the host keeps all token mixers, and these many others hold the experts.
-async fn spread(relay: &RunningRelay, holders: usize) -> (Session, Vec<Session>) {
-    let mut host = peer("host", &relay.origin, folder("cache"));
+async fn spread(relay: &RunningRelay, holders: usize, wire: WireType) -> (Session, Vec<Session>) {
+    let options = Options { name: "host".to_owned(), cache: Some(folder("cache")), wire, ..Options::default() };
+    let mut host = Session::start(&relay.origin, &options);
     let sharing = (4_000_000_000, Sharing::Experts);
     let link =
         host_sharing(&mut host, &relay.origin, ModelSource::Relay { name: "model".into() }, sharing, Vec::new()).await;
     let joiners: Vec<Session> = (0..holders).map(|_| peer("joiner", &relay.origin, folder("cache"))).collect();
-    joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(1_000_000_000)));
+    joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(SMALL)));
     until(&mut host, "experts on all other devices", |status| has_holders(status, holders)).await;
     (host, joiners)
+}
+
+/// An answer in whose middle a device vanished.
+struct Vanished {
+    tokens: Vec<u32>,
+    recoveries: Vec<String>,
+    /// From then on until nobody is asked for the device's experts any more.
+    replaced: Duration,
+    /// Between two tokens.
+    longest: Duration,
+    median: Duration,
+}
+
+/// `after`: tokens before the device vanishes.
+async fn answer_while_one_vanishes(
+    host: &mut Session,
+    prompt: PromptRequest,
+    victim: &Session,
+    after: usize,
+) -> Vanished {
+    host.page(ToNode::Prompt(prompt));
+    let (mut tokens, mut recoveries, mut gaps, mut last) = (Vec::new(), Vec::new(), Vec::new(), None);
+    let (mut vanished, mut replaced, mut has_ended) = (None, None, false);
+    while !has_ended || replaced.is_none() {
+        match host.next().await.unwrap() {
+            ToPage::Answer { event: AnswerPart::Text { tokens: new, .. }, .. } => {
+                tokens.extend(new);
+                let now = Instant::now();
+                gaps.extend(last.replace(now).map(|last| now - last));
+                if tokens.len() >= after && vanished.is_none() {
+                    victim.kill();
+                    vanished = Some(now);
+                }
+            }
+            ToPage::Answer { event: AnswerPart::Recovering(why), .. } => recoveries.push(why),
+            ToPage::Answer { event: AnswerPart::End { .. }, .. } => has_ended = true,
+            ToPage::Status(status) => {
+                let stages = status.plan.iter().flat_map(|plan| &plan.stages);
+                let mut holders = stages.flat_map(|stage| &stage.expert_holders);
+                let is_asked = holders.any(|holding| Some(holding.peer) == victim.status.peer);
+                replaced = replaced.or(vanished.filter(|_| !is_asked).map(|vanished| vanished.elapsed()));
+            }
+            _ => {}
+        }
+    }
+    gaps.sort();
+    let (longest, median) = (*gaps.last().unwrap(), gaps[gaps.len() / 2]);
+    Vanished { tokens, recoveries, replaced: replaced.unwrap(), longest, median }
 }
 
 #[test]
@@ -59,11 +115,18 @@ fn spread_experts_answer_bit_for_bit_like_one_device() {
         let greedy = alone(&path, TEXT, 16).await;
         let relay = relay(&models, 0).await;
         for holders in [2, 4] {
-            let (mut host, joiners) = spread(&relay, holders).await;
+            let (mut host, joiners) = spread(&relay, holders, WireType::F32).await;
             assert_eq!(answer(&mut host, question(1, TEXT, 16), |_| {}).await, greedy, "{holders} holders");
             until(&mut host, "calls are measured and counted", is_measured).await;
             drop((host, joiners));
         }
+        let mut halved = Vec::new();
+        for holders in [2, 3] {
+            let (mut host, joiners) = spread(&relay, holders, WireType::F16).await;
+            halved.push(answer(&mut host, question(1, TEXT, 16), |_| {}).await);
+            drop((host, joiners));
+        }
+        assert_eq!(halved[0], halved[1], "rounded alike, whoever computes");
         relay.stop().await;
     });
 }
@@ -79,15 +142,13 @@ fn holders_that_vanish_change_no_token_and_stop_no_answer() {
         let by_chance = answer(&mut lone, sampled(2, 40), |_| {}).await;
         drop(lone);
         let relay = relay(&models, 0).await;
-        let (mut host, mut joiners) = spread(&relay, 3).await;
+        let (mut host, mut joiners) = spread(&relay, 3, WireType::F32).await;
         for (prompt, expected) in [(question(1, TEXT, 40), greedy), (sampled(2, 40), by_chance)] {
-            let mut victim = joiners.pop();
-            let (tokens, recoveries) = answer_and_recoveries(&mut host, prompt, |count| {
-                if let Some(victim) = victim.take_if(|_| count >= 10) {
-                    victim.kill();
-                }
-            })
-            .await;
+            let victim = joiners.pop().unwrap();
+            let Vanished { tokens, recoveries, replaced, longest, median } =
+                answer_while_one_vanishes(&mut host, prompt, &victim, 10).await;
+            println!("replaced after {replaced:?}, longest pause {longest:?}, usually {median:?}");
+            assert!(replaced < Duration::from_secs(1), "others are asked {replaced:?} after it vanished");
             assert_eq!(tokens, expected, "with {} holders left", joiners.len());
             assert_eq!(recoveries, [""; 0], "with {} holders left nobody waits for another plan", joiners.len());
         }

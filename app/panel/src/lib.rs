@@ -28,7 +28,7 @@ pub use potluck_protocol::{
 };
 pub use status::{
     BannedReport, Connection, DeviceReport, DoorsReport, ExpertHolding, InviteReport, InviteState, Notice, NoticeLevel,
-    OnDemandReport, PlanReport, Roles, RoomReport, SelfTest, SelfTestState, StageReport, Status, Waiting,
+    OnDemandReport, PlanReport, Roles, RoomReport, Sealing, SelfTest, SelfTestState, StageReport, Status, Waiting,
 };
 pub use timeline::{Mark, MarkKind, Timeline, TokenSample};
 

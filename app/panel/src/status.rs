@@ -46,6 +46,8 @@ pub struct Status {
     pub bytes_downloaded: u64,
     /// Frames that came from other tabs of this browser without the relay, on the room's present connection.
     pub direct_frames: u64,
+    /// What it took to seal messages and to open them, on the room's present connection.
+    pub sealing: Sealing,
     /// Last measured tokens per second of the room, 0 before the first answer.
     pub tokens_per_second: f64,
     /// Tokens written in the room since it was opened, as of the last second.
@@ -54,6 +56,17 @@ pub struct Status {
     pub credits: Vec<CreditView>,
     /// Prompts this tab waits for.
     pub pending: Vec<RequestId>,
+}
+
+/// What it took this device to seal messages and to open them, encoding included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sealing {
+    /// Messages to and from others.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Milliseconds in all.
+    pub ms: f64,
 }
 
 /// What loading experts on demand costs, as means over all decoded tokens of the plan.
@@ -318,6 +331,8 @@ pub struct DeviceReport {
     pub software: bool,
     /// Bytes a second a kernel streams, measured; 0 before.
     pub bandwidth: f64,
+    /// Milliseconds of a submit with its readback, measured; 0 before.
+    pub sync_ms: f64,
     /// The self-test of the kernels in use.
     pub self_test: SelfTest,
     /// Why WebGPU does not work, and how to turn it on.

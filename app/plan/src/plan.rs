@@ -24,17 +24,25 @@ pub enum ExpertHolder {
 pub enum WireType {
     /// Exact: one stage and many stages give bit-equal answers on one adapter.
     F32,
-    /// Half the bytes. Frames support it, but every plan uses [`WireType::F32`] today.
+    /// Half the bytes. Off by at most 2⁻¹¹ of a value, below 6·10⁻⁵ by at most 3·10⁻⁸; values beyond ±65,504 become these.
     F16,
+    /// Half the bytes, over the whole range of F32. Off by at most 2⁻⁸ of a value.
+    Bf16,
+    /// Bytes with a scale for each [`WireType::BLOCK`] values. Off by at most 1/254 of the largest value of a block.
+    Int8,
 }
 
 impl WireType {
-    /// Bytes of a value.
+    /// Values that share a scale.
+    pub const BLOCK: usize = 32;
+
+    /// Bytes of so many values.
     #[must_use]
-    pub const fn bytes(self) -> u64 {
+    pub const fn bytes(self, values: u64) -> u64 {
         match self {
-            Self::F32 => 4,
-            Self::F16 => 2,
+            Self::F32 => values.saturating_mul(4),
+            Self::F16 | Self::Bf16 => values.saturating_mul(2),
+            Self::Int8 => values.saturating_add(values.div_ceil(Self::BLOCK as u64).saturating_mul(4)),
         }
     }
 }
@@ -76,6 +84,9 @@ pub struct Plan {
     pub stages: Vec<Stage>,
     /// Hidden vectors on the wire.
     pub wire: WireType,
+    /// Vectors to and from the holders of experts. The same for all of them, and own experts round alike: an answer does not
+    /// depend on who computed it.
+    pub expert_wire: WireType,
     /// Positions that each stage reserves in its KV cache, over all conversations.
     pub context: u32,
     /// How every stage stores the KV cache.

@@ -20,6 +20,7 @@ fn plan(stages: Vec<Stage>) -> Plan {
         model: ModelId([0; 32]),
         stages,
         wire: WireType::F32,
+        expert_wire: WireType::F32,
         context: 64,
         kv_cache: KvCacheType::F32,
     }

@@ -78,6 +78,7 @@ impl TestBed {
             context: 0,
             overhead: Bytes::ZERO,
             wire: WireType::F32,
+            expert_wire: WireType::F32,
             epoch: PlanEpoch(1),
             hedging: Hedging::default(),
             effort: Effort::default(),
@@ -114,6 +115,7 @@ impl TestBed {
                 model: self.shape.model,
                 stages,
                 wire: WireType::F32,
+                expert_wire: WireType::F32,
                 context: 0,
                 kv_cache: KvCacheType::F32,
             };

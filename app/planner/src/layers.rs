@@ -53,11 +53,7 @@ const LOGITS_RESULT: u64 = 16;
 impl Layers {
     /// Layers from a model's sizes: memory is weights plus KV cache, decode reads every active weight once.
     pub fn from_shape(shape: &ModelShape, context: u32, wire: WireType) -> Self {
-        let number = match wire {
-            WireType::F32 => 4,
-            WireType::F16 => 2,
-        };
-        let hidden = Bytes(u64::from(shape.hidden) * number);
+        let hidden = Bytes(wire.bytes(u64::from(shape.hidden)));
         let token = Bytes(4);
         let embedding = Layer {
             weights: shape.embedding,

@@ -185,6 +185,8 @@ pub struct Room<'a> {
     pub overhead: Bytes,
     /// Number format of hidden vectors between stages.
     pub wire: WireType,
+    /// Number format of vectors to and from holders of experts.
+    pub expert_wire: WireType,
     /// Epoch of the plan to make.
     pub epoch: PlanEpoch,
     /// The search's budget.

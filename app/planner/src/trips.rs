@@ -110,7 +110,9 @@ struct Message {
 
 /// One vector out for each token, one back for each token and expert.
 fn message(room: &Room<'_>, asked: &Asked) -> Message {
-    let vector = room.layers.message(1, 1).0.saturating_sub(FRAME) as f64;
+    // In the format between stages, of so many values.
+    let values = room.layers.message(1, 1).0.saturating_sub(FRAME) / room.wire.bytes(1).max(1);
+    let vector = room.expert_wire.bytes(values) as f64;
     let frame = FRAME as f64;
     Message { out: frame + asked.rows * vector, back: frame + asked.vectors * vector }
 }

@@ -1,10 +1,8 @@
 //! Encoding and decoding of frames. Every frame passes here.
 
-use half::f16;
-use potluck_plan::WireType;
 use thiserror::Error;
 
-use crate::Frame;
+use crate::{Frame, values};
 
 /// Version of the frames; peers of another version are asked to reload.
 pub const VERSION: u16 = 13;
@@ -56,9 +54,9 @@ pub fn encode(frame: &Frame) -> Result<Vec<u8>, FrameError> {
     bytes.extend_from_slice(&(head.len() as u32).to_le_bytes());
     bytes.extend_from_slice(&head);
     match frame {
-        Frame::Forward(forward) => push_values(&mut bytes, &forward.hidden, forward.wire),
-        Frame::ExpertCall(call) => push_values(&mut bytes, &call.normed, call.wire),
-        Frame::ExpertResult(result) => push_values(&mut bytes, &result.outputs, result.wire),
+        Frame::Forward(forward) => values::push(&mut bytes, &forward.hidden, forward.wire),
+        Frame::ExpertCall(call) => values::push(&mut bytes, &call.normed, call.wire),
+        Frame::ExpertResult(result) => values::push(&mut bytes, &result.outputs, result.wire),
         Frame::Piece { bytes: tail, .. } | Frame::Probe { bytes: tail, .. } => bytes.extend_from_slice(tail),
         _ => {}
     }
@@ -88,9 +86,9 @@ pub fn decode(bytes: &[u8]) -> Result<Frame, FrameError> {
     }
     let mut frame: Frame = postcard::from_bytes(head).map_err(|_| FrameError::Head)?;
     match &mut frame {
-        Frame::Forward(forward) => forward.hidden = values(tail, forward.wire)?,
-        Frame::ExpertCall(call) => call.normed = values(tail, call.wire)?,
-        Frame::ExpertResult(result) => result.outputs = values(tail, result.wire)?,
+        Frame::Forward(forward) => forward.hidden = values::read(tail, forward.wire)?,
+        Frame::ExpertCall(call) => call.normed = values::read(tail, call.wire)?,
+        Frame::ExpertResult(result) => result.outputs = values::read(tail, result.wire)?,
         Frame::Piece { bytes, .. } | Frame::Probe { bytes, .. } => *bytes = tail.to_vec(),
         _ if tail.is_empty() => {}
         _ => return Err(FrameError::Tail(tail.len())),
@@ -108,41 +106,13 @@ fn tail_len(frame: &Frame) -> usize {
     }
 }
 
-fn push_values(bytes: &mut Vec<u8>, values: &[f32], wire: WireType) {
-    match wire {
-        WireType::F32 => values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes())),
-        WireType::F16 => {
-            values.iter().for_each(|value| bytes.extend_from_slice(&f16::from_f32(*value).to_le_bytes()));
-        }
-    }
-}
-
-fn values(tail: &[u8], wire: WireType) -> Result<Vec<f32>, FrameError> {
-    let wrong = FrameError::Tail(tail.len());
-    match wire {
-        WireType::F32 => {
-            let (chunks, rest) = tail.as_chunks::<4>();
-            if rest.is_empty() {
-                Ok(chunks.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect())
-            } else {
-                Err(wrong)
-            }
-        }
-        WireType::F16 => {
-            let (chunks, rest) = tail.as_chunks::<2>();
-            let value = |chunk: &[u8; 2]| f16::from_le_bytes(*chunk).to_f32();
-            if rest.is_empty() { Ok(chunks.iter().map(value).collect()) } else { Err(wrong) }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use potluck_plan::{
         BlockIndex, ConversationId, ExpertId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, PeerId,
-        PlanEpoch, Position, StageId,
+        PlanEpoch, Position, StageId, WireType,
     };
     use proptest::prelude::*;
 

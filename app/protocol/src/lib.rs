@@ -21,6 +21,7 @@ mod doors;
 mod frame;
 mod residency;
 mod room;
+mod values;
 
 pub use activation::{
     ExpertCall, ExpertCancel, ExpertFailure, ExpertResult, Forward, LmHeadOutput, LogitsResult, PassId, StageFault,
@@ -39,3 +40,4 @@ pub use room::{
     CreditView, DeviceKind, ExpertsView, ForecastView, HolderView, HopView, LoadPhase, LoadReport, MemberStatus,
     MemberView, PlanStatus, PlanView, RoomView,
 };
+pub use values::round;

@@ -103,6 +103,12 @@ pub struct ExpertWaits {
     pub trips: f64,
     /// Milliseconds in which nothing but their answers was waited for; 0 before the first token.
     pub millis: f64,
+    /// Of these, milliseconds in which the engine computed whose answer came last. The others are the way there and back.
+    pub engine_millis: f64,
+    /// Milliseconds of the asking device's own engine, with its readbacks.
+    pub own_millis: f64,
+    /// Bytes of vectors in calls and answers, those to second holders included.
+    pub bytes: f64,
 }
 
 /// How long the experts of a block took, where so many other devices were asked for them at first. Not counted among these

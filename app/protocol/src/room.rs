@@ -234,6 +234,12 @@ pub struct ExpertsView {
     pub trips: f64,
     /// Milliseconds that a token waited for nothing else, on average.
     pub trips_ms: f64,
+    /// Of these, milliseconds in which the engine computed whose answer came last.
+    pub trips_engine_ms: f64,
+    /// Milliseconds that a token takes on the engines that ask.
+    pub own_ms: f64,
+    /// Bytes of vectors that are sent to holders and back for a token.
+    pub token_bytes: f64,
     /// How long a block's experts took, by the number of devices that were asked for them.
     pub phases: Vec<ExpertPhase>,
 }

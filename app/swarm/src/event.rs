@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use potluck_plan::{
     Bytes, Computed, ConversationId, DeviceId, KvCacheType, Millis, ModelId, ModelShape, PeerId, PlanEpoch,
-    PooledExperts, Ticket, WeightUnit, Work,
+    PooledExperts, Ticket, WeightUnit, WireType, Work,
 };
 use potluck_planner::REPLICAS;
 use potluck_planner::measures::Measure;
@@ -194,6 +194,8 @@ pub struct Pooling {
     pub hedging: Hedging,
     /// Share of their answers that another holder computes again.
     pub spot_checks: f64,
+    /// Number format of vectors to and from them. Anything but F32 rounds what experts get and give.
+    pub wire: WireType,
 }
 
 impl Pooling {
@@ -203,7 +205,7 @@ impl Pooling {
 
 impl Default for Pooling {
     fn default() -> Self {
-        Self { replicas: REPLICAS, hedging: Hedging::default(), spot_checks: Self::SPOT_CHECKS }
+        Self { replicas: REPLICAS, hedging: Hedging::default(), spot_checks: Self::SPOT_CHECKS, wire: WireType::F32 }
     }
 }
 

@@ -139,7 +139,8 @@ pub(crate) fn status(mut status: WorkerStatus) -> WorkerStatus {
         let HolderReport { round_trip_millis, slow_millis, engine_millis, experts, work, .. } = *holder;
         [round_trip_millis, slow_millis, engine_millis, experts, work.gpu_millis].into_iter().all(is_time)
     });
-    if !is_time(status.expert_waits.trips) || !is_time(status.expert_waits.millis) {
+    let ExpertWaits { trips, millis, engine_millis, own_millis, bytes } = status.expert_waits;
+    if ![trips, millis, engine_millis, own_millis, bytes].into_iter().all(is_time) {
         status.expert_waits = ExpertWaits::default();
     }
     status.expert_phases.truncate(MAX_HOLDERS);

@@ -75,6 +75,7 @@ impl RoomFixture {
             context: self.context,
             overhead: self.overhead,
             wire: WireType::F32,
+            expert_wire: WireType::F32,
             epoch: PlanEpoch(1),
             hedging: Hedging::default(),
             effort: Effort::default(),

@@ -54,6 +54,7 @@ impl Pool {
             context: 1,
             overhead: Bytes::ZERO,
             wire: WireType::F32,
+            expert_wire: WireType::F32,
             epoch: PlanEpoch(1),
             hedging: Hedging::default(),
             effort: Effort::default(),
@@ -123,6 +124,7 @@ impl Pool {
             model: shape.model,
             stages: vec![stage],
             wire: WireType::F32,
+            expert_wire: WireType::F32,
             context: 1,
             kv_cache: shape.kv_cache,
         }

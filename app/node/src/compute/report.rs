@@ -28,6 +28,7 @@ impl Compute {
             max_buffer: capabilities.limits.max_buffer_size,
             software: capabilities.kind == AdapterKind::Software,
             bandwidth,
+            sync_ms: self.measured.get().map_or(0.0, |measured| measured.sync_millis),
             self_test,
             trouble: None,
         }

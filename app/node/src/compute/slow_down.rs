@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use potluck_engine::Engine;
-use potluck_plan::{Task, Ticket, Work};
+use potluck_plan::{Outcome, Task, Ticket, Work};
 
 use crate::platform::Clock;
 
@@ -16,20 +16,29 @@ pub const FIRST_TRIAL: u64 = 1 << 62;
 /// How many times this device runs its work, and what that adds to its times.
 pub struct SlowDown {
     factor: u32,
+    is_empty: bool,
     next: Cell<u64>,
     /// Milliseconds from the first repetition's submission to that of the work itself, until its result arrives.
     head_starts: RefCell<BTreeMap<Ticket, f64>>,
 }
 
 impl SlowDown {
-    /// Every piece of work runs `factor` times; 1 is full speed.
+    /// Every piece of work runs `factor` times; 1 is full speed. With 0, experts for others are not computed at all.
     pub fn new(factor: u32) -> Self {
-        Self { factor: factor.max(1), next: Cell::default(), head_starts: RefCell::default() }
+        Self { factor: factor.max(1), is_empty: factor == 0, next: Cell::default(), head_starts: RefCell::default() }
     }
 
     /// How many times every piece of work runs.
     pub fn factor(&self) -> u32 {
         self.factor
+    }
+
+    /// Zeros instead of the outputs of experts, if these are not computed.
+    pub fn empty(&self, task: &Task) -> Option<Outcome> {
+        let Task::Experts { normed, experts, .. } = task else { return None };
+        let width = normed.len() / experts.len().max(1);
+        let vectors: usize = experts.iter().map(Vec::len).sum();
+        self.is_empty.then(|| Outcome::ExpertOutputs(vec![0.0; vectors * width]))
     }
 
     /// A ticket for work that is timed.

@@ -1,5 +1,6 @@
 //! The room this node is in, and its connection.
 
+use potluck_panel::Sealing;
 use potluck_plan::PeerId;
 use potluck_protocol::{Frame, FrameError};
 use potluck_swarm::RelayRoute;
@@ -105,5 +106,10 @@ impl RoomMembership {
     /// Frames that came directly from other tabs of this browser.
     pub fn direct_frames(&self) -> u64 {
         self.line.as_ref().map_or(0, RoomLine::direct_frames)
+    }
+
+    /// What it took to seal messages and to open them.
+    pub fn sealing(&self) -> Sealing {
+        self.line.as_ref().map(RoomLine::sealing).unwrap_or_default()
     }
 }

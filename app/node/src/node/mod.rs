@@ -55,7 +55,8 @@ pub struct NodeOptions {
     pub gpu: GpuOptions,
     /// Receives all messages to the page.
     pub page: Rc<dyn Fn(panel::ToPage)>,
-    /// For measurements only: how many times the GPU runs every piece of work before its result counts. 1 is full speed.
+    /// For measurements only: how many times the GPU runs every piece of work before its result counts. 1 is full speed;
+    /// 0 is full speed, but calls of experts are answered with zeros.
     pub slow: u32,
     /// How prompts are computed. Anything but exact only where no other device computes with this one.
     pub arithmetic: Arithmetic,
@@ -322,6 +323,7 @@ impl Node {
             on_demand: self.compute.on_demand_report(),
             downloaded: self.models.traffic.bytes(),
             direct_frames: self.membership.direct_frames(),
+            sealing: self.membership.sealing(),
             measuring: self.contribution.is_measuring(),
         };
         self.page.send(panel::ToPage::Status(Box::new(snapshot(view.as_ref(), own))));

@@ -11,6 +11,7 @@ mod sealed;
 use std::rc::Rc;
 
 use futures::future::{AbortHandle, Abortable};
+use potluck_panel::Sealing;
 use potluck_plan::PeerId;
 use potluck_protocol::{Frame, FrameError};
 use potluck_swarm::RelayRoute;
@@ -117,6 +118,11 @@ impl RoomLine {
     /// How many frames came directly from other tabs of this browser.
     pub fn direct_frames(&self) -> u64 {
         self.room.direct_frames()
+    }
+
+    /// What it took to seal messages and to open them.
+    pub fn sealing(&self) -> Sealing {
+        self.room.sealing()
     }
 }
 

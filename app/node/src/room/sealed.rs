@@ -5,7 +5,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use potluck_plan::PeerId;
+use potluck_panel::Sealing;
+use potluck_plan::{Millis, PeerId};
 use potluck_protocol::{Frame, FrameError, Invite, UnixSeconds, decode, encode};
 use potluck_swarm::{Event, RelayRoute};
 use potluck_trust::{Action, Certificate, Closed, NodeIdentity, Proof, Route, Sessions};
@@ -25,6 +26,7 @@ pub(super) struct SealedRoom {
     routes: RefCell<BTreeMap<PeerId, Route>>,
     connection: RefCell<Option<Connection>>,
     direct_frames: Cell<u64>,
+    sealing: Cell<Sealing>,
     inputs: Inputs,
     clock: Rc<dyn Clock>,
 }
@@ -55,6 +57,7 @@ impl SealedRoom {
             routes: RefCell::default(),
             connection: RefCell::default(),
             direct_frames: Cell::new(0),
+            sealing: Cell::default(),
             inputs,
             clock: platform.clock.clone(),
         }
@@ -99,8 +102,10 @@ impl SealedRoom {
     }
 
     pub fn send(&self, RelayRoute(to): RelayRoute, frame: &Frame) -> Result<(), FrameError> {
+        let began = self.clock.now();
         let plain = encode(frame)?;
         let sealed = self.sessions.borrow_mut().seal(Route(to), &plain);
+        self.count(plain.len(), began);
         if let Some(sealed) = sealed {
             self.with_connection(|connection| connection.links.send(to, sealed));
             self.end_slow_sessions();
@@ -182,8 +187,20 @@ impl SealedRoom {
     }
 
     fn received(&self, route: u32, message: &[u8]) {
-        self.sessions.borrow_mut().received(Route(route), message, self.clock.now());
+        let now = self.clock.now();
+        self.sessions.borrow_mut().received(Route(route), message, now);
+        self.count(message.len(), now);
         self.perform();
+    }
+
+    fn count(&self, bytes: usize, began: Millis) {
+        let Sealing { messages, bytes: before, ms } = self.sealing.get();
+        let ms = ms + self.clock.now().0 - began.0;
+        self.sealing.set(Sealing { messages: messages + 1, bytes: before + bytes as u64, ms });
+    }
+
+    pub fn sealing(&self) -> Sealing {
+        self.sealing.get()
     }
 
     fn perform(&self) {

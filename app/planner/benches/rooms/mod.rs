@@ -111,6 +111,7 @@ pub fn search(case: &Case) -> f64 {
         context: 4_096,
         overhead: Bytes(50_000_000),
         wire: WireType::F32,
+        expert_wire: WireType::F32,
         epoch: PlanEpoch(1),
         hedging: Hedging::default(),
         effort: Effort::default(),

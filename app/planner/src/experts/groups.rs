@@ -134,6 +134,7 @@ mod tests {
             context: 1,
             overhead: Bytes::ZERO,
             wire: WireType::F32,
+            expert_wire: WireType::F32,
             epoch: PlanEpoch(1),
             effort: Effort::default(),
         };

@@ -95,6 +95,7 @@ impl Instance {
             context: 4,
             overhead: Bytes(10),
             wire: WireType::F32,
+            expert_wire: WireType::F32,
             epoch: PlanEpoch(1),
             effort: Effort::default(),
         }

@@ -58,6 +58,7 @@ mod tests {
             model: ModelId([0; 32]),
             stages,
             wire: WireType::F32,
+            expert_wire: WireType::F32,
             context: 64,
             kv_cache: KvCacheType::F32,
         }

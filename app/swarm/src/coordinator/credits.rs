@@ -152,7 +152,7 @@ fn difference(a: Work, b: Work) -> Work {
 }
 
 fn hidden_bytes(tokens: u64, hidden: u32, wire: WireType) -> u64 {
-    tokens.saturating_mul(u64::from(hidden)).saturating_mul(wire.bytes())
+    tokens.saturating_mul(wire.bytes(u64::from(hidden)))
 }
 
 fn candidate_bytes(result: &LmHeadOutput) -> u64 {

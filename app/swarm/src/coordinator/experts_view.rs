@@ -45,6 +45,9 @@ pub(super) fn experts(
         round_trip_ms: if seen.is_empty() { 0.0 } else { seen.iter().sum::<f64>() / seen.len() as f64 },
         trips: callers().map(|status| status.expert_waits.trips).sum(),
         trips_ms: callers().map(|status| status.expert_waits.millis).sum(),
+        trips_engine_ms: callers().map(|status| status.expert_waits.engine_millis).sum(),
+        own_ms: callers().map(|status| status.expert_waits.own_millis).sum(),
+        token_bytes: callers().map(|status| status.expert_waits.bytes).sum(),
         phases: phases(callers().flat_map(|status| &status.expert_phases)),
         holders,
     })

@@ -48,10 +48,11 @@ impl Executor {
         for step in steps {
             match step {
                 Step::Call { to, call, block, class, share: Share { rows, normed } } => {
-                    let (epoch, wire) = (self.plan.epoch, self.plan.wire);
+                    let (epoch, wire) = (self.plan.epoch, self.plan.expert_wire);
                     cx.out.send(to, Frame::ExpertCall(ExpertCall { epoch, call, block, class, rows, wire, normed }));
                 }
-                Step::Own { call, block, class, share: Share { rows, normed } } => {
+                Step::Own { call, block, class, share: Share { rows, mut normed } } => {
+                    potluck_protocol::round(&mut normed, self.plan.expert_wire);
                     self.compute(Task::Experts { block, class, normed, experts: rows }, Purpose::OwnExperts(call), cx);
                 }
                 Step::Cancel { to, call } => {
@@ -123,7 +124,8 @@ impl Executor {
             return;
         }
         let kind = match outcome {
-            Outcome::ExpertOutputs(outputs) => {
+            Outcome::ExpertOutputs(mut outputs) => {
+                potluck_protocol::round(&mut outputs, self.plan.expert_wire);
                 let steps = self.dispatch.answered(call, ExpertHolder::Own, &outputs, 0.0, around!(self, cx));
                 return self.carry_out(steps, cx);
             }

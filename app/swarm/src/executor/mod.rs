@@ -211,13 +211,18 @@ impl Executor {
         self.lengths.retain(|(_, known), _| *known != conversation);
         self.states.retain(|(_, known), _| *known != conversation);
         self.arrived.retain(|(_, known), _| *known != conversation);
-        self.queues.values_mut().for_each(|queue| queue.drop_conversation(conversation));
+        self.queues.values_mut().for_each(|queue| queue.drop_from(conversation, PassId::default()));
+        self.drop_jobs(|forward| forward.conversation == conversation);
+    }
+
+    /// Nobody waits for these jobs any more, which the engine or holders of experts have.
+    fn drop_jobs(&mut self, is_meant: impl Fn(&Forward) -> bool) {
         let in_engine = self.tickets.values_mut().filter_map(|purpose| match purpose {
             Purpose::Batch(jobs) => Some(jobs),
             _ => None,
         });
         for job in in_engine.chain(self.waiting.values_mut()).flatten() {
-            job.dropped |= job.forward.conversation == conversation;
+            job.dropped |= is_meant(&job.forward);
         }
     }
 
@@ -228,11 +233,13 @@ impl Executor {
     /// Submits what may start. Called when everything that arrived together is queued, so that tokens that meet share
     /// a batch.
     pub fn start(&mut self, cx: &mut EventContext) {
-        let stages: Vec<(StageId, bool)> =
-            self.plan.stages.iter().map(|stage| (stage.id, !stage.remote.is_empty())).collect();
-        for (stage, has_remote) in stages {
+        let stages: Vec<StageId> = self.plan.stages.iter().map(|stage| stage.id).collect();
+        for stage in stages {
             while let Some(queue) = self.queues.get_mut(&stage) {
-                let (jobs, inputs): (Vec<Job>, Vec<Input>) = queue.next(has_remote).into_iter().unzip();
+                let Some((_, of_plan)) = self.plan.stage(stage) else { break };
+                let stop = |cursor| stop(of_plan, cursor);
+                let stop = (!of_plan.remote.is_empty()).then_some(&stop as &dyn Fn(u16) -> u16);
+                let (jobs, inputs): (Vec<Job>, Vec<Input>) = queue.next(stop).into_iter().unzip();
                 if jobs.is_empty() {
                     break;
                 }
@@ -343,8 +350,8 @@ impl Executor {
             // Nothing is sent that the next stage would have to refuse.
             return self.fail_job(&job, StageFaultKind::BadResult(self.me), cx);
         }
-        self.queue(id).left(job.forward.conversation);
-        thank(&job, cx);
+        self.queue(id).left(&job.forward);
+        self.left(&job, cx);
         let next = self.plan.stage(id).and_then(|(index, _)| self.plan.stages.get(index + 1));
         if let Some(Stage { id: next, peer, .. }) = next {
             let (next, peer) = (*next, *peer);
@@ -358,20 +365,30 @@ impl Executor {
     }
 
     fn send_logits_result(&mut self, job: Job, result: LmHeadOutput, cx: &mut EventContext) {
-        thank(&job, cx);
-        let Forward { epoch, stage, pass, conversation, base, count, mut stage_millis, .. } = job.forward;
-        self.queue(stage).left(conversation);
+        self.left(&job, cx);
+        self.queue(job.forward.stage).left(&job.forward);
+        let Forward { epoch, pass, conversation, base, count, mut stage_millis, .. } = job.forward;
         stage_millis.push(job.millis);
         let send_logits_result = LogitsResult { epoch, pass, conversation, base, tokens: count, result, stage_millis };
         cx.out.send(self.coordinator, Frame::LogitsResult(send_logits_result));
+    }
+
+    /// Tokens leave the stage: whoever has computed experts for them is noted, and what a token took here.
+    fn left(&mut self, job: &Job, cx: &mut EventContext) {
+        job.helpers.iter().for_each(|helper| cx.holders.computed_for(*helper, u64::from(job.forward.count)));
+        if job.forward.class == KernelClass::Decode && job.forward.count == 1 {
+            self.dispatch.left(job.millis);
+        }
     }
 
     fn fail_job(&mut self, job: &Job, kind: StageFaultKind, cx: &mut EventContext) {
         let (stage, conversation) = (job.forward.stage, job.forward.conversation);
         let length = self.lengths.entry((stage, conversation)).or_default();
         *length = (*length).min(job.forward.base.0);
-        // What waits behind the failed tokens would leave a gap.
-        self.queue(stage).drop_conversation(conversation);
+        // What comes behind the failed tokens would leave a gap.
+        let pass = job.forward.pass;
+        self.queue(stage).drop_from(conversation, pass);
+        self.drop_jobs(|other| (other.stage, other.conversation) == (stage, conversation) && other.pass >= pass);
         self.report(stage, conversation, Some(job.forward.pass), kind, cx);
     }
 
@@ -389,9 +406,10 @@ impl Executor {
     }
 }
 
-/// Tokens leave the stage: whoever has computed experts for them is noted.
-fn thank(job: &Job, cx: &mut EventContext) {
-    job.helpers.iter().for_each(|helper| cx.holders.computed_for(*helper, u64::from(job.forward.count)));
+/// Where a piece of work ends that begins at a block: at the next one whose experts are elsewhere, or at the stage's end.
+fn stop(stage: &Stage, cursor: u16) -> u16 {
+    let remote = stage.remote.iter().find(|remote| remote.block.0 >= cursor);
+    remote.map_or(stage.blocks.end, |remote| remote.block.0)
 }
 
 /// The right number of values, all of them finite.

@@ -1,10 +1,11 @@
 //! A stage and what others send it.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::{
     BlockIndex, Computed, ExpertHolder, ExpertId, KvCacheType, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis,
     ModelId, RemoteExperts, Route, Ticket, WireType,
 };
-use potluck_protocol::{ExpertCall, ExpertCancel, ExpertFailure, Hedging};
+use potluck_protocol::{DeviceKind, ExpertCall, ExpertCancel, ExpertFailure, ExpertResult, Hedging, Hello, Session};
 
 use super::*;
 use crate::RelayRoute;
@@ -27,6 +28,7 @@ fn plan() -> Plan {
         model: ModelId([0; 32]),
         stages: vec![Stage::new(StageId(0), FIRST, BlockRange::new(0, 1)), second],
         wire: WireType::F32,
+        expert_wire: WireType::F32,
         context: 64,
         kv_cache: KvCacheType::F32,
     }
@@ -243,4 +245,111 @@ fn experts_are_not_asked_for_a_conversation_that_is_over() {
         let frames = sent(&mut cx);
         assert!(frames.is_empty() && executor.waiting.is_empty(), "nobody waits for it: {frames:?}");
     }
+}
+
+/// The second stage, where the other device is in the room and holds expert 1 of its block; expert 0 is its own.
+fn with_half_of_the_experts() -> (Executor, EventContext) {
+    let (mut executor, mut cx) = on(SECOND);
+    executor.plan.stages[1].remote[0].holders = vec![vec![ExpertHolder::Own], vec![ExpertHolder::Peer(FIRST)]];
+    let hello = Hello {
+        session: Session(1),
+        build: String::new(),
+        kernel_class: 1,
+        name: String::new(),
+        kind: DeviceKind::Native,
+        adapter: String::new(),
+        contribution: None,
+        epoch: EPOCH,
+        hidden: false,
+    };
+    cx.members.enter(FIRST, &hello);
+    (executor, cx)
+}
+
+/// The engine has passed a router, which chose these experts with equal weights.
+fn routed(ticket: u64, normed: Vec<f32>, experts: &[u16]) -> Computed {
+    let routes = vec![Route { experts: experts.iter().map(|expert| (ExpertId(*expert), 0.5)).collect() }];
+    let outcome = Outcome::Routed { residual: vec![0.5; WIDTH], normed, routes };
+    Computed { ticket: Ticket(ticket), outcome, millis: 1.0 }
+}
+
+fn calls(cx: &mut EventContext) -> Vec<ExpertCall> {
+    let call = |frame| if let Frame::ExpertCall(call) = frame { Some(call) } else { None };
+    sent(cx).into_iter().filter_map(call).collect()
+}
+
+fn result(call: &ExpertCall, outputs: Vec<f32>) -> ExpertResult {
+    ExpertResult { epoch: EPOCH, call: call.call, millis: 0.5, failed: None, wire: call.wire, outputs }
+}
+
+#[test]
+fn own_experts_get_and_give_what_those_of_others_do() {
+    let (mut executor, mut cx) = with_half_of_the_experts();
+    executor.plan.expert_wire = WireType::F16;
+    executor.forward(FIRST, chunk(1, 1, 0), &mut cx);
+    assert_eq!(computes(&mut executor, &mut cx), 1);
+    executor.computed(routed(0, vec![0.1, 1e6], &[0, 1]), &mut cx);
+    let own = cx.out.actions.iter().find_map(|action| match action {
+        Action::Compute(Work { task: Task::Experts { normed, .. }, .. }) => Some(normed.clone()),
+        _ => None,
+    });
+    let rounded = |values: &[f32]| {
+        let mut values = values.to_vec();
+        potluck_protocol::round(&mut values, WireType::F16);
+        values
+    };
+    assert_eq!(own, Some(rounded(&[0.1, 1e6])), "as the other device gets it");
+    let calls = calls(&mut cx);
+    let [call] = &calls[..] else { panic!("one call: {calls:?}") };
+    assert_eq!((call.wire, &call.normed[..]), (WireType::F16, &[0.1, 1e6][..]), "rounded when it is encoded");
+    let outcome = Outcome::ExpertOutputs(vec![0.3; WIDTH]);
+    executor.computed(Computed { ticket: Ticket(1), outcome, millis: 1.0 }, &mut cx);
+    executor.expert_result(FIRST, result(call, rounded(&[0.3; WIDTH])), &mut cx);
+    executor.start(&mut cx);
+    let outputs = cx.out.actions.iter().find_map(|action| match action {
+        Action::Compute(Work { task: Task::Forward { input: Input::Experts(experts), .. }, .. }) => {
+            Some(experts.outputs.clone())
+        }
+        _ => None,
+    });
+    assert_eq!(outputs, Some(rounded(&[0.3; 2 * WIDTH])), "the same bits, whoever computed them");
+}
+
+/// A chunk of a prompt.
+fn prompt(pass: u64, base: u32) -> Forward {
+    Forward { class: KernelClass::Prefill, ..chunk(1, pass, base) }
+}
+
+#[test]
+fn a_chunk_computes_while_the_one_before_waits_for_experts() {
+    let (mut executor, mut cx) = with_half_of_the_experts();
+    executor.forward(FIRST, prompt(1, 0), &mut cx);
+    executor.forward(FIRST, prompt(2, 1), &mut cx);
+    assert_eq!(computes(&mut executor, &mut cx), 2, "attention up to the same block, one after the other");
+    for ticket in 0..2 {
+        executor.computed(routed(ticket, vec![0.5; WIDTH], &[1]), &mut cx);
+    }
+    let calls = calls(&mut cx);
+    assert_eq!(calls.len(), 2, "both are on their way");
+    executor.expert_result(FIRST, result(&calls[1], vec![0.5; WIDTH]), &mut cx);
+    assert_eq!(computes(&mut executor, &mut cx), 0, "the first chunk's keys come first");
+    executor.expert_result(FIRST, result(&calls[0], vec![0.5; WIDTH]), &mut cx);
+    assert_eq!(computes(&mut executor, &mut cx), 2);
+}
+
+#[test]
+fn a_chunk_that_fails_takes_those_behind_it_along() {
+    let (mut executor, mut cx) = with_half_of_the_experts();
+    executor.forward(FIRST, prompt(1, 0), &mut cx);
+    executor.forward(FIRST, prompt(2, 1), &mut cx);
+    assert_eq!(computes(&mut executor, &mut cx), 2);
+    executor.computed(routed(1, vec![0.5; WIDTH], &[1]), &mut cx);
+    let second = calls(&mut cx).pop().unwrap();
+    executor.computed(routed(0, vec![f32::NAN; WIDTH], &[1]), &mut cx);
+    let frames = sent(&mut cx);
+    assert!(matches!(&frames[..], [Frame::StageFault(StageFault { pass: Some(PassId(1)), .. })]), "{frames:?}");
+    executor.expert_result(FIRST, result(&second, vec![0.5; WIDTH]), &mut cx);
+    assert_eq!(computes(&mut executor, &mut cx), 0, "it would leave a gap");
+    executor.forward(FIRST, prompt(3, 0), &mut cx);
+    assert_eq!(computes(&mut executor, &mut cx), 1, "what is sent again goes on");
 }

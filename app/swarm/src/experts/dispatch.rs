@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_plan::{BlockIndex, ExpertHolder, ExpertId, ExpertOutputs, KernelClass, Millis, PeerId, Plan, StageId};
+use potluck_plan::{
+    BlockIndex, ExpertHolder, ExpertId, ExpertOutputs, KernelClass, Millis, PeerId, Plan, StageId, WireType,
+};
 use potluck_protocol::{ExpertFailure, ExpertPhase, ExpertWaits, Hedging};
 
 use super::checks::{Check, Checks, Verdict};
 use super::gather::{Gather, Share};
 use super::hedging::{Budget, MAX_COPIES};
 use super::holders::{Holders, Size};
-use super::waits::Waits;
+use super::waits::{Passed, Waits};
 use crate::members::Members;
 
 /// A block whose experts do not come for this long has none: the coordinator makes another plan.
@@ -167,6 +169,11 @@ impl Dispatch {
         self.waits.of_token()
     }
 
+    /// A decoded token leaves its stage, on which the own engine has spent so many milliseconds.
+    pub fn left(&mut self, millis: f64) {
+        self.waits.left(millis);
+    }
+
     /// How long experts took, by the number of devices that were asked for them.
     pub fn phases(&self) -> Vec<ExpertPhase> {
         self.waits.phases()
@@ -206,7 +213,7 @@ impl Dispatch {
             ExpertHolder::Peer(peer) => {
                 gather.helpers.extend(was_first.then_some(peer));
                 around.holders.answered(peer, size, around.now.0 - asked.0, engine);
-                around.holders.sent(peer, outputs.len() as u64 * around.plan.wire.bytes());
+                around.holders.sent(peer, around.plan.expert_wire.bytes(outputs.len() as u64));
                 if was_first && copy > 0 {
                     around.holders.hedge_won(peer);
                 }
@@ -221,7 +228,8 @@ impl Dispatch {
         self.cancel_needless(id, around, &mut steps);
         if is_complete && let Some(gather) = self.gathers.remove(&id) {
             if gather.class == KernelClass::Decode {
-                self.waits.passed(gather.block, gather.waited(around.now));
+                let (waited, bytes) = (gather.waited(around.now), gather.bytes_a_token());
+                self.waits.passed(gather.block, Passed { waited, engine, bytes });
                 self.waits.gathered(gather.first_asked, around.now.0 - gather.began.0);
             }
             let helpers = gather.helpers.iter().copied().collect();
@@ -383,7 +391,7 @@ impl Dispatch {
         let Some(gather) = self.gathers.get(&id).filter(|_| copy < MAX_COPIES) else { return };
         let missing: Vec<usize> = pairs.iter().copied().filter(|pair| gather.is_missing(*pair)).collect();
         let can_be: Vec<usize> = missing.into_iter().filter(|pair| self.choose(id, *pair, around).is_some()).collect();
-        let bytes = gather.bytes(&can_be);
+        let bytes = gather.bytes(&can_be, around.plan.expert_wire);
         if bytes > 0 && self.budget.take(bytes) {
             self.ask(id, &can_be, copy, around, steps);
         }
@@ -414,7 +422,7 @@ impl Dispatch {
         // The own engine last: the calls are on their way meanwhile.
         let own = shares.remove(&ExpertHolder::Own).map(|pairs| (ExpertHolder::Own, pairs));
         for (holder, pairs) in shares.into_iter().chain(own) {
-            for part in self.parts(id, &pairs) {
+            for part in self.parts(id, &pairs, around.plan.expert_wire) {
                 self.call(id, holder, part, copy, around, steps);
             }
         }
@@ -422,8 +430,8 @@ impl Dispatch {
     }
 
     /// Pairs in as many calls as their bytes take.
-    fn parts(&self, id: u64, pairs: &[usize]) -> Vec<Vec<usize>> {
-        let bytes = self.gathers.get(&id).map_or(0, |gather| gather.bytes(pairs));
+    fn parts(&self, id: u64, pairs: &[usize], wire: WireType) -> Vec<Vec<usize>> {
+        let bytes = self.gathers.get(&id).map_or(0, |gather| gather.bytes(pairs, wire));
         let calls = bytes.div_ceil(MAX_CALL_BYTES).max(1) as usize;
         pairs.chunks(pairs.len().div_ceil(calls).max(1)).map(<[usize]>::to_vec).collect()
     }
@@ -441,7 +449,7 @@ impl Dispatch {
         let Some(gather) = self.gathers.get_mut(&id) else { return };
         gather.asks_others |= holder != ExpertHolder::Own;
         let (block, class, share) = (gather.block, gather.class, gather.share(&pairs));
-        let size = Size { class, bytes: gather.bytes(&pairs), pairs: pairs.len() };
+        let size = Size { class, bytes: gather.bytes(&pairs, around.plan.expert_wire), pairs: pairs.len() };
         let (now, mut timeout_millis, mut hedge_at) = (around.now, f64::INFINITY, None);
         match holder {
             ExpertHolder::Own => steps.push(Step::Own { call, block, class, share }),
@@ -453,6 +461,7 @@ impl Dispatch {
                     0 => self.budget.first(size.bytes),
                     _ => around.holders.hedged(to),
                 }
+                gather.asked_bytes += size.bytes;
                 steps.push(Step::Call { to, call, block, class, share });
             }
         }

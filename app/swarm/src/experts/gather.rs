@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use potluck_plan::{BlockIndex, ExpertHolder, ExpertId, ExpertOutputs, KernelClass, Millis, PeerId, Route, StageId};
+use potluck_plan::{
+    BlockIndex, ExpertHolder, ExpertId, ExpertOutputs, KernelClass, Millis, PeerId, Route, StageId, WireType,
+};
 
 /// What is gathered.
 pub(crate) struct Gather {
@@ -14,6 +16,8 @@ pub(crate) struct Gather {
     pub asks_others: bool,
     /// How many of them were asked at first, without those that were asked besides or in their place.
     pub first_asked: u16,
+    /// Bytes of vectors in all calls and their answers.
+    pub asked_bytes: u64,
     /// When the own engine had computed its share.
     pub own_done: Option<Millis>,
     /// Devices whose outputs are used.
@@ -61,7 +65,7 @@ impl Gather {
         let size = routes.len() * width;
         let fits = residual.len() == size && normed.len() == size && !pairs.is_empty();
         let (outputs, missing) = (vec![0.0; pairs.len() * width], pairs.len());
-        let (asks_others, first_asked, own_done, helpers) = (false, 0, None, BTreeSet::new());
+        let (asks_others, first_asked, asked_bytes, own_done, helpers) = (false, 0, 0, None, BTreeSet::new());
         fits.then_some(Self {
             stage,
             block,
@@ -69,6 +73,7 @@ impl Gather {
             began,
             asks_others,
             first_asked,
+            asked_bytes,
             own_done,
             helpers,
             residual,
@@ -79,6 +84,11 @@ impl Gather {
             outputs,
             missing,
         })
+    }
+
+    /// Bytes of vectors in calls and their answers, for each token of the batch.
+    pub fn bytes_a_token(&self) -> f64 {
+        self.asked_bytes as f64 / self.routes.len().max(1) as f64
     }
 
     /// Milliseconds in which nothing but other devices was waited for, if all outputs are there now; none if nobody else
@@ -129,10 +139,10 @@ impl Gather {
     }
 
     /// Bytes of the vectors that a share and its answer carry.
-    pub fn bytes(&self, pairs: &[usize]) -> u64 {
+    pub fn bytes(&self, pairs: &[usize], wire: WireType) -> u64 {
         let mut tokens: Vec<usize> = pairs.iter().map(|pair| self.pairs[*pair].token).collect();
         tokens.dedup();
-        ((tokens.len() + pairs.len()) * self.width * size_of::<f32>()) as u64
+        wire.bytes(((tokens.len() + pairs.len()) * self.width) as u64)
     }
 
     /// True if these can be the outputs of so many pairs.
@@ -190,7 +200,8 @@ mod tests {
         assert_eq!(share.rows, [[ExpertId(1), ExpertId(2)]]);
         assert_eq!(share.normed, [30.0, 40.0], "the second token alone");
         assert_eq!(gather.share(&[1, 2]).rows, [[ExpertId(1)], [ExpertId(1)]]);
-        assert_eq!(gather.bytes(&[2, 3]), 3 * 2 * 4, "a vector there, two back");
+        assert_eq!(gather.bytes(&[2, 3], WireType::F32), 3 * 2 * 4, "a vector there, two back");
+        assert_eq!(gather.bytes(&[2, 3], WireType::F16), 3 * 2 * 2);
     }
 
     #[test]

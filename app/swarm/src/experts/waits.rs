@@ -12,6 +12,8 @@ const TOKENS: u32 = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     blocks: BTreeMap<BlockIndex, Wait>,
+    /// Milliseconds of the own engine.
+    own: Mean,
     /// By the number of devices that were asked.
     phases: BTreeMap<u16, Phase>,
 }
@@ -24,23 +26,56 @@ struct Phase {
     millis: f64,
 }
 
+/// How a batch of decoded tokens passed a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Passed {
+    /// Milliseconds for which only others were waited for; none if nobody else was asked.
+    pub waited: Option<f64>,
+    /// Milliseconds of the engine whose answer came last.
+    pub engine: f64,
+    /// Bytes of vectors in calls and answers, for each token.
+    pub bytes: f64,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Wait {
-    tokens: u32,
     /// Share of tokens for which others were asked.
-    trips: f64,
+    trips: Mean,
     /// Milliseconds.
-    millis: f64,
+    millis: Mean,
+    /// Milliseconds.
+    engine: Mean,
+    bytes: Mean,
+}
+
+/// A mean over about [`TOKENS`] values.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    values: u32,
+    mean: f64,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64) {
+        self.values = (self.values + 1).min(TOKENS);
+        self.mean += (value - self.mean) / f64::from(self.values);
+    }
 }
 
 impl Waits {
-    /// A batch passed a block. `millis`: how long only others were waited for; none if nobody else was asked.
-    pub fn passed(&mut self, block: BlockIndex, millis: Option<f64>) {
+    /// A batch passed a block.
+    pub fn passed(&mut self, block: BlockIndex, Passed { waited, engine, bytes }: Passed) {
         let wait = self.blocks.entry(block).or_default();
-        wait.tokens = (wait.tokens + 1).min(TOKENS);
-        let weight = 1.0 / f64::from(wait.tokens);
-        wait.trips += weight * (f64::from(u8::from(millis.is_some())) - wait.trips);
-        wait.millis += weight * (millis.unwrap_or(0.0) - wait.millis);
+        let millis = waited.unwrap_or(0.0);
+        wait.trips.add(f64::from(u8::from(waited.is_some())));
+        wait.millis.add(millis);
+        wait.engine.add(engine.min(millis));
+        wait.bytes.add(bytes);
+    }
+
+    /// A decoded token leaves its stage, on which the own engine has spent so many milliseconds.
+    pub fn left(&mut self, millis: f64) {
+        self.own.add(millis);
     }
 
     /// A batch's experts have computed. `asked`: other devices that were asked at first; `millis`: from the router's choice to
@@ -62,8 +97,14 @@ impl Waits {
 
     /// What a token spends on all blocks.
     pub fn of_token(&self) -> ExpertWaits {
-        let sum = |of: fn(&Wait) -> f64| self.blocks.values().map(of).sum();
-        ExpertWaits { trips: sum(|wait| wait.trips), millis: sum(|wait| wait.millis) }
+        let sum = |of: fn(&Wait) -> Mean| self.blocks.values().map(|wait| of(wait).mean).sum();
+        ExpertWaits {
+            trips: sum(|wait| wait.trips),
+            millis: sum(|wait| wait.millis),
+            engine_millis: sum(|wait| wait.engine),
+            own_millis: self.own.mean,
+            bytes: sum(|wait| wait.bytes),
+        }
     }
 }
 
@@ -76,11 +117,17 @@ mod tests {
         let mut waits = Waits::default();
         assert_eq!(waits.of_token(), ExpertWaits::default());
         for _ in 0..4 {
-            waits.passed(BlockIndex(1), Some(2.0));
-            waits.passed(BlockIndex(2), Some(4.0));
-            waits.passed(BlockIndex(2), None);
+            waits.passed(BlockIndex(1), Passed { waited: Some(2.0), engine: 0.5, bytes: 100.0 });
+            waits.passed(BlockIndex(2), Passed { waited: Some(4.0), engine: 9.0, bytes: 200.0 });
+            waits.passed(BlockIndex(2), Passed::default());
+            waits.left(3.0);
         }
-        assert_eq!(waits.of_token(), ExpertWaits { trips: 1.5, millis: 4.0 }, "every second token asks for block 2");
+        let of_token = ExpertWaits { trips: 1.5, millis: 4.0, engine_millis: 2.5, own_millis: 3.0, bytes: 200.0 };
+        assert_eq!(
+            waits.of_token(),
+            of_token,
+            "every second token asks for block 2; no engine takes longer than is waited"
+        );
     }
 
     #[test]
@@ -96,8 +143,9 @@ mod tests {
     #[test]
     fn the_newest_tokens_count_most() {
         let mut waits = Waits::default();
-        (0..1_000).for_each(|_| waits.passed(BlockIndex(0), Some(50.0)));
-        (0..400).for_each(|_| waits.passed(BlockIndex(0), Some(1.0)));
+        let waited = |millis| Passed { waited: Some(millis), ..Passed::default() };
+        (0..1_000).for_each(|_| waits.passed(BlockIndex(0), waited(50.0)));
+        (0..400).for_each(|_| waits.passed(BlockIndex(0), waited(1.0)));
         assert!(waits.of_token().millis < 1.2, "{:?}", waits.of_token());
     }
 }

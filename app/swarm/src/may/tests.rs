@@ -74,6 +74,7 @@ fn receiver(me: PeerId) -> Receiver {
         model: ModelId([0; 32]),
         stages: vec![Stage::new(StageId(0), FIRST, BlockRange::new(0, 1)), second],
         wire: WireType::F32,
+        expert_wire: WireType::F32,
         context: 64,
         kv_cache: KvCacheType::F32,
     };

@@ -51,7 +51,7 @@ fn command() -> HostCommand {
         in_advance: false,
         hidden: Vec::new(),
         doors: Doors::default(),
-        pooling: Pooling { replicas: 1, hedging: Hedging::Off, spot_checks: 0.0 },
+        pooling: Pooling { replicas: 1, hedging: Hedging::Off, spot_checks: 0.0, ..Pooling::default() },
         on_demand: false,
     }
 }

@@ -95,7 +95,7 @@ impl World {
             kv_cache: None,
             in_advance: true,
             on_demand: false,
-            pooling: Pooling { replicas: 1, hedging: Hedging::Adaptive, spot_checks: 0.0 },
+            pooling: Pooling { replicas: 1, hedging: Hedging::Adaptive, spot_checks: 0.0, ..Pooling::default() },
             due: BinaryHeap::new(),
             pending: BTreeMap::new(),
             sequence: 0,

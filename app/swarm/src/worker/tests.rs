@@ -50,6 +50,7 @@ fn order(experts: &[u16]) -> Prepare {
         model: shape.model,
         stages: vec![stage],
         wire: WireType::F32,
+        expert_wire: WireType::F32,
         context: 64,
         kv_cache: shape.kv_cache,
     };

@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser, ValueEnum};
 use potluck_engine::Tier;
 use potluck_gguf::TensorType;
 use potluck_panel::{KvCacheType, Sharing};
-use potluck_plan::Arithmetic;
+use potluck_plan::{Arithmetic, WireType};
 use potluck_planner::measures::Measure;
 use potluck_protocol::Hedging;
 use potluck_swarm::Pooling;
@@ -15,7 +15,9 @@ use thiserror::Error;
 
 use super::bench::BenchOptions;
 use super::rounds::RoundOptions;
-use super::values::{parse_arithmetic, parse_budget, parse_cache_type, parse_hedging, parse_sharing, parse_tier};
+use super::values::{
+    parse_arithmetic, parse_budget, parse_cache_type, parse_hedging, parse_sharing, parse_tier, parse_wire,
+};
 use crate::native::study::{TraceOptions, parse_type};
 use crate::native::{Delay, Fingerprint};
 
@@ -173,6 +175,9 @@ pub struct Options {
     /// host: how many holders of an expert are asked: off (one), adaptive, or a number at once (at most 3)
     #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = parse_hedging)]
     pub hedging: Hedging,
+    /// host: number format of vectors to and from devices that hold experts: f32 (exact), f16, bf16 or int8
+    #[arg(long, value_name = "TYPE", default_value = "f32", value_parser = parse_wire)]
+    pub wire: WireType,
     /// host: let a device whose memory does not hold all experts load them when they are chosen
     #[arg(long)]
     pub on_demand: bool,
@@ -194,8 +199,8 @@ pub struct Options {
     /// Let links to models lead to this device and its network, and over http
     #[arg(long)]
     pub allow_private_links: bool,
-    /// For measurements: how many times the device runs its work, to act as a slower one
-    #[arg(long, hide = true, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    /// For measurements: how many times the device runs its work, to act as a slower one; 0 computes no experts
+    #[arg(long, hide = true, default_value_t = 1)]
     pub slow: u32,
     /// For measurements: delay of this device's messages, MEDIAN_MS, or MEDIAN_MS,SIGMA of a log-normal delay
     #[arg(long, hide = true, value_name = "MILLIS")]
@@ -214,7 +219,7 @@ pub struct Options {
 impl Options {
     /// How experts are pooled where this peer hosts.
     pub(super) fn pooling(&self) -> Pooling {
-        Pooling { replicas: self.replicas, hedging: self.hedging, ..Pooling::default() }
+        Pooling { replicas: self.replicas, hedging: self.hedging, wire: self.wire, ..Pooling::default() }
     }
 }
 
@@ -236,6 +241,7 @@ impl Default for Options {
             share: Sharing::Fastest,
             replicas: Pooling::default().replicas,
             hedging: Pooling::default().hedging,
+            wire: WireType::F32,
             on_demand: false,
             name: "Native peer".to_owned(),
             gpu: None,
@@ -366,7 +372,7 @@ mod tests {
         let workloads = [(25, 128), (1024, 1)].map(|(prompt, answer)| BenchWorkload { prompt, answer });
         assert_eq!(options.benchmark.workloads, workloads);
         assert_eq!((options.benchmark.depths, options.benchmark.runs), (vec![0, 4096], 2));
-        for wrong in [["--workloads", "25"], ["--workloads", "25/many"], ["--depths", "deep"], ["--slow", "0"]] {
+        for wrong in [["--workloads", "25"], ["--workloads", "25/many"], ["--depths", "deep"], ["--slow", "-1"]] {
             assert!(read(&wrong).is_err(), "{wrong:?}");
         }
     }

@@ -1,12 +1,22 @@
 //! For measurements: the same question several times, from one or several conversations at once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
-use potluck_panel::{AnswerPart, AnswerStop, PlanStatus, PromptRequest, RequestId, Status, Timings, ToNode, ToPage};
+use potluck_panel::{
+    AnswerPart, AnswerStop, ExpertsView, Message, PlanStatus, PromptRequest, RequestId, Role, Sealing, Status, Timings,
+    ToNode, ToPage,
+};
 use potluck_text::texts;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::session::REQUEST;
 use super::{Options, Session};
+
+/// A room has settled after so many milliseconds without a change.
+const SETTLED: u64 = 3_000;
+/// What devices have measured is known everywhere after so many milliseconds: they report once a second.
+const REPORTED: u64 = 1_500;
 
 /// How a room is measured.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
@@ -14,24 +24,30 @@ pub struct RoundOptions {
     /// For measurements: how many times the prompt is asked
     #[arg(long, hide = true, value_name = "N", default_value_t = 1)]
     pub rounds: u32,
-    /// For measurements: from how many conversations at once
-    #[arg(long, hide = true, value_name = "N", default_value_t = 1)]
-    pub conversations: u32,
+    /// For measurements: from how many conversations at once, several numbers one after the other
+    #[arg(long, hide = true, value_name = "N,…", value_delimiter = ',', default_value = "1")]
+    pub conversations: Vec<u32>,
+    /// For measurements: prompts of about so many tokens besides, each answered by one token
+    #[arg(long, hide = true, value_name = "N,…", value_delimiter = ',')]
+    pub prompts: Vec<u32>,
     /// For measurements: wait until this many devices hold experts for others
     #[arg(long, hide = true, value_name = "N", default_value_t = 0)]
     pub holders: usize,
+    /// For measurements: wait until this many devices are in the room
+    #[arg(long, hide = true, value_name = "N", default_value_t = 1)]
+    pub members: usize,
 }
 
 impl Default for RoundOptions {
     fn default() -> Self {
-        Self { rounds: 1, conversations: 1, holders: 0 }
+        Self { rounds: 1, conversations: vec![1], prompts: Vec::new(), holders: 0, members: 1 }
     }
 }
 
 impl RoundOptions {
     /// More than one question is asked.
     pub fn several(&self) -> bool {
-        self.rounds > 1 || self.conversations > 1
+        self.rounds > 1 || self.conversations != [1] || !self.prompts.is_empty()
     }
 }
 
@@ -44,7 +60,20 @@ pub(super) fn holders(status: &Status) -> usize {
 /// The room answers, with the holders that a measurement needs.
 pub(super) fn is_ready(status: &Status, options: &RoundOptions) -> bool {
     let is_up = status.plan.as_ref().is_some_and(|plan| plan.state == PlanStatus::Up);
-    is_up && holders(status) >= options.holders
+    is_up && status.peers.len() >= options.members && holders(status) >= options.holders
+}
+
+/// The parts of a token, milliseconds. Readbacks are those of an empty piece of work, one for each trip and one at the end.
+fn parts(experts: &ExpertsView, sync: f64, token: f64) -> Value {
+    let readbacks = (experts.trips + 1.0) * sync;
+    json!({
+        "token": token,
+        "own_kernels": experts.own_ms - readbacks,
+        "readbacks": readbacks,
+        "wire": experts.trips_ms - experts.trips_engine_ms,
+        "experts": experts.trips_engine_ms,
+        "sum": experts.own_ms + experts.trips_ms,
+    })
 }
 
 impl Session {
@@ -54,51 +83,125 @@ impl Session {
     /// # Errors
     /// A sentence on why an answer failed.
     pub(super) async fn rounds(&mut self, prompt: &PromptRequest, options: &Options) -> Result<(), String> {
-        let RoundOptions { rounds, conversations, .. } = options.rounds;
-        for round in 0..rounds {
-            let first = 1 + round * conversations;
-            let timings = self.ask_at_once(prompt, first, conversations).await?;
-            let millis: Vec<f64> = timings.iter().map(Timings::millis_a_token).collect();
-            let (tokens, longest) = timings.iter().fold((0, 0f64), |(tokens, longest), timings| {
-                (tokens + timings.answer_tokens.saturating_sub(1), longest.max(timings.decode_ms))
-            });
-            let plan = self.status.plan.as_ref();
-            let line = json!({
-                "round": round,
-                "token_ms": millis,
-                "tokens_per_second": if longest > 0.0 { f64::from(tokens) * 1e3 / longest } else { 0.0 },
-                "first_token_ms": timings.iter().map(|timings| timings.first_token_ms).collect::<Vec<f64>>(),
-                "prompt_tokens": timings.first().map(|timings| timings.prompt_tokens),
-                "stages": plan.map(|plan| plan.stages.len()),
-                "holders": holders(&self.status),
-                "expert_phases": plan.and_then(|plan| Some(&plan.experts.as_ref()?.phases)),
-                "expected_token_ms": plan.map(|plan| plan.token_ms),
-                "members": self.status.peers.len(),
-            });
-            println!("{line}");
+        let RoundOptions { rounds, conversations, prompts, .. } = &options.rounds;
+        let (mut first, mut prompt_tokens) = (REQUEST.0, 0);
+        self.settle().await?;
+        for count in conversations {
+            for round in 0..*rounds {
+                let before = self.status.sealing;
+                let (timings, gaps) = self.ask_at_once(prompt, first, *count).await?;
+                self.pause(REPORTED).await?;
+                println!("{}", self.round(round, &timings, gaps, before));
+                prompt_tokens = timings.first().map_or(0, |timings| timings.prompt_tokens);
+                first += count;
+            }
+        }
+        let text = prompt.messages.first().map(|message| message.content.clone()).unwrap_or_default();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        for tokens in prompts {
+            let count = (*tokens as usize * words.len()).div_ceil(prompt_tokens.max(1) as usize);
+            let content = words.iter().cycle().take(count).copied().collect::<Vec<&str>>().join(" ");
+            let messages = vec![Message { role: Role::User, content }];
+            let prompt = PromptRequest { messages, max_tokens: 1, ..prompt.clone() };
+            let (timings, _) = self.ask_at_once(&prompt, first, 1).await?;
+            if let Some(Timings { prompt_tokens, first_token_ms, .. }) = timings.first() {
+                println!("{}", json!({ "prompt_tokens": prompt_tokens, "first_token_ms": first_token_ms }));
+            }
+            first += 1;
         }
         Ok(())
     }
 
-    /// Asks in several conversations at once; the timings of all answers.
-    async fn ask_at_once(&mut self, prompt: &PromptRequest, first: u32, count: u32) -> Result<Vec<Timings>, String> {
+    /// What is known after a round. `before`: what sealing had taken then.
+    fn round(&self, round: u32, timings: &[Timings], mut gaps: Vec<f64>, before: Sealing) -> Value {
+        gaps.sort_by(f64::total_cmp);
+        let quantile = |share: f64| gaps.get((gaps.len() as f64 * share) as usize).or(gaps.last());
+        let (tokens, longest) = timings.iter().fold((0, 0f64), |(tokens, longest), timings| {
+            (tokens + timings.answer_tokens.saturating_sub(1), longest.max(timings.decode_ms))
+        });
+        let plan = self.status.plan.as_ref();
+        let experts = plan.and_then(|plan| plan.experts.as_ref());
+        let millis: Vec<f64> = timings.iter().map(Timings::millis_a_token).collect();
+        let mean = millis.iter().sum::<f64>() / millis.len().max(1) as f64;
+        let a_token = |sum: f64| sum / f64::from(tokens.max(1));
+        let sealing = self.status.sealing;
+        json!({
+            "round": round,
+            "conversations": timings.len(),
+            "tokens_per_second": if longest > 0.0 { f64::from(tokens) * 1e3 / longest } else { 0.0 },
+            "token_ms": millis,
+            "gap_ms": { "median": quantile(0.5), "p99": quantile(0.99), "longest": gaps.last() },
+            "parts_ms": experts.map(|experts| parts(experts, self.status.device.sync_ms, mean)),
+            "vector_bytes_a_token": experts.map(|experts| experts.token_bytes),
+            // Of this device, the prompt's messages included.
+            "sealed_bytes_a_token": a_token(sealing.bytes.saturating_sub(before.bytes) as f64),
+            "sealing_ms_a_token": a_token(sealing.ms - before.ms),
+            "first_token_ms": timings.iter().map(|timings| timings.first_token_ms).collect::<Vec<f64>>(),
+            "prompt_tokens": timings.first().map(|timings| timings.prompt_tokens),
+            "stages": plan.map(|plan| plan.stages.len()),
+            "holders": holders(&self.status),
+            "copies": experts.map(|experts| experts.mean_holders),
+            "expert_phases": experts.map(|experts| &experts.phases),
+            "expected_token_ms": plan.map(|plan| plan.token_ms),
+            "members": self.status.peers.len(),
+        })
+    }
+
+    /// Asks in several conversations at once; the timings of all answers, and the milliseconds between the texts of each.
+    async fn ask_at_once(
+        &mut self,
+        prompt: &PromptRequest,
+        first: u32,
+        count: u32,
+    ) -> Result<(Vec<Timings>, Vec<f64>), String> {
         for request in first..first + count {
             let conversation = format!("terminal {request}");
             self.page(ToNode::Prompt(PromptRequest { request: RequestId(request), conversation, ..prompt.clone() }));
         }
-        let mut all = Vec::new();
+        let (mut all, mut gaps, mut last) = (Vec::new(), Vec::new(), BTreeMap::new());
         while all.len() < count as usize {
-            match self.next().await? {
-                ToPage::Answer { event: AnswerPart::End { stop: AnswerStop::Failed(sentence), .. }, .. } => {
-                    return Err(sentence);
-                }
-                ToPage::Answer { event: AnswerPart::End { timings, .. }, .. } => all.push(timings),
-                ToPage::Answer { event: AnswerPart::Unknown, .. } => {
-                    return Err(texts().answer.question_lost.to_owned());
+            let ToPage::Answer { request, event } = self.next().await? else { continue };
+            match event {
+                AnswerPart::End { stop: AnswerStop::Failed(sentence), .. } => return Err(sentence),
+                AnswerPart::End { timings, .. } => all.push(timings),
+                AnswerPart::Unknown => return Err(texts().answer.question_lost.to_owned()),
+                AnswerPart::Recovering(reason) => eprintln!("{reason}"),
+                AnswerPart::Text { .. } => {
+                    let now = Instant::now();
+                    let before = last.insert(request, now);
+                    gaps.extend(before.map(|before| (now - before).as_secs_f64() * 1e3));
                 }
                 _ => {}
             }
         }
-        Ok(all)
+        Ok((all, gaps))
+    }
+
+    /// Waits until the plan has not changed, and nobody has loaded anything, for a while.
+    async fn settle(&mut self) -> Result<(), String> {
+        let state = |status: &Status| {
+            let plan = status.plan.as_ref().map(|plan| (plan.epoch, plan.state));
+            let is_loading = status.peers.iter().any(|member| member.loading.is_some());
+            (plan, holders(status), status.peers.len(), is_loading)
+        };
+        loop {
+            let before = state(&self.status);
+            self.pause(SETTLED).await?;
+            if state(&self.status) == before && !before.3 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Lets time pass.
+    async fn pause(&mut self, millis: u64) -> Result<(), String> {
+        let end = tokio::time::sleep(Duration::from_millis(millis));
+        tokio::pin!(end);
+        loop {
+            tokio::select! {
+                message = self.next() => drop(message?),
+                () = &mut end => return Ok(()),
+            }
+        }
     }
 }

@@ -22,7 +22,7 @@ use crate::native::{Network, platform, random};
 use crate::node::{Input, Node, NodeOptions};
 
 /// The request of `--prompt`.
-const REQUEST: RequestId = RequestId(1);
+pub(super) const REQUEST: RequestId = RequestId(1);
 
 /// A running node.
 pub struct Session {

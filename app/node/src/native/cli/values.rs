@@ -2,7 +2,7 @@
 
 use potluck_engine::Tier;
 use potluck_panel::{KvCacheType, Sharing};
-use potluck_plan::Arithmetic;
+use potluck_plan::{Arithmetic, WireType};
 use potluck_protocol::Hedging;
 
 use crate::native::{BadFingerprint, Fingerprint};
@@ -54,6 +54,20 @@ pub fn parse_hedging(text: &str) -> Result<Hedging, String> {
         ("adaptive", _) => Ok(Hedging::Adaptive),
         (_, Ok(copies @ 1..)) => Ok(Hedging::Copies(copies)),
         _ => Err("expected off, adaptive or a number of holders".to_owned()),
+    }
+}
+
+/// Parses a number format of vectors to and from holders of experts.
+///
+/// # Errors
+/// The expected form.
+pub fn parse_wire(text: &str) -> Result<WireType, String> {
+    match text {
+        "f32" => Ok(WireType::F32),
+        "f16" => Ok(WireType::F16),
+        "bf16" => Ok(WireType::Bf16),
+        "int8" => Ok(WireType::Int8),
+        _ => Err("expected f32, f16, bf16 or int8".to_owned()),
     }
 }
 

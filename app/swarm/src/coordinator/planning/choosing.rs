@@ -297,5 +297,8 @@ fn expert_holders(plan: &Plan) -> usize {
 
 /// The same parts on the same peers, whatever the epoch.
 fn same_placement(a: &Plan, b: &Plan) -> bool {
-    a.model == b.model && a.stages == b.stages && a.wire == b.wire && (a.context, a.kv_cache) == (b.context, b.kv_cache)
+    a.model == b.model
+        && a.stages == b.stages
+        && (a.wire, a.expert_wire) == (b.wire, b.expert_wire)
+        && (a.context, a.kv_cache) == (b.context, b.kv_cache)
 }

@@ -483,6 +483,7 @@ mod tests {
             context: 64,
             overhead: Bytes(0),
             wire: WireType::F32,
+            expert_wire: WireType::F32,
             epoch: PlanEpoch(1),
             hedging: Hedging::default(),
             effort: Effort::default(),
@@ -506,6 +507,7 @@ mod tests {
             model: ModelId([0; 32]),
             stages: vec![Stage::new(StageId(0), peer, BlockRange::new(0, 6))],
             wire: WireType::F32,
+            expert_wire: WireType::F32,
             context: 64,
             kv_cache: KvCacheType::F32,
         };
@@ -561,6 +563,7 @@ mod tests {
             model: ModelId([0; 32]),
             stages: vec![stage],
             wire: WireType::F32,
+            expert_wire: WireType::F32,
             context: 64,
             kv_cache: KvCacheType::F32,
         };

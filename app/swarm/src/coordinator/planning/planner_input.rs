@@ -16,11 +16,20 @@ pub(super) struct PlannerInput<'a> {
     sharing: Sharing,
     replicas: u8,
     hedging: Hedging,
+    expert_wire: WireType,
     context: u32,
 }
 
 /// Number format between stages.
 const WIRE: WireType = WireType::F32;
+
+/// The host's choice, if vectors of this width do not share blocks: what else is in a batch must not change a token.
+fn expert_wire(width: u32, wanted: WireType) -> WireType {
+    match wanted {
+        WireType::Int8 if !(width as usize).is_multiple_of(WireType::BLOCK) => WireType::F32,
+        wanted => wanted,
+    }
+}
 
 impl<'a> PlannerInput<'a> {
     pub fn new(planning: &Planning, model: &'a OpenedModel, command: &HostCommand, members: &Members) -> Self {
@@ -38,6 +47,7 @@ impl<'a> PlannerInput<'a> {
             sharing: command.sharing,
             replicas: command.pooling.replicas,
             hedging: command.pooling.hedging,
+            expert_wire: expert_wire(model.shape.hidden, command.pooling.wire),
             context: command.context,
         }
     }
@@ -61,6 +71,7 @@ impl<'a> PlannerInput<'a> {
             context: self.context,
             overhead: self.model.overhead,
             wire: WIRE,
+            expert_wire: self.expert_wire,
             epoch,
             effort: Effort::default(),
         }

@@ -46,6 +46,7 @@ fn room(hedging: Hedging, holders: Vec<Vec<ExpertHolder>>) -> Room {
         model: ModelId([0; 32]),
         stages: vec![stage],
         wire: WireType::F32,
+        expert_wire: WireType::F32,
         context: 64,
         kv_cache: KvCacheType::F32,
     };
