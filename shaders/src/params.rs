@@ -179,6 +179,8 @@ params! {
         slot_count: u32,
         /// Bytes from one slot to the next.
         expert_bytes: u32,
+        /// Factor of the experts' weighted sum.
+        scale: f32,
     }
     /// Split decode attention, and merging the splits.
     Split {
@@ -341,6 +343,21 @@ params! {
         used: u32,
         /// 1: divide the chosen experts' weights by their sum.
         normalize: u32,
+    }
+    /// Expert router, and RMSNorm of the hidden vectors.
+    Route {
+        /// Batch rows.
+        n: u32,
+        /// Experts in the block.
+        experts: u32,
+        /// Experts per token.
+        used: u32,
+        /// 1: divide the chosen experts' weights by their sum.
+        normalize: u32,
+        /// Quads (4 values) per hidden vector.
+        width: u32,
+        /// Epsilon, added to the mean square.
+        epsilon: f32,
     }
     /// Expert router by any rule.
     Choose {

@@ -28,7 +28,11 @@ impl KernelVariant {
 
     /// A good choice on most devices, used until a measurement finds a better one.
     pub fn portable(job: Job) -> KernelVariant {
-        Self::new(if job.gates() { 1 } else { 2 }, 4, 1)
+        match job {
+            // A team for each of eight experts, which share the rows.
+            Job::ExpertSum => Self::new(4, 8, 1),
+            job => Self::new(if job.gates() { 1 } else { 2 }, 4, 1),
+        }
     }
 
     /// Variants worth trying for a job, the portable one first. `subgroup` is the device's minimum subgroup size, 0 or
@@ -37,8 +41,11 @@ impl KernelVariant {
         let shuffle = Self::shuffle_in(subgroup);
         // Results and teams: more results per team read a vector less often, fewer give more workgroups.
         // A gated result is two matrix rows. Every candidate costs a compilation.
-        let shapes: &[(u8, u8)] =
-            if job.gates() { &[(2, 4), (2, 8), (1, 8), (1, 4)] } else { &[(4, 4), (2, 8), (2, 4), (1, 2)] };
+        let shapes: &[(u8, u8)] = match job {
+            Job::ExpertSum => &[(4, 8), (2, 8), (4, 4), (2, 4)],
+            job if job.gates() => &[(2, 4), (2, 8), (1, 8), (1, 4)],
+            _ => &[(4, 4), (2, 8), (2, 4), (1, 2)],
+        };
         let mut all = vec![Self::portable(job)];
         all.extend(shapes.iter().map(|&(results, teams)| Self::new(results, teams, shuffle)));
         let mut seen = std::collections::BTreeSet::new();

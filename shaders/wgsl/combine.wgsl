@@ -14,14 +14,19 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let row = index / params.width;
     let quad = index % params.width;
     if (row >= params.n) { return; }
-    var sum = vec4<f32>(0.0);
-    for (var k = 0u; k < params.used; k++) {
-        let pair = row * params.used + k;
-        if (chosen[pair] < params.experts) {
-            let weight = select(1.0, gates[pair], params.weighted != 0u);
-            sum = fma(vec4<f32>(weight), parts[pair * params.width + quad], sum);
-        }
-    }
     let before = select(vec4<f32>(0.0), y[index], params.add != 0u);
+    var sum = vec4<f32>(0.0);
+    // Eight outputs at a time are on their way, whether their pairs have experts or not.
+    for (var first = 0u; first < params.used; first += 8u) {
+#repeat k 8
+        let pair_$k = row * params.used + min(first + $ku, params.used - 1u);
+        let part_$k = parts[pair_$k * params.width + quad];
+        let weight_$k = select(1.0, gates[pair_$k], params.weighted != 0u);
+        let here_$k = (chosen[pair_$k] < params.experts) & (first + $ku < params.used);
+#end
+#repeat k 8
+        sum = select(sum, fma(vec4<f32>(weight_$k), part_$k, sum), here_$k);
+#end
+    }
     y[index] = fma(sum, vec4<f32>(params.scale), before);
 }

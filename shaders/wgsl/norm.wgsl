@@ -7,25 +7,11 @@ $PARAMS
 @group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
 
 #if STRATEGY == Workgroup
-var<workgroup> partial: array<f32, $THREADS>;
+#include norm_row
 
 @compute @workgroup_size($THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let row = group.x;
-    let source = (params.first + row) * params.width;
-    var acc = vec4<f32>(0.0);
-    for (var i = lane; i < params.width; i += $THREADSu) {
-        let v = x[source + i];
-        acc = fma(v, v, acc);
-    }
-    partial[lane] = (acc.x + acc.y) + (acc.z + acc.w);
-    workgroupBarrier();
-    var sum = 0.0;
-    for (var i = 0u; i < $THREADSu; i++) { sum += partial[i]; }
-    let scale = params.factor * (1.0 / sqrt(sum / f32(4u * params.width) + params.epsilon));
-    for (var i = lane; i < params.width; i += $THREADSu) {
-        y[row * params.width + i] = (x[source + i] * scale) * gain[i];
-    }
+    norm_row(params.first + group.x, group.x, params.factor, lane);
 }
 #else
 @compute @workgroup_size($THREADS)

@@ -6,7 +6,7 @@ $PARAMS
 @group(0) @binding(2) var<storage, read> gain: array<vec4<f32>>;
 
 #if STRATEGY == Workgroup
-var<workgroup> partial: array<f32, $THREADS>;
+#include row_sum
 #endif
 
 @compute @workgroup_size($THREADS)
@@ -30,10 +30,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     }
     var sum = (acc.x + acc.y) + (acc.z + acc.w);
 #if STRATEGY == Workgroup
-    partial[lane] = sum;
-    workgroupBarrier();
-    sum = 0.0;
-    for (var i = 0u; i < $THREADSu; i++) { sum += partial[i]; }
+    sum = row_sum(sum, lane);
 #endif
     let scale = 1.0 / sqrt(sum / f32(4u * params.width) + params.epsilon);
     for (var i = lane; i < params.width; i += step) { x[at + i] = (x[at + i] * scale) * gain[part + i]; }

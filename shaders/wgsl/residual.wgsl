@@ -13,7 +13,7 @@ $PARAMS
 #endif
 #if NORM
 #if STRATEGY == Workgroup
-var<workgroup> partial: array<f32, $THREADS>;
+#include row_sum
 #endif
 #endif
 
@@ -39,10 +39,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     }
     var sum = (acc.x + acc.y) + (acc.z + acc.w);
 #if STRATEGY == Workgroup
-    partial[lane] = sum;
-    workgroupBarrier();
-    sum = 0.0;
-    for (var i = 0u; i < $THREADSu; i++) { sum += partial[i]; }
+    sum = row_sum(sum, lane);
 #endif
     scale *= 1.0 / sqrt(sum / f32(4u * params.width) + params.epsilon);
 #endif

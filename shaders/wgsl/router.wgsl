@@ -12,47 +12,11 @@ const LOWEST: f32 = -3.0e38;
 const NO_EXPERT: u32 = 0xffffffffu;
 
 #if STRATEGY == Workgroup
-var<workgroup> values: array<f32, $EXPERTS>;
-var<workgroup> best: array<f32, $EXPERTS>;
-var<workgroup> terms: array<f32, $EXPERTS>;
-
-// Tests the bits, because WGSL may assume that NaN does not occur.
-fn finite_or_lowest(value: f32) -> f32 {
-    return select(value, LOWEST, (bitcast<u32>(value) & 0x7f800000u) == 0x7f800000u);
-}
+#include choice
 
 @compute @workgroup_size($THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
-    let base = group.x * params.experts;
-    let out = group.x * params.used;
-    let step = $THREADSu;
-    for (var e = local; e < params.experts; e += step) { values[e] = finite_or_lowest(scores[base + e]); }
-    workgroupBarrier();
-    // An expert's rank is the number of experts that come before it.
-    for (var e = local; e < params.experts; e += step) {
-        let value = values[e];
-        var place = 0u;
-        for (var i = 0u; i < params.experts; i++) {
-            let other = values[i];
-            place += select(0u, 1u, other > value || (other == value && i < e));
-        }
-        if (place < params.used) {
-            best[place] = value;
-            chosen[out + place] = select(e, NO_EXPERT, value == LOWEST);
-        }
-    }
-    workgroupBarrier();
-    let top = best[0];
-    let count = select(params.used, params.experts, params.normalize == 0u);
-    for (var i = local; i < count; i += step) {
-        var value = best[i];
-        if (params.normalize == 0u) { value = scores[base + i]; }
-        terms[i] = exp(value - top);
-    }
-    workgroupBarrier();
-    var sum = 0.0;
-    for (var i = 0u; i < count; i++) { sum += terms[i]; }
-    for (var k = local; k < params.used; k += step) { gates[out + k] = exp(best[k] - top) / sum; }
+    choose_experts(group.x, local);
 }
 #else
 // Comes after (last, last_id) in the order of choice: smaller, or equal with a higher id.

@@ -22,8 +22,15 @@ impl Kernel {
     /// Every variant in use, with head widths of `quads` for the attention kernels.
     pub fn all(quads: &[u16]) -> Vec<Kernel> {
         let strategies = [Strategy::PerThread, Strategy::Workgroup];
-        let mut all =
-            vec![Self::Quantize, Self::Combine, Self::Segments, Self::Stream, Self::ExpertBias, Self::ScaleLogits];
+        let mut all = vec![
+            Self::Quantize,
+            Self::Route,
+            Self::Combine,
+            Self::Segments,
+            Self::Stream,
+            Self::ExpertBias,
+            Self::ScaleLogits,
+        ];
         all.extend([Glu::Silu, Glu::Gelu, Glu::Clamped, Glu::Sigmoid].map(Self::Glu));
         all.extend([false, true].map(|expert| Self::ScaleBy { expert }));
         all.extend([Self::QueryGates, Self::GateInput]);

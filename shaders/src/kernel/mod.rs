@@ -56,12 +56,21 @@ pub enum Job {
     GatedExpert,
     /// A product with a matrix of each chosen expert.
     ExpertDown,
+    /// The same for all experts of a token; adds their weighted sum to the output.
+    ExpertSum,
 }
 
 impl Job {
     /// Every job.
-    pub const ALL: [Job; 6] =
-        [Self::Normed, Self::NormedBias, Self::Added, Self::Gated, Self::GatedExpert, Self::ExpertDown];
+    pub const ALL: [Job; 7] = [
+        Self::Normed,
+        Self::NormedBias,
+        Self::Added,
+        Self::Gated,
+        Self::GatedExpert,
+        Self::ExpertDown,
+        Self::ExpertSum,
+    ];
 
     /// Whether the kernel normalizes its input vectors.
     pub fn norms(self) -> bool {
@@ -75,7 +84,7 @@ impl Job {
 
     /// Whether the matrices belong to chosen experts.
     pub fn of_experts(self) -> bool {
-        matches!(self, Self::GatedExpert | Self::ExpertDown)
+        matches!(self, Self::GatedExpert | Self::ExpertDown | Self::ExpertSum)
     }
 }
 
@@ -185,7 +194,7 @@ pub enum Kernel {
         operand: Operand,
     },
     /// Matrix times `rows` vectors at a time, fused with the steps before and after: weights, in, out; then gain and
-    /// bias, or slots and chosen.
+    /// bias, or slots and chosen; then gates for a sum.
     Fused {
         /// Format of the matrix.
         format: Format,
@@ -302,6 +311,8 @@ pub enum Kernel {
     },
     /// Expert router: scores, chosen, gates.
     Router(Strategy),
+    /// Expert router and RMSNorm of the hidden vectors at once: scores, chosen, gates, in, gain, out.
+    Route,
     /// Expert router by any rule: scores, chosen, gates; then the bias of the choice.
     Choose {
         /// How the work is divided.
@@ -346,6 +357,8 @@ impl Kernel {
     pub const MAX_SHARED_QUADS: u16 = 64;
     /// Most heads of latent attention: those of 512 prompt tokens are workgroups of one dispatch, at most 65,535.
     pub const MAX_LATENT_HEADS: u32 = 127;
+    /// Most experts of a token that [`Job::ExpertSum`] adds.
+    pub const MAX_SUMMED: u32 = 32;
     /// Most groups of experts: one bit of a word each.
     pub const MAX_GROUPS: u32 = 32;
 
@@ -364,7 +377,15 @@ impl Kernel {
             Self::Fused { variant, .. } => variant.threads(),
             Self::Scan { width, .. } => u32::from(width),
             Self::Split { .. } | Self::FlashAttention { .. } => 128,
-            Self::Merge { .. } | Self::Top(Strategy::Workgroup) | Self::Stream | Self::Peak { .. } => 256,
+            Self::Norm(Strategy::Workgroup)
+            | Self::NormPart(Strategy::Workgroup)
+            | Self::Residual { strategy: Strategy::Workgroup, .. }
+            | Self::Router(Strategy::Workgroup)
+            | Self::Route
+            | Self::Merge { .. }
+            | Self::Top(Strategy::Workgroup)
+            | Self::Stream
+            | Self::Peak { .. } => 256,
             Self::MatMul { tile, .. } => tile.threads().0 * tile.threads().1,
             Self::Packed { tile, .. } => tile.threads().0 * tile.threads().1,
             Self::Attention { quads, .. } => u32::from(quads.max(64)),
@@ -419,6 +440,7 @@ impl Kernel {
         match self {
             Self::MatMul { tile, .. } => tile.rows(),
             Self::Packed { tile, .. } => tile.rows(),
+            Self::Fused { job: Job::ExpertSum, variant, .. } => u32::from(variant.results),
             Self::Fused { variant, .. } => variant.all_results(),
             Self::MatVec { strategy: VectorStrategy::Workgroup, .. } => self.threads() / Self::LANES,
             Self::MatVec { format, rows, .. } => self.threads() * Self::rows_a_thread(format, rows),
@@ -511,6 +533,7 @@ impl Kernel {
                 Job::Normed | Job::Gated => vec![Read, Read, Write, Read],
                 Job::NormedBias => vec![Read, Read, Write, Read, Read],
                 Job::GatedExpert | Job::ExpertDown => vec![Read, Read, Write, Read, Read],
+                Job::ExpertSum => vec![Read, Read, Write, Read, Read, Read],
             },
             Self::Split { extras, .. } => {
                 let mut all = vec![Read, Read, Read, Read, Read, Write, Write];
@@ -548,6 +571,7 @@ impl Kernel {
             Self::Scan { .. } => vec![Read, Read, Read, Read, Read, Write, Write],
             Self::Router(_) | Self::Choose { biased: false, .. } => vec![Read, Write, Write],
             Self::Choose { .. } => vec![Read, Write, Write, Read],
+            Self::Route => vec![Read, Write, Write, Read, Read, Write],
             Self::ExpertBias => vec![Read, Write, Read, Read],
             Self::ScaleLogits => vec![Write],
             Self::ScaleBy { expert: false } => vec![Read, Write],
@@ -566,6 +590,7 @@ impl Kernel {
         match self {
             Self::Norm(Strategy::Workgroup) => Some(Self::Norm(Strategy::PerThread)),
             Self::Router(Strategy::Workgroup) => Some(Self::Router(Strategy::PerThread)),
+            Self::Route => Some(Self::Router(Strategy::Workgroup)),
             Self::Choose { strategy: Strategy::Workgroup, sigmoid, biased } => {
                 Some(Self::Choose { strategy: Strategy::PerThread, sigmoid, biased })
             }
@@ -587,7 +612,7 @@ impl Kernel {
             Self::Fused { format, rows, job, .. } => {
                 let operand = match job {
                     Job::NormedBias => Operand::Bias,
-                    Job::GatedExpert | Job::ExpertDown => Operand::Expert,
+                    Job::GatedExpert | Job::ExpertDown | Job::ExpertSum => Operand::Expert,
                     Job::Normed | Job::Added | Job::Gated => Operand::Plain,
                 };
                 Some(Self::MatVec { format, strategy: VectorStrategy::Workgroup, rows, operand })

@@ -77,6 +77,7 @@ impl Kernel {
                 let rule = if rule == ScanRule::Delta { "delta net" } else { "state space" };
                 format!("{rule} {width}×{state} {}", how(strategy))
             }
+            Self::Route => "router and norm".into(),
             Self::Router(strategy) => format!("router {}", how(strategy)),
             Self::Choose { strategy, sigmoid, biased } => format!(
                 "router by {}{} {}",

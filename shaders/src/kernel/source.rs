@@ -59,6 +59,11 @@ fn template(name: &str) -> Option<&'static str> {
         "attention" => include_str!("../../wgsl/attention.wgsl"),
         "flash" => include_str!("../../wgsl/flash.wgsl"),
         "router" => include_str!("../../wgsl/router.wgsl"),
+        "choice" => include_str!("../../wgsl/choice.wgsl"),
+        "experts_sum" => include_str!("../../wgsl/experts_sum.wgsl"),
+        "route" => include_str!("../../wgsl/route.wgsl"),
+        "norm_row" => include_str!("../../wgsl/norm_row.wgsl"),
+        "row_sum" => include_str!("../../wgsl/row_sum.wgsl"),
         "combine" => include_str!("../../wgsl/combine.wgsl"),
         "segments" => include_str!("../../wgsl/segments.wgsl"),
         "top" => include_str!("../../wgsl/top.wgsl"),
@@ -85,6 +90,7 @@ impl Kernel {
             Self::MatMul { .. } => ("matmul_per_thread", params::MatVec::WGSL),
             Self::Quantize => ("quantize", params::Quantize::WGSL),
             Self::Packed { .. } => ("packed", params::MatVec::WGSL),
+            Self::Fused { job: Job::ExpertSum, .. } => ("experts_sum", params::Fused::WGSL),
             Self::Fused { .. } => ("fused", params::Fused::WGSL),
             Self::Split { .. } => ("split", params::Split::WGSL),
             Self::Merge { .. } => ("merge", params::Split::WGSL),
@@ -106,6 +112,7 @@ impl Kernel {
             Self::ScaleLogits => ("scale_logits", params::ScaleLogits::WGSL),
             Self::ScaleBy { .. } => ("scale_by", params::ScaleBy::WGSL),
             Self::Router(_) => ("router", params::Router::WGSL),
+            Self::Route => ("route", params::Route::WGSL),
             Self::Combine => ("combine", params::Combine::WGSL),
             Self::Segments => ("segments", params::Segments::WGSL),
             Self::Top(_) => ("top", params::Top::WGSL),
@@ -189,6 +196,11 @@ impl Kernel {
             Self::Router(strategy) => {
                 define("STRATEGY", format!("{strategy:?}"));
                 define("EXPERTS", MAX_EXPERTS.to_string());
+                define("EXPERT_QUADS", MAX_EXPERTS.div_ceil(4).to_string());
+            }
+            Self::Route => {
+                define("EXPERTS", MAX_EXPERTS.to_string());
+                define("EXPERT_QUADS", MAX_EXPERTS.div_ceil(4).to_string());
             }
             Self::MatVec { format, strategy, rows, operand } => {
                 define("FORMAT", format.name().into());
@@ -281,6 +293,8 @@ impl Kernel {
                     ("LOADS", 256 / self.threads()),
                     ("SQUARES", vectors * 256),
                     ("SHUFFLE", shuffle),
+                    ("MAX_USED", Self::MAX_SUMMED),
+                    ("OUTPUTS", Self::MAX_SUMMED * pairs),
                 ] {
                     define(name, value.to_string());
                 }
@@ -290,7 +304,7 @@ impl Kernel {
                 let flags = [
                     ("SHARES", shuffle < KernelVariant::TEAM),
                     ("WIDE", self.is_wide()),
-                    ("STAGED", rows == 1),
+                    ("STAGED", rows == 1 && job != Job::ExpertSum),
                     ("SUMS", format == Format::Q4_K),
                     ("NORM", job.norms()),
                     ("BIAS", job == Job::NormedBias),

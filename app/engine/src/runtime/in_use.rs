@@ -67,6 +67,10 @@ impl Core {
                 all.extend(self.profile.fused(matrix.shape.format, job, 1));
                 all.extend(self.profile.variants(matrix.shape.format, job));
             }
+            if Core::can_sum(experts, places) {
+                all.extend(self.profile.fused(places.down.shape.format, Job::ExpertSum, 1));
+                all.extend(self.profile.variants(places.down.shape.format, Job::ExpertSum));
+            }
         }
         for matrix in [&places.gate, &places.up, &places.down] {
             let format = matrix.shape.format;
@@ -205,6 +209,7 @@ impl Core {
             return self.matrix_kernels(unit, how, all);
         }
         all.extend([self.profile.norm(), self.profile.router(&experts.router), Kernel::Combine]);
+        all.extend(self.profile.route(&experts.router));
         all.extend(experts.router.expert_scales.then_some(Kernel::ScaleBy { expert: true }));
         all.extend(experts.weigh_input.then_some(Kernel::ScaleBy { expert: false }));
         all.extend(self.spec.scales.of_blocks.then_some(Kernel::ScaleBy { expert: false }));

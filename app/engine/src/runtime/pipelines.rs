@@ -214,6 +214,12 @@ impl Profile {
         self.either(|strategy| Kernel::Choose { strategy, sigmoid, biased })
     }
 
+    /// The kernel that does a plain router's work and normalizes the hidden vectors, if a workgroup can share work.
+    pub fn route(&self, router: &RouterSpec) -> Option<Kernel> {
+        let plain = self.router(router) == Kernel::Router(Strategy::Workgroup) && !router.expert_scales;
+        (plain && self.allows(&[Kernel::Route])).then_some(Kernel::Route)
+    }
+
     /// Grouping of (token, expert) pairs by expert.
     pub fn groups(&self) -> Kernel {
         self.either(Kernel::Groups)

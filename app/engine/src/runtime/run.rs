@@ -351,8 +351,7 @@ impl Core {
                 self.dense(rec, layout, block, batch)?;
             } else {
                 self.route(rec, layout, block, batch)?;
-                self.experts(rec, layout, block, batch)?;
-                self.combine(rec, layout, block, batch)?;
+                self.experts_added(rec, layout, block, batch)?;
             }
         }
         match then {

@@ -60,6 +60,7 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
             vec![of(false), of(true)]
         }
         Kernel::Router(strategy) => (0..4).map(|i| router(kernel, strategy, i % 2 == 0, i / 2)).collect(),
+        Kernel::Route => (0..6).map(|i| route(kernel, i % 2 == 0, i / 2)).collect(),
         Kernel::Combine => {
             vec![combine(kernel, (true, true)), combine(kernel, (false, true)), combine(kernel, (true, false))]
         }
@@ -327,6 +328,30 @@ fn router(kernel: Kernel, strategy: Strategy, normalize: bool, what: usize) -> C
     };
     let bindings = vec![raw(&scores), zeros(n * used), zeros(n * used)];
     case(kernel, bindings, params, by_row(kernel, strategy, n as u32), 1 + what, expected)
+}
+
+/// Tests the chosen experts, their weights, or the normed vectors.
+fn route(kernel: Kernel, normalize: bool, what: usize) -> Case {
+    let of_router = router(kernel, Strategy::Workgroup, normalize, what.min(1));
+    let params: params::Router = bytemuck::pod_read_unaligned(&of_router.probe.params);
+    let mut random = Random(2);
+    // More quads than a workgroup holds at a time.
+    let (n, width) = (params.n as usize, 4 * 1100usize);
+    let x = random.floats(n * width);
+    let gain = random.floats(width);
+    let normed = x.chunks_exact(width).flat_map(|row| reference::norm(row, &gain, 1e-5)).collect();
+    let params = params::Route {
+        n: params.n,
+        experts: params.experts,
+        used: params.used,
+        normalize: params.normalize,
+        width: width as u32 / 4,
+        epsilon: 1e-5,
+    };
+    let mut bindings = of_router.probe.bindings;
+    bindings.extend([raw(&x), raw(&gain), zeros(n * width)]);
+    let (output, expected) = if what < 2 { (1 + what, of_router.expected) } else { (5, floats(normed)) };
+    case(kernel, bindings, params, (n as u32, 2), output, expected)
 }
 
 fn combine(kernel: Kernel, (add, weighted): (bool, bool)) -> Case {

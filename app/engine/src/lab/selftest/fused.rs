@@ -19,6 +19,7 @@ pub fn of(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, Jo
         Job::Gated => gated(kernel, format, m, rows),
         Job::GatedExpert => gated_expert(kernel, format, m),
         Job::ExpertDown => expert_down(kernel, format, m),
+        Job::ExpertSum => expert_sum(kernel, format, m),
     }
 }
 
@@ -190,6 +191,34 @@ fn expert_down(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
     };
     let bindings = vec![bytes, raw(&x), raw(&vec![0.5f32; pairs * 21]), raw(&SLOTS), raw(&CHOSEN)];
     case(kernel, bindings, params, (21u32.div_ceil(kernel.matrix_rows()), pairs as u32), 2, floats(expected))
+}
+
+/// Adds the weighted outputs of both experts of each token.
+fn expert_sum(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
+    let mut random = Random(15);
+    let w = m.weights(&mut random, format, 3 * 21);
+    let (cols, pairs, scale) = (w.cols as usize, CHOSEN.len(), 0.5f32);
+    let x = random.floats(pairs * cols);
+    let gates = random.floats(pairs);
+    let before = random.floats(pairs / 2 * 21);
+    let mut expected = before.clone();
+    for (pair, gate) in gates.iter().enumerate() {
+        let Some(slot) = slot(pair) else { continue };
+        let output = reference::matvec(&w.values[slot * 21 * cols..][..21 * cols], &x[pair * cols..][..cols]);
+        let y = &mut expected[pair / 2 * 21..][..21];
+        y.iter_mut().zip(output).for_each(|(y, v)| *y += scale * gate * v);
+    }
+    let (bytes, stride) = padded(&w);
+    let params = params::Fused {
+        rows: 21,
+        n: pairs as u32 / 2,
+        y_stride: 21,
+        expert_bytes: stride as u32,
+        scale,
+        ..experts(kernel, &w)
+    };
+    let bindings = vec![bytes, raw(&x), raw(&before), raw(&SLOTS), raw(&CHOSEN), raw(&gates)];
+    case(kernel, bindings, params, (21u32.div_ceil(kernel.matrix_rows()), pairs as u32 / 2), 2, floats(expected))
 }
 
 /// Three batch rows over two key heads; the second and third have several splits, the third also some of two tiles.

@@ -171,6 +171,7 @@ impl Core {
         // One block's experts are more than enough bytes, and other blocks may hold different experts.
         if decodes && let Some((block, _)) = self.most_experts(&layout) {
             self.experts(&mut rec, &layout, block, batch)?;
+            self.fused_sum(&mut rec, &layout, block, batch)?;
         }
         Ok(rec.finish())
     }

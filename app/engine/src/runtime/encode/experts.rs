@@ -20,7 +20,7 @@ impl Core {
     }
 
     /// The description of a block's experts.
-    fn expert_spec(&self, block: BlockIndex) -> Result<&ExpertsSpec, EngineError> {
+    pub(super) fn expert_spec(&self, block: BlockIndex) -> Result<&ExpertsSpec, EngineError> {
         match self.spec.blocks.get(usize::from(block.0)).map(|block| &block.feed_forward) {
             Some(FeedForwardSpec::Experts(experts)) => Ok(experts),
             Some(FeedForwardSpec::Dense(_)) => Err(EngineError::NoExperts(block)),
@@ -40,15 +40,16 @@ impl Core {
         let unit = WeightUnit::Router(block);
         let experts = self.expert_spec(block)?.clone();
         let gain = self.vector(layout, unit, TensorRole::FeedForwardNorm)?;
-        if experts.router.own_norm {
-            let own = self.vector(layout, unit, TensorRole::RouterNorm)?;
-            self.norm_times(rec, &own, 1.0 / (self.spec.hidden as f32).sqrt(), (0, batch.n));
-        } else {
-            self.norm(rec, &gain, 0, batch.n);
-        }
         let place = self.place(layout, unit, TensorRole::Router)?;
         let fuses = batch.class == KernelClass::Decode && !experts.router.bias && !experts.router.own_norm;
-        if !fuses || !self.fused_scores(rec, place, &gain, batch.n) {
+        let fused = fuses && self.fused_scores(rec, place, &gain, batch.n);
+        if !fused {
+            if experts.router.own_norm {
+                let own = self.vector(layout, unit, TensorRole::RouterNorm)?;
+                self.norm_times(rec, &own, 1.0 / (self.spec.hidden as f32).sqrt(), (0, batch.n));
+            } else {
+                self.norm(rec, &gain, 0, batch.n);
+            }
             let bias = match experts.router.bias {
                 true => Some(self.vector(layout, unit, TensorRole::RouterBias)?),
                 false => None,
@@ -57,10 +58,8 @@ impl Core {
             let to = Product { x: &normed, y: &scores, y_stride: experts.count, y_offset: 0, add: false, bias };
             self.product(rec, place, batch, to);
         }
-        self.choose(rec, layout, block, &experts, batch.n)?;
-        if experts.router.own_norm {
-            self.norm(rec, &gain, 0, batch.n);
-        }
+        let to_norm = (fused || experts.router.own_norm).then_some(&gain);
+        self.choose(rec, layout, block, (&experts, to_norm), batch.n)?;
         if let Some(shared) = experts.shared.filter(|_| !experts.apart) {
             self.shared_expert(rec, layout, block, (experts.activation, shared), &gain, batch)?;
         }
@@ -75,13 +74,14 @@ impl Core {
         Ok(())
     }
 
-    /// Selects the best experts from each token's scores.
+    /// Selects the best experts from each token's scores, and normalizes the hidden vectors for them if it gets the
+    /// gain.
     fn choose(
         &mut self,
         rec: &mut Recorder,
         layout: &Layout,
         block: BlockIndex,
-        spec: &ExpertsSpec,
+        (spec, gain): (&ExpertsSpec, Option<&Slice>),
         n: u32,
     ) -> Result<(), EngineError> {
         let (experts, used, router) = (spec.count, spec.used, &spec.router);
@@ -89,6 +89,17 @@ impl Core {
         let (chosen, gates) = (self.scratch(Scratch::Chosen), self.scratch(Scratch::Gates));
         let kernel = self.profile.router(router);
         let normalize = u32::from(router.normalize);
+        if let (Some(gain), Some(kernel)) = (gain, self.profile.route(router)) {
+            let (hidden, normed) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Normed));
+            let (width, epsilon) = (self.spec.hidden / 4, self.spec.norm_epsilon);
+            let params = params::Route { n, experts, used, normalize, width, epsilon };
+            let bindings = [&scores, &chosen, &gates, &hidden, gain, &normed];
+            rec.dispatch(&mut self.tools(), kernel, &bindings, &params, n, 2);
+            return Ok(());
+        }
+        if let Some(gain) = gain {
+            self.norm(rec, gain, 0, n);
+        }
         let groups = if kernel.fallback().is_some() { n } else { Self::groups(kernel, n) };
         let unit = WeightUnit::Router(block);
         if let Kernel::Choose { .. } = kernel {
@@ -182,6 +193,14 @@ impl Core {
         }
     }
 
+    /// The (token, expert) pairs of a block whose experts are held here.
+    pub(super) fn pairing<'a>(&self, layout: &'a Layout, block: BlockIndex) -> Result<Pairing<'a>, EngineError> {
+        let &ExpertsSpec { used, count: experts, activation, .. } = self.expert_spec(block)?;
+        let first = WeightUnit::Expert(block, potluck_plan::ExpertId(0));
+        let places = layout.experts.get(&block).ok_or(EngineError::NotResident(first))?;
+        Ok(Pairing { places, used, experts, activation })
+    }
+
     /// Outputs of the experts held here, from `Scratch::Normed` and `Scratch::Chosen` into `Scratch::Parts`: one vector
     /// per (token, expert) pair, unweighted.
     pub fn experts(
@@ -191,15 +210,27 @@ impl Core {
         block: BlockIndex,
         batch: Batch,
     ) -> Result<(), EngineError> {
-        let &ExpertsSpec { used, count: experts, activation, .. } = self.expert_spec(block)?;
-        let first = WeightUnit::Expert(block, potluck_plan::ExpertId(0));
-        let places = layout.experts.get(&block).ok_or(EngineError::NotResident(first))?;
-        let pairing = Pairing { places, used, experts, activation };
+        let pairing = self.pairing(layout, block)?;
         match batch.class {
             KernelClass::Decode => self.decode_experts(rec, &pairing, batch),
             KernelClass::Prefill => self.prefill_experts(rec, &pairing, batch),
         }
         Ok(())
+    }
+
+    /// The chosen experts and their weighted sum, when all are here.
+    pub fn experts_added(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        block: BlockIndex,
+        batch: Batch,
+    ) -> Result<(), EngineError> {
+        if self.fused_sum(rec, layout, block, batch)? {
+            return self.end_block(rec, layout, WeightUnit::Router(block), batch.n);
+        }
+        self.experts(rec, layout, block, batch)?;
+        self.combine(rec, layout, block, batch)
     }
 
     /// Adds the weighted sum of the experts' outputs in `Scratch::Parts` to the hidden vectors.

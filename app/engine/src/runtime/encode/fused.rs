@@ -1,14 +1,14 @@
 //! Decode with few dispatches: fuses products with the norm before them and the activation, bias or sum after them. If
 //! the separate kernels must be used instead, a function that returns a `bool` returns false and records nothing.
 
-use potluck_model::{Activation, AttentionSpec, TensorRole};
-use potluck_plan::WeightUnit;
+use potluck_model::{Activation, AttentionSpec, ExpertsSpec, TensorRole};
+use potluck_plan::{BlockIndex, KernelClass, WeightUnit};
 use potluck_shaders::{Job, Kernel, params};
 
-use super::Pairing;
+use super::{Batch, Pairing};
 use crate::runtime::core::Core;
 use crate::runtime::error::EngineError;
-use crate::runtime::layout::{ExpertMatrix, Layout, Place, Scratch, Segment};
+use crate::runtime::layout::{ExpertMatrix, ExpertPlaces, Layout, Place, Scratch, Segment};
 use crate::runtime::memory::Slice;
 use crate::runtime::recorder::Recorder;
 use crate::runtime::tensors::Shape;
@@ -255,7 +255,38 @@ impl Core {
         true
     }
 
-    /// A product of each chosen expert: one matrix, or gate and up. `shared` pairs have the same input vector.
+    /// Whether one dispatch may compute the last products of a token's experts, their weighted sum and its addition.
+    pub(crate) fn can_sum(experts: &ExpertsSpec, places: &ExpertPlaces) -> bool {
+        let (gate, up, down) = (&places.gate, &places.up, &places.down);
+        let together = gate.shape == up.shape && gate.chunks == up.chunks && down.chunks.len() == 1;
+        let plain = experts.activation == Activation::SwiGlu && !experts.biases && !experts.apart;
+        together && plain && !experts.weigh_input && experts.used <= Kernel::MAX_SUMMED
+    }
+
+    /// Networks of the chosen experts and their weighted sum, added to the hidden vectors.
+    pub fn fused_sum(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        block: BlockIndex,
+        batch: Batch,
+    ) -> Result<bool, EngineError> {
+        let pairing = self.pairing(layout, block)?;
+        if batch.class != KernelClass::Decode || !Self::can_sum(self.expert_spec(block)?, pairing.places) {
+            return Ok(false);
+        }
+        let (gate, down, used) = (&pairing.places.gate, &pairing.places.down, pairing.used);
+        let gated = self.profile.fused(gate.shape.format, Job::GatedExpert, 1);
+        let summed = self.profile.fused(down.shape.format, Job::ExpertSum, 1);
+        let (Some(gated), Some(summed)) = (gated, summed) else { return Ok(false) };
+        let [normed, inner, hidden] = [Scratch::Normed, Scratch::Up, Scratch::Hidden].map(|name| self.scratch(name));
+        self.fused_expert_product(rec, &pairing, (gated, gate, used), batch.n * used, (&normed, &inner));
+        self.fused_expert_product(rec, &pairing, (summed, down, used), batch.n, (&inner, &hidden));
+        Ok(true)
+    }
+
+    /// A product of each chosen expert: one matrix, or gate and up; `shared` pairs have the same input vector. Or the sum
+    /// of `shared` products for each of `pairs` tokens.
     fn fused_expert_product(
         &mut self,
         rec: &mut Recorder,
@@ -267,7 +298,13 @@ impl Core {
         let shape = matrix.shape;
         let kernel = self.profile.tuned_variant(kernel, shape.rows, shape.cols);
         let (slots, chosen) = (self.slot_table(pairing), self.scratch(Scratch::Chosen));
-        let matrices = if matches!(kernel, Kernel::Fused { job: Job::GatedExpert, .. }) { 2 } else { 1 };
+        let gates = self.scratch(Scratch::Gates);
+        let sums = matches!(kernel, Kernel::Fused { job: Job::ExpertSum, .. });
+        let matrices = match kernel {
+            Kernel::Fused { job: Job::GatedExpert, .. } => 2,
+            _ if sums => u64::from(shared),
+            _ => 1,
+        };
         for &(slot_first, slot_count, key) in &matrix.chunks {
             let params = params::Fused {
                 n: pairs,
@@ -279,11 +316,14 @@ impl Core {
                 base_0: matrix.inside as u32,
                 up: (pairing.places.up.inside as u32).wrapping_sub(matrix.inside as u32),
                 y_stride: shape.rows,
+                scale: self.spec.scales.residual,
                 ..self.fused_params(kernel, shape)
             };
             let weights = self.memory.whole(key);
+            let mut bindings = vec![&weights, x, y, &slots, &chosen];
+            bindings.extend(sums.then_some(&gates));
             let groups = shape.rows.div_ceil(kernel.matrix_rows());
-            rec.dispatch(&mut self.tools(), kernel, &[&weights, x, y, &slots, &chosen], &params, groups, pairs);
+            rec.dispatch(&mut self.tools(), kernel, &bindings, &params, groups, pairs);
             rec.cost(matrices * shape.bytes() * u64::from(pairs));
         }
     }

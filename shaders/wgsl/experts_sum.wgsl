@@ -1,0 +1,133 @@
+// Decode: the last products of a token's chosen experts, and their weighted sum added to y, in one dispatch: the bits of
+// `fused.wgsl` for each expert and `combine.wgsl` after it. A team of 32 threads takes one expert at a time, and all
+// teams of a workgroup the same $PAIRS rows. Group z is a token. An expert without a slot counts as zero.
+$PARAMS
+@group(0) @binding(0) var<uniform> params: Params;
+#if WIDE
+@group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;
+#else
+@group(0) @binding(1) var<storage, read> weights: array<u32>;
+#endif
+@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(4) var<storage, read> slots: array<u32>;
+@group(0) @binding(5) var<storage, read> chosen: array<u32>;
+@group(0) @binding(6) var<storage, read> gates: array<f32>;
+
+fn across(v: vec4<f32>) -> f32 { return (v.x + v.y) + (v.z + v.w); }
+
+#if WIDE
+#include wide_q4_k
+#else
+#include weights
+#if FORMAT == Q6_K
+#include wide_q6_k
+#else
+#include sixteen
+#endif
+#endif
+
+const TEAM = 32u;
+var<workgroup> outputs: array<f32, $OUTPUTS>;
+var<workgroup> factors: array<f32, $MAX_USED>;
+#if SHARES
+var<workgroup> sums: array<f32, $PARTIALS>;
+#endif
+
+fn slot_of(pair: u32) -> u32 {
+    let expert = chosen[pair];
+    var slot = 0xffffffffu;
+    if (expert < params.experts) { slot = slots[expert]; }
+    return slot - params.slot_first;
+}
+
+// Quad q of the vector that starts at quad `at`; zeros past its end.
+fn input(at: u32, q: u32) -> vec4<f32> {
+    return select(vec4<f32>(0.0), x[at + min(q, params.x_stride - 1u)], q < params.x_stride);
+}
+
+@compute @workgroup_size($THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32,
+        @builtin(num_workgroups) groups: vec3<u32>) {
+    let lane = local % TEAM;
+    let team = local / TEAM;
+    let first_row = $PAIRSu * (group.x + group.y * groups.x);
+    let result = group.z * params.y_stride + min(first_row + min(local, $PAIRSu - 1u), params.rows - 1u);
+    let before = y[result];
+    for (var first = 0u; first < params.used; first += $THREADSu / TEAM) {
+        let k = first + team;
+        let pair = group.z * params.used + min(k, params.used - 1u);
+        let slot = slot_of(pair);
+        let here = k < params.used && slot < params.slot_count;
+        let at = pair * params.x_stride;
+#repeat p $PAIRS
+        let base_$p = params.base_0 + min(first_row + $pu, params.rows - 1u) * params.row_bytes
+            + select(0u, slot, here) * params.expert_bytes;
+        var sum_$p = 0.0;
+#end
+        if (here) {
+            for (var i = lane; i < params.units; i += TEAM) {
+#repeat p $PAIRS
+                let w_$p = fetch(base_$p, i);
+#end
+#repeat k $QUADS
+                let q_$k = quad(i, $ku);
+                let x_$k = input(at, q_$k);
+#end
+                let v = Values(
+#repeat k $QUADS
+                    prepared(q_$k, x_$k),
+#end
+                );
+#if SUMS
+                let s = sums_of(
+#repeat k $QUADS
+                    across(x_$k),
+#end
+                );
+#else
+                let s = vec2<f32>(0.0);
+#endif
+#repeat p $PAIRS
+                sum_$p = product(w_$p, base_$p, i, v, s, sum_$p);
+#end
+            }
+        }
+#if SHARES
+#repeat p $PAIRS
+        sums[$pu * $THREADSu + local] = sum_$p;
+#end
+        workgroupBarrier();
+        for (var step = TEAM / 2u; step >= $SHUFFLEu; step = step >> 1u) {
+            if (lane < step) {
+#repeat p $PAIRS
+                sums[$pu * $THREADSu + local] += sums[$pu * $THREADSu + local + step];
+#end
+            }
+            workgroupBarrier();
+        }
+#repeat p $PAIRS
+        sum_$p = sums[$pu * $THREADSu + local];
+#end
+        workgroupBarrier();
+#endif
+#if SHUFFLES
+#repeat s $SHUFFLES
+#repeat p $PAIRS
+        sum_$p += subgroupShuffleDown(sum_$p, $SHUFFLEu >> ($su + 1u));
+#end
+#end
+#endif
+        if (lane == 0u && k < params.used) {
+            factors[k] = select(0.0, gates[pair], here);
+#repeat p $PAIRS
+            outputs[$PAIRSu * k + $pu] = sum_$p;
+#end
+        }
+    }
+    workgroupBarrier();
+    if (local >= $PAIRSu || first_row + local >= params.rows) { return; }
+    var sum = 0.0;
+    for (var k = 0u; k < params.used; k++) { sum = fma(factors[k], outputs[$PAIRSu * k + local], sum); }
+    y[result] = fma(sum, params.scale, before);
+}
