@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::Frame;
 
 /// Version of the frames; peers of another version are asked to reload.
-pub const VERSION: u16 = 12;
+pub const VERSION: u16 = 13;
 
 /// Largest frame we send or read, in bytes: sealed and with a route it stays under the relay's limit of 16 MiB.
 pub const MAX_FRAME: usize = 16 * 1024 * 1024 - 64;
@@ -163,6 +163,7 @@ mod tests {
             count: 1,
             tokens: vec![17],
             further_steps: 0,
+            sampling: None,
             lm_head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
             stage_millis: vec![1.5],
             wire,

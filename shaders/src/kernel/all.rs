@@ -23,7 +23,7 @@ impl Kernel {
     pub fn all(quads: &[u16]) -> Vec<Kernel> {
         let strategies = [Strategy::PerThread, Strategy::Workgroup];
         let mut all =
-            vec![Self::Quantize, Self::Combine, Self::Segments, Self::Stream, Self::ExpertBias, Self::ScaleLogits];
+            vec![Self::Quantize, Self::Combine, Self::Sample, Self::Stream, Self::ExpertBias, Self::ScaleLogits];
         all.extend([Glu::Silu, Glu::Gelu, Glu::Clamped, Glu::Sigmoid].map(Self::Glu));
         all.extend([false, true].map(|expert| Self::ScaleBy { expert }));
         all.push(Self::QueryGates);
@@ -83,7 +83,13 @@ impl Kernel {
             }
         }
         for strategy in strategies {
-            all.extend([Self::Norm(strategy), Self::Router(strategy), Self::Top(strategy), Self::Groups(strategy)]);
+            all.extend([
+                Self::Norm(strategy),
+                Self::Router(strategy),
+                Self::Segments(strategy),
+                Self::Top(strategy),
+                Self::Groups(strategy),
+            ]);
             all.push(Self::NormPart(strategy));
             let additions = [Addition::Scaled, Addition::Normed, Addition::Gated];
             all.extend(additions.map(|addition| Self::Residual { strategy, addition }));

@@ -61,6 +61,7 @@ fn template(name: &str) -> Option<&'static str> {
         "combine" => include_str!("../../wgsl/combine.wgsl"),
         "segments" => include_str!("../../wgsl/segments.wgsl"),
         "top" => include_str!("../../wgsl/top.wgsl"),
+        "sample" => include_str!("../../wgsl/sample.wgsl"),
         "peak" => include_str!("../../wgsl/peak.wgsl"),
         "stream" => include_str!("../../wgsl/stream.wgsl"),
         _ => return None,
@@ -105,8 +106,9 @@ impl Kernel {
             Self::ScaleBy { .. } => ("scale_by", params::ScaleBy::WGSL),
             Self::Router(_) => ("router", params::Router::WGSL),
             Self::Combine => ("combine", params::Combine::WGSL),
-            Self::Segments => ("segments", params::Segments::WGSL),
+            Self::Segments(_) => ("segments", params::Segments::WGSL),
             Self::Top(_) => ("top", params::Top::WGSL),
+            Self::Sample => ("sample", params::Sample::WGSL),
             Self::Stream => ("stream", params::Stream::WGSL),
             Self::Peak { .. } => ("peak", params::Peak::WGSL),
         };
@@ -153,7 +155,7 @@ impl Kernel {
         }
         match self {
             Self::Embed(format) => define("FORMAT", format.name().into()),
-            Self::Norm(strategy) | Self::NormPart(strategy) | Self::Top(strategy) => {
+            Self::Norm(strategy) | Self::NormPart(strategy) | Self::Segments(strategy) | Self::Top(strategy) => {
                 define("STRATEGY", format!("{strategy:?}"));
             }
             Self::Residual { strategy, addition } => {
@@ -357,7 +359,7 @@ impl Kernel {
             | Self::Quantize
             | Self::QueryGates
             | Self::Combine
-            | Self::Segments
+            | Self::Sample
             | Self::Stream
             | Self::ExpertBias
             | Self::ScaleLogits => {}
