@@ -450,6 +450,11 @@ params! {
         /// Candidates per row.
         count: u32,
     }
+    /// Sampling of a token.
+    Sample {
+        /// Candidates.
+        count: u32,
+    }
     /// Measurement of the arithmetic rate.
     Peak {
         /// Rounds of 32 steps per thread.

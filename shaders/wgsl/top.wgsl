@@ -95,7 +95,8 @@ fn segment_key(base: u32, s: u32) -> u32 {
     return select(key_of(entry.x), 0u, entry.y == 0xffffffffu);
 }
 
-// The largest key that the best of at least `count` segments reach; 0 if there are not as many.
+// A key that the best of at least `count` segments reach, its upper bits as large as possible; 0 if there are not as many. More
+// bits would take a barrier each and leave out few logits.
 fn threshold(base: u32, local: u32) -> u32 {
     for (var s = local; s < min(params.segments, KEPT); s += $THREADSu) {
         let entry = best[base + s];
@@ -104,7 +105,7 @@ fn threshold(base: u32, local: u32) -> u32 {
     if (local < 33u) { atomicStore(&counts[local], 0u); }
     workgroupBarrier();
     var reached = 0u;
-    for (var bit = 32u; bit > 0u; bit--) {
+    for (var bit = 32u; bit > 12u; bit--) {
         let trial = reached | (1u << (bit - 1u));
         var count = 0u;
         for (var s = local; s < params.segments; s += $THREADSu) {

@@ -10,7 +10,8 @@ use potluck_gguf::TensorType;
 use potluck_model::Architecture;
 use potluck_plan::{
     BatchToken, BlockIndex, BlockRange, Candidates, ConversationId, ExpertId, FirstToken, Input, KernelClass,
-    KvCacheType, LmHeadTokens, Outcome, Position, Task, Then, Ticket, WeightUnit, Work,
+    KvCacheType, LmHeadTokens, LogitsRequest, Outcome, Position, SampledSteps, Sampling, Task, Then, Ticket,
+    WeightUnit, Work,
 };
 use support::{Bench, Model, Recipe, TALK, forward, gpu_as, logits, rows, top};
 
@@ -272,7 +273,70 @@ fn one_by_one(bench: &mut Bench, first: u32, from: u32, count: u32) -> Vec<Candi
 }
 
 fn continue_decode(position: u32, token: FirstToken, steps: u16) -> Task {
-    Task::Continue { row: rows(position..position + 1)[0], token, steps }
+    Task::Continue { row: rows(position..position + 1)[0], token, steps, sampling: None }
+}
+
+/// Settings that use every rule of the sampler, one or several at a time.
+fn samplings() -> [Sampling; 5] {
+    let plain = Sampling { top_k: 0, top_p: 1.0, min_p: 0.0, temperature: 1.0, seed: 1, ..Sampling::default() };
+    [
+        plain,
+        Sampling { top_k: 40, top_p: 0.95, temperature: 0.7, seed: 2, ..plain },
+        Sampling { min_p: 0.2, temperature: 1.5, seed: 3, ..plain },
+        Sampling { repetition_penalty: 1.3, penalty_window: 64, seed: 4, ..Sampling::default() },
+        Sampling { repetition_penalty: 1.2, penalty_window: 128, ..Sampling::greedy() },
+    ]
+}
+
+#[test]
+fn sampled_tokens_submitted_ahead_are_those_sampled_one_by_one() {
+    let model = Recipe::new(Architecture::Llama, TensorType::Q4_K).build();
+    let prompt = tokens(&model)[..60].to_vec();
+    let mut bench = Bench::new(&gpu_as(Some(Tier::Full)), &model, &model.all_units(), settings());
+    let most = top(LmHeadTokens::Last, LogitsRequest::MAX_TOP);
+    let read = || forward(rows(0..60), KernelClass::Prefill, Input::Tokens(prompt.clone()), (0, 3), most);
+    for sampling in samplings() {
+        let mut log = prompt.clone();
+        let mut expected = bench.candidates(read());
+        log.extend(sampling.sample(&expected[0], &log));
+        for at in 60..100 {
+            let input = Input::Tokens(vec![log[at as usize]]);
+            expected.extend(bench.candidates(forward(rows(at..at + 1), KernelClass::Decode, input, (0, 3), most)));
+            log.extend(sampling.sample(&expected[expected.len() - 1], &log));
+        }
+
+        let steps = |recent: &[u32]| SampledSteps::after(sampling, recent);
+        let ahead =
+            |at: u32, steps: u16, token, sampling| Task::Continue { row: rows(at..at + 1)[0], token, steps, sampling };
+        bench.candidates(read());
+        let first = ahead(60, 8, FirstToken::Given(log[60]), steps(&log[..61]));
+        let further = [(68, 8), (76, 1), (77, 7), (84, 8), (92, 8)];
+        let further = further.map(|(at, count)| ahead(at, count, FirstToken::Sampled, steps(&[])));
+        let tickets: Vec<Ticket> = std::iter::once(first).chain(further).map(|task| bench.start(task)).collect();
+        let mut got = Vec::new();
+        for ticket in tickets {
+            let Outcome::Candidates(some) = bench.answer(ticket) else { panic!("no candidates") };
+            got.extend(some);
+        }
+        let sampled: Vec<u32> = got.iter().filter_map(|row| row.sampled).collect();
+        assert_eq!(sampled, log[61..], "{sampling:?}");
+        let best: Vec<u32> = got.iter().map(|row| row.ids[0]).collect();
+        assert_ne!(sampled, best, "{sampling:?}: nothing was sampled");
+        got.iter_mut().for_each(|row| row.sampled = None);
+        assert_eq!(got, expected[1..], "{sampling:?}: its candidates have other bits");
+    }
+}
+
+#[test]
+fn without_a_kernel_that_samples_an_engine_goes_on_with_the_best_candidate() {
+    let model = Recipe::new(Architecture::Llama, TensorType::Q4_0).build();
+    let mut bench = Bench::new(&gpu_as(Some(Tier::Software)), &model, &model.all_units(), settings());
+    let sampling = SampledSteps::after(Sampling::default(), &[7]);
+    let got = bench.candidates(Task::Continue { row: rows(0..1)[0], token: FirstToken::Given(7), steps: 3, sampling });
+    assert_eq!((got.len(), got[0].sampled), (3, None));
+    let greedy = one_by_one(&mut bench, 7, 0, 3);
+    let best = |rows: &[Candidates]| rows.iter().map(|row| row.ids[0]).collect::<Vec<u32>>();
+    assert_eq!(best(&got), best(&greedy));
 }
 
 #[test]
@@ -332,6 +396,13 @@ fn a_continuation_needs_a_chosen_token_and_every_unit() {
     let prompt = |then| forward(rows(0..5), KernelClass::Prefill, slice(&tokens, (0, 5)), (0, 3), then);
     bench.candidates(prompt(top(LmHeadTokens::Last, 1)));
     assert_eq!(submit(&bench, continue_decode(4, FirstToken::Sampled, 1)), none(4));
+    let sampled = Task::Continue {
+        row: rows(5..6)[0],
+        token: FirstToken::Sampled,
+        steps: 1,
+        sampling: SampledSteps::after(Sampling::default(), &[]),
+    };
+    assert_eq!(submit(&bench, sampled), none(5), "the best candidate was not sampled");
     // A pass that samples nothing gives decoding nothing to continue from.
     bench.run(prompt(Then::Nothing));
     assert_eq!(submit(&bench, continue_decode(5, FirstToken::Sampled, 1)), none(5));

@@ -1,4 +1,4 @@
-//! Architectures as data, tokenizer, chat template and sampling rules. No I/O.
+//! Architectures as data, tokenizer, chat template. No I/O.
 //!
 //! All of it is read from the header of a GGUF file, or from the headers of all files of a split:
 //!
@@ -37,7 +37,6 @@ mod parts;
 mod profile;
 mod read;
 mod recurrent;
-mod sampling;
 mod shape;
 mod spec;
 mod stop;
@@ -51,7 +50,6 @@ pub use error::ModelError;
 pub use parts::Part;
 pub use profile::Profile;
 pub use recurrent::{DeltaNetSpec, RecurrentSpec, Rule, StateSpaceSpec};
-pub use sampling::Sampling;
 pub use spec::{
     Activation, AttentionSpec, BlockSpec, DenseSpec, ExpertsSpec, FeedForwardSpec, GroupsSpec, LatentSpec, ModelSpec,
     Norms, QkNorm, RopeFactors, RopePairs, RopeSpec, RouterSpec, Scales, Scoring, SharedSpec, Temperature,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use potluck_gguf::Metadata;
 use potluck_model::{
-    ChatTemplate, Detokenizer, LocalTime, Message as TemplateMessage, RenderOptions, Sampling as Rules, SpecialText,
-    StopTokens, TemplateError, Tokenizer, TokenizerError,
+    ChatTemplate, Detokenizer, LocalTime, Message as TemplateMessage, RenderOptions, SpecialText, StopTokens,
+    TemplateError, Tokenizer, TokenizerError,
 };
 use potluck_plan::Candidates;
 use potluck_protocol::{Message, Role, Sampling};
@@ -128,17 +128,8 @@ impl Language for ModelLanguage {
 
     fn choose(&self, candidates: &Candidates, sampling: &Sampling, position: u32, log: &[u32]) -> u32 {
         let before = &log[..log.len().min(position as usize)];
-        let rules = Rules {
-            repetition_penalty: sampling.repetition_penalty,
-            top_k: sampling.top_k,
-            top_p: sampling.top_p,
-            min_p: sampling.min_p,
-            temperature: sampling.temperature,
-            seed: sampling.seed,
-            ..Rules::default()
-        };
         let best = candidates.ids.first().copied().unwrap_or_default();
-        rules.sample(candidates, before).unwrap_or(best)
+        potluck_plan::Sampling::from(*sampling).sample(candidates, before).unwrap_or(best)
     }
 }
 
@@ -231,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_replay_chooses_alike() {
-        let candidates = Candidates { ids: vec![5, 6, 7], logits: vec![1.0, 0.9, 0.8] };
+        let candidates = Candidates { ids: vec![5, 6, 7], logits: vec![1.0, 0.9, 0.8], sampled: None };
         let sampling =
             Sampling { temperature: 1.0, top_k: 0, top_p: 1.0, min_p: 0.0, repetition_penalty: 1.0, seed: 7 };
         let language = language();

@@ -25,6 +25,7 @@ async fn shapes(model: &Path, cache: &Path, tuned: bool) -> Vec<(String, String)
         repeats: 1,
         cache: KvCacheType::F32,
         kernels: false,
+        sampled: true,
         tuned,
     };
     session.send(Input::Page(ToNode::Bench(choice), files));

@@ -19,6 +19,9 @@ pub struct BenchChoice {
     pub cache: KvCacheType,
     /// Also the time of each class of kernels.
     pub kernels: bool,
+    /// Also sampled answers.
+    #[serde(default)]
+    pub sampled: bool,
     /// By the kernels that were measured to be quickest here, else by those that are good everywhere.
     pub tuned: bool,
 }
@@ -162,6 +165,9 @@ pub struct BenchResult {
     pub prefill: f64,
     /// Median tokens of the answer a second, from the first to the last.
     pub decode: f64,
+    /// The same of sampled answers, if they were measured.
+    #[serde(default)]
+    pub sampled: Option<f64>,
     /// Median milliseconds until the answer's first token.
     pub first_token: f64,
     /// Bytes a decoded token cannot avoid to read, at the middle of the answer.

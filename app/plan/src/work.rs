@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockIndex, BlockRange, ConversationId, ExpertId, Position};
+use crate::{BlockIndex, BlockRange, ConversationId, ExpertId, Position, SampledSteps};
 
 /// Identifies a piece of work, to match results with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -61,8 +61,9 @@ pub struct ExpertOutputs {
 pub enum FirstToken {
     /// This token.
     Given(u32),
-    /// The token sampled last, which is still on the GPU: the last work of this conversation ended in the LM head with
-    /// [`LogitsRequest::Top`], or was a continuation. This lets the next token be submitted before the last one is read
+    /// The token chosen last, which is still on the GPU: the last work of this conversation ended in the LM head with
+    /// [`LogitsRequest::Top`], or was a continuation; a sampled continuation goes on only from another one, whose recent
+    /// tokens it keeps. This lets the next token be submitted before the last one is read
     /// back.
     Sampled,
 }
@@ -135,9 +136,10 @@ pub enum Task {
         /// What follows.
         then: Then,
     },
-    /// Multi-step greedy decode on an engine that holds the whole model: the best candidate of each step is the token
-    /// of the next. [`Outcome::Candidates`] has one candidate per step. Surplus steps do no harm: the next work of the
-    /// conversation begins at an earlier position, which truncates its KV cache.
+    /// Multi-step decode on an engine that holds the whole model: the token chosen at each step is that of the next.
+    /// Greedily it is the best candidate, and [`Outcome::Candidates`] has one candidate per step. Sampled, each step has
+    /// [`LogitsRequest::MAX_TOP`] of them and the token in [`Candidates::sampled`]. Surplus steps do no harm: the next work
+    /// of the conversation begins at an earlier position, which truncates its KV cache.
     Continue {
         /// Conversation and position of the first step.
         row: BatchToken,
@@ -145,6 +147,8 @@ pub enum Task {
         token: FirstToken,
         /// Steps, 1 to [`Work::MAX_STEPS`], all of class [`KernelClass::Decode`].
         steps: u16,
+        /// How the tokens are sampled; `None`: greedily.
+        sampling: Option<SampledSteps>,
     },
     /// Outputs of some experts of a block, for a stage elsewhere (or the stage's own share). Gate weights stay with the
     /// stage.
@@ -185,6 +189,8 @@ pub struct Candidates {
     pub ids: Vec<u32>,
     /// Their logits.
     pub logits: Vec<f32>,
+    /// The token that a continuation sampled from them and went on with.
+    pub sampled: Option<u32>,
 }
 
 /// How a piece of work ended.

@@ -1,8 +1,8 @@
 //! Frames of a token's pass: stage to stage, stage to experts and back, last stage to coordinator.
 
 use potluck_plan::{
-    BlockIndex, Candidates, ConversationId, ExpertId, KernelClass, LmHeadRequest, PeerId, PlanEpoch, Position, StageId,
-    WireType,
+    BlockIndex, Candidates, ConversationId, ExpertId, KernelClass, LmHeadRequest, PeerId, PlanEpoch, Position,
+    SampledSteps, StageId, WireType,
 };
 use serde::{Deserialize, Serialize};
 
@@ -35,9 +35,11 @@ pub struct Forward {
     pub count: u32,
     /// Their ids, for the first stage only: it embeds them. No other stage needs them, so no other gets them.
     pub tokens: Vec<u32>,
-    /// Multi-step decode: greedy tokens to compute after this one, each from the one before, by a stage that holds
-    /// the whole model. The result has candidates for each. 0 otherwise.
+    /// Multi-step decode: tokens to compute after this one, each from the one before, by a stage that holds the whole
+    /// model. The result has candidates for each. 0 otherwise.
     pub further_steps: u16,
+    /// How the further tokens are sampled; `None`: greedily.
+    pub sampling: Option<SampledSteps>,
     /// What the last stage computes of the LM head; `None`: it only reports that the chunk has passed.
     pub lm_head: Option<LmHeadRequest>,
     /// Engine milliseconds at each stage passed so far, in order.

@@ -133,6 +133,7 @@ mod tests {
             count: 1,
             tokens: vec![17],
             further_steps: 0,
+            sampling: None,
             lm_head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
             stage_millis: vec![1.5],
             wire,

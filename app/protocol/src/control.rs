@@ -255,6 +255,20 @@ pub struct Sampling {
     pub seed: u64,
 }
 
+impl From<Sampling> for potluck_plan::Sampling {
+    fn from(sampling: Sampling) -> Self {
+        Self {
+            repetition_penalty: sampling.repetition_penalty,
+            top_k: sampling.top_k,
+            top_p: sampling.top_p,
+            min_p: sampling.min_p,
+            temperature: sampling.temperature,
+            seed: sampling.seed,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for Sampling {
     fn default() -> Self {
         Self { temperature: 0.7, top_k: 40, top_p: 0.95, min_p: 0.05, repetition_penalty: 1.0, seed: 0 }

@@ -1,7 +1,9 @@
 //! What one peer may take of another. Nobody reaches these limits by using a room as the page does; whoever does loses
 //! what is beyond them and gets a sentence where a person may be behind it. Nobody else notices.
 
-use potluck_plan::{Bytes, ExpertId, KernelClass, LogitsRequest, Millis, ModelShape, Plan, PlanEpoch, Work};
+use potluck_plan::{
+    Bytes, ExpertId, KernelClass, LogitsRequest, Millis, ModelShape, Plan, PlanEpoch, SampledSteps, Work,
+};
 use potluck_protocol::{
     CalibrationRuns, ExpertCall, ExpertWaits, Forward, Hello, HolderReport, PromptRequest, StandbyOrder, WorkerStatus,
 };
@@ -173,7 +175,7 @@ pub(crate) fn prompt(prompt: &PromptRequest) -> Result<(), &'static str> {
 
 /// True if a stage of the plan may be sent this chunk.
 pub(crate) fn is_chunk(forward: &Forward, plan: &Plan) -> bool {
-    let Forward { base, count, further_steps, live, conversation, lm_head, stage_millis, .. } = forward;
+    let Forward { base, count, further_steps, sampling, live, conversation, lm_head, stage_millis, .. } = forward;
     let end = base.0.checked_add(*count).and_then(|end| end.checked_add(u32::from(*further_steps)));
     let top = lm_head.is_none_or(|lm_head| match lm_head.logits {
         LogitsRequest::Top(max) => max <= LogitsRequest::MAX_TOP,
@@ -181,6 +183,7 @@ pub(crate) fn is_chunk(forward: &Forward, plan: &Plan) -> bool {
     });
     *count as usize <= Work::PREFILL_TOKENS
         && *further_steps < Work::MAX_STEPS
+        && sampling.as_ref().is_none_or(|steps| steps.recent.len() <= SampledSteps::MAX_WINDOW as usize)
         && end.is_some()
         && live.len() <= MAX_LIVE
         && live.contains(conversation)

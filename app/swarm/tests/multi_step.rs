@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_protocol::{AnswerStop, Sharing};
-use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, undisturbed, undisturbed_follow_up};
+use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, undisturbed, undisturbed_follow_up, undisturbed_sampled};
 
 const TEXT: &str = "how do bees find home?";
 const TOKENS: u32 = 100;
@@ -39,6 +39,27 @@ fn readbacks_are_shared_by_several_tokens() {
     let (millis, one_by_one) = (answer.token_millis(20).unwrap(), 6.0);
     println!("{millis:.2} ms a token, one by one {one_by_one:.2}");
     assert!(millis < 0.4 * one_by_one, "{millis:.2} ms a token");
+}
+
+/// A sampled answer runs ahead like a greedy one. On a GPU that samples otherwise it soon comes token by token; the text is
+/// the same.
+#[test]
+fn sampled_answers_run_ahead_unless_the_gpu_samples_otherwise() {
+    for (seed, state_bytes) in [(1, 0), (2, 0)] {
+        let model = SimModel { state_bytes, ..dense() };
+        let expected = undisturbed_sampled(&model, &prompt(TEXT), TOKENS as usize, seed);
+        let [ahead, dropped] = [false, true].map(|samples_otherwise| {
+            let device = SimDevice { samples_otherwise, ..device(5.0) };
+            let mut world = World::new(seed, model.clone(), Sharing::Fastest, device);
+            world.ask_sampled(0, 1, TEXT, TOKENS, seed, 2_000.0);
+            world.run(60_000.0, |world| ended(world, 0, 1));
+            let answer = world.answer(0, 1).unwrap();
+            assert_eq!(answer.tokens, expected, "seed {seed}, samples otherwise: {samples_otherwise}");
+            (answer.token_millis(20).unwrap(), answer.times.clone())
+        });
+        assert!(ahead.0 < 2.4, "seed {seed}: {:.2} ms a token", ahead.0);
+        assert_ne!(ahead.1, dropped.1, "seed {seed}: nothing that ran ahead was dropped");
+    }
 }
 
 /// A slow device takes no further steps: its tokens come one by one.

@@ -29,6 +29,7 @@ const DEVICE: SimDevice = SimDevice {
     submit_millis: 1.0,
     noise: 0.1,
     boast: 1.0,
+    samples_otherwise: false,
     in_use: 1.0,
     download: 5_000.0,
     padding: 0,

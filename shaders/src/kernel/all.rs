@@ -26,7 +26,7 @@ impl Kernel {
             Self::Quantize,
             Self::Route,
             Self::Combine,
-            Self::Segments,
+            Self::Sample,
             Self::Stream,
             Self::ExpertBias,
             Self::ScaleLogits,
@@ -90,7 +90,13 @@ impl Kernel {
             }
         }
         for strategy in strategies {
-            all.extend([Self::Norm(strategy), Self::Router(strategy), Self::Top(strategy), Self::Groups(strategy)]);
+            all.extend([
+                Self::Norm(strategy),
+                Self::Router(strategy),
+                Self::Segments(strategy),
+                Self::Top(strategy),
+                Self::Groups(strategy),
+            ]);
             all.push(Self::NormPart(strategy));
             let additions = [Addition::Scaled, Addition::Normed, Addition::Gated];
             all.extend(additions.map(|addition| Self::Residual { strategy, addition }));

@@ -334,9 +334,11 @@ pub enum Kernel {
     /// Adds the weighted sum of expert outputs: chosen, gates, parts, out.
     Combine,
     /// Largest logit of each segment: logits, best.
-    Segments,
+    Segments(Strategy),
     /// Best candidates: logits, best, candidates, token (best token of the last row).
     Top(Strategy),
+    /// Samples a token from candidates: candidates, rows, state (parameters and newest tokens), token.
+    Sample,
     /// Memory bandwidth measurement: data, out.
     Stream,
     /// Measurement of the arithmetic rate, of `fma` or of `dot4I8Packed`: out.
@@ -351,6 +353,8 @@ impl Kernel {
     pub const ENTRY: &'static str = "main";
     /// Threads that share a matrix row in the workgroup matrix-vector kernels.
     pub const LANES: u32 = 16;
+    /// Threads that share a segment of logits.
+    pub const SEGMENT_LANES: u32 = 32;
     /// Largest head width of the attention kernels, in quads.
     pub const MAX_QUADS: u16 = 144;
     /// The same of the kernels that share keys between queries, whose registers wider heads would exceed.
@@ -376,12 +380,13 @@ impl Kernel {
             | Self::Attention { strategy: Strategy::PerThread, .. } => 8,
             Self::Fused { variant, .. } => variant.threads(),
             Self::Scan { width, .. } => u32::from(width),
-            Self::Split { .. } | Self::FlashAttention { .. } => 128,
+            Self::Split { .. } | Self::FlashAttention { .. } | Self::Sample => 128,
             Self::Norm(Strategy::Workgroup)
             | Self::NormPart(Strategy::Workgroup)
             | Self::Residual { strategy: Strategy::Workgroup, .. }
             | Self::Router(Strategy::Workgroup)
             | Self::Route
+            | Self::Segments(Strategy::Workgroup)
             | Self::Merge { .. }
             | Self::Top(Strategy::Workgroup)
             | Self::Stream
@@ -577,8 +582,9 @@ impl Kernel {
             Self::ScaleBy { expert: false } => vec![Read, Write],
             Self::ScaleBy { expert: true } => vec![Read, Write, Read],
             Self::Combine => vec![Read, Read, Read, Write],
-            Self::Segments => vec![Read, Write],
+            Self::Segments(_) => vec![Read, Write],
             Self::Top(_) => vec![Read, Write, Write, Write],
+            Self::Sample => vec![Write, Read, Write, Write],
             Self::Stream => vec![Read, Write],
             Self::Peak { .. } => vec![Write],
         }
@@ -601,6 +607,7 @@ impl Kernel {
             Self::Residual { strategy: Strategy::Workgroup, addition } => {
                 Some(Self::Residual { strategy: Strategy::PerThread, addition })
             }
+            Self::Segments(Strategy::Workgroup) => Some(Self::Segments(Strategy::PerThread)),
             Self::Top(Strategy::Workgroup) => Some(Self::Top(Strategy::PerThread)),
             Self::Groups(Strategy::Workgroup) => Some(Self::Groups(Strategy::PerThread)),
             Self::MatVec { format, strategy: VectorStrategy::Workgroup | VectorStrategy::Broadcast, rows, operand } => {

@@ -89,8 +89,9 @@ impl Kernel {
             Self::ScaleLogits => "scale of logits".into(),
             Self::ScaleBy { expert } => format!("factors of {}", if expert { "experts" } else { "rows" }),
             Self::Combine => "combine".into(),
-            Self::Segments => "segments".into(),
+            Self::Segments(strategy) => format!("segments {}", how(strategy)),
             Self::Top(strategy) => format!("top {}", how(strategy)),
+            Self::Sample => "sample".into(),
             Self::Stream => "stream".into(),
             Self::Peak { dots } => format!("peak {}", if dots { "dot4I8Packed" } else { "fma" }),
         }

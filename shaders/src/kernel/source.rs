@@ -67,6 +67,7 @@ fn template(name: &str) -> Option<&'static str> {
         "combine" => include_str!("../../wgsl/combine.wgsl"),
         "segments" => include_str!("../../wgsl/segments.wgsl"),
         "top" => include_str!("../../wgsl/top.wgsl"),
+        "sample" => include_str!("../../wgsl/sample.wgsl"),
         "peak" => include_str!("../../wgsl/peak.wgsl"),
         "stream" => include_str!("../../wgsl/stream.wgsl"),
         _ => return None,
@@ -114,8 +115,9 @@ impl Kernel {
             Self::Router(_) => ("router", params::Router::WGSL),
             Self::Route => ("route", params::Route::WGSL),
             Self::Combine => ("combine", params::Combine::WGSL),
-            Self::Segments => ("segments", params::Segments::WGSL),
+            Self::Segments(_) => ("segments", params::Segments::WGSL),
             Self::Top(_) => ("top", params::Top::WGSL),
+            Self::Sample => ("sample", params::Sample::WGSL),
             Self::Stream => ("stream", params::Stream::WGSL),
             Self::Peak { .. } => ("peak", params::Peak::WGSL),
         };
@@ -162,7 +164,7 @@ impl Kernel {
         }
         match self {
             Self::Embed(format) => define("FORMAT", format.name().into()),
-            Self::Norm(strategy) | Self::NormPart(strategy) | Self::Top(strategy) => {
+            Self::Norm(strategy) | Self::NormPart(strategy) | Self::Segments(strategy) | Self::Top(strategy) => {
                 define("STRATEGY", format!("{strategy:?}"));
             }
             Self::Residual { strategy, addition } => {
@@ -374,7 +376,7 @@ impl Kernel {
             | Self::QueryGates
             | Self::GateInput
             | Self::Combine
-            | Self::Segments
+            | Self::Sample
             | Self::Stream
             | Self::ExpertBias
             | Self::ScaleLogits => {}

@@ -21,7 +21,8 @@ impl Core {
             match unit {
                 WeightUnit::Embedding => self.embedding_kernels(unit, &mut all),
                 WeightUnit::LmHead => {
-                    all.extend([self.profile.norm(), Kernel::Segments, self.profile.top()]);
+                    all.extend([self.profile.norm(), self.profile.segments(), self.profile.top()]);
+                    all.extend(self.profile.sampler());
                     all.extend(self.scales_logits().then_some(Kernel::ScaleLogits));
                     let matrices = self.formats(unit).filter(|(role, _)| *role != TensorRole::OutputNorm);
                     for (_, format) in matrices {

@@ -120,6 +120,8 @@ pub(crate) enum Scratch {
     Tables,
     /// The token sampled for each slot, [`ALIGNMENT`] apart.
     SampledTokens,
+    /// Per slot the parameters of the sampler and the newest tokens, [`SampledTokens::STRIDE`](crate::runtime::sampled_tokens::SampledTokens::STRIDE) apart.
+    Sampling,
     /// Batch rows of the steps of a continuation.
     DecodeSteps,
 }
@@ -382,6 +384,7 @@ impl Key {
                 | Scratch::Tokens
                 | Scratch::Tables
                 | Scratch::SampledTokens
+                | Scratch::Sampling
                 | Scratch::Heads
                 | Scratch::DecodeSteps,
             ) => Purpose::Parameters,

@@ -25,7 +25,7 @@ mod prepare;
 mod readback;
 pub mod recorder;
 mod run;
-mod sampled_tokens;
+pub(crate) mod sampled_tokens;
 pub mod settings;
 pub mod sizes;
 pub mod slots;

@@ -225,6 +225,16 @@ impl Profile {
         self.either(Kernel::Groups)
     }
 
+    /// The best logit of each segment.
+    pub fn segments(&self) -> Kernel {
+        self.either(Kernel::Segments)
+    }
+
+    /// Sampling of a token; `None` where a workgroup cannot share work.
+    pub fn sampler(&self) -> Option<Kernel> {
+        self.allows(&[Kernel::Sample]).then_some(Kernel::Sample)
+    }
+
     /// Selection of the best candidates.
     pub fn top(&self) -> Kernel {
         self.either(Kernel::Top)

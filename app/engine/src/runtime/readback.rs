@@ -30,6 +30,8 @@ pub enum Kind {
     Routed { rows: u32, hidden: u32, used: u32 },
     /// `count` candidates per batch row.
     Candidates { rows: u32, count: u32 },
+    /// The same with the sampled token behind them.
+    Sampled { rows: u32, count: u32 },
     /// Logits.
     Logits,
 }
@@ -75,7 +77,8 @@ impl Kind {
             Self::Hidden => finite(floats(bytes), Outcome::Hidden),
             Self::ExpertOutputs { bytes: len } => finite(floats(&bytes[..len as usize]), Outcome::ExpertOutputs),
             Self::Logits => finite(floats(bytes), Outcome::Logits),
-            Self::Candidates { rows, count } => candidates(&words(bytes), rows as usize, count as usize),
+            Self::Candidates { rows, count } => candidates(&words(bytes), rows as usize, count as usize, 0),
+            Self::Sampled { rows, count } => candidates(&words(bytes), rows as usize, count as usize, 1),
             Self::Routed { rows, hidden, used } => {
                 let vector = (rows * hidden * 4) as usize;
                 let pairs = (rows * used * 4) as usize;
@@ -101,11 +104,13 @@ impl Kind {
     }
 }
 
-fn candidates(words: &[u32], rows: usize, count: usize) -> Outcome {
+/// Rows of candidates, each followed by `sampled` tokens: one or none.
+fn candidates(words: &[u32], rows: usize, count: usize, sampled: usize) -> Outcome {
     let mut all = Vec::with_capacity(rows);
-    for row in words.chunks_exact(2 * count).take(rows) {
-        let mut best = Candidates { ids: Vec::with_capacity(count), logits: Vec::with_capacity(count) };
-        for pair in row.chunks_exact(2) {
+    for row in words.chunks_exact(2 * (count + sampled)).take(rows) {
+        let sampled = row.get(2 * count).copied();
+        let mut best = Candidates { ids: Vec::with_capacity(count), logits: Vec::with_capacity(count), sampled };
+        for pair in row[..2 * count].chunks_exact(2) {
             let logit = f32::from_bits(pair[1]);
             if pair[0] == u32::MAX || !logit.is_finite() {
                 return Outcome::Failed(NOT_FINITE.into());

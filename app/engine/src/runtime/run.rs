@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use potluck_plan::{
     BatchToken, BlockIndex, BlockRange, FirstToken, Input, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest,
-    Outcome, Position, Task, Then, Ticket, Work,
+    Outcome, Position, SampledSteps, SamplingWords, Task, Then, Ticket, Work,
 };
 
 use crate::runtime::core::{Core, Event};
@@ -19,6 +19,7 @@ use crate::runtime::notify::Notify;
 use crate::runtime::pieces::{self, Joining};
 use crate::runtime::readback::{Kind, Pending};
 use crate::runtime::recorder::{Program, Recorder};
+use crate::runtime::sampled_tokens::{Choice, sampler_state};
 use crate::runtime::sizes::lm_head_tokens;
 use crate::runtime::submit::{Copy, ProgramKey, Run, Source, Submitter};
 
@@ -144,9 +145,14 @@ impl Core {
                 let parts = ranges.into_iter().map(|(at, bytes)| (Scratch::Parts, at, bytes));
                 return Ok(ResultLayout::new(kind, parts.collect()));
             }
-            Task::Continue { steps, .. } => {
-                let kind = Kind::Candidates { rows: u32::from(*steps), count: 1 };
-                return Ok(ResultLayout { kind, parts: vec![(Scratch::Candidates, 0, 8)], times: u64::from(*steps) });
+            Task::Continue { steps, sampling, .. } => {
+                let (rows, count) = (u32::from(*steps), self.candidates_of(sampling.is_some()));
+                let (kind, entries) = match (sampling, self.profile.sampler()) {
+                    (Some(_), Some(_)) => (Kind::Sampled { rows, count }, count + 1),
+                    _ => (Kind::Candidates { rows, count }, count),
+                };
+                let parts = vec![(Scratch::Candidates, 0, u64::from(entries) * 8)];
+                return Ok(ResultLayout { kind, parts, times: u64::from(rows) });
             }
             Task::Forward { then, .. } => then,
         };
@@ -207,7 +213,9 @@ impl Core {
                 let after = self.copies(&result.parts, &target, 0);
                 vec![Run { before: Vec::new(), program, reach: reach(&rows), after }]
             }
-            Task::Continue { row, token, steps } => self.continue_decode(row, token, steps, &result.parts, &target)?,
+            Task::Continue { row, token, steps, sampling } => {
+                self.continue_decode(row, token, steps, sampling, &result.parts, &target)?
+            }
             Task::Experts { block, class, normed, experts } => {
                 self.write(Scratch::Normed, 0, bytemuck::cast_slice(&normed));
                 self.write_chosen(block, &experts)?;
@@ -330,7 +338,7 @@ impl Core {
             core.record_forward(rec, layout, batch, blocks, then, slot)
         })?;
         if samples {
-            self.sampled_tokens.keep(slot, Position(last.position.0 + 1));
+            self.sampled_tokens.keep(slot, Position(last.position.0 + 1), Choice::Best);
         }
         Ok(program)
     }
@@ -375,22 +383,29 @@ impl Core {
         Ok(())
     }
 
-    /// Multi-step decode: each greedy step runs the same program on the batch row and token that the previous step
-    /// left.
+    /// Candidates of a step of a continuation.
+    fn candidates_of(&self, sampled: bool) -> u32 {
+        if sampled { u32::from(LogitsRequest::MAX_TOP).min(self.spec.vocabulary) } else { 1 }
+    }
+
+    /// Multi-step decode: each step runs the same program on the batch row and token that the previous step left.
+    /// Without a kernel that samples, it goes on with the best candidate.
     fn continue_decode(
         &mut self,
         row: BatchToken,
         token: FirstToken,
         steps: u16,
+        sampling: Option<SampledSteps>,
         parts: &[(Scratch, u64, u64)],
         target: &wgpu::Buffer,
     ) -> Result<Vec<Run>, EngineError> {
         let BatchToken { conversation, position } = row;
+        let choice = if sampling.is_some() { Choice::Sampled } else { Choice::Best };
         let slot = match token {
             FirstToken::Given(_) => None,
             FirstToken::Sampled => Some(
                 self.sampled_tokens
-                    .find(conversation, position)
+                    .find(conversation, position, choice)
                     .ok_or(EngineError::NothingChosen { conversation, position: position.0 })?,
             ),
         };
@@ -406,13 +421,23 @@ impl Core {
             let next = self.sampled_token(slot);
             self.gpu.queue.write_buffer(&next.slab.buffer, next.offset, &token.to_le_bytes());
         }
-        let program = self.program(KernelClass::Decode, ProgramKey::Continue { slot }, |core, rec, layout| {
+        if let Some(sampling) = &sampling {
+            self.write_sampler_state(slot, sampling, token, position);
+        }
+        let key = ProgramKey::Continue { slot, choice };
+        let program = self.program(KernelClass::Decode, key, |core, rec, layout| {
             let batch = Batch { n: 1, class: KernelClass::Decode };
-            let then = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
+            let count = core.candidates_of(choice == Choice::Sampled);
+            let logits = LogitsRequest::Top(count as u16);
+            let then = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits });
             core.embed(rec, layout, &core.sampled_token(slot), batch)?;
-            core.record_forward(rec, layout, batch, blocks, then, slot)
+            core.record_forward(rec, layout, batch, blocks, then, slot)?;
+            if let (Choice::Sampled, Some(kernel)) = (choice, core.profile.sampler()) {
+                core.sample(rec, kernel, count, slot);
+            }
+            Ok(())
         })?;
-        self.sampled_tokens.keep(slot, at(steps));
+        self.sampled_tokens.keep(slot, at(steps), choice);
         let (rows, ahead) = (self.scratch(Scratch::Rows), self.scratch(Scratch::DecodeSteps));
         let each = parts.iter().map(|(_, _, bytes)| bytes).sum::<u64>();
         Ok((0..steps)
@@ -426,6 +451,16 @@ impl Core {
                 }
             })
             .collect())
+    }
+
+    /// Writes a slot's parameters. The newest tokens before one that is still on the GPU are there too.
+    fn write_sampler_state(&self, slot: usize, sampling: &SampledSteps, token: FirstToken, position: Position) {
+        let mut state = sampler_state(sampling, position);
+        if token == FirstToken::Sampled {
+            state.truncate(SamplingWords::LEN);
+        }
+        let to = self.sampler_state(slot);
+        self.gpu.queue.write_buffer(&to.slab.buffer, to.offset, bytemuck::cast_slice(&state));
     }
 
     /// Copies parts of scratch buffers to consecutive offsets starting at `at`.

@@ -184,12 +184,14 @@ pub(crate) fn scratch_sizes(
         (Scratch::Pairs, pairs * 4),
         (Scratch::Logits, logits * vocabulary * 4),
         (Scratch::Best, logits * vocabulary.div_ceil(u64::from(SEGMENT)) * 8),
-        (Scratch::Candidates, if head { rows * u64::from(potluck_plan::LogitsRequest::MAX_TOP) * 8 } else { 0 }),
+        // A sampled token stands behind its candidates.
+        (Scratch::Candidates, if head { (rows * u64::from(potluck_plan::LogitsRequest::MAX_TOP) + 1) * 8 } else { 0 }),
         (Scratch::Rows, rows * 16),
         (Scratch::KvPages, u64::from(page_count(settings)) * 4),
         (Scratch::Tokens, rows * 4),
         (Scratch::Tables, tables),
         (Scratch::SampledTokens, SampledTokens::SLOTS as u64 * ALIGNMENT),
+        (Scratch::Sampling, SampledTokens::SLOTS as u64 * SampledTokens::STRIDE),
         (Scratch::DecodeSteps, u64::from(potluck_plan::Work::MAX_STEPS) * 16),
     ];
     let mut sizes = BTreeMap::new();

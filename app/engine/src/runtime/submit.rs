@@ -8,6 +8,7 @@ use potluck_plan::{BlockIndex, BlockRange, Then};
 use crate::runtime::layout::{PARAMS_COUNT, PARAMS_STRIDE};
 use crate::runtime::memory::Slice;
 use crate::runtime::recorder::{Program, Step};
+use crate::runtime::sampled_tokens::Choice;
 
 /// Steps whose uniforms are written per submit. The rest of the arena holds the uniforms of cached programs.
 pub const PASSING: u32 = PARAMS_COUNT as u32 / 2;
@@ -19,7 +20,7 @@ pub enum ProgramKey {
     /// `n` decode tokens through blocks. `slot` receives the best token of the last batch row; 0 if none is sampled.
     Forward { n: u32, from: Source, blocks: BlockRange, then: Then, slot: usize },
     /// One step of a continuation, starting from the token in a slot.
-    Continue { slot: usize },
+    Continue { slot: usize, choice: Choice },
     /// Experts of a block for `n` decode tokens.
     Experts { n: u32, block: BlockIndex },
 }

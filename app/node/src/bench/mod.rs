@@ -9,7 +9,7 @@ use std::rc::Rc;
 use potluck_engine::bench::{Answers, Bench, Run, Workload};
 use potluck_engine::{AdapterKind, Engine, EngineError, Gpu};
 use potluck_panel::{BUILD, BenchChoice, BenchEvent, BenchLoad, BenchReport, BenchResult, BenchRun};
-use potluck_plan::Bytes;
+use potluck_plan::{Bytes, Sampling};
 use potluck_protocol::{LoadPhase, ModelCard, ModelSource};
 use thiserror::Error;
 
@@ -22,6 +22,11 @@ use crate::platform::{LocalFile, Platform};
 const MAX_COUNT: usize = 100;
 /// Largest token count of a workload, and deepest context.
 const MAX_TOKENS: u32 = 1 << 20;
+
+/// How sampled answers are sampled.
+fn usual_sampling() -> Sampling {
+    Sampling { temperature: 0.7, top_k: 40, top_p: 0.95, min_p: 0.0, seed: 1, ..Sampling::default() }
+}
 
 /// Why a benchmark ended, in one sentence.
 #[derive(Debug, Error)]
@@ -98,7 +103,7 @@ impl Benchmark {
         if possible.is_empty() {
             return Err(BenchError::Choice("Every workload is longer than the model's context; choose shorter ones."));
         }
-        let per_workload = self.choice.repeats + 1;
+        let per_workload = if self.choice.sampled { 2 * self.choice.repeats + 1 } else { self.choice.repeats + 1 };
         let depths: Vec<u32> = self.depths().filter(|depth| possible.iter().any(|w| w.depth == *depth)).collect();
         let kernel_steps = if self.choice.kernels { 2 * depths.len() as u32 } else { 0 };
         let total = 1 + possible.len() as u32 * per_workload + kernel_steps;
@@ -169,6 +174,13 @@ impl Benchmark {
             self.yield_now().await;
             runs.push(bench.run(workload).await?);
         }
+        let mut sampled = Vec::new();
+        for number in (1..=self.choice.repeats).filter(|_| self.choice.sampled) {
+            steps.next(format!("{name}, sampled, run {number} of {}", self.choice.repeats));
+            self.yield_now().await;
+            sampled.push(bench.run_sampled(workload, usual_sampling()).await?.decode_rate());
+        }
+        let sampled = self.choice.sampled.then(|| report::median(sampled.into_iter()));
         let decode = report::median(runs.iter().map(Run::decode_rate));
         let token_bytes = bench.token_bytes(depth + prompt + answer / 2);
         Ok(BenchResult {
@@ -177,6 +189,7 @@ impl Benchmark {
             answer,
             prefill: report::median(runs.iter().map(|run| run.prefill_rate(workload))),
             decode,
+            sampled,
             first_token: report::median(runs.iter().map(|run| run.first_token)),
             token_bytes,
             streaming_share: decode * token_bytes as f64 / streaming,
@@ -277,6 +290,8 @@ impl Benchmark {
                 .to_owned(),
             "Decode: answer tokens without the first, divided by the wall time from the first token to the last. Greedy, multi-step."
                 .to_owned(),
+            "Sampled: the same with temperature 0.7, top-k 40 and top-p 0.95. The GPU samples ahead, and the processor samples each token again."
+                .to_owned(),
             "The prompt consists of fixed token ids, without a tokenizer or a reused KV cache. An end-of-answer token does not end an answer."
                 .to_owned(),
             format!(
@@ -341,6 +356,7 @@ mod tests {
             repeats: 3,
             cache: KvCacheType::F32,
             kernels: true,
+            sampled: true,
             tuned: true,
         }
     }

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use potluck_plan::{ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis, Plan, Position};
+use potluck_plan::{
+    ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis, Plan, Position, SampledSteps,
+};
 use potluck_protocol::{AnswerPart, Forward, Frame, PassId, PromptRequest, Timings};
 
 use super::conversations::{Conversation, left_in_page, pages};
@@ -27,7 +29,7 @@ pub(super) struct Pass {
     pub end: usize,
     /// Draft tokens after it.
     pub drafts: Vec<u32>,
-    /// Greedy tokens that are computed after it.
+    /// Tokens that are computed after it.
     pub further_steps: u16,
     sent: Millis,
     /// A single decoded token, with or without drafts.
@@ -164,13 +166,25 @@ impl Answering {
         room.min(left)
     }
 
-    /// Greedy tokens to compute after a chunk.
+    /// Tokens to compute after a chunk.
     pub fn further_steps(&self, chunk: &Chunk, multi_step: MultiStep) -> u16 {
-        if self.logits_request() == LogitsRequest::Top(1) {
+        if self.logits_request() == LogitsRequest::Top(1) || multi_step.samples_ahead() {
             multi_step.further_steps(self.max_further_steps(chunk))
         } else {
             0
         }
+    }
+
+    /// How they are sampled; `None`: greedily.
+    pub fn sampled_steps(&self, further_steps: u16) -> Option<SampledSteps> {
+        let is_sampled = further_steps > 0 && self.logits_request() != LogitsRequest::Top(1);
+        let sampling = is_sampled.then(|| self.prompt.sampling.into())?;
+        SampledSteps::after(sampling, self.conversation.log.tokens())
+    }
+
+    /// The tokens that ran ahead of the log are not its own: work goes on after those that are.
+    pub fn drop_ahead(&mut self) {
+        self.rewind(self.conversation.log.computed());
     }
 
     /// Draft tokens after a chunk, if drafts pay.
@@ -215,6 +229,7 @@ impl Answering {
             sent: cx.now,
             is_decode,
         });
+        let sampling = self.sampled_steps(chunk.further_steps);
         let held = chunk.base + tokens.len() + usize::from(chunk.further_steps);
         self.conversation.held = self.conversation.held.max(held);
         self.conversation.bases.sent(chunk.base, held, chunk.class);
@@ -229,6 +244,7 @@ impl Answering {
             count: tokens.len() as u32,
             tokens,
             further_steps: chunk.further_steps,
+            sampling,
             lm_head: chunk.last.then(|| LmHeadRequest { tokens: lm_head_tokens, logits: self.logits_request() }),
             stage_millis: Vec::new(),
             wire: plan.wire,
@@ -349,9 +365,7 @@ impl Answering {
     }
 
     fn logits_request(&self) -> LogitsRequest {
-        let sampling = &self.prompt.sampling;
-        let greedy = sampling.temperature <= 0.0 && sampling.repetition_penalty == 1.0;
-        LogitsRequest::Top(if greedy { 1 } else { LogitsRequest::MAX_TOP })
+        potluck_plan::Sampling::from(self.prompt.sampling).request()
     }
 
     pub fn timings(&self, now: Millis) -> Timings {

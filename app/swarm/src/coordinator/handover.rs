@@ -181,6 +181,7 @@ impl Replay {
             count: chunk.tokens.len() as u32,
             tokens: chunk.tokens,
             further_steps: 0,
+            sampling: None,
             lm_head: None,
             stage_millis: Vec::new(),
             wire: plan.wire,

@@ -5,9 +5,12 @@ use potluck_protocol::{AnswerStop, LmHeadOutput, LogitsResult};
 
 use super::answering::{DecodePass, Pass, PrefillPass};
 use super::answers::Answers;
+use crate::Severity;
 use crate::event::OpenedModel;
 use crate::event_context::EventContext;
 use crate::mutation::{Mutation, has_mutation};
+
+const SAMPLES_OTHERWISE: &str = "This device's GPU cannot sample tokens ahead, so they come one by one.";
 
 impl Answers {
     /// Takes the last stage's result. False if it is malformed.
@@ -43,13 +46,14 @@ impl Answers {
                                 Some(DecodePass { steps: pass.further_steps + 1, stage_millis, millis, is_first });
                         }
                     }
-                    // In multi-step decode each token was computed from the best candidate before it.
-                    let best = candidates
+                    // In multi-step decode each token was computed from the one chosen before it.
+                    let chosen = candidates
                         .iter()
                         .take(usize::from(pass.further_steps))
-                        .filter_map(|best_of| best_of.ids.first().copied());
-                    let drafts: Vec<u32> = pass.drafts.into_iter().chain(best).collect();
-                    self.tokens(index, &candidates, &drafts, model, cx);
+                        .filter_map(|best_of| best_of.sampled.or(best_of.ids.first().copied()));
+                    let ran_ahead = pass.further_steps > 0;
+                    let drafts: Vec<u32> = pass.drafts.into_iter().chain(chosen).collect();
+                    self.tokens(index, &candidates, (&drafts, ran_ahead), model, cx);
                 } else {
                     return false;
                 }
@@ -68,12 +72,13 @@ impl Answers {
     }
 
     /// Samples the token after each batch token. The first is certain; each further one counts only if the model
-    /// chose the draft before it.
+    /// chose the draft before it. Drafts of tokens that ran ahead are right unless the GPU samples otherwise than this
+    /// sampler.
     fn tokens(
         &mut self,
         index: usize,
         candidates: &[Candidates],
-        drafts: &[u32],
+        (drafts, ran_ahead): (&[u32], bool),
         model: &OpenedModel,
         cx: &mut EventContext,
     ) {
@@ -95,6 +100,12 @@ impl Answers {
                 break;
             }
             if draft != Some(&token) {
+                if ran_ahead && draft.is_some() {
+                    answering.drop_ahead();
+                    if self.multi_step.differs() {
+                        cx.out.notice(Severity::Info, SAMPLES_OTHERWISE);
+                    }
+                }
                 break;
             }
             answering.accept();

@@ -1,5 +1,6 @@
-//! Multi-step decode: a device that holds the whole model computes several greedy tokens before it answers, so that
-//! only every few tokens wait for a readback. The next frame truncates what the answer does not need.
+//! Multi-step decode: a device that holds the whole model computes several tokens before it answers, so that only every
+//! few tokens wait for a readback. The next frame truncates what the answer does not need. Where tokens are sampled, the
+//! GPU samples them ahead; the coordinator samples each again, and its token counts.
 
 use potluck_plan::{PeerId, Plan, Work};
 
@@ -8,10 +9,11 @@ const BURST_MILLIS: f64 = 50.0;
 /// Weight of one new observation in the moving average.
 const NEWEST: f64 = 0.25;
 
-/// Tracks how long a token takes on the active plan.
+/// Tracks how long a token takes on the active plan, and whether its GPU samples as the coordinator does.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MultiStep {
     token_millis: Option<f64>,
+    samples_otherwise: bool,
 }
 
 impl MultiStep {
@@ -20,6 +22,17 @@ impl MultiStep {
         let token = millis / tokens.max(1) as f64;
         let known = self.token_millis.unwrap_or(token);
         self.token_millis = Some(known + NEWEST * (token - known));
+    }
+
+    /// The GPU went on with another token than the coordinator sampled from the same candidates. From now on sampled
+    /// tokens come one by one. True the first time.
+    pub fn differs(&mut self) -> bool {
+        !std::mem::replace(&mut self.samples_otherwise, true)
+    }
+
+    /// Sampled tokens may be computed ahead.
+    pub fn samples_ahead(self) -> bool {
+        !self.samples_otherwise
     }
 
     /// Tokens to compute after the next one, at most `max`.

@@ -22,7 +22,7 @@ pub(super) fn continuation(job: &Job) -> Option<Task> {
     match forward.tokens[..] {
         [token] if steps > 1 => {
             let row = BatchToken { conversation: forward.conversation, position: forward.base };
-            Some(Task::Continue { row, token: FirstToken::Given(token), steps })
+            Some(Task::Continue { row, token: FirstToken::Given(token), steps, sampling: forward.sampling.clone() })
         }
         _ => None,
     }
@@ -138,6 +138,7 @@ mod tests {
             count: rows as u32,
             tokens: vec![5; rows],
             further_steps: 0,
+            sampling: None,
             lm_head: Some(lm_head),
             stage_millis: Vec::new(),
             wire: WireType::F32,
@@ -147,7 +148,7 @@ mod tests {
     }
 
     fn candidates(id: u32) -> Candidates {
-        Candidates { ids: vec![id, 0], logits: vec![1.0, 0.0] }
+        Candidates { ids: vec![id, 0], logits: vec![1.0, 0.0], sampled: None }
     }
 
     #[test]
@@ -162,7 +163,7 @@ mod tests {
         let positions: Vec<(u32, u32)> = batch(&jobs).iter().map(|row| (row.conversation.0, row.position.0)).collect();
         assert_eq!(positions, [(1, 7), (1, 8), (2, 3), (2, 4), (2, 5)]);
         let parts = split(&jobs, Outcome::Candidates((10..15).map(candidates).collect()));
-        let first = Candidates { ids: vec![11], logits: vec![1.0] };
+        let first = Candidates { ids: vec![11], logits: vec![1.0], sampled: None };
         let second = (12..15).map(candidates).collect();
         assert_eq!(parts, Some(vec![Outcome::Candidates(vec![first]), Outcome::Candidates(second)]));
     }

@@ -192,6 +192,7 @@ mod tests {
             count: rows as u32,
             tokens: vec![5; rows],
             further_steps: 0,
+            sampling: None,
             lm_head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
             stage_millis: Vec::new(),
             wire: WireType::F32,

@@ -59,6 +59,7 @@ fn chunk(stage: u16, pass: u64, base: u32) -> Forward {
         count: 1,
         tokens: if stage == 0 { vec![65] } else { Vec::new() },
         further_steps: 0,
+        sampling: None,
         lm_head: Some(last),
         stage_millis: Vec::new(),
         wire: WireType::F32,

@@ -99,6 +99,7 @@ fn forward(stage: u16) -> Frame {
         count: 1,
         tokens: Vec::new(),
         further_steps: 0,
+        sampling: None,
         lm_head: None,
         stage_millis: Vec::new(),
         wire: WireType::F32,

@@ -32,6 +32,8 @@ pub struct SimDevice {
     pub noise: f64,
     /// It claims to be this many times as fast as it is.
     pub boast: f64,
+    /// Its GPU samples other tokens ahead than the coordinator does.
+    pub samples_otherwise: bool,
     /// Slowdown in use, compared with when it was timed: other programs run, and it heats up.
     pub in_use: f64,
     /// Bytes a second of its downloads.
@@ -78,6 +80,7 @@ impl Default for SimDevice {
             submit_millis: 1.0,
             noise: 0.0,
             boast: 1.0,
+            samples_otherwise: false,
             in_use: 1.0,
             download: 5_000.0,
             padding: 0,

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use potluck_plan::{
     BatchToken, BlockIndex, BlockRange, BlockShape, Bytes, Candidates, ConversationId, Cuts, ExpertId, ExpertOutputs,
     FeedForwardShape, FirstToken, Input, KV_PAGE_TOKENS, KernelClass, KvCacheType, LmHeadRequest, LmHeadTokens,
-    LogitsRequest, ModelId, ModelShape, Outcome, Position, Route, STATE_CONVERSATIONS, StateHistory, Task, Then,
-    WeightUnit, Work,
+    LogitsRequest, ModelId, ModelShape, Outcome, Position, Route, STATE_CONVERSATIONS, SampledSteps, StateHistory,
+    Task, Then, WeightUnit, Work,
 };
 
+use super::language;
 use super::random::mix;
 
 /// A simulated model.
@@ -114,6 +115,8 @@ pub(crate) struct SimEngine {
     states: BTreeMap<(u16, ConversationId), States>,
     /// For each conversation the position after its last logits, and the token sampled there.
     chosen: BTreeMap<ConversationId, (u32, u32)>,
+    /// It samples other tokens ahead than the coordinator does.
+    pub samples_otherwise: bool,
 }
 
 impl SimEngine {
@@ -175,7 +178,9 @@ impl SimEngine {
                 self.remember(batch, &outcome);
                 Ok(outcome)
             }
-            Task::Continue { row, token, steps } => self.go_on(model, *row, *token, *steps),
+            Task::Continue { row, token, steps, sampling } => {
+                self.go_on(model, *row, *token, (*steps, sampling.as_ref()))
+            }
             Task::Experts { block, normed, experts, .. } => {
                 let rows = values(normed).into_iter().zip(experts);
                 let pairs = rows.flat_map(|(normed, row)| row.iter().map(move |expert| (normed, *expert)));
@@ -185,8 +190,15 @@ impl SimEngine {
         }
     }
 
-    /// Greedy steps one after another.
-    fn go_on(&mut self, model: &SimModel, row: BatchToken, token: FirstToken, steps: u16) -> Result<Outcome, String> {
+    /// Steps one after another, greedy or sampled.
+    fn go_on(
+        &mut self,
+        model: &SimModel,
+        row: BatchToken,
+        token: FirstToken,
+        (steps, sampling): (u16, Option<&SampledSteps>),
+    ) -> Result<Outcome, String> {
+        let mut recent = sampling.map(|sampling| sampling.recent.clone()).unwrap_or_default();
         let mut token = match token {
             FirstToken::Given(token) => token,
             FirstToken::Sampled => match self.chosen.get(&row.conversation) {
@@ -204,8 +216,16 @@ impl SimEngine {
                 blocks: BlockRange::new(0, model.blocks),
                 then: Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
             };
-            let Outcome::Candidates(best) = self.try_run(model, &task)? else { return Err("no candidates".into()) };
+            let Outcome::Candidates(mut best) = self.try_run(model, &task)? else { return Err("no candidates".into()) };
             token = best[0].ids[0];
+            if let Some(SampledSteps { sampling, .. }) = sampling {
+                let position = row.position.0 + 1;
+                token = language::draw(token, sampling.seed, position, &recent);
+                // Another letter now and then.
+                token ^= u32::from(self.samples_otherwise && position.is_multiple_of(5));
+                recent.push(token);
+                best[0].sampled = Some(token);
+            }
             all.extend(best);
         }
         Ok(Outcome::Candidates(all))
@@ -334,7 +354,7 @@ impl SimEngine {
                 };
                 let best = |last: &Values| {
                     let id = 1 + mix(bits(*last)) % (VOCABULARY - 1);
-                    Candidates { ids: vec![id as u32], logits: vec![1.0] }
+                    Candidates { ids: vec![id as u32], logits: vec![1.0], sampled: None }
                 };
                 Outcome::Candidates(hidden[first..].iter().map(best).collect())
             }

@@ -154,7 +154,7 @@ fn altered(random: &mut Random, frame: Frame) -> Frame {
             Frame::ExpertResult(ExpertResult { outputs, millis: f64::NAN, ..result })
         }
         Frame::LogitsResult(result) => {
-            let best = Candidates { ids: vec![(number % 200) as u32], logits: vec![1.0] };
+            let best = Candidates { ids: vec![(number % 200) as u32], logits: vec![1.0], sampled: None };
             let stage_millis = vec![f64::NAN; result.stage_millis.len()];
             Frame::LogitsResult(LogitsResult { result: LmHeadOutput::Candidates(vec![best]), stage_millis, ..result })
         }
@@ -250,6 +250,7 @@ fn invented(random: &mut Random, ids: &[PeerId], epoch: PlanEpoch) -> Frame {
             count: 1,
             tokens: vec![65],
             further_steps: 0,
+            sampling: None,
             lm_head: None,
             stage_millis: Vec::new(),
             wire: WireType::F32,

@@ -41,16 +41,21 @@ impl Language for Bytewise {
     /// tokens.
     fn choose(&self, candidates: &Candidates, sampling: &Sampling, position: u32, log: &[u32]) -> u32 {
         let best = candidates.ids[0];
-        if sampling.temperature <= 0.0 {
-            return best;
-        }
-        let drawn = mix(sampling.seed ^ u64::from(position) << 20 ^ u64::from(best) << 40);
-        let log = &log[..position as usize];
-        let refrain = log.windows(3).rev().find(|window| log.ends_with(&window[..2]));
-        match refrain.filter(|_| !drawn.is_multiple_of(8)) {
-            Some(window) => window[2],
-            None => u32::from(b'a') + (drawn >> 32) as u32 % 4,
-        }
+        if sampling.temperature <= 0.0 { best } else { draw(best, sampling.seed, position, &log[..position as usize]) }
+    }
+}
+
+/// Tokens that a sampled one depends on: as many as an engine is told.
+const LOOK_BACK: usize = 64;
+
+/// The sampled token at `position` after `log`, or after its newest tokens.
+pub(crate) fn draw(best: u32, seed: u64, position: u32, log: &[u32]) -> u32 {
+    let drawn = mix(seed ^ u64::from(position) << 20 ^ u64::from(best) << 40);
+    let log = &log[log.len().saturating_sub(LOOK_BACK)..];
+    let refrain = log.windows(3).rev().find(|window| log.ends_with(&window[..2]));
+    match refrain.filter(|_| !drawn.is_multiple_of(8)) {
+        Some(window) => window[2],
+        None => u32::from(b'a') + (drawn >> 32) as u32 % 4,
     }
 }
 

@@ -22,7 +22,7 @@ pub fn undisturbed_sampled(model: &SimModel, prompt: &[u32], count: usize, seed:
     let mut log = prompt.to_vec();
     let mut next = device.run(prompt, KernelClass::Prefill);
     while let Some(best) = next.filter(|_| log.len() < prompt.len() + count) {
-        let best = Candidates { ids: vec![best], logits: vec![1.0] };
+        let best = Candidates { ids: vec![best], logits: vec![1.0], sampled: None };
         let token = Bytewise.choose(&best, &sampling(Some(seed)), log.len() as u32, &log);
         log.push(token);
         next = device.run(&[token], KernelClass::Decode);

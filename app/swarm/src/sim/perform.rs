@@ -190,6 +190,7 @@ impl World {
     fn compute(&mut self, index: usize, work: &Work) {
         let noise = self.random.unit();
         let peer = &mut self.peers[index];
+        peer.engine.samples_otherwise = peer.device.samples_otherwise;
         let mut outcome = peer.engine.run(&self.model, work);
         if let Some(wrong) = peer.wrong {
             wrong.corrupt(&mut outcome, &mut self.random);

@@ -219,6 +219,7 @@ impl Default for BenchOptions {
             repeats: 5,
             cache: KvCacheType::F32,
             kernels: true,
+            sampled: false,
             tuned: true,
         }
     }

@@ -117,6 +117,7 @@ impl BenchForm {
             repeats: self.runs.get(),
             cache: self.cache.get(),
             kernels: self.kernels.get(),
+            sampled: false,
             tuned: true,
         };
         Some((choice, file))

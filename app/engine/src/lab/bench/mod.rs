@@ -10,8 +10,8 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use potluck_plan::{
-    BatchToken, BlockRange, Computed, ConversationId, FirstToken, Input, KernelClass, LmHeadRequest, LmHeadTokens,
-    LogitsRequest, Outcome, Position, Task, Then, Ticket, WeightUnit, Work,
+    BatchToken, BlockRange, Candidates, Computed, ConversationId, FirstToken, Input, KernelClass, LmHeadRequest,
+    LmHeadTokens, LogitsRequest, Outcome, Position, SampledSteps, Sampling, Task, Then, Ticket, WeightUnit, Work,
 };
 
 pub use kernels::{Clocked, KernelTime, KernelTimes};
@@ -172,13 +172,31 @@ impl Bench {
     /// # Errors
     /// The device is gone, or the context is too small.
     pub async fn run(&self, workload: Workload) -> Result<Run, EngineError> {
-        let head = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
+        self.run_by(workload, None).await
+    }
+
+    /// The same with sampled tokens: the GPU samples ahead, and the processor samples again from the candidates, as in a room.
+    ///
+    /// # Errors
+    /// Those of [`Bench::run`]; the GPU samples otherwise than the processor, or not at all.
+    pub async fn run_sampled(&self, workload: Workload, sampling: Sampling) -> Result<Run, EngineError> {
+        self.run_by(workload, Some(sampling)).await
+    }
+
+    async fn run_by(&self, workload: Workload, sampling: Option<Sampling>) -> Result<Run, EngineError> {
+        let most = u32::from(LogitsRequest::MAX_TOP).min(self.vocabulary()) as u16;
+        let logits = LogitsRequest::Top(if sampling.is_some() { most } else { 1 });
+        let first = workload.depth + workload.prompt;
+        let mut log = self.tokens(0, first);
         let started = clock::now();
+        let head = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits });
         let best = self.read(workload.depth, workload.prompt, head).await?;
         let read = clock::now();
         let mut tokens = Vec::with_capacity(workload.answer as usize);
-        tokens.extend(best);
-        let first = workload.depth + workload.prompt;
+        if let Some(row) = &best {
+            tokens.push(chosen(row, sampling.as_ref(), &log));
+            log.extend(tokens.last());
+        }
         let mut next = first;
         let end = first + workload.answer.saturating_sub(1);
         let mut under_way = VecDeque::new();
@@ -186,12 +204,24 @@ impl Bench {
             while next < end && under_way.len() < AHEAD {
                 let steps = STEPS.min(end - next);
                 let row = BatchToken { conversation: CONVERSATION, position: Position(next) };
-                let task = Task::Continue { row, token: FirstToken::Sampled, steps: steps as u16 };
+                let token = match (sampling, tokens.first()) {
+                    (Some(_), Some(token)) if next == first => FirstToken::Given(*token),
+                    _ => FirstToken::Sampled,
+                };
+                let sampling = sampling.and_then(|sampling| SampledSteps::after(sampling, &log));
+                let task = Task::Continue { row, token, steps: steps as u16, sampling };
                 under_way.push_back(self.submit(task)?);
                 next += steps;
             }
             let Some(ticket) = under_way.pop_front() else { break };
-            tokens.extend(best_of(&self.outcome(ticket).await?));
+            for row in candidates(self.outcome(ticket).await?) {
+                let token = chosen(&row, sampling.as_ref(), &log);
+                if sampling.is_some() && row.sampled != Some(token) {
+                    return Err(EngineError::Gpu("This GPU does not sample as the processor does.".into()));
+                }
+                tokens.push(token);
+                log.push(token);
+            }
         }
         Ok(Run { first_token: read - started, decode: clock::now() - read, tokens })
     }
@@ -256,9 +286,9 @@ impl Bench {
         (first..first + count).map(|position| Self::token(position, vocabulary)).collect()
     }
 
-    /// Prefills text in chunks, submitting the next before the last is done. Returns the best next token if `then` asks
-    /// for it.
-    async fn read(&self, first: u32, count: u32, then: Then) -> Result<Option<u32>, EngineError> {
+    /// Prefills text in chunks, submitting the next before the last is done. Returns the candidates of the next token if
+    /// `then` asks for them.
+    async fn read(&self, first: u32, count: u32, then: Then) -> Result<Option<Candidates>, EngineError> {
         let tokens = self.tokens(first, count);
         let chunk = self.chunk() as usize;
         let chunks = tokens.chunks(chunk).count();
@@ -270,7 +300,7 @@ impl Bench {
         }
         let mut best = None;
         for ticket in tickets {
-            best = best_of(&self.outcome(ticket).await?).next().or(best);
+            best = candidates(self.outcome(ticket).await?).pop().or(best);
         }
         Ok(best)
     }
@@ -306,10 +336,15 @@ fn rows(first: u32, count: u32) -> Vec<BatchToken> {
     (first..first + count).map(|at| BatchToken { conversation: CONVERSATION, position: Position(at) }).collect()
 }
 
-/// The best token of each batch row that went through the LM head.
-fn best_of(outcome: &Outcome) -> impl Iterator<Item = u32> {
-    let rows = if let Outcome::Candidates(rows) = outcome { rows.as_slice() } else { &[] };
-    rows.iter().filter_map(|row| row.ids.first().copied())
+/// The candidates of each batch row that went through the LM head.
+fn candidates(outcome: Outcome) -> Vec<Candidates> {
+    if let Outcome::Candidates(rows) = outcome { rows } else { Vec::new() }
+}
+
+/// The token after a log: sampled, or the best one.
+fn chosen(row: &Candidates, sampling: Option<&Sampling>, log: &[u32]) -> u32 {
+    let best = row.ids.first().copied().unwrap_or_default();
+    sampling.and_then(|sampling| sampling.sample(row, log)).unwrap_or(best)
 }
 
 #[cfg(test)]

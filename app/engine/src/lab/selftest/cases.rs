@@ -3,7 +3,7 @@
 use potluck_shaders::{Format, Glu, Kernel, NO_SLOT, Operand, SEGMENT, Strategy, params, reference};
 
 use super::data::{Matrices, Random, raw, zeros};
-use super::{Case, Expected, attention, fused, general, recurrent};
+use super::{Case, Expected, attention, fused, general, recurrent, sample};
 use crate::lab::microbench::Probe;
 use crate::runtime::sizes::tile_count;
 
@@ -65,7 +65,8 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
             vec![combine(kernel, (true, true)), combine(kernel, (false, true)), combine(kernel, (true, false))]
         }
         Kernel::ScaleBy { expert } => vec![general::scale_by(kernel, expert)],
-        Kernel::Segments => vec![segments(kernel)],
+        Kernel::Segments(strategy) => vec![segments(kernel, strategy)],
+        Kernel::Sample => sample::of(kernel),
         Kernel::Top(strategy) => vec![
             top(kernel, strategy, 1001, 70, 2),
             top(kernel, strategy, 1001, 70, 3),
@@ -402,12 +403,13 @@ fn maxima(row: &[f32]) -> Vec<u32> {
         .collect()
 }
 
-fn segments(kernel: Kernel) -> Case {
+fn segments(kernel: Kernel, strategy: Strategy) -> Case {
     let logits = logits(1001);
     let expected: Vec<u32> = logits.chunks_exact(1001).flat_map(maxima).collect();
     let params = params::Segments { n: 3, vocabulary: 1001, segments: 8 };
+    let threads = 24 * if strategy == Strategy::Workgroup { Kernel::SEGMENT_LANES } else { 1 };
     let bindings = vec![raw(&logits), zeros(expected.len())];
-    case(kernel, bindings, params, (24u32.div_ceil(kernel.threads()), 1), 1, Expected::Words(expected))
+    case(kernel, bindings, params, (threads.div_ceil(kernel.threads()), 1), 1, Expected::Words(expected))
 }
 
 /// Tests binding 2, the candidates, or binding 3, the last row's best token.

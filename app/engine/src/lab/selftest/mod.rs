@@ -10,6 +10,7 @@ mod outside;
 #[cfg(test)]
 mod packed;
 mod recurrent;
+mod sample;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -9,6 +9,7 @@ use crate::runtime::error::{EngineError, LayoutError};
 use crate::runtime::layout::{ALIGNMENT, ExpertPlaces, Key, Layout, Place, Scratch, Segment, kv_owner};
 use crate::runtime::memory::Slice;
 use crate::runtime::recorder::Recorder;
+use crate::runtime::sampled_tokens::SampledTokens;
 use crate::runtime::sizes::packed_row_bytes;
 
 mod block_inputs;
@@ -176,6 +177,12 @@ impl Core {
     /// The slot of a sampled token.
     pub fn sampled_token(&self, slot: usize) -> Slice {
         self.memory.slice(Key::Scratch(Scratch::SampledTokens), slot as u64 * ALIGNMENT, 4)
+    }
+
+    /// The sampler's parameters and newest tokens of a slot.
+    pub fn sampler_state(&self, slot: usize) -> Slice {
+        let stride = SampledTokens::STRIDE;
+        self.memory.slice(Key::Scratch(Scratch::Sampling), slot as u64 * stride, stride)
     }
 
     /// The hidden vectors of a batch's tokens, and what blocks get of them besides.
@@ -641,9 +648,10 @@ impl Core {
         let vocabulary = self.spec.vocabulary;
         let segments = vocabulary.div_ceil(SEGMENT);
         let (logits, best) = (self.scratch(Scratch::Logits), self.scratch(Scratch::Best));
-        let kernel = Kernel::Segments;
+        let kernel = self.profile.segments();
         let params = params::Segments { n, vocabulary, segments };
-        let groups = Self::groups(kernel, n * segments);
+        let lanes = if kernel.fallback().is_some() { Kernel::SEGMENT_LANES } else { 1 };
+        let groups = Self::groups(kernel, n * segments * lanes);
         rec.dispatch(&mut self.tools(), kernel, &[&logits, &best], &params, groups, 1);
         let kernel = self.profile.top();
         let params = params::Top { n, first, vocabulary, segments, count };
@@ -651,5 +659,13 @@ impl Core {
         let candidates = self.scratch(Scratch::Candidates);
         let next = self.sampled_token(slot);
         rec.dispatch(&mut self.tools(), kernel, &[&logits, &best, &candidates, &next], &params, groups, 1);
+    }
+
+    /// Samples the token after the only batch row from its candidates into `slot`, and behind the candidates.
+    pub fn sample(&mut self, rec: &mut Recorder, kernel: Kernel, count: u32, slot: usize) {
+        let (candidates, rows) = (self.scratch(Scratch::Candidates), self.scratch(Scratch::Rows));
+        let (state, token) = (self.sampler_state(slot), self.sampled_token(slot));
+        let params = params::Sample { count };
+        rec.dispatch(&mut self.tools(), kernel, &[&candidates, &rows, &state, &token], &params, 1, 1);
     }
 }

@@ -76,6 +76,7 @@ pub async fn bench(model: &Path, options: &Options) -> Result<(), String> {
         repeats: runs,
         cache,
         kernels: true,
+        sampled: true,
         tuned,
     };
     let mut session = Session::start("http://localhost", options);
@@ -121,17 +122,18 @@ fn table(report: &BenchReport) -> String {
         megabytes(load.allocated)
     ));
     line(format!(
-        "\n{:>8} {:>8} {:>8} {:>16} {:>16} {:>14} {:>10}",
-        "context", "prompt", "answer", "prefill tok/s", "decode tok/s", "first token ms", "streaming"
+        "\n{:>8} {:>8} {:>8} {:>16} {:>16} {:>16} {:>14} {:>10}",
+        "context", "prompt", "answer", "prefill tok/s", "decode tok/s", "sampled tok/s", "first token ms", "streaming"
     ));
     for result in &report.workloads {
         line(format!(
-            "{:>8} {:>8} {:>8} {:>16.1} {:>16.2} {:>14.1} {:>8.1} %",
+            "{:>8} {:>8} {:>8} {:>16.1} {:>16.2} {:>16.2} {:>14.1} {:>8.1} %",
             result.depth,
             result.prompt,
             result.answer,
             result.prefill,
             result.decode,
+            result.sampled.unwrap_or_default(),
             result.first_token,
             100.0 * result.streaming_share
         ));
