@@ -7,6 +7,7 @@
 
 mod format;
 mod kernel;
+mod matrix_tile;
 mod packed_tile;
 pub mod params;
 mod preprocess;
@@ -18,6 +19,7 @@ pub use format::{CODEBOOK_BYTES, Format, Packing, codebooks};
 pub use kernel::{
     Access, Addition, ConvKind, Dots, Extras, Glu, Job, Kernel, Operand, Pairs, ScanRule, Strategy, VectorStrategy,
 };
+pub use matrix_tile::MatrixTile;
 pub use packed_tile::PackedTile;
 pub use potluck_plan::KvCacheType;
 pub use preprocess::{PreprocessError, preprocess};

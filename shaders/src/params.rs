@@ -90,6 +90,17 @@ params! {
         /// Groups of four words from one output vector to the next.
         y_stride: u32,
     }
+    /// Vectors as half floats.
+    Halve {
+        /// Vectors.
+        n: u32,
+        /// Quads per vector.
+        quads: u32,
+        /// Quads from one input vector to the next.
+        x_stride: u32,
+        /// Quads from one output vector to the next.
+        y_stride: u32,
+    }
     /// Matrix times vectors, optionally with the matrices of chosen experts.
     MatVec {
         /// Matrix rows in this binding.

@@ -12,7 +12,7 @@
 //! `lab` may use anything in `runtime`, but `runtime` never uses `lab` (a test enforces this), so answers do not depend
 //! on it. They are modules rather than crates because the lab encodes, binds and times the runtime's own programs; a
 //! crate boundary would make those internals public.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
 mod lab;

@@ -3,7 +3,8 @@
 
 mod support;
 
-use potluck_engine::{Settings, Tier, reference::Reference};
+use futures::executor::block_on;
+use potluck_engine::{Gpu, GpuError, GpuOptions, Settings, Tier, reference::Reference};
 use potluck_gguf::TensorType;
 use potluck_model::Architecture;
 use potluck_plan::{Arithmetic, Input, KernelClass, KvCacheType, LmHeadTokens};
@@ -188,5 +189,32 @@ fn packed_prompts_are_near_the_exact_ones_and_do_not_depend_on_their_pieces() {
             // Largest error over a whole row of logits, after three blocks of random weights that triple everything.
             assert!(far < 0.4, "{:?} {tier:?}: {far}", recipe.architecture);
         }
+    }
+}
+
+#[test]
+fn matrix_units_read_prompts_near_the_exact_ones_or_the_device_says_that_it_has_none() {
+    let opened = block_on(Gpu::open(GpuOptions { matrix_units: true, ..GpuOptions::default() }));
+    let gpu = match opened {
+        Err(error) => return assert_eq!(error, GpuError::NoMatrixUnits),
+        Ok(gpu) => gpu,
+    };
+    for recipe in
+        [Recipe::new(Architecture::Qwen2, TensorType::Q8_0), Recipe::new(Architecture::Qwen3Moe, TensorType::Q4_K)]
+    {
+        let model = recipe.build();
+        let tokens = tokens(&model, 75);
+        let exact = expected(&model, &tokens, KvCacheType::F32).pop().unwrap();
+        let settings = Settings { context: 256, arithmetic: Arithmetic::Matrix, ..Settings::default() };
+        let mut bench = Bench::new(&gpu, &model, &model.all_units(), settings);
+        let verdict = block_on(bench.engine.self_test()).unwrap();
+        let tested: Vec<_> = verdict.kernels.iter().filter(|kernel| kernel.name.starts_with("matrix")).collect();
+        assert!(!tested.is_empty() && verdict.kernels.iter().all(|kernel| kernel.ok), "{verdict:?}");
+        let at_once = after_prompt(&mut bench, &model, &tokens, &[75]);
+        let in_pieces = after_prompt(&mut bench, &model, &tokens, &[1, 34, 75]);
+        assert_eq!(at_once, in_pieces, "{:?}", recipe.architecture);
+        let far = distance(&at_once, &exact);
+        println!("{:?}: {far:.2e}", recipe.architecture);
+        assert!(far > 1e-5 && far < 0.05, "{:?}: {far}", recipe.architecture);
     }
 }

@@ -16,16 +16,19 @@ pub enum Arithmetic {
     /// Vectors are quantized to signed bytes in blocks of 32, and products with quantized weights are sums of integers.
     /// Matrices of formats without a packed kernel are computed exactly.
     Packed,
+    /// Vectors and weights are rounded to half floats and multiplied by the device's matrix units, which sum in 32-bit
+    /// floats. Natively only. Matrices of 32-bit floats are computed exactly.
+    Matrix,
 }
 
 /// Not the name of an arithmetic.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("\"{0}\" is no arithmetic: take exact or packed.")]
+#[error("\"{0}\" is no arithmetic: take exact, packed or matrix.")]
 pub struct UnknownArithmetic(String);
 
 impl Arithmetic {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Exact, Self::Packed];
+    pub const ALL: [Self; 3] = [Self::Exact, Self::Packed, Self::Matrix];
 
     /// Its name: `packed`.
     #[must_use]
@@ -33,6 +36,7 @@ impl Arithmetic {
         match self {
             Self::Exact => "exact",
             Self::Packed => "packed",
+            Self::Matrix => "matrix",
         }
     }
 }

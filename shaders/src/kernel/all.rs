@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use potluck_plan::KvCacheType;
 
 use super::{Addition, ConvKind, Dots, Extras, Glu, Job, Kernel, Operand, Pairs, ScanRule, Strategy, VectorStrategy};
-use crate::{Format, KernelVariant, Lanes, PackedTile, Tile};
+use crate::{Format, KernelVariant, Lanes, MatrixTile, PackedTile, Tile};
 
 /// Extras of attention: none, those that models have, and all.
 const EXTRAS: [Extras; 7] = [
@@ -19,7 +19,20 @@ const EXTRAS: [Extras; 7] = [
 ];
 
 impl Kernel {
-    /// Every variant in use, with head widths of `quads` for the attention kernels.
+    /// Every variant that only native devices with matrix units use.
+    pub fn all_native() -> Vec<Kernel> {
+        let mut all = vec![Self::Halve];
+        for format in Format::ALL.into_iter().filter(|format| *format != Format::F32) {
+            for operand in [Operand::Plain, Operand::Bias, Operand::Expert] {
+                // Tiles and formats are independent: one format covers every tile.
+                let tiles = if format == Format::Q4_K { &MatrixTile::ALL[..] } else { &[MatrixTile::V64R64] };
+                all.extend(tiles.iter().map(|&tile| Self::Matrix { format, operand, tile }));
+            }
+        }
+        all
+    }
+
+    /// Every variant in use in browsers and natively, with head widths of `quads` for the attention kernels.
     pub fn all(quads: &[u16]) -> Vec<Kernel> {
         let strategies = [Strategy::PerThread, Strategy::Workgroup];
         let mut all = vec![

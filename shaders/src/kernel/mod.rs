@@ -2,7 +2,7 @@
 
 use potluck_plan::KvCacheType;
 
-use crate::{Format, KernelVariant, PackedTile, Tile, TileKind};
+use crate::{Format, KernelVariant, MatrixTile, PackedTile, Tile, TileKind};
 
 mod all;
 mod name;
@@ -243,6 +243,17 @@ pub enum Kernel {
         /// How four products are summed. Both ways give the same bits.
         dots: Dots,
     },
+    /// Vectors as scaled half floats: in, out.
+    Halve,
+    /// Tiled product by the device's matrix units: weights, in, out; then bias, or tiles and pairs.
+    Matrix {
+        /// Format of the matrix.
+        format: Format,
+        /// No operand, a bias, or an expert.
+        operand: Operand,
+        /// What one workgroup computes. All tiles give the same bits.
+        tile: MatrixTile,
+    },
     /// Groups (token, expert) pairs by expert: slots, chosen, tiles, pairs.
     Groups(Strategy),
     /// RoPE: rows, qkv, RoPE table, q, keys, values; then both gains; then factors; or one binding for all of these.
@@ -393,6 +404,8 @@ impl Kernel {
             | Self::Peak { .. } => 256,
             Self::MatMul { tile, .. } => tile.threads().0 * tile.threads().1,
             Self::Packed { tile, .. } => tile.threads().0 * tile.threads().1,
+            Self::Matrix { tile, .. } => tile.threads(),
+            Self::Halve => 256,
             Self::Attention { quads, .. } => u32::from(quads.max(64)),
             Self::Groups(Strategy::PerThread) => 1,
             Self::Groups(Strategy::Workgroup) => 128,
@@ -437,7 +450,7 @@ impl Kernel {
 
     /// Whether the weights are bound as `vec4<u32>`, which works because each block is a whole number of them.
     fn is_wide(self) -> bool {
-        matches!(self, Self::Fused { format: Format::Q4_K, .. })
+        matches!(self, Self::Fused { format: Format::Q4_K, .. } | Self::Matrix { format: Format::Q4_K, .. })
     }
 
     /// Matrix rows per workgroup of a matrix kernel.
@@ -446,6 +459,7 @@ impl Kernel {
             Self::MatMul { tile, .. } => tile.rows(),
             Self::Packed { tile, .. } => tile.rows(),
             Self::Fused { job: Job::ExpertSum, variant, .. } => u32::from(variant.results),
+            Self::Matrix { tile, .. } => tile.rows(),
             Self::Fused { variant, .. } => variant.all_results(),
             Self::MatVec { strategy: VectorStrategy::Workgroup, .. } => self.threads() / Self::LANES,
             Self::MatVec { format, rows, .. } => self.threads() * Self::rows_a_thread(format, rows),
@@ -458,6 +472,7 @@ impl Kernel {
         match self {
             Self::MatMul { tile, .. } => tile.vectors(),
             Self::Packed { tile, .. } => tile.vectors(),
+            Self::Matrix { tile, .. } => tile.vectors(),
             Self::MatVec { rows, .. } => u32::from(rows),
             _ => 1,
         }
@@ -486,6 +501,7 @@ impl Kernel {
             | Self::MatVec { format, .. }
             | Self::Fused { format, .. }
             | Self::Packed { format, .. }
+            | Self::Matrix { format, .. }
             | Self::MatMul { format, .. } => Some(format),
             _ => None,
         }
@@ -526,9 +542,11 @@ impl Kernel {
         use Access::{Read, Write};
         match self {
             Self::Embed(_) | Self::Norm(_) => vec![Read, Read, Write],
-            Self::Quantize => vec![Read, Write],
-            Self::MatVec { operand, .. } | Self::MatMul { operand, .. } | Self::Packed { operand, .. } => match operand
-            {
+            Self::Quantize | Self::Halve => vec![Read, Write],
+            Self::MatVec { operand, .. }
+            | Self::MatMul { operand, .. }
+            | Self::Packed { operand, .. }
+            | Self::Matrix { operand, .. } => match operand {
                 Operand::Plain => vec![Read, Read, Write],
                 Operand::Bias => vec![Read, Read, Write, Read],
                 Operand::Expert => vec![Read, Read, Write, Read, Read],
@@ -644,6 +662,7 @@ impl Kernel {
             Self::Packed { format, operand, tile, dots: Dots::Packed } => {
                 Some(Self::Packed { format, operand, tile, dots: Dots::Shifts })
             }
+            Self::Matrix { format, operand, .. } => Some(Self::MatMul { format, operand, tile: Tile::V64R64 }),
             Self::FlashAttention { kv_type, quads, extras } => {
                 Some(Self::Attention { kv_type, strategy: Strategy::Workgroup, quads, extras })
             }
@@ -653,7 +672,12 @@ impl Kernel {
 
     /// Whether the vectors of experts are listed by expert, in tiles.
     pub fn is_tiled(self) -> bool {
-        matches!(self, Self::MatMul { .. } | Self::Packed { .. })
+        matches!(self, Self::MatMul { .. } | Self::Packed { .. } | Self::Matrix { .. })
+    }
+
+    /// Whether the kernel needs half floats and matrix units, which no browser has.
+    pub fn is_native(self) -> bool {
+        matches!(self, Self::Halve | Self::Matrix { .. })
     }
 
     /// Whether threads exchange values within a subgroup, so the device must support subgroups.

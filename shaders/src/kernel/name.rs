@@ -40,6 +40,10 @@ impl Kernel {
                 format!("matmul {}{kind} {}×{}{}", format.name(), tile.vectors(), tile.rows(), with(operand))
             }
             Self::Quantize => "quantize".into(),
+            Self::Halve => "halve".into(),
+            Self::Matrix { format, operand, tile } => {
+                format!("matrix {} {}×{}{}", format.name(), tile.vectors(), tile.rows(), with(operand))
+            }
             Self::Packed { format, operand, tile, dots } => {
                 let how = if dots == Dots::Shifts { " shifts" } else { "" };
                 format!("packed {}{how} {}×{}{}", format.name(), tile.vectors(), tile.rows(), with(operand))

@@ -5,7 +5,7 @@ use potluck_plan::KvCacheType;
 use super::{Addition, Dots, Job, Kernel, Operand, Strategy, VectorStrategy};
 use crate::params::{self, Params};
 use crate::preprocess::{Definitions, preprocess};
-use crate::{Format, KernelVariant, MAX_EXPERTS, Packing, TileKind};
+use crate::{Format, KernelVariant, MAX_EXPERTS, MatrixTile, Packing, TileKind};
 
 fn template(name: &str) -> Option<&'static str> {
     Some(match name {
@@ -35,6 +35,10 @@ fn template(name: &str) -> Option<&'static str> {
         "matvec" => include_str!("../../wgsl/matvec.wgsl"),
         "matmul_per_thread" => include_str!("../../wgsl/matmul_per_thread.wgsl"),
         "quantize" => include_str!("../../wgsl/quantize.wgsl"),
+        "halve" => include_str!("../../wgsl/halve.wgsl"),
+        "matrix_any" => include_str!("../../wgsl/formats/matrix_any.wgsl"),
+        "matrix_q4_k" => include_str!("../../wgsl/formats/matrix_q4_k.wgsl"),
+        "matrix" => include_str!("../../wgsl/matrix.wgsl"),
         "packed" => include_str!("../../wgsl/packed.wgsl"),
         "matmul" => include_str!("../../wgsl/matmul.wgsl"),
         "sixteen" => include_str!("../../wgsl/sixteen.wgsl"),
@@ -90,6 +94,8 @@ impl Kernel {
             Self::MatMul { tile, .. } if tile.kind() == TileKind::Shared => ("matmul", params::MatVec::WGSL),
             Self::MatMul { .. } => ("matmul_per_thread", params::MatVec::WGSL),
             Self::Quantize => ("quantize", params::Quantize::WGSL),
+            Self::Halve => ("halve", params::Halve::WGSL),
+            Self::Matrix { .. } => ("matrix", params::MatVec::WGSL),
             Self::Packed { .. } => ("packed", params::MatVec::WGSL),
             Self::Fused { job: Job::ExpertSum, .. } => ("experts_sum", params::Fused::WGSL),
             Self::Fused { .. } => ("fused", params::Fused::WGSL),
@@ -278,6 +284,36 @@ impl Kernel {
                 ];
                 flags.into_iter().filter(|(_, on)| *on).for_each(|(name, _)| define(name, String::new()));
             }
+            Self::Matrix { format, operand, tile } => {
+                define("FORMAT", format.name().into());
+                let ((vectors, rows), (down, along)) = (tile.fragments(), tile.subgroups());
+                // Threads that load a matrix row's part of a step, and quads that each of them loads.
+                let chunks = MatrixTile::STEP / 16;
+                let (parts, quads) = if self.is_wide() { (2, 8) } else { (chunks, 4) };
+                for (name, value) in [
+                    ("VECTORS", tile.vectors()),
+                    ("ROWS", tile.rows()),
+                    ("FV", vectors),
+                    ("FR", rows),
+                    ("ALONG", along),
+                    ("SUBGROUPS", down * along),
+                    ("STEP", MatrixTile::STEP),
+                    ("CHUNKS", chunks),
+                    ("WLOADS", tile.rows() * parts / tile.threads()),
+                    ("WQUADS", quads),
+                    ("XLOADS", tile.vectors() * (MatrixTile::STEP / 4) / tile.threads()),
+                    ("BUFFERS", tile.buffers()),
+                ] {
+                    define(name, value.to_string());
+                }
+                let flags = [
+                    ("MATRIX", true),
+                    ("WIDE", self.is_wide()),
+                    ("BIAS", operand == Operand::Bias),
+                    ("GROUPED", operand == Operand::Expert),
+                ];
+                flags.into_iter().filter(|(_, on)| *on).for_each(|(name, _)| define(name, String::new()));
+            }
             Self::Fused { format, rows, job, variant } => {
                 define("FORMAT", format.name().into());
                 let (vectors, pairs, halves) =
@@ -373,6 +409,7 @@ impl Kernel {
             Self::Peak { dots: true } => define("DOTS", String::new()),
             Self::Peak { dots: false }
             | Self::Quantize
+            | Self::Halve
             | Self::QueryGates
             | Self::GateInput
             | Self::Combine

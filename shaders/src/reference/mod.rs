@@ -2,11 +2,13 @@
 //! them.
 
 mod dequantize;
+mod halved;
 mod kv_cache;
 mod packed;
 mod recurrent;
 
 pub use dequantize::dequantize;
+pub use halved::{halve, halved};
 pub use kv_cache::{load, store};
 pub use packed::{quantize, quantized};
 pub use recurrent::{convolve, delta, sigmoid, silu, softplus, space};

@@ -12,7 +12,7 @@ use crate::lab::microbench::Microbench;
 use crate::runtime::clock;
 use crate::runtime::engine::Engine;
 use crate::runtime::error::EngineError;
-use crate::runtime::sizes::packed_row_bytes;
+use crate::runtime::sizes::{halved_row_bytes, packed_row_bytes};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::runtime::submit::{Run, Submitter};
 
@@ -96,6 +96,9 @@ impl Engine {
         let (x_stride, x_bytes) = match kernel {
             Kernel::Packed { .. } => {
                 ((packed_row_bytes(u64::from(cols)) / 16) as u32, packed_row_bytes(u64::from(cols)))
+            }
+            Kernel::Matrix { .. } => {
+                ((halved_row_bytes(u64::from(cols)) / 8) as u32, halved_row_bytes(u64::from(cols)))
             }
             _ => (cols / 4, u64::from(cols) * 4),
         };

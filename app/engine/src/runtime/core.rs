@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use potluck_model::{ModelSpec, TensorRole, UnitMap};
-use potluck_plan::{BlockIndex, Computed, Outcome, PooledExperts, Ticket, WeightUnit, Work};
+use potluck_plan::{Arithmetic, BlockIndex, Computed, Outcome, PooledExperts, Ticket, WeightUnit, Work};
 use potluck_shaders::{CODEBOOK_BYTES, Format, Kernel, NO_SLOT, reference};
 
 use crate::runtime::encode_ahead::EncodeAhead;
@@ -86,6 +86,10 @@ impl Core {
     pub fn new(gpu: &Gpu, spec: ModelSpec, units: UnitMap, settings: Settings) -> Result<Self, EngineError> {
         let capabilities = gpu.capabilities();
         let limits = &capabilities.limits;
+        let mut settings = settings;
+        if settings.arithmetic == Arithmetic::Matrix && !capabilities.matrix_units {
+            settings.arithmetic = Arithmetic::Exact;
+        }
         let mut profile = Profile::of(capabilities.tier, capabilities.lanes).with_arithmetic(settings.arithmetic);
         if settings.tuned {
             profile.set_tuning(gpu.tuning());

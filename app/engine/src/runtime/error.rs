@@ -18,6 +18,9 @@ pub enum GpuError {
     /// The adapter refused to create a device.
     #[error("The GPU refused to open: {0}")]
     Device(String),
+    /// Matrix units are asked for, which the adapter does not offer as the kernels need them.
+    #[error("This GPU or its driver has no matrix units that Potluck can use: compute prompts without them.")]
+    NoMatrixUnits,
     /// The adapter lacks something that every kernel needs.
     #[error("This GPU cannot run the kernels: it offers {available} {what}, {needed} are needed.")]
     TooSmall {

@@ -8,6 +8,7 @@ use potluck_shaders::Lanes;
 
 use crate::runtime::error::GpuError;
 use crate::runtime::keep_alive::KeepAlive;
+use crate::runtime::matrix_units;
 use crate::runtime::subgroups;
 use crate::runtime::tuning_table::Tuning;
 use crate::runtime::usage::Usage;
@@ -21,6 +22,8 @@ pub struct GpuOptions {
     pub adapter_index: usize,
     /// Request a software adapter.
     pub fallback_adapter: bool,
+    /// Open the device with its matrix units, for [`potluck_plan::Arithmetic::Matrix`].
+    pub matrix_units: bool,
     /// Use this tier instead of the one derived from what the device reports.
     pub tier: Option<Tier>,
     /// Bind at most this many bytes at a time, even if the device could bind more. Larger tensors are split.
@@ -70,6 +73,8 @@ pub struct Capabilities {
     pub tier: Tier,
     /// Subgroup size, if there are kernels for it.
     pub lanes: Option<Lanes>,
+    /// Whether its matrix units can be used: they were asked for, and it has them.
+    pub matrix_units: bool,
     /// Minimum subgroup size; 1 without subgroups.
     pub subgroup: u32,
     /// The device's limits, which are all that the adapter offers.
@@ -109,12 +114,21 @@ impl Gpu {
         let limits = adapter.limits();
         check_limits(&limits)?;
         // Timestamps for measurements, subgroups for the kernels that use them.
-        let wanted = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::SUBGROUP;
+        let mut wanted = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::SUBGROUP;
+        let mut experimental_features = wgpu::ExperimentalFeatures::disabled();
+        if options.matrix_units {
+            if !matrix_units::offered(&adapter) {
+                return Err(GpuError::NoMatrixUnits);
+            }
+            wanted |= matrix_units::FEATURES;
+            experimental_features = matrix_units::experimental();
+        }
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("potluck"),
             required_features: adapter.features() & wanted,
             required_limits: limits.clone(),
             memory_hints: wgpu::MemoryHints::MemoryUsage,
+            experimental_features,
             ..Default::default()
         };
         let requested = subgroups::with_subgroups(|| adapter.request_device(&descriptor));
@@ -138,6 +152,7 @@ impl Gpu {
         let mut capabilities = describe(&info, &adapter, limits, browser_adapter_info(&device));
         capabilities.tier = options.tier.unwrap_or(capabilities.tier);
         capabilities.lanes = subgroups::lanes(&info, &device);
+        capabilities.matrix_units = options.matrix_units;
         capabilities.subgroup = subgroups::min(&info, &device);
         if let Some(max) = options.binding_limit {
             let limit = &mut capabilities.limits.max_storage_buffer_binding_size;
@@ -300,6 +315,7 @@ fn describe(
         kind,
         tier,
         lanes: None,
+        matrix_units: false,
         subgroup: 1,
         limits,
         features: adapter.features().iter_names().map(|(name, _)| name.to_owned()).collect(),

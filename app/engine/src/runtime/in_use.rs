@@ -45,6 +45,9 @@ impl Core {
         if all.iter().any(|kernel| matches!(kernel, Kernel::Packed { .. })) {
             all.insert(Kernel::Quantize);
         }
+        if all.iter().any(|kernel| matches!(kernel, Kernel::Matrix { .. })) {
+            all.insert(Kernel::Halve);
+        }
         all
     }
 

@@ -98,7 +98,7 @@ pub(crate) enum Scratch {
     Gate,
     Up,
     Parts,
-    /// Quantized vectors for a packed product.
+    /// Vectors quantized for a packed product, or halved for the matrix units.
     Packed,
     /// The sum of experts and shared network before its norm, where it has one.
     Sum,

@@ -13,6 +13,7 @@ mod in_use;
 mod keep_alive;
 pub mod kv_pages;
 pub mod layout;
+mod matrix_units;
 pub mod memory;
 mod notify;
 mod pieces;

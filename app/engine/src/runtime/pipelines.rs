@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use potluck_model::{RouterSpec, Scoring};
 use potluck_plan::Arithmetic;
 use potluck_shaders::{
-    Access, Addition, Dots, Extras, Format, Job, Kernel, Lanes, Operand, PackedTile, ScanRule, Strategy, Tile,
-    TileKind, VectorStrategy,
+    Access, Addition, Dots, Extras, Format, Job, Kernel, Lanes, MatrixTile, Operand, PackedTile, ScanRule, Strategy,
+    Tile, TileKind, VectorStrategy,
 };
 
 use crate::runtime::gpu::Tier;
@@ -99,6 +99,9 @@ fn create_layouts(device: &wgpu::Device, bindings: &[Access]) -> (wgpu::BindGrou
 /// A prefill product uses the largest tile that still gives this many workgroups. A large GPU runs more than a hundred
 /// workgroups at once, and a small GPU loses little when a small product uses small tiles.
 const ENOUGH_GROUPS: u32 = 256;
+
+/// The same of the matrix units, whose tiles need several subgroups to keep them busy.
+const ENOUGH_MATRIX_GROUPS: u32 = 100;
 
 /// The variants this device uses. It starts from the device's tier; the self-test removes incorrect variants.
 #[derive(Clone, Debug)]
@@ -313,6 +316,9 @@ impl Profile {
 
     /// Kernel for a `rows` × `cols` matrix times the `n` vectors of a prefill chunk.
     pub fn prefill(&self, format: Format, operand: Operand, (rows, cols): (u32, u32), n: u32) -> Kernel {
+        if let Some(matrix) = self.matrix(format, operand, MatrixTile::for_product(rows, n, ENOUGH_MATRIX_GROUPS)) {
+            return matrix;
+        }
         let shape = Shape::Packed { format, rows, cols, vectors: Shape::chunk(n) };
         let tile = match self.tuning.get(&shape).map(|tuned| tuned.choice) {
             Some(Choice::Packed(tile)) => tile,
@@ -348,6 +354,17 @@ impl Profile {
         used.then(|| self.first(&[of(Dots::Packed), of(Dots::Shifts)]))
     }
 
+    /// The product by matrix units, if prompts are computed so. Matrices of 32-bit floats, which are routers, stay exact. If
+    /// any tile computes incorrectly, none is used, so that a row's result does not depend on the batch size.
+    fn matrix(&self, format: Format, operand: Operand, tile: MatrixTile) -> Option<Kernel> {
+        let used = self.arithmetic == Arithmetic::Matrix && format != Format::F32;
+        let wrong = |kernel: &Kernel| match *kernel {
+            Kernel::Matrix { format: f, operand: o, .. } => (f, o) == (format, operand),
+            kernel => kernel == Kernel::Halve,
+        };
+        (used && !self.wrong.iter().any(wrong)).then_some(Kernel::Matrix { format, operand, tile })
+    }
+
     /// The tile used without measurements.
     pub fn portable_tile(&self, rows: u32, n: u32) -> Tile {
         Tile::for_product(rows, n, ENOUGH_GROUPS)
@@ -356,6 +373,9 @@ impl Profile {
     /// Kernel for a matrix of each chosen expert times the vectors routed to it. Its tiles skip absent vectors, so one
     /// tile size serves few and many vectors.
     pub fn prefill_experts(&self, format: Format) -> Kernel {
+        if let Some(matrix) = self.matrix(format, Operand::Expert, MatrixTile::V64R128) {
+            return matrix;
+        }
         if let Some(packed) = self.packed(format, Operand::Expert, PackedTile::V64R64) {
             return packed;
         }
@@ -399,6 +419,19 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn matrix_units_compute_what_is_no_float_until_that_is_wrong() {
+        let mut profile = Profile::of(Tier::Full, None).with_arithmetic(Arithmetic::Matrix);
+        let (format, operand, tile) = (Format::Q4_K, Operand::Plain, MatrixTile::V128R128);
+        let matrix = Kernel::Matrix { format, operand, tile };
+        assert_eq!(profile.prefill(format, operand, (14_336, 4096), 512), matrix);
+        assert!(matches!(profile.prefill(Format::F32, operand, (14_336, 4096), 512), Kernel::MatMul { .. }));
+        assert!(matches!(profile.prefill_experts(format), Kernel::Matrix { operand: Operand::Expert, .. }));
+        profile.reject(matrix);
+        let all: Vec<Kernel> = profile.every_prefill(format, operand, (14_336, 4096), 512).into_iter().collect();
+        assert!(all.iter().all(|kernel| matches!(kernel, Kernel::MatMul { .. })), "one wrong tile stops all: {all:?}");
+    }
 
     #[test]
     fn software_adapters_read_by_subgroups_until_that_is_wrong() {

@@ -134,7 +134,7 @@ pub struct Tools<'a> {
 #[derive(Debug, Default)]
 pub struct Recorder {
     program: Program,
-    /// Buffer and offset of the vectors that were quantized last, if only packed products followed.
+    /// Buffer and offset of the vectors that were quantized last, if only products of quantized vectors followed.
     quantized: Option<(u32, u64)>,
 }
 
@@ -223,7 +223,7 @@ impl Recorder {
                 entries: &entries,
             })
         });
-        if !matches!(kernel, Kernel::Packed { .. }) {
+        if !matches!(kernel, Kernel::Packed { .. } | Kernel::Matrix { .. }) {
             self.quantized = None;
         }
         let program = &mut self.program;
@@ -239,7 +239,7 @@ impl Recorder {
         program.uniforms.resize(program.steps.len() * PARAMS_STRIDE as usize, 0);
     }
 
-    /// Whether the scratch of quantized vectors holds these.
+    /// Whether the scratch of quantized (or halved) vectors holds these.
     pub fn is_quantized(&self, vectors: &Slice) -> bool {
         self.quantized == Some((vectors.slab.id, vectors.offset))
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use potluck_model::{AttentionSpec, FeedForwardSpec, ModelSpec};
 use potluck_plan::WeightUnit;
 use potluck_plan::{Arithmetic, KV_PAGE_TOKENS};
-use potluck_shaders::{SEGMENT, Tile};
+use potluck_shaders::{MatrixTile, SEGMENT, Tile};
 
 use crate::runtime::layout::{ALIGNMENT, Scratch};
 use crate::runtime::sampled_tokens::SampledTokens;
@@ -125,6 +125,11 @@ pub(crate) fn packed_row_bytes(cols: u64) -> u64 {
     (cols + cols.div_ceil(32) * 8).next_multiple_of(16)
 }
 
+/// Bytes of a vector of half floats: filled up to whole steps of the matrix units, then its exponent.
+pub(crate) fn halved_row_bytes(cols: u64) -> u64 {
+    cols.next_multiple_of(u64::from(MatrixTile::STEP)) * 2 + 16
+}
+
 /// Size of every scratch buffer in bytes.
 pub(crate) fn scratch_sizes(
     spec: &ModelSpec,
@@ -147,13 +152,15 @@ pub(crate) fn scratch_sizes(
     let vocabulary = u64::from(spec.vocabulary);
     let rope_table: u64 = spec.attention_blocks().map(rope_table_bytes).sum();
     let tables = rope_table + spec.blocks.len() as u64 * align(w.experts * 4);
-    let widest = |n: u64, cols: u64| n * packed_row_bytes(cols);
-    let packed = match settings.arithmetic {
-        Arithmetic::Exact => 0,
-        Arithmetic::Packed => widest(rows, w.hidden.max(alone))
-            .max(widest(mixed, w.query.max(w.qkv).max(w.recurrent.1).max(w.latent[2])))
-            .max(widest(pairs, w.expert)),
+    let row_bytes: fn(u64) -> u64 = match settings.arithmetic {
+        Arithmetic::Exact => |_| 0,
+        Arithmetic::Packed => packed_row_bytes,
+        Arithmetic::Matrix => halved_row_bytes,
     };
+    let widest = |n: u64, cols: u64| n * row_bytes(cols);
+    let packed = widest(rows, w.hidden.max(alone))
+        .max(widest(mixed, w.query.max(w.qkv).max(w.recurrent.1).max(w.latent[2])))
+        .max(widest(pairs, w.expert));
     let needed = [
         (Scratch::Hidden, rows * w.hidden * 4),
         (Scratch::Normed, rows * w.hidden * 4),

@@ -2,7 +2,7 @@
 
 use potluck_shaders::{Format, Glu, Kernel, NO_SLOT, Operand, SEGMENT, Strategy, params, reference};
 
-use super::data::{Matrices, Random, raw, zeros};
+use super::data::{Matrices, Random, Weights, raw, zeros};
 use super::{Case, Expected, attention, fused, general, recurrent, sample};
 use crate::lab::microbench::Probe;
 use crate::runtime::sizes::tile_count;
@@ -21,14 +21,17 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         Kernel::Embed(format) => vec![embed(kernel, format, m)],
         Kernel::Norm(strategy) => vec![norm(kernel, strategy)],
         Kernel::Quantize => vec![quantize(kernel)],
+        Kernel::Halve => vec![halve(kernel)],
         Kernel::MatVec { format, operand: Operand::Expert, .. }
         | Kernel::MatMul { format, operand: Operand::Expert, .. }
-        | Kernel::Packed { format, operand: Operand::Expert, .. } => {
+        | Kernel::Packed { format, operand: Operand::Expert, .. }
+        | Kernel::Matrix { format, operand: Operand::Expert, .. } => {
             vec![expert(kernel, format, m, false), expert(kernel, format, m, true)]
         }
         Kernel::MatVec { format, operand, .. }
         | Kernel::MatMul { format, operand, .. }
-        | Kernel::Packed { format, operand, .. } => {
+        | Kernel::Packed { format, operand, .. }
+        | Kernel::Matrix { format, operand, .. } => {
             vec![matrix(kernel, format, m, operand)]
         }
         Kernel::Fused { format, rows, job, .. } => vec![fused::of(kernel, format, &m.long(format), (rows, job))],
@@ -142,12 +145,42 @@ fn norm(kernel: Kernel, strategy: Strategy) -> Case {
 /// Vectors as a matrix kernel reads them, the values it reads, and the distance from one vector to the next in its
 /// elements.
 fn read_by(kernel: Kernel, x: Vec<f32>, cols: usize) -> (Vec<u8>, Vec<f32>, u32) {
+    if matches!(kernel, Kernel::Matrix { .. }) {
+        let rows: Vec<Vec<u16>> = x.chunks_exact(cols).map(reference::halve).collect();
+        let stride = rows[0].len() as u32 / 4;
+        return (raw(&rows.concat()), x.chunks_exact(cols).flat_map(reference::halved).collect(), stride);
+    }
     if !matches!(kernel, Kernel::Packed { .. }) {
         return (raw(&x), x, cols as u32 / 4);
     }
     let rows: Vec<Vec<u32>> = x.chunks_exact(cols).map(reference::quantize).collect();
     let stride = rows[0].len() as u32 / 4;
     (raw(&rows.concat()), x.chunks_exact(cols).flat_map(reference::quantized).collect(), stride)
+}
+
+/// Weights as a matrix kernel multiplies them.
+fn multiplied(kernel: Kernel, mut weights: Weights) -> Weights {
+    if matches!(kernel, Kernel::Matrix { .. }) {
+        weights.values.iter_mut().for_each(|v| *v = half::f16::from_f32(*v).to_f32());
+    }
+    weights
+}
+
+/// Vectors whose values are no matter of rounding, of every magnitude, among them nothing but zeros, and what is no number.
+fn halve(kernel: Kernel) -> Case {
+    let mut random = Random(7);
+    let (n, cols) = (6usize, 596usize);
+    let mut x: Vec<f32> = (0..n * cols).map(|_| (random.next() % 2047) as f32 - 1023.0).collect();
+    for (row, scale) in x.chunks_exact_mut(cols).zip([1.0, 2f32.powi(-70), 2f32.powi(100), 1.0, 0.0, 1.0]) {
+        row.iter_mut().for_each(|v| *v *= scale);
+    }
+    (x[3 * cols + 9], x[5 * cols + 400]) = (f32::NAN, f32::NEG_INFINITY);
+    let expected: Vec<u16> = x.chunks_exact(cols).flat_map(reference::halve).collect();
+    let words: Vec<u32> = expected.chunks_exact(2).map(|two| u32::from(two[0]) | u32::from(two[1]) << 16).collect();
+    let quads = cols as u32 / 4;
+    let params = params::Halve { n: n as u32, quads, x_stride: quads, y_stride: (expected.len() / n / 4) as u32 };
+    let bindings = vec![raw(&x), zeros(words.len())];
+    case(kernel, bindings, params, (n as u32, 1), 1, Expected::Words(words))
 }
 
 /// Vectors of three blocks whose values are no matter of rounding, among them nothing but zeros, and what is no number.
@@ -171,7 +204,7 @@ fn matrix(kernel: Kernel, format: Format, m: &Matrices<'_>, operand: Operand) ->
     // Tiled kernels get more rows and vectors than fit in a tile.
     let tiled = kernel.is_tiled();
     let (all_rows, max) = if tiled { (m.rows + 33, 131) } else { (m.rows, 9) };
-    let w = m.weights(&mut random, format, all_rows);
+    let w = multiplied(kernel, m.weights(&mut random, format, all_rows));
     let (rows, cols) = (w.rows as usize, w.cols as usize);
     let vectors = kernel.vectors();
     let n = if tiled { vectors as usize + 3 } else { 9 };
@@ -211,7 +244,7 @@ pub(super) const SLOTS: [u32; 6] = [2, NO_SLOT, 0, 3, 1, NO_SLOT];
 
 fn expert(kernel: Kernel, format: Format, m: &Matrices<'_>, by_pair: bool) -> Case {
     let mut random = Random(4);
-    let w = m.weights(&mut random, format, 3 * m.expert_rows);
+    let w = multiplied(kernel, m.weights(&mut random, format, 3 * m.expert_rows));
     let (rows, cols, used) = (m.expert_rows as usize, w.cols as usize, 2usize);
     let row_bytes = w.bytes.len() / (3 * rows);
     // Slots 1 to 3 are in this binding, each aligned to 256 bytes.

@@ -253,8 +253,14 @@ fn other_bits(cases: &[Case], outputs: &[Vec<u8>]) -> Vec<Kernel> {
         cases.iter().zip(outputs).partition(|(case, _)| is_portable(case.probe.kernel));
     let tiled = portable.into_iter().chain(others).filter_map(|(case, output)| match case.probe.kernel {
         Kernel::Fused { format, rows: 1, job, .. } => Some((format!("{format:?} {job:?}"), (case, output))),
-        Kernel::MatMul { format, operand, .. } | Kernel::Packed { format, operand, .. } => {
-            let how = if matches!(case.probe.kernel, Kernel::Packed { .. }) { "packed " } else { "" };
+        Kernel::MatMul { format, operand, .. }
+        | Kernel::Packed { format, operand, .. }
+        | Kernel::Matrix { format, operand, .. } => {
+            let how = match case.probe.kernel {
+                Kernel::Packed { .. } => "packed ",
+                Kernel::Matrix { .. } => "matrix ",
+                _ => "",
+            };
             // The two cases of an expert kernel differ only in their uniforms.
             let uniform = if operand == Operand::Expert { &case.probe.params[..] } else { &[] };
             Some((format!("{how}{format:?} {operand:?} {uniform:?}"), (case, output)))
@@ -281,9 +287,8 @@ mod tests {
 
     #[test]
     fn every_variant_has_a_case() {
-        for kernel in
-            Kernel::all(&[16, 32]).into_iter().filter(|kernel| !matches!(kernel, Kernel::Stream | Kernel::Peak { .. }))
-        {
+        let all = [Kernel::all(&[16, 32]), Kernel::all_native()].concat();
+        for kernel in all.into_iter().filter(|kernel| !matches!(kernel, Kernel::Stream | Kernel::Peak { .. })) {
             assert!(!cases::of(kernel).is_empty(), "{}", kernel.name());
         }
     }

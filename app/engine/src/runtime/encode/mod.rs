@@ -10,7 +10,7 @@ use crate::runtime::layout::{ALIGNMENT, ExpertPlaces, Key, Layout, Place, Scratc
 use crate::runtime::memory::Slice;
 use crate::runtime::recorder::Recorder;
 use crate::runtime::sampled_tokens::SampledTokens;
-use crate::runtime::sizes::packed_row_bytes;
+use crate::runtime::sizes::{halved_row_bytes, packed_row_bytes};
 
 mod block_inputs;
 mod decode;
@@ -119,11 +119,17 @@ impl Core {
     }
 
     /// `n` vectors as a kernel reads them, and the distance from one to the next in its elements: quantized for a packed
-    /// product, unless the product before needed them too.
+    /// product or halved for the matrix units, unless the product before needed them too.
     fn input(&mut self, rec: &mut Recorder, kernel: Kernel, x: &Slice, (n, cols): (u32, u32)) -> (Slice, u32) {
-        if !matches!(kernel, Kernel::Packed { .. }) {
-            return (x.clone(), cols / 4);
+        match kernel {
+            Kernel::Packed { .. } => self.quantized(rec, x, (n, cols)),
+            Kernel::Matrix { .. } => self.halved(rec, x, (n, cols)),
+            _ => (x.clone(), cols / 4),
         }
+    }
+
+    /// `n` vectors in blocks of signed bytes, and the distance from one to the next in fours of words.
+    fn quantized(&mut self, rec: &mut Recorder, x: &Slice, (n, cols): (u32, u32)) -> (Slice, u32) {
         let packed = self.scratch(Scratch::Packed);
         let stride = (packed_row_bytes(u64::from(cols)) / 16) as u32;
         if !rec.is_quantized(x) {
@@ -133,6 +139,18 @@ impl Core {
             rec.quantized(x);
         }
         (packed, stride)
+    }
+
+    /// `n` vectors as scaled half floats, and the distance from one to the next in fours of them.
+    fn halved(&mut self, rec: &mut Recorder, x: &Slice, (n, cols): (u32, u32)) -> (Slice, u32) {
+        let halved = self.scratch(Scratch::Packed);
+        let stride = (halved_row_bytes(u64::from(cols)) / 8) as u32;
+        if !rec.is_quantized(x) {
+            let params = params::Halve { n, quads: cols / 4, x_stride: cols / 4, y_stride: stride };
+            rec.dispatch(&mut self.tools(), Kernel::Halve, &[x, &halved], &params, n, 1);
+            rec.quantized(x);
+        }
+        (halved, stride)
     }
 
     /// Matrix times `n` vectors, segment by segment, with a kernel that takes `vectors` at a time.

@@ -157,7 +157,7 @@ pub struct Options {
     /// KV cache type: f32, f16, q8_0 or q4_0 (default: the largest that fits; bench: f32)
     #[arg(long = "kv", value_name = "TYPE", value_parser = parse_cache_type)]
     pub cache_type: Option<KvCacheType>,
-    /// run: how prompts are computed: exact, or packed (vectors quantized to 8 bits)
+    /// run: how prompts are computed: exact, packed (vectors quantized to 8 bits), or matrix (half floats, by matrix units)
     #[arg(long, value_name = "HOW", default_value_t, value_parser = parse_arithmetic)]
     pub arithmetic: Arithmetic,
     /// GPU memory to contribute: 900M, 4G; 0 contributes nothing
@@ -395,7 +395,7 @@ mod tests {
         let error = |line: &[&str]| read(line).unwrap_err().to_string();
         assert_eq!(error(&["run", "x.gguf"]), "\"run\" needs a prompt: --prompt TEXT.");
         assert!(error(&["join", "l", "--arithmetic", "packed"]).contains("in a room all devices compute exactly"));
-        assert!(error(&["run", "x", "--arithmetic", "f16"]).contains("expected exact or packed"));
+        assert!(error(&["run", "x", "--arithmetic", "f16"]).contains("expected exact, packed or matrix"));
         assert_eq!(error(&["host", "x"]), "\"host\" needs the relay's address: --relay URL.");
         assert_eq!(error(&[]), "Say what to do: run, host, join, trace or requantize.");
         assert_eq!(error(&["trace", "x.gguf"]), "\"trace\" needs prompts: --prompts FILE.");

@@ -11,6 +11,7 @@ use potluck_panel::{
     AnswerPart, AnswerStop, Connection, KeySeed, Message, NoticeLevel, PlanStatus, PromptRequest, RequestId, Role,
     RoomKeys, Sampling, Status, Timings, ToNode, ToPage,
 };
+use potluck_plan::Arithmetic;
 
 use potluck_text::texts;
 
@@ -66,6 +67,7 @@ impl Session {
             adapter_name: options.gpu.clone(),
             adapter_index: options.gpu_index,
             tier: options.tier,
+            matrix_units: options.arithmetic == Arithmetic::Matrix,
             ..GpuOptions::default()
         };
         let page = Rc::new(move |message| {

@@ -20,7 +20,7 @@ pub fn parse_cache_type(text: &str) -> Result<KvCacheType, String> {
 /// # Errors
 /// The expected form.
 pub fn parse_arithmetic(text: &str) -> Result<Arithmetic, String> {
-    text.parse().map_err(|_| "expected exact or packed".to_owned())
+    text.parse().map_err(|_| "expected exact, packed or matrix".to_owned())
 }
 
 /// Parses a budget: a number of bytes.
