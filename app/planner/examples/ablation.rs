@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::{
-    BlockRange, BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, Stage,
-    StageId, WireType,
+    Arithmetic, BlockRange, BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, Plan,
+    PlanEpoch, Stage, StageId, WireType,
 };
 use potluck_planner::{AccessLink, Device, Effort, Hedging, Layers, Link, Links, Room, Sharing, Speed, plan, predict};
 
@@ -78,6 +78,7 @@ impl TestBed {
             context: 0,
             overhead: Bytes::ZERO,
             wire: WireType::F32,
+            arithmetic: Arithmetic::Exact,
             epoch: PlanEpoch(1),
             hedging: Hedging::default(),
             effort: Effort::default(),
@@ -114,6 +115,7 @@ impl TestBed {
                 model: self.shape.model,
                 stages,
                 wire: WireType::F32,
+                arithmetic: Arithmetic::Exact,
                 context: 0,
                 kv_cache: KvCacheType::F32,
             };

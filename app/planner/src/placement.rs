@@ -19,7 +19,15 @@ pub(crate) fn stages(room: &Room<'_>, chain: &Chain, segments: &[Segment]) -> Ve
 
 pub(crate) fn plan(room: &Room<'_>, stages: Vec<Stage>) -> Plan {
     let (model, kv_cache) = (room.shape.model, room.shape.kv_cache);
-    Plan { epoch: room.epoch, model, stages, wire: room.wire, context: room.context, kv_cache }
+    Plan {
+        epoch: room.epoch,
+        model,
+        stages,
+        wire: room.wire,
+        arithmetic: room.arithmetic,
+        context: room.context,
+        kv_cache,
+    }
 }
 
 /// Bytes of a stage's experts that live elsewhere only.

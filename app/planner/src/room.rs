@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use potluck_plan::{
-    BlockIndex, BlockRange, Bytes, Hedging, ModelShape, PeerId, PlanEpoch, Sharing, WeightUnit, WireType,
+    Arithmetic, BlockIndex, BlockRange, Bytes, Hedging, ModelShape, PeerId, PlanEpoch, Sharing, WeightUnit, WireType,
 };
 
 use crate::{Layers, Links};
@@ -180,6 +180,8 @@ pub struct Room<'a> {
     pub overhead: Bytes,
     /// Number format of hidden vectors between stages.
     pub wire: WireType,
+    /// How every stage computes prompts.
+    pub arithmetic: Arithmetic,
     /// Epoch of the plan to make.
     pub epoch: PlanEpoch,
     /// The search's budget.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use potluck_plan::{
-    BlockIndex, BlockShape, Bytes, ExpertHolder, ExpertId, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId,
-    Plan, PlanEpoch, RemoteExperts, Stage, StageId, WireType,
+    Arithmetic, BlockIndex, BlockShape, Bytes, ExpertHolder, ExpertId, FeedForwardShape, KvCacheType, ModelId,
+    ModelShape, PeerId, Plan, PlanEpoch, RemoteExperts, Stage, StageId, WireType,
 };
 use potluck_planner::experts::{Candidate, holders};
 use potluck_planner::{AccessLink, Device, Effort, Hedging, Layers, Link, Links, Room, Sharing, predict};
@@ -54,6 +54,7 @@ impl Pool {
             context: 1,
             overhead: Bytes::ZERO,
             wire: WireType::F32,
+            arithmetic: Arithmetic::Exact,
             epoch: PlanEpoch(1),
             hedging: Hedging::default(),
             effort: Effort::default(),

@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use potluck_engine::GpuOptions;
 use potluck_panel::{ToNode, ToPage};
-use potluck_plan::Arithmetic;
 use potluck_swarm::Pooling;
 use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
@@ -37,7 +36,6 @@ pub fn run() {
         gpu: GpuOptions::default(),
         page,
         slow: 1,
-        arithmetic: Arithmetic::Exact,
         hidden: Vec::new(),
         pooling,
         // Plans of rooms do not reckon with it well enough yet: docs/experts.md.

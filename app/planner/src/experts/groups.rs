@@ -82,7 +82,7 @@ impl Placement {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use potluck_plan::random::Random;
-    use potluck_plan::{ExpertHolder, PlanEpoch, RemoteExperts, Stage, StageId, WireType};
+    use potluck_plan::{Arithmetic, ExpertHolder, PlanEpoch, RemoteExperts, Stage, StageId, WireType};
 
     use super::*;
     use crate::experts::{fixtures, repair};
@@ -134,6 +134,7 @@ mod tests {
             context: 1,
             overhead: Bytes::ZERO,
             wire: WireType::F32,
+            arithmetic: Arithmetic::Exact,
             epoch: PlanEpoch(1),
             effort: Effort::default(),
         };

@@ -1,7 +1,8 @@
 //! The search against brute force, on random rooms.
 
 use potluck_plan::{
-    BlockIndex, BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType,
+    Arithmetic, BlockIndex, BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch,
+    WireType,
 };
 
 use super::anneal::anneal;
@@ -92,6 +93,7 @@ impl Instance {
             context: 4,
             overhead: Bytes(10),
             wire: WireType::F32,
+            arithmetic: Arithmetic::Exact,
             epoch: PlanEpoch(1),
             effort: Effort::default(),
         }

@@ -1,8 +1,8 @@
 //! A stage and what others send it.
 
 use potluck_plan::{
-    BlockIndex, Computed, ExpertHolder, ExpertId, KvCacheType, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis,
-    ModelId, RemoteExperts, Route, Ticket, WireType,
+    Arithmetic, BlockIndex, Computed, ExpertHolder, ExpertId, KvCacheType, LmHeadRequest, LmHeadTokens, LogitsRequest,
+    Millis, ModelId, RemoteExperts, Route, Ticket, WireType,
 };
 use potluck_protocol::{ExpertCall, ExpertCancel, ExpertFailure, Hedging};
 
@@ -27,6 +27,7 @@ fn plan() -> Plan {
         model: ModelId([0; 32]),
         stages: vec![Stage::new(StageId(0), FIRST, BlockRange::new(0, 1)), second],
         wire: WireType::F32,
+        arithmetic: Arithmetic::Exact,
         context: 64,
         kv_cache: KvCacheType::F32,
     }

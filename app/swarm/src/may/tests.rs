@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use potluck_plan::{
-    BlockIndex, BlockRange, Bytes, ConversationId, ExpertId, KernelClass, KvCacheType, ModelId, ModelShape, Position,
-    RemoteExperts, Stage, WireType,
+    Arithmetic, BlockIndex, BlockRange, Bytes, ConversationId, ExpertId, KernelClass, KvCacheType, ModelId, ModelShape,
+    Position, RemoteExperts, Stage, WireType,
 };
 use potluck_protocol::{
     AnswerPart, AnswerStop, DeviceKind, ExpertCancel, ExpertResult, Forward, Hedging, Hello, Holding, LmHeadOutput,
@@ -74,6 +74,7 @@ fn receiver(me: PeerId) -> Receiver {
         model: ModelId([0; 32]),
         stages: vec![Stage::new(StageId(0), FIRST, BlockRange::new(0, 1)), second],
         wire: WireType::F32,
+        arithmetic: Arithmetic::Exact,
         context: 64,
         kv_cache: KvCacheType::F32,
     };
@@ -210,6 +211,7 @@ fn standby() -> Frame {
         shape: shape(),
         overhead: Bytes::ZERO,
         context: 64,
+        arithmetic: Arithmetic::Exact,
         kv_cache: KvCacheType::F32,
         units: Vec::new(),
         in_advance: false,

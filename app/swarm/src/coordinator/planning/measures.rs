@@ -440,7 +440,7 @@ impl Drift {
 
 #[cfg(test)]
 mod tests {
-    use potluck_plan::{BlockRange, ExpertHolder, KvCacheType, ModelId, ModelShape, Stage, WireType};
+    use potluck_plan::{Arithmetic, BlockRange, ExpertHolder, KvCacheType, ModelId, ModelShape, Stage, WireType};
     use potluck_planner::{Effort, Hedging, Sharing, predict};
 
     use super::*;
@@ -469,6 +469,7 @@ mod tests {
             context: 64,
             overhead: Bytes(0),
             wire: WireType::F32,
+            arithmetic: Arithmetic::Exact,
             epoch: PlanEpoch(1),
             hedging: Hedging::default(),
             effort: Effort::default(),
@@ -492,6 +493,7 @@ mod tests {
             model: ModelId([0; 32]),
             stages: vec![Stage::new(StageId(0), peer, BlockRange::new(0, 6))],
             wire: WireType::F32,
+            arithmetic: Arithmetic::Exact,
             context: 64,
             kv_cache: KvCacheType::F32,
         };
@@ -547,6 +549,7 @@ mod tests {
             model: ModelId([0; 32]),
             stages: vec![stage],
             wire: WireType::F32,
+            arithmetic: Arithmetic::Exact,
             context: 64,
             kv_cache: KvCacheType::F32,
         };

@@ -1,6 +1,6 @@
 //! The planner's input, with everything that its [`Room`] borrows.
 
-use potluck_plan::{PeerId, PlanEpoch, WireType};
+use potluck_plan::{Arithmetic, PeerId, PlanEpoch, WireType};
 use potluck_planner::{Device, Effort, Hedging, Layers, Links, Room, Sharing};
 
 use super::Planning;
@@ -17,6 +17,7 @@ pub(super) struct PlannerInput<'a> {
     replicas: u8,
     hedging: Hedging,
     context: u32,
+    arithmetic: Arithmetic,
 }
 
 /// Number format between stages.
@@ -39,6 +40,7 @@ impl<'a> PlannerInput<'a> {
             replicas: command.pooling.replicas,
             hedging: command.pooling.hedging,
             context: command.context,
+            arithmetic: command.arithmetic,
         }
     }
 
@@ -61,6 +63,7 @@ impl<'a> PlannerInput<'a> {
             context: self.context,
             overhead: self.model.overhead,
             wire: WIRE,
+            arithmetic: self.arithmetic,
             epoch,
             effort: Effort::default(),
         }
