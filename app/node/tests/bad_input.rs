@@ -105,6 +105,7 @@ fn a_missing_model_and_a_missing_relay_are_reported() {
             budget: 0,
             context: CONTEXT,
             cache: None,
+            arithmetic: Default::default(),
             sharing: Sharing::Fastest,
             visible: false,
             resume: None,

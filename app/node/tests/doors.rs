@@ -25,6 +25,7 @@ async fn room(relay: &RunningRelay, models: &std::path::Path, doors: Doors) -> S
         budget: 0,
         context: CONTEXT,
         cache: None,
+        arithmetic: Default::default(),
         sharing: Sharing::Fastest,
         visible: false,
         resume: None,

@@ -8,7 +8,9 @@ use std::path::Path;
 use common::*;
 use potluck_gguf::synthetic::{Architecture, Synthetic};
 use potluck_node::native::cli::Session;
-use potluck_panel::{Bytes, Message, ModelSource, PeerId, PlanStatus, PromptRequest, RequestId, Role, Status};
+use potluck_panel::{
+    Arithmetic, Bytes, HostChoice, Message, ModelSource, PeerId, PlanStatus, PromptRequest, RequestId, Role, Status,
+};
 
 const TEXT: &str = "Once upon a time there was a";
 
@@ -119,13 +121,29 @@ fn parallel_conversations_answer_like_one_device_each_and_follow_ups_reuse_the_k
 
 #[test]
 fn a_killed_stage_is_replaced_and_the_answer_stays_the_same() {
-    test(async {
-        let (models, model) = (folder("models"), layered());
+    kill_a_stage(Arithmetic::Exact);
+}
+
+#[test]
+fn packed_prompts_are_replayed_with_the_same_bits() {
+    kill_a_stage(Arithmetic::Packed);
+}
+
+fn kill_a_stage(arithmetic: Arithmetic) {
+    test(async move {
+        let (models, model, cache) = (folder("models"), layered(), folder("cache"));
         let path = write(&model, &models, "model");
-        let expected = alone(&path, TEXT, 64).await;
+        let expected = alone_by(arithmetic, &path, TEXT, 64).await;
+        if arithmetic != Arithmetic::Exact {
+            assert_ne!(expected, alone(&path, TEXT, 64).await, "the arithmetic makes a difference");
+        }
         let relay = relay(&models, 0).await;
-        let (mut first, mut joiners, _) =
-            room(&relay.origin, of_relay("model"), two_blocks(&model), 3, &folder("cache")).await;
+        let mut first = peer("host", &relay.origin, cache.clone());
+        let choice = HostChoice { arithmetic, ..choice(of_relay("model"), two_blocks(&model)) };
+        let link = host_as(&mut first, &relay.origin, choice, Vec::new()).await;
+        let mut joiners: Vec<Session> =
+            (0..3).map(|number| peer(&format!("joiner {number}"), &relay.origin, cache.clone())).collect();
+        joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(two_blocks(&model))));
         until(&mut first, "three stages", |status| is_up(status, 3)).await;
         let own = first.status.peer;
         let lost = stage_peers(&first.status).into_iter().find(|peer| Some(*peer) != own).unwrap();

@@ -24,6 +24,7 @@ async fn shapes(model: &Path, cache: &Path, tuned: bool) -> Vec<(String, String)
         depths: vec![0],
         repeats: 1,
         cache: KvCacheType::F32,
+        arithmetic: potluck_plan::Arithmetic::Exact,
         kernels: false,
         sampled: true,
         tuned,

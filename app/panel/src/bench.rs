@@ -1,6 +1,6 @@
 //! The bench: what to measure, how far it is, what came out. The report is also `window.benchResult`.
 
-use potluck_plan::KvCacheType;
+use potluck_plan::{Arithmetic, KvCacheType};
 use potluck_protocol::{LoadReport, ModelSource};
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,9 @@ pub struct BenchChoice {
     pub repeats: u32,
     /// How keys and values are stored.
     pub cache: KvCacheType,
+    /// How prompts are computed.
+    #[serde(default)]
+    pub arithmetic: Arithmetic,
     /// Also the time of each class of kernels.
     pub kernels: bool,
     /// Also sampled answers.

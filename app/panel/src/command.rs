@@ -1,6 +1,6 @@
 //! What the page asks of the node, and what the node tells the page.
 
-use potluck_plan::{DeviceId, KvCacheType, ModelId, PeerId, Sharing};
+use potluck_plan::{Arithmetic, DeviceId, KvCacheType, ModelId, PeerId, Sharing};
 use potluck_protocol::{AnswerPart, DeviceKind, Doors, InviteId, InviteKind, ModelSource, PromptRequest, RequestId};
 use serde::{Deserialize, Serialize};
 
@@ -140,6 +140,9 @@ pub struct HostChoice {
     /// How keys and values are stored; nothing for the largest type with which model and context fit.
     #[serde(default)]
     pub cache: Option<KvCacheType>,
+    /// How prompts are computed.
+    #[serde(default)]
+    pub arithmetic: Arithmetic,
     /// How work is shared out.
     pub sharing: Sharing,
     /// Listed on the door of everyone on this relay.

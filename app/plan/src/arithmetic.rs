@@ -29,6 +29,8 @@ pub struct UnknownArithmetic(String);
 impl Arithmetic {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Exact, Self::Packed, Self::Matrix];
+    /// Those that every device has, from which a host may choose.
+    pub const PORTABLE: [Self; 2] = [Self::Exact, Self::Packed];
 
     /// Its name: `packed`.
     #[must_use]

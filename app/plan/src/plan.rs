@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    BlockIndex, BlockRange, ExpertId, ExpertPool, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, PooledExperts,
-    StageId, WeightUnit,
+    Arithmetic, BlockIndex, BlockRange, ExpertId, ExpertPool, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch,
+    PooledExperts, StageId, WeightUnit,
 };
 
 /// Who can compute an expert. A list of holders is in order of preference.
@@ -91,6 +91,8 @@ pub struct Plan {
     pub context: u32,
     /// How every stage stores the KV cache.
     pub kv_cache: KvCacheType,
+    /// How every stage computes prompts.
+    pub arithmetic: Arithmetic,
 }
 
 /// Why a plan cannot run.

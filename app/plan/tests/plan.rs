@@ -1,8 +1,8 @@
 //! Plans against the model they are for.
 
 use potluck_plan::{
-    BlockIndex, BlockRange, Bytes, Cuts, ExpertHolder, ExpertId, FeedForwardShape, KvCacheType, ModelId, ModelShape,
-    PeerId, Plan, PlanEpoch, PlanError, RemoteExperts, Stage, StageId, WeightUnit, WireType,
+    Arithmetic, BlockIndex, BlockRange, Bytes, Cuts, ExpertHolder, ExpertId, FeedForwardShape, KvCacheType, ModelId,
+    ModelShape, PeerId, Plan, PlanEpoch, PlanError, RemoteExperts, Stage, StageId, WeightUnit, WireType,
 };
 use potluck_testkit::moe_shape;
 
@@ -21,6 +21,7 @@ fn plan(stages: Vec<Stage>) -> Plan {
         stages,
         wire: WireType::F32,
         expert_wire: WireType::F32,
+        arithmetic: Arithmetic::Exact,
         context: 64,
         kv_cache: KvCacheType::F32,
     }

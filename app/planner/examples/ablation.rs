@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::{
-    BlockRange, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch,
-    Stage, StageId, WireType,
+    Arithmetic, BlockRange, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, Plan,
+    PlanEpoch, Stage, StageId, WireType,
 };
 use potluck_planner::{AccessLink, Device, Effort, Hedging, Layers, Link, Links, Room, Sharing, Speed, plan, predict};
 
@@ -79,6 +79,7 @@ impl TestBed {
             overhead: Bytes::ZERO,
             wire: WireType::F32,
             expert_wire: WireType::F32,
+            arithmetic: Arithmetic::Exact,
             epoch: PlanEpoch(1),
             hedging: Hedging::default(),
             effort: Effort::default(),
@@ -116,6 +117,7 @@ impl TestBed {
                 stages,
                 wire: WireType::F32,
                 expert_wire: WireType::F32,
+                arithmetic: Arithmetic::Exact,
                 context: 0,
                 kv_cache: KvCacheType::F32,
             };

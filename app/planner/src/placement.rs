@@ -25,6 +25,7 @@ pub(crate) fn plan(room: &Room<'_>, stages: Vec<Stage>) -> Plan {
         stages,
         wire: room.wire,
         expert_wire: room.expert_wire,
+        arithmetic: room.arithmetic,
         context: room.context,
         kv_cache,
     }

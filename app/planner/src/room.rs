@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use potluck_plan::{
-    BlockIndex, BlockRange, Bytes, Hedging, ModelShape, PeerId, PlanEpoch, Sharing, WeightUnit, WireType,
+    Arithmetic, BlockIndex, BlockRange, Bytes, Hedging, ModelShape, PeerId, PlanEpoch, Sharing, WeightUnit, WireType,
 };
 
 use crate::{Layers, Links};
@@ -187,6 +187,8 @@ pub struct Room<'a> {
     pub wire: WireType,
     /// Number format of vectors to and from holders of experts.
     pub expert_wire: WireType,
+    /// How every stage computes prompts.
+    pub arithmetic: Arithmetic,
     /// Epoch of the plan to make.
     pub epoch: PlanEpoch,
     /// The search's budget.

@@ -1,6 +1,8 @@
 //! Frames about membership, plans and prompts.
 
-use potluck_plan::{BlockRange, Bytes, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, WeightUnit};
+use potluck_plan::{
+    Arithmetic, BlockRange, Bytes, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, WeightUnit,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{DeviceKind, ExpertPhase, ExpertWaits, Hedging, HolderReport, LoadReport, Message, RequestId};
@@ -133,6 +135,8 @@ pub struct StandbyOrder {
     pub context: u32,
     /// How the KV cache is stored.
     pub kv_cache: KvCacheType,
+    /// How prompts are computed.
+    pub arithmetic: Arithmetic,
     /// What to hold besides the plan's units; empty to drop everything held so far.
     pub units: Vec<WeightUnit>,
     /// No plan runs because the model does not fit yet: these units are the part that the device will most probably get

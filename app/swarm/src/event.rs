@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use potluck_plan::{
-    Bytes, Computed, ConversationId, DeviceId, KvCacheType, Millis, ModelId, ModelShape, PeerId, PlanEpoch,
+    Arithmetic, Bytes, Computed, ConversationId, DeviceId, KvCacheType, Millis, ModelId, ModelShape, PeerId, PlanEpoch,
     PooledExperts, Ticket, WeightUnit, WireType, Work,
 };
 use potluck_planner::REPLICAS;
@@ -169,6 +169,8 @@ pub struct HostCommand {
     pub context: u32,
     /// KV cache type; `None` for the largest type with which model and context fit.
     pub kv_cache: Option<KvCacheType>,
+    /// How prompts are computed.
+    pub arithmetic: Arithmetic,
     /// How work is shared out.
     pub sharing: Sharing,
     /// Epoch above every plan epoch this host has used (kept over reloads), or 0.
@@ -334,6 +336,8 @@ pub struct LoadRequest {
     pub context: u32,
     /// KV cache type.
     pub kv_cache: KvCacheType,
+    /// How prompts are computed.
+    pub arithmetic: Arithmetic,
     /// Limit on bytes to use in total.
     pub budget: Bytes,
 }

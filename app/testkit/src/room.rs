@@ -1,6 +1,6 @@
 //! Rooms to plan.
 
-use potluck_plan::{Bytes, ModelShape, PlanEpoch, WireType};
+use potluck_plan::{Arithmetic, Bytes, ModelShape, PlanEpoch, WireType};
 use potluck_planner::{AccessLink, Device, Effort, Hedging, Layers, Links, Planned, Room, Sharing, Shortfall, plan};
 
 use crate::peer;
@@ -76,6 +76,7 @@ impl RoomFixture {
             overhead: self.overhead,
             wire: WireType::F32,
             expert_wire: WireType::F32,
+            arithmetic: Arithmetic::Exact,
             epoch: PlanEpoch(1),
             hedging: Hedging::default(),
             effort: Effort::default(),

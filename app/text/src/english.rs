@@ -1,8 +1,8 @@
 //! English.
 
 use crate::{
-    AnswerTexts, CatalogTexts, ConnectionTexts, KvCacheTexts, MemberTexts, NotYetTexts, NoticeTexts, OwnDeviceTexts,
-    PhaseTexts, PlanTexts, RoleTexts, SharingTexts, Texts,
+    AnswerTexts, ArithmeticTexts, CatalogTexts, ConnectionTexts, KvCacheTexts, MemberTexts, NotYetTexts, NoticeTexts,
+    OwnDeviceTexts, PhaseTexts, PlanTexts, RoleTexts, SharingTexts, Texts,
 };
 
 /// English.
@@ -58,6 +58,11 @@ pub const ENGLISH: Texts = Texts {
         f16: "Half the memory (f16)",
         q8_0: "A quarter (q8_0)",
         q4_0: "An eighth (q4_0), less exact answers",
+    },
+    arithmetic: ArithmeticTexts {
+        exact: "Exact (f32)",
+        packed: "Up to twice as fast (8-bit integers), slightly less exact",
+        matrix: "By matrix units (half floats)",
     },
     sharing: SharingTexts {
         fastest: "Fastest",

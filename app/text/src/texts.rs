@@ -1,6 +1,6 @@
 //! The shape of a locale's table, and how a table answers for an enum.
 
-use potluck_panel::{Connection, KvCacheType, LoadPhase, MemberStatus, MemberView, PlanStatus, Sharing};
+use potluck_panel::{Arithmetic, Connection, KvCacheType, LoadPhase, MemberStatus, MemberView, PlanStatus, Sharing};
 
 /// Every sentence of one language. `{}` stands for a value, in order: see [`fill`].
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub struct Texts {
     pub connection: ConnectionTexts,
     /// How the KV cache is stored.
     pub kv_cache: KvCacheTexts,
+    /// How prompts are computed.
+    pub arithmetic: ArithmeticTexts,
     /// How the room's work is shared.
     pub sharing: SharingTexts,
     /// How an answer of the chat goes.
@@ -150,6 +152,17 @@ pub struct KvCacheTexts {
     pub f16: &'static str,
     pub q8_0: &'static str,
     pub q4_0: &'static str,
+}
+
+/// A name for each [`Arithmetic`].
+#[derive(Debug)]
+pub struct ArithmeticTexts {
+    /// The default.
+    pub exact: &'static str,
+    /// Quantized vectors.
+    pub packed: &'static str,
+    /// Half floats, natively.
+    pub matrix: &'static str,
 }
 
 /// A name for each [`Sharing`], and what it means.
@@ -357,6 +370,18 @@ impl KvCacheTexts {
             KvCacheType::F16 => self.f16,
             KvCacheType::Q8_0 => self.q8_0,
             KvCacheType::Q4_0 => self.q4_0,
+        }
+    }
+}
+
+impl ArithmeticTexts {
+    /// The text of an arithmetic.
+    #[must_use]
+    pub const fn of(&self, how: Arithmetic) -> &'static str {
+        match how {
+            Arithmetic::Exact => self.exact,
+            Arithmetic::Packed => self.packed,
+            Arithmetic::Matrix => self.matrix,
         }
     }
 }

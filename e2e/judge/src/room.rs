@@ -11,9 +11,9 @@ use potluck_engine::{Engine, Gpu, Piece, Settings};
 use potluck_gguf::{join, parse};
 use potluck_model::{ModelSpec, UnitMap};
 use potluck_plan::{
-    BatchToken, BlockRange, Computed, ConversationId, ExpertHolder, ExpertId, ExpertOutputs, Input, KernelClass,
-    KvCacheType, LmHeadRequest, ModelId, ModelShape, Outcome, PeerId, Plan, PlanEpoch, Position, RemoteExperts, Route,
-    Stage, StageId, Task, Then, Ticket, WireType, Work,
+    Arithmetic, BatchToken, BlockRange, Computed, ConversationId, ExpertHolder, ExpertId, ExpertOutputs, Input,
+    KernelClass, KvCacheType, LmHeadRequest, ModelId, ModelShape, Outcome, PeerId, Plan, PlanEpoch, Position,
+    RemoteExperts, Route, Stage, StageId, Task, Then, Ticket, WireType, Work,
 };
 
 /// How a model is split over devices.
@@ -261,6 +261,7 @@ fn plan(shape: &ModelShape, split: Split, context: u32) -> Plan {
         model: ModelId([0; 32]),
         stages,
         wire: WireType::F32,
+        arithmetic: Arithmetic::Exact,
         context,
         kv_cache: KvCacheType::F32,
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use potluck_plan::{
-    BlockIndex, BlockShape, Bytes, Cuts, ExpertHolder, ExpertId, FeedForwardShape, KvCacheType, ModelId, ModelShape,
-    PeerId, Plan, PlanEpoch, RemoteExperts, Stage, StageId, WireType,
+    Arithmetic, BlockIndex, BlockShape, Bytes, Cuts, ExpertHolder, ExpertId, FeedForwardShape, KvCacheType, ModelId,
+    ModelShape, PeerId, Plan, PlanEpoch, RemoteExperts, Stage, StageId, WireType,
 };
 use potluck_planner::experts::{Candidate, holders};
 use potluck_planner::{AccessLink, Device, Effort, Hedging, Layers, Link, Links, Room, Sharing, predict};
@@ -55,6 +55,7 @@ impl Pool {
             overhead: Bytes::ZERO,
             wire: WireType::F32,
             expert_wire: WireType::F32,
+            arithmetic: Arithmetic::Exact,
             epoch: PlanEpoch(1),
             hedging: Hedging::default(),
             effort: Effort::default(),

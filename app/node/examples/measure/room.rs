@@ -145,6 +145,7 @@ async fn in_room(case: &Case, model: &Measured, settings: &Settings, settled: Du
         budget: budget(0),
         context: CONTEXT,
         cache: None,
+        arithmetic: Default::default(),
         sharing: configuration.share,
         visible: false,
         resume: None,

@@ -278,8 +278,8 @@ impl Benchmark {
     fn settings(&self, possible: &[Workload]) -> potluck_engine::Settings {
         // The prefill kernels are timed on a whole chunk after the context.
         let deepest = possible.iter().map(|workload| workload.positions().max(workload.depth + 512)).max().unwrap_or(0);
-        let settings = self.compute.settings(Bytes(u64::MAX), deepest, self.choice.cache);
-        potluck_engine::Settings { tuned: self.choice.tuned, ..settings }
+        let settings = crate::open::settings(Bytes(u64::MAX), deepest, self.choice.cache);
+        potluck_engine::Settings { tuned: self.choice.tuned, arithmetic: self.choice.arithmetic, ..settings }
     }
 
     fn method(&self) -> Vec<String> {
@@ -355,6 +355,7 @@ mod tests {
             depths: vec![0, 2048],
             repeats: 3,
             cache: KvCacheType::F32,
+            arithmetic: potluck_plan::Arithmetic::Exact,
             kernels: true,
             sampled: true,
             tuned: true,

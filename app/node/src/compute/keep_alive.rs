@@ -117,7 +117,7 @@ mod tests {
             platform(folder.to_owned(), &crate::native::Network::default()),
             inputs,
             GpuOptions::default(),
-            (1, potluck_plan::Arithmetic::Exact),
+            1,
         );
         compute.open().await;
         let gpu = compute.gpu.borrow().clone().unwrap();

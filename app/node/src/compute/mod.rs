@@ -17,10 +17,9 @@ use futures::future::{Either, select};
 use potluck_engine::{Engine, EngineError, Gpu, GpuOptions, Settings, binding_limit};
 use potluck_model::UnitMap;
 use potluck_panel::SelfTest;
-use potluck_plan::{
-    Arithmetic, Bytes, Computed, ConversationId, KvCacheType, ModelId, Outcome, PooledExperts, Ticket, Work,
-};
+use potluck_plan::{Bytes, Computed, ConversationId, ModelId, Outcome, PooledExperts, Ticket, Work};
 use potluck_swarm::Event;
+use potluck_swarm::LoadRequest;
 
 pub use calibrate::CalibrateError;
 pub use measure::Measured;
@@ -57,8 +56,7 @@ struct ModelEngine {
     engine: Engine,
     model: ModelId,
     units: Rc<UnitMap>,
-    context: u32,
-    kv_cache: KvCacheType,
+    settings: Settings,
 }
 
 /// The GPU of this peer.
@@ -80,7 +78,6 @@ pub struct Compute {
     measured: Cell<Option<Measured>>,
     tuning: TuningState,
     slow_down: SlowDown,
-    arithmetic: Arithmetic,
     /// Receives the results of timed work.
     trial_results: RefCell<Option<UnboundedSender<Computed>>>,
     keep_alive: KeepAlive,
@@ -89,12 +86,7 @@ pub struct Compute {
 impl Compute {
     /// No GPU yet. With `slow` above 1, for measurements, the GPU runs every piece of work that many times; with 0 it
     /// answers calls of experts with zeros.
-    pub fn new(
-        platform: Platform,
-        inputs: Inputs,
-        options: GpuOptions,
-        (slow, arithmetic): (u32, Arithmetic),
-    ) -> Rc<Self> {
+    pub fn new(platform: Platform, inputs: Inputs, options: GpuOptions, slow: u32) -> Rc<Self> {
         Rc::new(Self {
             platform,
             inputs,
@@ -109,15 +101,9 @@ impl Compute {
             measured: Cell::default(),
             tuning: TuningState::default(),
             slow_down: SlowDown::new(slow),
-            arithmetic,
             trial_results: RefCell::default(),
             keep_alive: KeepAlive::default(),
         })
-    }
-
-    /// The engine's settings with this device's arithmetic.
-    pub fn settings(&self, budget: Bytes, context: u32, kv_cache: KvCacheType) -> Settings {
-        Settings { arithmetic: self.arithmetic, ..settings(budget, context, kv_cache) }
     }
 
     /// Opens the GPU. Without one this peer can still be a guest, or a host that contributes nothing.
@@ -200,14 +186,16 @@ impl Compute {
     pub fn engine_for(
         self: &Rc<Self>,
         model: &Model,
-        (context, kv_cache): (u32, KvCacheType),
-        budget: Bytes,
+        request: &LoadRequest,
     ) -> Result<(Engine, Rc<UnitMap>), LoadError> {
+        let &LoadRequest { context, kv_cache, arithmetic, budget, .. } = request;
+        let settings = Settings { arithmetic, ..settings(budget, context, kv_cache) };
         if let Some(existing) = self.model_engine.borrow().as_ref()
-            && (existing.model, existing.context, existing.kv_cache) == (model.card.id, context, kv_cache)
+            && existing.model == model.card.id
+            && existing.settings == (Settings { budget: existing.settings.budget, ..settings.clone() })
             && !existing.engine.lost()
         {
-            existing.engine.set_budget(budget);
+            existing.engine.set_budget(settings.budget);
             return Ok((existing.engine.clone(), existing.units.clone()));
         }
         self.unload();
@@ -219,11 +207,10 @@ impl Compute {
             }
         };
         let (spec, units) = (model.spec.clone(), model.units.clone());
-        let settings = self.settings(budget, context, kv_cache);
-        let engine = Engine::new(&gpu, spec, units.clone(), settings, Box::new(on_result))?;
+        let engine = Engine::new(&gpu, spec, units.clone(), settings.clone(), Box::new(on_result))?;
         let units = Rc::new(units);
         *self.model_engine.borrow_mut() =
-            Some(ModelEngine { engine: engine.clone(), model: model.card.id, units: units.clone(), context, kv_cache });
+            Some(ModelEngine { engine: engine.clone(), model: model.card.id, units: units.clone(), settings });
         Ok((engine, units))
     }
 

@@ -95,6 +95,7 @@ impl Node {
             source: choice.model,
             context: choice.context,
             kv_cache: choice.cache,
+            arithmetic: choice.arithmetic,
             sharing: choice.sharing,
             last_epoch,
             in_advance: true,

@@ -197,8 +197,7 @@ impl LoadTask {
     }
 
     fn load(&self, model: &Model, progress: &Rc<Progress>) -> Result<Load, LoadError> {
-        let LoadRequest { context, kv_cache, budget, .. } = self.request;
-        let (engine, units) = self.compute.engine_for(model, (context, kv_cache), budget)?;
+        let (engine, units) = self.compute.engine_for(model, &self.request)?;
         let inputs = self.inputs.clone();
         Ok(Load {
             platform: self.platform.clone(),

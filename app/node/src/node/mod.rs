@@ -22,7 +22,7 @@ use std::rc::Rc;
 
 use potluck_engine::GpuOptions;
 use potluck_panel as panel;
-use potluck_plan::{Arithmetic, Millis, PeerId};
+use potluck_plan::{Millis, PeerId};
 use potluck_planner::measures::Measure;
 use potluck_protocol::Session;
 use potluck_swarm::{Action, Event, Identity, Peer, Pooling};
@@ -58,8 +58,6 @@ pub struct NodeOptions {
     /// For measurements only: how many times the GPU runs every piece of work before its result counts. 1 is full speed;
     /// 0 is full speed, but calls of experts are answered with zeros.
     pub slow: u32,
-    /// How prompts are computed. Anything but exact only where no other device computes with this one.
-    pub arithmetic: Arithmetic,
     /// For measurements only: what the planner must not know when this node hosts.
     pub hidden: Vec<Measure>,
     /// How experts are spread where this node hosts.
@@ -102,7 +100,7 @@ impl Node {
     /// Creates a node and the channel to it; [`Node::run`] starts it.
     pub fn new(platform: Platform, options: NodeOptions) -> (Self, InputQueue, Inputs) {
         let (inputs, queue) = crate::events::channel();
-        let compute = Compute::new(platform.clone(), inputs.clone(), options.gpu, (options.slow, options.arithmetic));
+        let compute = Compute::new(platform.clone(), inputs.clone(), options.gpu, options.slow);
         let node = Self {
             page: PageLink::new(options.page),
             compute,

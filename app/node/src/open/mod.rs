@@ -12,7 +12,7 @@ use std::sync::Arc;
 use potluck_engine::{Settings, fixed_overhead};
 use potluck_gguf::{GgufError, Metadata};
 use potluck_model::{LocalTime, ModelError, ModelSpec, Profile, UnitMap};
-use potluck_plan::{Bytes, KvCacheType, ModelId};
+use potluck_plan::{Arithmetic, Bytes, KvCacheType, ModelId};
 use potluck_protocol::{ModelCard, ModelSource};
 use potluck_swarm::OpenedModel;
 use thiserror::Error;
@@ -249,8 +249,6 @@ impl Model {
         now: LocalTime,
     ) -> Result<(OpenedModel, Vec<String>), OpenError> {
         let (language, remarks) = ModelLanguage::read(metadata, context, now)?;
-        // The fixed overhead does not depend on the KV cache type.
-        let settings = settings(Bytes(u64::MAX), context, KvCacheType::F32);
         let types: Vec<KvCacheType> =
             KvCacheType::ALL.into_iter().filter(|&kv_cache| self.spec.takes(kv_cache)).collect();
         let shape = |kv_cache| self.spec.shape(&self.units, self.card.id, kv_cache);
@@ -258,11 +256,17 @@ impl Model {
             card: self.card.clone(),
             shape: shape(types.first().copied().unwrap_or_default()),
             shapes: types.into_iter().map(shape).collect(),
-            overhead: fixed_overhead(&self.spec, &settings),
+            overhead: overhead(&self.spec, context),
             language: Arc::new(language),
         };
         Ok((opened, remarks))
     }
+}
+
+/// Bytes that a device with a stage needs besides weights and KV cache, whatever the KV cache type and the arithmetic.
+pub fn overhead(spec: &ModelSpec, context: u32) -> Bytes {
+    let settings = |arithmetic| Settings { arithmetic, ..settings(Bytes(u64::MAX), context, KvCacheType::F32) };
+    Arithmetic::ALL.into_iter().map(|arithmetic| fixed_overhead(spec, &settings(arithmetic))).max().unwrap_or_default()
 }
 
 /// The engine's settings for a budget, a context in positions and a KV cache type.

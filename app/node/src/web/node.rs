@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use potluck_engine::GpuOptions;
 use potluck_panel::{ToNode, ToPage};
-use potluck_plan::Arithmetic;
 use potluck_swarm::Pooling;
 use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
@@ -33,15 +32,8 @@ pub fn run() {
     });
     let discovery = DiscoveryPort::default();
     let pooling = Pooling::default();
-    let options = NodeOptions {
-        gpu: GpuOptions::default(),
-        page,
-        slow: 1,
-        arithmetic: Arithmetic::Exact,
-        hidden: Vec::new(),
-        pooling,
-        on_demand: true,
-    };
+    let options =
+        NodeOptions { gpu: GpuOptions::default(), page, slow: 1, hidden: Vec::new(), pooling, on_demand: true };
     let (node, queue, inputs) = Node::new(platform(&discovery), options);
     let handler = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
         let (json, file) = match event.data().as_string() {

@@ -13,13 +13,12 @@ use potluck_gguf::synthetic::Synthetic;
 use potluck_model::ModelSpec;
 use potluck_node::native::cli::{Options, Session, parse_link};
 use potluck_node::node::Input;
-use potluck_node::open::settings;
 use potluck_node::platform::LocalFile;
 use potluck_panel::{
     AnswerPart, AnswerStop, ContributeChoice, HostChoice, Message, ModelSource, PlanStatus, PromptRequest, RequestId,
     Role, Sampling, Sharing, Status, Timings, ToNode, ToPage,
 };
-use potluck_plan::{Bytes, KvCacheType, ModelId, ModelShape};
+use potluck_plan::{Arithmetic, Bytes, KvCacheType, ModelId, ModelShape};
 use potluck_relay::limits::Limits;
 use potluck_relay::net::tls::Identity;
 use potluck_relay::{Config, Relay};
@@ -111,7 +110,7 @@ impl RunningRelay {
 /// Sizes of a synthetic model, and a device's fixed overhead.
 pub fn sizes(model: &Synthetic) -> (ModelShape, Bytes) {
     let (spec, units) = ModelSpec::from_gguf(&join([model.header().unwrap()]).unwrap()).unwrap();
-    let overhead = potluck_engine::fixed_overhead(&spec, &settings(Bytes(u64::MAX), CONTEXT, KvCacheType::F32));
+    let overhead = potluck_node::open::overhead(&spec, CONTEXT);
     (spec.shape(&units, ModelId([0; 32]), KvCacheType::F32), overhead)
 }
 
@@ -152,16 +151,26 @@ pub async fn host_sharing(
     (budget, sharing): (u64, Sharing),
     files: Vec<Rc<dyn LocalFile>>,
 ) -> String {
-    let choice = HostChoice {
-        model: source,
+    host_as(session, origin, HostChoice { sharing, ..choice(source, budget) }, files).await
+}
+
+/// A choice of defaults.
+pub fn choice(model: ModelSource, budget: u64) -> HostChoice {
+    HostChoice {
+        model,
         budget,
         context: CONTEXT,
         cache: None,
-        sharing,
+        arithmetic: Arithmetic::Exact,
+        sharing: Sharing::Fastest,
         visible: false,
         resume: None,
         doors: Default::default(),
-    };
+    }
+}
+
+/// Opens a room; returns its link.
+pub async fn host_as(session: &mut Session, origin: &str, choice: HostChoice, files: Vec<Rc<dyn LocalFile>>) -> String {
     session.send(Input::Page(ToNode::Host(choice), files));
     format!("{origin}{}", session.link().await.unwrap())
 }
@@ -268,19 +277,29 @@ pub async fn text_and_timings(session: &mut Session, prompt: PromptRequest) -> (
 
 /// The answer of one device alone, from the file.
 pub async fn alone(path: &Path, text: &str, max_tokens: u32) -> Vec<u32> {
+    alone_by(Arithmetic::Exact, path, text, max_tokens).await
+}
+
+/// The same by another arithmetic.
+pub async fn alone_by(arithmetic: Arithmetic, path: &Path, text: &str, max_tokens: u32) -> Vec<u32> {
     let files = potluck_node::native::open_model_files(path).unwrap();
-    let mut session = open_alone(files, 4_000_000_000);
+    let mut session = open_alone_by(arithmetic, files, 4_000_000_000);
     until(&mut session, "alone", |status| is_up(status, 1)).await;
     answer(&mut session, question(1, text, max_tokens), |_| {}).await
 }
 
 /// A device that opens a file without any room.
 pub fn open_alone(files: Vec<Rc<dyn LocalFile>>, budget: u64) -> Session {
+    open_alone_by(Arithmetic::Exact, files, budget)
+}
+
+fn open_alone_by(arithmetic: Arithmetic, files: Vec<Rc<dyn LocalFile>>, budget: u64) -> Session {
     let session = peer("alone", "http://localhost", folder("alone"));
     let command = potluck_swarm::HostCommand {
         source: ModelSource::File { name: files[0].name(), bytes: Bytes(files[0].len()) },
         context: CONTEXT,
         kv_cache: None,
+        arithmetic,
         sharing: potluck_protocol::Sharing::Fastest,
         last_epoch: Default::default(),
         in_advance: true,

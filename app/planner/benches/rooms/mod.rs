@@ -1,7 +1,8 @@
 //! Rooms to search: every device distinct, memory so short that several are needed.
 
 use potluck_plan::{
-    BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType,
+    Arithmetic, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch,
+    WireType,
 };
 use potluck_planner::{
     AccessLink, Device, Effort, Hedging, Layers, Link, Links, Room, Sharing, Speed, plan, standby, what_would_help,
@@ -112,6 +113,7 @@ pub fn search(case: &Case) -> f64 {
         overhead: Bytes(50_000_000),
         wire: WireType::F32,
         expert_wire: WireType::F32,
+        arithmetic: Arithmetic::Exact,
         epoch: PlanEpoch(1),
         hedging: Hedging::default(),
         effort: Effort::default(),

@@ -82,7 +82,7 @@ impl Placement {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use potluck_plan::random::Random;
-    use potluck_plan::{ExpertHolder, PlanEpoch, RemoteExperts, Stage, StageId, WireType};
+    use potluck_plan::{Arithmetic, ExpertHolder, PlanEpoch, RemoteExperts, Stage, StageId, WireType};
 
     use super::*;
     use crate::experts::{fixtures, repair};
@@ -135,6 +135,7 @@ mod tests {
             overhead: Bytes::ZERO,
             wire: WireType::F32,
             expert_wire: WireType::F32,
+            arithmetic: Arithmetic::Exact,
             epoch: PlanEpoch(1),
             effort: Effort::default(),
         };

@@ -1,8 +1,8 @@
 //! The search against brute force, on random rooms.
 
 use potluck_plan::{
-    BlockIndex, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch,
-    WireType,
+    Arithmetic, BlockIndex, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId,
+    PlanEpoch, WireType,
 };
 
 use super::anneal::anneal;
@@ -96,6 +96,7 @@ impl Instance {
             overhead: Bytes(10),
             wire: WireType::F32,
             expert_wire: WireType::F32,
+            arithmetic: Arithmetic::Exact,
             epoch: PlanEpoch(1),
             effort: Effort::default(),
         }

@@ -47,7 +47,7 @@ impl ChunkSize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use potluck_plan::{BlockRange, KvCacheType, ModelId, PeerId, PlanEpoch, Stage, StageId, WireType};
+    use potluck_plan::{Arithmetic, BlockRange, KvCacheType, ModelId, PeerId, PlanEpoch, Stage, StageId, WireType};
 
     /// One block on each device.
     fn plan(devices: u16) -> Plan {
@@ -59,6 +59,7 @@ mod tests {
             stages,
             wire: WireType::F32,
             expert_wire: WireType::F32,
+            arithmetic: Arithmetic::Exact,
             context: 64,
             kv_cache: KvCacheType::F32,
         }

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::{
-    BlockIndex, Computed, ExpertHolder, ExpertId, KvCacheType, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis,
-    ModelId, RemoteExperts, Route, Ticket, WireType,
+    Arithmetic, BlockIndex, Computed, ExpertHolder, ExpertId, KvCacheType, LmHeadRequest, LmHeadTokens, LogitsRequest,
+    Millis, ModelId, RemoteExperts, Route, Ticket, WireType,
 };
 use potluck_protocol::{DeviceKind, ExpertCall, ExpertCancel, ExpertFailure, ExpertResult, Hedging, Hello, Session};
 
@@ -29,6 +29,7 @@ fn plan() -> Plan {
         stages: vec![Stage::new(StageId(0), FIRST, BlockRange::new(0, 1)), second],
         wire: WireType::F32,
         expert_wire: WireType::F32,
+        arithmetic: Arithmetic::Exact,
         context: 64,
         kv_cache: KvCacheType::F32,
     }

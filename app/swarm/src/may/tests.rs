@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use potluck_plan::{
-    BlockIndex, BlockRange, Bytes, ConversationId, Cuts, ExpertId, KernelClass, KvCacheType, ModelId, ModelShape,
-    Position, RemoteExperts, Stage, WireType,
+    Arithmetic, BlockIndex, BlockRange, Bytes, ConversationId, Cuts, ExpertId, KernelClass, KvCacheType, ModelId,
+    ModelShape, Position, RemoteExperts, Stage, WireType,
 };
 use potluck_protocol::{
     AnswerPart, AnswerStop, DeviceKind, ExpertCancel, ExpertResult, Forward, Hedging, Hello, Holding, LmHeadOutput,
@@ -75,6 +75,7 @@ fn receiver(me: PeerId) -> Receiver {
         stages: vec![Stage::new(StageId(0), FIRST, BlockRange::new(0, 1)), second],
         wire: WireType::F32,
         expert_wire: WireType::F32,
+        arithmetic: Arithmetic::Exact,
         context: 64,
         kv_cache: KvCacheType::F32,
     };
@@ -213,6 +214,7 @@ fn standby() -> Frame {
         shape: shape(),
         overhead: Bytes::ZERO,
         context: 64,
+        arithmetic: Arithmetic::Exact,
         kv_cache: KvCacheType::F32,
         units: Vec::new(),
         in_advance: false,

@@ -1,6 +1,6 @@
 //! A peer against others that say what they should not. Each test names the row of issue 13 that it is about.
 
-use potluck_plan::{Bytes, DeviceId, Millis, PeerId, PlanEpoch};
+use potluck_plan::{Arithmetic, Bytes, DeviceId, Millis, PeerId, PlanEpoch};
 use potluck_protocol::{
     AnswerPart, AnswerStop, Contribution, DeviceKind, Doors, Frame, Hedging, Hello, Invite, InviteId, InviteKind,
     Message, ModelSource, PieceRequest, PromptRequest, RequestId, Role, Sampling, Session, Sharing, UnixSeconds,
@@ -46,6 +46,7 @@ fn command() -> HostCommand {
         source: ModelSource::Relay { name: "model".into() },
         context: 1_024,
         kv_cache: None,
+        arithmetic: Arithmetic::Exact,
         sharing: Sharing::Fastest,
         last_epoch: PlanEpoch(0),
         in_advance: false,

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use potluck_panel::Timeline;
-use potluck_plan::{KvCacheType, Millis, PlanEpoch};
+use potluck_plan::{Arithmetic, KvCacheType, Millis, PlanEpoch};
 use potluck_protocol::{Hedging, Message, ModelSource, PromptRequest, RequestId, Role, Sharing};
 
 use super::device::SimDevice;
@@ -333,6 +333,7 @@ impl World {
                 source: ModelSource::Relay { name: "sim".into() },
                 context: CONTEXT,
                 kv_cache: self.kv_cache,
+                arithmetic: Arithmetic::Exact,
                 sharing: self.share,
                 last_epoch: PlanEpoch(0),
                 in_advance: self.in_advance,

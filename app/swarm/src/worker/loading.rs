@@ -62,6 +62,7 @@ impl Worker {
             return;
         };
         let (model, context, kv_cache) = (prepare.model.clone(), prepare.plan.context, prepare.plan.kv_cache);
+        let arithmetic = prepare.plan.arithmetic;
         let pool = prepare.plan.pool_for(cx.members.me, &prepare.shape);
         let both = self.with_standby(prepare, &units, contribution.budget);
         match both.is_none() {
@@ -70,7 +71,7 @@ impl Worker {
         }
         let units = both.unwrap_or(units);
         let budget = contribution.budget;
-        cx.out.act(Action::Load(LoadRequest { epoch, model, units, pool, context, kv_cache, budget }));
+        cx.out.act(Action::Load(LoadRequest { epoch, model, units, pool, context, kv_cache, arithmetic, budget }));
     }
 
     /// Reconciles the GPU when no plan is being loaded: frees what no plan needs and loads a waiting standby order.

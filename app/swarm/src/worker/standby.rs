@@ -1,7 +1,7 @@
 //! Standing by: units held in advance for the loss of another device (dynamic-partitioning.txt 5.2.5). Plans have
 //! priority: their loading interrupts this one and takes its memory.
 
-use potluck_plan::{Bytes, KvCacheType, ModelId, PeerId, PlanEpoch, WeightUnit};
+use potluck_plan::{Arithmetic, Bytes, KvCacheType, ModelId, PeerId, PlanEpoch, WeightUnit};
 use potluck_protocol::{Frame, LoadFault, Prepare, StandbyOrder};
 
 use super::Worker;
@@ -27,15 +27,15 @@ enum Progress {
 }
 
 /// What the size of units depends on.
-type Sizes = (ModelId, u32, KvCacheType);
+type Sizes = (ModelId, u32, KvCacheType, Arithmetic);
 
 fn sizes(prepare: &Prepare) -> Sizes {
-    (prepare.plan.model, prepare.plan.context, prepare.plan.kv_cache)
+    (prepare.plan.model, prepare.plan.context, prepare.plan.kv_cache, prepare.plan.arithmetic)
 }
 
 impl Standby {
     fn sizes(&self) -> Sizes {
-        (self.order.model.id, self.order.context, self.order.kv_cache)
+        (self.order.model.id, self.order.context, self.order.kv_cache, self.order.arithmetic)
     }
 
     /// These units, which include the order's, fit the budget.
@@ -135,9 +135,19 @@ impl Worker {
             return self.stop_standing_by(LoadFault::NoRoom(sentence), cx);
         }
         let (epoch, model, context, kv_cache) = (order.epoch, order.model.clone(), order.context, order.kv_cache);
+        let arithmetic = order.arithmetic;
         standby.progress = Progress::Loading;
         let budget = contribution.budget;
-        cx.out.act(Action::Load(LoadRequest { epoch, model, units: both, pool, context, kv_cache, budget }));
+        cx.out.act(Action::Load(LoadRequest {
+            epoch,
+            model,
+            units: both,
+            pool,
+            context,
+            kv_cache,
+            arithmetic,
+            budget,
+        }));
     }
 
     pub(super) fn standby_loaded(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::{
-    BlockIndex, BlockRange, ExpertHolder, ExpertId, KernelClass, Outcome, RemoteExperts, Stage, StageId, Ticket,
-    WireType,
+    Arithmetic, BlockIndex, BlockRange, ExpertHolder, ExpertId, KernelClass, Outcome, RemoteExperts, Stage, StageId,
+    Ticket, WireType,
 };
 use potluck_protocol::{Hedging, ModelSource};
 
@@ -51,6 +51,7 @@ fn order(experts: &[u16]) -> Prepare {
         stages: vec![stage],
         wire: WireType::F32,
         expert_wire: WireType::F32,
+        arithmetic: Arithmetic::Exact,
         context: 64,
         kv_cache: shape.kv_cache,
     };

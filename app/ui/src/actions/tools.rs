@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use js_sys::{Function, JSON, Object, Promise, Reflect};
 use leptos::prelude::*;
 use potluck_panel::{
-    AnswerPart, AnswerStop, BenchChoice, BenchReport, BenchWorkload, KvCacheType, Message, ModelSource, PromptRequest,
-    RequestId, Role, Sampling, Timings, ToNode,
+    AnswerPart, AnswerStop, Arithmetic, BenchChoice, BenchReport, BenchWorkload, KvCacheType, Message, ModelSource,
+    PromptRequest, RequestId, Role, Sampling, Timings, ToNode,
 };
 use potluck_text::texts;
 use serde::{Deserialize, Serialize};
@@ -205,6 +205,7 @@ struct BenchOptions {
     depths: Vec<u32>,
     repeats: u32,
     cache: KvCacheType,
+    arithmetic: Arithmetic,
     kernels: bool,
     tuned: bool,
 }
@@ -218,6 +219,7 @@ impl Default for BenchOptions {
             depths: vec![0],
             repeats: 5,
             cache: KvCacheType::F32,
+            arithmetic: Arithmetic::Exact,
             kernels: true,
             sampled: false,
             tuned: true,
@@ -227,14 +229,14 @@ impl Default for BenchOptions {
 
 impl BenchOptions {
     fn choice(self) -> Option<BenchChoice> {
-        let Self { model, link, workloads, depths, repeats, cache, kernels, tuned } = self;
+        let Self { model, link, workloads, depths, repeats, cache, arithmetic, kernels, tuned } = self;
         let model = match (model, link) {
             (Some(name), _) => ModelSource::Relay { name },
             (None, Some(url)) => ModelSource::Link { url },
             (None, None) => return None,
         };
         let workloads = workloads.into_iter().map(|(prompt, answer)| BenchWorkload { prompt, answer }).collect();
-        Some(BenchChoice { model, workloads, depths, repeats, cache, kernels, tuned })
+        Some(BenchChoice { model, workloads, depths, repeats, cache, arithmetic, kernels, tuned })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The form that chooses what to measure.
 
 use leptos::{ev, prelude::*};
-use potluck_panel::{KvCacheType, ToNode};
+use potluck_panel::{Arithmetic, KvCacheType, ToNode};
 use potluck_text::texts;
 use wasm_bindgen::JsCast;
 
@@ -87,6 +87,11 @@ fn Details(form: BenchForm) -> impl IntoView {
             form.cache.set(cache);
         }
     };
+    let arithmetic = move |event| {
+        if let Ok(arithmetic) = event_target_value(&event).parse() {
+            form.arithmetic.set(arithmetic);
+        }
+    };
     view! {
         <div class="bench-details">
             <label class="labelled">
@@ -104,6 +109,12 @@ fn Details(form: BenchForm) -> impl IntoView {
                 <span>"KV cache"</span>
                 <select class="field" on:change=cache>
                     {KvCacheType::ALL.map(|cache| view! { <option value=cache.name()>{texts().kv_cache.of(cache)}</option> })}
+                </select>
+            </label>
+            <label class="labelled">
+                <span>"Prompts"</span>
+                <select class="field" on:change=arithmetic>
+                    {Arithmetic::PORTABLE.map(|how| view! { <option value=how.name()>{texts().arithmetic.of(how)}</option> })}
                 </select>
             </label>
             <Check

@@ -1,7 +1,7 @@
 //! The settings of a benchmark.
 
 use leptos::prelude::*;
-use potluck_panel::{BenchChoice, BenchWorkload, Bytes, KvCacheType, ModelSource};
+use potluck_panel::{Arithmetic, BenchChoice, BenchWorkload, Bytes, KvCacheType, ModelSource};
 
 /// The model's source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +58,8 @@ pub struct BenchForm {
     pub runs: RwSignal<u32>,
     /// Type of the KV cache.
     pub cache: RwSignal<KvCacheType>,
+    /// How prompts are computed.
+    pub arithmetic: RwSignal<Arithmetic>,
     /// Also measure the time of each kernel class.
     pub kernels: RwSignal<bool>,
 }
@@ -77,6 +79,7 @@ impl BenchForm {
             depths: RwSignal::new([true, false]),
             runs: RwSignal::new(5),
             cache: RwSignal::new(KvCacheType::F32),
+            arithmetic: RwSignal::new(Arithmetic::Exact),
             kernels: RwSignal::new(true),
         }
     }
@@ -116,6 +119,7 @@ impl BenchForm {
             depths,
             repeats: self.runs.get(),
             cache: self.cache.get(),
+            arithmetic: self.arithmetic.get(),
             kernels: self.kernels.get(),
             sampled: false,
             tuned: true,

@@ -1,7 +1,7 @@
 //! The model picker's choices while it is open.
 
 use leptos::prelude::*;
-use potluck_panel::{Bytes, HostChoice, KvCacheType, ModelSource, Sharing};
+use potluck_panel::{Arithmetic, Bytes, HostChoice, KvCacheType, ModelSource, Sharing};
 
 use super::{catalog::Entry, open::Check, verdict::Case};
 use crate::{relay::Model, state::Store};
@@ -62,6 +62,8 @@ pub struct Choice {
     pub context: RwSignal<u32>,
     /// Type of the KV cache; `None` for the largest type that fits.
     pub cache: RwSignal<Option<KvCacheType>>,
+    /// How prompts are computed.
+    pub arithmetic: RwSignal<Arithmetic>,
     /// How the work is shared; `None` for what suits the model.
     pub share: RwSignal<Option<Sharing>>,
     /// Bytes this device lends.
@@ -82,6 +84,7 @@ impl Choice {
             file: RwSignal::new_local(None),
             context: RwSignal::new(CONTEXT),
             cache: RwSignal::new(None),
+            arithmetic: RwSignal::new(Arithmetic::Exact),
             share: RwSignal::new(None),
             lend: RwSignal::new(untrack(|| store.lend_by_default())),
             visible: RwSignal::new(true),
@@ -159,6 +162,7 @@ impl Choice {
             budget: self.lend.get(),
             context: self.context(),
             cache: self.cache.get(),
+            arithmetic: self.arithmetic.get(),
             sharing: self.shared(),
             visible: self.visible.get(),
             resume: None,

@@ -1,7 +1,7 @@
 //! How much to lend, how to share the work, how much context.
 
 use leptos::prelude::*;
-use potluck_panel::{KvCacheType, Sharing};
+use potluck_panel::{Arithmetic, KvCacheType, Sharing};
 
 use potluck_text::texts;
 
@@ -19,6 +19,7 @@ pub fn Options(choice: Choice) -> impl IntoView {
         <ShareChoice choice />
         <ContextChoice choice />
         <CacheChoice choice />
+        <ArithmeticChoice choice />
     }
 }
 
@@ -77,6 +78,27 @@ fn CacheChoice(choice: Choice) -> impl IntoView {
                 <option value="" prop:selected=move || choice.cache.get().is_none()>"Automatic: the most exact type that fits"</option>
                 {KvCacheType::ALL.map(option)}
             </select>
+        </label>
+    }
+}
+
+/// How prompts are computed: time against precision.
+#[component]
+fn ArithmeticChoice(choice: Choice) -> impl IntoView {
+    let change = move |event| {
+        if let Ok(arithmetic) = event_target_value(&event).parse() {
+            choice.arithmetic.set(arithmetic);
+        }
+    };
+    let option = move |how: Arithmetic| {
+        view! {
+            <option value=how.name() prop:selected=move || choice.arithmetic.get() == how>{texts().arithmetic.of(how)}</option>
+        }
+    };
+    view! {
+        <label class="labelled labelled-row">
+            <span>"Reading prompts"</span>
+            <select class="field" on:change=change>{Arithmetic::PORTABLE.map(option)}</select>
         </label>
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::ArgAction;
 use potluck_panel::{
-    BenchChoice, BenchEvent, BenchReport, BenchWorkload, Bytes, KvCacheType, ModelSource, ToNode, ToPage,
+    Arithmetic, BenchChoice, BenchEvent, BenchReport, BenchWorkload, Bytes, KvCacheType, ModelSource, ToNode, ToPage,
 };
 
 use super::{Options, Session};
@@ -33,6 +33,9 @@ pub struct BenchOptions {
     /// The KV cache type; `--kv` sets it.
     #[arg(skip = KvCacheType::F32)]
     pub cache: KvCacheType,
+    /// How prompts are computed; `--arithmetic` sets it.
+    #[arg(skip)]
+    pub arithmetic: Arithmetic,
     /// bench: use the portable kernels, not those measured to be fastest here
     #[arg(long = "untuned", action = ArgAction::SetFalse)]
     pub tuned: bool,
@@ -43,7 +46,14 @@ impl Default for BenchOptions {
     fn default() -> Self {
         let workloads = [(25, 128), (25, 1024), (1024, 128), (512, 128)];
         let workloads = workloads.map(|(prompt, answer)| BenchWorkload { prompt, answer }).into();
-        Self { workloads, depths: vec![0, 2048], runs: 5, cache: KvCacheType::F32, tuned: true }
+        Self {
+            workloads,
+            depths: vec![0, 2048],
+            runs: 5,
+            cache: KvCacheType::F32,
+            arithmetic: Arithmetic::Exact,
+            tuned: true,
+        }
     }
 }
 
@@ -65,7 +75,7 @@ fn parse_depth(text: &str) -> Result<u32, String> {
 /// A sentence on what failed.
 pub async fn bench(model: &Path, options: &Options) -> Result<(), String> {
     let files = open_model_files(model)?;
-    let BenchOptions { workloads, depths, runs, cache, tuned } = options.benchmark.clone();
+    let BenchOptions { workloads, depths, runs, cache, arithmetic, tuned } = options.benchmark.clone();
     let choice = BenchChoice {
         model: ModelSource::File {
             name: files.first().map(|file| file.name()).unwrap_or_default(),
@@ -75,6 +85,7 @@ pub async fn bench(model: &Path, options: &Options) -> Result<(), String> {
         depths,
         repeats: runs,
         cache,
+        arithmetic,
         kernels: true,
         sampled: true,
         tuned,

@@ -157,7 +157,8 @@ pub struct Options {
     /// KV cache type: f32, f16, q8_0 or q4_0 (default: the largest that fits; bench: f32)
     #[arg(long = "kv", value_name = "TYPE", value_parser = parse_cache_type)]
     pub cache_type: Option<KvCacheType>,
-    /// run: how prompts are computed: exact, packed (vectors quantized to 8 bits), or matrix (half floats, by matrix units)
+    /// host, run: how prompts are computed: exact or packed (vectors quantized to 8 bits); run: also matrix (half floats, by
+    /// matrix units)
     #[arg(long, value_name = "HOW", default_value_t, value_parser = parse_arithmetic)]
     pub arithmetic: Arithmetic,
     /// GPU memory to contribute: 900M, 4G; 0 contributes nothing
@@ -280,9 +281,18 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
     if let Some(cache) = options.cache_type {
         options.benchmark.cache = cache;
     }
-    if options.arithmetic != Arithmetic::Exact && !matches!(verb, Some(Verb::Run)) {
-        return Err(UsageError::Missing("--arithmetic is for \"run\": in a room all devices compute exactly."));
+    match (&verb, options.arithmetic) {
+        (Some(Verb::Run), _) | (Some(Verb::Host), Arithmetic::Exact | Arithmetic::Packed) | (_, Arithmetic::Exact) => {}
+        (Some(Verb::Host), Arithmetic::Matrix) => {
+            return Err(UsageError::Missing("--arithmetic matrix is for \"run\": not every device has matrix units."));
+        }
+        _ => {
+            return Err(UsageError::Missing(
+                "--arithmetic is for \"run\" and \"host\": the host chooses it for the room.",
+            ));
+        }
     }
+    options.benchmark.arithmetic = options.arithmetic;
     let target = |missing| target.ok_or(UsageError::Missing(missing));
     match verb {
         Some(Verb::Run) => {
@@ -394,7 +404,11 @@ mod tests {
     fn missing_and_wrong_arguments_are_explained() {
         let error = |line: &[&str]| read(line).unwrap_err().to_string();
         assert_eq!(error(&["run", "x.gguf"]), "\"run\" needs a prompt: --prompt TEXT.");
-        assert!(error(&["join", "l", "--arithmetic", "packed"]).contains("in a room all devices compute exactly"));
+        assert!(error(&["join", "l", "--arithmetic", "packed"]).contains("the host chooses it for the room"));
+        assert!(
+            error(&["host", "l", "--relay", "x", "--arithmetic", "matrix"])
+                .contains("not every device has matrix units")
+        );
         assert!(error(&["run", "x", "--arithmetic", "f16"]).contains("expected exact, packed or matrix"));
         assert_eq!(error(&["host", "x"]), "\"host\" needs the relay's address: --relay URL.");
         assert_eq!(error(&[]), "Say what to do: run, host, join, trace or requantize.");

@@ -79,7 +79,6 @@ impl Session {
             gpu,
             page,
             slow: options.slow,
-            arithmetic: options.arithmetic,
             hidden: options.hidden.clone(),
             pooling,
             on_demand: options.on_demand,

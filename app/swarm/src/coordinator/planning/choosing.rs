@@ -245,7 +245,7 @@ pub(super) fn order(plan: Plan, keep: Option<PlanEpoch>, request: PlanRequest<'_
 /// room plans with.
 pub(super) fn can_run(plan: &Plan, room: &Room<'_>) -> bool {
     let is_seen = |stage: &Stage| room.device(stage.peer).is_some_and(|device| room.shows(device, stage.blocks));
-    (plan.context, plan.kv_cache) == (room.context, room.shape.kv_cache)
+    (plan.context, plan.kv_cache, plan.arithmetic) == (room.context, room.shape.kv_cache, room.arithmetic)
         && fits(plan, room, room.shape)
         && plan.stages.iter().all(is_seen)
 }
@@ -253,7 +253,8 @@ pub(super) fn can_run(plan: &Plan, room: &Room<'_>) -> bool {
 /// All devices of a running plan still contribute enough for it, whatever KV cache type the room plans with now.
 fn is_held(plan: &Plan, room: &Room<'_>, model: &OpenedModel) -> bool {
     let shape = model.shapes.iter().find(|shape| shape.kv_cache == plan.kv_cache);
-    plan.context == room.context && shape.is_some_and(|shape| fits(plan, room, shape))
+    (plan.context, plan.arithmetic) == (room.context, room.arithmetic)
+        && shape.is_some_and(|shape| fits(plan, room, shape))
 }
 
 fn fits(plan: &Plan, room: &Room<'_>, shape: &ModelShape) -> bool {
@@ -300,5 +301,6 @@ fn same_placement(a: &Plan, b: &Plan) -> bool {
     a.model == b.model
         && a.stages == b.stages
         && (a.wire, a.expert_wire) == (b.wire, b.expert_wire)
+        && a.arithmetic == b.arithmetic
         && (a.context, a.kv_cache) == (b.context, b.kv_cache)
 }

@@ -454,7 +454,7 @@ impl Drift {
 
 #[cfg(test)]
 mod tests {
-    use potluck_plan::{BlockRange, ExpertHolder, KvCacheType, ModelId, ModelShape, Stage, WireType};
+    use potluck_plan::{Arithmetic, BlockRange, ExpertHolder, KvCacheType, ModelId, ModelShape, Stage, WireType};
     use potluck_planner::{Effort, Hedging, Sharing, predict};
 
     use super::*;
@@ -484,6 +484,7 @@ mod tests {
             overhead: Bytes(0),
             wire: WireType::F32,
             expert_wire: WireType::F32,
+            arithmetic: Arithmetic::Exact,
             epoch: PlanEpoch(1),
             hedging: Hedging::default(),
             effort: Effort::default(),
@@ -508,6 +509,7 @@ mod tests {
             stages: vec![Stage::new(StageId(0), peer, BlockRange::new(0, 6))],
             wire: WireType::F32,
             expert_wire: WireType::F32,
+            arithmetic: Arithmetic::Exact,
             context: 64,
             kv_cache: KvCacheType::F32,
         };
@@ -564,6 +566,7 @@ mod tests {
             stages: vec![stage],
             wire: WireType::F32,
             expert_wire: WireType::F32,
+            arithmetic: Arithmetic::Exact,
             context: 64,
             kv_cache: KvCacheType::F32,
         };

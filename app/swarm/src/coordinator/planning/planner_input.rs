@@ -1,6 +1,6 @@
 //! The planner's input, with everything that its [`Room`] borrows.
 
-use potluck_plan::{PeerId, PlanEpoch, WireType};
+use potluck_plan::{Arithmetic, PeerId, PlanEpoch, WireType};
 use potluck_planner::{Device, Effort, Hedging, Layers, Links, Room, Sharing};
 
 use super::Planning;
@@ -18,6 +18,7 @@ pub(super) struct PlannerInput<'a> {
     hedging: Hedging,
     expert_wire: WireType,
     context: u32,
+    arithmetic: Arithmetic,
 }
 
 /// Number format between stages.
@@ -49,6 +50,7 @@ impl<'a> PlannerInput<'a> {
             hedging: command.pooling.hedging,
             expert_wire: expert_wire(model.shape.hidden, command.pooling.wire),
             context: command.context,
+            arithmetic: command.arithmetic,
         }
     }
 
@@ -72,6 +74,7 @@ impl<'a> PlannerInput<'a> {
             overhead: self.model.overhead,
             wire: WIRE,
             expert_wire: self.expert_wire,
+            arithmetic: self.arithmetic,
             epoch,
             effort: Effort::default(),
         }

@@ -15,7 +15,6 @@ use super::choosing::can_run;
 use super::planner_input::PlannerInput;
 use super::plans::Purpose;
 use super::{PlanRequest, Planning};
-use crate::event::OpenedModel;
 use crate::event_context::EventContext;
 use crate::members::Members;
 
@@ -308,7 +307,7 @@ impl Planning {
         };
         self.standbys.made_for = Some(basis);
         let context = request.command.context;
-        let order = |units| StandbyOrder { in_advance, ..standby_order(epoch, request.model, context, units) };
+        let order = |units| StandbyOrder { in_advance, ..standby_order(epoch, request, context, units) };
         if self.standbys.order(units, &budgets, order) {
             self.plans.epoch = epoch;
             self.standbys.send_orders(cx);
@@ -339,7 +338,18 @@ impl Planning {
     }
 }
 
-fn standby_order(epoch: PlanEpoch, model: &OpenedModel, context: u32, units: Vec<WeightUnit>) -> StandbyOrder {
+fn standby_order(epoch: PlanEpoch, request: PlanRequest<'_>, context: u32, units: Vec<WeightUnit>) -> StandbyOrder {
+    let (model, arithmetic) = (request.model, request.command.arithmetic);
     let (shape, overhead, model) = (model.shape.clone(), model.overhead, model.card.clone());
-    StandbyOrder { epoch, model, kv_cache: shape.kv_cache, shape, overhead, context, units, in_advance: false }
+    StandbyOrder {
+        epoch,
+        model,
+        kv_cache: shape.kv_cache,
+        arithmetic,
+        shape,
+        overhead,
+        context,
+        units,
+        in_advance: false,
+    }
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::{
-    BlockRange, ExpertId, KvCacheType, ModelId, PlanEpoch, RemoteExperts, Route, Stage, StageId, WireType,
+    Arithmetic, BlockRange, ExpertId, KvCacheType, ModelId, PlanEpoch, RemoteExperts, Route, Stage, StageId, WireType,
 };
 use potluck_protocol::{DeviceKind, Hello, Session};
 
@@ -47,6 +47,7 @@ fn room(hedging: Hedging, holders: Vec<Vec<ExpertHolder>>) -> Room {
         stages: vec![stage],
         wire: WireType::F32,
         expert_wire: WireType::F32,
+        arithmetic: Arithmetic::Exact,
         context: 64,
         kv_cache: KvCacheType::F32,
     };
