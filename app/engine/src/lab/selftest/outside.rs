@@ -338,7 +338,8 @@ fn operations_of_some_architectures_equal_the_reference() {
     let engine = engine();
     let rare = |kernel: &Kernel| match *kernel {
         Kernel::Attention { kv_type, quads, .. } => kv_type == KvCacheType::F16 && quads == Kernel::MAX_QUADS,
-        Kernel::Choose { .. } | Kernel::ScaleBy { .. } | Kernel::Combine | Kernel::Norm(_) => true,
+        Kernel::Router(_) | Kernel::Route | Kernel::Choose { .. } | Kernel::ScaleBy { .. } => true,
+        Kernel::Combine | Kernel::Norm(_) => true,
         Kernel::NormPart(_) | Kernel::Residual { .. } | Kernel::Glu(_) | Kernel::ExpertBias => true,
         Kernel::Conv { .. } | Kernel::QueryGates => true,
         // llvmpipe ends all loops of an invocation after 65,535 iterations in total: too few for one thread a head.
