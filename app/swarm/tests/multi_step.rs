@@ -42,14 +42,14 @@ fn readbacks_are_shared_by_several_tokens() {
 }
 
 /// A sampled answer runs ahead like a greedy one. On a GPU that samples otherwise it soon comes token by token; the text is
-/// the same.
+/// the same, also with recurrent state, which then goes back to what was kept.
 #[test]
 fn sampled_answers_run_ahead_unless_the_gpu_samples_otherwise() {
-    for (seed, state_bytes) in [(1, 0), (2, 0)] {
+    for (seed, state_bytes) in [(1, 0), (2, 0), (3, 1), (4, 1)] {
         let model = SimModel { state_bytes, ..dense() };
         let expected = undisturbed_sampled(&model, &prompt(TEXT), TOKENS as usize, seed);
         let [ahead, dropped] = [false, true].map(|samples_otherwise| {
-            let device = SimDevice { samples_otherwise, ..device(5.0) };
+            let device = SimDevice { samples_otherwise, budget: Some(3_000), ..device(5.0) };
             let mut world = World::new(seed, model.clone(), Sharing::Fastest, device);
             world.ask_sampled(0, 1, TEXT, TOKENS, seed, 2_000.0);
             world.run(60_000.0, |world| ended(world, 0, 1));
