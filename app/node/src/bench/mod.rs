@@ -178,9 +178,12 @@ impl Benchmark {
         for number in (1..=self.choice.repeats).filter(|_| self.choice.sampled) {
             steps.next(format!("{name}, sampled, run {number} of {}", self.choice.repeats));
             self.yield_now().await;
-            sampled.push(bench.run_sampled(workload, usual_sampling()).await?.decode_rate());
+            match bench.run_sampled(workload, usual_sampling()).await? {
+                Some(run) => sampled.push(run.decode_rate()),
+                None => break,
+            }
         }
-        let sampled = self.choice.sampled.then(|| report::median(sampled.into_iter()));
+        let sampled = (!sampled.is_empty()).then(|| report::median(sampled.into_iter()));
         let decode = report::median(runs.iter().map(Run::decode_rate));
         let token_bytes = bench.token_bytes(depth + prompt + answer / 2);
         Ok(BenchResult {

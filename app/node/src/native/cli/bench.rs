@@ -138,13 +138,13 @@ fn table(report: &BenchReport) -> String {
     ));
     for result in &report.workloads {
         line(format!(
-            "{:>8} {:>8} {:>8} {:>16.1} {:>16.2} {:>16.2} {:>14.1} {:>8.1} %",
+            "{:>8} {:>8} {:>8} {:>16.1} {:>16.2} {:>16} {:>14.1} {:>8.1} %",
             result.depth,
             result.prompt,
             result.answer,
             result.prefill,
             result.decode,
-            result.sampled.unwrap_or_default(),
+            result.sampled.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.2}")),
             result.first_token,
             100.0 * result.streaming_share
         ));
