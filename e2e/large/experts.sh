@@ -32,7 +32,7 @@ case ${shape:-large} in
     file="--arch qwen3moe --type Q4_K --hidden 512 --blocks 4 --heads 8 --kv-heads 2 --head-dim 64 --intermediate 256 --experts 32 --used 4 --vocabulary 512 --context 4096 --seed 8" ;;
   *) echo "shape is large or small" >&2; exit 2 ;;
 esac
-port=${PORT:-9918} cache=${CACHE:-$work/caches}
+port=${PORT:-9918} cache=${CACHE:-$work}/potluck-caches
 mkdir -p "$work/models" "$work/page" "$cache"; cache=$(realpath "$cache"); cd "$work"
 echo '<!doctype html><title>none</title>' > page/index.html
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$cache"' EXIT

@@ -95,7 +95,7 @@ fn ahead(bench: &mut Bench, from: u32, tokens: u32, depth: u32, steps: u16) -> T
             let row = rows(from + started * u32::from(steps)..from + started * u32::from(steps) + 1)[0];
             let token = if started == 0 { FirstToken::Given(1) } else { FirstToken::Sampled };
             let before = Instant::now();
-            bench.start(Task::Continue { row, token, steps });
+            bench.start(Task::Continue { row, token, steps, sampling: None });
             encoding += before.elapsed().as_secs_f64();
             started += 1;
         }

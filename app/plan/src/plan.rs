@@ -84,8 +84,8 @@ pub struct Plan {
     pub stages: Vec<Stage>,
     /// Hidden vectors on the wire.
     pub wire: WireType,
-    /// Vectors to and from the holders of experts. The same for all of them, and own experts round alike: an answer does not
-    /// depend on who computed it.
+    /// Vectors to and from the holders of experts. The same for all of them, and own experts round alike: under one plan
+    /// an answer does not depend on who computed it. A block whose experts are all with its stage is not rounded.
     pub expert_wire: WireType,
     /// Positions that each stage reserves in its KV cache, over all conversations.
     pub context: u32,

@@ -261,6 +261,7 @@ fn plan(shape: &ModelShape, split: Split, context: u32) -> Plan {
         model: ModelId([0; 32]),
         stages,
         wire: WireType::F32,
+        expert_wire: WireType::F32,
         arithmetic: Arithmetic::Exact,
         context,
         kv_cache: KvCacheType::F32,

@@ -126,6 +126,7 @@ impl Pool {
             stages: vec![stage],
             wire: WireType::F32,
             expert_wire: WireType::F32,
+            arithmetic: Arithmetic::Exact,
             context: 1,
             kv_cache: shape.kv_cache,
         }

@@ -223,7 +223,7 @@ impl Engine {
     /// The same after [`Engine::warm_up`].
     async fn warm_rate(&self, microbench: &Microbench, bytes: u64) -> Result<f64, EngineError> {
         let program = self.inner.core.borrow_mut().microbench_program(microbench);
-        self.warm_up(&Part::whole(Rc::new(program))).await?;
+        self.warm_up(&Part::whole(Rc::new(program)), f64::INFINITY).await?;
         self.rate(microbench, bytes).await
     }
 }

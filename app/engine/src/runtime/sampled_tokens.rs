@@ -12,10 +12,13 @@ pub enum Choice {
     Sampled,
 }
 
+/// A conversation's slot, and of which position its token is.
+type Slot = (ConversationId, Option<(Position, Choice)>);
+
 /// Slots of conversations. No GPU here.
 #[derive(Debug, Default)]
 pub struct SampledTokens {
-    slots: [Option<(ConversationId, Option<(Position, Choice)>)>; SampledTokens::SLOTS],
+    slots: [Option<Slot>; SampledTokens::SLOTS],
     next: usize,
 }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use potluck_panel::{HostChoice, KeySeed, NoticeLevel, RoomKeys, ToNode, ToPage};
-use potluck_plan::PlanEpoch;
+use potluck_plan::{Arithmetic, PlanEpoch};
 use potluck_relay_api::ROOM_ID_CHARS;
 use potluck_swarm::{Event, HostCommand};
 use potluck_trust::{IdentityKeys, OwnerKey, RoomRole, RoomSecret};
@@ -95,7 +95,7 @@ impl Node {
             source: choice.model,
             context: choice.context,
             kv_cache: choice.cache,
-            arithmetic: choice.arithmetic,
+            arithmetic: portable(choice.arithmetic),
             sharing: choice.sharing,
             last_epoch,
             in_advance: true,
@@ -182,4 +182,9 @@ fn guest_role(room: &str, key: Option<&str>) -> Result<RoomRole, &'static str> {
 fn epoch_after_reload(platform: &Platform) -> PlanEpoch {
     const SINCE: u64 = 1_767_225_600;
     PlanEpoch(u32::try_from(platform.clock.unix_seconds().saturating_sub(SINCE)).unwrap_or(u32::MAX / 2))
+}
+
+/// What every device of a room can compute; natively a host might ask for more.
+fn portable(arithmetic: Arithmetic) -> Arithmetic {
+    if Arithmetic::PORTABLE.contains(&arithmetic) { arithmetic } else { Arithmetic::Exact }
 }

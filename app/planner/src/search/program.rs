@@ -169,7 +169,8 @@ impl<'a> Program<'a> {
             while head < window.len() && window[head] < earliest[worker][end] {
                 head += 1;
             }
-            out[end] = window.get(head).map_or(f64::INFINITY, |start| key(*start) + factor * cost[end] + fixed);
+            let start = window.get(head).filter(|_| latest.is_some());
+            out[end] = start.map_or(f64::INFINITY, |start| key(*start) + factor * cost[end] + fixed);
         }
     }
 

@@ -168,7 +168,8 @@ impl Answering {
 
     /// Tokens to compute after a chunk.
     pub fn further_steps(&self, chunk: &Chunk, multi_step: MultiStep) -> u16 {
-        if self.logits_request() == LogitsRequest::Top(1) || multi_step.samples_ahead() {
+        let runs_ahead = || multi_step.samples_ahead() && self.sampled_steps(1).is_some();
+        if self.logits_request() == LogitsRequest::Top(1) || runs_ahead() {
             multi_step.further_steps(self.max_further_steps(chunk))
         } else {
             0

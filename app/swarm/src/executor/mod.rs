@@ -389,6 +389,7 @@ impl Executor {
         let pass = job.forward.pass;
         self.queue(stage).drop_from(conversation, pass);
         self.drop_jobs(|other| (other.stage, other.conversation) == (stage, conversation) && other.pass >= pass);
+        self.drop_idle_gathers(cx);
         self.report(stage, conversation, Some(job.forward.pass), kind, cx);
     }
 

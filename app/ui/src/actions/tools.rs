@@ -221,7 +221,6 @@ impl Default for BenchOptions {
             cache: KvCacheType::F32,
             arithmetic: Arithmetic::Exact,
             kernels: true,
-            sampled: false,
             tuned: true,
         }
     }
@@ -236,7 +235,7 @@ impl BenchOptions {
             (None, None) => return None,
         };
         let workloads = workloads.into_iter().map(|(prompt, answer)| BenchWorkload { prompt, answer }).collect();
-        Some(BenchChoice { model, workloads, depths, repeats, cache, arithmetic, kernels, tuned })
+        Some(BenchChoice { model, workloads, depths, repeats, cache, arithmetic, kernels, tuned, sampled: false })
     }
 }
 

@@ -89,6 +89,7 @@ mod tests {
             budget: 1,
             context: 4096,
             cache: None,
+            arithmetic: Default::default(),
             sharing: Sharing::Everyone,
             visible: true,
             resume: None,

@@ -188,8 +188,9 @@ impl Engine {
     }
 
     /// Runs a part until it gets no faster. A GPU that waited, for weights or a compiler, has lowered its clock (an H200 to a
-    /// sixth) and raises it again only under load. Software adapters have no such clock. Ends when other work waits.
-    pub(crate) async fn warm_up(&self, part: &Part) -> Result<(), EngineError> {
+    /// sixth) and raises it again only under load. Software adapters have no such clock. Ends when other work waits,
+    /// or at `until`.
+    pub(crate) async fn warm_up(&self, part: &Part, until: f64) -> Result<(), EngineError> {
         /// Milliseconds in which a clock has begun to rise.
         const AT_LEAST: f64 = 150.0;
         /// Milliseconds after which it is taken as warm.
@@ -201,7 +202,7 @@ impl Engine {
         let mut best = f64::INFINITY;
         let mut is_rising = true;
         while (is_rising || clock::now() - started < AT_LEAST)
-            && clock::now() - started < AT_MOST
+            && clock::now() < until.min(started + AT_MOST)
             && self.inner.core.borrow().is_idle()
         {
             let (_, millis) = self.clock(part).await?;

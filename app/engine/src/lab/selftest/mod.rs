@@ -112,6 +112,7 @@ impl Engine {
     /// Compiles and tests kernels that might replace one in use, until the given time of
     /// [`crate::runtime::clock::now`]. Records in [`crate::runtime::core::Core::tried`] whether each is correct and
     /// gives the same bits.
+    /// Returns whether something was compiled.
     ///
     /// # Errors
     /// The device is gone.
@@ -120,7 +121,7 @@ impl Engine {
         portable: Kernel,
         candidates: &[Kernel],
         until: f64,
-    ) -> Result<(), EngineError> {
+    ) -> Result<bool, EngineError> {
         let new: Vec<Kernel> = {
             let core = self.inner.core.borrow();
             candidates.iter().copied().filter(|kernel| !core.tried.contains_key(kernel)).collect()
@@ -133,7 +134,7 @@ impl Engine {
             }
             self.try_some(portable, some).await?;
         }
-        Ok(())
+        Ok(!new.is_empty())
     }
 
     async fn try_some(&self, portable: Kernel, new: &[Kernel]) -> Result<(), EngineError> {

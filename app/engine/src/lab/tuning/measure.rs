@@ -290,6 +290,8 @@ impl Engine {
             products
         };
         let mut measured = false;
+        // Before the first measurement the device waited, and later whenever it waits for a compiler.
+        let mut is_cold = true;
         for product in products {
             if clock::now() > until {
                 break;
@@ -300,7 +302,7 @@ impl Engine {
             let candidates = product.candidates(&self.inner.core.borrow());
             let Some(&(_, portable)) = candidates.first() else { continue };
             let kernels: Vec<Kernel> = candidates.iter().skip(1).map(|(_, kernel)| *kernel).collect();
-            self.try_candidates(portable, &kernels, until).await?;
+            is_cold |= self.try_candidates(portable, &kernels, until).await?;
             let right: Vec<(Choice, Kernel)> = {
                 let core = self.inner.core.borrow();
                 if kernels.iter().any(|kernel| !core.tried.contains_key(kernel)) {
@@ -309,11 +311,12 @@ impl Engine {
                 let right = |kernel: &Kernel| *kernel == portable || core.tried.get(kernel) == Some(&true);
                 candidates.into_iter().filter(|(_, kernel)| right(kernel)).collect()
             };
-            if let Some(tuned) = self.run_rounds(&product, &right, until).await? {
+            if let Some(tuned) = self.run_rounds(&product, &right, (is_cold, until)).await? {
                 log::info!("{}: {} is {:.2} times as fast", product.shape, tuned.choice, tuned.gain);
                 self.inner.core.borrow_mut().adopt(product.shape, tuned);
                 measured = true;
             }
+            is_cold = false;
         }
         self.inner.core.borrow().check_alive()?;
         Ok(measured)
@@ -354,7 +357,7 @@ impl Engine {
         &self,
         product: &Product,
         candidates: &[(Choice, Kernel)],
-        until: f64,
+        (is_cold, until): (bool, f64),
     ) -> Result<Option<Tuned>, EngineError> {
         let parts: Vec<Part> = {
             let mut core = self.inner.core.borrow_mut();
@@ -362,8 +365,8 @@ impl Engine {
             candidates.iter().map(by).collect()
         };
         let may_go_on = || clock::now() <= until && self.inner.core.borrow().is_idle();
-        if let Some(part) = parts.first() {
-            self.warm_up(part).await?;
+        if let Some(part) = parts.first().filter(|_| is_cold) {
+            self.warm_up(part, until).await?;
         }
         let mut repeat = 1;
         for (number, part) in parts.iter().enumerate() {

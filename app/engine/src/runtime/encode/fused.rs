@@ -278,7 +278,9 @@ impl Core {
         let (gate, down, used) = (&pairing.places.gate, &pairing.places.down, pairing.used);
         let gated = self.profile.fused(gate.shape.format, Job::GatedExpert, 1);
         let summed = self.profile.fused(down.shape.format, Job::ExpertSum, 1);
-        let (Some(gated), Some(summed)) = (gated, summed) else { return Ok(false) };
+        // Experts elsewhere are computed without the sum, by kernels that give the bits of this one.
+        let alone = self.profile.fused(down.shape.format, Job::ExpertDown, 1);
+        let (Some(gated), Some(summed), Some(_)) = (gated, summed, alone) else { return Ok(false) };
         let [normed, inner, hidden] = [Scratch::Normed, Scratch::Up, Scratch::Hidden].map(|name| self.scratch(name));
         self.fused_expert_product(rec, &pairing, (gated, gate, used), batch.n * used, (&normed, &inner));
         self.fused_expert_product(rec, &pairing, (summed, down, used), batch.n, (&inner, &hidden));

@@ -1,6 +1,6 @@
 //! Calibration times that are stored between visits, in the model's folder.
 
-use potluck_plan::WeightUnit;
+use potluck_plan::{Arithmetic, WeightUnit};
 use potluck_protocol::CalibrationRuns;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,9 @@ struct StoredCalibration {
     build: String,
     /// A device that is slowed down for a measurement counts as another device.
     slow: u32,
+    /// How prompts were computed.
+    #[serde(default)]
+    arithmetic: Arithmetic,
     unix_seconds: u64,
     /// Whether the GPU was kept busy during pauses because that made tokens faster.
     #[serde(default, rename = "warm")]
@@ -33,6 +36,12 @@ impl Compute {
         stored.adapter == self.adapter()
             && stored.build == potluck_panel::BUILD
             && stored.slow == self.slow_down.factor()
+            && stored.arithmetic == self.arithmetic()
+    }
+
+    /// How the loaded model computes prompts.
+    fn arithmetic(&self) -> Arithmetic {
+        self.model_engine.borrow().as_ref().map(|loaded| loaded.settings.arithmetic).unwrap_or_default()
     }
 
     /// The times that this device stored, if they are recent enough.
@@ -65,6 +74,7 @@ impl Compute {
             adapter: self.adapter(),
             build,
             slow: self.slow_down.factor(),
+            arithmetic: self.arithmetic(),
             unix_seconds,
             keep_alive: self.keep_alive.is_enabled(),
             runs,

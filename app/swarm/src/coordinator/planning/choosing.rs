@@ -123,8 +123,9 @@ impl Planning {
             // Everybody waits, or for each token, so what is already loaded counts.
             (Kind::Full, _) => potluck_planner::plan_keeping(room),
             (Kind::OnDemand, _) => {
-                // What runs goes on, however slow storage turned out to be.
-                let may_run = |planned: &Planned| self.is_on_demand() || keeps_up(planned);
+                // What runs or is being loaded goes on, however slow storage turned out to be.
+                let goes_on = self.plans.needed().is_some_and(Plan::is_on_demand);
+                let may_run = |planned: &Planned| goes_on || keeps_up(planned);
                 return potluck_planner::on_demand(room).filter(may_run).ok_or(None);
             }
         };

@@ -205,7 +205,7 @@ impl Measures {
             let fresh = || PeerMeasure::new(device.speed, device.session_millis);
             let cost = expert.0 as f64 * report.experts;
             self.peers.entry(report.peer).or_insert_with(fresh).decoded(cost, report.engine_millis);
-            let bytes = Bytes(u64::from(room.shape.hidden) * size_of::<f32>() as u64);
+            let bytes = Bytes(room.expert_wire.bytes(u64::from(room.shape.hidden)));
             let expected =
                 room.links.millis(caller, report.peer, bytes) + room.links.millis(report.peer, caller, bytes);
             let on_the_way = report.round_trip_millis - report.engine_millis;

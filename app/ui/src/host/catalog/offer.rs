@@ -72,7 +72,6 @@ mod tests {
             devices: 1,
             active: 0,
             bandwidth: 0.0,
-            sync_ms: 0.0,
         };
         offers(&listed(), filter, task, |entry| case(entry, room))
     }
@@ -123,7 +122,6 @@ mod tests {
             devices: 1,
             active: 0,
             bandwidth: 0.0,
-            sync_ms: 0.0,
         };
         assert_eq!(case(&entry, room).context, 2048);
     }
