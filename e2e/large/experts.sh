@@ -12,13 +12,13 @@ set -euo pipefail
 bin=$(realpath "${1:?usage: experts.sh BINARIES WORK}") work=$(realpath -m "${2:?usage: experts.sh BINARIES WORK}")
 # Seconds for one room, and after which no further room begins.
 tokens=${tokens:-64} rounds=${rounds:-3} limit=${limit:-300} stop=${stop:-100000}
-several="--conversations 1,8 --prompts 16,128,512"
+several="--conversations 1,8 --prompt-tokens 16,128,512"
 case ${shape:-large} in
   large) host=${host:-4G} file="--shape qwen3-30b-a3b" cases=${cases:-"1 off 8 2500M 0 1 $several
 1 off 8 2500M 0.5 1
 1 off 8 2500M 2 1
 1 off 8 2500M 0 0
-1 off 8 2500M 0 1 --wire f16 --prompts 512
+1 off 8 2500M 0 1 --wire f16 --prompt-tokens 512
 1 off 8 2500M 0 1 --share fastest $several
 2 2 8 5G 0 1 --conversations 1,8
 2 2 8 5G 2 1

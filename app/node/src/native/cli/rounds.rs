@@ -29,7 +29,7 @@ pub struct RoundOptions {
     pub conversations: Vec<u32>,
     /// For measurements: prompts of about so many tokens besides, each answered by one token
     #[arg(long, hide = true, value_name = "N,…", value_delimiter = ',')]
-    pub prompts: Vec<u32>,
+    pub prompt_tokens: Vec<u32>,
     /// For measurements: wait until this many devices hold experts for others
     #[arg(long, hide = true, value_name = "N", default_value_t = 0)]
     pub holders: usize,
@@ -40,14 +40,14 @@ pub struct RoundOptions {
 
 impl Default for RoundOptions {
     fn default() -> Self {
-        Self { rounds: 1, conversations: vec![1], prompts: Vec::new(), holders: 0, members: 1 }
+        Self { rounds: 1, conversations: vec![1], prompt_tokens: Vec::new(), holders: 0, members: 1 }
     }
 }
 
 impl RoundOptions {
     /// More than one question is asked.
     pub fn several(&self) -> bool {
-        self.rounds > 1 || self.conversations != [1] || !self.prompts.is_empty()
+        self.rounds > 1 || self.conversations != [1] || !self.prompt_tokens.is_empty()
     }
 }
 
@@ -83,8 +83,8 @@ impl Session {
     /// # Errors
     /// A sentence on why an answer failed.
     pub(super) async fn rounds(&mut self, prompt: &PromptRequest, options: &Options) -> Result<(), String> {
-        let RoundOptions { rounds, conversations, prompts, .. } = &options.rounds;
-        let (mut first, mut prompt_tokens) = (REQUEST.0, 0);
+        let RoundOptions { rounds, conversations, prompt_tokens: lengths, .. } = &options.rounds;
+        let (mut first, mut asked_tokens) = (REQUEST.0, 0);
         self.settle().await?;
         for count in conversations {
             for round in 0..*rounds {
@@ -92,14 +92,14 @@ impl Session {
                 let (timings, gaps) = self.ask_at_once(prompt, first, *count).await?;
                 self.pause(REPORTED).await?;
                 println!("{}", self.round(round, &timings, gaps, before));
-                prompt_tokens = timings.first().map_or(0, |timings| timings.prompt_tokens);
+                asked_tokens = timings.first().map_or(0, |timings| timings.prompt_tokens);
                 first += count;
             }
         }
         let text = prompt.messages.first().map(|message| message.content.clone()).unwrap_or_default();
         let words: Vec<&str> = text.split_whitespace().collect();
-        for tokens in prompts {
-            let count = (*tokens as usize * words.len()).div_ceil(prompt_tokens.max(1) as usize);
+        for tokens in lengths {
+            let count = (*tokens as usize * words.len()).div_ceil(asked_tokens.max(1) as usize);
             let content = words.iter().cycle().take(count).copied().collect::<Vec<&str>>().join(" ");
             let messages = vec![Message { role: Role::User, content }];
             let prompt = PromptRequest { messages, max_tokens: 1, ..prompt.clone() };
