@@ -13,14 +13,21 @@ use super::data::{Cache, Matrices, Random, Weights, raw, zeros};
 const EPSILON: f32 = 1e-5;
 
 /// The cases of a fused kernel.
-pub fn of(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, Job)) -> Case {
+pub fn of(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, Job)) -> Vec<Case> {
     match job {
-        Job::Normed | Job::NormedBias | Job::Added => products(kernel, format, m, (rows, job)),
-        Job::Gated => gated(kernel, format, m, rows),
-        Job::GatedExpert => gated_expert(kernel, format, m),
-        Job::ExpertDown => expert_down(kernel, format, m),
-        Job::ExpertSum => expert_sum(kernel, format, m),
+        Job::Normed | Job::NormedBias | Job::Added => vec![products(kernel, format, m, (rows, job))],
+        Job::Gated => vec![gated(kernel, format, m, rows)],
+        Job::GatedExpert => vec![gated_expert(kernel, format, m)],
+        Job::ExpertDown => vec![expert_down(kernel, format, m)],
+        // All ten pairs of one token are more than a workgroup's teams take at once.
+        Job::ExpertSum => [1, 2, CHOSEN.len()].map(|used| expert_sum(kernel, format, m, used)).to_vec(),
     }
+}
+
+/// Experts of a token in a case of [`Job::ExpertSum`].
+pub fn summed(case: &Case) -> Option<u32> {
+    let is_sum = matches!(case.probe.kernel, Kernel::Fused { job: Job::ExpertSum, .. });
+    is_sum.then(|| bytemuck::pod_read_unaligned::<params::Fused>(&case.probe.params).used)
 }
 
 fn sizes(kernel: Kernel, w: &Weights) -> params::Fused {
@@ -167,58 +174,77 @@ fn experts(kernel: Kernel, w: &Weights) -> params::Fused {
     params::Fused { experts: 6, used: 2, slot_first: 1, slot_count: 3, ..sizes(kernel, w) }
 }
 
-fn expert_down(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
-    let mut random = Random(15);
-    let w = m.weights(&mut random, format, 3 * 21);
-    let (cols, pairs) = (w.cols as usize, CHOSEN.len());
-    let x = random.floats(pairs * cols);
-    let mut expected = vec![0.5f32; pairs * 21];
-    for (pair, y) in expected.chunks_exact_mut(21).enumerate() {
-        let Some(slot) = slot(pair) else { continue };
-        y.copy_from_slice(&reference::matvec(&w.values[slot * 21 * cols..][..21 * cols], &x[pair * cols..][..cols]));
+/// What a product with a matrix of each chosen expert reads, for the pairs of [`CHOSEN`].
+struct Downs {
+    weights: Weights,
+    x: Vec<f32>,
+    /// The weights as they are bound, and bytes from one expert to the next.
+    bytes: Vec<u8>,
+    stride: usize,
+}
+
+impl Downs {
+    fn new(format: Format, m: &Matrices<'_>) -> Self {
+        let mut random = Random(15);
+        let weights = m.weights(&mut random, format, 3 * 21);
+        let x = random.floats(CHOSEN.len() * weights.cols as usize);
+        let (bytes, stride) = padded(&weights);
+        Self { weights, x, bytes, stride }
     }
-    let (bytes, stride) = padded(&w);
-    let params = params::Fused {
-        rows: 21,
-        end_0: 21,
-        end_1: 21,
-        n: pairs as u32,
-        y_stride: 21,
-        used: 1,
-        expert_bytes: stride as u32,
-        row_bytes: w.bytes.len() as u32 / w.rows,
-        ..experts(kernel, &w)
-    };
-    let bindings = vec![bytes, raw(&x), raw(&vec![0.5f32; pairs * 21]), raw(&SLOTS), raw(&CHOSEN)];
+
+    /// Vector of a pair whose expert is here.
+    fn output(&self, pair: usize) -> Option<Vec<f32>> {
+        let cols = self.weights.cols as usize;
+        let matrix = &self.weights.values[slot(pair)? * 21 * cols..][..21 * cols];
+        Some(reference::matvec(matrix, &self.x[pair * cols..][..cols]))
+    }
+
+    /// `used` experts of each of `n` tokens.
+    fn params(&self, kernel: Kernel, n: usize, used: usize) -> params::Fused {
+        params::Fused {
+            rows: 21,
+            end_0: 21,
+            end_1: 21,
+            n: n as u32,
+            y_stride: 21,
+            used: used as u32,
+            expert_bytes: self.stride as u32,
+            ..experts(kernel, &self.weights)
+        }
+    }
+}
+
+/// Values where a product is not computed.
+const BEFORE: f32 = 0.5;
+
+fn expert_down(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
+    let (downs, pairs) = (Downs::new(format, m), CHOSEN.len());
+    let before = vec![BEFORE; pairs * 21];
+    let expected = (0..pairs).flat_map(|pair| downs.output(pair).unwrap_or_else(|| vec![BEFORE; 21])).collect();
+    let params = downs.params(kernel, pairs, 1);
+    let bindings = vec![downs.bytes, raw(&downs.x), raw(&before), raw(&SLOTS), raw(&CHOSEN)];
     case(kernel, bindings, params, (21u32.div_ceil(kernel.matrix_rows()), pairs as u32), 2, floats(expected))
 }
 
-/// Adds the weighted outputs of both experts of each token.
-fn expert_sum(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
-    let mut random = Random(15);
-    let w = m.weights(&mut random, format, 3 * 21);
-    let (cols, pairs, scale) = (w.cols as usize, CHOSEN.len(), 0.5f32);
-    let x = random.floats(pairs * cols);
-    let gates = random.floats(pairs);
-    let before = random.floats(pairs / 2 * 21);
-    let mut expected = before.clone();
-    for (pair, gate) in gates.iter().enumerate() {
-        let Some(slot) = slot(pair) else { continue };
-        let output = reference::matvec(&w.values[slot * 21 * cols..][..21 * cols], &x[pair * cols..][..cols]);
-        let y = &mut expected[pair / 2 * 21..][..21];
-        y.iter_mut().zip(output).for_each(|(y, v)| *y += scale * gate * v);
-    }
-    let (bytes, stride) = padded(&w);
-    let params = params::Fused {
-        rows: 21,
-        n: pairs as u32 / 2,
-        y_stride: 21,
-        expert_bytes: stride as u32,
-        scale,
-        ..experts(kernel, &w)
+/// Adds the weighted outputs of all experts of each token. With one expert of weight 1, which is added to zeros, these
+/// are the products alone: the case must give the bits of [`expert_down`].
+fn expert_sum(kernel: Kernel, format: Format, m: &Matrices<'_>, used: usize) -> Case {
+    let (downs, tokens) = (Downs::new(format, m), CHOSEN.len() / used);
+    let mut random = Random(17);
+    let (gates, before, scale) = if used == 1 {
+        let before = |pair| [if slot(pair).is_some() { 0.0 } else { BEFORE }; 21];
+        (vec![1.0; tokens], (0..tokens).flat_map(before).collect(), 1.0)
+    } else {
+        (random.floats(CHOSEN.len()), random.floats(tokens * 21), 0.5f32)
     };
-    let bindings = vec![bytes, raw(&x), raw(&before), raw(&SLOTS), raw(&CHOSEN), raw(&gates)];
-    case(kernel, bindings, params, (21u32.div_ceil(kernel.matrix_rows()), pairs as u32 / 2), 2, floats(expected))
+    let mut expected: Vec<f32> = before.clone();
+    for (pair, gate) in gates.iter().enumerate() {
+        let y = &mut expected[pair / used * 21..][..21];
+        y.iter_mut().zip(downs.output(pair).unwrap_or_default()).for_each(|(y, v)| *y += scale * gate * v);
+    }
+    let params = params::Fused { scale, ..downs.params(kernel, tokens, used) };
+    let bindings = vec![downs.bytes, raw(&downs.x), raw(&before), raw(&SLOTS), raw(&CHOSEN), raw(&gates)];
+    case(kernel, bindings, params, (21u32.div_ceil(kernel.matrix_rows()), tokens as u32), 2, floats(expected))
 }
 
 /// Three batch rows over two key heads; the second and third have several splits, the third also some of two tiles.

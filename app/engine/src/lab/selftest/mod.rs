@@ -15,7 +15,7 @@ mod sample;
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::KvCacheType;
-use potluck_shaders::{Kernel, KernelVariant, Operand, reference};
+use potluck_shaders::{Job, Kernel, KernelVariant, Operand, reference};
 
 use crate::lab::microbench::Probe;
 use crate::runtime::engine::Engine;
@@ -241,7 +241,7 @@ fn agree(cases: &[Case], outputs: &[Vec<u8>]) -> bool {
 }
 
 /// Tiled products whose bits differ from another tile's, and fused products whose bits differ from the portable
-/// variant's. Their cases begin with the same vectors.
+/// variant's. Their cases begin with the same vectors. A sum of one expert is its product alone.
 fn other_bits(cases: &[Case], outputs: &[Vec<u8>]) -> Vec<Kernel> {
     let mut first: BTreeMap<String, &Vec<u8>> = BTreeMap::new();
     let differs = |(case, output): (&Case, &'_ Vec<u8>), first: &Vec<u8>| {
@@ -253,7 +253,13 @@ fn other_bits(cases: &[Case], outputs: &[Vec<u8>]) -> Vec<Kernel> {
     let (portable, others): (Vec<_>, Vec<_>) =
         cases.iter().zip(outputs).partition(|(case, _)| is_portable(case.probe.kernel));
     let tiled = portable.into_iter().chain(others).filter_map(|(case, output)| match case.probe.kernel {
-        Kernel::Fused { format, rows: 1, job, .. } => Some((format!("{format:?} {job:?}"), (case, output))),
+        Kernel::Fused { format, rows: 1, job, .. } => {
+            let (job, used) = match fused::summed(case) {
+                Some(1) => (Job::ExpertDown, None),
+                used => (job, used),
+            };
+            Some((format!("{format:?} {job:?} {used:?}"), (case, output)))
+        }
         Kernel::MatMul { format, operand, .. }
         | Kernel::Packed { format, operand, .. }
         | Kernel::Matrix { format, operand, .. } => {
@@ -273,6 +279,10 @@ fn other_bits(cases: &[Case], outputs: &[Vec<u8>]) -> Vec<Kernel> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use potluck_shaders::Format;
+
     use super::*;
 
     #[test]
@@ -284,6 +294,21 @@ mod tests {
         assert!(expected.judge(&bytes([1.0, -1.0, 1.01])).0 > tolerance);
         assert_eq!(expected.judge(&bytes([f32::NAN, -1.0, 1.0])).0, f64::INFINITY);
         assert_eq!(Expected::Words(vec![1, 2]).judge(&[1, 0, 0, 0, 3, 0, 0, 0]).0, 1.0);
+    }
+
+    /// One device sums its experts in the kernel, several send each product: both must have the same bits.
+    #[test]
+    fn a_sum_of_experts_is_compared_with_their_products() {
+        let kernels = [Job::ExpertDown, Job::ExpertSum].map(|job| Kernel::fused(Format::Q4_K, 1, job));
+        let cases: Vec<Case> = kernels.into_iter().flat_map(cases::of).collect();
+        let mut outputs: Vec<Vec<u8>> =
+            cases.iter().map(|case| vec![1; case.probe.bindings[case.probe.output].len()]).collect();
+        let alone = cases.iter().position(|case| fused::summed(case) == Some(1)).unwrap();
+        assert_eq!(outputs[alone].len(), outputs[0].len(), "the same products");
+        outputs[alone + 1..].iter_mut().for_each(|sums| sums.fill(2));
+        assert_eq!(other_bits(&cases, &outputs), [], "sums of several experts are something else");
+        outputs[alone][40] += 1;
+        assert_eq!(other_bits(&cases, &outputs), kernels[1..]);
     }
 
     #[test]
