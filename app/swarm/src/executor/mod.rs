@@ -6,6 +6,7 @@ mod piece;
 mod queue;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeBounds;
 
 use potluck_plan::{
     BlockIndex, BlockRange, ConversationId, ExpertId, Input, KernelClass, Outcome, PeerId, Plan, PlanEpoch, Position,
@@ -211,7 +212,7 @@ impl Executor {
         self.lengths.retain(|(_, known), _| *known != conversation);
         self.states.retain(|(_, known), _| *known != conversation);
         self.arrived.retain(|(_, known), _| *known != conversation);
-        self.queues.values_mut().for_each(|queue| queue.drop_from(conversation, PassId::default()));
+        self.queues.values_mut().for_each(|queue| queue.drop_passes(conversation, ..));
         self.drop_jobs(|forward| forward.conversation == conversation);
     }
 
@@ -381,16 +382,45 @@ impl Executor {
         }
     }
 
+    /// A chunk cannot be computed. What comes behind it would leave a gap, up to the pass with which the coordinator has
+    /// begun again in the meantime, at the chunk's tokens or before them.
     fn fail_job(&mut self, job: &Job, kind: StageFaultKind, cx: &mut EventContext) {
-        let (stage, conversation) = (job.forward.stage, job.forward.conversation);
-        let length = self.lengths.entry((stage, conversation)).or_default();
-        *length = (*length).min(job.forward.base.0);
-        // What comes behind the failed tokens would leave a gap.
-        let pass = job.forward.pass;
-        self.queue(stage).drop_from(conversation, pass);
-        self.drop_jobs(|other| (other.stage, other.conversation) == (stage, conversation) && other.pass >= pass);
+        let Forward { stage, conversation, pass, base, .. } = job.forward;
+        match self.restart(&job.forward) {
+            Some(restart) => self.drop_passes((stage, conversation), pass..restart),
+            None => {
+                let length = self.lengths.entry((stage, conversation)).or_default();
+                *length = (*length).min(base.0);
+                self.drop_passes((stage, conversation), pass..);
+            }
+        }
         self.drop_idle_gathers(cx);
-        self.report(stage, conversation, Some(job.forward.pass), kind, cx);
+        self.report(stage, conversation, Some(pass), kind, cx);
+    }
+
+    /// The first later pass of a chunk's conversation that does not come behind the chunk, if it is in this stage.
+    fn restart(&self, failed: &Forward) -> Option<PassId> {
+        let of_conversation = (failed.stage, failed.conversation);
+        let in_engine = self.tickets.values().flat_map(|purpose| match purpose {
+            Purpose::Batch(jobs) => &jobs[..],
+            _ => &[],
+        });
+        let under_way = in_engine.chain(self.waiting.values().flatten()).filter(|job| !job.dropped);
+        let waiting = self.queues.get(&failed.stage).into_iter().flat_map(StageQueue::waiting);
+        let all = under_way.map(|job| &job.forward).chain(waiting);
+        let restarts = all.filter(|other| {
+            (other.stage, other.conversation) == of_conversation
+                && other.pass > failed.pass
+                && other.base <= failed.base
+        });
+        restarts.map(|restart| restart.pass).min()
+    }
+
+    fn drop_passes(&mut self, (stage, conversation): (StageId, ConversationId), passes: impl RangeBounds<PassId>) {
+        self.drop_jobs(|forward| {
+            (forward.stage, forward.conversation) == (stage, conversation) && passes.contains(&forward.pass)
+        });
+        self.queue(stage).drop_passes(conversation, passes);
     }
 
     /// Tells the coordinator that a stage cannot go on.

@@ -2,6 +2,7 @@
 //! a result never depends on the other tokens of its batch.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::RangeBounds;
 
 use potluck_plan::{ConversationId, Input, KernelClass, LogitsRequest, PeerId, Work};
 use potluck_protocol::{Forward, PassId};
@@ -87,13 +88,18 @@ impl StageQueue {
         self.in_engine = self.in_engine.saturating_sub(1);
     }
 
-    /// Drops what waits of a conversation, from this pass on.
-    pub fn drop_from(&mut self, conversation: ConversationId, pass: PassId) {
-        let is_kept = |forward: &Forward| forward.conversation != conversation || forward.pass < pass;
+    /// Drops these passes of a conversation.
+    pub fn drop_passes(&mut self, conversation: ConversationId, passes: impl RangeBounds<PassId>) {
+        let is_kept = |forward: &Forward| forward.conversation != conversation || !passes.contains(&forward.pass);
         self.waiting.retain(|waiting| is_kept(&waiting.job.forward));
         if let Some(inside) = self.inside.get_mut(&conversation) {
-            inside.retain(|tokens| tokens.pass < pass);
+            inside.retain(|tokens| !passes.contains(&tokens.pass));
         }
+    }
+
+    /// Tokens that wait.
+    pub fn waiting(&self) -> impl Iterator<Item = &Forward> {
+        self.waiting.iter().map(|waiting| &waiting.job.forward)
     }
 
     /// The next batch of jobs; empty if nothing may start now. `stop` tells for a stage that stops in its middle where a
