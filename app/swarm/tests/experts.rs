@@ -127,6 +127,34 @@ fn a_lost_holder_is_not_missed_and_another_takes_its_place() {
     }
 }
 
+/// Nothing but the relay's word that a holder left brings its calls to the next one: there are no copies, and timeouts are
+/// longer than a token.
+#[test]
+fn calls_at_a_holder_that_leaves_go_to_the_next_one_at_once() {
+    const MILLI: f64 = 1.0;
+    let near = |device: SimDevice| device.behind(Link::after(MILLI));
+    for step in 0..20 {
+        let mut world = World::new(step, model(), Sharing::Fastest, near(SimDevice::with_budget(530)));
+        world.pool_experts(2, Hedging::Off);
+        (0..5).for_each(|_| _ = world.add(near(helper()), 0.0));
+        world.run(30_000.0, |world| fewest(world) == 2);
+        let victim = holders(&world)[step as usize % 4];
+        let begin = world.now() + 100.0;
+        world.prompt(0, 1, TEXT, 60, begin);
+        // At any moment of a token.
+        world.fault(Fault::Kill(victim), begin + 600.0 + f64::from(step as u32));
+        world.run(begin + 60_000.0, |world| ended(world, 0, 1));
+        let answer = world.answer(0, 1).unwrap();
+        assert_eq!((&answer.tokens, answer.recoveries), (&expected(60), 0), "{step} ms: {:?}", answer.sentences);
+        let mut gaps: Vec<f64> = answer.times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        gaps.sort_by(f64::total_cmp);
+        let (usual, longest) = (gaps[gaps.len() / 2], gaps[gaps.len() - 1]);
+        // A call that is lost as its answer leaves costs a round trip over the relay, the engine's work, and the relay's word.
+        let most = usual + 5.0 * MILLI + 3.0;
+        assert!(longest <= most, "{step} ms, device {victim}: a gap of {longest:.1} ms, usually {usual:.1} ms");
+    }
+}
+
 /// A host that runs everything alone spreads the experts over whoever comes later, if it was asked to. What that costs is
 /// known, and no reason against it.
 #[test]
