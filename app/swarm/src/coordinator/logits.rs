@@ -102,7 +102,8 @@ impl Answers {
             if draft != Some(&token) {
                 if ran_ahead && draft.is_some() {
                     answering.drop_ahead();
-                    if self.multi_step.differs() {
+                    // Who runs ahead with the best token, without having sampled, is not at fault.
+                    if self.multi_step.differs() && best_of.sampled.is_some() {
                         cx.out.notice(Severity::Info, SAMPLES_OTHERWISE);
                     }
                 }

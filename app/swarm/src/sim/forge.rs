@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use potluck_plan::{
     BlockIndex, Bytes, Candidates, ConversationId, ExpertId, KernelClass, ModelId, PeerId, PlanEpoch, Position,
-    StageId, WireType,
+    SampledSteps, StageId, WireType,
 };
 use potluck_protocol::{
     AnswerPart, AnswerStop, CalibrationRuns, Contribution, DeviceKind, ExpertCall, ExpertCancel, ExpertFailure,
@@ -143,7 +143,7 @@ fn altered(random: &mut Random, frame: Frame) -> Frame {
     let number = random.next();
     match frame {
         Frame::Forward(forward) => Frame::Forward(match number % 4 {
-            0 => Forward { pass: PassId(u64::MAX), live: Vec::new(), ..forward },
+            0 => Forward { pass: PassId(u64::MAX), live: Vec::new(), sampling: Some(sampled(random)), ..forward },
             1 => Forward { epoch: PlanEpoch(forward.epoch.0.wrapping_add(1)), ..forward },
             2 => Forward { count: u32::MAX, base: Position(u32::MAX), ..forward },
             _ => Forward { hidden: vec![f32::NAN; forward.hidden.len()], ..forward },
@@ -200,6 +200,14 @@ fn hello() -> Hello {
     }
 }
 
+/// Parameters of a sampler, and more tokens before it than anybody needs.
+fn sampled(random: &mut Random) -> SampledSteps {
+    let (temperature, seed) = (any(random, &[f32::NAN, 0.0, 1e30]), random.next());
+    let sampling =
+        potluck_plan::Sampling { temperature, penalty_window: u32::MAX, seed, ..potluck_plan::Sampling::default() };
+    SampledSteps { sampling, recent: vec![u32::MAX; 1 << random.below(12)] }
+}
+
 /// A frame out of nothing.
 fn invented(random: &mut Random, ids: &[PeerId], epoch: PlanEpoch) -> Frame {
     let peer = any(random, ids);
@@ -249,8 +257,8 @@ fn invented(random: &mut Random, ids: &[PeerId], epoch: PlanEpoch) -> Frame {
             class: KernelClass::Decode,
             count: 1,
             tokens: vec![65],
-            further_steps: 0,
-            sampling: None,
+            further_steps: any(random, &[0, 3, u16::MAX]),
+            sampling: any(random, &[false, true]).then(|| sampled(random)),
             lm_head: None,
             stage_millis: Vec::new(),
             wire: WireType::F32,
