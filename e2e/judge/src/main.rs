@@ -42,10 +42,8 @@ fn main() {
         let recipe: Recipe = serde_json::from_str(&recipe)?;
         let gpu = Gpu::open(GpuOptions::default()).await?;
         let mut verdicts = Vec::new();
-        for split in [Split::One, Split::ThreeStages, Split::ExpertsElsewhere] {
-            if split != Split::ExpertsElsewhere || recipe.has_experts() {
-                verdicts.push(judge_recipe(&gpu, &recipe, split).await?);
-            }
+        for split in recipe.splits()? {
+            verdicts.push(judge_recipe(&gpu, &recipe, split).await?);
         }
         Ok(verdicts)
     }

@@ -2,7 +2,9 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use potluck_engine::Gpu;
-use potluck_plan::{KernelClass, random};
+use potluck_gguf::{join, parse};
+use potluck_model::{BlockSpec, FeedForwardSpec, ModelSpec};
+use potluck_plan::{Cuts, KernelClass, random};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -56,9 +58,16 @@ pub struct Sum {
 }
 
 impl Recipe {
-    /// Whether blocks have experts.
-    pub fn has_experts(&self) -> bool {
-        self.metadata.iter().any(|(key, ..)| key.ends_with(".expert_count"))
+    /// How the model can be split over devices. Some models run on one device only.
+    ///
+    /// # Errors
+    /// Those of [`Recipe::to_bytes`], or the file has no model that the engine knows.
+    pub fn splits(&self) -> Result<Vec<Split>> {
+        let (spec, _) = ModelSpec::from_gguf(&join([parse(&self.to_bytes()?)?])?)?;
+        let has_experts = |block: &BlockSpec| matches!(block.feed_forward, FeedForwardSpec::Experts(_));
+        let stages = (spec.cuts() == Cuts::Anywhere).then_some(Split::ThreeStages);
+        let elsewhere = spec.blocks.iter().any(has_experts).then_some(Split::ExpertsElsewhere);
+        Ok([Some(Split::One), stages, elsewhere].into_iter().flatten().collect())
     }
 
     /// The GGUF file, as PyPI `gguf` lays it out.

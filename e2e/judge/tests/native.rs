@@ -3,7 +3,7 @@
 
 use futures::executor::block_on;
 use potluck_engine::{Gpu, GpuOptions};
-use potluck_judge::{Golden, Split, Verdict, judge};
+use potluck_judge::{Golden, Recipe, Split, Verdict, judge, judge_recipe};
 
 fn golden(name: &str) -> Golden {
     let path = format!("{}/../golden/data/{name}.json", env!("CARGO_MANIFEST_DIR"));
@@ -28,6 +28,24 @@ fn is_right_however_split(name: &str) {
     if golden.model.architecture.has_experts() {
         verdict(&gpu, &golden, Split::ExpertsElsewhere);
     }
+}
+
+/// `app/engine/tests` judges all of them; this is what the browsers' tests do.
+#[test]
+fn a_model_is_split_only_as_it_can_be() {
+    let gpu =
+        block_on(Gpu::open(GpuOptions::default())).expect("these tests need a Vulkan adapter, a software one will do");
+    let recipe = |name: &str| -> Recipe {
+        let path = format!("{}/../golden/architectures/{name}.json", env!("CARGO_MANIFEST_DIR"));
+        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    };
+    let splits = |name: &str| recipe(name).splits().unwrap();
+    assert_eq!(splits("phi3"), [Split::One, Split::ThreeStages]);
+    assert_eq!(splits("gpt-oss"), [Split::One, Split::ThreeStages, Split::ExpertsElsewhere]);
+    let whole = recipe("gemma4");
+    assert_eq!(whole.splits().unwrap(), [Split::One], "its blocks share keys and values");
+    let verdict = block_on(judge_recipe(&gpu, &whole, Split::One)).unwrap();
+    assert!(verdict.wrong.is_empty() && verdict.counted >= 60, "{verdict:?}");
 }
 
 macro_rules! models {
