@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use potluck_engine::{
     EngineError, Gpu, Keep, LayoutError, PooledExperts, Purpose, Settings, SlotError, SlotLoad, Tier,
 };
-use potluck_gguf::{TensorType, join, parse};
-use potluck_model::{Architecture, ChatTemplate, Message, ModelSpec, RenderOptions, Tokenizer};
+use potluck_gguf::TensorType;
+use potluck_model::Architecture;
 use potluck_plan::{
     BlockIndex, ExpertId, ExpertOutputs, Input, KernelClass, LmHeadTokens, Outcome, Route, Task, Then, Ticket,
     WeightUnit, Work,
 };
+use support::built_in::built_in;
 use support::{Bench, Model, Recipe, forward, gpu_as, load_unit, logits, rows};
 
 const TIERS: [Tier; 2] = [Tier::Software, Tier::Full];
@@ -22,7 +23,8 @@ const BLOCKS: u16 = 3;
 /// Experts of a block, see `Recipe::build`.
 const EXPERTS: u16 = 8;
 /// Prefill chunks, single decoded tokens, and several at a time.
-const CUTS: [(u32, u32); 6] = [(0, 40), (40, 66), (66, 67), (67, 68), (68, 72), (72, 77)];
+const CUTS: [(u32, u32); 5] = [(0, 40), (40, 66), (66, 67), (67, 68), (68, END)];
+const END: u32 = 72;
 
 fn settings() -> Settings {
     Settings { context: 256, ..Settings::default() }
@@ -150,24 +152,19 @@ fn a_pool_for_a_third_of_the_experts_gives_the_bits_of_all_of_them() {
         let gpu = gpu_as(Some(tier));
         let model = &mixed();
         let mut whole = Bench::new(&gpu, model, &model.all_units(), settings());
-        let expected: Vec<_> = CUTS
-            .iter()
-            .map(|&cut| {
-                let mut run = |then| {
-                    bits(&whole.hidden(forward(rows(cut.0..cut.1), class(cut), tokens(model, cut), (0, BLOCKS), then)))
-                };
-                (run(Then::Hidden), run(logits(LmHeadTokens::Last)))
-            })
-            .collect();
+        // The hidden vectors of all tokens; logits come from the last of them.
+        let expected = CUTS.map(|cut| {
+            let then = if cut.1 == END { logits(LmHeadTokens::Last) } else { Then::Hidden };
+            let task = forward(rows(cut.0..cut.1), class(cut), tokens(model, cut), (0, BLOCKS), then);
+            (then, bits(&whole.hidden(task)))
+        });
         // Slots for blocks 0 and 2, for block 1, and so the most experts of one block that fit at a time.
         for (pooled, slots, wave) in [(&[0, 1, 2][..], 8, 2), (&[0, 1, 2], 24, 8), (&[0, 1, 2], 2, 1), (&[1], 3, 3)] {
             let bench = pooled_bench(&gpu, model, &pool(pooled, slots), settings());
             let mut device = Device { bench, model, pooled, wave, loads: 0 };
-            for (cut, (hidden, last)) in CUTS.into_iter().zip(&expected) {
-                for (then, expected) in [(Then::Hidden, hidden), (logits(LmHeadTokens::Last), last)] {
-                    let got = device.forward(cut, then);
-                    assert!(bits(&got) == *expected, "{tier:?} {slots} slots for {pooled:?}, {cut:?} {then:?}");
-                }
+            for (cut, (then, expected)) in CUTS.into_iter().zip(&expected) {
+                let got = device.forward(cut, *then);
+                assert!(bits(&got) == *expected, "{tier:?} {slots} slots for {pooled:?}, {cut:?} {then:?}");
             }
             let experts = pooled.len() * usize::from(EXPERTS);
             if slots as usize >= experts {
@@ -182,26 +179,14 @@ fn a_pool_for_a_third_of_the_experts_gives_the_bits_of_all_of_them() {
 /// Exact experts change nothing (od-moe.txt, table 2): the logits of a text are the same bits, and so is its perplexity.
 #[test]
 fn the_built_in_model_has_the_same_perplexity_with_a_third_of_its_experts() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../public/models");
-    let file = std::fs::read(folder.join("potluck-small-Q4_K_M.gguf")).unwrap();
-    let parsed = join([parse(&file).unwrap()]).unwrap();
-    let (spec, units) = ModelSpec::from_gguf(&parsed).unwrap();
-    let tokenizer = Tokenizer::from_metadata(&parsed.metadata).unwrap();
-    let readme = std::fs::read_to_string(folder.join("README.md")).unwrap();
-    let answers = readme.lines().skip_while(|line| *line != "| | prompt | answer |").skip(2).take(4);
-    let cells = answers.map(|line| line.split(" | ").collect::<Vec<_>>());
-    let messages: Vec<Message> = cells
-        .flat_map(|cells| [Message::new("user", cells[1]), Message::new("assistant", cells[2].trim_end_matches(" |"))])
-        .collect();
-    let template = ChatTemplate::from_metadata(&parsed.metadata, &tokenizer).unwrap();
-    let ids = template.encode(&tokenizer, &messages, &RenderOptions::default()).unwrap();
-    let model = &Model { spec, units, file };
+    let (model, ids) = built_in(4);
+    let model = &model;
     let (pooled, end) = ([0, 1, 2, 3, 4, 5], model.spec.blocks.len() as u16);
     let gpu = gpu_as(None);
     let mut whole = Bench::new(&gpu, model, &model.all_units(), settings());
     let bench = pooled_bench(&gpu, model, &pool(&pooled, 24), settings());
     let mut device = Device { bench, model, pooled: &pooled, wave: 8, loads: 0 };
-    let (mut surprise, count) = (0.0, ids.len().min(128) - 1);
+    let (mut surprise, count) = (0.0, ids.len().min(96) - 1);
     // Chunks of a prompt, then single tokens.
     let mut cuts: Vec<(usize, usize)> = (0..count).step_by(16).map(|from| (from, (from + 16).min(count))).collect();
     let (from, to) = cuts.pop().unwrap();

@@ -1,6 +1,8 @@
 //! Builds small models with random weights, and an engine on whatever adapter this machine has.
 #![allow(dead_code, clippy::unwrap_used, reason = "each test uses a part of this, and may panic")]
 
+pub mod built_in;
+
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
