@@ -5,7 +5,7 @@
 //! anchors of BENCHMARKS.md), or a file (`--model FILE.gguf`). Prints TFLOP/s of every matrix of a block with every
 //! tile, tokens per second of a 512-token prompt in chunks of several sizes, and where the time of the largest chunk
 //! goes. `--tier software|full` selects the other kernels, `--prompt N` another prompt length,
-//! `--arithmetic packed` quantizes the vectors.
+//! `--arithmetic packed` quantizes the vectors, `--arithmetic matrix` takes the matrix units.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "../tests/support/mod.rs"]
@@ -15,13 +15,13 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use futures::executor::block_on;
-use potluck_engine::{Engine, Gpu, Settings, Tier};
+use potluck_engine::{Engine, Gpu, GpuOptions, Settings, Tier};
 use potluck_gguf::synthetic::{Shape, Synthetic};
 use potluck_gguf::{join, parse};
 use potluck_model::{DenseSpec, FeedForwardSpec, ModelSpec};
 use potluck_plan::{Arithmetic, Input, KernelClass, LmHeadTokens, Task, Then};
 use potluck_shaders::{Dots, Format, Kernel, Operand, PackedTile, Tile};
-use support::{Bench, Model, forward, gpu_as, rows, top};
+use support::{Bench, Model, forward, gpu_with, rows, top};
 
 /// Each prompt is timed this many times; the best time counts.
 const TRIES: usize = 5;
@@ -69,7 +69,8 @@ fn shape(text: &str) -> Synthetic {
 
 fn main() {
     let options = options();
-    let gpu = gpu_as(options.tier);
+    let matrix_units = options.arithmetic == Arithmetic::Matrix;
+    let gpu = gpu_with(GpuOptions { tier: options.tier, matrix_units, ..GpuOptions::default() });
     let made = options.shapes.iter().map(|shape| shape.to_bytes().unwrap());
     let read = options.files.iter().map(|path| std::fs::read(path).unwrap());
     for file in made.chain(read) {
