@@ -103,7 +103,7 @@ impl Benchmark {
         if possible.is_empty() {
             return Err(BenchError::Choice("Every workload is longer than the model's context; choose shorter ones."));
         }
-        let per_workload = if self.choice.sampled { 2 * self.choice.repeats + 1 } else { self.choice.repeats + 1 };
+        let per_workload = (self.choice.repeats + 1) * if self.choice.sampled { 2 } else { 1 };
         let depths: Vec<u32> = self.depths().filter(|depth| possible.iter().any(|w| w.depth == *depth)).collect();
         let kernel_steps = if self.choice.kernels { 2 * depths.len() as u32 } else { 0 };
         let total = 1 + possible.len() as u32 * per_workload + kernel_steps;
@@ -151,7 +151,7 @@ impl Benchmark {
         Ok(out)
     }
 
-    /// One warm-up run, then the runs that count.
+    /// One warm-up run, then the runs that count; the same with sampled tokens, if the GPU samples.
     async fn workload(
         &self,
         bench: &Bench,
@@ -174,16 +174,7 @@ impl Benchmark {
             self.yield_now().await;
             runs.push(bench.run(workload).await?);
         }
-        let mut sampled = Vec::new();
-        for number in (1..=self.choice.repeats).filter(|_| self.choice.sampled) {
-            steps.next(format!("{name}, sampled, run {number} of {}", self.choice.repeats));
-            self.yield_now().await;
-            match bench.run_sampled(workload, usual_sampling()).await? {
-                Some(run) => sampled.push(run.decode_rate()),
-                None => break,
-            }
-        }
-        let sampled = (!sampled.is_empty()).then(|| report::median(sampled.into_iter()));
+        let sampled = if self.choice.sampled { self.sampled(bench, workload, &name, steps).await? } else { None };
         let decode = report::median(runs.iter().map(Run::decode_rate));
         let token_bytes = bench.token_bytes(depth + prompt + answer / 2);
         Ok(BenchResult {
@@ -205,6 +196,27 @@ impl Benchmark {
                 })
                 .collect(),
         })
+    }
+
+    /// Tokens a second of sampled answers, after a warm-up run; none if the GPU does not sample.
+    async fn sampled(
+        &self,
+        bench: &Bench,
+        workload: Workload,
+        name: &str,
+        steps: &Steps<'_>,
+    ) -> Result<Option<f64>, BenchError> {
+        let mut rates = Vec::new();
+        for number in 0..=self.choice.repeats {
+            steps.next(match number {
+                0 => format!("{name}, sampled, warming up"),
+                _ => format!("{name}, sampled, run {number} of {}", self.choice.repeats),
+            });
+            self.yield_now().await;
+            let Some(run) = bench.run_sampled(workload, usual_sampling()).await? else { return Ok(None) };
+            rates.extend((number > 0).then(|| run.decode_rate()));
+        }
+        Ok((!rates.is_empty()).then(|| report::median(rates.into_iter())))
     }
 
     /// Lets other tasks of this thread run: the page's messages, a stop.
