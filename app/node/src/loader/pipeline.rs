@@ -36,9 +36,10 @@ impl Load {
         let (queue, writes) = mpsc::channel(WAITING_WRITES);
         let write = writes.for_each(|write| self.write(write, &storing));
         let (fetched, arriving) = mpsc::unbounded();
-        // What is cached may be under way in larger numbers than the origin allows reads.
-        let parallel = if cache { self.source.fetch_policy().parallel } else { ahead };
-        let origin = Origin { source: self.source.as_ref(), reads: Permits::new(parallel.max(1)), bytes: Cell::new(0) };
+        // What is cached may be under way in larger numbers than the origin allows reads. Of a file on this device as many
+        // reads as runs are under way.
+        let reads = cache.then(|| Permits::new(self.source.fetch_policy().parallel.max(1)));
+        let origin = Origin { source: self.source.as_ref(), reads, bytes: Cell::new(0) };
         let load = async {
             let upload = pin!(self.upload(arriving, &origin, queue, &storing));
             let fetch = pin!(self.fetch_all(runs, cache, ahead, &origin, fetched));
@@ -193,17 +194,21 @@ impl Load {
     }
 }
 
-/// The source of a load, with a limit on reads at a time.
+/// The source of a load.
 struct Origin<'a> {
     source: &'a dyn Source,
-    reads: Permits,
+    /// Limits the reads at a time further than the runs under way do.
+    reads: Option<Permits>,
     /// Bytes read so far.
     bytes: Cell<u64>,
 }
 
 impl Origin<'_> {
     async fn read(&self, range: FileRange) -> Result<Vec<u8>, SourceError> {
-        let _read = self.reads.acquire().await;
+        let _read = match &self.reads {
+            Some(reads) => Some(reads.acquire().await),
+            None => None,
+        };
         let bytes = self.source.read(range).await?;
         self.bytes.set(self.bytes.get() + bytes.len() as u64);
         Ok(bytes)
