@@ -67,7 +67,7 @@ pub fn encode(frame: &Frame) -> Result<Vec<u8>, FrameError> {
 ///
 /// # Errors
 /// Any [`FrameError`]: wrong, old or damaged frames never cause a panic, and never more memory to be allocated than
-/// their bytes hold.
+/// their values take: four bytes each, so up to four times the bytes of a tail of `int8`.
 pub fn decode(bytes: &[u8]) -> Result<Frame, FrameError> {
     if bytes.len() > MAX_FRAME {
         return Err(FrameError::TooLong(bytes.len()));

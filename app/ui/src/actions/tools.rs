@@ -243,7 +243,7 @@ fn bench(store: Store, options: &JsValue) -> Promise {
     let given = JSON::stringify(options).ok().and_then(|text| text.as_string());
     let options = given.and_then(|text| serde_json::from_str::<BenchOptions>(&text).ok());
     let Some(choice) = options.and_then(BenchOptions::choice) else {
-        let why = "potluck.bench() needs { model } or { link }, and understands workloads, depths, repeats, cache, kernels, tuned.";
+        let why = "potluck.bench() needs { model } or { link }, and understands workloads, depths, repeats, cache, arithmetic, kernels, tuned.";
         return Promise::reject(&js_sys::Error::new(why));
     };
     Promise::new(&mut |resolve, reject| {
