@@ -28,6 +28,12 @@ fn has_holders(status: &Status, devices: usize) -> bool {
     })
 }
 
+/// Every expert has as many holders as the host wants, or as there are devices.
+fn has_copies(status: &Status) -> bool {
+    let experts = status.plan.as_ref().and_then(|plan| plan.experts.as_ref());
+    experts.is_some_and(|experts| experts.short == 0)
+}
+
 /// The page knows how holders answer, and what the host and at least one of them have computed.
 fn is_measured(status: &Status) -> bool {
     let experts = status.plan.as_ref().and_then(|plan| plan.experts.as_ref());
@@ -71,6 +77,8 @@ struct Vanished {
     /// Between two tokens.
     longest: Duration,
     median: Duration,
+    /// For closing the device's GPU, which is not part of them.
+    closing: Duration,
 }
 
 /// `after`: tokens before the device vanishes.
@@ -82,7 +90,7 @@ async fn answer_while_one_vanishes(
 ) -> Vanished {
     host.page(ToNode::Prompt(prompt));
     let (mut tokens, mut recoveries, mut gaps, mut last) = (Vec::new(), Vec::new(), Vec::new(), None);
-    let (mut vanished, mut replaced, mut has_ended) = (None, None, false);
+    let (mut vanished, mut replaced, mut has_ended, mut closing) = (None, None, false, Duration::ZERO);
     while !has_ended || replaced.is_none() {
         match host.next().await.unwrap() {
             ToPage::Answer { event: AnswerPart::Text { tokens: new, .. }, .. } => {
@@ -92,6 +100,10 @@ async fn answer_while_one_vanishes(
                 if tokens.len() >= after && vanished.is_none() {
                     victim.kill();
                     vanished = Some(now);
+                    // All devices of this test share a thread. While the victim's GPU is closed on it, nobody can answer.
+                    tokio::task::yield_now().await;
+                    closing = now.elapsed();
+                    last = Some(Instant::now());
                 }
             }
             ToPage::Answer { event: AnswerPart::Recovering(why), .. } => recoveries.push(why),
@@ -107,7 +119,7 @@ async fn answer_while_one_vanishes(
     }
     gaps.sort();
     let (longest, median) = (*gaps.last().unwrap(), gaps[gaps.len() / 2]);
-    Vanished { tokens, recoveries, replaced: replaced.unwrap(), longest, median }
+    Vanished { tokens, recoveries, replaced: replaced.unwrap(), longest, median, closing }
 }
 
 #[test]
@@ -148,9 +160,12 @@ fn holders_that_vanish_change_no_token_and_stop_no_answer() {
         let (mut host, mut joiners) = spread(&relay, 3, WireType::F32).await;
         for (prompt, expected) in [(question(1, TEXT, 40), greedy), (sampled(2, 40), by_chance)] {
             let victim = joiners.pop().unwrap();
-            let Vanished { tokens, recoveries, replaced, longest, median } =
+            until(&mut host, "copies of all experts", has_copies).await;
+            let Vanished { tokens, recoveries, replaced, longest, median, closing } =
                 answer_while_one_vanishes(&mut host, prompt, &victim, 10).await;
-            println!("replaced after {replaced:?}, longest pause {longest:?}, usually {median:?}");
+            println!(
+                "replaced after {replaced:?}, longest pause {longest:?}, usually {median:?}; {closing:?} to close a GPU"
+            );
             assert_eq!(tokens, expected, "with {} holders left", joiners.len());
             assert_eq!(recoveries, [""; 0], "with {} holders left nobody waits for another plan", joiners.len());
         }
