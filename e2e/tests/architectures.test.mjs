@@ -9,7 +9,7 @@ import { Device } from '../harness/browser.mjs';
 import { build, serve } from '../harness/judge.mjs';
 
 const recipes = resolve(import.meta.dirname, '../golden/architectures');
-const names = ['deepseek2', 'exaone4', 'gemma2', 'gemma3', 'gemma4', 'gemma4-moe', 'glm4', 'gpt-oss', 'granitehybrid', 'lfm2moe', 'llama4', 'phi3', 'qwen35', 'qwen35moe'];
+const names = ['deepseek2', 'exaone4', 'gemma2', 'gemma3', 'gemma4-moe', 'glm4', 'gpt-oss', 'granitehybrid', 'lfm2moe', 'llama4', 'phi3', 'qwen35', 'qwen35moe'];
 let device;
 let site;
 
