@@ -6,6 +6,7 @@ mod common;
 use std::path::Path;
 
 use common::*;
+use potluck_gguf::TensorType;
 use potluck_gguf::synthetic::{Architecture, Synthetic};
 use potluck_node::native::cli::Session;
 use potluck_panel::{
@@ -131,7 +132,10 @@ fn packed_prompts_are_replayed_with_the_same_bits() {
 
 fn kill_a_stage(arithmetic: Arithmetic) {
     test(async move {
-        let (models, model, cache) = (folder("models"), layered(), folder("cache"));
+        // Only quantized weights are multiplied as packed integers.
+        let weights = if arithmetic == Arithmetic::Packed { TensorType::Q4_K } else { TensorType::F32 };
+        let model = Synthetic { weights, ..layered() };
+        let (models, cache) = (folder("models"), folder("cache"));
         let path = write(&model, &models, "model");
         let expected = alone_by(arithmetic, &path, TEXT, 64).await;
         if arithmetic != Arithmetic::Exact {
