@@ -5,7 +5,7 @@ const SAMPLED = /^from .*: (?:picked|sampled) (\S+) /;
 const SENT = /^to .*: (?:forward|picked|sampled) /;
 const COMPUTED = /^computed .* in ([\d.]+) ms$/;
 
-/** One device's tokens: from arriving to being sent on, and the GPU's part of that, in milliseconds. */
+/** One device's tokens: when each arrived, how long until it was sent on, and the GPU's part of that, in milliseconds. */
 function visits(trace) {
   const found = [];
   let open = null;
@@ -14,7 +14,7 @@ function visits(trace) {
     else if (!open) continue;
     else if (kind === 'event' && COMPUTED.test(what)) open.gpu += Number(COMPUTED.exec(what)[1]);
     else if (kind === 'action' && SENT.test(what)) {
-      found.push({ stay: millis - open.start, gpu: open.gpu });
+      found.push({ start: open.start, stay: millis - open.start, gpu: open.gpu });
       open = null;
     }
   }
@@ -36,8 +36,19 @@ export function hops(traces, tokenMillis, networkHops, last = 100) {
   return { devices, hop: networkHops > 0 ? (tokenMillis - staying) / networkHops : 0 };
 }
 
+/** Milliseconds between the last tokens, as the first device of a token's way saw them arrive. */
+export function intervals(trace, last = 100) {
+  const starts = visits(trace).slice(-last).map((visit) => visit.start);
+  return starts.slice(1).map((start, index) => start - starts[index]);
+}
+
 /** The middle of some numbers; NaN of none. */
 export function median(values) {
+  return quantile(values, 0.5);
+}
+
+/** The number that this share of some numbers is below; NaN of none. */
+export function quantile(values, share) {
   const sorted = values.toSorted((left, right) => left - right);
-  return sorted.length > 0 ? sorted[sorted.length >> 1] : NaN;
+  return sorted.length > 0 ? sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] : NaN;
 }

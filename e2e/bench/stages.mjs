@@ -5,7 +5,7 @@
 import { writeFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
 
-import { hops, median } from './hops.mjs';
+import { hops, intervals, median, quantile } from './hops.mjs';
 import { record } from './results.mjs';
 import { Room, options } from './room.mjs';
 
@@ -23,12 +23,17 @@ try {
       const answer = await room.ask(TEXT, TOKENS);
       const { plan } = await room.status();
       const millis = answer.timings.decode_ms / (answer.timings.answer_tokens - 1);
-      const spent = hops(await room.traces(), millis, plan.network_hops);
-      runs.push({ devices: count, round, millis, load: loadavg()[0], stages: plan.stages.length, network_hops: plan.network_hops, expected: plan.token_ms, spent });
+      const traces = await room.traces();
+      const spent = hops(traces, millis, plan.network_hops);
+      // One device decodes several tokens at a time.
+      const apart = count > 1 ? intervals(traces[0]) : [];
+      runs.push({ devices: count, round, millis, intervals: apart, load: loadavg()[0], stages: plan.stages.length, network_hops: plan.network_hops, expected: plan.token_ms, spent });
     }
     const mine = runs.filter((run) => run.devices === count).map((run) => run.millis);
     const [lowest, middle, highest] = [Math.min(...mine), median(mine), Math.max(...mine)].map((millis) => millis.toFixed(2));
     console.log(`${count} devices: ${middle} ms a token (${lowest}–${highest}), load ${loadavg()[0].toFixed(1)}`);
+    const apart = runs.filter((run) => run.devices === count).flatMap((run) => run.intervals);
+    if (count > 1) console.log(`  tokens come ${quantile(apart, 0.5).toFixed(2)} ms apart, 95% of them at most ${quantile(apart, 0.95).toFixed(2)}`);
     const { devices: each, hop } = runs.at(-1).spent;
     const stays = each.map(({ stay, gpu }) => `${stay.toFixed(2)} (GPU ${gpu.toFixed(2)})`);
     console.log(`  in the last answer a token stays ${stays.join(', ')} ms; each network hop ${hop.toFixed(2)} ms`);
