@@ -76,7 +76,8 @@ const files = await serve({
   models: resolve(values.models),
 });
 const engines = {
-  potluck: (model) => potluck.measure(relay, { model, workloads, answers, kernels: values.kernels }),
+  potluck: (model) => potluck.measure(relay, { model, workloads, answers, kernels: values.kernels, arithmetic: 'Exact' }),
+  'potluck-packed': (model) => potluck.measure(relay, { model, workloads, answers, kernels: values.kernels, arithmetic: 'Packed' }),
   wllama: (model) => wllama.measure(files, { model, workloads, answers, gpu: true, ubatch }),
   'wllama-cpu': (model) => wllama.measure(files, { model, workloads, answers, gpu: false, ubatch }),
   'transformers.js': (model) => transformers.measure(files, { model, workloads, answers, gpu: true, dtype: values.dtype }),

@@ -42,11 +42,11 @@ export async function start({ relay, page, models }) {
 }
 
 /** One warm-up and so many answers that count, of each prompt. */
-export function measure({ url }, { model, workloads, answers, kernels }) {
+export function measure({ url }, { model, workloads, answers, kernels, arithmetic }) {
   return async (page) => {
     await page.goto(`${url}/bench`);
     while (!(await page.evaluate(() => Boolean(window.potluck?.bench)))) await page.waitForTimeout(100);
-    const options = { model, workloads: workloads.map(({ prompt, answer }) => [prompt, answer]), repeats: answers, kernels };
+    const options = { model, workloads: workloads.map(({ prompt, answer }) => [prompt, answer]), repeats: answers, kernels, arithmetic };
     const report = await page.evaluate((given) => window.potluck.bench(given), options);
     const end = Date.now();
     const took = report.workloads.flatMap(({ runs }) => runs).reduce((sum, run) => sum + run.first_token + run.decode, 0);
