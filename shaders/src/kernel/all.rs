@@ -117,8 +117,8 @@ impl Kernel {
                 all.push(Self::Choose { strategy, sigmoid, biased });
             }
         }
-        let shared: Vec<u16> = quads.iter().copied().filter(|&quads| quads <= Self::MAX_SHARED_QUADS).collect();
-        all.extend(shared.iter().map(|&quads| Self::Merge { quads }));
+        let split: Vec<u16> = quads.iter().copied().filter(|&quads| quads <= Self::MAX_SPLIT_QUADS).collect();
+        all.extend(split.iter().map(|&quads| Self::Merge { quads }));
         for kv_type in KvCacheType::ALL {
             let quads: Vec<u16> = quads.iter().copied().filter(|&quads| kv_type.takes(u32::from(quads) * 4)).collect();
             for pairs in [Pairs::Adjacent, Pairs::Halves] {
@@ -127,8 +127,9 @@ impl Kernel {
                 }
             }
             let shared = || quads.iter().filter(|&&quads| quads <= Self::MAX_SHARED_QUADS);
+            let split = quads.iter().filter(|&&quads| quads <= Self::MAX_SPLIT_QUADS);
             let splits: BTreeSet<Kernel> =
-                shared().flat_map(|&quads| [1, 2, 4].map(|heads| Self::split(kv_type, quads, heads))).collect();
+                split.flat_map(|&quads| [1, 2, 4].map(|heads| Self::split(kv_type, quads, heads))).collect();
             let mut attention: Vec<Kernel> = splits.into_iter().collect();
             let extras = Extras::NONE;
             attention.extend(shared().map(|&quads| Self::FlashAttention { kv_type, quads, extras }));

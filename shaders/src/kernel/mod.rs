@@ -218,7 +218,7 @@ pub enum Kernel {
     },
     /// Merges the splits of a context: rows, parts, out.
     Merge {
-        /// Quads (4 values) per head, at most 64.
+        /// Quads (4 values) per head, at most [`Kernel::MAX_SPLIT_QUADS`].
         quads: u16,
     },
     /// Tiled matrix product: weights, in, out; then bias, or tiles and pairs.
@@ -282,7 +282,7 @@ pub enum Kernel {
     FlashAttention {
         /// Type of the KV cache.
         kv_type: KvCacheType,
-        /// Quads (4 values) per head, at most 64.
+        /// Quads (4 values) per head, at most [`Kernel::MAX_SPLIT_QUADS`].
         quads: u16,
         /// With sinks, they are the last binding.
         extras: Extras,
@@ -368,8 +368,10 @@ impl Kernel {
     pub const SEGMENT_LANES: u32 = 32;
     /// Largest head width of the attention kernels, in quads.
     pub const MAX_QUADS: u16 = 144;
-    /// The same of the kernels that share keys between queries, whose registers wider heads would exceed.
+    /// The same of the flash attention, whose registers wider heads would exceed.
     pub const MAX_SHARED_QUADS: u16 = 64;
+    /// The same of the split attention, which has a thread for each quad.
+    pub const MAX_SPLIT_QUADS: u16 = 128;
     /// Most heads of latent attention: those of 512 prompt tokens are workgroups of one dispatch, at most 65,535.
     pub const MAX_LATENT_HEADS: u32 = 127;
     /// Most experts of a token that [`Job::ExpertSum`] adds.
@@ -414,9 +416,10 @@ impl Kernel {
     }
 
     /// Decode attention for models with this many query heads per key head. A workgroup takes at most four of them, one
-    /// in each component of its scores.
+    /// in each component of its scores; two of wide heads, for which it has the memory.
     pub fn split(kv_type: KvCacheType, quads: u16, queries: u32) -> Kernel {
-        let heads = queries.next_power_of_two().min(4) as u8;
+        let most = if quads > Self::MAX_SHARED_QUADS { 2 } else { 4 };
+        let heads = queries.next_power_of_two().min(most) as u8;
         Self::Split { kv_type, quads, heads, extras: Extras::NONE }
     }
 

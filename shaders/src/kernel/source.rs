@@ -353,11 +353,16 @@ impl Kernel {
             }
             Self::Split { quads, heads, .. } => {
                 let (quads, heads) = (u32::from(quads), u32::from(heads));
-                for (name, value) in [("QUADS", quads), ("HEADS", heads), ("SHARES", quads.div_ceil(8))] {
+                // Quads of a head for each of the threads that share a key, and how many are on their way at a time.
+                let steps = quads.div_ceil(64);
+                let shares = if steps > 1 { 8 } else { quads.div_ceil(8) };
+                for (name, value) in [("QUADS", quads), ("HEADS", heads), ("SHARES", shares), ("STEPS", steps)] {
                     define(name, value.to_string());
                 }
-                if !quads.is_multiple_of(8) {
-                    define("RAGGED", String::new());
+                for (name, on) in [("RAGGED", quads != steps * shares * 8), ("DEEP", steps > 1)] {
+                    if on {
+                        define(name, String::new());
+                    }
                 }
             }
             Self::Merge { quads } => define("QUADS", quads.to_string()),

@@ -263,7 +263,7 @@ impl Profile {
         extras: Extras,
     ) -> Option<[Kernel; 2]> {
         let kernels = [Kernel::split(kv_type, quads, queries).with_extras(extras), Kernel::Merge { quads }];
-        (quads <= Kernel::MAX_SHARED_QUADS && self.allows(&kernels)).then_some(kernels)
+        (quads <= Kernel::MAX_SPLIT_QUADS && self.allows(&kernels)).then_some(kernels)
     }
 
     /// A decode product fused with the operations before and after it, if a workgroup can share work.
