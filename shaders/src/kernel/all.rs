@@ -39,6 +39,7 @@ impl Kernel {
             Self::Quantize,
             Self::Route,
             Self::Combine,
+            Self::Beside,
             Self::Sample,
             Self::Stream,
             Self::ExpertBias,
@@ -60,7 +61,13 @@ impl Kernel {
         all.extend([false, true].map(|dots| Self::Peak { dots }));
         for format in Format::ALL {
             all.push(Self::Embed(format));
-            for job in Job::ALL {
+            // Biases and other activations are independent of the format, but for how many bindings it needs.
+            let some = [Format::F32, Format::Q4_K, Format::Q6_K, Format::Q8_0, Format::MXFP4, Format::IQ2_XXS];
+            let usual = |job: &Job| {
+                some.contains(&format)
+                    || !matches!(job.activation(), Some(Glu::Gelu | Glu::Clamped)) && !job.is_biased()
+            };
+            for job in Job::ALL.into_iter().filter(|job| usual(job) || *job == Job::NormedBias) {
                 let rows: &[u8] = if job.of_experts() { &[1] } else { &[1, 4] };
                 all.extend(rows.iter().map(|&rows| Self::fused(format, rows, job)));
                 // Variants depend on the format only through the unit that one read covers.
