@@ -27,7 +27,11 @@ fn across(v: vec4<f32>) -> f32 { return (v.x + v.y) + (v.z + v.w); }
 #if FORMAT == Q6_K
 #include wide_q6_k
 #else
+#if FORMAT == MXFP4
+#include wide_mxfp4
+#else
 #include sixteen
+#endif
 #endif
 #endif
 

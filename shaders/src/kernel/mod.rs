@@ -501,7 +501,7 @@ impl Kernel {
 
     /// Values that a thread of a fused kernel reads per step.
     pub fn unit_values(self) -> u32 {
-        if matches!(self, Self::Fused { format: Format::Q4_K | Format::Q6_K, .. }) { 32 } else { 16 }
+        if matches!(self, Self::Fused { format: Format::Q4_K | Format::Q6_K | Format::MXFP4, .. }) { 32 } else { 16 }
     }
 
     /// Whether the weights are bound as `vec4<u32>`, which works because each block is a whole number of them.

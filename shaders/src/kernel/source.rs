@@ -46,6 +46,7 @@ fn template(name: &str) -> Option<&'static str> {
         "fused" => include_str!("../../wgsl/fused.wgsl"),
         "wide_q4_k" => include_str!("../../wgsl/wide_q4_k.wgsl"),
         "wide_q6_k" => include_str!("../../wgsl/wide_q6_k.wgsl"),
+        "wide_mxfp4" => include_str!("../../wgsl/wide_mxfp4.wgsl"),
         "split" => include_str!("../../wgsl/split.wgsl"),
         "splits" => include_str!("../../wgsl/splits.wgsl"),
         "merge" => include_str!("../../wgsl/merge.wgsl"),

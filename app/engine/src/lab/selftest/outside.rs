@@ -129,7 +129,7 @@ fn all_forms_of_a_fused_kernel_give_the_same_bits() {
     // Blocks that are read as words, blocks that begin at any byte, and rows that end inside 16 values.
     let engine = engine();
     let subgroup = engine.inner.core.borrow().gpu.capabilities().subgroup;
-    for format in [Format::Q4_K, Format::Q6_K, Format::F32] {
+    for format in [Format::Q4_K, Format::Q6_K, Format::MXFP4, Format::F32] {
         for job in Job::ALL {
             let candidates = KernelVariant::candidates(job, subgroup).into_iter().skip(1);
             let mut candidates: Vec<Kernel> =
