@@ -3,7 +3,7 @@
 use potluck_shaders::{Access, Kernel};
 
 fn main() {
-    let variants: Vec<serde_json::Value> = Kernel::all(&[16, 20, 24, 32, 64])
+    let variants: Vec<serde_json::Value> = Kernel::all(&[16, 20, 24, 32, 64, 128])
         .into_iter()
         .map(|kernel| {
             let bindings: Vec<&str> = kernel

@@ -66,6 +66,17 @@ params! {
         /// Epsilon of the norm.
         epsilon: f32,
     }
+    /// The end of a block whose experts have a network beside them.
+    Beside {
+        /// Quads per row.
+        width: u32,
+        /// Factor of the addition to the hidden vectors.
+        scale: f32,
+        /// Epsilon of the norms.
+        epsilon: f32,
+        /// 1: the block has a factor.
+        scaled: u32,
+    }
     /// RMSNorm of batch rows `first..first + n`, written to rows `0..n`.
     Norm {
         /// Batch rows.
@@ -172,9 +183,9 @@ params! {
         y_1: u32,
         /// The same for the third matrix.
         y_2: u32,
-        /// Offset of the first matrix's biases.
+        /// Offset of the first matrix's biases; with experts, inside a slot of biases.
         bias_0: u32,
-        /// The same for the second matrix.
+        /// The same for the second matrix, or for up.
         bias_1: u32,
         /// The same for the third matrix.
         bias_2: u32,
@@ -190,8 +201,10 @@ params! {
         slot_count: u32,
         /// Bytes from one slot to the next.
         expert_bytes: u32,
-        /// Factor of the experts' weighted sum.
+        /// Factor of the experts' weighted sum, or of the normalized vectors.
         scale: f32,
+        /// Biases from one slot to the next; those of all slots are in the binding.
+        bias_stride: u32,
     }
     /// Split decode attention, and merging the splits.
     Split {
@@ -369,6 +382,8 @@ params! {
         width: u32,
         /// Epsilon, added to the mean square.
         epsilon: f32,
+        /// 1: the experts' weights have factors.
+        scaled: u32,
     }
     /// Expert router by any rule.
     Choose {

@@ -30,7 +30,7 @@ impl KernelVariant {
     pub fn portable(job: Job) -> KernelVariant {
         match job {
             // A team for each of eight experts, which share the rows.
-            Job::ExpertSum => Self::new(4, 8, 1),
+            job if job.sums() => Self::new(4, 8, 1),
             job => Self::new(if job.gates() { 1 } else { 2 }, 4, 1),
         }
     }
@@ -42,7 +42,7 @@ impl KernelVariant {
         // Results and teams: more results per team read a vector less often, fewer give more workgroups.
         // A gated result is two matrix rows. Every candidate costs a compilation.
         let shapes: &[(u8, u8)] = match job {
-            Job::ExpertSum => &[(4, 8), (2, 8), (4, 4), (2, 4)],
+            job if job.sums() => &[(4, 8), (2, 8), (4, 4), (2, 4)],
             job if job.gates() => &[(2, 4), (2, 8), (1, 8), (1, 4)],
             _ => &[(4, 4), (2, 8), (2, 4), (1, 2)],
         };

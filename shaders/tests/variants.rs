@@ -5,7 +5,7 @@ use naga::{AddressSpace, StorageAccess};
 use potluck_shaders::{Access, Kernel};
 
 fn all() -> Vec<Kernel> {
-    [Kernel::all(&[16, 20, 24, 32, 64, 144]), Kernel::all_native()].concat()
+    [Kernel::all(&[16, 20, 24, 32, 64, 80, 128, 144]), Kernel::all_native()].concat()
 }
 
 #[test]

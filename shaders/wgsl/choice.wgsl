@@ -5,6 +5,9 @@ var<workgroup> values: array<vec4<f32>, $EXPERT_QUADS>;
 var<workgroup> best: array<f32, $EXPERTS>;
 var<workgroup> terms: array<f32, $EXPERTS>;
 var<workgroup> counts: array<u32, $THREADS>;
+#if FACTORS
+var<workgroup> best_ids: array<u32, $EXPERTS>;
+#endif
 
 // Tests the bits, because WGSL may assume that NaN does not occur.
 fn finite_or_lowest(value: f32) -> f32 {
@@ -42,6 +45,9 @@ fn choose_experts(row: u32, local: u32) {
         let place = counts[local] + counts[local | 1u];
         if (local % 2u == 0u && e < params.experts && place < params.used) {
             best[place] = value.x;
+#if FACTORS
+            best_ids[place] = e;
+#endif
             chosen[out + place] = select(e, NO_EXPERT, value.x == LOWEST);
         }
         workgroupBarrier();
@@ -55,5 +61,11 @@ fn choose_experts(row: u32, local: u32) {
         workgroupBarrier();
         for (var i = 0u; i < params.experts; i++) { sum += terms[i]; }
     }
-    for (var k = local; k < params.used; k += $THREADSu) { gates[out + k] = exp(best[k] - top) / sum; }
+    for (var k = local; k < params.used; k += $THREADSu) {
+        var gate = exp(best[k] - top) / sum;
+#if FACTORS
+        if (params.scaled != 0u) { gate = gate * factors[best_ids[k]]; }
+#endif
+        gates[out + k] = gate;
+    }
 }

@@ -1,6 +1,7 @@
 // Decode: the last products of a token's chosen experts, and their weighted sum added to y, in one dispatch: the bits of
 // `fused.wgsl` for each expert and `combine.wgsl` after it. A team of 32 threads takes one expert at a time, and all
 // teams of a workgroup the same $PAIRS rows. Group z is a token. An expert without a slot counts as zero.
+// BIAS: each product has the bias of its expert.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 #if WIDE
@@ -13,6 +14,9 @@ $PARAMS
 @group(0) @binding(4) var<storage, read> slots: array<u32>;
 @group(0) @binding(5) var<storage, read> chosen: array<u32>;
 @group(0) @binding(6) var<storage, read> gates: array<f32>;
+#if BIAS
+@group(0) @binding(7) var<storage, read> bias: array<f32>;
+#endif
 
 fn across(v: vec4<f32>) -> f32 { return (v.x + v.y) + (v.z + v.w); }
 
@@ -23,7 +27,11 @@ fn across(v: vec4<f32>) -> f32 { return (v.x + v.y) + (v.z + v.w); }
 #if FORMAT == Q6_K
 #include wide_q6_k
 #else
+#if FORMAT == MXFP4
+#include wide_mxfp4
+#else
 #include sixteen
+#endif
 #endif
 #endif
 
@@ -53,7 +61,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let team = local / TEAM;
     let first_row = $PAIRSu * (group.x + group.y * groups.x);
     let result = group.z * params.y_stride + min(first_row + min(local, $PAIRSu - 1u), params.rows - 1u);
-    let before = y[result];
+    let before = select(0.0, y[result], params.add != 0u);
     for (var first = 0u; first < params.used; first += $THREADSu / TEAM) {
         let k = first + team;
         let pair = group.z * params.used + min(k, params.used - 1u);
@@ -120,9 +128,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #endif
         if (lane == 0u && k < params.used) {
             factors[k] = select(0.0, gates[pair], here);
+#if BIAS
+            let bias_at = (params.slot_first + select(0u, slot, here)) * params.bias_stride + params.bias_0;
+#repeat p $PAIRS
+            outputs[$PAIRSu * k + $pu] = sum_$p
+                + select(0.0, bias[bias_at + min(first_row + $pu, params.rows - 1u)], here);
+#end
+#else
 #repeat p $PAIRS
             outputs[$PAIRSu * k + $pu] = sum_$p;
 #end
+#endif
         }
     }
     workgroupBarrier();

@@ -5,9 +5,10 @@
 // STAGED: with one vector, the workgroup brings it into workgroup memory for all its teams, 1024 values at a time and
 // multiplied by the gain, while the weights of the next 1024 are on their way. Several vectors are read where they lie.
 // NORM: RMS-normalizes the vectors on the way: y = W · (x ∘ gain) / rms(x). Thread by thread, 256 sums of squares.
-// Up to three matrices in one binding (query, key, value); BIAS: with a bias each; otherwise optionally added to y.
-// GATED: a result combines two matrix rows, one of gate and one of up, and stores silu(gate) · up.
-// EXPERT: group z is one chosen (token, expert) pair, and `used` pairs share a vector: those of a token, or none.
+// Up to three matrices in one binding (query, key, value); BIAS: with a bias each. Without a norm optionally added to y.
+// GATED: a result combines two matrix rows, one of gate and one of up, and stores activation(gate) · up.
+// EXPERT: group z is one chosen (token, expert) pair, and `used` pairs share a vector: those of a token, or none. BIAS:
+// with the biases of its expert.
 // Every sum has a fixed order and explicit `fma`, so $ROWS vectors at a time give the bits of one, in every variant.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
@@ -20,14 +21,13 @@ $PARAMS
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
 #if NORM
 @group(0) @binding(4) var<storage, read> gain: array<vec4<f32>>;
-#if BIAS
-@group(0) @binding(5) var<storage, read> bias: array<f32>;
 #endif
-#else
 #if EXPERT
 @group(0) @binding(4) var<storage, read> slots: array<u32>;
 @group(0) @binding(5) var<storage, read> chosen: array<u32>;
 #endif
+#if BIAS
+@group(0) @binding($BIAS_AT) var<storage, read> bias: array<f32>;
 #endif
 
 fn across(v: vec4<f32>) -> f32 { return (v.x + v.y) + (v.z + v.w); }
@@ -39,8 +39,15 @@ fn across(v: vec4<f32>) -> f32 { return (v.x + v.y) + (v.z + v.w); }
 #if FORMAT == Q6_K
 #include wide_q6_k
 #else
+#if FORMAT == MXFP4
+#include wide_mxfp4
+#else
 #include sixteen
 #endif
+#endif
+#endif
+#if GATED
+#include activation
 #endif
 
 const TEAM = 32u;
@@ -146,6 +153,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     base_$p_$h += slot * params.expert_bytes;
 #end
 #end
+#if BIAS
+    let bias_at = (params.slot_first + slot) * params.bias_stride;
+#endif
     let first = group.z;
     let at_0 = (group.z / params.used) * params.x_stride;
 #else
@@ -379,26 +389,48 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     if (first + $ru < params.n) {
         let at = (first + $ru) * params.y_stride;
 #if NORM
-        let scale = 1.0 / sqrt(squared_$r / f32(4u * params.x_stride) + params.epsilon);
-#else
-        let scale = 1.0;
+        let scale = params.scale * (1.0 / sqrt(squared_$r / f32(4u * params.x_stride) + params.epsilon));
 #endif
 #repeat p $PAIRS
         if (row_$p < params.rows) {
-#if GATED
-            let g = sum_$r_$p_0 * scale;
-            let u = sum_$r_$p_1 * scale;
-            // Clamp the exponent: WGSL may assume that infinities do not occur.
-            y[at + line_$p.y] = (g / (1.0 + exp(min(-g, 80.0)))) * u;
+#if NORM
+#repeat h $HALVES
+            let sum_$h = sum_$r_$p_$h * scale;
+#end
 #else
+#repeat h $HALVES
+            let sum_$h = sum_$r_$p_$h;
+#end
+#endif
+#if GATED
+#if BIAS
+            let up = sum_1 + bias[bias_at + params.bias_1 + row_$p];
+            y[at + line_$p.y] = activated(sum_0 + bias[bias_at + line_$p.bias], up);
+#else
+            y[at + line_$p.y] = activated(sum_0, sum_1);
+#endif
+#else
+#if EXPERT
+#if BIAS
+            y[at + line_$p.y] = sum_0 + bias[bias_at + line_$p.bias];
+#else
+            y[at + line_$p.y] = sum_0;
+#endif
+#else
+#if NORM
 #if BIAS
             y[at + line_$p.y] = fma(sum_$r_$p_0, scale, bias[line_$p.bias]);
 #else
-            if (params.add != 0u) {
-                y[at + line_$p.y] = fma(sum_$r_$p_0, scale, y[at + line_$p.y]);
-            } else {
-                y[at + line_$p.y] = sum_$r_$p_0 * scale;
-            }
+            y[at + line_$p.y] = sum_0;
+#endif
+#else
+            var result = sum_0;
+#if BIAS
+            result += bias[line_$p.bias];
+#endif
+            if (params.add != 0u) { result += y[at + line_$p.y]; }
+            y[at + line_$p.y] = result;
+#endif
 #endif
 #endif
         }

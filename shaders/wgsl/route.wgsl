@@ -8,6 +8,8 @@ $PARAMS
 @group(0) @binding(4) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read> gain: array<vec4<f32>>;
 @group(0) @binding(6) var<storage, read_write> y: array<vec4<f32>>;
+// Factors of the experts' weights, if they have some.
+@group(0) @binding(7) var<storage, read> factors: array<f32>;
 
 // A score that is not finite ranks after all others, and its expert has no id.
 const LOWEST: f32 = -3.0e38;

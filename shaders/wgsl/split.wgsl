@@ -25,7 +25,7 @@ const KEYS = $THREADSu / SHARE;
 // Positions of a tile: a page, four times `KEYS`.
 const TILE = $PAGEu;
 // Quads of a query in workgroup memory: a multiple of `SHARE`, with zeros past its end.
-const WIDTH = $SHARESu * SHARE;
+const WIDTH = $STEPSu * $SHARESu * SHARE;
 
 var<workgroup> query: array<vec4<f32>, $HEADSu * WIDTH>;
 // Here and below, the components of scores, weights, maxima and sums are the heads.
@@ -95,20 +95,29 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         // Positions past the end read the last one again; their weights are zero.
 #repeat r 4
         let key_$r = (base + min($ru * KEYS + local / SHARE, here - 1u)) * params.kv_heads + kv_head;
-#repeat d $SHARES
-#if RAGGED
-        let k_$r_$d = key(key_$r, min($du * SHARE + lane, $QUADSu - 1u));
-#else
-        let k_$r_$d = key(key_$r, $du * SHARE + lane);
-#endif
-#end
 #repeat h $HEADS
         var s_$r_$h = 0.0;
 #end
 #end
+#if DEEP
+        // Wide heads take several steps: registers for all quads at once would be too many.
+        for (var step = 0u; step < WIDTH; step += $SHARESu * SHARE) {
+        let near = step + lane;
+#else
+        let near = lane;
+#endif
+#repeat r 4
+#repeat d $SHARES
+#if RAGGED
+        let k_$r_$d = key(key_$r, min($du * SHARE + near, $QUADSu - 1u));
+#else
+        let k_$r_$d = key(key_$r, $du * SHARE + near);
+#endif
+#end
+#end
 #repeat d $SHARES
 #repeat h $HEADS
-        let x_$h_$d = query[$hu * WIDTH + $du * SHARE + lane];
+        let x_$h_$d = query[$hu * WIDTH + $du * SHARE + near];
 #repeat r 4
         s_$r_$h = fma(x_$h_$d.x, k_$r_$d.x, s_$r_$h);
         s_$r_$h = fma(x_$h_$d.y, k_$r_$d.y, s_$r_$h);
@@ -117,6 +126,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #end
 #end
 #end
+#if DEEP
+        }
+#endif
 #repeat r 4
         var s_$r = vec4<f32>(0.0);
 #repeat h $HEADS

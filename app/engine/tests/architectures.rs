@@ -394,3 +394,25 @@ fn windows_caps_sinks_and_states_do_not_depend_on_the_batch() {
         }
     }
 }
+
+#[test]
+fn experts_elsewhere_with_biases_or_a_network_beside_give_the_bits_of_experts_here() {
+    let gpu = gpu_as(Some(Tier::Full));
+    for name in ["gpt-oss", "gemma4-moe"] {
+        let model = model(name);
+        let last = model.spec.blocks.len() as u16;
+        let ids: Vec<u32> = (0..40).map(|at| (at * 7 + 3) % model.spec.vocabulary).collect();
+        let [here, elsewhere] = [Spread::Stages(&[0, last]), Spread::ExpertsElsewhere].map(|spread| {
+            let mut engines = Engines::new(&gpu, &model, spread);
+            let mut of = |from, to, class| -> Vec<u32> {
+                let all = engines.candidates(&ids, from, to, class);
+                all.iter()
+                    .flat_map(|row| row.ids.iter().copied().chain(row.logits.iter().map(|v| v.to_bits())))
+                    .collect()
+            };
+            let prompt = of(0, 30, KernelClass::Prefill);
+            [prompt, of(30, 31, KernelClass::Decode), of(31, 40, KernelClass::Decode)]
+        });
+        assert!(here == elsewhere, "{name}: experts elsewhere give other bits");
+    }
+}

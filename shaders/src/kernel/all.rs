@@ -39,6 +39,7 @@ impl Kernel {
             Self::Quantize,
             Self::Route,
             Self::Combine,
+            Self::Beside,
             Self::Sample,
             Self::Stream,
             Self::ExpertBias,
@@ -60,7 +61,13 @@ impl Kernel {
         all.extend([false, true].map(|dots| Self::Peak { dots }));
         for format in Format::ALL {
             all.push(Self::Embed(format));
-            for job in Job::ALL {
+            // Biases and other activations are independent of the format, but for how many bindings it needs.
+            let some = [Format::F32, Format::Q4_K, Format::Q6_K, Format::Q8_0, Format::MXFP4, Format::IQ2_XXS];
+            let usual = |job: &Job| {
+                some.contains(&format)
+                    || !matches!(job.activation(), Some(Glu::Gelu | Glu::Clamped)) && !job.is_biased()
+            };
+            for job in Job::ALL.into_iter().filter(|job| usual(job) || *job == Job::NormedBias) {
                 let rows: &[u8] = if job.of_experts() { &[1] } else { &[1, 4] };
                 all.extend(rows.iter().map(|&rows| Self::fused(format, rows, job)));
                 // Variants depend on the format only through the unit that one read covers.
@@ -117,8 +124,8 @@ impl Kernel {
                 all.push(Self::Choose { strategy, sigmoid, biased });
             }
         }
-        let shared: Vec<u16> = quads.iter().copied().filter(|&quads| quads <= Self::MAX_SHARED_QUADS).collect();
-        all.extend(shared.iter().map(|&quads| Self::Merge { quads }));
+        let split: Vec<u16> = quads.iter().copied().filter(|&quads| quads <= Self::MAX_SPLIT_QUADS).collect();
+        all.extend(split.iter().map(|&quads| Self::Merge { quads }));
         for kv_type in KvCacheType::ALL {
             let quads: Vec<u16> = quads.iter().copied().filter(|&quads| kv_type.takes(u32::from(quads) * 4)).collect();
             for pairs in [Pairs::Adjacent, Pairs::Halves] {
@@ -127,8 +134,9 @@ impl Kernel {
                 }
             }
             let shared = || quads.iter().filter(|&&quads| quads <= Self::MAX_SHARED_QUADS);
+            let split = quads.iter().filter(|&&quads| quads <= Self::MAX_SPLIT_QUADS);
             let splits: BTreeSet<Kernel> =
-                shared().flat_map(|&quads| [1, 2, 4].map(|heads| Self::split(kv_type, quads, heads))).collect();
+                split.flat_map(|&quads| [1, 2, 4].map(|heads| Self::split(kv_type, quads, heads))).collect();
             let mut attention: Vec<Kernel> = splits.into_iter().collect();
             let extras = Extras::NONE;
             attention.extend(shared().map(|&quads| Self::FlashAttention { kv_type, quads, extras }));

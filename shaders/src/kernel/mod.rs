@@ -48,43 +48,92 @@ pub enum Job {
     Normed,
     /// Normalizes the vectors first and adds a bias.
     NormedBias,
-    /// Adds the result to the output.
+    /// Nothing, or adds the result to the output.
     Added,
+    /// The same with a bias.
+    AddedBias,
     /// Normalizes the vectors first and computes `silu(gate) · up` from two matrices.
     Gated,
+    /// The same with `gelu(gate) · up`.
+    GatedGelu,
     /// `silu(gate) · up` from two matrices of each chosen expert.
     GatedExpert,
+    /// The same with `gelu(gate) · up`.
+    GeluExpert,
+    /// The same with biases and the activation of gpt-oss.
+    ClampedExpert,
     /// A product with a matrix of each chosen expert.
     ExpertDown,
-    /// The same for all experts of a token; adds their weighted sum to the output.
+    /// The same with a bias of each.
+    BiasedDown,
+    /// [`Job::ExpertDown`] for all experts of a token; adds their weighted sum to the output or stores it.
     ExpertSum,
+    /// The same with biases.
+    BiasedSum,
 }
 
 impl Job {
     /// Every job.
-    pub const ALL: [Job; 7] = [
+    pub const ALL: [Job; 13] = [
         Self::Normed,
         Self::NormedBias,
         Self::Added,
+        Self::AddedBias,
         Self::Gated,
+        Self::GatedGelu,
         Self::GatedExpert,
+        Self::GeluExpert,
+        Self::ClampedExpert,
         Self::ExpertDown,
+        Self::BiasedDown,
         Self::ExpertSum,
+        Self::BiasedSum,
     ];
 
     /// Whether the kernel normalizes its input vectors.
     pub fn norms(self) -> bool {
-        matches!(self, Self::Normed | Self::NormedBias | Self::Gated)
+        matches!(self, Self::Normed | Self::NormedBias | Self::Gated | Self::GatedGelu)
     }
 
     /// Whether two matrices (gate and up) give one result.
     pub fn gates(self) -> bool {
-        matches!(self, Self::Gated | Self::GatedExpert)
+        self.activation().is_some()
+    }
+
+    /// The activation of the gate, if two matrices give one result.
+    pub fn activation(self) -> Option<Glu> {
+        match self {
+            Self::Gated | Self::GatedExpert => Some(Glu::Silu),
+            Self::GatedGelu | Self::GeluExpert => Some(Glu::Gelu),
+            Self::ClampedExpert => Some(Glu::Clamped),
+            _ => None,
+        }
+    }
+
+    /// Whether each matrix has a bias.
+    pub fn is_biased(self) -> bool {
+        use Job::*;
+        matches!(self, NormedBias | AddedBias | ClampedExpert | BiasedDown | BiasedSum)
+    }
+
+    /// Whether the products of a token's experts are summed.
+    pub fn sums(self) -> bool {
+        matches!(self, Self::ExpertSum | Self::BiasedSum)
+    }
+
+    /// The last product of an expert alone, for the sum of all: it gives the same bits.
+    pub fn alone(self) -> Job {
+        match self {
+            Self::ExpertSum => Self::ExpertDown,
+            Self::BiasedSum => Self::BiasedDown,
+            job => job,
+        }
     }
 
     /// Whether the matrices belong to chosen experts.
     pub fn of_experts(self) -> bool {
-        matches!(self, Self::GatedExpert | Self::ExpertDown | Self::ExpertSum)
+        use Job::*;
+        matches!(self, GatedExpert | GeluExpert | ClampedExpert | ExpertDown | BiasedDown | ExpertSum | BiasedSum)
     }
 }
 
@@ -194,7 +243,7 @@ pub enum Kernel {
         operand: Operand,
     },
     /// Matrix times `rows` vectors at a time, fused with the steps before and after: weights, in, out; then gain and
-    /// bias, or slots and chosen; then gates for a sum.
+    /// bias, or slots and chosen; then gates for a sum; then biases.
     Fused {
         /// Format of the matrix.
         format: Format,
@@ -209,7 +258,7 @@ pub enum Kernel {
     Split {
         /// Type of the KV cache.
         kv_type: KvCacheType,
-        /// Quads (4 values) per head, at most 64.
+        /// Quads (4 values) per head, at most [`Kernel::MAX_SPLIT_QUADS`].
         quads: u16,
         /// Query heads per workgroup, which share a key head: 1, 2 or 4.
         heads: u8,
@@ -218,7 +267,7 @@ pub enum Kernel {
     },
     /// Merges the splits of a context: rows, parts, out.
     Merge {
-        /// Quads (4 values) per head, at most 64.
+        /// Quads (4 values) per head, at most [`Kernel::MAX_SPLIT_QUADS`].
         quads: u16,
     },
     /// Tiled matrix product: weights, in, out; then bias, or tiles and pairs.
@@ -296,6 +345,9 @@ pub enum Kernel {
         /// What the output goes through.
         addition: Addition,
     },
+    /// The end of a block whose experts have a network beside them: its output, theirs, hidden vectors, gains of both
+    /// outputs and of their sum, factor.
+    Beside,
     /// Activation: gate, up.
     Glu(Glu),
     /// Gates of the query heads: qkv, out.
@@ -322,7 +374,7 @@ pub enum Kernel {
     },
     /// Expert router: scores, chosen, gates.
     Router(Strategy),
-    /// Expert router and RMSNorm of the hidden vectors at once: scores, chosen, gates, in, gain, out.
+    /// Expert router and RMSNorm of the hidden vectors at once: scores, chosen, gates, in, gain, out, factors of weights.
     Route,
     /// Expert router by any rule: scores, chosen, gates; then the bias of the choice.
     Choose {
@@ -368,8 +420,10 @@ impl Kernel {
     pub const SEGMENT_LANES: u32 = 32;
     /// Largest head width of the attention kernels, in quads.
     pub const MAX_QUADS: u16 = 144;
-    /// The same of the kernels that share keys between queries, whose registers wider heads would exceed.
+    /// The same of the flash attention, whose registers wider heads would exceed.
     pub const MAX_SHARED_QUADS: u16 = 64;
+    /// The same of the split attention, which has a thread for each quad.
+    pub const MAX_SPLIT_QUADS: u16 = 128;
     /// Most heads of latent attention: those of 512 prompt tokens are workgroups of one dispatch, at most 65,535.
     pub const MAX_LATENT_HEADS: u32 = 127;
     /// Most experts of a token that [`Job::ExpertSum`] adds.
@@ -395,6 +449,7 @@ impl Kernel {
             Self::Norm(Strategy::Workgroup)
             | Self::NormPart(Strategy::Workgroup)
             | Self::Residual { strategy: Strategy::Workgroup, .. }
+            | Self::Beside
             | Self::Router(Strategy::Workgroup)
             | Self::Route
             | Self::Segments(Strategy::Workgroup)
@@ -414,9 +469,10 @@ impl Kernel {
     }
 
     /// Decode attention for models with this many query heads per key head. A workgroup takes at most four of them, one
-    /// in each component of its scores.
+    /// in each component of its scores; two of wide heads, for which it has the memory.
     pub fn split(kv_type: KvCacheType, quads: u16, queries: u32) -> Kernel {
-        let heads = queries.next_power_of_two().min(4) as u8;
+        let most = if quads > Self::MAX_SHARED_QUADS { 2 } else { 4 };
+        let heads = queries.next_power_of_two().min(most) as u8;
         Self::Split { kv_type, quads, heads, extras: Extras::NONE }
     }
 
@@ -445,7 +501,7 @@ impl Kernel {
 
     /// Values that a thread of a fused kernel reads per step.
     pub fn unit_values(self) -> u32 {
-        if matches!(self, Self::Fused { format: Format::Q4_K | Format::Q6_K, .. }) { 32 } else { 16 }
+        if matches!(self, Self::Fused { format: Format::Q4_K | Format::Q6_K | Format::MXFP4, .. }) { 32 } else { 16 }
     }
 
     /// Whether the weights are bound as `vec4<u32>`, which works because each block is a whole number of them.
@@ -458,7 +514,7 @@ impl Kernel {
         match self {
             Self::MatMul { tile, .. } => tile.rows(),
             Self::Packed { tile, .. } => tile.rows(),
-            Self::Fused { job: Job::ExpertSum, variant, .. } => u32::from(variant.results),
+            Self::Fused { job, variant, .. } if job.sums() => u32::from(variant.results),
             Self::Matrix { tile, .. } => tile.rows(),
             Self::Fused { variant, .. } => variant.all_results(),
             Self::MatVec { strategy: VectorStrategy::Workgroup, .. } => self.threads() / Self::LANES,
@@ -551,13 +607,14 @@ impl Kernel {
                 Operand::Bias => vec![Read, Read, Write, Read],
                 Operand::Expert => vec![Read, Read, Write, Read, Read],
             },
-            Self::Fused { job, .. } => match job {
-                Job::Added => vec![Read, Read, Write],
-                Job::Normed | Job::Gated => vec![Read, Read, Write, Read],
-                Job::NormedBias => vec![Read, Read, Write, Read, Read],
-                Job::GatedExpert | Job::ExpertDown => vec![Read, Read, Write, Read, Read],
-                Job::ExpertSum => vec![Read, Read, Write, Read, Read, Read],
-            },
+            Self::Fused { job, .. } => {
+                let mut all = vec![Read, Read, Write];
+                all.extend(job.norms().then_some(Read));
+                all.extend(job.of_experts().then_some([Read, Read]).into_iter().flatten());
+                all.extend(job.sums().then_some(Read));
+                all.extend(job.is_biased().then_some(Read));
+                all
+            }
             Self::Split { extras, .. } => {
                 let mut all = vec![Read, Read, Read, Read, Read, Write, Write];
                 all.extend(extras.sinks.then_some(Read));
@@ -587,6 +644,7 @@ impl Kernel {
             Self::NormPart(_) => vec![Write, Read],
             Self::Residual { addition: Addition::Scaled, .. } => vec![Read, Write],
             Self::Residual { .. } => vec![Read, Write, Read],
+            Self::Beside => vec![Read, Write, Write, Read, Read, Read, Read],
             Self::Glu(_) | Self::QueryGates | Self::GateInput => vec![Read, Write],
             Self::Conv { kind: ConvKind::Gated, .. } => vec![Read, Read, Write, Read, Write],
             Self::Conv { kind: ConvKind::Silu, .. } => vec![Read, Read, Write, Write],
@@ -594,7 +652,7 @@ impl Kernel {
             Self::Scan { .. } => vec![Read, Read, Read, Read, Read, Write, Write],
             Self::Router(_) | Self::Choose { biased: false, .. } => vec![Read, Write, Write],
             Self::Choose { .. } => vec![Read, Write, Write, Read],
-            Self::Route => vec![Read, Write, Write, Read, Read, Write],
+            Self::Route => vec![Read, Write, Write, Read, Read, Write, Read],
             Self::ExpertBias => vec![Read, Write, Read, Read],
             Self::ScaleLogits => vec![Write],
             Self::ScaleBy { expert: false } => vec![Read, Write],
@@ -625,6 +683,7 @@ impl Kernel {
             Self::Residual { strategy: Strategy::Workgroup, addition } => {
                 Some(Self::Residual { strategy: Strategy::PerThread, addition })
             }
+            Self::Beside => Some(Self::Residual { strategy: Strategy::Workgroup, addition: Addition::Normed }),
             Self::Segments(Strategy::Workgroup) => Some(Self::Segments(Strategy::PerThread)),
             Self::Top(Strategy::Workgroup) => Some(Self::Top(Strategy::PerThread)),
             Self::Groups(Strategy::Workgroup) => Some(Self::Groups(Strategy::PerThread)),
@@ -636,9 +695,9 @@ impl Kernel {
             }
             Self::Fused { format, rows, job, .. } => {
                 let operand = match job {
-                    Job::NormedBias => Operand::Bias,
-                    Job::GatedExpert | Job::ExpertDown | Job::ExpertSum => Operand::Expert,
-                    Job::Normed | Job::Added | Job::Gated => Operand::Plain,
+                    job if job.of_experts() => Operand::Expert,
+                    job if job.is_biased() => Operand::Bias,
+                    _ => Operand::Plain,
                 };
                 Some(Self::MatVec { format, strategy: VectorStrategy::Workgroup, rows, operand })
             }

@@ -72,6 +72,7 @@ impl Kernel {
             Self::Residual { strategy, addition } => {
                 format!("residual {} {}", format!("{addition:?}").to_lowercase(), how(strategy))
             }
+            Self::Beside => "end of a block with a network beside experts".into(),
             Self::Glu(Glu::Silu) => "swiglu".into(),
             Self::Glu(glu) => format!("glu {}", format!("{glu:?}").to_lowercase()),
             Self::QueryGates => "gates of queries".into(),

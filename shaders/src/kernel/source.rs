@@ -2,7 +2,7 @@
 
 use potluck_plan::KvCacheType;
 
-use super::{Addition, Dots, Job, Kernel, Operand, Strategy, VectorStrategy};
+use super::{Addition, Dots, Kernel, Operand, Strategy, VectorStrategy};
 use crate::params::{self, Params};
 use crate::preprocess::{Definitions, preprocess};
 use crate::{Format, KernelVariant, MAX_EXPERTS, MatrixTile, Packing, TileKind};
@@ -10,6 +10,7 @@ use crate::{Format, KernelVariant, MAX_EXPERTS, MatrixTile, Packing, TileKind};
 fn template(name: &str) -> Option<&'static str> {
     Some(match name {
         "weights" => include_str!("../../wgsl/weights.wgsl"),
+        "activation" => include_str!("../../wgsl/activation.wgsl"),
         "floats" => include_str!("../../wgsl/formats/floats.wgsl"),
         "simple" => include_str!("../../wgsl/formats/simple.wgsl"),
         "k_quants" => include_str!("../../wgsl/formats/k_quants.wgsl"),
@@ -45,6 +46,7 @@ fn template(name: &str) -> Option<&'static str> {
         "fused" => include_str!("../../wgsl/fused.wgsl"),
         "wide_q4_k" => include_str!("../../wgsl/wide_q4_k.wgsl"),
         "wide_q6_k" => include_str!("../../wgsl/wide_q6_k.wgsl"),
+        "wide_mxfp4" => include_str!("../../wgsl/wide_mxfp4.wgsl"),
         "split" => include_str!("../../wgsl/split.wgsl"),
         "splits" => include_str!("../../wgsl/splits.wgsl"),
         "merge" => include_str!("../../wgsl/merge.wgsl"),
@@ -53,6 +55,7 @@ fn template(name: &str) -> Option<&'static str> {
         "scores" => include_str!("../../wgsl/scores.wgsl"),
         "norm_part" => include_str!("../../wgsl/norm_part.wgsl"),
         "residual" => include_str!("../../wgsl/residual.wgsl"),
+        "beside" => include_str!("../../wgsl/beside.wgsl"),
         "glu" => include_str!("../../wgsl/glu.wgsl"),
         "choose" => include_str!("../../wgsl/choose.wgsl"),
         "expert_bias" => include_str!("../../wgsl/expert_bias.wgsl"),
@@ -97,7 +100,7 @@ impl Kernel {
             Self::Halve => ("halve", params::Halve::WGSL),
             Self::Matrix { .. } => ("matrix", params::MatVec::WGSL),
             Self::Packed { .. } => ("packed", params::MatVec::WGSL),
-            Self::Fused { job: Job::ExpertSum, .. } => ("experts_sum", params::Fused::WGSL),
+            Self::Fused { job, .. } if job.sums() => ("experts_sum", params::Fused::WGSL),
             Self::Fused { .. } => ("fused", params::Fused::WGSL),
             Self::Split { .. } => ("split", params::Split::WGSL),
             Self::Merge { .. } => ("merge", params::Split::WGSL),
@@ -109,6 +112,7 @@ impl Kernel {
             Self::FlashAttention { .. } => ("flash", params::Attention::WGSL),
             Self::NormPart(_) => ("norm_part", params::NormPart::WGSL),
             Self::Residual { .. } => ("residual", params::Residual::WGSL),
+            Self::Beside => ("beside", params::Beside::WGSL),
             Self::Glu(_) => ("glu", params::Glu::WGSL),
             Self::QueryGates => ("query_gates", params::QueryGates::WGSL),
             Self::GateInput => ("gate_input", params::GateInput::WGSL),
@@ -207,6 +211,7 @@ impl Kernel {
                 define("EXPERT_QUADS", MAX_EXPERTS.div_ceil(4).to_string());
             }
             Self::Route => {
+                define("FACTORS", String::new());
                 define("EXPERTS", MAX_EXPERTS.to_string());
                 define("EXPERT_QUADS", MAX_EXPERTS.div_ceil(4).to_string());
             }
@@ -339,13 +344,18 @@ impl Kernel {
                 if shuffle > 1 {
                     define("SHUFFLES", shuffle.ilog2().to_string());
                 }
+                if let Some(glu) = job.activation() {
+                    define("GLU", format!("{glu:?}"));
+                }
+                let own = self.own_bindings().len();
+                define("BIAS_AT", own.to_string());
                 let flags = [
                     ("SHARES", shuffle < KernelVariant::TEAM),
                     ("WIDE", self.is_wide()),
-                    ("STAGED", rows == 1 && job != Job::ExpertSum),
+                    ("STAGED", rows == 1 && !job.sums()),
                     ("SUMS", format == Format::Q4_K),
                     ("NORM", job.norms()),
-                    ("BIAS", job == Job::NormedBias),
+                    ("BIAS", job.is_biased()),
                     ("GATED", job.gates()),
                     ("EXPERT", job.of_experts()),
                 ];
@@ -353,11 +363,16 @@ impl Kernel {
             }
             Self::Split { quads, heads, .. } => {
                 let (quads, heads) = (u32::from(quads), u32::from(heads));
-                for (name, value) in [("QUADS", quads), ("HEADS", heads), ("SHARES", quads.div_ceil(8))] {
+                // Steps through a head, and quads of a step for each of the threads that share a key.
+                let steps = quads.div_ceil(64);
+                let shares = if steps > 1 { 8 } else { quads.div_ceil(8) };
+                for (name, value) in [("QUADS", quads), ("HEADS", heads), ("SHARES", shares), ("STEPS", steps)] {
                     define(name, value.to_string());
                 }
-                if !quads.is_multiple_of(8) {
-                    define("RAGGED", String::new());
+                for (name, on) in [("RAGGED", quads != steps * shares * 8), ("DEEP", steps > 1)] {
+                    if on {
+                        define(name, String::new());
+                    }
                 }
             }
             Self::Merge { quads } => define("QUADS", quads.to_string()),
@@ -413,6 +428,7 @@ impl Kernel {
             | Self::QueryGates
             | Self::GateInput
             | Self::Combine
+            | Self::Beside
             | Self::Sample
             | Self::Stream
             | Self::ExpertBias

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_model::{Activation, ExpertsSpec, FeedForwardSpec, QkNorm, RecurrentSpec, Rule, TensorRole};
+use potluck_model::{ExpertsSpec, FeedForwardSpec, QkNorm, RecurrentSpec, Rule, TensorRole};
 use potluck_plan::WeightUnit;
 use potluck_shaders::{Addition, Format, Glu, Job, Kernel, KernelVariant, Operand, PackedTile, Tile, TileKind};
 
 use crate::runtime::core::Core;
+use crate::runtime::encode::fused::gate_job;
+use crate::runtime::encode::fused_experts::expert_jobs;
 use crate::runtime::encode::recurrent::{conv, scan};
 use crate::runtime::encode::{activation, extras, pairs};
 use crate::runtime::layout::ExpertPlaces;
@@ -64,16 +66,12 @@ impl Core {
     /// Kernels of a block's experts.
     fn expert_kernels(&self, experts: &ExpertsSpec, places: &ExpertPlaces, all: &mut BTreeSet<Kernel>) {
         all.insert(activation(experts.activation));
-        if experts.biases {
-            all.insert(Kernel::ExpertBias);
-        } else if experts.activation == Activation::SwiGlu {
-            for (matrix, job) in [(&places.gate, Job::GatedExpert), (&places.down, Job::ExpertDown)] {
+        all.extend(experts.biases.then_some(Kernel::ExpertBias));
+        if let Some([gated, down, sum]) = expert_jobs(experts.activation, experts.biases) {
+            let sum = Core::can_sum(experts, places).then_some((&places.down, sum));
+            for (matrix, job) in [(&places.gate, gated), (&places.down, down)].into_iter().chain(sum) {
                 all.extend(self.profile.fused(matrix.shape.format, job, 1));
                 all.extend(self.profile.variants(matrix.shape.format, job));
-            }
-            if Core::can_sum(experts, places) {
-                all.extend(self.profile.fused(places.down.shape.format, Job::ExpertSum, 1));
-                all.extend(self.profile.variants(places.down.shape.format, Job::ExpertSum));
             }
         }
         for matrix in [&places.gate, &places.up, &places.down] {
@@ -178,8 +176,7 @@ impl Core {
     fn dense_kernels(&self, unit: WeightUnit, block: usize, all: &mut BTreeSet<Kernel>) {
         let FeedForwardSpec::Dense(dense) = &self.spec.blocks[block].feed_forward else { return };
         let addition = self.addition_kernel(dense.norms.after);
-        let added = addition.is_none().then_some(Job::Added);
-        let fuses = dense.norms.before && dense.activation == Activation::SwiGlu;
+        let gate = gate_job(dense.activation).filter(|_| dense.norms.before);
         all.extend(dense.norms.before.then(|| self.profile.norm()));
         all.insert(activation(dense.activation));
         all.extend(addition);
@@ -188,9 +185,8 @@ impl Core {
             all.extend([Kernel::GateInput, self.profile.residual(Addition::Normed)]);
         }
         let how = |role| match role {
-            TensorRole::Down => (Operand::Plain, added),
-            TensorRole::InputGate | TensorRole::InputProjection => (Operand::Plain, None),
-            _ => (Operand::Plain, fuses.then_some(Job::Gated)),
+            TensorRole::Down | TensorRole::InputGate | TensorRole::InputProjection => (Operand::Plain, None),
+            _ => (Operand::Plain, gate),
         };
         self.matrix_kernels(unit, how, all);
     }
@@ -201,14 +197,11 @@ impl Core {
         if let (WeightUnit::SharedExpert(_), Some(shared)) = (unit, experts.shared) {
             let gated = shared.gated.then(|| self.profile.residual(Addition::Gated));
             let addition = gated.or_else(|| self.addition_kernel(experts.apart));
-            let added = addition.is_none().then_some(Job::Added);
-            let fuses = experts.activation == Activation::SwiGlu;
             all.insert(activation(experts.activation));
             all.extend(addition);
             let how = |role| match role {
-                TensorRole::Down => (Operand::Plain, added),
-                TensorRole::SharedRouter => (Operand::Plain, None),
-                _ => (Operand::Plain, fuses.then_some(Job::Gated)),
+                TensorRole::Down | TensorRole::SharedRouter => (Operand::Plain, None),
+                _ => (Operand::Plain, gate_job(experts.activation)),
             };
             return self.matrix_kernels(unit, how, all);
         }
@@ -217,17 +210,24 @@ impl Core {
         all.extend(experts.router.expert_scales.then_some(Kernel::ScaleBy { expert: true }));
         all.extend(experts.weigh_input.then_some(Kernel::ScaleBy { expert: false }));
         all.extend(self.spec.scales.of_blocks.then_some(Kernel::ScaleBy { expert: false }));
+        all.extend(experts.apart.then(|| self.profile.beside()).flatten());
         all.extend(experts.apart.then(|| self.profile.norm_part()));
         all.extend(experts.apart.then(|| self.profile.residual(Addition::Normed)));
         let how = |_| match experts.router.bias {
-            true => (Operand::Bias, None),
-            false => (Operand::Plain, (!experts.router.own_norm).then_some(Job::Normed)),
+            true => (Operand::Bias, Some(Job::NormedBias)),
+            false => (Operand::Plain, Some(Job::Normed)),
         };
         self.matrix_kernels(unit, how, all);
     }
 
-    /// Decode kernels of a matrix: the fused kernel if it computes correctly on this device.
+    /// Decode kernels of a matrix: the fused kernel if it computes correctly on this device. Without a job: a product
+    /// by itself, perhaps with a bias or added to the output.
     fn decode_kernels(&self, format: Format, job: Option<Job>, operand: Operand, all: &mut BTreeSet<Kernel>) {
+        let job = job.or(match operand {
+            Operand::Plain => Some(Job::Added),
+            Operand::Bias => Some(Job::AddedBias),
+            Operand::Expert => None,
+        });
         all.extend([1, 4].map(|n| {
             let fused = job.and_then(|job| self.profile.fused(format, job, n));
             fused.unwrap_or_else(|| self.profile.decode(format, operand, n))
@@ -240,10 +240,9 @@ impl Core {
         all.extend([self.profile.norm(), conv(r)]);
         all.extend(scan(r).map(|scan| self.profile.scan(scan)));
         all.extend(matches!(r.rule, Rule::StateSpace(_)).then(|| self.profile.norm_part()));
-        let addition = self.addition_kernel(false);
-        all.extend(addition);
+        all.extend(self.addition_kernel(false));
         let how = |role| match role {
-            TensorRole::StateOutput => (Operand::Plain, addition.is_none().then_some(Job::Added)),
+            TensorRole::StateOutput => (Operand::Plain, None),
             _ => (Operand::Plain, Some(Job::Normed)),
         };
         self.matrix_kernels(unit, how, all);
@@ -265,13 +264,11 @@ impl Core {
         all.insert(self.profile.attention(kv_type, quads, extras));
         all.extend(self.profile.split(kv_type, quads, a.heads / a.kv_heads.max(1), extras).into_iter().flatten());
         all.extend(self.profile.flash_attention(kv_type, quads, extras));
-        let addition = self.addition_kernel(a.norms.after);
-        let added = (addition.is_none() && !a.output_bias).then_some(Job::Added);
-        all.extend(addition);
+        all.extend(self.addition_kernel(a.norms.after));
         let job = if a.qkv_bias { Job::NormedBias } else { Job::Normed };
         let operand = |bias| if bias { Operand::Bias } else { Operand::Plain };
         let how = |role| match role {
-            TensorRole::AttentionOutput => (operand(a.output_bias), added),
+            TensorRole::AttentionOutput => (operand(a.output_bias), None),
             TensorRole::KeyUp | TensorRole::ValueUp => (Operand::Expert, None),
             TensorRole::Query if a.latent.is_some() => (Operand::Expert, None),
             _ if a.latent.is_some() => (Operand::Plain, None),

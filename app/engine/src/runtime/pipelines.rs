@@ -208,6 +208,11 @@ impl Profile {
         self.either(|strategy| Kernel::Residual { strategy, addition })
     }
 
+    /// The end of a block whose experts have a network beside them, if a workgroup can share work.
+    pub fn beside(&self) -> Option<Kernel> {
+        self.allows(&[Kernel::Beside]).then_some(Kernel::Beside)
+    }
+
     /// Expert selection by a router: the plain softmax has a kernel of its own.
     pub fn router(&self, router: &RouterSpec) -> Kernel {
         let (sigmoid, biased) = (router.scoring == Scoring::Sigmoid, router.selection_bias);
@@ -219,7 +224,7 @@ impl Profile {
 
     /// The kernel that does a plain router's work and normalizes the hidden vectors, if a workgroup can share work.
     pub fn route(&self, router: &RouterSpec) -> Option<Kernel> {
-        let plain = self.router(router) == Kernel::Router(Strategy::Workgroup) && !router.expert_scales;
+        let plain = self.router(router) == Kernel::Router(Strategy::Workgroup);
         (plain && self.allows(&[Kernel::Route])).then_some(Kernel::Route)
     }
 
@@ -263,7 +268,7 @@ impl Profile {
         extras: Extras,
     ) -> Option<[Kernel; 2]> {
         let kernels = [Kernel::split(kv_type, quads, queries).with_extras(extras), Kernel::Merge { quads }];
-        (quads <= Kernel::MAX_SHARED_QUADS && self.allows(&kernels)).then_some(kernels)
+        (quads <= Kernel::MAX_SPLIT_QUADS && self.allows(&kernels)).then_some(kernels)
     }
 
     /// A decode product fused with the operations before and after it, if a workgroup can share work.

@@ -45,6 +45,7 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         Kernel::FlashAttention { kv_type, quads, .. } => attention::both(kernel, kv_type, None, quads),
         Kernel::NormPart(strategy) => vec![general::norm_part(kernel, strategy)],
         Kernel::Residual { strategy, addition } => vec![general::residual(kernel, strategy, addition)],
+        Kernel::Beside => [false, true].map(|scaled| general::beside(kernel, scaled)).to_vec(),
         Kernel::Choose { strategy, sigmoid, biased } => {
             let case = |(i, few, groups): (usize, bool, (usize, usize))| {
                 general::choose(kernel, strategy, (sigmoid, biased), (i % 2 == 0, few, groups), i / 2)
@@ -63,7 +64,7 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
             vec![of(false), of(true)]
         }
         Kernel::Router(strategy) => (0..4).map(|i| router(kernel, strategy, i % 2 == 0, i / 2)).collect(),
-        Kernel::Route => (0..6).map(|i| route(kernel, i % 2 == 0, i / 2)).collect(),
+        Kernel::Route => (0..12).map(|i| route(kernel, (i % 2 == 0, i % 4 < 2), i / 4)).collect(),
         Kernel::Combine => {
             vec![combine(kernel, (true, true)), combine(kernel, (false, true)), combine(kernel, (true, false))]
         }
@@ -365,8 +366,8 @@ fn router(kernel: Kernel, strategy: Strategy, normalize: bool, what: usize) -> C
 }
 
 /// Tests the chosen experts, their weights, or the normed vectors.
-fn route(kernel: Kernel, normalize: bool, what: usize) -> Case {
-    let of_router = router(kernel, Strategy::Workgroup, normalize, what.min(1));
+fn route(kernel: Kernel, (normalize, scaled): (bool, bool), what: usize) -> Case {
+    let mut of_router = router(kernel, Strategy::Workgroup, normalize, what.min(1));
     let params: params::Router = bytemuck::pod_read_unaligned(&of_router.probe.params);
     let mut random = Random(2);
     // More quads than a workgroup holds at a time.
@@ -374,6 +375,11 @@ fn route(kernel: Kernel, normalize: bool, what: usize) -> Case {
     let x = random.floats(n * width);
     let gain = random.floats(width);
     let normed = x.chunks_exact(width).flat_map(|row| reference::norm(row, &gain, 1e-5)).collect();
+    let factors = random.floats(params.experts as usize);
+    let chosen = router(kernel, Strategy::Workgroup, normalize, 0).expected;
+    if let (Expected::Floats(gates, _), Expected::Words(ids), true) = (&mut of_router.expected, chosen, scaled) {
+        gates.iter_mut().zip(ids).for_each(|(gate, id)| *gate *= factors[id as usize]);
+    }
     let params = params::Route {
         n: params.n,
         experts: params.experts,
@@ -381,9 +387,10 @@ fn route(kernel: Kernel, normalize: bool, what: usize) -> Case {
         normalize: params.normalize,
         width: width as u32 / 4,
         epsilon: 1e-5,
+        scaled: u32::from(scaled),
     };
     let mut bindings = of_router.probe.bindings;
-    bindings.extend([raw(&x), raw(&gain), zeros(n * width)]);
+    bindings.extend([raw(&x), raw(&gain), zeros(n * width), raw(&factors)]);
     let (output, expected) = if what < 2 { (1 + what, of_router.expected) } else { (5, floats(normed)) };
     case(kernel, bindings, params, (n as u32, 2), output, expected)
 }

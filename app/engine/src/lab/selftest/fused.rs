@@ -2,7 +2,7 @@
 
 use potluck_plan::KvCacheType;
 use potluck_shaders::{
-    Extras, Format, Job, Kernel, NO_SLOT, OCTAVE, SPLIT, params, reference, split_count, split_start,
+    Extras, Format, Glu, Job, Kernel, NO_SLOT, OCTAVE, SPLIT, params, reference, split_count, split_start,
 };
 
 use super::Case;
@@ -11,22 +11,35 @@ use super::cases::{SLOTS, case, floats};
 use super::data::{Cache, Matrices, Random, Weights, raw, zeros};
 
 const EPSILON: f32 = 1e-5;
+/// Factor of normalized vectors.
+const SCALE: f32 = 0.75;
 
 /// The cases of a fused kernel.
 pub fn of(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, Job)) -> Vec<Case> {
     match job {
-        Job::Normed | Job::NormedBias | Job::Added => vec![products(kernel, format, m, (rows, job))],
-        Job::Gated => vec![gated(kernel, format, m, rows)],
-        Job::GatedExpert => vec![gated_expert(kernel, format, m)],
-        Job::ExpertDown => vec![expert_down(kernel, format, m)],
+        Job::Normed | Job::NormedBias | Job::Added | Job::AddedBias => vec![products(kernel, format, m, (rows, job))],
+        Job::Gated | Job::GatedGelu => vec![gated(kernel, format, m, (rows, job))],
+        Job::GatedExpert | Job::GeluExpert | Job::ClampedExpert => vec![gated_expert(kernel, format, m, job)],
+        Job::ExpertDown | Job::BiasedDown => vec![expert_down(kernel, format, m, job)],
         // All ten pairs of one token are more than a workgroup's teams take at once.
-        Job::ExpertSum => [1, 2, CHOSEN.len()].map(|used| expert_sum(kernel, format, m, used)).to_vec(),
+        Job::ExpertSum | Job::BiasedSum => {
+            [1, 2, CHOSEN.len()].map(|used| expert_sum(kernel, format, m, (used, job))).to_vec()
+        }
     }
 }
 
-/// Experts of a token in a case of [`Job::ExpertSum`].
+/// The activation of a job's gate.
+fn activated(job: Job, gate: &[f32], up: &[f32]) -> Vec<f32> {
+    match job.activation() {
+        Some(Glu::Gelu) => reference::geglu(gate, up),
+        Some(Glu::Clamped) => reference::clamped_swiglu(gate, up),
+        _ => reference::swiglu(gate, up),
+    }
+}
+
+/// Experts of a token in a case of [`Job::ExpertSum`] or [`Job::BiasedSum`].
 pub fn summed(case: &Case) -> Option<u32> {
-    let is_sum = matches!(case.probe.kernel, Kernel::Fused { job: Job::ExpertSum, .. });
+    let is_sum = matches!(case.probe.kernel, Kernel::Fused { job, .. } if job.sums());
     is_sum.then(|| bytemuck::pod_read_unaligned::<params::Fused>(&case.probe.params).used)
 }
 
@@ -38,6 +51,7 @@ fn sizes(kernel: Kernel, w: &Weights) -> params::Fused {
         units: w.cols.div_ceil(kernel.unit_values()),
         x_stride: w.cols / 4,
         epsilon: EPSILON,
+        scale: SCALE,
         end_0: w.rows,
         end_1: w.rows,
         ..Default::default()
@@ -55,11 +69,12 @@ fn products(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, 
     let before = random.floats(n * stride);
     let mut expected = before.clone();
     for (y, x) in expected.chunks_exact_mut(stride).zip(x.chunks_exact(cols).skip(1)) {
-        let x = if job.norms() { reference::norm(x, &gain, EPSILON) } else { x.to_vec() };
+        let x = if job.norms() { normed(x, &gain) } else { x.to_vec() };
         let sums = reference::matvec(&w.values, &x);
         for (at, row) in (20..37).chain(12..20).chain(0..12).enumerate() {
             let more = match job {
                 Job::Added => y[offset + at],
+                Job::AddedBias => y[offset + at] + bias[row],
                 Job::NormedBias => bias[row],
                 _ => 0.0,
             };
@@ -71,7 +86,7 @@ fn products(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, 
         n: n as u32,
         x_first: 1,
         y_stride: stride as u32,
-        add: u32::from(job == Job::Added),
+        add: u32::from(!job.norms()),
         base_0: 20 * all.row_bytes,
         base_1: 12 * all.row_bytes,
         end_0: 17,
@@ -87,15 +102,19 @@ fn products(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, 
     if job.norms() {
         bindings.push(raw(&gain));
     }
-    if job == Job::NormedBias {
+    if job.is_biased() {
         bindings.push(raw(&bias));
     }
     let size = (37u32.div_ceil(kernel.matrix_rows()), 9u32.div_ceil(u32::from(rows)));
     case(kernel, bindings, params, size, 2, floats(expected))
 }
 
+fn normed(x: &[f32], gain: &[f32]) -> Vec<f32> {
+    reference::norm(x, gain, EPSILON).into_iter().map(|v| SCALE * v).collect()
+}
+
 /// Stores up before gate.
-fn gated(kernel: Kernel, format: Format, m: &Matrices<'_>, rows: u8) -> Case {
+fn gated(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, Job)) -> Case {
     let mut random = Random(13);
     let w = m.weights(&mut random, format, 2 * 21);
     let (cols, n) = (w.cols as usize, 9usize);
@@ -103,8 +122,8 @@ fn gated(kernel: Kernel, format: Format, m: &Matrices<'_>, rows: u8) -> Case {
     let gain = random.floats(cols);
     let (up, gate) = w.values.split_at(21 * cols);
     let expected = x.chunks_exact(cols).flat_map(|x| {
-        let x = reference::norm(x, &gain, EPSILON);
-        reference::swiglu(&reference::matvec(gate, &x), &reference::matvec(up, &x))
+        let x = normed(x, &gain);
+        activated(job, &reference::matvec(gate, &x), &reference::matvec(up, &x))
     });
     let expected: Vec<f32> = expected.collect();
     let all = sizes(kernel, &w);
@@ -142,7 +161,23 @@ fn slot(pair: usize) -> Option<usize> {
     (slot != NO_SLOT && slot >= 1).then(|| slot as usize - 1)
 }
 
-fn gated_expert(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
+/// Biases of each slot: of the first matrix, and of the second.
+const BIASES: [usize; 2] = [3, 30];
+const BIAS_STRIDE: usize = 64;
+
+/// Biases of slots 0 to 3.
+fn biases() -> Vec<f32> {
+    Random(18).floats(4 * BIAS_STRIDE)
+}
+
+/// Adds the biases of a job's matrix in one of the binding's slots.
+fn add_bias(y: &mut [f32], job: Job, slot: usize, matrix: usize) {
+    let biases = biases();
+    let biases = &biases[(slot + 1) * BIAS_STRIDE + BIASES[matrix]..];
+    y.iter_mut().zip(biases).filter(|_| job.is_biased()).for_each(|(y, bias)| *y += bias);
+}
+
+fn gated_expert(kernel: Kernel, format: Format, m: &Matrices<'_>, job: Job) -> Case {
     let mut random = Random(14);
     let w = m.weights(&mut random, format, 3 * 2 * 21);
     let (cols, pairs) = (w.cols as usize, CHOSEN.len());
@@ -152,8 +187,12 @@ fn gated_expert(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
         let Some(slot) = slot(pair) else { continue };
         let matrix = |i: usize| &w.values[i * 21 * cols..][..21 * cols];
         let x = &x[pair / 2 * cols..][..cols];
-        let (gate, up) = (reference::matvec(matrix(2 * slot), x), reference::matvec(matrix(2 * slot + 1), x));
-        y.copy_from_slice(&reference::swiglu(&gate, &up));
+        let [gate, up] = [0, 1].map(|i| {
+            let mut sums = reference::matvec(matrix(2 * slot + i), x);
+            add_bias(&mut sums, job, slot, i);
+            sums
+        });
+        y.copy_from_slice(&activated(job, &gate, &up));
     }
     let (bytes, stride) = padded(&w);
     let params = params::Fused {
@@ -166,12 +205,14 @@ fn gated_expert(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
         expert_bytes: 2 * stride as u32,
         ..experts(kernel, &w)
     };
-    let bindings = vec![bytes, raw(&x), raw(&vec![0.5f32; pairs * 21]), raw(&SLOTS), raw(&CHOSEN)];
+    let mut bindings = vec![bytes, raw(&x), raw(&vec![0.5f32; pairs * 21]), raw(&SLOTS), raw(&CHOSEN)];
+    bindings.extend(job.is_biased().then(|| raw(&biases())));
     case(kernel, bindings, params, (21u32.div_ceil(kernel.matrix_rows()), pairs as u32), 2, floats(expected))
 }
 
 fn experts(kernel: Kernel, w: &Weights) -> params::Fused {
-    params::Fused { experts: 6, used: 2, slot_first: 1, slot_count: 3, ..sizes(kernel, w) }
+    let [bias_0, bias_1, bias_stride] = [BIASES[0], BIASES[1], BIAS_STRIDE].map(|at| at as u32);
+    params::Fused { experts: 6, used: 2, slot_first: 1, slot_count: 3, bias_0, bias_1, bias_stride, ..sizes(kernel, w) }
 }
 
 /// What a product with a matrix of each chosen expert reads, for the pairs of [`CHOSEN`].
@@ -181,22 +222,25 @@ struct Downs {
     /// The weights as they are bound, and bytes from one expert to the next.
     bytes: Vec<u8>,
     stride: usize,
+    job: Job,
 }
 
 impl Downs {
-    fn new(format: Format, m: &Matrices<'_>) -> Self {
+    fn new(format: Format, m: &Matrices<'_>, job: Job) -> Self {
         let mut random = Random(15);
         let weights = m.weights(&mut random, format, 3 * 21);
         let x = random.floats(CHOSEN.len() * weights.cols as usize);
         let (bytes, stride) = padded(&weights);
-        Self { weights, x, bytes, stride }
+        Self { weights, x, bytes, stride, job }
     }
 
     /// Vector of a pair whose expert is here.
     fn output(&self, pair: usize) -> Option<Vec<f32>> {
         let cols = self.weights.cols as usize;
         let matrix = &self.weights.values[slot(pair)? * 21 * cols..][..21 * cols];
-        Some(reference::matvec(matrix, &self.x[pair * cols..][..cols]))
+        let mut output = reference::matvec(matrix, &self.x[pair * cols..][..cols]);
+        add_bias(&mut output, self.job, slot(pair)?, 0);
+        Some(output)
     }
 
     /// `used` experts of each of `n` tokens.
@@ -217,19 +261,20 @@ impl Downs {
 /// Values where a product is not computed.
 const BEFORE: f32 = 0.5;
 
-fn expert_down(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
-    let (downs, pairs) = (Downs::new(format, m), CHOSEN.len());
+fn expert_down(kernel: Kernel, format: Format, m: &Matrices<'_>, job: Job) -> Case {
+    let (downs, pairs) = (Downs::new(format, m, job), CHOSEN.len());
     let before = vec![BEFORE; pairs * 21];
     let expected = (0..pairs).flat_map(|pair| downs.output(pair).unwrap_or_else(|| vec![BEFORE; 21])).collect();
     let params = downs.params(kernel, pairs, 1);
-    let bindings = vec![downs.bytes, raw(&downs.x), raw(&before), raw(&SLOTS), raw(&CHOSEN)];
+    let mut bindings = vec![downs.bytes, raw(&downs.x), raw(&before), raw(&SLOTS), raw(&CHOSEN)];
+    bindings.extend(job.is_biased().then(|| raw(&biases())));
     case(kernel, bindings, params, (21u32.div_ceil(kernel.matrix_rows()), pairs as u32), 2, floats(expected))
 }
 
-/// Adds the weighted outputs of all experts of each token. With one expert of weight 1, which is added to zeros, these
+/// Adds the weighted outputs of all experts of each token, or with ten experts stores their sum. With one expert of weight 1, which is added to zeros, these
 /// are the products alone: the case must give the bits of [`expert_down`].
-fn expert_sum(kernel: Kernel, format: Format, m: &Matrices<'_>, used: usize) -> Case {
-    let (downs, tokens) = (Downs::new(format, m), CHOSEN.len() / used);
+fn expert_sum(kernel: Kernel, format: Format, m: &Matrices<'_>, (used, job): (usize, Job)) -> Case {
+    let (downs, tokens) = (Downs::new(format, m, job), CHOSEN.len() / used);
     let mut random = Random(17);
     let (gates, before, scale) = if used == 1 {
         let before = |pair| [if slot(pair).is_some() { 0.0 } else { BEFORE }; 21];
@@ -237,13 +282,15 @@ fn expert_sum(kernel: Kernel, format: Format, m: &Matrices<'_>, used: usize) -> 
     } else {
         (random.floats(CHOSEN.len()), random.floats(tokens * 21), 0.5f32)
     };
-    let mut expected: Vec<f32> = before.clone();
+    let add = used < CHOSEN.len();
+    let mut expected: Vec<f32> = if add { before.clone() } else { vec![0.0; before.len()] };
     for (pair, gate) in gates.iter().enumerate() {
         let y = &mut expected[pair / used * 21..][..21];
         y.iter_mut().zip(downs.output(pair).unwrap_or_default()).for_each(|(y, v)| *y += scale * gate * v);
     }
-    let params = params::Fused { scale, ..downs.params(kernel, tokens, used) };
-    let bindings = vec![downs.bytes, raw(&downs.x), raw(&before), raw(&SLOTS), raw(&CHOSEN), raw(&gates)];
+    let params = params::Fused { scale, add: u32::from(add), ..downs.params(kernel, tokens, used) };
+    let mut bindings = vec![downs.bytes, raw(&downs.x), raw(&before), raw(&SLOTS), raw(&CHOSEN), raw(&gates)];
+    bindings.extend(job.is_biased().then(|| raw(&biases())));
     case(kernel, bindings, params, (21u32.div_ceil(kernel.matrix_rows()), tokens as u32), 2, floats(expected))
 }
 

@@ -56,6 +56,28 @@ pub fn residual(kernel: Kernel, strategy: Strategy, addition: Addition) -> Case 
     case(kernel, bindings, params, by_row(kernel, strategy, n as u32), 1, floats(expected))
 }
 
+/// Rows of more quads than threads keep.
+pub fn beside(kernel: Kernel, scaled: bool) -> Case {
+    let mut random = Random(29);
+    let (n, width, scale, factor) = (3usize, 4 * (4 * 256 + 37), 0.5f32, 0.75f32);
+    let [network, experts, hidden] = [0; 3].map(|_| random.floats(n * width));
+    let gains = [0; 3].map(|_| random.floats(width));
+    let rows = network.chunks_exact(width).zip(experts.chunks_exact(width)).zip(hidden.chunks_exact(width));
+    let expected = rows.flat_map(|((a, b), y)| {
+        let [a, b] = [(a, &gains[0]), (b, &gains[1])].map(|(x, gain)| reference::norm(x, gain, 1e-5));
+        let both: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
+        let added = reference::norm(&both, &gains[2], 1e-5);
+        let of_block = if scaled { factor } else { 1.0 };
+        let sum = |(y, v): (&f32, &f32)| (y + scale * v) * of_block;
+        y.iter().zip(&added).map(sum).collect::<Vec<f32>>()
+    });
+    let expected = expected.collect();
+    let params = params::Beside { width: width as u32 / 4, scale, epsilon: 1e-5, scaled: u32::from(scaled) };
+    let [first, second, third] = gains.map(|gain| raw(&gain));
+    let bindings = vec![raw(&network), raw(&experts), raw(&hidden), first, second, third, raw(&[factor])];
+    case(kernel, bindings, params, (n as u32, 1), 2, floats(expected))
+}
+
 /// Tests the chosen experts, or their weights. With `few`, fewer biases are numbers than a token uses experts.
 pub fn choose(
     kernel: Kernel,

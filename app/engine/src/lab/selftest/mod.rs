@@ -15,7 +15,7 @@ mod sample;
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::KvCacheType;
-use potluck_shaders::{Job, Kernel, KernelVariant, Operand, reference};
+use potluck_shaders::{Kernel, KernelVariant, Operand, reference};
 
 use crate::lab::microbench::Probe;
 use crate::runtime::engine::Engine;
@@ -255,7 +255,7 @@ fn other_bits(cases: &[Case], outputs: &[Vec<u8>]) -> Vec<Kernel> {
     let tiled = portable.into_iter().chain(others).filter_map(|(case, output)| match case.probe.kernel {
         Kernel::Fused { format, rows: 1, job, .. } => {
             let (job, used) = match fused::summed(case) {
-                Some(1) => (Job::ExpertDown, None),
+                Some(1) => (job.alone(), None),
                 used => (job, used),
             };
             Some((format!("{format:?} {job:?} {used:?}"), (case, output)))
@@ -281,7 +281,7 @@ fn other_bits(cases: &[Case], outputs: &[Vec<u8>]) -> Vec<Kernel> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-    use potluck_shaders::Format;
+    use potluck_shaders::{Format, Job};
 
     use super::*;
 
@@ -299,7 +299,12 @@ mod tests {
     /// One device sums its experts in the kernel, several send each product: both must have the same bits.
     #[test]
     fn a_sum_of_experts_is_compared_with_their_products() {
-        let kernels = [Job::ExpertDown, Job::ExpertSum].map(|job| Kernel::fused(Format::Q4_K, 1, job));
+        for jobs in [[Job::ExpertDown, Job::ExpertSum], [Job::BiasedDown, Job::BiasedSum]] {
+            is_compared(jobs.map(|job| Kernel::fused(Format::Q4_K, 1, job)));
+        }
+    }
+
+    fn is_compared(kernels: [Kernel; 2]) {
         let cases: Vec<Case> = kernels.into_iter().flat_map(cases::of).collect();
         let mut outputs: Vec<Vec<u8>> =
             cases.iter().map(|case| vec![1; case.probe.bindings[case.probe.output].len()]).collect();

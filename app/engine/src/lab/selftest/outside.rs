@@ -129,15 +129,14 @@ fn all_forms_of_a_fused_kernel_give_the_same_bits() {
     // Blocks that are read as words, blocks that begin at any byte, and rows that end inside 16 values.
     let engine = engine();
     let subgroup = engine.inner.core.borrow().gpu.capabilities().subgroup;
-    for format in [Format::Q4_K, Format::Q6_K, Format::F32] {
+    for format in [Format::Q4_K, Format::Q6_K, Format::MXFP4, Format::F32] {
         for job in Job::ALL {
             let candidates = KernelVariant::candidates(job, subgroup).into_iter().skip(1);
             let mut candidates: Vec<Kernel> =
                 candidates.map(|variant| Kernel::Fused { format, rows: 1, job, variant }).collect();
-            if job == Job::ExpertDown {
-                // Whose case with one expert is the same product.
-                candidates.push(Kernel::fused(format, 1, Job::ExpertSum));
-            }
+            // Whose case with one expert is the same product.
+            let sums = [Job::ExpertSum, Job::BiasedSum].into_iter().filter(|sum| sum.alone() == job && *sum != job);
+            candidates.extend(sums.map(|sum| Kernel::fused(format, 1, sum)));
             block_on(engine.try_candidates(Kernel::fused(format, 1, job), &candidates, f64::INFINITY)).unwrap();
             let core = engine.inner.core.borrow();
             for kernel in candidates {
@@ -345,7 +344,7 @@ fn operations_of_some_architectures_equal_the_reference() {
         Kernel::Router(_) | Kernel::Route | Kernel::Choose { .. } | Kernel::ScaleBy { .. } => true,
         Kernel::Combine | Kernel::Norm(_) => true,
         Kernel::NormPart(_) | Kernel::Residual { .. } | Kernel::Glu(_) | Kernel::ExpertBias => true,
-        Kernel::Conv { .. } | Kernel::QueryGates => true,
+        Kernel::Conv { .. } | Kernel::QueryGates | Kernel::Beside => true,
         // llvmpipe ends all loops of an invocation after 65,535 iterations in total: too few for one thread a head.
         Kernel::Scan { strategy, state, .. } => strategy == Strategy::Workgroup || state == 32,
         _ => false,

@@ -3,7 +3,7 @@
 use potluck_plan::BlockIndex;
 use potluck_shaders::{Kernel, Operand, params};
 
-use super::fused::Vectors;
+use super::fused::{Sum, Vectors};
 use super::{Batch, Pairing, Product, extras};
 use crate::runtime::core::Core;
 use crate::runtime::layout::{Place, Scratch};
@@ -14,11 +14,10 @@ use crate::runtime::sizes::split_count;
 impl Core {
     /// Matrix times the batch.
     pub(super) fn decode_product(&mut self, rec: &mut Recorder, place: &Place, batch: Batch, to: Product<'_>) {
-        if to.add && to.bias.is_none() && to.y_offset == 0 {
-            let vectors = Vectors { x: to.x, rows: (0, batch.n), y: to.y, y_stride: to.y_stride, gain: None };
-            if self.fused_addition(rec, place, &vectors) {
-                return;
-            }
+        let vectors = Vectors { x: to.x, rows: (0, batch.n), y: to.y, y_stride: to.y_stride, gain: None };
+        let sum = Sum { add: to.add, bias: to.bias.as_ref(), offset: to.y_offset };
+        if self.fused_product(rec, place, &vectors, &sum) {
+            return;
         }
         let operand = if to.bias.is_some() { Operand::Bias } else { Operand::Plain };
         let kernel = self.profile.decode(place.shape.format, operand, batch.n as usize);

@@ -41,19 +41,18 @@ impl Core {
         let experts = self.expert_spec(block)?.clone();
         let gain = self.vector(layout, unit, TensorRole::FeedForwardNorm)?;
         let place = self.place(layout, unit, TensorRole::Router)?;
-        let fuses = batch.class == KernelClass::Decode && !experts.router.bias && !experts.router.own_norm;
-        let fused = fuses && self.fused_scores(rec, place, &gain, batch.n);
+        let (own, factor) = match experts.router.own_norm {
+            true => (self.vector(layout, unit, TensorRole::RouterNorm)?, 1.0 / (self.spec.hidden as f32).sqrt()),
+            false => (gain.clone(), 1.0),
+        };
+        let bias = match experts.router.bias {
+            true => Some(self.vector(layout, unit, TensorRole::RouterBias)?),
+            false => None,
+        };
+        let fuses = batch.class == KernelClass::Decode;
+        let fused = fuses && self.fused_scores(rec, (place, bias.as_ref()), (&own, factor), batch.n);
         if !fused {
-            if experts.router.own_norm {
-                let own = self.vector(layout, unit, TensorRole::RouterNorm)?;
-                self.norm_times(rec, &own, 1.0 / (self.spec.hidden as f32).sqrt(), (0, batch.n));
-            } else {
-                self.norm(rec, &gain, 0, batch.n);
-            }
-            let bias = match experts.router.bias {
-                true => Some(self.vector(layout, unit, TensorRole::RouterBias)?),
-                false => None,
-            };
+            self.norm_times(rec, &own, factor, (0, batch.n));
             let (normed, scores) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Scores));
             let to = Product { x: &normed, y: &scores, y_stride: experts.count, y_offset: 0, add: false, bias };
             self.product(rec, place, batch, to);
@@ -92,8 +91,14 @@ impl Core {
         if let (Some(gain), Some(kernel)) = (gain, self.profile.route(router)) {
             let (hidden, normed) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Normed));
             let (width, epsilon) = (self.spec.hidden / 4, self.spec.norm_epsilon);
-            let params = params::Route { n, experts, used, normalize, width, epsilon };
-            let bindings = [&scores, &chosen, &gates, &hidden, gain, &normed];
+            let factors = match router.expert_scales {
+                true => self.vector(layout, WeightUnit::Router(block), TensorRole::ExpertScales)?,
+                // Nothing is read from it.
+                false => gain.clone(),
+            };
+            let scaled = u32::from(router.expert_scales);
+            let params = params::Route { n, experts, used, normalize, width, epsilon, scaled };
+            let bindings = [&scores, &chosen, &gates, &hidden, gain, &normed, &factors];
             rec.dispatch(&mut self.tools(), kernel, &bindings, &params, n, 2);
             return Ok(());
         }
@@ -139,8 +144,8 @@ impl Core {
     ) -> Result<(), EngineError> {
         let unit = WeightUnit::SharedExpert(block);
         let normed = self.scratch(Scratch::Normed);
-        let fuses = batch.class == KernelClass::Decode && activation == Activation::SwiGlu;
-        if !fuses || !self.fused_gate(rec, layout, unit, gain, batch.n)? {
+        let fuses = batch.class == KernelClass::Decode;
+        if !fuses || !self.fused_gate(rec, layout, unit, (activation, gain), batch.n)? {
             self.gate_and_up(rec, layout, unit, activation, &normed, batch)?;
         }
         let (up, parts) = (self.scratch(Scratch::Up), self.scratch(Scratch::Parts));
@@ -227,7 +232,7 @@ impl Core {
         batch: Batch,
     ) -> Result<(), EngineError> {
         if self.fused_sum(rec, layout, block, batch)? {
-            return self.end_block(rec, layout, WeightUnit::Router(block), batch.n);
+            return self.end_experts(rec, layout, block, batch);
         }
         self.experts(rec, layout, block, batch)?;
         self.combine(rec, layout, block, batch)
@@ -251,15 +256,26 @@ impl Core {
         let kernel = Kernel::Combine;
         let groups = Self::groups(kernel, n * width);
         rec.dispatch(&mut self.tools(), kernel, &[&chosen, &gates, &parts, &y], &params, groups, 1);
-        if apart {
-            self.add_beside(rec, layout, block, batch)?;
-        }
-        self.end_block(rec, layout, WeightUnit::Router(block), n)
+        self.end_experts(rec, layout, block, batch)
     }
 
-    /// Normalizes the experts' sum in `Scratch::Sum`, adds the normalized output of the network beside them, and adds
-    /// the norm of that to the hidden vectors. The network runs here, after the experts, because its output is not a
-    /// part of what travels to other devices.
+    /// What follows the experts' weighted sum.
+    fn end_experts(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        block: BlockIndex,
+        batch: Batch,
+    ) -> Result<(), EngineError> {
+        if self.expert_spec(block)?.apart {
+            return self.add_beside(rec, layout, block, batch);
+        }
+        self.end_block(rec, layout, WeightUnit::Router(block), batch.n)
+    }
+
+    /// Normalizes the experts' sum in `Scratch::Sum` and the output of the network beside them, adds the norm of both
+    /// together to the hidden vectors, and ends the block. The network runs here, after the experts, because its output
+    /// is not a part of what travels to other devices.
     fn add_beside(
         &mut self,
         rec: &mut Recorder,
@@ -270,23 +286,38 @@ impl Core {
         let (unit, shared) = (WeightUnit::Router(block), WeightUnit::SharedExpert(block));
         let activation = self.expert_spec(block)?.activation;
         let (sum, normed) = (self.scratch(Scratch::Sum), self.scratch(Scratch::Normed));
+        let (hidden, up) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Up));
         let width = self.spec.hidden;
-        let of_experts = self.vector(layout, unit, TensorRole::ExpertsPostNorm)?;
-        self.norm_in_place(rec, (&sum, &of_experts), (width, width, 0), batch.n);
-
         let before = self.vector(layout, shared, TensorRole::FeedForwardNorm)?;
-        self.norm(rec, &before, 0, batch.n);
-        self.gate_and_up(rec, layout, shared, activation, &normed, batch)?;
-        let up = self.scratch(Scratch::Up);
+        self.normed_gate_and_up(rec, layout, shared, (activation, &before), batch)?;
         let down = self.place(layout, shared, TensorRole::Down)?;
         let to = Product { x: &up, y: &normed, y_stride: width, y_offset: 0, add: false, bias: None };
         self.product(rec, down, batch, to);
-        let after = self.vector(layout, shared, TensorRole::FeedForwardPostNorm)?;
-        self.add_to(rec, (Addition::Normed, Some(&after)), (&normed, &sum), 1.0, batch.n);
 
+        let of_experts = self.vector(layout, unit, TensorRole::ExpertsPostNorm)?;
+        let after = self.vector(layout, shared, TensorRole::FeedForwardPostNorm)?;
         let gain = self.vector(layout, unit, TensorRole::FeedForwardPostNorm)?;
+        if let Some(kernel) = self.profile.beside() {
+            let scales = &self.spec.scales;
+            let params = params::Beside {
+                width: width / 4,
+                scale: scales.residual,
+                epsilon: self.spec.norm_epsilon,
+                scaled: u32::from(scales.of_blocks),
+            };
+            let factor = match scales.of_blocks {
+                true => self.vector(layout, unit, TensorRole::BlockScale)?,
+                // Nothing is read from it.
+                false => gain.clone(),
+            };
+            let bindings = [&normed, &sum, &hidden, &after, &of_experts, &gain, &factor];
+            rec.dispatch(&mut self.tools(), kernel, &bindings, &params, batch.n, 1);
+            return Ok(());
+        }
+        self.norm_in_place(rec, (&sum, &of_experts), (width, width, 0), batch.n);
+        self.add_to(rec, (Addition::Normed, Some(&after)), (&normed, &sum), 1.0, batch.n);
         self.residual(rec, (Addition::Normed, Some(&gain)), &sum, batch.n);
-        Ok(())
+        self.end_block(rec, layout, unit, batch.n)
     }
 
     pub(super) fn slot_table(&self, pairing: &Pairing<'_>) -> Slice {

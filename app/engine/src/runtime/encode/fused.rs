@@ -1,14 +1,13 @@
 //! Decode with few dispatches: fuses products with the norm before them and the activation, bias or sum after them. If
 //! the separate kernels must be used instead, a function that returns a `bool` returns false and records nothing.
 
-use potluck_model::{Activation, AttentionSpec, ExpertsSpec, TensorRole};
-use potluck_plan::{BlockIndex, KernelClass, WeightUnit};
+use potluck_model::{Activation, AttentionSpec, TensorRole};
+use potluck_plan::WeightUnit;
 use potluck_shaders::{Job, Kernel, params};
 
-use super::{Batch, Pairing};
 use crate::runtime::core::Core;
 use crate::runtime::error::EngineError;
-use crate::runtime::layout::{ExpertMatrix, ExpertPlaces, Layout, Place, Scratch, Segment};
+use crate::runtime::layout::{Layout, Place, Scratch, Segment};
 use crate::runtime::memory::Slice;
 use crate::runtime::recorder::Recorder;
 use crate::runtime::tensors::Shape;
@@ -29,13 +28,36 @@ pub(super) struct Vectors<'a> {
     pub rows: (u32, u32),
     pub y: &'a Slice,
     pub y_stride: u32,
-    pub gain: Option<&'a Slice>,
+    /// Gain of a norm of the input, and a factor of the normalized vectors.
+    pub gain: Option<(&'a Slice, f32)>,
+}
+
+/// What a product adds to: the output, a bias of all rows, both or none.
+pub(super) struct Sum<'a> {
+    pub add: bool,
+    pub bias: Option<&'a Slice>,
+    /// Where the results of the first row start in an output vector.
+    pub offset: u32,
+}
+
+/// The fused job of a network's gate and up, after a norm.
+pub(crate) fn gate_job(activation: Activation) -> Option<Job> {
+    match activation {
+        Activation::SwiGlu => Some(Job::Gated),
+        Activation::GeGlu => Some(Job::GatedGelu),
+        Activation::ClampedSwiGlu => None,
+    }
 }
 
 /// Byte range of one binding that covers some pieces: first byte and one past the last.
 pub(super) fn span(pieces: impl Iterator<Item = Segment> + Clone) -> (u64, u64) {
     let first = pieces.clone().map(|segment| segment.offset).min().unwrap_or(0);
     (first, pieces.map(|segment| segment.offset + segment.bytes).max().unwrap_or(0))
+}
+
+impl Sum<'_> {
+    /// Nothing.
+    pub const NONE: Self = Self { add: false, bias: None, offset: 0 };
 }
 
 impl Core {
@@ -67,8 +89,8 @@ impl Core {
         let job = if a.qkv_bias { Job::NormedBias } else { Job::Normed };
         let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Qkv));
         let y_stride = a.projected();
-        let vectors = Vectors { x: &x, rows: (0, n), y: &y, y_stride, gain: Some(gain) };
-        Ok(self.fused(rec, job, &pieces, &vectors))
+        let vectors = Vectors { x: &x, rows: (0, n), y: &y, y_stride, gain: Some((gain, 1.0)) };
+        Ok(self.fused(rec, job, &pieces, &vectors, &Sum::NONE))
     }
 
     /// The inputs of a recurrence from the hidden vectors.
@@ -86,26 +108,33 @@ impl Core {
             pieces.extend(Self::pieces(self.place(layout, unit, role)?, y, None));
         }
         let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Qkv));
-        let vectors = Vectors { x: &x, rows: (0, n), y: &y, y_stride, gain: Some(gain) };
-        Ok(self.fused(rec, Job::Normed, &pieces, &vectors))
+        let vectors = Vectors { x: &x, rows: (0, n), y: &y, y_stride, gain: Some((gain, 1.0)) };
+        Ok(self.fused(rec, Job::Normed, &pieces, &vectors, &Sum::NONE))
     }
 
-    /// A product added to the output.
-    pub(super) fn fused_addition(&mut self, rec: &mut Recorder, place: &Place, vectors: &Vectors<'_>) -> bool {
-        let pieces: Vec<Piece> = Self::pieces(place, 0, None).collect();
-        self.fused(rec, Job::Added, &pieces, vectors)
+    /// A product, perhaps with a bias or added to the output.
+    pub(super) fn fused_product(
+        &mut self,
+        rec: &mut Recorder,
+        place: &Place,
+        vectors: &Vectors<'_>,
+        sum: &Sum<'_>,
+    ) -> bool {
+        let pieces: Vec<Piece> = Self::pieces(place, sum.offset, None).collect();
+        let job = if sum.bias.is_some() { Job::AddedBias } else { Job::Added };
+        self.fused(rec, job, &pieces, vectors, sum)
     }
 
     /// Logits of `n` hidden vectors, starting at `first`.
     pub(super) fn fused_logits(&mut self, rec: &mut Recorder, place: &Place, gain: &Slice, rows: (u32, u32)) -> bool {
         let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Logits));
         let pieces: Vec<Piece> = Self::pieces(place, 0, None).collect();
-        let vectors = Vectors { x: &x, rows, y: &y, y_stride: self.spec.vocabulary, gain: Some(gain) };
-        self.fused(rec, Job::Normed, &pieces, &vectors)
+        let vectors = Vectors { x: &x, rows, y: &y, y_stride: self.spec.vocabulary, gain: Some((gain, 1.0)) };
+        self.fused(rec, Job::Normed, &pieces, &vectors, &Sum::NONE)
     }
 
     /// Records a product of all pieces. Alike pieces that one binding covers share a dispatch.
-    fn fused(&mut self, rec: &mut Recorder, job: Job, pieces: &[Piece], vectors: &Vectors<'_>) -> bool {
+    fn fused(&mut self, rec: &mut Recorder, job: Job, pieces: &[Piece], vectors: &Vectors<'_>, sum: &Sum<'_>) -> bool {
         let n = vectors.rows.1 as usize;
         if pieces.iter().any(|piece| self.profile.fused(piece.shape.format, job, n).is_none()) {
             return false;
@@ -127,13 +156,13 @@ impl Core {
                 count -= 1;
             }
             let (now, later) = rest.split_at(count);
-            self.fused_dispatch(rec, job, now, vectors);
+            self.fused_dispatch(rec, job, now, vectors, sum);
             rest = later;
         }
         true
     }
 
-    fn fused_dispatch(&mut self, rec: &mut Recorder, job: Job, pieces: &[Piece], vectors: &Vectors<'_>) {
+    fn fused_dispatch(&mut self, rec: &mut Recorder, job: Job, pieces: &[Piece], vectors: &Vectors<'_>, sum: &Sum<'_>) {
         let shape = pieces[0].shape;
         let (x_first, n) = vectors.rows;
         let rows = |count: usize| pieces.iter().take(count).map(|piece| piece.segment.rows).sum::<u32>();
@@ -144,8 +173,12 @@ impl Core {
         let (bias_from, bias_to) = span(pieces.iter().filter_map(|piece| piece.bias));
         let base = |i: usize| pieces.get(i).map_or(0, |piece| (piece.segment.offset - from) as u32);
         let y = |i: usize| pieces.get(i).map_or(0, |piece| piece.y);
-        let bias =
-            |i: usize| pieces.get(i).and_then(|p| p.bias).map_or(0, |bias| ((bias.offset - bias_from) / 4) as u32);
+        // A bias of all rows is bound as a whole.
+        let bias = |i: usize| match pieces.get(i) {
+            Some(Piece { bias: Some(bias), .. }) => ((bias.offset - bias_from) / 4) as u32,
+            Some(piece) => piece.segment.first_row,
+            None => 0,
+        };
         let params = params::Fused {
             rows: rows(3),
             row_bytes: shape.row_bytes,
@@ -155,7 +188,8 @@ impl Core {
             x_stride: shape.cols / 4,
             x_first,
             y_stride: vectors.y_stride,
-            add: u32::from(job == Job::Added),
+            add: u32::from(sum.add),
+            scale: vectors.gain.map_or(1.0, |(_, factor)| factor),
             epsilon: self.spec.norm_epsilon,
             base_0: base(0),
             base_1: base(1),
@@ -173,22 +207,23 @@ impl Core {
         let weights = self.memory.slice(pieces[0].segment.key, from, to - from);
         let biases = pieces[0].bias.map(|bias| self.memory.slice(bias.key, bias_from, bias_to - bias_from));
         let mut bindings = vec![&weights, vectors.x, vectors.y];
-        bindings.extend(vectors.gain);
-        bindings.extend(&biases);
+        bindings.extend(vectors.gain.map(|(gain, _)| gain));
+        bindings.extend(biases.as_ref().or(sum.bias));
         let (x, z) = (params.rows.div_ceil(kernel.matrix_rows()), n.div_ceil(u32::from(at_once)));
         rec.dispatch(&mut self.tools(), kernel, &bindings, &params, x, z);
         rec.cost(pieces.iter().map(|piece| piece.segment.bytes).sum::<u64>() * u64::from(z));
     }
 
-    /// `silu(gate) · up` of the hidden vectors, into `Scratch::Up`.
+    /// `activation(gate) · up` of the hidden vectors, into `Scratch::Up`.
     pub(super) fn fused_gate(
         &mut self,
         rec: &mut Recorder,
         layout: &Layout,
         unit: WeightUnit,
-        gain: &Slice,
+        (activation, gain): (Activation, &Slice),
         n: u32,
     ) -> Result<bool, EngineError> {
+        let Some(job) = gate_job(activation) else { return Ok(false) };
         let (gate, up) = (self.place(layout, unit, TensorRole::Gate)?, self.place(layout, unit, TensorRole::Up)?);
         let ([first], [second]) = (&gate.segments[..], &up.segments[..]) else { return Ok(false) };
         let (from, to) = span([*first, *second].into_iter());
@@ -197,7 +232,7 @@ impl Core {
             return Ok(false);
         }
         let shape = gate.shape;
-        let Some(kernel) = self.profile.fused(shape.format, Job::Gated, n as usize) else { return Ok(false) };
+        let Some(kernel) = self.profile.fused(shape.format, job, n as usize) else { return Ok(false) };
         let kernel = self.profile.tuned_variant(kernel, shape.rows, shape.cols);
         let Kernel::Fused { rows: at_once, .. } = kernel else { return Ok(false) };
         let params = params::Fused {
@@ -216,7 +251,7 @@ impl Core {
     }
 
     /// Kernel parameters of one matrix.
-    fn fused_params(&self, kernel: Kernel, shape: Shape) -> params::Fused {
+    pub(super) fn fused_params(&self, kernel: Kernel, shape: Shape) -> params::Fused {
         params::Fused {
             rows: shape.rows,
             row_bytes: shape.row_bytes,
@@ -224,109 +259,25 @@ impl Core {
             units: shape.cols.div_ceil(kernel.unit_values()),
             x_stride: shape.cols / 4,
             epsilon: self.spec.norm_epsilon,
+            scale: 1.0,
             end_0: shape.rows,
             end_1: shape.rows,
             ..Default::default()
         }
     }
 
-    /// Scores of the experts from the hidden vectors.
-    pub(super) fn fused_scores(&mut self, rec: &mut Recorder, router: &Place, gain: &Slice, n: u32) -> bool {
+    /// Scores of the experts from the hidden vectors, normalized and multiplied by a factor.
+    pub(super) fn fused_scores(
+        &mut self,
+        rec: &mut Recorder,
+        (router, bias): (&Place, Option<&Slice>),
+        gain: (&Slice, f32),
+        n: u32,
+    ) -> bool {
         let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Scores));
         let pieces: Vec<Piece> = Self::pieces(router, 0, None).collect();
         let vectors = Vectors { x: &x, rows: (0, n), y: &y, y_stride: router.shape.rows, gain: Some(gain) };
-        self.fused(rec, Job::Normed, &pieces, &vectors)
-    }
-
-    /// Networks of the chosen experts, from the normed vectors into `Scratch::Parts`.
-    pub(super) fn fused_experts(&mut self, rec: &mut Recorder, pairing: &Pairing<'_>, n: u32) -> bool {
-        let (gate, up, down) = (&pairing.places.gate, &pairing.places.up, &pairing.places.down);
-        if pairing.activation != Activation::SwiGlu || pairing.places.biases.is_some() {
-            return false;
-        }
-        let together = gate.shape == up.shape && gate.chunks == up.chunks;
-        let gated = self.profile.fused(gate.shape.format, Job::GatedExpert, 1);
-        let product = self.profile.fused(down.shape.format, Job::ExpertDown, 1);
-        let (Some(gated), Some(product), true) = (gated, product, together) else { return false };
-        let [normed, inner, parts] = [Scratch::Normed, Scratch::Up, Scratch::Parts].map(|name| self.scratch(name));
-        let pairs = n * pairing.used;
-        self.fused_expert_product(rec, pairing, (gated, gate, pairing.used), pairs, (&normed, &inner));
-        self.fused_expert_product(rec, pairing, (product, down, 1), pairs, (&inner, &parts));
-        true
-    }
-
-    /// Whether one dispatch may compute the last products of a token's experts, their weighted sum and its addition.
-    pub(crate) fn can_sum(experts: &ExpertsSpec, places: &ExpertPlaces) -> bool {
-        let (gate, up, down) = (&places.gate, &places.up, &places.down);
-        let together = gate.shape == up.shape && gate.chunks == up.chunks && down.chunks.len() == 1;
-        let plain = experts.activation == Activation::SwiGlu && !experts.biases && !experts.apart;
-        together && plain && !experts.weigh_input && experts.used <= Kernel::MAX_SUMMED
-    }
-
-    /// Networks of the chosen experts and their weighted sum, added to the hidden vectors.
-    pub fn fused_sum(
-        &mut self,
-        rec: &mut Recorder,
-        layout: &Layout,
-        block: BlockIndex,
-        batch: Batch,
-    ) -> Result<bool, EngineError> {
-        let pairing = self.pairing(layout, block)?;
-        if batch.class != KernelClass::Decode || !Self::can_sum(self.expert_spec(block)?, pairing.places) {
-            return Ok(false);
-        }
-        let (gate, down, used) = (&pairing.places.gate, &pairing.places.down, pairing.used);
-        let gated = self.profile.fused(gate.shape.format, Job::GatedExpert, 1);
-        let summed = self.profile.fused(down.shape.format, Job::ExpertSum, 1);
-        // Experts elsewhere are computed without the sum, by kernels that give the bits of this one.
-        let alone = self.profile.fused(down.shape.format, Job::ExpertDown, 1);
-        let (Some(gated), Some(summed), Some(_)) = (gated, summed, alone) else { return Ok(false) };
-        let [normed, inner, hidden] = [Scratch::Normed, Scratch::Up, Scratch::Hidden].map(|name| self.scratch(name));
-        self.fused_expert_product(rec, &pairing, (gated, gate, used), batch.n * used, (&normed, &inner));
-        self.fused_expert_product(rec, &pairing, (summed, down, used), batch.n, (&inner, &hidden));
-        Ok(true)
-    }
-
-    /// A product of each chosen expert: one matrix, or gate and up; `shared` pairs have the same input vector. Or the sum
-    /// of `shared` products for each of `pairs` tokens.
-    fn fused_expert_product(
-        &mut self,
-        rec: &mut Recorder,
-        pairing: &Pairing<'_>,
-        (kernel, matrix, shared): (Kernel, &ExpertMatrix, u32),
-        pairs: u32,
-        (x, y): (&Slice, &Slice),
-    ) {
-        let shape = matrix.shape;
-        let kernel = self.profile.tuned_variant(kernel, shape.rows, shape.cols);
-        let (slots, chosen) = (self.slot_table(pairing), self.scratch(Scratch::Chosen));
-        let gates = self.scratch(Scratch::Gates);
-        let sums = matches!(kernel, Kernel::Fused { job: Job::ExpertSum, .. });
-        let matrices = match kernel {
-            Kernel::Fused { job: Job::GatedExpert, .. } => 2,
-            _ if sums => u64::from(shared),
-            _ => 1,
-        };
-        for &(slot_first, slot_count, key) in &matrix.chunks {
-            let params = params::Fused {
-                n: pairs,
-                experts: pairing.experts,
-                used: shared,
-                slot_first,
-                slot_count,
-                expert_bytes: matrix.stride as u32,
-                base_0: matrix.inside as u32,
-                up: (pairing.places.up.inside as u32).wrapping_sub(matrix.inside as u32),
-                y_stride: shape.rows,
-                scale: self.spec.scales.residual,
-                ..self.fused_params(kernel, shape)
-            };
-            let weights = self.memory.whole(key);
-            let mut bindings = vec![&weights, x, y, &slots, &chosen];
-            bindings.extend(sums.then_some(&gates));
-            let groups = shape.rows.div_ceil(kernel.matrix_rows());
-            rec.dispatch(&mut self.tools(), kernel, &bindings, &params, groups, pairs);
-            rec.cost(matrices * shape.bytes() * u64::from(pairs));
-        }
+        let job = if bias.is_some() { Job::NormedBias } else { Job::Normed };
+        self.fused(rec, job, &pieces, &vectors, &Sum { bias, ..Sum::NONE })
     }
 }

@@ -15,7 +15,8 @@ use crate::runtime::sizes::{halved_row_bytes, packed_row_bytes};
 mod block_inputs;
 mod decode;
 mod experts;
-mod fused;
+pub(crate) mod fused;
+pub(crate) mod fused_experts;
 mod latent;
 mod prefill;
 pub(crate) mod recurrent;
@@ -581,17 +582,12 @@ impl Core {
             true => Some(self.vector(layout, unit, TensorRole::FeedForwardNorm)?),
             false => None,
         };
-        let fuses = batch.class == KernelClass::Decode && dense.activation == Activation::SwiGlu;
-        let fused = match &gain {
-            Some(gain) if fuses => self.fused_gate(rec, layout, unit, gain, batch.n)?,
-            _ => false,
-        };
-        if !fused {
-            if let Some(gain) = &gain {
-                self.norm(rec, gain, 0, batch.n);
+        match &gain {
+            Some(gain) => self.normed_gate_and_up(rec, layout, unit, (dense.activation, gain), batch)?,
+            None => {
+                let hidden = self.scratch(Scratch::Hidden);
+                self.gate_and_up(rec, layout, unit, dense.activation, &hidden, batch)?;
             }
-            let x = self.scratch(if gain.is_some() { Scratch::Normed } else { Scratch::Hidden });
-            self.gate_and_up(rec, layout, unit, dense.activation, &x, batch)?;
         }
         let up = self.scratch(Scratch::Up);
         let norm = dense.norms.after.then_some(TensorRole::FeedForwardPostNorm);
@@ -599,6 +595,24 @@ impl Core {
         self.add_output(rec, layout, out, batch)?;
         self.add_block_input(rec, layout, block, batch)?;
         self.end_block(rec, layout, unit, batch.n)
+    }
+
+    /// `activation(gate) · up` of the normalized hidden vectors into `Scratch::Up`.
+    fn normed_gate_and_up(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        unit: WeightUnit,
+        (activation, gain): (Activation, &Slice),
+        batch: Batch,
+    ) -> Result<(), EngineError> {
+        let fuses = batch.class == KernelClass::Decode;
+        if fuses && self.fused_gate(rec, layout, unit, (activation, gain), batch.n)? {
+            return Ok(());
+        }
+        self.norm(rec, gain, 0, batch.n);
+        let normed = self.scratch(Scratch::Normed);
+        self.gate_and_up(rec, layout, unit, activation, &normed, batch)
     }
 
     /// `activation(gate) · up` of some vectors into `Scratch::Up`, in separate steps.
