@@ -2,7 +2,7 @@
 //!
 //! It starts the program itself and shares the machine's cores with it. Members come from many addresses of 127.0.0.0/8,
 //! so that the limits of an address do not apply, as they would not to people in many homes. `POTLUCK_RELAY` names another program to
-//! measure, also where there is no cargo.
+//! measure, also where there is no cargo. `-- idle`, `-- throughput` and `-- hop` measure one part only.
 #![allow(clippy::unwrap_used, reason = "a measurement may panic")]
 
 mod client;
@@ -87,13 +87,21 @@ async fn pair(relay: SocketAddr, group: u8, number: usize) -> io::Result<(Member
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let named: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let is_wanted = |part: &str| named.is_empty() || named.iter().any(|name| name == part);
     runtime.block_on(async {
-        idle().await;
-        throughput().await;
-        let relay = Relay::start().await;
-        let alone = hop(&relay, 1, 10).await;
-        latency(&alone).await;
-        hostile(&relay, alone).await;
+        if is_wanted("idle") {
+            idle().await;
+        }
+        if is_wanted("throughput") {
+            throughput().await;
+        }
+        if is_wanted("hop") {
+            let relay = Relay::start().await;
+            let alone = hop(&relay, 1, 10).await;
+            latency(&alone).await;
+            hostile(&relay, alone).await;
+        }
     });
     runtime.shutdown_background();
 }

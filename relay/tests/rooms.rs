@@ -268,6 +268,32 @@ async fn a_sender_that_ignores_its_window_is_evicted_alone() {
     drop(slow);
 }
 
+/// What an evicted member went on sending used to be read for two seconds as fast as it came.
+#[tokio::test]
+async fn who_was_evicted_and_sends_on_is_read_slowly() {
+    let limits = Limits { window_bytes: 64 << 10, ..Limits::default() };
+    let relay = relay("sends-on", limits).await;
+    let (mut one, slow) = pair(&relay).await;
+    // More than the window at once, then whatever the socket takes.
+    let part = [0; 60 << 10];
+    one.send_parts(&[(slow.route, part.as_slice()); 2]).await;
+    let chunk = vec![0; 1 << 20];
+    // A frame of 1 MiB begins, and ends with each chunk.
+    let head = [0x82, 0xff, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0];
+    let raw = one.socket.get_mut();
+    let mut taken = 0;
+    let send_on = async {
+        while tokio::io::AsyncWriteExt::write_all(raw, &head).await.is_ok() {
+            if tokio::io::AsyncWriteExt::write_all(raw, &chunk).await.is_err() {
+                break;
+            }
+            taken += 1;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), send_on).await.expect("the connection ends");
+    assert!(taken < 40, "{taken} MiB were read of a member that was put out");
+}
+
 #[tokio::test]
 async fn who_takes_nothing_for_too_long_is_evicted() {
     let limits = Limits {

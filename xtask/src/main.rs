@@ -4,6 +4,7 @@
 mod bench_report;
 mod browser;
 mod build;
+mod dependencies;
 mod e2e;
 mod options;
 mod run;

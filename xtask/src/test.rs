@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::shell::{command, run as run_command, run_keeping};
 use crate::tools::{cargo, ensure_component, ensure_target};
-use crate::{build, e2e, root, size};
+use crate::{build, dependencies, e2e, root, size};
 
 /// The last lines of a step's test runner, shown again at the very end.
 pub type Closing = Vec<String>;
@@ -18,9 +18,10 @@ struct Step {
 }
 
 /// Quick ones first, so that a mistake shows soon.
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     Step { name: "fmt", run: || (Vec::new(), fmt()) },
     Step { name: "size", run: || (Vec::new(), size::check()) },
+    Step { name: "dependencies", run: || (Vec::new(), dependencies::check()) },
     Step { name: "clippy", run: || (Vec::new(), clippy()) },
     Step { name: "clippy-wasm", run: || (Vec::new(), clippy_wasm()) },
     Step { name: "train", run: train },

@@ -3,37 +3,39 @@
 
 mod common;
 
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
 use common::*;
 use potluck_gguf::synthetic::{Architecture, Synthetic};
 use potluck_node::native::cli::Session;
-use potluck_node::node::Input;
 use potluck_panel::{
-    Connection, HostChoice, Invite, InviteChoice, InviteId, InviteKind, MemberStatus, ModelSource, PeerId, Sharing,
+    Bytes, Connection, HostChoice, Invite, InviteChoice, InviteId, InviteKind, MemberStatus, ModelSource, PeerId,
     Status, ToNode, UnixSeconds,
 };
 use potluck_protocol::{Doors, IssuedInvite};
 
 const ANY: InviteChoice = InviteChoice { kind: InviteKind::Contribute, ask: false, hours: 1, uses: 1 };
 
-/// A room that lends nothing: only its doors matter here.
-async fn room(relay: &RunningRelay, models: &std::path::Path, doors: Doors) -> Session {
+/// A folder with one model.
+fn models() -> PathBuf {
+    let models = folder("models");
     let model = Synthetic { architecture: Architecture::Llama, blocks: 2, seed: 3, ..Synthetic::default() };
-    write(&model, models, "small");
+    write(&model, &models, "small");
+    models
+}
+
+/// A room that lends nothing: only its doors matter here.
+async fn room(relay: &RunningRelay, doors: Doors) -> Session {
+    open(relay, doors, None).await
+}
+
+/// The same, with a file for its keys.
+async fn open(relay: &RunningRelay, doors: Doors, keys: Option<&Path>) -> Session {
     let mut host = peer("Host", &relay.origin, folder("host"));
-    let choice = HostChoice {
-        model: ModelSource::Relay { name: "small".into() },
-        budget: 0,
-        context: CONTEXT,
-        cache: None,
-        arithmetic: Default::default(),
-        sharing: Sharing::Fastest,
-        visible: false,
-        resume: None,
-        doors,
-    };
-    host.send(Input::Page(ToNode::Host(choice), Vec::new()));
+    let choice = HostChoice { doors, ..choice(ModelSource::Relay { name: "small".into() }, 0) };
+    host.host(choice, Vec::new(), keys).unwrap();
     host.link().await.unwrap();
-    until(&mut host, "the room is open", |status| status.connection == Connection::Connected).await;
     host
 }
 
@@ -72,9 +74,8 @@ async fn sees(host: &mut Session, name: &str) -> PeerId {
 #[test]
 fn an_invite_to_chat_lets_its_holder_in_to_chat_and_no_more() {
     test(async {
-        let models = folder("models");
-        let relay = relay(&models, 0).await;
-        let mut host = room(&relay, &models, Doors::default()).await;
+        let relay = relay(&models(), 0).await;
+        let mut host = room(&relay, Doors::default()).await;
         let link = invite(&mut host, &relay.origin, InviteChoice { kind: InviteKind::Chat, ..ANY }).await;
         assert!(link.contains("#chat."), "{link}");
         let own = host.status.room.as_ref().unwrap().key.clone().unwrap();
@@ -97,12 +98,11 @@ fn an_invite_to_chat_lets_its_holder_in_to_chat_and_no_more() {
 #[test]
 fn an_expired_invite_says_so() {
     test(async {
-        let models = folder("models");
-        let relay = relay(&models, 0).await;
+        let relay = relay(&models(), 0).await;
         let expired =
             Invite { id: InviteId(1), kind: InviteKind::Contribute, ask: false, expires: UnixSeconds(1), uses: 9 };
         let invites = vec![IssuedInvite { invite: expired, revoked: false, devices: Vec::new() }];
-        let mut host = room(&relay, &models, Doors { invites, ..Doors::default() }).await;
+        let mut host = room(&relay, Doors { invites, ..Doors::default() }).await;
         let link = format!("{}{}", relay.origin, links(&host.status)[0]);
         let mut guest = peer("Guest", &relay.origin, folder("guest"));
         join_room(&guest, &link, None);
@@ -113,9 +113,8 @@ fn an_expired_invite_says_so() {
 #[test]
 fn who_asks_first_shows_three_words_and_waits() {
     test(async {
-        let models = folder("models");
-        let relay = relay(&models, 0).await;
-        let mut host = room(&relay, &models, Doors::default()).await;
+        let relay = relay(&models(), 0).await;
+        let mut host = room(&relay, Doors::default()).await;
         let link = invite(&mut host, &relay.origin, InviteChoice { ask: true, ..ANY }).await;
         let mut guest = peer("Guest", &relay.origin, folder("guest"));
         join_room(&guest, &link, None);
@@ -135,9 +134,8 @@ fn who_asks_first_shows_three_words_and_waits() {
 #[test]
 fn a_removed_device_comes_back_and_a_banned_one_reaches_nobody() {
     test(async {
-        let models = folder("models");
-        let relay = relay(&models, 0).await;
-        let mut host = room(&relay, &models, Doors::default()).await;
+        let relay = relay(&models(), 0).await;
+        let mut host = room(&relay, Doors::default()).await;
         let link = format!("{}{}", relay.origin, host.status.room.as_ref().unwrap().link);
         let mut other = peer("Other", &relay.origin, folder("guest"));
         join_room(&other, &link, None);
@@ -166,5 +164,64 @@ fn a_removed_device_comes_back_and_a_banned_one_reaches_nobody() {
         inside(&mut host, &mut third).await;
         let third_id = third.status.peer.unwrap();
         until(&mut other, "they meet", |status| status.words_of(third_id).is_some()).await;
+    });
+}
+
+/// A native host used to keep only its keys: once it had started again, whoever it had banned came back.
+#[test]
+fn a_host_that_starts_again_keeps_its_bans_and_invites() {
+    test(async {
+        let relay = relay(&models(), 0).await;
+        let keys = folder("keys").join("room.json");
+        let mut host = open(&relay, Doors::default(), Some(&keys)).await;
+        let link = format!("{}{}", relay.origin, host.status.room.as_ref().unwrap().link);
+        let used_up = invite(&mut host, &relay.origin, ANY).await;
+        let mut invited = peer("Invited", &relay.origin, folder("guest"));
+        join_room(&invited, &used_up, None);
+        inside(&mut host, &mut invited).await;
+        let mut banned = peer("Banned", &relay.origin, folder("guest"));
+        join_room(&banned, &link, None);
+        inside(&mut host, &mut banned).await;
+        let id = sees(&mut host, "Banned").await;
+        host.page(ToNode::Ban(id));
+        turned_away(&mut host, &mut banned).await;
+        until(&mut host, "the ban", |status| status.doors.as_ref().is_some_and(|doors| doors.banned.len() == 1)).await;
+        let before = host.status.doors.clone();
+        // Like a machine that loses power: nothing is said or written any more.
+        host.kill();
+        drop((host, invited));
+
+        let mut host = open(&relay, Doors::default(), Some(&keys)).await;
+        assert_eq!(format!("{}{}", relay.origin, host.status.room.as_ref().unwrap().link), link, "the same room");
+        assert_eq!(host.status.doors, before, "the same doors");
+        join_room(&banned, &link, None);
+        assert!(turned_away(&mut host, &mut banned).await.contains("does not let this device"));
+        let mut second = peer("Second", &relay.origin, folder("guest"));
+        join_room(&second, &used_up, None);
+        assert!(turned_away(&mut host, &mut second).await.contains("used up"));
+    });
+}
+
+/// The link used to be printed before the relay knew the room: whoever was quick read that there is no such room.
+#[test]
+fn a_room_has_no_link_before_the_relay_has_the_room() {
+    test(async {
+        let models = models();
+        let first = relay(&models, 0).await;
+        let (origin, port) = (first.origin.clone(), first.port());
+        first.stop().await;
+        let mut host = peer("Host", &origin, folder("host"));
+        // The host's own file, for which it asks no relay.
+        let files = potluck_node::native::open_model_files(&models.join("small.gguf")).unwrap();
+        let source = ModelSource::File { name: files[0].name(), bytes: Bytes(files[0].len()) };
+        host.host(choice(source, 0), files, None).unwrap();
+        let early = tokio::time::timeout(Duration::from_millis(500), host.link()).await;
+        assert!(early.is_err(), "there is no relay yet: {early:?}");
+        let relay = relay(&models, port).await;
+        let link = format!("{origin}{}", host.link().await.unwrap());
+        let mut guest = peer("Guest", &origin, folder("guest"));
+        join_room(&guest, &link, None);
+        inside(&mut host, &mut guest).await;
+        relay.stop().await;
     });
 }

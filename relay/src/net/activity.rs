@@ -18,6 +18,8 @@ use crate::quotas::{Charge, Share};
 /// Bytes that a connection may deliver before the others get their turn: about 50 µs of work. A hundred connections that
 /// send as fast as they can then delay a small frame by a few milliseconds.
 const TURN_BYTES: usize = 64 * 1024;
+/// The pause after a turn of a connection that is read slowly: 3 MB a second.
+const SLOW_PAUSE: Duration = Duration::from_millis(20);
 
 /// Counts signs that the other side is alive, and the bytes of the message that it is sending.
 #[derive(Debug, Default)]
@@ -26,6 +28,7 @@ pub struct Activity {
     blocked: AtomicBool,
     stalled: AtomicBool,
     crowded: AtomicBool,
+    slow: AtomicBool,
     incoming: Mutex<Option<Incoming>>,
 }
 
@@ -54,6 +57,11 @@ impl Activity {
     /// Whether the connection was given up because its unfinished message did not fit into the memory of the relay.
     pub fn is_crowded_out(&self) -> bool {
         self.crowded.load(Ordering::Relaxed)
+    }
+
+    /// From now on the connection is read at a few megabytes a second: what it sends is dropped.
+    pub fn read_slowly(&self) {
+        self.slow.store(true, Ordering::Relaxed);
     }
 
     fn incoming(&self) -> MutexGuard<'_, Option<Incoming>> {
@@ -96,12 +104,14 @@ pub struct ActivityStream<S> {
     stalls_at: Option<Pin<Box<Sleep>>>,
     /// Bytes read in this turn.
     turn: usize,
+    /// The end of its pause, if it is read slowly.
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> ActivityStream<S> {
     /// Wraps `inner`; a write may be blocked for `stall`.
     pub fn new(inner: S, stall: Duration) -> Self {
-        Self { inner, activity: Arc::default(), stall, stalls_at: None, turn: 0 }
+        Self { inner, activity: Arc::default(), stall, stalls_at: None, turn: 0, pause: None }
     }
 
     /// Its activity.
@@ -129,8 +139,15 @@ impl<S: AsyncRead + Unpin> AsyncRead for ActivityStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.turn >= TURN_BYTES {
             self.turn = 0;
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
+            if !self.activity.slow.load(Ordering::Relaxed) {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            self.pause = Some(Box::pin(sleep(SLOW_PAUSE)));
+        }
+        if let Some(pause) = &mut self.pause {
+            ready!(pause.as_mut().poll(cx));
+            self.pause = None;
         }
         let before = buf.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(cx, buf);

@@ -1,4 +1,4 @@
-//! The connection of one member, from the first message to the last.
+//! The connection of one member, from the first message to the last, in one task that reads and writes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,6 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use super::outbox::{Action, Closing, Outbox};
 use super::room::{Forwarded, Room};
 use super::{Rooms, control_text, id};
-use crate::limits::Limits;
 use crate::net::Activity;
 use crate::quotas::{Lease, Share};
 use crate::rate::TokenBucket;
@@ -57,7 +56,9 @@ pub async fn serve(socket: WebSocket, arrival: Arrival, rooms: Arc<Rooms>) {
         Err(Left::Gone) => {}
         Err(Left::Refused(refusal)) => {
             rooms.metrics.members_refused.inc();
-            refuse(sink, stream, refusal, &rooms.limits).await;
+            let control = Control::Refused { reason: refusal, message: refusal.sentence().into() };
+            let closing = Closing { control: Some(control), code: refusal.close_code() };
+            part(sink, stream, closing, &arrival.activity, rooms.limits.close_timeout).await;
         }
     }
 }
@@ -111,17 +112,6 @@ async fn proof(stream: &mut SplitStream<WebSocket>, activity: &Activity) -> Resu
     }
 }
 
-async fn refuse(
-    mut sink: SplitSink<WebSocket, Message>,
-    stream: SplitStream<WebSocket>,
-    reason: Refusal,
-    limits: &Limits,
-) {
-    let control = Control::Refused { reason, message: reason.sentence().into() };
-    close(&mut sink, Closing { control: Some(control), code: reason.close_code() }, limits.close_timeout).await;
-    drain(stream, limits.close_timeout).await;
-}
-
 /// A member in its room.
 struct Member {
     rooms: Arc<Rooms>,
@@ -132,10 +122,14 @@ struct Member {
     bytes: TokenBucket,
 }
 
-/// Why reading ended.
-enum ReadEnd {
+/// Why a member's connection ends.
+enum End {
+    /// It left, or its socket broke.
     Left(Departure),
+    /// What it did puts it out.
     Evicted(Eviction),
+    /// The room put it out, or the relay stops.
+    Closing(Closing),
 }
 
 impl Member {
@@ -147,40 +141,40 @@ impl Member {
         Self { rooms: rooms.clone(), activity, seat, frames, parts, bytes }
     }
 
-    async fn run(&mut self, sink: SplitSink<WebSocket, Message>, mut stream: SplitStream<WebSocket>) {
-        let mut writer = tokio::spawn(write(sink, self.seat.outbox.clone(), self.rooms.limits.close_timeout));
+    async fn run(&mut self, mut sink: SplitSink<WebSocket, Message>, mut stream: SplitStream<WebSocket>) {
+        let outbox = self.seat.outbox.clone();
+        // Nothing more is read from a member once its connection is to close.
         let end = tokio::select! {
-            end = self.read(&mut stream) => Some(end),
-            // The writer ends by itself when the room evicts this member, the relay stops or the socket breaks.
-            _ = &mut writer => None,
+            end = write(&mut sink, &outbox) => end,
+            end = self.read(&mut stream) => end,
         };
-        // The writer and the reader notice a stall and a full memory as a broken socket.
+        // A stall and a full memory show as a broken socket.
         let end = match end {
-            None | Some(ReadEnd::Left(_)) if self.activity.has_stalled() => ReadEnd::Evicted(Eviction::SlowReceiver),
-            None | Some(ReadEnd::Left(_)) if self.activity.is_crowded_out() => ReadEnd::Evicted(Eviction::RelayFull),
-            None => ReadEnd::Left(Departure::Closed),
-            Some(end) => end,
+            End::Left(_) if self.activity.has_stalled() => End::Evicted(Eviction::SlowReceiver),
+            End::Left(_) if self.activity.is_crowded_out() => End::Evicted(Eviction::RelayFull),
+            end => end,
         };
         let closing = match end {
-            ReadEnd::Left(reason) => {
+            End::Left(reason) => {
                 self.seat.room.leave(self.seat.route, reason, Instant::now());
                 Closing { control: None, code: 1000 }
             }
-            ReadEnd::Evicted(reason) => {
+            End::Evicted(reason) => {
                 self.rooms.metrics.evicted(reason);
                 let departure = if reason == Eviction::Silent { Departure::Silent } else { Departure::Evicted };
                 self.seat.room.leave(self.seat.route, departure, Instant::now());
                 Closing::evicted(reason)
             }
+            End::Closing(closing) => {
+                self.seat.room.leave(self.seat.route, Departure::Closed, Instant::now());
+                closing
+            }
         };
-        self.seat.outbox.abort(closing);
-        if !writer.is_finished() && timeout(2 * self.rooms.limits.close_timeout, &mut writer).await.is_err() {
-            writer.abort();
-        }
-        drain(stream, self.rooms.limits.close_timeout).await;
+        outbox.abort(closing.clone());
+        part(sink, stream, closing, &self.activity, self.rooms.limits.close_timeout).await;
     }
 
-    async fn read(&mut self, stream: &mut SplitStream<WebSocket>) -> ReadEnd {
+    async fn read(&mut self, stream: &mut SplitStream<WebSocket>) -> End {
         let limits = self.rooms.limits.clone();
         let (mut activity, mut missed) = (self.activity.count(), 0);
         let mut pings = interval(limits.ping_every);
@@ -194,7 +188,7 @@ impl Member {
                             let length = frame.len();
                             match self.handle_message(frame) {
                                 Ok(parts) => self.throttle(length, parts).await,
-                                Err(reason) => return ReadEnd::Evicted(reason),
+                                Err(reason) => return End::Evicted(reason),
                             }
                         }
                         Some(Ok(Message::Text(request))) => {
@@ -202,9 +196,9 @@ impl Member {
                             self.throttle(request.len(), 0).await;
                         }
                         Some(Ok(Message::Ping(_) | Message::Pong(_))) => self.throttle(0, 0).await,
-                        Some(Ok(Message::Close(_))) | None => return ReadEnd::Left(Departure::Closed),
-                        Some(Err(error)) if is_over_limit(&error) => return ReadEnd::Evicted(Eviction::FrameTooLong),
-                        Some(Err(_)) => return ReadEnd::Left(Departure::Closed),
+                        Some(Ok(Message::Close(_))) | None => return End::Left(Departure::Closed),
+                        Some(Err(error)) if is_over_limit(&error) => return End::Evicted(Eviction::FrameTooLong),
+                        Some(Err(_)) => return End::Left(Departure::Closed),
                     }
                 }
                 _ = pings.tick() => {
@@ -212,7 +206,7 @@ impl Member {
                     missed = if activity == before { missed + 1 } else { 0 };
                     // While frames wait, the writer notices by itself whether the member takes them.
                     if missed > limits.missed_pings && !self.seat.outbox.has_frames() {
-                        return ReadEnd::Evicted(Eviction::Silent);
+                        return End::Evicted(Eviction::Silent);
                     }
                     // If it does not fit, the member has missed a thousand others.
                     let _ = self.seat.outbox.push(Message::Ping(Bytes::new()));
@@ -294,7 +288,7 @@ impl Member {
 }
 
 /// Sends what is in the outbox until the connection closes.
-async fn write(mut sink: SplitSink<WebSocket, Message>, outbox: Arc<Outbox>, close_timeout: Duration) {
+async fn write(sink: &mut SplitSink<WebSocket, Message>, outbox: &Outbox) -> End {
     loop {
         match outbox.next().await {
             Action::Send(mut batch) => {
@@ -308,31 +302,40 @@ async fn write(mut sink: SplitSink<WebSocket, Message>, outbox: Arc<Outbox>, clo
                     biased;
                     sent = send => match sent {
                         Ok(()) => outbox.sent(batch),
-                        Err(_) => return,
+                        Err(_) => return End::Left(Departure::Closed),
                     },
                     () = outbox.was_aborted() => {}
                 }
             }
-            Action::Close(closing) => return close(&mut sink, closing, close_timeout).await,
+            Action::Close(closing) => return End::Closing(closing),
         }
     }
 }
 
-async fn close(sink: &mut SplitSink<WebSocket, Message>, closing: Closing, close_timeout: Duration) {
-    let send = async {
+/// Tells the other side why the connection ends. Meanwhile, reads and drops what is still on its way: closing a socket with
+/// unread bytes resets it, and the other side would lose the last message. Slowly, so that somebody who sends on and on is
+/// no work.
+async fn part(
+    mut sink: SplitSink<WebSocket, Message>,
+    mut stream: SplitStream<WebSocket>,
+    closing: Closing,
+    activity: &Activity,
+    close_timeout: Duration,
+) {
+    activity.read_slowly();
+    let tell = async {
         if let Some(control) = &closing.control {
             sink.send(control_text(control)).await?;
         }
         sink.send(closing.close_frame()).await
     };
+    let drain = async {
+        while let Some(Ok(_)) = stream.next().await {
+            activity.finish_message();
+        }
+    };
     // A member that does not take it in time goes without.
-    let _ = timeout(close_timeout, send).await;
-}
-
-/// Reads and drops what is still on its way. Closing a socket with unread bytes resets it, and the other side would lose
-/// the last message.
-async fn drain(mut stream: SplitStream<WebSocket>, close_timeout: Duration) {
-    let _ = timeout(close_timeout, async { while let Some(Ok(_)) = stream.next().await {} }).await;
+    let _ = timeout(close_timeout, async { tokio::join!(tell, drain) }).await;
 }
 
 /// Whether reading failed because of a message over [`Limits::max_message_bytes`]. axum hides the error type of the

@@ -122,14 +122,11 @@ async fn host(model: &str, relay: &str, keys: Option<&Path>, visible: bool, opti
         arithmetic: options.arithmetic,
         sharing: options.share,
         visible,
-        resume: keys.map(secret_file::read_room_keys).transpose()?.flatten(),
+        resume: None,
         doors: Default::default(),
     };
-    session.send(Input::Page(ToNode::Host(choice), files));
+    session.host(choice, files, keys)?;
     let link = session.link().await?;
-    if let (Some(path), Some(room)) = (keys, &session.room_keys) {
-        secret_file::keep_room_keys(path, room)?;
-    }
     let link = format!("{}{link}", relay.trim_end_matches('/'));
     println!("{}", with_fingerprint(link, options.relay_fingerprint));
     session.stay(&options).await

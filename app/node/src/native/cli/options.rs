@@ -112,7 +112,7 @@ struct Arguments {
     /// host: the relay's address
     #[arg(long, value_name = "URL")]
     relay: Option<String>,
-    /// host: keep the room's keys in this file, and open the room again that it holds
+    /// host: keep the room's keys, bans and invites in this file, and open the room again that it holds
     #[arg(long, value_name = "FILE")]
     room_keys: Option<PathBuf>,
     /// host: list the room on the relay's start page

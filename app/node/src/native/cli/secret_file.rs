@@ -2,29 +2,49 @@
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use potluck_panel::{KeySeed, RoomKeys};
-use serde::Serialize;
+use potluck_panel::{Doors, KeySeed, RoomKeys};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// The device's key, in the folder of its downloads.
 const DEVICE_KEY: &str = "device-key.json";
 
-/// The keys of a room that was hosted before; `None` if the file does not exist yet.
+/// A room that this device hosts, as it is kept over restarts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptRoom {
+    /// Who has them can open the room.
+    #[serde(flatten)]
+    pub keys: RoomKeys,
+    /// Bans, invites, and who was let in. Files of older versions hold none.
+    #[serde(default)]
+    pub doors: Doors,
+}
+
+/// The room that was hosted before; `None` if the file does not exist yet.
 ///
 /// # Errors
 /// A sentence: the file cannot be read, or holds something else.
-pub fn read_room_keys(path: &Path) -> Result<Option<RoomKeys>, String> {
+pub fn read_room(path: &Path) -> Result<Option<KeptRoom>, String> {
     read(path, "the keys of a room", "a new room")
 }
 
-/// Keeps a room's keys: who has them can open the room.
+/// Keeps a room. The file is replaced in one go, so that a host that ends in the middle still has its room.
 ///
 /// # Errors
 /// A sentence: the file cannot be written.
-pub fn keep_room_keys(path: &Path, keys: &RoomKeys) -> Result<(), String> {
-    write(path, keys, OpenOptions::new().create(true).truncate(true))
+pub fn keep_room(path: &Path, room: &KeptRoom) -> Result<(), String> {
+    // A link to the file stays one.
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let mut beside = path.clone().into_os_string();
+    beside.push(format!(".{}", std::process::id()));
+    let beside = PathBuf::from(beside);
+    write(&beside, room, OpenOptions::new().create(true).truncate(true))?;
+    std::fs::rename(&beside, &path).map_err(|error| {
+        let _ = std::fs::remove_file(&beside);
+        format!("{} cannot be written: {error}.", path.display())
+    })
 }
 
 /// The key by which rooms know this device again: the one in `cache`, or `fresh`, which is kept there from now on.
@@ -87,6 +107,34 @@ mod tests {
         std::fs::write(folder.join(DEVICE_KEY), "\"12\"").unwrap();
         let sentence = device_key(&folder, KeySeed([3; 32])).unwrap_err();
         assert!(sentence.contains("Delete it for a new one."), "{sentence}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn room_keys_are_kept_with_the_doors_where_only_their_user_reads_them() {
+        let folder = std::env::temp_dir().join(format!("potluck-room-keys-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("room.json");
+        assert_eq!(read_room(&path), Ok(None));
+        let keys = RoomKeys { owner: KeySeed([1; 32]), secret: "secret".into() };
+        let doors = Doors { generation: 7, ..Doors::default() };
+        keep_room(&path, &KeptRoom { keys: keys.clone(), doors: Doors::default() }).unwrap();
+        let room = KeptRoom { keys: keys.clone(), doors };
+        keep_room(&path, &room).unwrap();
+        assert_eq!(read_room(&path), Ok(Some(room)));
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "nothing stays beside it");
+        #[cfg(unix)]
+        {
+            let mode = std::fs::metadata(&path).unwrap();
+            assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode.permissions()) & 0o777, 0o600);
+        }
+        // What older versions wrote: the keys alone.
+        std::fs::write(&path, serde_json::to_string(&keys).unwrap()).unwrap();
+        assert_eq!(read_room(&path), Ok(Some(KeptRoom { keys, doors: Doors::default() })));
+        std::fs::write(&path, "{\"owner\":").unwrap();
+        let sentence = read_room(&path).unwrap_err();
+        assert!(sentence.contains("Delete it for a new room."), "{sentence}");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

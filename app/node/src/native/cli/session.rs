@@ -1,15 +1,15 @@
 //! A node in this process, and its messages.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use futures::StreamExt;
 use futures::channel::mpsc;
 use potluck_engine::GpuOptions;
 use potluck_panel::{
-    AnswerPart, AnswerStop, Connection, KeySeed, Message, NoticeLevel, PlanStatus, PromptRequest, RequestId, Role,
-    RoomKeys, Sampling, Status, Timings, ToNode, ToPage,
+    AnswerPart, AnswerStop, Connection, Doors, HostChoice, KeySeed, Message, NoticeLevel, PlanStatus, PromptRequest,
+    RequestId, Role, RoomKeys, Sampling, Status, Timings, ToNode, ToPage,
 };
 use potluck_plan::Arithmetic;
 
@@ -17,10 +17,11 @@ use potluck_text::texts;
 
 use super::Options;
 use super::rounds::is_ready;
-use super::secret_file::device_key;
+use super::secret_file::{KeptRoom, device_key, keep_room, read_room};
 use crate::events::Inputs;
 use crate::native::{Network, platform, random};
 use crate::node::{Input, Node, NodeOptions};
+use crate::platform::LocalFile;
 
 /// The request of `--prompt`.
 pub(super) const REQUEST: RequestId = RequestId(1);
@@ -35,6 +36,9 @@ pub struct Session {
     phase: String,
     /// The keys of the room that it hosts.
     pub room_keys: Option<RoomKeys>,
+    doors: Doors,
+    /// Where that room is kept.
+    kept: Option<PathBuf>,
 }
 
 impl Session {
@@ -85,7 +89,16 @@ impl Session {
         };
         let (node, queue, inputs) = Node::new(platform, options_of_node);
         let task = tokio::task::spawn_local(node.run(queue));
-        let session = Self { inputs, messages, task, status: Status::default(), phase: String::new(), room_keys: None };
+        let session = Self {
+            inputs,
+            messages,
+            task,
+            status: Status::default(),
+            phase: String::new(),
+            room_keys: None,
+            doors: Doors::default(),
+            kept: None,
+        };
         session.page(ToNode::Start {
             build: potluck_panel::BUILD.to_owned(),
             relay: relay.to_owned(),
@@ -126,11 +139,44 @@ impl Session {
                     return Err(reason.clone());
                 }
             }
-            ToPage::Hosting(keys) => self.room_keys = Some(keys.clone()),
+            ToPage::Hosting(keys) => {
+                self.room_keys = Some(keys.clone());
+                self.keep_room()?;
+            }
+            ToPage::Doors(doors) => {
+                self.doors = (**doors).clone();
+                // The room goes on without.
+                self.keep_room().unwrap_or_else(|sentence| eprintln!("{sentence}"));
+            }
             ToPage::Notice(notice) if notice.level != NoticeLevel::Info => eprintln!("{}", notice.sentence),
             _ => {}
         }
         Ok(message)
+    }
+
+    /// Opens a room. With a file for its keys, the room that is kept there is opened again, with its bans and invites.
+    ///
+    /// # Errors
+    /// A sentence: the file cannot be read, or holds something else.
+    pub fn host(
+        &mut self,
+        mut choice: HostChoice,
+        files: Vec<Rc<dyn LocalFile>>,
+        keys: Option<&Path>,
+    ) -> Result<(), String> {
+        if let Some(room) = keys.map(read_room).transpose()?.flatten() {
+            choice.resume = Some(room.keys);
+            choice.doors = room.doors;
+        }
+        self.doors = choice.doors.clone();
+        self.kept = keys.map(Path::to_path_buf);
+        self.send(Input::Page(ToNode::Host(choice), files));
+        Ok(())
+    }
+
+    fn keep_room(&self) -> Result<(), String> {
+        let (Some(path), Some(keys)) = (&self.kept, &self.room_keys) else { return Ok(()) };
+        keep_room(path, &KeptRoom { keys: keys.clone(), doors: self.doors.clone() })
     }
 
     fn show_progress(&mut self) {
@@ -177,7 +223,7 @@ impl Session {
         }
     }
 
-    /// Waits for the room's link.
+    /// Waits until the relay has the room, and returns its link: nobody could enter by it before.
     ///
     /// # Errors
     /// The relay's sentence on why it does not open a room.
@@ -186,7 +232,7 @@ impl Session {
             match self.next().await? {
                 ToPage::Notice(notice) if notice.level == NoticeLevel::Error => return Err(notice.sentence),
                 ToPage::Status(status) => {
-                    if let Some(room) = status.room {
+                    if let (Some(room), Connection::Connected) = (status.room, status.connection) {
                         return Ok(room.link);
                     }
                 }
