@@ -53,7 +53,7 @@ impl Kernel {
         for strategy in strategies {
             // Widths that models have; the state of a delta net is as wide as its heads.
             let delta = [32, 128].map(|width| Self::Scan { strategy, rule: ScanRule::Delta, width, state: width });
-            let space = [(32, 32), (64, 128)];
+            let space = [(32, 32), (64, 128), (80, 128)];
             let space = space.map(|(width, state)| Self::Scan { strategy, rule: ScanRule::Space, width, state });
             all.extend(delta.into_iter().chain(space));
         }

@@ -315,7 +315,7 @@ pub enum Kernel {
         strategy: Strategy,
         /// What a row does to the state.
         rule: ScanRule,
-        /// Values per head, at most 256.
+        /// Values per head, at most 256. A workgroup takes multiples of 4.
         width: u16,
         /// Values of state for each value of a head.
         state: u16,
@@ -390,7 +390,10 @@ impl Kernel {
             | Self::Scan { strategy: Strategy::PerThread, .. }
             | Self::Attention { strategy: Strategy::PerThread, .. } => 8,
             Self::Fused { variant, .. } => variant.threads(),
-            Self::Scan { width, .. } => u32::from(width),
+            Self::Scan { width, state, .. } => {
+                let (quads, parts) = Self::scan_threads(width, state);
+                quads * parts
+            }
             Self::Split { .. } | Self::FlashAttention { .. } | Self::Sample => 128,
             Self::Norm(Strategy::Workgroup)
             | Self::NormPart(Strategy::Workgroup)
@@ -411,6 +414,20 @@ impl Kernel {
             Self::Groups(Strategy::Workgroup) => 128,
             _ => 64,
         }
+    }
+
+    /// Quads of columns of a head's state in the workgroup kernel of a recurrence, and threads that share each of them: as
+    /// many as the largest workgroup has.
+    fn scan_threads(width: u16, state: u16) -> (u32, u32) {
+        let quads = u32::from(width).div_ceil(4);
+        let most = 1 << (256 / quads).ilog2();
+        (quads, most.min(1 << state.trailing_zeros()))
+    }
+
+    /// Whether a workgroup can share a head of a recurrence: it reads four values at a time, and every value of a head
+    /// needs a thread.
+    pub fn can_share_scan(width: u16, state: u16) -> bool {
+        width.is_multiple_of(4) && state.is_multiple_of(4) && u32::from(width) * u32::from(state) <= 1 << 15
     }
 
     /// Decode attention for models with this many query heads per key head. A workgroup takes at most four of them, one

@@ -200,7 +200,11 @@ impl Profile {
 
     /// The rule of a recurrence: its kind, width of a head, and values of state for each of a head's.
     pub fn scan(&self, (rule, width, state): (ScanRule, u16, u16)) -> Kernel {
-        self.either(|strategy| Kernel::Scan { strategy, rule, width, state })
+        let alone = Kernel::Scan { strategy: Strategy::PerThread, rule, width, state };
+        if !Kernel::can_share_scan(width, state) {
+            return alone;
+        }
+        self.first(&[Kernel::Scan { strategy: self.strategy, rule, width, state }, alone])
     }
 
     /// Addition of an output to the hidden vectors.
