@@ -395,6 +395,8 @@ impl Kernel {
                 quads * parts
             }
             Self::Split { .. } | Self::FlashAttention { .. } | Self::Sample => 128,
+            // So that the threads of a head of 512 values lie in one workgroup.
+            Self::Rope { kv_type, qk_norm: true, .. } if !kv_type.is_quantized() => 128,
             Self::Norm(Strategy::Workgroup)
             | Self::NormPart(Strategy::Workgroup)
             | Self::Residual { strategy: Strategy::Workgroup, .. }

@@ -39,7 +39,7 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         Kernel::Merge { quads } => vec![fused::merge(kernel, quads)],
         Kernel::Groups(_) => vec![groups(kernel, 2), groups(kernel, 3)],
         Kernel::Rope { kv_type, pairs, qk_norm, factors } => {
-            (0..3).map(|output| attention::rope(kernel, kv_type, pairs, (qk_norm, factors), output)).collect()
+            attention::ropes(kernel, kv_type, pairs, (qk_norm, factors))
         }
         Kernel::Attention { kv_type, strategy, quads, .. } => attention::both(kernel, kv_type, Some(strategy), quads),
         Kernel::FlashAttention { kv_type, quads, .. } => attention::both(kernel, kv_type, None, quads),
