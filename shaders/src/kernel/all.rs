@@ -57,6 +57,11 @@ impl Kernel {
             let space = space.map(|(width, state)| Self::Scan { strategy, rule: ScanRule::Space, width, state });
             all.extend(delta.into_iter().chain(space));
         }
+        for (first, second) in Self::JOINED {
+            let variants: BTreeSet<KernelVariant> =
+                [1, 4, 8, 16, 32].into_iter().flat_map(|lanes| KernelVariant::candidates(Job::Normed, lanes)).collect();
+            all.extend(variants.into_iter().map(|variant| Self::Joined { first, second, variant }));
+        }
         all.extend([false, true].map(|dots| Self::Peak { dots }));
         for format in Format::ALL {
             all.push(Self::Embed(format));

@@ -5,8 +5,11 @@ use potluck_plan::KvCacheType;
 use crate::{Format, KernelVariant, MatrixTile, PackedTile, Tile, TileKind};
 
 mod all;
+mod joined;
 mod name;
 mod source;
+
+pub use joined::joined_params;
 
 /// How a kernel divides its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -205,6 +208,16 @@ pub enum Kernel {
         /// How threads share the work. All variants give the same bits.
         variant: KernelVariant,
     },
+    /// Two [`Job::Normed`] products of one vector, whose matrices have two formats: weights, in, out, gain, second weights.
+    /// The uniform is that of [`joined_params`].
+    Joined {
+        /// Format of the first matrices.
+        first: Format,
+        /// Format of the second matrices.
+        second: Format,
+        /// How threads share the work of both.
+        variant: KernelVariant,
+    },
     /// Split decode attention: rows, pages, q, keys, values, out, parts.
     Split {
         /// Type of the KV cache.
@@ -389,7 +402,7 @@ impl Kernel {
             | Self::Top(Strategy::PerThread)
             | Self::Scan { strategy: Strategy::PerThread, .. }
             | Self::Attention { strategy: Strategy::PerThread, .. } => 8,
-            Self::Fused { variant, .. } => variant.threads(),
+            Self::Fused { variant, .. } | Self::Joined { variant, .. } => variant.threads(),
             Self::Scan { width, state, .. } => {
                 let (quads, parts) = Self::scan_threads(width, state);
                 quads * parts
@@ -479,7 +492,7 @@ impl Kernel {
             Self::Packed { tile, .. } => tile.rows(),
             Self::Fused { job: Job::ExpertSum, variant, .. } => u32::from(variant.results),
             Self::Matrix { tile, .. } => tile.rows(),
-            Self::Fused { variant, .. } => variant.all_results(),
+            Self::Fused { variant, .. } | Self::Joined { variant, .. } => variant.all_results(),
             Self::MatVec { strategy: VectorStrategy::Workgroup, .. } => self.threads() / Self::LANES,
             Self::MatVec { format, rows, .. } => self.threads() * Self::rows_a_thread(format, rows),
             _ => self.threads(),
@@ -577,6 +590,7 @@ impl Kernel {
                 Job::GatedExpert | Job::ExpertDown => vec![Read, Read, Write, Read, Read],
                 Job::ExpertSum => vec![Read, Read, Write, Read, Read, Read],
             },
+            Self::Joined { .. } => vec![Read, Read, Write, Read, Read],
             Self::Split { extras, .. } => {
                 let mut all = vec![Read, Read, Read, Read, Read, Write, Write];
                 all.extend(extras.sinks.then_some(Read));
@@ -661,6 +675,7 @@ impl Kernel {
                 };
                 Some(Self::MatVec { format, strategy: VectorStrategy::Workgroup, rows, operand })
             }
+            Self::Joined { first, .. } => Some(Self::fused(first, 1, Job::Normed)),
             Self::Split { kv_type, quads, extras, .. } => {
                 Some(Self::Attention { kv_type, strategy: Strategy::Workgroup, quads, extras })
             }
@@ -704,7 +719,7 @@ impl Kernel {
         match self {
             Self::MatVec { strategy, .. } => strategy == VectorStrategy::Broadcast,
             Self::MatMul { tile, .. } => matches!(tile.kind(), TileKind::Broadcast(_)),
-            Self::Fused { variant, .. } => variant.shuffle > 1,
+            Self::Fused { variant, .. } | Self::Joined { variant, .. } => variant.shuffle > 1,
             _ => false,
         }
     }

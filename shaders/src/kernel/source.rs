@@ -89,7 +89,11 @@ impl Kernel {
 
     /// The WGSL as naga accepts it.
     pub fn source(self) -> String {
+        if let Some(parts) = self.parts() {
+            return super::joined::source(parts);
+        }
         let (name, wgsl) = match self {
+            Self::Joined { .. } => unreachable!("a joined kernel is its parts"),
             Self::Embed(_) => ("embed", params::Embed::WGSL),
             Self::Norm(_) => ("norm", params::Norm::WGSL),
             Self::MatVec { .. } => ("matvec", params::MatVec::WGSL),
@@ -430,7 +434,8 @@ impl Kernel {
             | Self::Sample
             | Self::Stream
             | Self::ExpertBias
-            | Self::ScaleLogits => {}
+            | Self::ScaleLogits
+            | Self::Joined { .. } => {}
         }
         let text = template(name).expect("every kernel names an existing template");
         preprocess(text, &definitions, &template).expect("templates are checked for every variant by a test")

@@ -112,6 +112,13 @@ impl Core {
                     let variants = variants.map(|variant| Kernel::Fused { format, rows: 1, job, variant });
                     all.insert(kernel, variants.collect());
                 }
+                Kernel::Joined { first, second, variant }
+                    if variant == KernelVariant::portable(Job::Normed) && !decodes(first, Job::Normed) =>
+                {
+                    let variants = KernelVariant::candidates(Job::Normed, self.gpu.capabilities().subgroup);
+                    let variants = variants.into_iter().skip(1);
+                    all.insert(kernel, variants.map(|variant| Kernel::Joined { first, second, variant }).collect());
+                }
                 Kernel::MatMul { format, operand: operand @ (Operand::Plain | Operand::Bias), tile }
                     if tile.kind() == TileKind::Shared && !prefills(format) =>
                 {
@@ -164,6 +171,8 @@ impl Core {
             let size = (shape.rows, shape.cols);
             all.extend(self.profile.every_prefill(shape.format, operand, size, self.layout.prefill_tokens));
         }
+        let normed = self.matrices(unit).filter(|(role, _)| !role.is_vector() && how(*role).1 == Some(Job::Normed));
+        all.extend(self.profile.all_joined(&normed.map(|(_, shape)| shape.format).collect()));
     }
 
     /// Kernel of an output that is not added to the hidden vectors by its product.

@@ -290,6 +290,30 @@ impl Profile {
         }
     }
 
+    /// One kernel for two products of a vector with matrices of two formats, in the variant for the `rows` × `cols` ones of
+    /// the first; `None` if each needs its own.
+    pub fn joined(&self, first: Format, second: Format, (rows, cols): (u32, u32)) -> Option<Kernel> {
+        let parts = [first, second].map(|format| Kernel::fused(format, 1, Job::Normed));
+        let Kernel::Fused { variant, .. } = self.tuned_variant(parts[0], rows, cols) else { return None };
+        let kernel = Kernel::Joined { first, second, variant };
+        let known = Kernel::JOINED.contains(&(first, second));
+        (known && self.allows(&parts) && self.allows(&[kernel])).then_some(kernel)
+    }
+
+    /// Every kernel that [`Profile::joined`] may return for matrices of these formats.
+    pub fn all_joined(&self, formats: &BTreeSet<Format>) -> BTreeSet<Kernel> {
+        let has = |pair: &&(Format, Format)| formats.contains(&pair.0) && formats.contains(&pair.1);
+        let of = |&(first, second): &(Format, Format)| {
+            let tuned = self.tuning.iter().filter_map(move |(shape, _)| match *shape {
+                Shape::Decode { format, job: Job::Normed, rows, cols } if format == first => Some((rows, cols)),
+                _ => None,
+            });
+            // No matrix has no rows, so nothing is measured for it.
+            tuned.chain([(0, 0)]).filter_map(move |size| self.joined(first, second, size))
+        };
+        Kernel::JOINED.iter().filter(has).flat_map(of).collect()
+    }
+
     /// Every variant that [`Profile::tuned_variant`] may return for a job.
     pub fn variants(&self, format: Format, job: Job) -> BTreeSet<Kernel> {
         let portable = Kernel::fused(format, 1, job);

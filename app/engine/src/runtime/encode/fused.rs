@@ -3,7 +3,7 @@
 
 use potluck_model::{Activation, AttentionSpec, ExpertsSpec, TensorRole};
 use potluck_plan::{BlockIndex, KernelClass, WeightUnit};
-use potluck_shaders::{Job, Kernel, params};
+use potluck_shaders::{Job, Kernel, joined_params, params};
 
 use super::{Batch, Pairing};
 use crate::runtime::core::Core;
@@ -36,6 +36,25 @@ pub(super) struct Vectors<'a> {
 pub(super) fn span(pieces: impl Iterator<Item = Segment> + Clone) -> (u64, u64) {
     let first = pieces.clone().map(|segment| segment.offset).min().unwrap_or(0);
     (first, pieces.map(|segment| segment.offset + segment.bytes).max().unwrap_or(0))
+}
+
+/// How many of the first pieces one binding covers, and one product computes.
+fn alike(pieces: &[Piece], limit: u64) -> usize {
+    let Some(first) = pieces.first() else { return 0 };
+    let alike = |piece: &&Piece| {
+        piece.segment.key == first.segment.key
+            && (piece.shape.format, piece.shape.cols) == (first.shape.format, first.shape.cols)
+            && piece.bias.map(|bias| bias.key) == first.bias.map(|bias| bias.key)
+    };
+    let mut count = pieces.iter().take(3).take_while(alike).count();
+    let bytes = |count: usize| {
+        let (from, to) = span(pieces[..count].iter().map(|piece| piece.segment));
+        to - from
+    };
+    while count > 1 && bytes(count) > limit {
+        count -= 1;
+    }
+    count
 }
 
 impl Core {
@@ -112,36 +131,71 @@ impl Core {
         }
         let limit = self.gpu.capabilities().limits.max_storage_buffer_binding_size;
         let mut rest = pieces;
-        while let Some(first) = rest.first() {
-            let alike = |piece: &Piece| {
-                piece.segment.key == first.segment.key
-                    && (piece.shape.format, piece.shape.cols) == (first.shape.format, first.shape.cols)
-                    && piece.bias.map(|bias| bias.key) == first.bias.map(|bias| bias.key)
-            };
-            let mut count = rest.iter().take(3).take_while(|piece| alike(piece)).count();
-            let bytes = |count: usize| {
-                let (from, to) = span(rest[..count].iter().map(|piece| piece.segment));
-                to - from
-            };
-            while count > 1 && bytes(count) > limit {
-                count -= 1;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(alike(rest, limit));
+            let (next, after) = later.split_at(alike(later, limit));
+            if n == 1 && job == Job::Normed && self.joined_dispatch(rec, [now, next], vectors) {
+                rest = after;
+                continue;
             }
-            let (now, later) = rest.split_at(count);
             self.fused_dispatch(rec, job, now, vectors);
             rest = later;
         }
         true
     }
 
+    /// Two products of alike pieces each in one dispatch, if there is a kernel for their formats.
+    fn joined_dispatch(&mut self, rec: &mut Recorder, [now, next]: [&[Piece]; 2], vectors: &Vectors<'_>) -> bool {
+        let (Some(first), Some(second)) = (now.first(), next.first()) else { return false };
+        if rec.is_apart() || first.shape.cols != second.shape.cols {
+            return false;
+        }
+        let rows: u32 = now.iter().map(|piece| piece.segment.rows).sum();
+        let size = (rows, first.shape.cols);
+        let Some(kernel) = self.profile.joined(first.shape.format, second.shape.format, size) else { return false };
+        let Some(parts) = kernel.parts() else { return false };
+        let (one, weights) = self.pieces_params(parts[0], Job::Normed, now, vectors);
+        let (two, others) = self.pieces_params(parts[1], Job::Normed, next, vectors);
+        let mut bindings = vec![&weights, vectors.x, vectors.y];
+        bindings.extend(vectors.gain);
+        bindings.push(&others);
+        let groups = [&one, &two].map(|params| params.rows.div_ceil(kernel.matrix_rows()));
+        rec.dispatch_bytes(&mut self.tools(), kernel, &bindings, &joined_params(&one, &two), groups.iter().sum(), 1);
+        rec.cost(now.iter().chain(next).map(|piece| piece.segment.bytes).sum());
+        true
+    }
+
     fn fused_dispatch(&mut self, rec: &mut Recorder, job: Job, pieces: &[Piece], vectors: &Vectors<'_>) {
+        let shape = pieces[0].shape;
+        let (_, n) = vectors.rows;
+        let rows = pieces.iter().map(|piece| piece.segment.rows).sum();
+        let Some(kernel) = self.profile.fused(shape.format, job, n as usize) else { return };
+        let kernel = self.profile.tuned_variant(kernel, rows, shape.cols);
+        let Kernel::Fused { rows: at_once, .. } = kernel else { return };
+        let (params, weights) = self.pieces_params(kernel, job, pieces, vectors);
+        let (bias_from, bias_to) = span(pieces.iter().filter_map(|piece| piece.bias));
+        let biases = pieces[0].bias.map(|bias| self.memory.slice(bias.key, bias_from, bias_to - bias_from));
+        let mut bindings = vec![&weights, vectors.x, vectors.y];
+        bindings.extend(vectors.gain);
+        bindings.extend(&biases);
+        let (x, z) = (params.rows.div_ceil(kernel.matrix_rows()), n.div_ceil(u32::from(at_once)));
+        rec.dispatch(&mut self.tools(), kernel, &bindings, &params, x, z);
+        rec.cost(pieces.iter().map(|piece| piece.segment.bytes).sum::<u64>() * u64::from(z));
+    }
+
+    /// Kernel parameters of alike pieces, and the binding that covers them.
+    fn pieces_params(
+        &self,
+        kernel: Kernel,
+        job: Job,
+        pieces: &[Piece],
+        vectors: &Vectors<'_>,
+    ) -> (params::Fused, Slice) {
         let shape = pieces[0].shape;
         let (x_first, n) = vectors.rows;
         let rows = |count: usize| pieces.iter().take(count).map(|piece| piece.segment.rows).sum::<u32>();
-        let Some(kernel) = self.profile.fused(shape.format, job, n as usize) else { return };
-        let kernel = self.profile.tuned_variant(kernel, rows(3), shape.cols);
-        let Kernel::Fused { rows: at_once, .. } = kernel else { return };
         let (from, to) = span(pieces.iter().map(|piece| piece.segment));
-        let (bias_from, bias_to) = span(pieces.iter().filter_map(|piece| piece.bias));
+        let (bias_from, _) = span(pieces.iter().filter_map(|piece| piece.bias));
         let base = |i: usize| pieces.get(i).map_or(0, |piece| (piece.segment.offset - from) as u32);
         let y = |i: usize| pieces.get(i).map_or(0, |piece| piece.y);
         let bias =
@@ -170,14 +224,7 @@ impl Core {
             bias_2: bias(2),
             ..Default::default()
         };
-        let weights = self.memory.slice(pieces[0].segment.key, from, to - from);
-        let biases = pieces[0].bias.map(|bias| self.memory.slice(bias.key, bias_from, bias_to - bias_from));
-        let mut bindings = vec![&weights, vectors.x, vectors.y];
-        bindings.extend(vectors.gain);
-        bindings.extend(&biases);
-        let (x, z) = (params.rows.div_ceil(kernel.matrix_rows()), n.div_ceil(u32::from(at_once)));
-        rec.dispatch(&mut self.tools(), kernel, &bindings, &params, x, z);
-        rec.cost(pieces.iter().map(|piece| piece.segment.bytes).sum::<u64>() * u64::from(z));
+        (params, self.memory.slice(pieces[0].segment.key, from, to - from))
     }
 
     /// `silu(gate) · up` of the hidden vectors, into `Scratch::Up`.
