@@ -172,7 +172,7 @@ params! {
         y_1: u32,
         /// The same for the third matrix.
         y_2: u32,
-        /// Offset of the first matrix's biases.
+        /// Offset of the first matrix's biases, or the first vector's score.
         bias_0: u32,
         /// The same for the second matrix.
         bias_1: u32,
@@ -190,7 +190,7 @@ params! {
         slot_count: u32,
         /// Bytes from one slot to the next.
         expert_bytes: u32,
-        /// Factor of the experts' weighted sum.
+        /// Factor of the experts' weighted sum, or of what is multiplied by a score.
         scale: f32,
     }
     /// Split decode attention, and merging the splits.

@@ -6,6 +6,7 @@
 // multiplied by the gain, while the weights of the next 1024 are on their way. Several vectors are read where they lie.
 // NORM: RMS-normalizes the vectors on the way: y = W · (x ∘ gain) / rms(x). Thread by thread, 256 sums of squares.
 // Up to three matrices in one binding (query, key, value); BIAS: with a bias each; otherwise optionally added to y.
+// SCORED: adds to y, times the sigmoid of the vector's score.
 // GATED: a result combines two matrix rows, one of gate and one of up, and stores silu(gate) · up.
 // EXPERT: group z is one chosen (token, expert) pair, and `used` pairs share a vector: those of a token, or none.
 // Every sum has a fixed order and explicit `fma`, so $ROWS vectors at a time give the bits of one, in every variant.
@@ -24,6 +25,9 @@ $PARAMS
 @group(0) @binding(5) var<storage, read> bias: array<f32>;
 #endif
 #else
+#if SCORED
+@group(0) @binding(4) var<storage, read> scores: array<f32>;
+#endif
 #if EXPERT
 @group(0) @binding(4) var<storage, read> slots: array<u32>;
 @group(0) @binding(5) var<storage, read> chosen: array<u32>;
@@ -381,7 +385,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #if NORM
         let scale = 1.0 / sqrt(squared_$r / f32(4u * params.x_stride) + params.epsilon);
 #else
+#if SCORED
+        // As in `residual`.
+        let scale = params.scale * (1.0 / (1.0 + exp(min(-scores[params.bias_0 + first + $ru], 80.0))));
+#else
         let scale = 1.0;
+#endif
 #endif
 #repeat p $PAIRS
         if (row_$p < params.rows) {

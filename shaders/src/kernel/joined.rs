@@ -18,8 +18,9 @@ struct Item {
 
 impl Kernel {
     /// Formats of matrices that are computed together in one dispatch: in files of mixed types, those of values, and those of
-    /// a delta net's inputs.
-    pub const JOINED: [(crate::Format, crate::Format); 3] = [
+    /// a delta net's inputs; and two routers, which lie in two buffers.
+    pub const JOINED: [(crate::Format, crate::Format); 4] = [
+        (crate::Format::F32, crate::Format::F32),
         (crate::Format::Q4_K, crate::Format::Q6_K),
         (crate::Format::Q5_K, crate::Format::Q4_K),
         (crate::Format::Q5_K, crate::Format::Q6_K),

@@ -53,6 +53,8 @@ pub enum Job {
     NormedBias,
     /// Adds the result to the output.
     Added,
+    /// Adds the result to the output, times the sigmoid of a score of its vector.
+    Scored,
     /// Normalizes the vectors first and computes `silu(gate) · up` from two matrices.
     Gated,
     /// `silu(gate) · up` from two matrices of each chosen expert.
@@ -65,10 +67,11 @@ pub enum Job {
 
 impl Job {
     /// Every job.
-    pub const ALL: [Job; 7] = [
+    pub const ALL: [Job; 8] = [
         Self::Normed,
         Self::NormedBias,
         Self::Added,
+        Self::Scored,
         Self::Gated,
         Self::GatedExpert,
         Self::ExpertDown,
@@ -197,7 +200,7 @@ pub enum Kernel {
         operand: Operand,
     },
     /// Matrix times `rows` vectors at a time, fused with the steps before and after: weights, in, out; then gain and
-    /// bias, or slots and chosen; then gates for a sum.
+    /// bias, or scores, or slots and chosen; then gates for a sum.
     Fused {
         /// Format of the matrix.
         format: Format,
@@ -208,7 +211,8 @@ pub enum Kernel {
         /// How threads share the work. All variants give the same bits.
         variant: KernelVariant,
     },
-    /// Two [`Job::Normed`] products of one vector, whose matrices have two formats: weights, in, out, gain, second weights.
+    /// Two [`Job::Normed`] products of one vector, whose matrices have two formats or lie in two buffers: weights, in, out,
+    /// gain, second weights.
     /// The uniform is that of [`joined_params`].
     Joined {
         /// Format of the first matrices.
@@ -585,7 +589,7 @@ impl Kernel {
             },
             Self::Fused { job, .. } => match job {
                 Job::Added => vec![Read, Read, Write],
-                Job::Normed | Job::Gated => vec![Read, Read, Write, Read],
+                Job::Normed | Job::Gated | Job::Scored => vec![Read, Read, Write, Read],
                 Job::NormedBias => vec![Read, Read, Write, Read, Read],
                 Job::GatedExpert | Job::ExpertDown => vec![Read, Read, Write, Read, Read],
                 Job::ExpertSum => vec![Read, Read, Write, Read, Read, Read],
@@ -671,7 +675,7 @@ impl Kernel {
                 let operand = match job {
                     Job::NormedBias => Operand::Bias,
                     Job::GatedExpert | Job::ExpertDown | Job::ExpertSum => Operand::Expert,
-                    Job::Normed | Job::Added | Job::Gated => Operand::Plain,
+                    Job::Normed | Job::Added | Job::Scored | Job::Gated => Operand::Plain,
                 };
                 Some(Self::MatVec { format, strategy: VectorStrategy::Workgroup, rows, operand })
             }

@@ -364,6 +364,7 @@ impl Kernel {
                     ("SUMS", format == Format::Q4_K),
                     ("NORM", job.norms()),
                     ("BIAS", job == Job::NormedBias),
+                    ("SCORED", job == Job::Scored),
                     ("GATED", job.gates()),
                     ("EXPERT", job.of_experts()),
                 ];

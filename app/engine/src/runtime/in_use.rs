@@ -172,7 +172,10 @@ impl Core {
             all.extend(self.profile.every_prefill(shape.format, operand, size, self.layout.prefill_tokens));
         }
         let normed = self.matrices(unit).filter(|(role, _)| !role.is_vector() && how(*role).1 == Some(Job::Normed));
-        all.extend(self.profile.all_joined(&normed.map(|(_, shape)| shape.format).collect()));
+        let formats: BTreeSet<Format> = normed.map(|(_, shape)| shape.format).collect();
+        let pairs = Kernel::JOINED.into_iter().filter(|(first, second)| first != second);
+        let pairs = pairs.filter(|(first, second)| formats.contains(first) && formats.contains(second));
+        all.extend(pairs.flat_map(|pair| self.profile.all_joined(pair)));
     }
 
     /// Kernel of an output that is not added to the hidden vectors by its product.
@@ -214,9 +217,13 @@ impl Core {
             let fuses = experts.activation == Activation::SwiGlu;
             all.insert(activation(experts.activation));
             all.extend(addition);
+            if Core::can_score(experts) {
+                // The routers of both.
+                all.extend(self.profile.all_joined((Format::F32, Format::F32)));
+            }
             let how = |role| match role {
-                TensorRole::Down => (Operand::Plain, added),
-                TensorRole::SharedRouter => (Operand::Plain, None),
+                TensorRole::Down => (Operand::Plain, if Core::can_score(experts) { Some(Job::Scored) } else { added }),
+                TensorRole::SharedRouter => (Operand::Plain, Core::can_score(experts).then_some(Job::Normed)),
                 _ => (Operand::Plain, fuses.then_some(Job::Gated)),
             };
             return self.matrix_kernels(unit, how, all);

@@ -300,18 +300,14 @@ impl Profile {
         (known && self.allows(&parts) && self.allows(&[kernel])).then_some(kernel)
     }
 
-    /// Every kernel that [`Profile::joined`] may return for matrices of these formats.
-    pub fn all_joined(&self, formats: &BTreeSet<Format>) -> BTreeSet<Kernel> {
-        let has = |pair: &&(Format, Format)| formats.contains(&pair.0) && formats.contains(&pair.1);
-        let of = |&(first, second): &(Format, Format)| {
-            let tuned = self.tuning.iter().filter_map(move |(shape, _)| match *shape {
-                Shape::Decode { format, job: Job::Normed, rows, cols } if format == first => Some((rows, cols)),
-                _ => None,
-            });
-            // No matrix has no rows, so nothing is measured for it.
-            tuned.chain([(0, 0)]).filter_map(move |size| self.joined(first, second, size))
-        };
-        Kernel::JOINED.iter().filter(has).flat_map(of).collect()
+    /// Every kernel that [`Profile::joined`] may return for a pair of formats.
+    pub fn all_joined(&self, (first, second): (Format, Format)) -> BTreeSet<Kernel> {
+        let tuned = self.tuning.iter().filter_map(|(shape, _)| match *shape {
+            Shape::Decode { format, job: Job::Normed, rows, cols } if format == first => Some((rows, cols)),
+            _ => None,
+        });
+        // No matrix has no rows, so nothing is measured for it.
+        tuned.chain([(0, 0)]).filter_map(|size| self.joined(first, second, size)).collect()
     }
 
     /// Every variant that [`Profile::tuned_variant`] may return for a job.

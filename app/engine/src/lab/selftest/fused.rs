@@ -15,7 +15,7 @@ const EPSILON: f32 = 1e-5;
 /// The cases of a fused kernel.
 pub fn of(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, Job)) -> Vec<Case> {
     match job {
-        Job::Normed | Job::NormedBias | Job::Added => vec![products(kernel, format, m, (rows, job))],
+        Job::Normed | Job::NormedBias | Job::Added | Job::Scored => vec![products(kernel, format, m, (rows, job))],
         Job::Gated => vec![gated(kernel, format, m, rows)],
         Job::GatedExpert => vec![gated_expert(kernel, format, m)],
         Job::ExpertDown => vec![expert_down(kernel, format, m)],
@@ -54,16 +54,19 @@ fn products(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, 
     let bias = random.floats(37);
     let before = random.floats(n * stride);
     let mut expected = before.clone();
-    for (y, x) in expected.chunks_exact_mut(stride).zip(x.chunks_exact(cols).skip(1)) {
+    // The sigmoid of each vector's score, as a factor; the scores begin where the second matrix's biases do.
+    let scores = random.floats(20 + n);
+    for (i, (y, x)) in expected.chunks_exact_mut(stride).zip(x.chunks_exact(cols).skip(1)).enumerate() {
+        let factor = 0.5 * reference::sigmoid(f64::from(scores[20 + i])) as f32;
         let x = if job.norms() { reference::norm(x, &gain, EPSILON) } else { x.to_vec() };
         let sums = reference::matvec(&w.values, &x);
         for (at, row) in (20..37).chain(12..20).chain(0..12).enumerate() {
-            let more = match job {
-                Job::Added => y[offset + at],
-                Job::NormedBias => bias[row],
-                _ => 0.0,
+            y[offset + at] = match job {
+                Job::Added => y[offset + at] + sums[row],
+                Job::Scored => y[offset + at] + sums[row] * factor,
+                Job::NormedBias => sums[row] + bias[row],
+                _ => sums[row],
             };
-            y[offset + at] = sums[row] + more;
         }
     }
     let all = sizes(kernel, &w);
@@ -71,7 +74,8 @@ fn products(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, 
         n: n as u32,
         x_first: 1,
         y_stride: stride as u32,
-        add: u32::from(job == Job::Added),
+        add: u32::from(matches!(job, Job::Added | Job::Scored)),
+        scale: 0.5,
         base_0: 20 * all.row_bytes,
         base_1: 12 * all.row_bytes,
         end_0: 17,
@@ -89,6 +93,9 @@ fn products(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, 
     }
     if job == Job::NormedBias {
         bindings.push(raw(&bias));
+    }
+    if job == Job::Scored {
+        bindings.push(raw(&scores));
     }
     let size = (37u32.div_ceil(kernel.matrix_rows()), 9u32.div_ceil(u32::from(rows)));
     case(kernel, bindings, params, size, 2, floats(expected))

@@ -277,10 +277,40 @@ impl Core {
         }
     }
 
-    /// Scores of the experts from the hidden vectors.
-    pub(super) fn fused_scores(&mut self, rec: &mut Recorder, router: &Place, gain: &Slice, n: u32) -> bool {
+    /// Whether the output of a network beside the experts is added by its last product, which reads the score of each vector.
+    pub(crate) fn can_score(experts: &ExpertsSpec) -> bool {
+        let gated = experts.shared.is_some_and(|shared| shared.gated) && !experts.apart;
+        gated && experts.activation == Activation::SwiGlu && !experts.router.bias && !experts.router.own_norm
+    }
+
+    /// The last product of a network beside the experts, times the sigmoid of each vector's score, added to the hidden
+    /// vectors. The scores begin with number `first`.
+    pub(super) fn fused_scored(&mut self, rec: &mut Recorder, place: &Place, (x, first): (&Slice, u32), n: u32) {
+        let shape = place.shape;
+        let Some(kernel) = self.profile.fused(shape.format, Job::Scored, n as usize) else { return };
+        let kernel = self.profile.tuned_variant(kernel, shape.rows, shape.cols);
+        let (Kernel::Fused { rows: at_once, .. }, [segment]) = (kernel, &place.segments[..]) else { return };
+        let scale = self.spec.scales.residual;
+        let params =
+            params::Fused { n, y_stride: shape.rows, add: 1, scale, bias_0: first, ..self.fused_params(kernel, shape) };
+        let weights = self.memory.slice(segment.key, segment.offset, segment.bytes);
+        let (y, scores) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Scores));
+        let (groups, z) = (shape.rows.div_ceil(kernel.matrix_rows()), n.div_ceil(u32::from(at_once)));
+        rec.dispatch(&mut self.tools(), kernel, &[&weights, x, &y, &scores], &params, groups, z);
+        rec.cost(shape.bytes() * u64::from(z));
+    }
+
+    /// Scores of the experts from the hidden vectors; those of the network beside them follow.
+    pub(super) fn fused_scores(
+        &mut self,
+        rec: &mut Recorder,
+        (router, beside): (&Place, Option<&Place>),
+        gain: &Slice,
+        n: u32,
+    ) -> bool {
         let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Scores));
-        let pieces: Vec<Piece> = Self::pieces(router, 0, None).collect();
+        let beside = beside.into_iter().flat_map(|place| Self::pieces(place, router.shape.rows, None));
+        let pieces: Vec<Piece> = Self::pieces(router, 0, None).chain(beside).collect();
         let vectors = Vectors { x: &x, rows: (0, n), y: &y, y_stride: router.shape.rows, gain: Some(gain) };
         self.fused(rec, Job::Normed, &pieces, &vectors)
     }
