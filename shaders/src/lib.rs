@@ -18,6 +18,7 @@ mod variant;
 pub use format::{CODEBOOK_BYTES, Format, Packing, codebooks};
 pub use kernel::{
     Access, Addition, ConvKind, Dots, Extras, Glu, Job, Kernel, Operand, Pairs, ScanRule, Strategy, VectorStrategy,
+    joined_params,
 };
 pub use matrix_tile::MatrixTile;
 pub use packed_tile::PackedTile;

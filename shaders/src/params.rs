@@ -183,7 +183,7 @@ params! {
         y_1: u32,
         /// The same for the third matrix.
         y_2: u32,
-        /// Offset of the first matrix's biases; with experts, inside a slot of biases.
+        /// Offset of the first matrix's biases; with experts, inside a slot of biases. Or the first vector's score.
         bias_0: u32,
         /// The same for the second matrix, or for up.
         bias_1: u32,
@@ -201,7 +201,7 @@ params! {
         slot_count: u32,
         /// Bytes from one slot to the next.
         expert_bytes: u32,
-        /// Factor of the experts' weighted sum, or of the normalized vectors.
+        /// Factor of the experts' weighted sum, of the normalized vectors, or of what is multiplied by a score.
         scale: f32,
         /// Biases from one slot to the next; those of all slots are in the binding.
         bias_stride: u32,

@@ -6,6 +6,7 @@
 // multiplied by the gain, while the weights of the next 1024 are on their way. Several vectors are read where they lie.
 // NORM: RMS-normalizes the vectors on the way: y = W · (x ∘ gain) / rms(x). Thread by thread, 256 sums of squares.
 // Up to three matrices in one binding (query, key, value); BIAS: with a bias each. Without a norm optionally added to y.
+// SCORED: adds to y, times the sigmoid of the vector's score.
 // GATED: a result combines two matrix rows, one of gate and one of up, and stores activation(gate) · up.
 // EXPERT: group z is one chosen (token, expert) pair, and `used` pairs share a vector: those of a token, or none. BIAS:
 // with the biases of its expert.
@@ -21,6 +22,9 @@ $PARAMS
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
 #if NORM
 @group(0) @binding(4) var<storage, read> gain: array<vec4<f32>>;
+#endif
+#if SCORED
+@group(0) @binding(4) var<storage, read> scores: array<f32>;
 #endif
 #if EXPERT
 @group(0) @binding(4) var<storage, read> slots: array<u32>;
@@ -391,6 +395,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #if NORM
         let scale = params.scale * (1.0 / sqrt(squared_$r / f32(4u * params.x_stride) + params.epsilon));
 #endif
+#if SCORED
+        // As in `residual`.
+        let scale = params.scale * (1.0 / (1.0 + exp(min(-scores[params.bias_0 + first + $ru], 80.0))));
+#endif
 #repeat p $PAIRS
         if (row_$p < params.rows) {
 #if NORM
@@ -424,12 +432,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             y[at + line_$p.y] = sum_0;
 #endif
 #else
+#if SCORED
+            y[at + line_$p.y] = fma(sum_0, scale, y[at + line_$p.y]);
+#else
             var result = sum_0;
 #if BIAS
             result += bias[line_$p.bias];
 #endif
             if (params.add != 0u) { result += y[at + line_$p.y]; }
             y[at + line_$p.y] = result;
+#endif
 #endif
 #endif
 #endif

@@ -1,5 +1,6 @@
 // Normalizes and rotates the query and key heads of each batch row, and writes keys and values into the pages of the KV
 // cache. One thread computes four values of a head: two rotated pairs.
+// QK_NORM: where the threads of a head lie in one workgroup, they add up its squares together, else each for itself.
 // Angles are fractions of a turn in 32-bit fixed point, so they wrap by themselves and are as accurate at position
 // 100,000 as at 1. Sine and cosine are polynomials, because WGSL guarantees only 11 bits for the built-in functions.
 #include rotation
@@ -10,15 +11,21 @@ fn pack(v: vec2<f32>) -> u32 {
 }
 #endif
 
+#if QK_NORM
+// The sum of squares of each thread's values.
+var<workgroup> squares: array<f32, $THREADS>;
+#endif
+
 @compute @workgroup_size($THREADS)
-fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) local: u32) {
     let index = id.x + id.y * groups.x * $THREADSu;
     let quads = params.head_dim / 4u;
     let all_heads = params.heads + params.kv_heads + params.value_heads;
     let quad = index % quads;
     let head = (index / quads) % all_heads;
-    let row = index / (quads * all_heads);
-    if (row >= params.n) { return; }
+    let row = min(index / (quads * all_heads), params.n - 1u);
+    let is_here = index / (quads * all_heads) < params.n;
     let source = head_at(row, head);
     let is_value = head >= params.heads + params.kv_heads;
 
@@ -35,8 +42,22 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     var a = vec2<f32>(qkv[source + first], qkv[source + first + 1u]);
     var b = vec2<f32>(qkv[source + second], qkv[source + second + 1u]);
 #if QK_NORM
+    var sum = 0.0;
+    if (quads % 4u == 0u && $THREADSu % quads == 0u) {
+        squares[local] = fma(b.y, b.y, fma(b.x, b.x, fma(a.y, a.y, a.x * a.x)));
+        workgroupBarrier();
+        // Four chains, which all threads of a head read alike.
+        var sums = vec4<f32>(0.0);
+        let start = local - local % quads;
+        for (var i = start; i < start + quads; i += 4u) {
+            sums += vec4<f32>(squares[i], squares[i + 1u], squares[i + 2u], squares[i + 3u]);
+        }
+        sum = (sums.x + sums.y) + (sums.z + sums.w);
+    } else {
+        sum = head_squares(source);
+    }
     if (!is_value || params.value_norm != 0u) {
-        let scale = head_scale(source);
+        let scale = scale_of(sum);
         if (is_value) {
             a = a * scale;
             b = b * scale;
@@ -49,6 +70,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         }
     }
 #endif
+    if (!is_here) { return; }
     let at = rows[row];
     if (rotated) {
 #if PAIRS == Halves

@@ -9,7 +9,7 @@ var<workgroup> quads: array<vec4<f32>, $THREADS>;
 fn norm_scale(source: u32, is_value: bool) -> f32 {
 #if QK_NORM
     if (!is_value || params.value_norm != 0u) {
-        return head_scale(source);
+        return scale_of(head_squares(source));
     }
 #endif
     return 1.0;

@@ -57,16 +57,18 @@ fn head_at(row: u32, head: u32) -> u32 {
 }
 
 #if QK_NORM
-// The factor that normalizes a head, applied before its gain: four independent sums of squares.
-fn head_scale(source: u32) -> f32 {
+// The sum of a head's squares: four independent ones.
+fn head_squares(source: u32) -> f32 {
     var sums = vec4<f32>(0.0);
     for (var i = source; i < source + params.head_dim; i += 4u) {
         let v = vec4<f32>(qkv[i], qkv[i + 1u], qkv[i + 2u], qkv[i + 3u]);
         sums = fma(v, v, sums);
     }
-    let sum = (sums.x + sums.y) + (sums.z + sums.w);
-    return 1.0 / sqrt(sum / f32(params.head_dim) + params.epsilon);
+    return (sums.x + sums.y) + (sums.z + sums.w);
 }
+
+// The factor that normalizes a head, applied before its gain.
+fn scale_of(squares: f32) -> f32 { return 1.0 / sqrt(squares / f32(params.head_dim) + params.epsilon); }
 #endif
 
 // Sine and cosine of a phase in 2⁻³² turns, returned as (cos, sin).

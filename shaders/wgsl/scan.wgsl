@@ -3,129 +3,24 @@
 //   S = fade · S;  S += k (beta · (v − Sᵀ k))ᵀ;  o = Sᵀ q / √width
 // RULE Space: state space (Mamba 2, arXiv 2405.21060), then silu(gate).
 //   S = fade · S + (time · x) Bᵀ;  o = S C + skip · x
-// Workgroup: one workgroup per head, one thread per value. PerThread: one thread per head, without barriers. Both add in
-// the same order. Rows come one after another, so a result does not depend on the batch.
-$PARAMS
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read> x: array<f32>;
-@group(0) @binding(3) var<storage, read> time_bias: array<f32>;
-@group(0) @binding(4) var<storage, read> decay: array<f32>;
-// Delta: the gain of a head's norm. Space: the factor of a head's input.
-@group(0) @binding(5) var<storage, read> last: array<f32>;
-@group(0) @binding(6) var<storage, read_write> state: array<f32>;
-@group(0) @binding(7) var<storage, read_write> y: array<f32>;
-#include runs
+// One workgroup per head holds its state in registers: $QUADS quads of columns, $PARTS threads for each. A thread has every
+// $PARTS-th value of its columns, all of them read at once. It sums what it has under k and under q before the row changes the
+// state, because o = fade · Sᵀ q + (k · q) · change: so the threads meet once for both sums. Rows come one after another
+// and sums have a fixed order, so a result does not depend on the batch.
+#include recurrence
 
-// A column of state.
-var<private> s: array<f32, $STATE>;
-
-#if STRATEGY == Workgroup
-// What is written by (k, B) and read by (q, C) for this row.
-var<workgroup> writes: array<f32, $STATE>;
-var<workgroup> reads: array<f32, $STATE>;
+// k and q (B and C) of this row and the next.
+var<workgroup> pairs: array<vec2<f32>, $STATES>;
+// Each thread's sums under k and under q, by columns.
+var<workgroup> seen_parts: array<vec4<f32>, $THREADS>;
+var<workgroup> got_parts: array<vec4<f32>, $THREADS>;
+// Each part of k · k, q · q and k · q.
+var<workgroup> products: array<vec4<f32>, $PARTS>;
+var<workgroup> changes: array<f32, $WIDTH>;
 #if RULE == Delta
 var<workgroup> outputs: array<f32, $WIDTH>;
 #endif
-fn write_of(i: u32, at: u32) -> f32 { return writes[i]; }
-fn read_of(i: u32, at: u32) -> f32 { return reads[i]; }
-#else
-fn write_of(i: u32, at: u32) -> f32 { return x[at + params.writes + i]; }
-fn read_of(i: u32, at: u32) -> f32 { return x[at + params.reads + i]; }
-#endif
 
-fn sigmoid(v: f32) -> f32 { return 1.0 / (1.0 + exp(clamp(-v, -80.0, 80.0))); }
-
-// log(1 + exp(v)).
-fn softplus(v: f32) -> f32 { return max(v, 0.0) + log(1.0 + exp(-abs(v))); }
-
-// First value of a column: of `head`'s state in a slot.
-fn column_at(slot: u32, head: u32, column: u32) -> u32 {
-    return slot * params.slot + params.tail + head * $STATEu * $WIDTHu + column;
-}
-
-fn load(slot: u32, head: u32, column: u32) {
-    let at = column_at(slot, head, column);
-    for (var i = 0u; i < $STATEu; i++) { s[i] = state[at + i * $WIDTHu]; }
-}
-
-fn clear() {
-    for (var i = 0u; i < $STATEu; i++) { s[i] = 0.0; }
-}
-
-fn keep(slot: u32, head: u32, column: u32) {
-    let at = column_at(slot, head, column);
-    for (var i = 0u; i < $STATEu; i++) { state[at + i * $WIDTHu] = s[i]; }
-}
-
-// What a head does with a row, besides its columns.
-struct Step { fade: f32, amount: f32, write_scale: f32, read_scale: f32 }
-
-fn step_of(row: u32, head: u32, at: u32) -> Step {
-    let base = row * params.stride;
-    var step: Step;
-#if RULE == Delta
-    // Where beta and alpha of a head lie: one after another, or by key head.
-    var beta = params.beta + head;
-    var alpha = params.beta + params.heads + head;
-    if (params.grouped == 1u) {
-        let each = params.heads / params.shared_heads;
-        beta = params.beta + head / each * 2u * each + head % each;
-        alpha = beta + each;
-    }
-    step.fade = exp(decay[head] * softplus(x[base + alpha] + time_bias[head]));
-    step.amount = sigmoid(x[base + beta]);
-    var written = 0.0;
-    var asked = 0.0;
-    for (var i = 0u; i < $STATEu; i++) {
-        written = fma(write_of(i, at), write_of(i, at), written);
-        asked = fma(read_of(i, at), read_of(i, at), asked);
-    }
-    step.write_scale = 1.0 / sqrt(written + params.epsilon);
-    step.read_scale = 1.0 / (sqrt(asked + params.epsilon) * sqrt(f32($STATEu)));
-#else
-    step.amount = softplus(x[base + params.beta + head] + time_bias[head]);
-    step.fade = exp(decay[head] * step.amount);
-    step.write_scale = 1.0;
-    step.read_scale = 1.0;
-#endif
-    return step;
-}
-
-// One row of one column: its output before norm and gate.
-fn advance(step: Step, value: f32, at: u32) -> f32 {
-    var out = 0.0;
-#if RULE == Delta
-    var seen = 0.0;
-    for (var i = 0u; i < $STATEu; i++) {
-        s[i] *= step.fade;
-        seen = fma(s[i], write_of(i, at) * step.write_scale, seen);
-    }
-    let change = step.amount * (value - seen);
-#else
-    for (var i = 0u; i < $STATEu; i++) { s[i] *= step.fade; }
-    let change = step.amount * value;
-#endif
-    for (var i = 0u; i < $STATEu; i++) {
-        s[i] = fma(write_of(i, at) * step.write_scale, change, s[i]);
-        out = fma(s[i], read_of(i, at), out);
-    }
-    return out * step.read_scale;
-}
-
-// The head (or group) whose keys and queries a head uses, as an offset in a row.
-fn shared_at(row: u32, head: u32) -> u32 {
-    var shared_head = head % params.shared_heads;
-    if (params.grouped == 1u) { shared_head = head / (params.heads / params.shared_heads); }
-    return row * params.stride + shared_head * $STATEu;
-}
-
-fn gated(v: f32, row: u32, head: u32, column: u32) -> f32 {
-    let gate = x[row * params.stride + params.gate + head * $WIDTHu + column];
-    return v * (gate * sigmoid(gate));
-}
-
-#if STRATEGY == Workgroup
 @compute @workgroup_size($THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let head = group.x;
@@ -134,71 +29,114 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let count = run_rows(run);
     if (count == 0u) { return; }
     let source = first_slot(run);
-    let column = lane;
-    clear();
-    if (source != 0u) { load(source - 1u, head, column); }
+    let quad = lane % $QUADSu;
+    let part = lane / $QUADSu;
+    // The thread's quads in a slot, and the first of them.
+    let slot_quads = params.slot / 4u;
+    let own = (params.tail + head * $STATEu * $WIDTHu) / 4u + lane;
+#repeat j $EACH
+    var s_$j = vec4<f32>(0.0);
+#end
+    if (source != 0u) {
+        let at = (source - 1u) * slot_quads + own;
+#repeat j $EACH
+        s_$j = state[at + $ju * $THREADSu];
+#end
+    }
+    // What is read of a row, always one row ahead.
+    let column = min(lane, $WIDTHu - 1u);
+    let at_column = head * $WIDTHu + column;
+    var numbers = numbers_of(first, head);
+    var value = x[first * params.stride + params.values + at_column];
+    var gate = x[first * params.stride + params.gate + at_column];
+#repeat l $LOADS
+    let i_$l = min(lane + $lu * $THREADSu, $STATEu - 1u);
+    var k_$l = x[shared_at(first, head) + params.writes + i_$l];
+    var q_$l = x[shared_at(first, head) + params.reads + i_$l];
+#end
     for (var row = first; row < first + count; row++) {
-        let at = shared_at(row, head);
-        for (var i = lane; i < $STATEu; i += $THREADSu) {
-            writes[i] = x[at + params.writes + i];
-            reads[i] = x[at + params.reads + i];
+        let here = (row & 1u) * $STATEu;
+#repeat l $LOADS
+        if (lane + $lu * $THREADSu < $STATEu) { pairs[here + i_$l] = vec2<f32>(k_$l, q_$l); }
+#end
+        let step = step_of(numbers, head);
+        let value_here = value;
+        let gate_here = gate;
+        let next = min(row + 1u, first + count - 1u);
+        numbers = numbers_of(next, head);
+        value = x[next * params.stride + params.values + at_column];
+        gate = x[next * params.stride + params.gate + at_column];
+#repeat l $LOADS
+        k_$l = x[shared_at(next, head) + params.writes + i_$l];
+        q_$l = x[shared_at(next, head) + params.reads + i_$l];
+#end
+        workgroupBarrier();
+        var seen = vec4<f32>(0.0);
+        var got = vec4<f32>(0.0);
+        var product = vec4<f32>(0.0);
+#repeat j $EACH
+        {
+            let pair = pairs[here + $ju * $PARTSu + part];
+            seen = fma(s_$j, vec4<f32>(pair.x), seen);
+            got = fma(s_$j, vec4<f32>(pair.y), got);
+            product = fma(vec4<f32>(pair.x, pair.y, pair.x, 0.0), vec4<f32>(pair.x, pair.y, pair.y, 0.0), product);
+        }
+#end
+        seen_parts[lane] = seen;
+        got_parts[lane] = got;
+        if (quad == 0u) { products[part] = product; }
+        workgroupBarrier();
+        // One column each.
+        var whole = vec4<f32>(0.0);
+        var seen_here = 0.0;
+        var got_here = 0.0;
+#repeat p $PARTS
+        whole += products[$p];
+        seen_here += seen_parts[$pu * $QUADSu + column / 4u][column % 4u];
+        got_here += got_parts[$pu * $QUADSu + column / 4u][column % 4u];
+#end
+        let scales = scales_of(whole.x, whole.y);
+#if RULE == Delta
+        let change = step.y * fma(-(step.x * scales.x), seen_here, value_here);
+#else
+        let change = step.y * value_here;
+#endif
+        let written = change * scales.x;
+        var out = scales.y * fma(written, whole.z, step.x * got_here);
+        if (lane < $WIDTHu) {
+            changes[column] = written;
+#if RULE == Delta
+            outputs[column] = out;
+#endif
         }
         workgroupBarrier();
-        let value = x[row * params.stride + params.values + head * $WIDTHu + column];
-        var out = advance(step_of(row, head, at), value, at);
-        let to = (row * params.heads + head) * $WIDTHu + column;
+        let at = 4u * quad;
+        let add = vec4<f32>(changes[at], changes[at + 1u], changes[at + 2u], changes[at + 3u]);
+#repeat j $EACH
+        s_$j = fma(vec4<f32>(pairs[here + $ju * $PARTSu + part].x), add, s_$j * step.x);
+#end
 #if RULE == Delta
-        outputs[lane] = out;
-        workgroupBarrier();
-        var sum = 0.0;
-        for (var i = 0u; i < $WIDTHu; i++) { sum = fma(outputs[i], outputs[i], sum); }
+        var squares = vec4<f32>(0.0);
+        for (var c = 0u; c < $WIDTHu; c += 4u) {
+            let four = vec4<f32>(outputs[c], outputs[c + 1u], outputs[c + 2u], outputs[c + 3u]);
+            squares = fma(four, four, squares);
+        }
+        let sum = (squares.x + squares.y) + (squares.z + squares.w);
         out = (out * (1.0 / sqrt(sum / f32($WIDTHu) + params.epsilon))) * last[column];
 #else
-        out = fma(last[head], value, out);
-        workgroupBarrier();
+        out = fma(last[head], value_here, out);
 #endif
-        y[to] = gated(out, row, head, column);
+        if (lane < $WIDTHu) { y[row * params.heads * $WIDTHu + at_column] = gated(out, gate_here); }
         let copy = copy_slot(rows[row].w);
-        if (copy != 0u) { keep(copy - 1u, head, column); }
-    }
-    keep(live_slot(run), head, column);
-}
-#else
-@compute @workgroup_size($THREADS)
-fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-    let head = id.x % params.heads;
-    let first = id.x / params.heads;
-    if (first >= params.n) { return; }
-    let run = rows[first].w;
-    let count = run_rows(run);
-    if (count == 0u) { return; }
-    let source = first_slot(run);
-    for (var column = 0u; column < $WIDTHu; column++) {
-        clear();
-        if (source != 0u) { load(source - 1u, head, column); }
-        for (var row = first; row < first + count; row++) {
-            let at = shared_at(row, head);
-            let value = x[row * params.stride + params.values + head * $WIDTHu + column];
-            let out = advance(step_of(row, head, at), value, at);
-            let to = (row * params.heads + head) * $WIDTHu + column;
-#if RULE == Delta
-            y[to] = out;
-#else
-            y[to] = gated(fma(last[head], value, out), row, head, column);
-#endif
-            let copy = copy_slot(rows[row].w);
-            if (copy != 0u) { keep(copy - 1u, head, column); }
+        if (copy != 0u) {
+            let to = (copy - 1u) * slot_quads + own;
+#repeat j $EACH
+            state[to + $ju * $THREADSu] = s_$j;
+#end
         }
-        keep(live_slot(run), head, column);
     }
-#if RULE == Delta
-    for (var row = first; row < first + count; row++) {
-        let to = (row * params.heads + head) * $WIDTHu;
-        var sum = 0.0;
-        for (var i = 0u; i < $WIDTHu; i++) { sum = fma(y[to + i], y[to + i], sum); }
-        let scale = 1.0 / sqrt(sum / f32($WIDTHu) + params.epsilon);
-        for (var i = 0u; i < $WIDTHu; i++) { y[to + i] = gated((y[to + i] * scale) * last[i], row, head, i); }
-    }
-#endif
+    let to = live_slot(run) * slot_quads + own;
+#repeat j $EACH
+    state[to + $ju * $THREADSu] = s_$j;
+#end
 }
-#endif

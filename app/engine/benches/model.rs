@@ -1,6 +1,7 @@
 //! Times whole prompts and answers of a model file: `cargo bench -p potluck-engine --bench model -- FILE.gguf`.
 //!
-//! Without a file it builds a random model of a small published shape in memory. Prefill and decode are medians of
+//! Instead of a file it takes a published shape and a number of blocks (`qwen3-30b-a3b:12`), and without either it builds a
+//! random model of a small shape in memory. Variants are tuned first, where the device is worth it. Prefill and decode are medians of
 //! three runs after an uncounted first one; then comes the time per kernel class.
 
 use std::collections::BTreeSet;
@@ -10,7 +11,7 @@ use std::io::{Read, Seek, SeekFrom};
 use futures::executor::block_on;
 use potluck_engine::bench::{Answers, Bench, KernelTimes, Workload};
 use potluck_engine::{Engine, Gpu, GpuOptions, Piece, Settings};
-use potluck_gguf::synthetic::Shape;
+use potluck_gguf::synthetic::{Shape, Synthetic};
 use potluck_gguf::{HeaderParser, Model, Progress, join};
 use potluck_model::{ModelSpec, UnitMap};
 use potluck_plan::WeightUnit;
@@ -18,6 +19,8 @@ use potluck_plan::WeightUnit;
 type Error = Box<dyn std::error::Error>;
 
 const RUNS: usize = 3;
+/// Most milliseconds of tuning.
+const TUNING: f64 = 25_000.0;
 const WORKLOADS: [Workload; 3] = [
     Workload { depth: 0, prompt: 512, answer: 128 },
     Workload { depth: 0, prompt: 25, answer: 128 },
@@ -27,10 +30,14 @@ const WORKLOADS: [Workload; 3] = [
 fn main() -> Result<(), Error> {
     // Cargo adds `--bench`.
     let path = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
-    let (model, bytes): (Model, Box<dyn Bytes>) = match path {
-        Some(path) => open(&path)?,
-        None => {
-            let file = Shape::Llama160M.synthetic().to_bytes()?;
+    let shape = match &path {
+        Some(path) => shape(path),
+        None => Some(Shape::Llama160M.synthetic()),
+    };
+    let (model, bytes): (Model, Box<dyn Bytes>) = match (shape, path) {
+        (None, Some(path)) => open(&path)?,
+        (shape, _) => {
+            let file = shape.unwrap_or_default().to_bytes()?;
             (join([potluck_gguf::parse(&file)?])?, Box::new(file))
         }
     };
@@ -44,6 +51,7 @@ fn main() -> Result<(), Error> {
     engine.reserve(&held)?;
     block_on(load(&engine, &units, bytes.as_ref()))?;
     block_on(engine.prepare())?;
+    block_on(engine.tune(TUNING))?;
     let rate = block_on(engine.streaming_rate())?;
     println!("{}: streams {rate:.1} GB/s; {:.0} MB", gpu.capabilities().name, model.tensor_bytes() as f64 / 1e6);
     let bench = Bench::new(engine, answers);
@@ -55,6 +63,12 @@ fn main() -> Result<(), Error> {
     let (rows, times) = block_on(bench.prefill_kernels(0))?;
     show(&format!("{rows} tokens of a prompt"), &times);
     Ok(())
+}
+
+/// The model that `NAME:BLOCKS` describes.
+fn shape(text: &str) -> Option<Synthetic> {
+    let (name, blocks) = text.split_once(':')?;
+    Some(Synthetic { blocks: blocks.parse().ok()?, ..Shape::from_name(name)?.synthetic() })
 }
 
 fn measure(bench: &Bench, workload: Workload, rate: f64) -> Result<(), Error> {

@@ -54,9 +54,14 @@ impl Kernel {
         for strategy in strategies {
             // Widths that models have; the state of a delta net is as wide as its heads.
             let delta = [32, 128].map(|width| Self::Scan { strategy, rule: ScanRule::Delta, width, state: width });
-            let space = [(32, 32), (64, 128)];
+            let space = [(32, 32), (64, 128), (80, 128)];
             let space = space.map(|(width, state)| Self::Scan { strategy, rule: ScanRule::Space, width, state });
             all.extend(delta.into_iter().chain(space));
+        }
+        for (first, second) in Self::JOINED {
+            let variants: BTreeSet<KernelVariant> =
+                [1, 4, 8, 16, 32].into_iter().flat_map(|lanes| KernelVariant::candidates(Job::Normed, lanes)).collect();
+            all.extend(variants.into_iter().map(|variant| Self::Joined { first, second, variant }));
         }
         all.extend([false, true].map(|dots| Self::Peak { dots }));
         for format in Format::ALL {

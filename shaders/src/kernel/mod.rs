@@ -5,8 +5,11 @@ use potluck_plan::KvCacheType;
 use crate::{Format, KernelVariant, MatrixTile, PackedTile, Tile, TileKind};
 
 mod all;
+mod joined;
 mod name;
 mod source;
+
+pub use joined::joined_params;
 
 /// How a kernel divides its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,6 +55,8 @@ pub enum Job {
     Added,
     /// The same with a bias.
     AddedBias,
+    /// Adds the result to the output, times the sigmoid of a score of its vector.
+    Scored,
     /// Normalizes the vectors first and computes `silu(gate) · up` from two matrices.
     Gated,
     /// The same with `gelu(gate) · up`.
@@ -74,11 +79,12 @@ pub enum Job {
 
 impl Job {
     /// Every job.
-    pub const ALL: [Job; 13] = [
+    pub const ALL: [Job; 14] = [
         Self::Normed,
         Self::NormedBias,
         Self::Added,
         Self::AddedBias,
+        Self::Scored,
         Self::Gated,
         Self::GatedGelu,
         Self::GatedExpert,
@@ -243,7 +249,7 @@ pub enum Kernel {
         operand: Operand,
     },
     /// Matrix times `rows` vectors at a time, fused with the steps before and after: weights, in, out; then gain and
-    /// bias, or slots and chosen; then gates for a sum; then biases.
+    /// bias, or scores, or slots and chosen; then gates for a sum; then biases.
     Fused {
         /// Format of the matrix.
         format: Format,
@@ -252,6 +258,17 @@ pub enum Kernel {
         /// The fused steps.
         job: Job,
         /// How threads share the work. All variants give the same bits.
+        variant: KernelVariant,
+    },
+    /// Two [`Job::Normed`] products of one vector, whose matrices have two formats or lie in two buffers: weights, in, out,
+    /// gain, second weights.
+    /// The uniform is that of [`joined_params`].
+    Joined {
+        /// Format of the first matrices.
+        first: Format,
+        /// Format of the second matrices.
+        second: Format,
+        /// How threads share the work of both.
         variant: KernelVariant,
     },
     /// Split decode attention: rows, pages, q, keys, values, out, parts.
@@ -367,7 +384,7 @@ pub enum Kernel {
         strategy: Strategy,
         /// What a row does to the state.
         rule: ScanRule,
-        /// Values per head, at most 256.
+        /// Values per head, at most 256. A workgroup takes multiples of 4.
         width: u16,
         /// Values of state for each value of a head.
         state: u16,
@@ -443,9 +460,14 @@ impl Kernel {
             | Self::Top(Strategy::PerThread)
             | Self::Scan { strategy: Strategy::PerThread, .. }
             | Self::Attention { strategy: Strategy::PerThread, .. } => 8,
-            Self::Fused { variant, .. } => variant.threads(),
-            Self::Scan { width, .. } => u32::from(width),
+            Self::Fused { variant, .. } | Self::Joined { variant, .. } => variant.threads(),
+            Self::Scan { width, state, .. } => {
+                let (quads, parts) = Self::scan_threads(width, state);
+                quads * parts
+            }
             Self::Split { .. } | Self::FlashAttention { .. } | Self::Sample => 128,
+            // So that the threads of a head of 512 values lie in one workgroup.
+            Self::Rope { kv_type, qk_norm: true, .. } if !kv_type.is_quantized() => 128,
             Self::Norm(Strategy::Workgroup)
             | Self::NormPart(Strategy::Workgroup)
             | Self::Residual { strategy: Strategy::Workgroup, .. }
@@ -466,6 +488,20 @@ impl Kernel {
             Self::Groups(Strategy::Workgroup) => 128,
             _ => 64,
         }
+    }
+
+    /// Quads of columns of a head's state in the workgroup kernel of a recurrence, and threads that share each of them: as
+    /// many as the largest workgroup has.
+    fn scan_threads(width: u16, state: u16) -> (u32, u32) {
+        let quads = u32::from(width).div_ceil(4);
+        let most = 1 << (256 / quads).ilog2();
+        (quads, most.min(1 << state.trailing_zeros()))
+    }
+
+    /// Whether a workgroup can share a head of a recurrence: it reads four values at a time, and every value of a head
+    /// needs a thread.
+    pub fn can_share_scan(width: u16, state: u16) -> bool {
+        width.is_multiple_of(4) && state.is_multiple_of(4) && u32::from(width) * u32::from(state) <= 1 << 15
     }
 
     /// Decode attention for models with this many query heads per key head. A workgroup takes at most four of them, one
@@ -516,7 +552,7 @@ impl Kernel {
             Self::Packed { tile, .. } => tile.rows(),
             Self::Fused { job, variant, .. } if job.sums() => u32::from(variant.results),
             Self::Matrix { tile, .. } => tile.rows(),
-            Self::Fused { variant, .. } => variant.all_results(),
+            Self::Fused { variant, .. } | Self::Joined { variant, .. } => variant.all_results(),
             Self::MatVec { strategy: VectorStrategy::Workgroup, .. } => self.threads() / Self::LANES,
             Self::MatVec { format, rows, .. } => self.threads() * Self::rows_a_thread(format, rows),
             _ => self.threads(),
@@ -609,12 +645,13 @@ impl Kernel {
             },
             Self::Fused { job, .. } => {
                 let mut all = vec![Read, Read, Write];
-                all.extend(job.norms().then_some(Read));
+                all.extend((job.norms() || job == Job::Scored).then_some(Read));
                 all.extend(job.of_experts().then_some([Read, Read]).into_iter().flatten());
                 all.extend(job.sums().then_some(Read));
                 all.extend(job.is_biased().then_some(Read));
                 all
             }
+            Self::Joined { .. } => vec![Read, Read, Write, Read, Read],
             Self::Split { extras, .. } => {
                 let mut all = vec![Read, Read, Read, Read, Read, Write, Write];
                 all.extend(extras.sinks.then_some(Read));
@@ -701,6 +738,7 @@ impl Kernel {
                 };
                 Some(Self::MatVec { format, strategy: VectorStrategy::Workgroup, rows, operand })
             }
+            Self::Joined { first, .. } => Some(Self::fused(first, 1, Job::Normed)),
             Self::Split { kv_type, quads, extras, .. } => {
                 Some(Self::Attention { kv_type, strategy: Strategy::Workgroup, quads, extras })
             }
@@ -744,7 +782,7 @@ impl Kernel {
         match self {
             Self::MatVec { strategy, .. } => strategy == VectorStrategy::Broadcast,
             Self::MatMul { tile, .. } => matches!(tile.kind(), TileKind::Broadcast(_)),
-            Self::Fused { variant, .. } => variant.shuffle > 1,
+            Self::Fused { variant, .. } | Self::Joined { variant, .. } => variant.shuffle > 1,
             _ => false,
         }
     }

@@ -1,6 +1,6 @@
 //! Kernel names for reports.
 
-use super::{Dots, Extras, Glu, Kernel, Operand, ScanRule, Strategy, VectorStrategy};
+use super::{Dots, Extras, Glu, Job, Kernel, Operand, ScanRule, Strategy, VectorStrategy};
 use crate::{KernelVariant, Lanes, TileKind};
 
 impl Extras {
@@ -51,6 +51,11 @@ impl Kernel {
             Self::Fused { format, rows, job, variant } => {
                 let how = if variant == KernelVariant::portable(job) { String::new() } else { format!(" {variant}") };
                 format!("fused {} {job:?} ×{rows}{how}", format.name())
+            }
+            Self::Joined { first, second, variant } => {
+                let portable = KernelVariant::portable(Job::Normed);
+                let how = if variant == portable { String::new() } else { format!(" {variant}") };
+                format!("fused {} + {} Normed{how}", first.name(), second.name())
             }
             Self::Split { kv_type, quads, heads, extras } => {
                 format!("attention split {kv_type:?} {} ×{heads}{}", u32::from(quads) * 4, extras.name())

@@ -26,7 +26,9 @@ fn template(name: &str) -> Option<&'static str> {
         "rotation" => include_str!("../../wgsl/rotation.wgsl"),
         "runs" => include_str!("../../wgsl/runs.wgsl"),
         "conv" => include_str!("../../wgsl/conv.wgsl"),
+        "recurrence" => include_str!("../../wgsl/recurrence.wgsl"),
         "scan" => include_str!("../../wgsl/scan.wgsl"),
+        "scan_per_thread" => include_str!("../../wgsl/scan_per_thread.wgsl"),
         "query_gates" => include_str!("../../wgsl/query_gates.wgsl"),
         "gate_input" => include_str!("../../wgsl/gate_input.wgsl"),
         "product" => include_str!("../../wgsl/product.wgsl"),
@@ -90,7 +92,11 @@ impl Kernel {
 
     /// The WGSL as naga accepts it.
     pub fn source(self) -> String {
+        if let Some(parts) = self.parts() {
+            return super::joined::source(parts);
+        }
         let (name, wgsl) = match self {
+            Self::Joined { .. } => unreachable!("a joined kernel is its parts"),
             Self::Embed(_) => ("embed", params::Embed::WGSL),
             Self::Norm(_) => ("norm", params::Norm::WGSL),
             Self::MatVec { .. } => ("matvec", params::MatVec::WGSL),
@@ -117,7 +123,8 @@ impl Kernel {
             Self::QueryGates => ("query_gates", params::QueryGates::WGSL),
             Self::GateInput => ("gate_input", params::GateInput::WGSL),
             Self::Conv { .. } => ("conv", params::Conv::WGSL),
-            Self::Scan { .. } => ("scan", params::Scan::WGSL),
+            Self::Scan { strategy: Strategy::Workgroup, .. } => ("scan", params::Scan::WGSL),
+            Self::Scan { strategy: Strategy::PerThread, .. } => ("scan_per_thread", params::Scan::WGSL),
             Self::Choose { .. } => ("choose", params::Choose::WGSL),
             Self::ExpertBias => ("expert_bias", params::ExpertBias::WGSL),
             Self::ScaleLogits => ("scale_logits", params::ScaleLogits::WGSL),
@@ -194,8 +201,19 @@ impl Kernel {
             Self::Scan { strategy, rule, width, state } => {
                 define("STRATEGY", format!("{strategy:?}"));
                 define("RULE", format!("{rule:?}"));
-                define("WIDTH", width.to_string());
-                define("STATE", state.to_string());
+                let (quads, parts) = Self::scan_threads(width, state);
+                for (name, value) in [
+                    ("WIDTH", u32::from(width)),
+                    ("STATE", u32::from(state)),
+                    // The keys and queries of two rows.
+                    ("STATES", 2 * u32::from(state)),
+                    ("QUADS", quads),
+                    ("PARTS", parts),
+                    ("EACH", u32::from(state) / parts),
+                    ("LOADS", u32::from(state).div_ceil(quads * parts)),
+                ] {
+                    define(name, value.to_string());
+                }
             }
             Self::Glu(glu) => define("GLU", format!("{glu:?}")),
             Self::Choose { strategy, sigmoid, biased } => {
@@ -356,6 +374,7 @@ impl Kernel {
                     ("SUMS", format == Format::Q4_K),
                     ("NORM", job.norms()),
                     ("BIAS", job.is_biased()),
+                    ("SCORED", job == super::Job::Scored),
                     ("GATED", job.gates()),
                     ("EXPERT", job.of_experts()),
                 ];
@@ -432,7 +451,8 @@ impl Kernel {
             | Self::Sample
             | Self::Stream
             | Self::ExpertBias
-            | Self::ScaleLogits => {}
+            | Self::ScaleLogits
+            | Self::Joined { .. } => {}
         }
         let text = template(name).expect("every kernel names an existing template");
         preprocess(text, &definitions, &template).expect("templates are checked for every variant by a test")

@@ -110,6 +110,13 @@ impl Core {
                     let variants = variants.map(|variant| Kernel::Fused { format, rows: 1, job, variant });
                     all.insert(kernel, variants.collect());
                 }
+                Kernel::Joined { first, second, variant }
+                    if variant == KernelVariant::portable(Job::Normed) && !decodes(first, Job::Normed) =>
+                {
+                    let variants = KernelVariant::candidates(Job::Normed, self.gpu.capabilities().subgroup);
+                    let variants = variants.into_iter().skip(1);
+                    all.insert(kernel, variants.map(|variant| Kernel::Joined { first, second, variant }).collect());
+                }
                 Kernel::MatMul { format, operand: operand @ (Operand::Plain | Operand::Bias), tile }
                     if tile.kind() == TileKind::Shared && !prefills(format) =>
                 {
@@ -162,6 +169,11 @@ impl Core {
             let size = (shape.rows, shape.cols);
             all.extend(self.profile.every_prefill(shape.format, operand, size, self.layout.prefill_tokens));
         }
+        let normed = self.matrices(unit).filter(|(role, _)| !role.is_vector() && how(*role).1 == Some(Job::Normed));
+        let formats: BTreeSet<Format> = normed.map(|(_, shape)| shape.format).collect();
+        let pairs = Kernel::JOINED.into_iter().filter(|(first, second)| first != second);
+        let pairs = pairs.filter(|(first, second)| formats.contains(first) && formats.contains(second));
+        all.extend(pairs.flat_map(|pair| self.profile.all_joined(pair)));
     }
 
     /// Kernel of an output that is not added to the hidden vectors by its product.
@@ -199,8 +211,19 @@ impl Core {
             let addition = gated.or_else(|| self.addition_kernel(experts.apart));
             all.insert(activation(experts.activation));
             all.extend(addition);
+            let has = |(role, format)| match role {
+                TensorRole::Down => self.profile.fused(format, Job::Scored, 1).is_some(),
+                TensorRole::SharedRouter => self.profile.fused(format, Job::Normed, 1).is_some(),
+                _ => true,
+            };
+            let scores = Core::can_score(experts) && self.formats(unit).all(has);
+            if scores {
+                // The routers of both.
+                all.extend(self.profile.all_joined((Format::F32, Format::F32)));
+            }
             let how = |role| match role {
-                TensorRole::Down | TensorRole::SharedRouter => (Operand::Plain, None),
+                TensorRole::Down => (Operand::Plain, scores.then_some(Job::Scored)),
+                TensorRole::SharedRouter => (Operand::Plain, scores.then_some(Job::Normed)),
                 _ => (Operand::Plain, gate_job(experts.activation)),
             };
             return self.matrix_kernels(unit, how, all);

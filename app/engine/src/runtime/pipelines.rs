@@ -200,7 +200,11 @@ impl Profile {
 
     /// The rule of a recurrence: its kind, width of a head, and values of state for each of a head's.
     pub fn scan(&self, (rule, width, state): (ScanRule, u16, u16)) -> Kernel {
-        self.either(|strategy| Kernel::Scan { strategy, rule, width, state })
+        let alone = Kernel::Scan { strategy: Strategy::PerThread, rule, width, state };
+        if !Kernel::can_share_scan(width, state) {
+            return alone;
+        }
+        self.first(&[Kernel::Scan { strategy: self.strategy, rule, width, state }, alone])
     }
 
     /// Addition of an output to the hidden vectors.
@@ -289,6 +293,26 @@ impl Profile {
             }
             _ => kernel,
         }
+    }
+
+    /// One kernel for two products of a vector with matrices of two formats, in the variant for the `rows` × `cols` ones of
+    /// the first; `None` if each needs its own.
+    pub fn joined(&self, first: Format, second: Format, (rows, cols): (u32, u32)) -> Option<Kernel> {
+        let parts = [first, second].map(|format| Kernel::fused(format, 1, Job::Normed));
+        let Kernel::Fused { variant, .. } = self.tuned_variant(parts[0], rows, cols) else { return None };
+        let kernel = Kernel::Joined { first, second, variant };
+        let known = Kernel::JOINED.contains(&(first, second));
+        (known && self.allows(&parts) && self.allows(&[kernel])).then_some(kernel)
+    }
+
+    /// Every kernel that [`Profile::joined`] may return for a pair of formats.
+    pub fn all_joined(&self, (first, second): (Format, Format)) -> BTreeSet<Kernel> {
+        let tuned = self.tuning.iter().filter_map(|(shape, _)| match *shape {
+            Shape::Decode { format, job: Job::Normed, rows, cols } if format == first => Some((rows, cols)),
+            _ => None,
+        });
+        // No matrix has no rows, so nothing is measured for it.
+        tuned.chain([(0, 0)]).filter_map(|size| self.joined(first, second, size)).collect()
     }
 
     /// Every variant that [`Profile::tuned_variant`] may return for a job.

@@ -136,6 +136,8 @@ pub struct Recorder {
     program: Program,
     /// Buffer and offset of the vectors that were quantized last, if only products of quantized vectors followed.
     quantized: Option<(u32, u64)>,
+    /// Whether products that one dispatch may compute get one each, so that they can be measured.
+    apart: bool,
 }
 
 /// Folds `count` workgroups into x and y, because a dimension allows at most 65,535.
@@ -149,6 +151,16 @@ pub fn fold(count: u32) -> [u32; 2] {
 }
 
 impl Recorder {
+    /// Records products one by one that one dispatch may compute.
+    pub fn apart() -> Self {
+        Self { apart: true, ..Self::default() }
+    }
+
+    /// Whether each product gets a dispatch of its own.
+    pub fn is_apart(&self) -> bool {
+        self.apart
+    }
+
     /// Adds a dispatch of `x` workgroups (folded into x and y) times `z`.
     pub fn dispatch<P: Params>(
         &mut self,

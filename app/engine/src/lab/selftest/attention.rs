@@ -19,16 +19,26 @@ const STEP: u32 = 50;
 pub const WINDOW: u32 = 70;
 pub const CAP: f32 = 2.0;
 
-pub fn rope(
+/// All outputs of a kernel, for heads whose threads lie in one workgroup and, where that matters, for others.
+pub fn ropes(kernel: Kernel, kv_type: KvCacheType, pairs: Pairs, extras: (bool, bool)) -> Vec<Case> {
+    let sizes: &[(usize, usize)] = match (kv_type.is_quantized(), extras.0) {
+        // Three blocks, so the last scale has no neighbour.
+        (true, _) => &[(96, 72)],
+        (false, true) => &[(32, 24), (80, 56)],
+        (false, false) => &[(32, 24)],
+    };
+    let of = |&size: &(usize, usize)| (0..3).map(move |output| rope(kernel, kv_type, pairs, extras, (size, output)));
+    sizes.iter().flat_map(of).collect()
+}
+
+fn rope(
     kernel: Kernel,
     kv_type: KvCacheType,
     pairs: Pairs,
     (qk_norm, factors): (bool, bool),
-    output: usize,
+    ((dim, dims), output): ((usize, usize), usize),
 ) -> Case {
     let mut random = Random(6);
-    // Three blocks, so the last scale has no neighbour.
-    let (dim, dims) = if kv_type.is_quantized() { (96usize, 72usize) } else { (32, 24) };
     let (heads, kv_heads) = (4usize, 2usize);
     let all = heads + 2 * kv_heads;
     let positions = [0u32, 77, 30_000];

@@ -35,11 +35,12 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
             vec![matrix(kernel, format, m, operand)]
         }
         Kernel::Fused { format, rows, job, .. } => fused::of(kernel, format, &m.long(format), (rows, job)),
+        Kernel::Joined { first, .. } => [0, 1].map(|lead| fused::joined(kernel, &m.long(first), lead)).to_vec(),
         Kernel::Split { kv_type, quads, heads, .. } => fused::split(kernel, kv_type, quads, heads),
         Kernel::Merge { quads } => vec![fused::merge(kernel, quads)],
         Kernel::Groups(_) => vec![groups(kernel, 2), groups(kernel, 3)],
         Kernel::Rope { kv_type, pairs, qk_norm, factors } => {
-            (0..3).map(|output| attention::rope(kernel, kv_type, pairs, (qk_norm, factors), output)).collect()
+            attention::ropes(kernel, kv_type, pairs, (qk_norm, factors))
         }
         Kernel::Attention { kv_type, strategy, quads, .. } => attention::both(kernel, kv_type, Some(strategy), quads),
         Kernel::FlashAttention { kv_type, quads, .. } => attention::both(kernel, kv_type, None, quads),

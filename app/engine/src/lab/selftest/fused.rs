@@ -2,13 +2,14 @@
 
 use potluck_plan::KvCacheType;
 use potluck_shaders::{
-    Extras, Format, Glu, Job, Kernel, NO_SLOT, OCTAVE, SPLIT, params, reference, split_count, split_start,
+    Extras, Format, Glu, Job, Kernel, NO_SLOT, OCTAVE, SPLIT, joined_params, params, reference, split_count,
+    split_start,
 };
 
-use super::Case;
 use super::attention::CAP;
 use super::cases::{SLOTS, case, floats};
 use super::data::{Cache, Matrices, Random, Weights, raw, zeros};
+use super::{Case, Expected};
 
 const EPSILON: f32 = 1e-5;
 /// Factor of normalized vectors.
@@ -17,7 +18,9 @@ const SCALE: f32 = 0.75;
 /// The cases of a fused kernel.
 pub fn of(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, Job)) -> Vec<Case> {
     match job {
-        Job::Normed | Job::NormedBias | Job::Added | Job::AddedBias => vec![products(kernel, format, m, (rows, job))],
+        Job::Normed | Job::NormedBias | Job::Added | Job::AddedBias | Job::Scored => {
+            vec![products(kernel, format, m, (rows, job))]
+        }
         Job::Gated | Job::GatedGelu => vec![gated(kernel, format, m, (rows, job))],
         Job::GatedExpert | Job::GeluExpert | Job::ClampedExpert => vec![gated_expert(kernel, format, m, job)],
         Job::ExpertDown | Job::BiasedDown => vec![expert_down(kernel, format, m, job)],
@@ -68,17 +71,20 @@ fn products(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, 
     let bias = random.floats(37);
     let before = random.floats(n * stride);
     let mut expected = before.clone();
-    for (y, x) in expected.chunks_exact_mut(stride).zip(x.chunks_exact(cols).skip(1)) {
+    // The sigmoid of each vector's score, as a factor; the scores begin where the second matrix's biases do.
+    let scores = random.floats(20 + n);
+    for (i, (y, x)) in expected.chunks_exact_mut(stride).zip(x.chunks_exact(cols).skip(1)).enumerate() {
+        let factor = SCALE * reference::sigmoid(f64::from(scores[20 + i])) as f32;
         let x = if job.norms() { normed(x, &gain) } else { x.to_vec() };
         let sums = reference::matvec(&w.values, &x);
         for (at, row) in (20..37).chain(12..20).chain(0..12).enumerate() {
-            let more = match job {
-                Job::Added => y[offset + at],
-                Job::AddedBias => y[offset + at] + bias[row],
-                Job::NormedBias => bias[row],
-                _ => 0.0,
+            y[offset + at] = match job {
+                Job::Added => y[offset + at] + sums[row],
+                Job::AddedBias => y[offset + at] + sums[row] + bias[row],
+                Job::Scored => y[offset + at] + sums[row] * factor,
+                Job::NormedBias => sums[row] + bias[row],
+                _ => sums[row],
             };
-            y[offset + at] = sums[row] + more;
         }
     }
     let all = sizes(kernel, &w);
@@ -105,12 +111,58 @@ fn products(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, 
     if job.is_biased() {
         bindings.push(raw(&bias));
     }
+    if job == Job::Scored {
+        bindings.push(raw(&scores));
+    }
     let size = (37u32.div_ceil(kernel.matrix_rows()), 9u32.div_ceil(u32::from(rows)));
     case(kernel, bindings, params, size, 2, floats(expected))
 }
 
 fn normed(x: &[f32], gain: &[f32]) -> Vec<f32> {
     reference::norm(x, gain, EPSILON).into_iter().map(|v| SCALE * v).collect()
+}
+
+/// Values of all results of [`products`] with one matrix.
+const RESULTS: u32 = 9 * 41;
+
+/// Two products in one dispatch: the one that leads is the case of the fused kernel, and its results come first.
+pub fn joined(kernel: Kernel, m: &Matrices<'_>, lead: usize) -> Case {
+    let parts = kernel.parts().expect("the kernel is joined");
+    let formats = parts.map(|part| part.format().expect("a product has a format"));
+    let [first, second] = [lead, 1 - lead];
+    let mut case = products(parts[first], formats[first], m, (1, Job::Normed));
+    let Expected::Floats(expected, _) = &mut case.expected else { return case };
+    let w = m.weights(&mut Random(15), formats[second], 37);
+    let cols = w.cols as usize;
+    let [x, gain] = [1, 3].map(|binding| bytemuck::pod_collect_to_vec::<u8, f32>(&case.probe.bindings[binding]));
+    let before = expected.len();
+    expected.resize(2 * before, 0.0);
+    for (y, x) in expected[before..].chunks_exact_mut(41).zip(x.chunks_exact(cols).skip(1)) {
+        y[..37].copy_from_slice(&reference::matvec(&w.values, &normed(x, &gain)));
+    }
+    case.probe.bindings[2].resize(8 * before, 0);
+    let its: params::Fused = bytemuck::pod_read_unaligned(&case.probe.params);
+    let other = params::Fused { n: 9, x_first: 1, y_stride: 41, y_0: RESULTS, ..sizes(parts[second], &w) };
+    let mut weights = [std::mem::take(&mut case.probe.bindings[0]), w.bytes];
+    let mut both = [its, other];
+    if lead == 1 {
+        weights.reverse();
+        both.reverse();
+    }
+    let [one, two] = weights;
+    case.probe.bindings[0] = one;
+    case.probe.bindings.push(two);
+    case.probe.params = joined_params(&both[0], &both[1]);
+    case.probe.kernel = kernel;
+    case.probe.x = 2 * 37u32.div_ceil(kernel.matrix_rows());
+    case
+}
+
+/// The format of the product that leads in a case of [`joined`].
+pub fn lead(case: &Case) -> Option<Format> {
+    let parts = case.probe.kernel.parts()?;
+    let first: params::Fused = bytemuck::pod_read_unaligned(case.probe.params.get(..size_of::<params::Fused>())?);
+    parts[usize::from(first.y_0 == RESULTS)].format()
 }
 
 /// Stores up before gate.

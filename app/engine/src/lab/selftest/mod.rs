@@ -15,7 +15,7 @@ mod sample;
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::KvCacheType;
-use potluck_shaders::{Kernel, KernelVariant, Operand, reference};
+use potluck_shaders::{Job, Kernel, KernelVariant, Operand, reference};
 
 use crate::lab::microbench::Probe;
 use crate::runtime::engine::Engine;
@@ -160,6 +160,10 @@ impl Engine {
         for kernel in wrong.filter(|kernel| *kernel != portable) {
             log::warn!("{} is wrong here, or has other bits than {}", kernel.name(), portable.name());
             core.tried.insert(kernel, false);
+            // Nothing measures these, so nothing asks whether they were right.
+            if kernel.parts().is_some() {
+                core.profile.reject(kernel);
+            }
         }
         Ok(())
     }
@@ -248,11 +252,19 @@ fn other_bits(cases: &[Case], outputs: &[Vec<u8>]) -> Vec<Kernel> {
         let both = output.len().min(first.len());
         (output[..both] != first[..both]).then_some(case.probe.kernel)
     };
-    let is_portable =
-        |kernel| !matches!(kernel, Kernel::Fused { job, variant, .. } if variant != KernelVariant::portable(job));
+    let is_portable = |kernel| match kernel {
+        Kernel::Fused { job, variant, .. } => variant == KernelVariant::portable(job),
+        Kernel::Joined { .. } => false,
+        _ => true,
+    };
     let (portable, others): (Vec<_>, Vec<_>) =
         cases.iter().zip(outputs).partition(|(case, _)| is_portable(case.probe.kernel));
     let tiled = portable.into_iter().chain(others).filter_map(|(case, output)| match case.probe.kernel {
+        // The results of one of its products come first.
+        Kernel::Joined { .. } => {
+            let format = fused::lead(case)?;
+            Some((format!("{format:?} {:?} {:?}", Job::Normed, None::<u32>), (case, output)))
+        }
         Kernel::Fused { format, rows: 1, job, .. } => {
             let (job, used) = match fused::summed(case) {
                 Some(1) => (job.alone(), None),

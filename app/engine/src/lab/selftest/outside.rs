@@ -10,7 +10,7 @@ use potluck_shaders::{
 };
 
 use super::data::{Matrices, Random, raw};
-use super::{Case, Expected, cases};
+use super::{Case, Expected, cases, other_bits};
 use crate::lab::microbench::Probe;
 use crate::{Engine, Gpu, GpuOptions, Settings};
 
@@ -145,6 +145,26 @@ fn all_forms_of_a_fused_kernel_give_the_same_bits() {
         }
     }
     println!("subgroups of {subgroup} at least");
+}
+
+#[test]
+fn two_products_in_one_dispatch_have_the_bits_of_two() {
+    let engine = engine();
+    let subgroup = engine.inner.core.borrow().gpu.capabilities().subgroup;
+    for (first, second) in Kernel::JOINED {
+        let separate = [first, second].map(|format| Kernel::fused(format, 1, Job::Normed));
+        let variants = KernelVariant::candidates(Job::Normed, subgroup).into_iter();
+        let joined = variants.map(|variant| Kernel::Joined { first, second, variant });
+        let cases: Vec<Case> = separate.into_iter().chain(joined).flat_map(cases::of).collect();
+        let probes: Vec<Probe> = cases.iter().map(|case| case.probe.clone()).collect();
+        let outputs = run(&engine, &probes);
+        for (case, output) in cases.iter().zip(&outputs) {
+            let (error, tolerance) = case.expected.judge(output);
+            assert!(error <= tolerance, "{}: {error:e}", case.probe.kernel.name());
+        }
+        let wrong: Vec<String> = other_bits(&cases, &outputs).into_iter().map(Kernel::name).collect();
+        assert!(wrong.is_empty(), "{wrong:?}");
+    }
 }
 
 #[test]

@@ -98,7 +98,7 @@ pub fn scan(
     of_state: bool,
 ) -> Case {
     let mut random = Random(32);
-    let (width, size, tail, epsilon) = (usize::from(width), usize::from(state), 6usize, 1e-5);
+    let (width, size, tail, epsilon) = (usize::from(width), usize::from(state), 8usize, 1e-5);
     let (heads, shared, grouped) = (4usize, 2usize, rule == ScanRule::Space);
     let inner = heads * width;
     let (reads, writes, values) = (0, shared * size, 2 * shared * size);

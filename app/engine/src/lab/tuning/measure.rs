@@ -152,7 +152,7 @@ impl Core {
     /// Records what a batch runs through: all blocks and the LM head.
     fn record_products(&mut self, batch: Batch) -> Result<Program, EngineError> {
         let layout = self.layout.clone();
-        let mut rec = Recorder::default();
+        let mut rec = Recorder::apart();
         let decodes = batch.class == KernelClass::Decode;
         let mut recorded = BTreeSet::new();
         for unit in self.resident.clone() {

@@ -3,12 +3,12 @@
 
 use potluck_model::{Activation, ExpertsSpec, FeedForwardSpec, SharedSpec, TensorRole};
 use potluck_plan::{BlockIndex, KernelClass, WeightUnit};
-use potluck_shaders::{Addition, Kernel, params};
+use potluck_shaders::{Addition, Job, Kernel, params};
 
 use super::{Batch, Pairing, Product};
 use crate::runtime::core::Core;
 use crate::runtime::error::EngineError;
-use crate::runtime::layout::{ExpertMatrix, Key, Layout, Scratch};
+use crate::runtime::layout::{ExpertMatrix, Key, Layout, Place, Scratch};
 use crate::runtime::memory::Slice;
 use crate::runtime::recorder::Recorder;
 
@@ -50,7 +50,14 @@ impl Core {
             false => None,
         };
         let fuses = batch.class == KernelClass::Decode;
-        let fused = fuses && self.fused_scores(rec, (place, bias.as_ref()), (&own, factor), batch.n);
+        let scored = match fuses && Self::can_score(&experts) {
+            true => self.scored_by(layout, block, batch.n)?,
+            false => None,
+        };
+        // One vector's scores lie one after the other; those of several follow in a dispatch of their own.
+        let routers = (place, scored.filter(|_| batch.n == 1));
+        let fused = fuses && self.fused_scores(rec, routers, bias.as_ref(), (&own, factor), batch.n);
+        let scored = scored.filter(|_| fused);
         if !fused {
             self.norm_times(rec, &own, factor, (0, batch.n));
             let (normed, scores) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Scores));
@@ -60,7 +67,8 @@ impl Core {
         let to_norm = (fused || experts.router.own_norm).then_some(&gain);
         self.choose(rec, layout, block, (&experts, to_norm), batch.n)?;
         if let Some(shared) = experts.shared.filter(|_| !experts.apart) {
-            self.shared_expert(rec, layout, block, (experts.activation, shared), &gain, batch)?;
+            let how = (experts.activation, shared, scored.map(|router| (router, experts.count)));
+            self.shared_expert(rec, layout, block, how, &gain, batch)?;
         }
         if experts.weigh_input {
             let (normed, gates) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Gates));
@@ -71,6 +79,16 @@ impl Core {
             rec.dispatch(&mut self.tools(), kernel, &[&gates, &normed], &params, groups, 1);
         }
         Ok(())
+    }
+
+    /// The router of the network beside the experts, if the product that reads its scores has a kernel here.
+    fn scored_by<'a>(&self, layout: &'a Layout, block: BlockIndex, n: u32) -> Result<Option<&'a Place>, EngineError> {
+        let unit = WeightUnit::SharedExpert(block);
+        let (router, down) =
+            (self.place(layout, unit, TensorRole::SharedRouter)?, self.place(layout, unit, TensorRole::Down)?);
+        let jobs = [(router, Job::Normed), (down, Job::Scored)];
+        let can = jobs.iter().all(|(place, job)| self.profile.fused(place.shape.format, *job, n as usize).is_some());
+        Ok((can && down.segments.len() == 1).then_some(router))
     }
 
     /// Selects the best experts from each token's scores, and normalizes the hidden vectors for them if it gets the
@@ -138,19 +156,27 @@ impl Core {
         rec: &mut Recorder,
         layout: &Layout,
         block: BlockIndex,
-        (activation, shared): (Activation, SharedSpec),
+        (activation, shared, scored): (Activation, SharedSpec, Option<(&Place, u32)>),
         gain: &Slice,
         batch: Batch,
     ) -> Result<(), EngineError> {
         let unit = WeightUnit::SharedExpert(block);
         let normed = self.scratch(Scratch::Normed);
         let fuses = batch.class == KernelClass::Decode;
+        if let Some((router, _)) = scored.filter(|_| batch.n > 1) {
+            self.fused_scores(rec, (router, None), None, (gain, 1.0), batch.n);
+        }
         if !fuses || !self.fused_gate(rec, layout, unit, (activation, gain), batch.n)? {
             self.gate_and_up(rec, layout, unit, activation, &normed, batch)?;
         }
         let (up, parts) = (self.scratch(Scratch::Up), self.scratch(Scratch::Parts));
         let width = self.spec.hidden;
         let down = self.place(layout, unit, TensorRole::Down)?;
+        if let Some((_, experts)) = scored {
+            let first = if batch.n == 1 { experts } else { 0 };
+            self.fused_scored(rec, down, (&up, first), batch.n);
+            return Ok(());
+        }
         let direct = !shared.gated && self.spec.scales.residual == 1.0;
         let hidden = self.scratch(Scratch::Hidden);
         let y = if direct { &hidden } else { &parts };

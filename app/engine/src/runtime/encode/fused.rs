@@ -1,9 +1,9 @@
 //! Decode with few dispatches: fuses products with the norm before them and the activation, bias or sum after them. If
 //! the separate kernels must be used instead, a function that returns a `bool` returns false and records nothing.
 
-use potluck_model::{Activation, AttentionSpec, TensorRole};
+use potluck_model::{Activation, AttentionSpec, ExpertsSpec, TensorRole};
 use potluck_plan::WeightUnit;
-use potluck_shaders::{Job, Kernel, params};
+use potluck_shaders::{Job, Kernel, joined_params, params};
 
 use crate::runtime::core::Core;
 use crate::runtime::error::EngineError;
@@ -58,6 +58,25 @@ pub(super) fn span(pieces: impl Iterator<Item = Segment> + Clone) -> (u64, u64) 
 impl Sum<'_> {
     /// Nothing.
     pub const NONE: Self = Self { add: false, bias: None, offset: 0 };
+}
+
+/// How many of the first pieces one binding covers, and one product computes.
+fn alike(pieces: &[Piece], limit: u64) -> usize {
+    let Some(first) = pieces.first() else { return 0 };
+    let alike = |piece: &&Piece| {
+        piece.segment.key == first.segment.key
+            && (piece.shape.format, piece.shape.cols) == (first.shape.format, first.shape.cols)
+            && piece.bias.map(|bias| bias.key) == first.bias.map(|bias| bias.key)
+    };
+    let mut count = pieces.iter().take(3).take_while(alike).count();
+    let bytes = |count: usize| {
+        let (from, to) = span(pieces[..count].iter().map(|piece| piece.segment));
+        to - from
+    };
+    while count > 1 && bytes(count) > limit {
+        count -= 1;
+    }
+    count
 }
 
 impl Core {
@@ -141,36 +160,71 @@ impl Core {
         }
         let limit = self.gpu.capabilities().limits.max_storage_buffer_binding_size;
         let mut rest = pieces;
-        while let Some(first) = rest.first() {
-            let alike = |piece: &Piece| {
-                piece.segment.key == first.segment.key
-                    && (piece.shape.format, piece.shape.cols) == (first.shape.format, first.shape.cols)
-                    && piece.bias.map(|bias| bias.key) == first.bias.map(|bias| bias.key)
-            };
-            let mut count = rest.iter().take(3).take_while(|piece| alike(piece)).count();
-            let bytes = |count: usize| {
-                let (from, to) = span(rest[..count].iter().map(|piece| piece.segment));
-                to - from
-            };
-            while count > 1 && bytes(count) > limit {
-                count -= 1;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(alike(rest, limit));
+            let (next, after) = later.split_at(alike(later, limit));
+            if n == 1 && job == Job::Normed && self.joined_dispatch(rec, [now, next], vectors) {
+                rest = after;
+                continue;
             }
-            let (now, later) = rest.split_at(count);
             self.fused_dispatch(rec, job, now, vectors, sum);
             rest = later;
         }
         true
     }
 
+    /// Two products of alike pieces each in one dispatch, if there is a kernel for their formats.
+    fn joined_dispatch(&mut self, rec: &mut Recorder, [now, next]: [&[Piece]; 2], vectors: &Vectors<'_>) -> bool {
+        let (Some(first), Some(second)) = (now.first(), next.first()) else { return false };
+        if rec.is_apart() || first.shape.cols != second.shape.cols {
+            return false;
+        }
+        let rows: u32 = now.iter().map(|piece| piece.segment.rows).sum();
+        let size = (rows, first.shape.cols);
+        let Some(kernel) = self.profile.joined(first.shape.format, second.shape.format, size) else { return false };
+        let Some(parts) = kernel.parts() else { return false };
+        let (one, weights) = self.pieces_params(parts[0], false, now, vectors);
+        let (two, others) = self.pieces_params(parts[1], false, next, vectors);
+        let mut bindings = vec![&weights, vectors.x, vectors.y];
+        bindings.extend(vectors.gain.map(|(gain, _)| gain));
+        bindings.push(&others);
+        let groups = [&one, &two].map(|params| params.rows.div_ceil(kernel.matrix_rows()));
+        rec.dispatch_bytes(&mut self.tools(), kernel, &bindings, &joined_params(&one, &two), groups.iter().sum(), 1);
+        rec.cost(now.iter().chain(next).map(|piece| piece.segment.bytes).sum());
+        true
+    }
+
     fn fused_dispatch(&mut self, rec: &mut Recorder, job: Job, pieces: &[Piece], vectors: &Vectors<'_>, sum: &Sum<'_>) {
+        let shape = pieces[0].shape;
+        let (_, n) = vectors.rows;
+        let rows = pieces.iter().map(|piece| piece.segment.rows).sum();
+        let Some(kernel) = self.profile.fused(shape.format, job, n as usize) else { return };
+        let kernel = self.profile.tuned_variant(kernel, rows, shape.cols);
+        let Kernel::Fused { rows: at_once, .. } = kernel else { return };
+        let (params, weights) = self.pieces_params(kernel, sum.add, pieces, vectors);
+        let (bias_from, bias_to) = span(pieces.iter().filter_map(|piece| piece.bias));
+        let biases = pieces[0].bias.map(|bias| self.memory.slice(bias.key, bias_from, bias_to - bias_from));
+        let mut bindings = vec![&weights, vectors.x, vectors.y];
+        bindings.extend(vectors.gain.map(|(gain, _)| gain));
+        bindings.extend(biases.as_ref().or(sum.bias));
+        let (x, z) = (params.rows.div_ceil(kernel.matrix_rows()), n.div_ceil(u32::from(at_once)));
+        rec.dispatch(&mut self.tools(), kernel, &bindings, &params, x, z);
+        rec.cost(pieces.iter().map(|piece| piece.segment.bytes).sum::<u64>() * u64::from(z));
+    }
+
+    /// Kernel parameters of alike pieces, and the binding that covers them.
+    fn pieces_params(
+        &self,
+        kernel: Kernel,
+        add: bool,
+        pieces: &[Piece],
+        vectors: &Vectors<'_>,
+    ) -> (params::Fused, Slice) {
         let shape = pieces[0].shape;
         let (x_first, n) = vectors.rows;
         let rows = |count: usize| pieces.iter().take(count).map(|piece| piece.segment.rows).sum::<u32>();
-        let Some(kernel) = self.profile.fused(shape.format, job, n as usize) else { return };
-        let kernel = self.profile.tuned_variant(kernel, rows(3), shape.cols);
-        let Kernel::Fused { rows: at_once, .. } = kernel else { return };
         let (from, to) = span(pieces.iter().map(|piece| piece.segment));
-        let (bias_from, bias_to) = span(pieces.iter().filter_map(|piece| piece.bias));
+        let (bias_from, _) = span(pieces.iter().filter_map(|piece| piece.bias));
         let base = |i: usize| pieces.get(i).map_or(0, |piece| (piece.segment.offset - from) as u32);
         let y = |i: usize| pieces.get(i).map_or(0, |piece| piece.y);
         // A bias of all rows is bound as a whole.
@@ -188,7 +242,7 @@ impl Core {
             x_stride: shape.cols / 4,
             x_first,
             y_stride: vectors.y_stride,
-            add: u32::from(sum.add),
+            add: u32::from(add),
             scale: vectors.gain.map_or(1.0, |(_, factor)| factor),
             epsilon: self.spec.norm_epsilon,
             base_0: base(0),
@@ -204,14 +258,7 @@ impl Core {
             bias_2: bias(2),
             ..Default::default()
         };
-        let weights = self.memory.slice(pieces[0].segment.key, from, to - from);
-        let biases = pieces[0].bias.map(|bias| self.memory.slice(bias.key, bias_from, bias_to - bias_from));
-        let mut bindings = vec![&weights, vectors.x, vectors.y];
-        bindings.extend(vectors.gain.map(|(gain, _)| gain));
-        bindings.extend(biases.as_ref().or(sum.bias));
-        let (x, z) = (params.rows.div_ceil(kernel.matrix_rows()), n.div_ceil(u32::from(at_once)));
-        rec.dispatch(&mut self.tools(), kernel, &bindings, &params, x, z);
-        rec.cost(pieces.iter().map(|piece| piece.segment.bytes).sum::<u64>() * u64::from(z));
+        (params, self.memory.slice(pieces[0].segment.key, from, to - from))
     }
 
     /// `activation(gate) · up` of the hidden vectors, into `Scratch::Up`.
@@ -266,16 +313,42 @@ impl Core {
         }
     }
 
-    /// Scores of the experts from the hidden vectors, normalized and multiplied by a factor.
+    /// Whether the output of a network beside the experts is added by its last product, which reads the score of each vector.
+    pub(crate) fn can_score(experts: &ExpertsSpec) -> bool {
+        let gated = experts.shared.is_some_and(|shared| shared.gated) && !experts.apart;
+        gated && experts.activation == Activation::SwiGlu && !experts.router.bias && !experts.router.own_norm
+    }
+
+    /// The last product of a network beside the experts, times the sigmoid of each vector's score, added to the hidden
+    /// vectors. The scores begin with number `first`.
+    pub(super) fn fused_scored(&mut self, rec: &mut Recorder, place: &Place, (x, first): (&Slice, u32), n: u32) {
+        let shape = place.shape;
+        let Some(kernel) = self.profile.fused(shape.format, Job::Scored, n as usize) else { return };
+        let kernel = self.profile.tuned_variant(kernel, shape.rows, shape.cols);
+        let (Kernel::Fused { rows: at_once, .. }, [segment]) = (kernel, &place.segments[..]) else { return };
+        let scale = self.spec.scales.residual;
+        let params =
+            params::Fused { n, y_stride: shape.rows, add: 1, scale, bias_0: first, ..self.fused_params(kernel, shape) };
+        let weights = self.memory.slice(segment.key, segment.offset, segment.bytes);
+        let (y, scores) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Scores));
+        let (groups, z) = (shape.rows.div_ceil(kernel.matrix_rows()), n.div_ceil(u32::from(at_once)));
+        rec.dispatch(&mut self.tools(), kernel, &[&weights, x, &y, &scores], &params, groups, z);
+        rec.cost(shape.bytes() * u64::from(z));
+    }
+
+    /// Scores of the experts from the hidden vectors, normalized and multiplied by a factor; those of the network beside
+    /// them follow.
     pub(super) fn fused_scores(
         &mut self,
         rec: &mut Recorder,
-        (router, bias): (&Place, Option<&Slice>),
+        (router, beside): (&Place, Option<&Place>),
+        bias: Option<&Slice>,
         gain: (&Slice, f32),
         n: u32,
     ) -> bool {
         let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Scores));
-        let pieces: Vec<Piece> = Self::pieces(router, 0, None).collect();
+        let beside = beside.into_iter().flat_map(|place| Self::pieces(place, router.shape.rows, None));
+        let pieces: Vec<Piece> = Self::pieces(router, 0, None).chain(beside).collect();
         let vectors = Vectors { x: &x, rows: (0, n), y: &y, y_stride: router.shape.rows, gain: Some(gain) };
         let job = if bias.is_some() { Job::NormedBias } else { Job::Normed };
         self.fused(rec, job, &pieces, &vectors, &Sum { bias, ..Sum::NONE })
