@@ -11,10 +11,10 @@ use std::time::Duration;
 use common::*;
 use futures::future::LocalBoxFuture;
 use potluck_gguf::synthetic::Synthetic;
-use potluck_node::native::cli::{Options, Session};
+use potluck_node::native::cli::{GuessArguments, Options, Session};
 use potluck_node::native::{DiskFile, open_model_files};
 use potluck_node::platform::LocalFile;
-use potluck_panel::{ModelSource, OnDemandReport, PromptRequest, RequestId};
+use potluck_panel::{Guessing, ModelSource, OnDemandReport, PredictorKind, PromptRequest, RequestId};
 use potluck_plan::{BlockShape, Bytes, ModelShape};
 
 const TEXT: &str = "Once upon a time there was a pot of soup";
@@ -67,6 +67,38 @@ fn a_device_with_memory_for_some_experts_answers_bit_for_bit_like_one_with_all()
             assert!(report.misses > 0 && report.token_bytes > 0.0 && report.prompt_bytes > 0, "{report:?}");
             let again = answer(&mut device, question(2, TEXT, TOKENS), |_| {}).await;
             assert_eq!(again, expected, "with other experts in the slots, {share}");
+        }
+    });
+}
+
+/// Tokens are the same bits whoever guesses, and whatever the guesses are worth.
+#[test]
+fn guesses_change_no_token() {
+    test(async {
+        let path = write(&model(), &folder("models"), "model");
+        let expected = alone(&path, TEXT, TOKENS).await;
+        for predictor in [PredictorKind::Frequent, PredictorKind::Router] {
+            for share in [0.5, 0.25, 0.07] {
+                let guesses = GuessArguments { predictor, always_guess: true };
+                let mut device = open_guessing(open_model_files(&path).unwrap(), budget(share), guesses);
+                device.until_up().await.unwrap();
+                for request in 1..3 {
+                    let tokens = answer(&mut device, question(request, TEXT, TOKENS), |_| {}).await;
+                    assert_eq!(tokens, expected, "{predictor}, {share} of the experts, answer {request}");
+                }
+                until(&mut device, "the answers are counted", |status| {
+                    status.on_demand.is_some_and(|report| report.tokens >= 2 * (u64::from(TOKENS) - 1))
+                })
+                .await;
+                let report = report(&device);
+                let guesses = report.guesses.expect("somebody guesses");
+                println!("{predictor}, {share}: {report:?}");
+                assert_eq!((guesses.predictor, guesses.guessing), (predictor, Guessing::Always));
+                assert!(guesses.used > 0 && guesses.recall.is_some_and(|recall| recall > 0.1), "{guesses:?}");
+                assert!(guesses.loaded > 0 || share < 0.1, "{share}: {guesses:?}");
+                let used = report.hits + report.misses;
+                assert!(used > 0 && guesses.useful <= guesses.loaded, "{report:?}");
+            }
         }
     });
 }

@@ -23,6 +23,7 @@ use potluck_swarm::LoadRequest;
 
 pub use calibrate::CalibrateError;
 pub use measure::Measured;
+pub use on_demand::GuessOptions;
 pub use report::adapter;
 pub use self_test::Testing;
 
@@ -81,12 +82,14 @@ pub struct Compute {
     /// Receives the results of timed work.
     trial_results: RefCell<Option<UnboundedSender<Computed>>>,
     keep_alive: KeepAlive,
+    /// Who guesses which experts come next.
+    guesses: GuessOptions,
 }
 
 impl Compute {
     /// No GPU yet. With `slow` above 1, for measurements, the GPU runs every piece of work that many times; with 0 it
     /// answers calls of experts with zeros.
-    pub fn new(platform: Platform, inputs: Inputs, options: GpuOptions, slow: u32) -> Rc<Self> {
+    pub fn new(platform: Platform, inputs: Inputs, options: GpuOptions, slow: u32, guesses: GuessOptions) -> Rc<Self> {
         Rc::new(Self {
             platform,
             inputs,
@@ -103,6 +106,7 @@ impl Compute {
             slow_down: SlowDown::new(slow),
             trial_results: RefCell::default(),
             keep_alive: KeepAlive::default(),
+            guesses,
         })
     }
 

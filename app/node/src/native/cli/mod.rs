@@ -1,6 +1,7 @@
 //! The command line of `potluck-node`.
 
 mod bench;
+mod guesses;
 mod options;
 mod rounds;
 mod secret_file;
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 use potluck_panel::{Bytes, ContributeChoice, DeviceKind, HostChoice, ModelSource, ToNode};
 use potluck_swarm::HostCommand;
 
+pub use guesses::GuessArguments;
 pub use options::{Command, Options, UsageError, help, parse};
 pub use session::Session;
 pub use values::{link_fingerprint, parse_bytes, parse_link, with_fingerprint};
