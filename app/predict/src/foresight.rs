@@ -41,6 +41,10 @@ pub struct ForesightReport {
     pub recall: Option<f64>,
     /// The same of an answer's tokens up to the 16th, the 64th, the 256th, and later ones.
     pub recall_by_index: [Option<f64>; 4],
+    /// Of a shadow: what it chose as its base did, in time or too late, by the same index.
+    pub shadow_by_index: [Option<f64>; 4],
+    /// The same of all tokens that it followed.
+    pub shadow: Option<f64>,
     /// Experts loaded on a guess.
     pub loaded: u64,
     /// Those of them that the token used for which they were loaded.
@@ -51,7 +55,7 @@ pub struct ForesightReport {
 
 /// What was used and how much of it was guessed.
 #[derive(Clone, Copy, Debug, Default)]
-struct Share {
+pub(crate) struct Share {
     used: u64,
     right: u64,
 }
@@ -62,9 +66,35 @@ impl Share {
         self.right += right as u64;
     }
 
-    fn get(self) -> Option<f64> {
+    pub(crate) fn get(self) -> Option<f64> {
         (self.used > 0).then(|| self.right as f64 / self.used as f64)
     }
+}
+
+/// Shares by the index of the answer's token.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Shares([Share; 4]);
+
+impl Shares {
+    /// Counts a block of the token at a position, of an answer that began at `first`.
+    pub(crate) fn judge(&mut self, first: Position, at: Position, guessed: &[ExpertId], chosen: &[ExpertId]) {
+        let index = at.0.saturating_sub(first.0);
+        let range = RANGES.iter().position(|end| index < *end).unwrap_or(RANGES.len());
+        self.0[range].add(chosen.len(), among(guessed, chosen));
+    }
+
+    pub(crate) fn by_index(&self) -> [Option<f64>; 4] {
+        self.0.map(Share::get)
+    }
+
+    pub(crate) fn all(&self) -> Share {
+        let sum = |all: Share, one: &Share| Share { used: all.used + one.used, right: all.right + one.right };
+        self.0.iter().fold(Share::default(), sum)
+    }
+}
+
+fn among(experts: &[ExpertId], chosen: &[ExpertId]) -> usize {
+    chosen.iter().filter(|expert| experts.contains(expert)).count()
 }
 
 /// A guess that waits for its token.
@@ -90,7 +120,7 @@ pub struct Foresight {
     asked: BTreeMap<(Position, BlockIndex), Asked>,
     /// Where this answer began.
     first: Position,
-    shares: [Share; 4],
+    shares: Shares,
     report: ForesightReport,
 }
 
@@ -113,7 +143,7 @@ impl Foresight {
             loads: (0.0, 0.0),
             asked: BTreeMap::new(),
             first: Position(0),
-            shares: Default::default(),
+            shares: Shares::default(),
             report: ForesightReport::default(),
         }
     }
@@ -190,12 +220,8 @@ impl Foresight {
     /// What the router chose for a token of an answer.
     pub fn observe(&mut self, position: Position, block: BlockIndex, chosen: &[ExpertId]) {
         if let Some(asked) = self.asked.remove(&(position, block)) {
-            let among = |experts: &[ExpertId]| chosen.iter().filter(|expert| experts.contains(expert)).count();
-            let right = among(&asked.guessed);
-            self.report.useful += among(&asked.loaded) as u64;
-            let index = position.0.saturating_sub(self.first.0);
-            let range = RANGES.iter().position(|end| index < *end).unwrap_or(RANGES.len());
-            self.shares[range].add(chosen.len(), right);
+            self.report.useful += among(&asked.loaded, chosen) as u64;
+            self.shares.judge(self.first, position, &asked.guessed, chosen);
         }
         self.predictor.observe(position, block, chosen);
     }
@@ -239,15 +265,14 @@ impl Foresight {
 
     /// What came of the guesses so far.
     pub fn report(&self) -> ForesightReport {
-        let mut all = Share::default();
-        self.shares.iter().for_each(|share| all.add(share.used as usize, share.right as usize));
+        let all = self.shares.all();
         ForesightReport {
             predictor: self.kind,
             guessing: self.guessing(),
             used: all.used,
             right: all.right,
             recall: all.get(),
-            recall_by_index: self.shares.map(Share::get),
+            recall_by_index: self.shares.by_index(),
             ..self.report
         }
     }

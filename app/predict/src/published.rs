@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use potluck_plan::{BlockIndex, ExpertId, Position};
 
+use crate::foresight::Shares;
 use crate::{Guess, Predictor};
 
 /// Choices that are kept: those of a few tokens.
@@ -13,24 +14,50 @@ const KEPT: usize = 1024;
 
 /// Choices of the same tokens in another model. Clones share them: one publishes, the other predicts.
 #[derive(Clone, Debug, Default)]
-pub struct Published(Rc<RefCell<Choices>>);
+pub struct Published(Rc<RefCell<Inner>>);
 
 /// Experts by token and block.
 type Choices = BTreeMap<(Position, BlockIndex), Vec<ExpertId>>;
 
+#[derive(Debug, Default)]
+struct Inner {
+    choices: Choices,
+    /// What was chosen before anybody said so.
+    chosen: Choices,
+    /// Where the answer began.
+    first: Position,
+    shares: Shares,
+}
+
 impl Published {
-    /// What a token will probably use in a block. The latest word counts.
+    /// An answer begins at this position.
+    pub fn begin(&self, first: Position) {
+        self.0.borrow_mut().first = first;
+    }
+
+    /// What a token will probably use in a block. The latest word counts; one that comes too late is only judged.
     pub fn publish(&self, position: Position, block: BlockIndex, experts: Vec<ExpertId>) {
-        let mut all = self.0.borrow_mut();
-        all.insert((position, block), experts);
-        if all.len() > KEPT {
-            all.pop_first();
+        let mut inner = self.0.borrow_mut();
+        if let Some(chosen) = inner.chosen.remove(&(position, block)) {
+            let first = inner.first;
+            return inner.shares.judge(first, position, &experts, &chosen);
+        }
+        inner.choices.insert((position, block), experts);
+        if inner.choices.len() > KEPT {
+            inner.choices.pop_first();
         }
     }
 
     /// Takes back everything from a position on: it was said of another token.
     pub fn withdraw(&self, from: Position) {
-        self.0.borrow_mut().retain(|(position, _), _| *position < from);
+        self.0.borrow_mut().choices.retain(|(position, _), _| *position < from);
+    }
+
+    /// The share of chosen experts that were published, in time or too late: by the index of the answer's token as in
+    /// [`crate::ForesightReport`], and of all.
+    pub fn recall(&self) -> ([Option<f64>; 4], Option<f64>) {
+        let inner = self.0.borrow();
+        (inner.shares.by_index(), inner.shares.all().get())
     }
 }
 
@@ -40,18 +67,31 @@ impl Predictor for Published {
     }
 
     fn predict(&self, position: Position, block: BlockIndex) -> Vec<Guess> {
-        let all = self.0.borrow();
-        let experts = all.get(&(position, block)).map(Vec::as_slice).unwrap_or_default();
+        let inner = self.0.borrow();
+        let experts = inner.choices.get(&(position, block)).map(Vec::as_slice).unwrap_or_default();
         experts.iter().map(|expert| Guess { expert: *expert, confidence: 1.0 }).collect()
     }
 
     /// The token is there: what was said of it and before is of no more use.
-    fn observe(&mut self, position: Position, block: BlockIndex, _: &[ExpertId]) {
-        self.0.borrow_mut().retain(|(at, of), _| *at > position || (*at == position && *of > block));
+    fn observe(&mut self, position: Position, block: BlockIndex, chosen: &[ExpertId]) {
+        let inner = &mut *self.0.borrow_mut();
+        if position >= inner.first && inner.first.0 > 0 {
+            match inner.choices.get(&(position, block)) {
+                Some(experts) => inner.shares.judge(inner.first, position, experts, chosen),
+                None => drop(inner.chosen.insert((position, block), chosen.to_vec())),
+            }
+            if inner.chosen.len() > KEPT {
+                inner.chosen.pop_first();
+            }
+        }
+        inner.choices.retain(|(at, of), _| *at > position || (*at == position && *of > block));
     }
 
     fn restart(&mut self) {
-        self.0.borrow_mut().clear();
+        let inner = &mut *self.0.borrow_mut();
+        inner.choices.clear();
+        inner.chosen.clear();
+        inner.first = Position(0);
     }
 }
 
@@ -80,9 +120,22 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_too_late_is_judged_but_not_guessed() {
+        let publisher = Published::default();
+        let mut predictor = publisher.clone();
+        publisher.begin(Position(3));
+        publisher.publish(Position(3), BlockIndex(0), vec![ExpertId(1), ExpertId(2)]);
+        predictor.observe(Position(3), BlockIndex(0), &[ExpertId(1), ExpertId(5)]);
+        predictor.observe(Position(3), BlockIndex(1), &[ExpertId(7), ExpertId(8)]);
+        publisher.publish(Position(3), BlockIndex(1), vec![ExpertId(7), ExpertId(8)]);
+        assert!(predictor.predict(Position(3), BlockIndex(1)).is_empty(), "the block has passed");
+        assert_eq!(publisher.recall(), ([Some(0.75), None, None, None], Some(0.75)));
+    }
+
+    #[test]
     fn what_nobody_asks_for_does_not_pile_up() {
         let published = Published::default();
         (0..5_000).for_each(|position| published.publish(Position(position), BlockIndex(0), Vec::new()));
-        assert_eq!(published.0.borrow().len(), KEPT);
+        assert_eq!(published.0.borrow().choices.len(), KEPT);
     }
 }

@@ -51,10 +51,8 @@ impl Driver {
     /// Runs a task to its end, over all pooled blocks.
     pub async fn finish(&self, mut task: Task) -> Outcome {
         let started = self.slots.platform.clock.now().0;
-        if let (Some(guesses), Task::Forward { batch, class: KernelClass::Decode, .. }) = (&self.guesses, &task)
-            && let Some(first) = batch.first()
-        {
-            guesses.foresight.borrow_mut().begin(first.position);
+        if let Some(guesses) = &self.guesses {
+            guesses.begin(&task);
         }
         loop {
             let Task::Forward { batch, class, blocks, then, .. } = &task else { return self.compute(task).await };
@@ -158,7 +156,7 @@ impl Driver {
     /// Loads guesses until the driver ends; returns at once if nobody guesses.
     pub async fn load_guesses(&self) {
         if let Some(guesses) = &self.guesses {
-            guesses.load_all(&self.slots).await;
+            guesses.work(&self.slots).await;
         }
     }
 
@@ -196,7 +194,7 @@ impl Driver {
     pub fn report(&self) -> OnDemandReport {
         let counts = self.counts.get();
         let a_token = |all: f64| all / (counts.tokens.max(1)) as f64;
-        let guesses = self.guesses.as_ref().map(|guesses| guesses.foresight.borrow().report());
+        let guesses = self.guesses.as_ref().map(Guesses::report);
         let (guessed, network) =
             (guesses.map_or(0, |guesses| guesses.bytes), self.guesses.as_ref().map_or(Bytes::ZERO, Guesses::network));
         OnDemandReport {

@@ -12,11 +12,15 @@ use futures::channel::{mpsc, oneshot};
 #[cfg(not(target_arch = "wasm32"))]
 use potluck_engine::reference::Routers;
 use potluck_engine::{Keep, SlotLoad};
-use potluck_plan::{BatchToken, BlockIndex, Bytes, ExpertId, ExpertOutputs, Position, Route, WeightUnit};
-use potluck_predict::Foresight;
+use potluck_plan::{
+    BatchToken, BlockIndex, Bytes, ExpertId, ExpertOutputs, KernelClass, Position, Route, Task, WeightUnit,
+};
+use potluck_predict::{Foresight, ForesightReport};
 
 #[cfg(not(target_arch = "wasm32"))]
 use super::routers::block_outputs;
+#[cfg(not(target_arch = "wasm32"))]
+use super::shadow::Shadow;
 use super::slots::Slots;
 
 type Key = (BlockIndex, ExpertId);
@@ -34,6 +38,9 @@ pub(super) struct Guesses {
     /// For predictors that ask the next router.
     #[cfg(not(target_arch = "wasm32"))]
     pub routers: Option<Rc<Routers>>,
+    /// Publishes what it chooses.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub shadow: Option<Rc<Shadow>>,
     /// Experts that a token uses in a block: so many slots stay for what is needed.
     used: usize,
     wanted: RefCell<Vec<Wanted>>,
@@ -59,6 +66,8 @@ impl Guesses {
             foresight: RefCell::new(foresight),
             #[cfg(not(target_arch = "wasm32"))]
             routers: None,
+            #[cfg(not(target_arch = "wasm32"))]
+            shadow: None,
             used,
             wanted: RefCell::default(),
             wake,
@@ -70,6 +79,17 @@ impl Guesses {
             reached: Cell::default(),
             network: Cell::default(),
         }
+    }
+
+    /// What came of the guesses so far.
+    pub fn report(&self) -> ForesightReport {
+        let report = self.foresight.borrow().report();
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Some(shadow) = &self.shadow {
+            let (shadow_by_index, shadow) = shadow.published().recall();
+            return ForesightReport { shadow_by_index, shadow, ..report };
+        }
+        report
     }
 
     /// Bytes of guesses that came over the network.
@@ -163,8 +183,30 @@ impl Guesses {
         true
     }
 
-    /// Loads guesses until the driver ends.
-    pub async fn load_all(&self, slots: &Slots) {
+    /// Work begins. A token of an answer has a share of the bus for guesses.
+    pub fn begin(&self, task: &Task) {
+        let Task::Forward { batch, class, .. } = task else { return };
+        let mut foresight = self.foresight.borrow_mut();
+        if let (KernelClass::Decode, Some(first)) = (class, batch.first()) {
+            foresight.begin(first.position);
+        }
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Some(shadow) = &self.shadow {
+            shadow.tell(task, foresight.is_active());
+        }
+    }
+
+    /// Loads guesses, and runs a shadow, until the driver ends.
+    pub async fn work(&self, slots: &Slots) {
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Some(shadow) = &self.shadow {
+            futures::join!(self.load_all(slots), shadow.follow());
+            return;
+        }
+        self.load_all(slots).await;
+    }
+
+    async fn load_all(&self, slots: &Slots) {
         let Some(mut woken) = self.woken.borrow_mut().take() else { return };
         while woken.next().await.is_some() {
             let wanted = std::mem::take(&mut *self.wanted.borrow_mut());

@@ -6,6 +6,8 @@ mod driver;
 mod guesses;
 #[cfg(not(target_arch = "wasm32"))]
 mod routers;
+#[cfg(not(target_arch = "wasm32"))]
+mod shadow;
 mod slots;
 mod wave;
 
@@ -17,6 +19,8 @@ use std::rc::Rc;
 use futures::StreamExt;
 use futures::channel::mpsc;
 use futures::future::{AbortHandle, Abortable, Either, select};
+#[cfg(not(target_arch = "wasm32"))]
+use potluck_engine::Settings;
 use potluck_model::FeedForwardSpec;
 use potluck_panel::OnDemandReport;
 use potluck_plan::{
@@ -26,6 +30,10 @@ use potluck_predict::{FirstOf, Foresight, GivenLast, Predictor, PredictorKind, S
 
 use self::driver::{Driver, is_part};
 use self::guesses::Guesses;
+#[cfg(not(target_arch = "wasm32"))]
+use self::shadow::Shadow;
+#[cfg(not(target_arch = "wasm32"))]
+pub use self::shadow::ShadowOptions;
 use self::slots::Slots;
 use super::Compute;
 use crate::loader::ExpertLoader;
@@ -39,6 +47,9 @@ pub struct GuessOptions {
     pub predictor: PredictorKind,
     /// Load guesses whether they pay or not.
     pub always: bool,
+    /// The shadow, for [`PredictorKind::Shadow`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub shadow: Option<ShadowOptions>,
 }
 
 /// What is asked of the driver, in order.
@@ -104,7 +115,7 @@ impl Compute {
         let token = Bytes(pool.blocks.iter().map(bytes).sum());
         let frequent = Box::new(GivenLast::new(shape));
         #[cfg(not(target_arch = "wasm32"))]
-        let mut routers = None;
+        let (mut routers, mut shadow) = (None, None);
         let predictor: Box<dyn Predictor> = match self.guesses.predictor {
             #[cfg(not(target_arch = "wasm32"))]
             PredictorKind::Router => {
@@ -113,6 +124,14 @@ impl Compute {
                 let read = routers.insert(Rc::new(read)).clone();
                 // Nobody can be asked before the first block.
                 Box::new(FirstOf(vec![Box::new(routers::NextRouters::new(read)), frequent]))
+            }
+            #[cfg(not(target_arch = "wasm32"))]
+            PredictorKind::Shadow => {
+                let loaded = self.load_shadow();
+                let loaded = loaded.inspect_err(|sentence| log::warn!("no shadow: {sentence}")).ok()?;
+                let published = shadow.insert(Rc::new(loaded)).published();
+                // Where the shadow is late or gone, the next in line is believed.
+                Box::new(FirstOf(vec![Box::new(published), frequent]))
             }
             _ => frequent,
         };
@@ -126,8 +145,25 @@ impl Compute {
         #[cfg(not(target_arch = "wasm32"))]
         {
             guesses.routers = routers;
+            *self.shadow.borrow_mut() = shadow.as_ref().map(|shadow| shadow.engine().clone());
+            guesses.shadow = shadow;
         }
         Some(OnDemandGuesses(guesses))
+    }
+
+    /// Loads the shadow of the options beside the room's engine.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn load_shadow(&self) -> Result<Shadow, String> {
+        let options = self.guesses.shadow.as_ref().ok_or("no shadow's file was named")?;
+        let gpu = self.gpu.borrow().clone().ok_or_else(|| self.no_gpu())?;
+        let base = self.model_engine.borrow();
+        let base = base.as_ref().ok_or("there is no model yet")?;
+        // Beside what is lent to the room.
+        let settings = Settings { budget: Bytes(u64::MAX), ..base.settings.clone() };
+        let shadow = Shadow::load(&gpu, options, &base.engine, settings)?;
+        let sentence = format!("The shadow takes {} of GPU memory besides.", Bytes(shadow.bytes.get()));
+        log::info!("{sentence}");
+        Ok(shadow)
     }
 
     /// From now on experts of these blocks come on demand; of none if the pool has no blocks. What was counted of the same

@@ -21,6 +21,7 @@ pub use session::Session;
 pub use values::{link_fingerprint, parse_bytes, parse_link, with_fingerprint};
 
 use super::open_model_files;
+use super::study::check_shadow_of;
 use crate::node::Input;
 use crate::open::split_names;
 
@@ -75,6 +76,9 @@ async fn perform(command: Command) -> Result<(), String> {
 
 /// One peer is coordinator, worker and guest, without any network.
 async fn run(model: &Path, options: Options) -> Result<(), String> {
+    if let Some(shadow) = &options.guesses.shadow {
+        check_shadow_of(model, shadow).map_err(|error| error.to_string())?;
+    }
     let files = open_model_files(model)?;
     let source = ModelSource::File {
         name: files.first().map(|file| file.name()).unwrap_or_default(),
