@@ -204,7 +204,6 @@ impl Shadow {
                     return Ok(());
                 }
                 now.skipped.retain(|(at, _)| at.position < row.position);
-                self.catch_up(now).await?;
                 now.wanted = true;
                 self.token(now, row, token).await
             }
@@ -230,11 +229,16 @@ impl Shadow {
                 }
                 now.expected.clear();
                 if takes_kv {
+                    self.catch_up(now).await?;
                     let copied = self.engine.copy_kv_cache(&self.base, row.conversation, row.position.0);
                     copied.map_err(|error| Outcome::Failed(error.to_string()))?;
                 }
-                let after = self.step(row, token).await?;
-                now.expected.push_back(Expected { position: Position(row.position.0 + 1), token: after, after: None });
+                // Its base has begun this token, so its routers would come too late. The next one may be in time.
+                now.skipped.push((row, token));
+                if let Some(after) = self.catch_up(now).await? {
+                    let position = Position(row.position.0 + 1);
+                    now.expected.push_back(Expected { position, token: after, after: None });
+                }
             }
         }
         Ok(())
@@ -247,14 +251,16 @@ impl Shadow {
         best(self.run(forward(batch, KernelClass::Prefill, input, blocks, HEAD)).await?)
     }
 
-    /// Computes tokens that were not followed one by one.
-    async fn catch_up(&self, now: &mut Following) -> Result<(), Outcome> {
-        let skipped = std::mem::take(&mut now.skipped);
-        for chunk in skipped.chunks(Work::PREFILL_TOKENS) {
+    /// Computes tokens that were not followed one by one; the best next token, if there were any.
+    async fn catch_up(&self, now: &mut Following) -> Result<Option<u32>, Outcome> {
+        let (skipped, mut next) = (std::mem::take(&mut now.skipped), None);
+        let blocks = BlockRange::new(0, self.spec.blocks.len() as u16);
+        for chunk in skipped.chunks(Work::DECODE_TOKENS) {
             let batch: Vec<BatchToken> = chunk.iter().map(|(row, _)| *row).collect();
-            self.prompt(&batch, chunk.iter().map(|(_, token)| *token).collect()).await?;
+            let input = Input::Tokens(chunk.iter().map(|(_, token)| *token).collect());
+            next = Some(best(self.run(forward(&batch, KernelClass::Decode, input, blocks, HEAD)).await?)?);
         }
-        Ok(())
+        Ok(next)
     }
 
     /// One token through all blocks; publishes what each router chooses, and returns the best next token.
