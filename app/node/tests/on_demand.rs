@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use common::*;
 use futures::future::LocalBoxFuture;
+use potluck_gguf::TensorType;
 use potluck_gguf::synthetic::Synthetic;
-use potluck_node::native::cli::{Options, Session};
+use potluck_node::native::cli::{GuessArguments, Options, Session};
+use potluck_node::native::study::{check_shadow_of, requantize};
 use potluck_node::native::{DiskFile, open_model_files};
 use potluck_node::platform::LocalFile;
-use potluck_panel::{ModelSource, OnDemandReport, PromptRequest, RequestId};
+use potluck_panel::{Guessing, ModelSource, OnDemandReport, PredictorKind, PromptRequest, RequestId};
 use potluck_plan::{BlockShape, Bytes, ModelShape};
 
 const TEXT: &str = "Once upon a time there was a pot of soup";
@@ -69,6 +71,81 @@ fn a_device_with_memory_for_some_experts_answers_bit_for_bit_like_one_with_all()
             assert_eq!(again, expected, "with other experts in the slots, {share}");
         }
     });
+}
+
+/// Tokens are the same bits whoever guesses, and whatever the guesses are worth.
+#[test]
+fn guesses_change_no_token() {
+    test(async {
+        let path = write(&model(), &folder("models"), "model");
+        let expected = alone(&path, TEXT, TOKENS).await;
+        for predictor in [PredictorKind::Frequent, PredictorKind::Router] {
+            for share in [0.5, 0.25, 0.07] {
+                let guesses = GuessArguments { predictor, always_guess: true, ..GuessArguments::default() };
+                let mut device = open_guessing(open_model_files(&path).unwrap(), budget(share), guesses);
+                device.until_up().await.unwrap();
+                for request in 1..3 {
+                    let tokens = answer(&mut device, question(request, TEXT, TOKENS), |_| {}).await;
+                    assert_eq!(tokens, expected, "{predictor}, {share} of the experts, answer {request}");
+                }
+                until(&mut device, "the answers are counted", |status| {
+                    status.on_demand.is_some_and(|report| report.tokens >= 2 * (u64::from(TOKENS) - 1))
+                })
+                .await;
+                let report = report(&device);
+                let guesses = report.guesses.expect("somebody guesses");
+                println!("{predictor}, {share}: {report:?}");
+                assert_eq!((guesses.predictor, guesses.guessing), (predictor, Guessing::Always));
+                assert!(guesses.used > 0 && guesses.recall.is_some_and(|recall| recall > 0.1), "{guesses:?}");
+                assert!(guesses.loaded > 0 || share < 0.1, "{share}: {guesses:?}");
+                let used = report.hits + report.misses;
+                assert!(used > 0 && guesses.useful <= guesses.loaded, "{report:?}");
+            }
+        }
+    });
+}
+
+/// A shadow on the same GPU changes no token either, however rarely it is aligned.
+#[test]
+fn a_shadow_changes_no_token_and_knows_most_experts() {
+    test(async {
+        let models = folder("models");
+        let path = write(&model(), &models, "model");
+        let expected = alone(&path, TEXT, TOKENS).await;
+        let shadow = models.join("shadow.gguf");
+        requantize(&path, &shadow, TensorType::Q8_0, |_, _| {}).unwrap();
+        check_shadow_of(&path, &shadow).unwrap();
+        for align in ["unaligned", "T1", "T4KV2", "T1KV1"] {
+            let align = align.parse().unwrap();
+            let guesses =
+                GuessArguments { always_guess: true, shadow: Some(shadow.clone()), align, ..Default::default() };
+            let mut device = open_guessing(open_model_files(&path).unwrap(), budget(0.5), guesses);
+            device.until_up().await.unwrap();
+            for request in 1..3 {
+                let tokens = answer(&mut device, question(request, TEXT, TOKENS), |_| {}).await;
+                assert_eq!(tokens, expected, "{align}, answer {request}");
+            }
+            until(&mut device, "the answers are counted", |status| {
+                status.on_demand.is_some_and(|report| report.tokens >= 2 * (u64::from(TOKENS) - 1))
+            })
+            .await;
+            let report = report(&device);
+            let guesses = report.guesses.expect("somebody guesses");
+            println!("{align}: {report:?}");
+            assert_eq!(guesses.predictor, PredictorKind::Shadow);
+            // In time or not: how fast the shadow is depends on the machine.
+            assert!(guesses.shadow.is_some_and(|recall| recall > 0.4), "{align}: {guesses:?}");
+        }
+    });
+}
+
+#[test]
+fn a_shadow_of_another_model_is_refused_with_a_sentence() {
+    let models = folder("models");
+    let path = write(&model(), &models, "model");
+    let other = write(&Synthetic { blocks: 2, ..model() }, &models, "other");
+    let sentence = check_shadow_of(&path, &other).unwrap_err().to_string();
+    assert!(sentence.contains("is no shadow of") && sentence.contains("its blocks have other sizes"), "{sentence}");
 }
 
 #[test]

@@ -21,6 +21,7 @@ pub use bench::{
 pub use command::{ContributeChoice, HostChoice, InviteChoice, StoredModel, ToNode, ToPage};
 pub use keys::{KeySeed, RoomKeys};
 pub use potluck_plan::{Arithmetic, Bytes, DeviceId, KvCacheType, ModelId, PeerId, PlanEpoch, Sharing, StageId};
+pub use potluck_predict::{ForesightReport, Guessing, PredictorKind};
 pub use potluck_protocol::{
     AnswerPart, AnswerStop, CreditView, DeviceKind, Doors, ExpertsView, ForecastView, HolderView, HopView, Invite,
     InviteId, InviteKind, LoadPhase, LoadReport, MemberStatus, MemberView, Message, ModelCard, ModelSource, PlanStatus,

@@ -1,6 +1,7 @@
 //! The status of node and room: one snapshot, the source of the table and of `potluck.status()`.
 
 use potluck_plan::{DeviceId, KvCacheType, PeerId, PlanEpoch, Sharing, StageId};
+use potluck_predict::ForesightReport;
 use potluck_protocol::{
     CreditView, ExpertsView, ForecastView, HopView, Invite, LoadReport, MemberView, ModelCard, PlanStatus, RequestId,
     UnixSeconds,
@@ -94,6 +95,33 @@ pub struct OnDemandReport {
     pub token_wait_ms: f64,
     /// Bytes loaded for prompts, in all.
     pub prompt_bytes: u64,
+    /// What came of guesses; none if nobody guesses. Their bytes count in `token_bytes` too.
+    pub guesses: Option<ForesightReport>,
+}
+
+impl OnDemandReport {
+    /// The same of the tokens since an earlier report. What came of guesses is not divided: it stays that of all tokens.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let tokens = self.tokens.saturating_sub(before.tokens);
+        let a_token = |of: fn(&Self) -> f64| {
+            (of(self) * self.tokens as f64 - of(before) * before.tokens as f64).max(0.0) / tokens.max(1) as f64
+        };
+        let hits = self.hits.saturating_sub(before.hits);
+        let misses = self.misses.saturating_sub(before.misses);
+        Self {
+            tokens,
+            hits,
+            misses,
+            recall: hits as f64 / (hits + misses).max(1) as f64,
+            token_bytes: a_token(|report| report.token_bytes),
+            token_network_bytes: a_token(|report| report.token_network_bytes),
+            token_stalls: a_token(|report| report.token_stalls),
+            token_wait_ms: a_token(|report| report.token_wait_ms),
+            prompt_bytes: self.prompt_bytes.saturating_sub(before.prompt_bytes),
+            ..*self
+        }
+    }
 }
 
 impl Status {
@@ -425,5 +453,20 @@ mod tests {
         assert_eq!((&seen["lent"], &seen["used"]), (&7.into(), &3.into()));
         assert_eq!((&seen["status"], &seen["loading"]["phase"]), (&"Ready".into(), &"self-test".into()));
         assert_eq!(serde_json::from_value::<Status>(json).expect("it reads again"), status);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_since_an_earlier_report_have_means_of_their_own() {
+        let before = OnDemandReport { tokens: 10, hits: 20, misses: 20, token_bytes: 8.0, ..OnDemandReport::default() };
+        let now = OnDemandReport { tokens: 30, hits: 50, misses: 30, token_bytes: 4.0, ..before };
+        let since = now.since(&before);
+        assert_eq!((since.tokens, since.hits, since.misses), (20, 30, 10));
+        assert_eq!((since.recall, since.token_bytes), (0.75, 2.0));
+        assert_eq!(now.since(&OnDemandReport::default()).token_bytes, 4.0);
     }
 }

@@ -8,10 +8,13 @@
 
 mod alignment;
 mod device;
+mod foresight;
 mod history;
+mod kind;
 mod next_router;
 mod on_demand;
 mod pool;
+mod published;
 mod recall;
 mod recorded;
 mod schedule;
@@ -20,10 +23,13 @@ mod trace;
 
 pub use alignment::{Alignment, NoAlignment};
 pub use device::{Device, token_times};
+pub use foresight::{Foresight, ForesightReport, Guessing};
 pub use history::{GivenLast, MostFrequent, MostRecent};
+pub use kind::{NoPredictor, PredictorKind};
 pub use next_router::NextRouter;
 pub use on_demand::{Guesses, OnDemandReport, ShadowTimes, on_demand};
 pub use pool::{Eviction, Pool, PoolReport, TooSmall, simulate};
+pub use published::Published;
 pub use recall::{Recall, recall};
 pub use recorded::Recorded;
 pub use schedule::Schedule;
@@ -52,6 +58,14 @@ pub trait Predictor {
 
     /// What the router chose for a token. Called for every block of every token, in order.
     fn observe(&mut self, position: Position, block: BlockIndex, chosen: &[ExpertId]);
+
+    /// Whether it learns from the outputs of blocks. Whoever has to compute them for it alone asks first.
+    fn wants_outputs(&self) -> bool {
+        false
+    }
+
+    /// A block's output for a token: the residual stream after its experts, of hidden width.
+    fn output(&mut self, _position: Position, _block: BlockIndex, _hidden: &[f32]) {}
 
     /// A conversation starts: what was learned of the text so far says nothing of the next tokens.
     fn restart(&mut self) {}
@@ -90,6 +104,14 @@ impl Predictor for FirstOf {
 
     fn observe(&mut self, position: Position, block: BlockIndex, chosen: &[ExpertId]) {
         self.0.iter_mut().for_each(|predictor| predictor.observe(position, block, chosen));
+    }
+
+    fn wants_outputs(&self) -> bool {
+        self.0.iter().any(|predictor| predictor.wants_outputs())
+    }
+
+    fn output(&mut self, position: Position, block: BlockIndex, hidden: &[f32]) {
+        self.0.iter_mut().for_each(|predictor| predictor.output(position, block, hidden));
     }
 
     fn restart(&mut self) {

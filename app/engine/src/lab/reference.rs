@@ -5,13 +5,16 @@ use std::collections::{BTreeMap, VecDeque};
 
 use potluck_model::{
     Activation, AttentionSpec, FeedForwardSpec, LatentSpec, ModelSpec, QkNorm, RopeFactors, RopePairs, RopeSpec,
-    Scoring, TensorRole, UnitMap,
+    TensorRole, UnitMap,
 };
 use potluck_plan::{BlockIndex, ExpertId, KvCacheType, WeightUnit};
 use potluck_shaders::reference as kernels;
 use potluck_shaders::{Format, Pairs};
 
 mod recurrent;
+mod router;
+
+pub use router::Routers;
 
 /// Reads the bytes of a tensor, given its unit and its index in the unit.
 pub type Source<'a> = dyn Fn(WeightUnit, usize) -> Vec<u8> + 'a;
@@ -304,33 +307,7 @@ impl Reference {
     fn choose(&self, block: usize, x: &[f32]) -> Option<(Vec<f32>, Choice)> {
         let FeedForwardSpec::Experts(experts) = &self.spec.blocks[block].feed_forward else { return None };
         let unit = WeightUnit::Router(BlockIndex(block as u16));
-        let router = &experts.router;
-        let normed = self.before(unit, TensorRole::FeedForwardNorm, true, x);
-        let mut scores = match router.own_norm {
-            true => {
-                let mut own = kernels::norm(x, self.tensor(unit, TensorRole::RouterNorm), self.spec.norm_epsilon);
-                own.iter_mut().for_each(|v| *v /= (self.spec.hidden as f32).sqrt());
-                kernels::matvec(self.tensor(unit, TensorRole::Router), &own)
-            }
-            false => kernels::matvec(self.tensor(unit, TensorRole::Router), &normed),
-        };
-        if router.bias {
-            scores = plus(scores, self.tensor(unit, TensorRole::RouterBias));
-        }
-        let rule = kernels::Choice {
-            used: experts.used as usize,
-            sigmoid: router.scoring == Scoring::Sigmoid,
-            bias: if router.selection_bias { self.tensor(unit, TensorRole::SelectionBias) } else { &[] },
-            normalize: router.normalize,
-            scale: router.scale,
-            groups: router.groups.map_or((1, 1), |groups| (groups.count as usize, groups.used as usize)),
-        };
-        let mut chosen = kernels::choose(&scores, rule);
-        if router.expert_scales {
-            let factors = self.tensor(unit, TensorRole::ExpertScales);
-            chosen.iter_mut().for_each(|(expert, weight)| *weight *= factors[*expert as usize]);
-        }
-        Some((normed, chosen))
+        Some(router::choose(experts, self.spec.norm_epsilon, |role| self.tensor(unit, role), x))
     }
 
     /// Adds the feed-forward output to the hidden vector and returns the experts that were chosen, if there are any.

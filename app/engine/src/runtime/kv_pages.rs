@@ -97,6 +97,11 @@ impl KvPages {
         self.conversations.is_empty()
     }
 
+    /// A conversation's pages, in order of position.
+    pub fn of(&self, id: ConversationId) -> &[u32] {
+        self.conversations.get(&id).map_or(&[], |conversation| conversation.pages.as_slice())
+    }
+
     /// Positions that every block has cached.
     pub fn known(&self, id: ConversationId) -> u32 {
         let Some(conversation) = self.conversations.get(&id) else { return 0 };

@@ -75,6 +75,11 @@ impl Memory {
         self.buffers.get(&key).expect("every key of the layout in force has a buffer")
     }
 
+    /// The buffer of a key, if the layout in force has one.
+    pub fn find(&self, key: Key) -> Option<&Rc<Slab>> {
+        self.buffers.get(&key)
+    }
+
     /// Part of a buffer. `size` is rounded up into the padding that alignment leaves behind it.
     pub fn slice(&self, key: Key, offset: u64, size: u64) -> Slice {
         Slice { slab: self.slab(key).clone(), offset, size: size.next_multiple_of(256) }

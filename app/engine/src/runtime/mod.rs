@@ -11,6 +11,7 @@ pub mod expert_io;
 pub mod gpu;
 mod in_use;
 mod keep_alive;
+mod kv_copy;
 pub mod kv_pages;
 pub mod layout;
 mod matrix_units;

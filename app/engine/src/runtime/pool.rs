@@ -144,6 +144,11 @@ impl Engine {
         Ok(self.inner.core.borrow_mut().slots.keep((block, expert), keep)?)
     }
 
+    /// The expert makes room before all others that may: a guess that was wrong.
+    pub fn age_expert(&self, block: BlockIndex, expert: ExpertId) {
+        self.inner.core.borrow_mut().slots.age((block, expert));
+    }
+
     /// Frees the slot of an expert. Gives up its load if it is not finished.
     ///
     /// # Errors

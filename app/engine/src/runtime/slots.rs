@@ -176,6 +176,13 @@ impl Slots {
         }
     }
 
+    /// The expert counts as unused for longest: it makes room first.
+    pub fn age(&mut self, expert: ExpertKey) {
+        if let Some(tenant) = self.tenants.get_mut(&expert) {
+            tenant.used = 0;
+        }
+    }
+
     /// Forgets all bytes: every slot is free.
     pub fn clear(&mut self) {
         *self = Self::new(std::mem::take(&mut self.classes), std::mem::take(&mut self.counts));
@@ -218,6 +225,18 @@ mod tests {
     use proptest::prelude::*;
 
     const NONE: BTreeSet<ExpertKey> = BTreeSet::new();
+
+    #[test]
+    fn an_aged_expert_makes_room_first() {
+        let mut slots = slots();
+        for id in [1, 2] {
+            slots.begin(expert(0, id), Keep::Evictable, &NONE).unwrap();
+            slots.finish(expert(0, id)).unwrap();
+        }
+        slots.age(expert(0, 2));
+        let given = slots.begin(expert(0, 3), Keep::Evictable, &NONE).unwrap().unwrap();
+        assert_eq!(given.evicted, Some(expert(0, 2)), "expert 1 was used before it");
+    }
 
     fn expert(block: u16, id: u16) -> ExpertKey {
         (BlockIndex(block), ExpertId(id))

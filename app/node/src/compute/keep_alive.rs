@@ -118,6 +118,7 @@ mod tests {
             inputs,
             GpuOptions::default(),
             1,
+            Default::default(),
         );
         compute.open().await;
         let gpu = compute.gpu.borrow().clone().unwrap();

@@ -23,6 +23,9 @@ use potluck_swarm::LoadRequest;
 
 pub use calibrate::CalibrateError;
 pub use measure::Measured;
+pub use on_demand::GuessOptions;
+#[cfg(not(target_arch = "wasm32"))]
+pub use on_demand::ShadowOptions;
 pub use report::adapter;
 pub use self_test::Testing;
 
@@ -81,12 +84,17 @@ pub struct Compute {
     /// Receives the results of timed work.
     trial_results: RefCell<Option<UnboundedSender<Computed>>>,
     keep_alive: KeepAlive,
+    /// Who guesses which experts come next.
+    guesses: GuessOptions,
+    /// The engine of a shadow model, to be polled.
+    #[cfg(not(target_arch = "wasm32"))]
+    shadow: RefCell<Option<Engine>>,
 }
 
 impl Compute {
     /// No GPU yet. With `slow` above 1, for measurements, the GPU runs every piece of work that many times; with 0 it
     /// answers calls of experts with zeros.
-    pub fn new(platform: Platform, inputs: Inputs, options: GpuOptions, slow: u32) -> Rc<Self> {
+    pub fn new(platform: Platform, inputs: Inputs, options: GpuOptions, slow: u32, guesses: GuessOptions) -> Rc<Self> {
         Rc::new(Self {
             platform,
             inputs,
@@ -103,6 +111,9 @@ impl Compute {
             slow_down: SlowDown::new(slow),
             trial_results: RefCell::default(),
             keep_alive: KeepAlive::default(),
+            guesses,
+            #[cfg(not(target_arch = "wasm32"))]
+            shadow: RefCell::default(),
         })
     }
 
@@ -217,6 +228,8 @@ impl Compute {
     /// Frees everything on the GPU.
     pub fn unload(&self) {
         self.end_on_demand(&PooledExperts::default());
+        #[cfg(not(target_arch = "wasm32"))]
+        self.shadow.borrow_mut().take();
         self.weight_bytes.set(Bytes::ZERO);
         if let Some(loaded) = self.model_engine.borrow_mut().take() {
             loaded.engine.destroy();
@@ -310,10 +323,15 @@ impl Compute {
     /// Native only: waits a moment for the engine's oldest work and delivers results. True while work is under way.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn poll(&self) -> bool {
-        self.engine().is_some_and(|engine| {
+        let shadow = self.shadow.borrow().clone();
+        let base = self.engine().is_some_and(|engine| {
             engine.poll_for(POLL_TIMEOUT);
             engine.pending() > 0
-        })
+        });
+        shadow.is_some_and(|shadow| {
+            shadow.poll_for(POLL_TIMEOUT);
+            shadow.pending() > 0
+        }) || base
     }
 
     /// Native only: waits until the engine has work, or a few milliseconds.
@@ -321,7 +339,15 @@ impl Compute {
     pub async fn busy(&self) {
         let idle = self.platform.clock.sleep(IDLE_MILLIS);
         let Some(engine) = self.engine() else { return idle.await };
-        select(std::pin::pin!(engine.busy()), idle).await;
+        let shadow = self.shadow.borrow().clone();
+        let shadow_busy = async {
+            match shadow {
+                Some(shadow) => shadow.busy().await,
+                None => std::future::pending().await,
+            }
+        };
+        let (busy, shadow_busy) = (std::pin::pin!(engine.busy()), std::pin::pin!(shadow_busy));
+        select(select(busy, shadow_busy), idle).await;
     }
 
     fn engine(&self) -> Option<Engine> {

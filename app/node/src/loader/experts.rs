@@ -42,6 +42,11 @@ impl ExpertLoader {
         &self.load.engine
     }
 
+    /// Bytes of an expert.
+    pub fn bytes(&self, expert: WeightUnit) -> Bytes {
+        self.load.units.bytes(expert)
+    }
+
     /// Experts of these blocks.
     pub fn experts(&self, blocks: &BTreeSet<BlockIndex>) -> u32 {
         let is_of = |unit: &WeightUnit| matches!(unit, WeightUnit::Expert(block, _) if blocks.contains(block));

@@ -177,7 +177,8 @@ impl LoadTask {
             _ => {}
         }
         verdict?;
-        self.compute.set_on_demand(ExpertLoader::new(self.silent(&model)?), request.pool.clone());
+        let guesses = self.compute.guesses(&model, &request.pool).await;
+        self.compute.set_on_demand(ExpertLoader::new(self.silent(&model)?), request.pool.clone(), guesses);
         self.compute.set_weight_bytes(weight_bytes);
         progress.phase(LoadPhase::Ready);
         Ok(())

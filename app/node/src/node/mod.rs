@@ -35,7 +35,7 @@ use self::membership::RoomMembership;
 use self::models::Models;
 use self::page::PageLink;
 use self::tasks::Tasks;
-use crate::compute::Compute;
+use crate::compute::{Compute, GuessOptions};
 use crate::events::{InputQueue, Inputs};
 use crate::platform::Platform;
 use crate::relay::Relay;
@@ -64,6 +64,8 @@ pub struct NodeOptions {
     pub pooling: Pooling,
     /// Whether experts may be loaded on demand in rooms that this node hosts.
     pub on_demand: bool,
+    /// Who guesses which experts come next, where they come on demand.
+    pub guesses: GuessOptions,
 }
 
 /// A peer's driver.
@@ -100,7 +102,7 @@ impl Node {
     /// Creates a node and the channel to it; [`Node::run`] starts it.
     pub fn new(platform: Platform, options: NodeOptions) -> (Self, InputQueue, Inputs) {
         let (inputs, queue) = crate::events::channel();
-        let compute = Compute::new(platform.clone(), inputs.clone(), options.gpu, options.slow);
+        let compute = Compute::new(platform.clone(), inputs.clone(), options.gpu, options.slow, options.guesses);
         let node = Self {
             page: PageLink::new(options.page),
             compute,

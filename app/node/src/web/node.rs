@@ -32,8 +32,15 @@ pub fn run() {
     });
     let discovery = DiscoveryPort::default();
     let pooling = Pooling::default();
-    let options =
-        NodeOptions { gpu: GpuOptions::default(), page, slow: 1, hidden: Vec::new(), pooling, on_demand: true };
+    let options = NodeOptions {
+        gpu: GpuOptions::default(),
+        page,
+        slow: 1,
+        hidden: Vec::new(),
+        pooling,
+        on_demand: true,
+        guesses: Default::default(),
+    };
     let (node, queue, inputs) = Node::new(platform(&discovery), options);
     let handler = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
         let (json, file) = match event.data().as_string() {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use potluck_gguf::join;
 use potluck_gguf::synthetic::Synthetic;
 use potluck_model::ModelSpec;
-use potluck_node::native::cli::{Options, Session, parse_link};
+use potluck_node::native::cli::{GuessArguments, Options, Session, parse_link};
 use potluck_node::node::Input;
 use potluck_node::platform::LocalFile;
 use potluck_panel::{
@@ -293,8 +293,17 @@ pub fn open_alone(files: Vec<Rc<dyn LocalFile>>, budget: u64) -> Session {
     open_alone_by(Arithmetic::Exact, files, budget)
 }
 
+/// The same, with somebody who guesses which experts come next.
+pub fn open_guessing(files: Vec<Rc<dyn LocalFile>>, budget: u64, guesses: GuessArguments) -> Session {
+    let options = Options { cache: Some(folder("alone")), guesses, ..Options::default() };
+    open_in(Session::start("http://localhost", &options), Arithmetic::Exact, files, budget)
+}
+
 fn open_alone_by(arithmetic: Arithmetic, files: Vec<Rc<dyn LocalFile>>, budget: u64) -> Session {
-    let session = peer("alone", "http://localhost", folder("alone"));
+    open_in(peer("alone", "http://localhost", folder("alone")), arithmetic, files, budget)
+}
+
+fn open_in(session: Session, arithmetic: Arithmetic, files: Vec<Rc<dyn LocalFile>>, budget: u64) -> Session {
     let command = potluck_swarm::HostCommand {
         source: ModelSource::File { name: files[0].name(), bytes: Bytes(files[0].len()) },
         context: CONTEXT,

@@ -7,11 +7,12 @@ use std::rc::Rc;
 use futures::channel::oneshot;
 use potluck_panel::OnDemandReport;
 use potluck_plan::{
-    BlockIndex, BlockRange, Computed, ExpertId, ExpertOutputs, Input, KernelClass, Outcome, PooledExperts, Route, Task,
-    Ticket, Work,
+    BatchToken, BlockIndex, BlockRange, Bytes, Computed, ExpertId, ExpertOutputs, Input, KernelClass, Outcome,
+    PooledExperts, Position, Route, Task, Ticket, Work,
 };
 
 use super::counts::OnDemandCounts;
+use super::guesses::Guesses;
 use super::slots::{Slots, failed};
 use super::wave::{Wave, collect};
 
@@ -21,6 +22,14 @@ const FIRST_PART: u64 = 1 << 61;
 /// True if this is the ticket of a part of work.
 pub(super) fn is_part(ticket: Ticket) -> bool {
     (FIRST_PART..2 * FIRST_PART).contains(&ticket.0)
+}
+
+/// Where to look ahead to, and when.
+#[derive(Default)]
+struct Ahead {
+    tokens: Vec<(Position, BlockIndex)>,
+    /// Only once the outputs of the experts are here.
+    after_outputs: bool,
 }
 
 /// Runs work on an engine whose experts come on demand, one piece after another.
@@ -34,11 +43,17 @@ pub(super) struct Driver {
     /// Who waits for a part's result.
     pub parts: RefCell<BTreeMap<Ticket, oneshot::Sender<Computed>>>,
     pub counts: Cell<OnDemandCounts>,
+    /// What is loaded ahead, if anything is.
+    pub guesses: Option<Guesses>,
 }
 
 impl Driver {
     /// Runs a task to its end, over all pooled blocks.
     pub async fn finish(&self, mut task: Task) -> Outcome {
+        let started = self.slots.platform.clock.now().0;
+        if let Some(guesses) = &self.guesses {
+            guesses.begin(&task);
+        }
         loop {
             let Task::Forward { batch, class, blocks, then, .. } = &task else { return self.compute(task).await };
             let (batch, class, blocks, then) = (batch.clone(), *class, *blocks, *then);
@@ -48,14 +63,26 @@ impl Driver {
                 (outcome, _) => {
                     let decoded = if class == KernelClass::Decode { batch.len() as u64 } else { 0 };
                     self.count(|counts| counts.tokens += decoded);
+                    if let Some(guesses) = self.guesses.as_ref().filter(|_| decoded > 0) {
+                        let millis = self.slots.platform.clock.now().0 - started;
+                        guesses.foresight.borrow_mut().token(millis / decoded as f64);
+                    }
                     return outcome;
                 }
             };
-            let outputs = match self.experts(block, class, &normed, &routes).await {
+            let ahead = self.ahead(block, class, &batch, &routes);
+            let outputs = match self.experts(block, class, (&normed, &routes), &ahead).await {
                 Ok(outputs) => outputs,
                 Err(outcome) => return outcome,
             };
-            let input = Input::Experts(ExpertOutputs { block, residual, routes, outputs });
+            let outputs = ExpertOutputs { block, residual, routes, outputs };
+            if let Some(guesses) = &self.guesses
+                && ahead.after_outputs
+            {
+                guesses.output(&batch, &outputs);
+                guesses.look_ahead(&self.slots, &ahead.tokens);
+            }
+            let input = Input::Experts(outputs);
             task = Task::Forward { batch, class, input, blocks: BlockRange::new(block.0 + 1, blocks.end), then };
         }
     }
@@ -71,8 +98,8 @@ impl Driver {
         &self,
         block: BlockIndex,
         class: KernelClass,
-        normed: &[f32],
-        routes: &[Route],
+        (normed, routes): (&[f32], &[Route]),
+        ahead: &Ahead,
     ) -> Result<Vec<f32>, Outcome> {
         let width = normed.len() / routes.len().max(1);
         let pairs: usize = routes.iter().map(|route| route.experts.len()).sum();
@@ -80,7 +107,8 @@ impl Driver {
         let mut running = VecDeque::new();
         for Wave { experts, tokens, chosen, places } in self.waves(block, routes)? {
             let begun = async {
-                let fetched = self.slots.fetch(block, &experts, &mut running, &mut outputs).await?;
+                let guesses = self.guesses.as_ref();
+                let fetched = self.slots.fetch(block, &experts, guesses, (&mut running, &mut outputs)).await?;
                 self.count(|counts| counts.add(class, &fetched));
                 let rows = tokens.iter().flat_map(|token| &normed[token * width..(token + 1) * width]);
                 self.begin(Task::Experts { block, class, normed: rows.copied().collect(), experts: chosen })
@@ -96,10 +124,40 @@ impl Driver {
             self.slots.release(block, &experts)?;
             running.push_back((part, places));
         }
+        if let Some(guesses) = self.guesses.as_ref().filter(|_| !ahead.after_outputs) {
+            guesses.look_ahead(&self.slots, &ahead.tokens);
+        }
         while let Some(part) = running.pop_front() {
             collect(part, &mut outputs).await?;
         }
         Ok(outputs)
+    }
+
+    /// A router has chosen: tells the predictor, and says for which tokens and block to look ahead.
+    fn ahead(&self, block: BlockIndex, class: KernelClass, batch: &[BatchToken], routes: &[Route]) -> Ahead {
+        let Some(guesses) = &self.guesses else { return Ahead::default() };
+        let chosen = routes.iter().flat_map(|route| &route.experts).map(|(expert, _)| *expert).collect();
+        guesses.reached(&self.slots, block, &chosen);
+        if class == KernelClass::Prefill {
+            guesses.observe_prompt(batch, block, routes);
+            return Ahead::default();
+        }
+        guesses.observe(batch, block, routes);
+        let same = self.pool.blocks.range(BlockIndex(block.0 + 1)..).next();
+        let next = |row: &BatchToken| match (same, self.pool.blocks.first()) {
+            (Some(block), _) => Some((row.position, *block)),
+            (None, Some(first)) => Some((Position(row.position.0 + 1), *first)),
+            (None, None) => None,
+        };
+        let after_outputs = guesses.foresight.borrow().wants_outputs();
+        Ahead { tokens: batch.iter().filter_map(next).collect(), after_outputs }
+    }
+
+    /// Loads guesses until the driver ends; returns at once if nobody guesses.
+    pub async fn load_guesses(&self) {
+        if let Some(guesses) = &self.guesses {
+            guesses.work(&self.slots).await;
+        }
     }
 
     /// The experts that were chosen, at most as many at a time as there are slots, those in slots first.
@@ -136,6 +194,9 @@ impl Driver {
     pub fn report(&self) -> OnDemandReport {
         let counts = self.counts.get();
         let a_token = |all: f64| all / (counts.tokens.max(1)) as f64;
+        let guesses = self.guesses.as_ref().map(Guesses::report);
+        let (guessed, network) =
+            (guesses.map_or(0, |guesses| guesses.bytes), self.guesses.as_ref().map_or(Bytes::ZERO, Guesses::network));
         OnDemandReport {
             tokens: counts.tokens,
             slots: self.pool.slots.min(self.experts),
@@ -143,11 +204,12 @@ impl Driver {
             hits: counts.hits,
             misses: counts.misses,
             recall: counts.recall().unwrap_or(0.0),
-            token_bytes: a_token(counts.bytes.0 as f64),
-            token_network_bytes: a_token(counts.network.0 as f64),
+            token_bytes: a_token((counts.bytes.0 + guessed) as f64),
+            token_network_bytes: a_token((counts.network.0 + network.0) as f64),
             token_stalls: a_token(counts.stalls as f64),
             token_wait_ms: a_token(counts.wait_millis),
             prompt_bytes: counts.prefill_bytes.0,
+            guesses,
         }
     }
 

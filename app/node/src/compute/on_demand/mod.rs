@@ -3,24 +3,54 @@
 
 mod counts;
 mod driver;
+mod guesses;
+#[cfg(not(target_arch = "wasm32"))]
+mod routers;
+#[cfg(not(target_arch = "wasm32"))]
+mod shadow;
 mod slots;
 mod wave;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
+use std::pin::pin;
 use std::rc::Rc;
 
 use futures::StreamExt;
 use futures::channel::mpsc;
-use futures::future::{AbortHandle, Abortable};
+use futures::future::{AbortHandle, Abortable, Either, select};
+#[cfg(not(target_arch = "wasm32"))]
+use potluck_engine::Settings;
+use potluck_model::FeedForwardSpec;
 use potluck_panel::OnDemandReport;
-use potluck_plan::{Computed, ConversationId, Outcome, PooledExperts, Ticket, Work};
+use potluck_plan::{
+    BlockIndex, Bytes, Computed, ConversationId, ExpertId, Outcome, PooledExperts, Ticket, WeightUnit, Work,
+};
+use potluck_predict::{FirstOf, Foresight, GivenLast, Predictor, PredictorKind, Switch, TraceShape};
 
 use self::driver::{Driver, is_part};
+use self::guesses::Guesses;
+#[cfg(not(target_arch = "wasm32"))]
+use self::shadow::Shadow;
+#[cfg(not(target_arch = "wasm32"))]
+pub use self::shadow::ShadowOptions;
 use self::slots::Slots;
 use super::Compute;
 use crate::loader::ExpertLoader;
+use crate::open::Model;
 use crate::platform::Platform;
+
+/// Who guesses which experts come next, and whether anybody asks if that pays.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GuessOptions {
+    /// Who guesses.
+    pub predictor: PredictorKind,
+    /// Load guesses whether they pay or not.
+    pub always: bool,
+    /// The shadow, for [`PredictorKind::Shadow`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub shadow: Option<ShadowOptions>,
+}
 
 /// What is asked of the driver, in order.
 enum Order {
@@ -37,6 +67,9 @@ struct Open {
     cancelled: BTreeSet<Ticket>,
     forgets: VecDeque<ConversationId>,
 }
+
+/// Guesses for one pool ([`Compute::guesses`]).
+pub struct OnDemandGuesses(Guesses);
 
 /// The driver, and the way to give it work. Dropping this ends the driver: its work is answered as cancelled.
 pub struct OnDemandQueue {
@@ -67,9 +100,75 @@ impl Compute {
         drop(ended);
     }
 
+    /// Who guesses experts of a model in this pool; `None` if nobody does, or if what the predictor needs cannot be read.
+    pub async fn guesses(&self, model: &Model, pool: &PooledExperts) -> Option<OnDemandGuesses> {
+        if pool.blocks.is_empty() || self.guesses.predictor == PredictorKind::None {
+            return None;
+        }
+        let sizes = model.spec.blocks.iter().filter_map(|block| match &block.feed_forward {
+            FeedForwardSpec::Experts(experts) => Some((experts.count, experts.used)),
+            FeedForwardSpec::Dense(_) => None,
+        });
+        let (experts, used) = sizes.fold((0, 0), |most, size| (most.0.max(size.0), most.1.max(size.1)));
+        let shape = TraceShape { blocks: model.spec.blocks.len() as u16, experts: experts as u16, used: used as u8 };
+        let bytes = |block: &BlockIndex| model.units.bytes(WeightUnit::Expert(*block, ExpertId(0))).0 * u64::from(used);
+        let token = Bytes(pool.blocks.iter().map(bytes).sum());
+        let frequent = Box::new(GivenLast::new(shape));
+        #[cfg(not(target_arch = "wasm32"))]
+        let (mut routers, mut shadow) = (None, None);
+        let predictor: Box<dyn Predictor> = match self.guesses.predictor {
+            #[cfg(not(target_arch = "wasm32"))]
+            PredictorKind::Router => {
+                let read = routers::read(&model.spec, &model.units, model.source.as_ref()).await;
+                let read = read.inspect_err(|error| log::warn!("no router guesses: {error}")).ok()?;
+                let read = routers.insert(Rc::new(read)).clone();
+                // Nobody can be asked before the first block.
+                Box::new(FirstOf(vec![Box::new(routers::NextRouters::new(read)), frequent]))
+            }
+            #[cfg(not(target_arch = "wasm32"))]
+            PredictorKind::Shadow => {
+                let loaded = self.load_shadow();
+                let loaded = loaded.inspect_err(|sentence| log::warn!("no shadow: {sentence}")).ok()?;
+                let published = shadow.insert(Rc::new(loaded)).published();
+                // Where the shadow is late or gone, the next in line is believed.
+                Box::new(FirstOf(vec![Box::new(published), frequent]))
+            }
+            _ => frequent,
+        };
+        let switch = (!self.guesses.always).then(Switch::new);
+        let foresight = Foresight::new(self.guesses.predictor, predictor, shape, token, switch);
+        #[cfg_attr(
+            target_arch = "wasm32",
+            expect(unused_mut, reason = "predictors that ask routers run natively only")
+        )]
+        let mut guesses = Guesses::new(foresight, used as usize);
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            guesses.routers = routers;
+            *self.shadow.borrow_mut() = shadow.as_ref().map(|shadow| shadow.engine().clone());
+            guesses.shadow = shadow;
+        }
+        Some(OnDemandGuesses(guesses))
+    }
+
+    /// Loads the shadow of the options beside the room's engine.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn load_shadow(&self) -> Result<Shadow, String> {
+        let options = self.guesses.shadow.as_ref().ok_or("no shadow's file was named")?;
+        let gpu = self.gpu.borrow().clone().ok_or_else(|| self.no_gpu())?;
+        let base = self.model_engine.borrow();
+        let base = base.as_ref().ok_or("there is no model yet")?;
+        // Beside what is lent to the room.
+        let settings = Settings { budget: Bytes(u64::MAX), ..base.settings.clone() };
+        let shadow = Shadow::load(&gpu, options, &base.engine, settings)?;
+        let sentence = format!("The shadow takes {} of GPU memory besides.", Bytes(shadow.bytes.get()));
+        log::info!("{sentence}");
+        Ok(shadow)
+    }
+
     /// From now on experts of these blocks come on demand; of none if the pool has no blocks. What was counted of the same
     /// pool goes on.
-    pub fn set_on_demand(self: &Rc<Self>, loader: ExpertLoader, pool: PooledExperts) {
+    pub fn set_on_demand(self: &Rc<Self>, loader: ExpertLoader, pool: PooledExperts, guesses: Option<OnDemandGuesses>) {
         self.end_on_demand(&pool);
         if self.on_demand.borrow().is_some() || pool.blocks.is_empty() {
             return;
@@ -81,6 +180,7 @@ impl Compute {
             next_part: self.next_part.clone(),
             parts: RefCell::default(),
             counts: Cell::default(),
+            guesses: guesses.map(|OnDemandGuesses(guesses)| guesses),
         });
         let this = Rc::downgrade(self);
         let deliver: Rc<dyn Fn(Computed)> = Rc::new(move |computed| {
@@ -92,6 +192,14 @@ impl Compute {
         let (orders, received) = mpsc::unbounded();
         let (task, registration) = AbortHandle::new_pair();
         let run = run(self.platform.clone(), driver.clone(), received, open.clone(), deliver.clone());
+        let guessing = driver.clone();
+        let run = async move {
+            let (run, loads) = (pin!(run), pin!(guessing.load_guesses()));
+            // Without guesses the loads end at once.
+            if let Either::Right(((), run)) = select(run, loads).await {
+                run.await;
+            }
+        };
         self.platform.spawn.spawn(Box::pin(async move {
             // Whoever ends it answers for it.
             let _ = Abortable::new(run, registration).await;

@@ -6,6 +6,7 @@ use potluck_engine::{Engine, EngineError, Keep, SlotError, SlotLoad};
 use potluck_plan::{BlockIndex, ExpertId, Outcome, WeightUnit};
 
 use super::counts::Fetched;
+use super::guesses::Guesses;
 use super::wave::{Running, collect};
 use crate::loader::{ExpertLoader, LoadError};
 use crate::platform::Platform;
@@ -35,27 +36,63 @@ impl Slots {
         &self,
         block: BlockIndex,
         wave: &BTreeSet<ExpertId>,
-        running: &mut VecDeque<Running>,
-        outputs: &mut [f32],
+        guesses: Option<&Guesses>,
+        (running, outputs): (&mut VecDeque<Running>, &mut [f32]),
     ) -> Result<Fetched, Outcome> {
         let (there, absent): (Vec<ExpertId>, Vec<ExpertId>) =
             wave.iter().copied().partition(|expert| self.has(block, *expert));
         // Those that are there are kept before any other is evicted.
         for expert in there.iter().chain(&absent) {
             while !self.try_slot(block, *expert)? {
-                let Some(part) = running.pop_front() else { return Err(failed(full(block, wave.len()))) };
-                collect(part, outputs).await?;
+                match (running.pop_front(), guesses) {
+                    (Some(part), _) => collect(part, outputs).await?,
+                    // A guess under way makes room once it is there.
+                    (None, Some(guesses)) if guesses.settled().await => {}
+                    (None, _) => return Err(failed(full(block, wave.len()))),
+                }
             }
         }
         let started = self.platform.clock.now().0;
         let mut fetched = Fetched { hits: there.len() as u64, misses: absent.len() as u64, ..Fetched::default() };
-        if !absent.is_empty() {
-            let units = absent.iter().map(|expert| WeightUnit::Expert(block, *expert)).collect();
-            let loaded = self.loader.load(units).await.map_err(|error| not_loaded(&error))?;
-            (fetched.bytes, fetched.network) = (loaded.bytes, loaded.network);
+        let is_coming = |expert: &ExpertId| guesses.is_some_and(|guesses| guesses.is_loading(block, *expert));
+        let (late, missing): (Vec<ExpertId>, Vec<ExpertId>) = absent.into_iter().partition(is_coming);
+        self.load(block, &missing, guesses.filter(|_| late.is_empty()), &mut fetched).await?;
+        if let (Some(guesses), false) = (guesses, late.is_empty()) {
+            guesses.settled().await;
+            // What a guess could not load is loaded as if nobody had guessed.
+            let lost: Vec<ExpertId> = late.into_iter().filter(|expert| !self.has(block, *expert)).collect();
+            for expert in &lost {
+                if !self.try_slot(block, *expert)? {
+                    return Err(failed(full(block, wave.len())));
+                }
+            }
+            self.load(block, &lost, None, &mut fetched).await?;
         }
-        fetched.millis = self.platform.clock.now().0 - started;
+        fetched.millis = if fetched.misses > 0 { self.platform.clock.now().0 - started } else { 0.0 };
         Ok(fetched)
+    }
+
+    /// Loads experts that have slots. What that took is measured where nothing else was waited for.
+    async fn load(
+        &self,
+        block: BlockIndex,
+        experts: &[ExpertId],
+        measure: Option<&Guesses>,
+        fetched: &mut Fetched,
+    ) -> Result<(), Outcome> {
+        if experts.is_empty() {
+            return Ok(());
+        }
+        let started = self.platform.clock.now().0;
+        let units = experts.iter().map(|expert| WeightUnit::Expert(block, *expert)).collect();
+        let loaded = self.loader.load(units).await.map_err(|error| not_loaded(&error))?;
+        fetched.bytes = fetched.bytes.saturating_add(loaded.bytes);
+        fetched.network = fetched.network.saturating_add(loaded.network);
+        if let Some(guesses) = measure {
+            let millis = self.platform.clock.now().0 - started;
+            guesses.foresight.borrow_mut().measured(loaded.bytes, millis);
+        }
+        Ok(())
     }
 
     /// Keeps an expert in a slot, or begins its load; false if all slots are needed by work that waits.

@@ -1,6 +1,7 @@
 //! The command line of `potluck-node`.
 
 mod bench;
+mod guesses;
 mod options;
 mod rounds;
 mod secret_file;
@@ -14,11 +15,13 @@ use std::process::ExitCode;
 use potluck_panel::{Bytes, ContributeChoice, DeviceKind, HostChoice, ModelSource, ToNode};
 use potluck_swarm::HostCommand;
 
+pub use guesses::GuessArguments;
 pub use options::{Command, Options, UsageError, help, parse};
 pub use session::Session;
 pub use values::{link_fingerprint, parse_bytes, parse_link, with_fingerprint};
 
 use super::open_model_files;
+use super::study::check_shadow_of;
 use crate::node::Input;
 use crate::open::split_names;
 
@@ -73,6 +76,9 @@ async fn perform(command: Command) -> Result<(), String> {
 
 /// One peer is coordinator, worker and guest, without any network.
 async fn run(model: &Path, options: Options) -> Result<(), String> {
+    if let Some(shadow) = &options.guesses.shadow {
+        check_shadow_of(model, shadow).map_err(|error| error.to_string())?;
+    }
     let files = open_model_files(model)?;
     let source = ModelSource::File {
         name: files.first().map(|file| file.name()).unwrap_or_default(),

@@ -14,6 +14,7 @@ use potluck_swarm::Pooling;
 use thiserror::Error;
 
 use super::bench::BenchOptions;
+use super::guesses::GuessArguments;
 use super::rounds::RoundOptions;
 use super::values::{
     parse_arithmetic, parse_budget, parse_cache_type, parse_hedging, parse_sharing, parse_tier, parse_wire,
@@ -182,6 +183,9 @@ pub struct Options {
     /// host: let a device whose memory does not hold all experts load them when they are chosen
     #[arg(long)]
     pub on_demand: bool,
+    /// Who guesses which experts come next.
+    #[command(flatten)]
+    pub guesses: GuessArguments,
     /// The name that others see
     #[arg(long, default_value = "Native peer")]
     pub name: String,
@@ -244,6 +248,7 @@ impl Default for Options {
             hedging: Pooling::default().hedging,
             wire: WireType::F32,
             on_demand: false,
+            guesses: GuessArguments::default(),
             name: "Native peer".to_owned(),
             gpu: None,
             gpu_index: 0,

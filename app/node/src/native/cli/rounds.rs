@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use potluck_panel::{
-    AnswerPart, AnswerStop, ExpertsView, Message, PlanStatus, PromptRequest, RequestId, Role, Sealing, Status, Timings,
-    ToNode, ToPage,
+    AnswerPart, AnswerStop, ExpertsView, Message, OnDemandReport, PlanStatus, PromptRequest, RequestId, Role, Sealing,
+    Status, Timings, ToNode, ToPage,
 };
 use potluck_text::texts;
 use serde_json::{Value, json};
@@ -21,8 +21,8 @@ const REPORTED: u64 = 1_500;
 /// How a room is measured.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
 pub struct RoundOptions {
-    /// For measurements: how many times the prompt is asked
-    #[arg(long, hide = true, value_name = "N", default_value_t = 1)]
+    /// How many times the prompt is asked, each in a new conversation; prints a line of JSON for each
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub rounds: u32,
     /// For measurements: from how many conversations at once, several numbers one after the other
     #[arg(long, hide = true, value_name = "N,…", value_delimiter = ',', default_value = "1")]
@@ -88,7 +88,7 @@ impl Session {
         self.settle().await?;
         for count in conversations {
             for round in 0..*rounds {
-                let before = self.status.sealing;
+                let before = (self.status.sealing, self.status.on_demand);
                 let (timings, gaps) = self.ask_at_once(prompt, first, *count).await?;
                 self.pause(REPORTED).await?;
                 println!("{}", self.round(round, &timings, gaps, before));
@@ -112,8 +112,14 @@ impl Session {
         Ok(())
     }
 
-    /// What is known after a round. `before`: what sealing had taken then.
-    fn round(&self, round: u32, timings: &[Timings], mut gaps: Vec<f64>, before: Sealing) -> Value {
+    /// What is known after a round. `before`: what sealing and experts on demand had taken then.
+    fn round(
+        &self,
+        round: u32,
+        timings: &[Timings],
+        mut gaps: Vec<f64>,
+        (before, on_demand): (Sealing, Option<OnDemandReport>),
+    ) -> Value {
         gaps.sort_by(f64::total_cmp);
         let quantile = |share: f64| gaps.get((gaps.len() as f64 * share) as usize).or(gaps.last());
         let (tokens, longest) = timings.iter().fold((0, 0f64), |(tokens, longest), timings| {
@@ -144,6 +150,7 @@ impl Session {
             "expert_phases": experts.map(|experts| &experts.phases),
             "expected_token_ms": plan.map(|plan| plan.token_ms),
             "members": self.status.peers.len(),
+            "on_demand": self.status.on_demand.map(|now| now.since(&on_demand.unwrap_or_default())),
         })
     }
 

@@ -86,6 +86,7 @@ impl Session {
             hidden: options.hidden.clone(),
             pooling,
             on_demand: options.on_demand,
+            guesses: options.guesses.clone().into(),
         };
         let (node, queue, inputs) = Node::new(platform, options_of_node);
         let task = tokio::task::spawn_local(node.run(queue));
@@ -246,6 +247,9 @@ impl Session {
     /// # Errors
     /// A sentence on why the answer failed.
     pub async fn ask(&mut self, options: &Options) -> Result<(), String> {
+        if options.rounds.several() {
+            return self.rounds(&prompt(options), options).await;
+        }
         let (text, tokens, timings) = self.chat(REQUEST, prompt(options), true).await?;
         println!();
         if options.bench {
@@ -307,10 +311,7 @@ impl Session {
             while !is_ready(&self.status, &options.rounds) {
                 self.next().await?;
             }
-            match options.rounds.several() {
-                true => self.rounds(&prompt(options), options).await?,
-                false => self.ask(options).await?,
-            }
+            self.ask(options).await?;
             return self.leave().await;
         }
         loop {

@@ -45,7 +45,7 @@ impl OnGpu {
         let engine = Engine::new(gpu, spec.clone(), units.clone(), settings, receive)?;
         engine.reserve(&units.units().collect())?;
         for unit in engine.missing() {
-            load(&engine, file, &units, unit)?;
+            load_unit(&engine, file, &units, unit)?;
         }
         engine.close_staging();
         Ok(Self { engine, outcome, spec, positions: 0 })
@@ -147,7 +147,11 @@ fn unexpected() -> StudyError {
     StudyError::Gpu("The engine returned another result than asked for.".to_owned())
 }
 
-fn load(engine: &Engine, file: &ModelFile, units: &UnitMap, unit: WeightUnit) -> Result<(), StudyError> {
+/// Loads a unit of a file that lies on this machine, and waits for it.
+///
+/// # Errors
+/// It cannot be read, or the device is lost.
+pub fn load_unit(engine: &Engine, file: &ModelFile, units: &UnitMap, unit: WeightUnit) -> Result<(), StudyError> {
     for tensor in (0..units.tensors(unit).len()).filter(|tensor| engine.needs(unit, *tensor)) {
         let bytes = file.tensor(units, unit, tensor)?;
         let mut offset = 0;

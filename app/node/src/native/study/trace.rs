@@ -112,12 +112,25 @@ pub fn trace(choice: &TraceChoice, gpu: Option<&Gpu>, progress: impl Fn(String))
     Ok(trace)
 }
 
-/// A shadow has the base's vocabulary and the shape of its blocks.
+/// Whether a file is a shadow of another one.
+///
+/// # Errors
+/// A file cannot be read, or [`StudyError::NoShadow`] says what differs.
+pub fn check_shadow_of(base: &Path, shadow: &Path) -> Result<(), StudyError> {
+    check_shadow(&ModelFile::open(base)?, &ModelFile::open(shadow)?)
+}
+
+/// A shadow has the base's tokenizer and the shape of its blocks.
 fn check_shadow(base: &ModelFile, shadow: &ModelFile) -> Result<(), StudyError> {
     let no_shadow = |why| StudyError::NoShadow { shadow: shadow.name.clone(), base: base.name.clone(), why };
-    let tokens = "tokenizer.ggml.tokens";
-    if base.model.metadata.get(tokens) != shadow.model.metadata.get(tokens) {
-        return Err(no_shadow("it has another vocabulary"));
+    for (key, why) in [
+        ("tokenizer.ggml.tokens", "it has another vocabulary"),
+        ("tokenizer.ggml.merges", "it has another tokenizer"),
+        ("tokenizer.ggml.pre", "it has another tokenizer"),
+    ] {
+        if base.model.metadata.get(key) != shadow.model.metadata.get(key) {
+            return Err(no_shadow(why));
+        }
     }
     let (base, shadow) = (base.spec()?.0, shadow.spec()?.0);
     if base.blocks != shadow.blocks || base.hidden != shadow.hidden {

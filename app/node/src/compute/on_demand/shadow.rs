@@ -1,0 +1,369 @@
+//! A shadow model: the same model in a type of fewer bits, on the same GPU, a few tokens ahead of its base. What its routers
+//! choose is published block by block (od-moe.txt 3.2). It follows one conversation, the one whose prompt came last. If it
+//! fails, the next predictor in line is believed, and no answer changes.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use futures::channel::{mpsc, oneshot};
+use futures::{FutureExt, StreamExt};
+use potluck_engine::{Engine, EngineError, Gpu, Settings};
+use potluck_model::{FeedForwardSpec, ModelSpec};
+use potluck_plan::{
+    BatchToken, BlockIndex, BlockRange, ConversationId, ExpertOutputs, Input, KernelClass, LmHeadRequest, LmHeadTokens,
+    LogitsRequest, Outcome, Position, Task, Then, Ticket, Work,
+};
+use potluck_predict::{Alignment, Published};
+
+use crate::native::study::{ModelFile, load_unit};
+
+/// Tokens that a shadow runs ahead of its base at most.
+const AHEAD: usize = 3;
+
+/// Which shadow, and when it takes over what its base did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShadowOptions {
+    /// Its file.
+    pub file: PathBuf,
+    /// Every how many tokens it takes over its base's token and KV cache.
+    pub alignment: Alignment,
+}
+
+/// What its base computes.
+enum Told {
+    Prompt(Vec<BatchToken>, Vec<u32>),
+    /// A token of the answer, and whether anybody wants to know what comes next.
+    Token(BatchToken, u32, bool),
+}
+
+/// A shadow model on an engine of its own.
+pub(super) struct Shadow {
+    engine: Engine,
+    base: Engine,
+    spec: ModelSpec,
+    alignment: Alignment,
+    published: Published,
+    result: Rc<RefCell<Option<oneshot::Sender<Outcome>>>>,
+    told: mpsc::UnboundedSender<Told>,
+    hears: RefCell<Option<mpsc::UnboundedReceiver<Told>>>,
+    /// Bytes of its weights.
+    pub bytes: Cell<u64>,
+}
+
+impl Shadow {
+    /// Loads a shadow with a KV cache like its base's.
+    ///
+    /// # Errors
+    /// A sentence: it cannot be read, or does not fit.
+    pub fn load(gpu: &Gpu, options: &ShadowOptions, base: &Engine, settings: Settings) -> Result<Self, String> {
+        let failed = |error: EngineError| format!("The shadow cannot run: {error}");
+        let file = ModelFile::open(&options.file).map_err(|error| error.to_string())?;
+        let (spec, units) = file.spec().map_err(|error| error.to_string())?;
+        let result = Rc::<RefCell<Option<oneshot::Sender<Outcome>>>>::default();
+        let inbox = result.clone();
+        let receive = Box::new(move |computed: potluck_plan::Computed| {
+            if let Some(sender) = inbox.borrow_mut().take() {
+                // Fails if nobody waits any more.
+                let _ = sender.send(computed.outcome);
+            }
+        });
+        let engine = Engine::new(gpu, spec.clone(), units.clone(), settings, receive).map_err(failed)?;
+        let layout = engine.reserve(&units.units().collect()).map_err(failed)?;
+        for unit in engine.missing() {
+            load_unit(&engine, &file, &units, unit).map_err(|error| error.to_string())?;
+        }
+        engine.close_staging();
+        let (told, hears) = mpsc::unbounded();
+        Ok(Self {
+            engine,
+            base: base.clone(),
+            spec,
+            alignment: options.alignment,
+            published: Published::default(),
+            result,
+            told,
+            hears: RefCell::new(Some(hears)),
+            bytes: Cell::new(layout.weights().0),
+        })
+    }
+
+    /// Its engine, which has to be polled.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// What it publishes.
+    pub fn published(&self) -> Published {
+        self.published.clone()
+    }
+
+    /// Its base begins a task. `wanted`: guesses are loaded for its tokens.
+    pub fn tell(&self, task: &Task, wanted: bool) {
+        let Task::Forward { batch, class, input: Input::Tokens(tokens), .. } = task else { return };
+        match class {
+            // It ends with the driver.
+            KernelClass::Prefill => {
+                let _ = self.told.unbounded_send(Told::Prompt(batch.clone(), tokens.clone()));
+            }
+            KernelClass::Decode => {
+                for (row, token) in batch.iter().zip(tokens) {
+                    let _ = self.told.unbounded_send(Told::Token(*row, *token, wanted));
+                }
+            }
+        }
+    }
+
+    /// Follows its base until the driver ends.
+    pub async fn follow(&self) {
+        let Some(mut hears) = self.hears.borrow_mut().take() else { return };
+        let mut following: Option<Following> = None;
+        loop {
+            let ahead =
+                following.as_ref().filter(|now| now.expected.len() <= AHEAD && now.wanted).and_then(Following::last);
+            let told = match ahead {
+                None => hears.next().await,
+                Some(last) => match hears.next().now_or_never() {
+                    Some(told) => told,
+                    // Nothing new: a token further ahead.
+                    None => {
+                        let done = self.ahead(&mut following, last).await;
+                        self.unless_lost(done, &mut following);
+                        continue;
+                    }
+                },
+            };
+            let Some(mut told) = told else { return };
+            // What its base has passed meanwhile is computed together, without asking the routers.
+            while let Some(Some(newer)) = hears.next().now_or_never() {
+                let done = self.hear(told, true, &mut following).await;
+                self.unless_lost(done, &mut following);
+                told = newer;
+            }
+            let done = self.hear(told, false, &mut following).await;
+            self.unless_lost(done, &mut following);
+        }
+    }
+
+    /// Gives a conversation up that cannot be followed: the next predictor in line is believed.
+    fn unless_lost(&self, done: Result<(), Outcome>, following: &mut Option<Following>) {
+        if let Err(outcome) = done {
+            log::warn!("the shadow lost its base: {outcome:?}");
+            self.published.withdraw(Position(0));
+            *following = None;
+        }
+    }
+
+    /// Computes the last token that the shadow expects.
+    async fn ahead(&self, following: &mut Option<Following>, last: Expected) -> Result<(), Outcome> {
+        let Some(now) = following else { return Ok(()) };
+        let row = BatchToken { conversation: now.conversation, position: last.position };
+        let after = self.step(row, last.token).await?;
+        if let Some(last) = now.expected.back_mut() {
+            last.after = Some(after);
+        }
+        now.expected.push_back(Expected { position: Position(last.position.0 + 1), token: after, after: None });
+        Ok(())
+    }
+
+    /// `has_passed`: its base is further already.
+    async fn hear(&self, told: Told, has_passed: bool, following: &mut Option<Following>) -> Result<(), Outcome> {
+        match told {
+            Told::Prompt(batch, tokens) => {
+                let (Some(first), Some(last)) = (batch.first().copied(), batch.last().copied()) else { return Ok(()) };
+                let before = following.take();
+                let mut now = match before {
+                    Some(before) if before.conversation == last.conversation => before,
+                    before if first.position.0 == 0 => {
+                        before.into_iter().for_each(|before| self.engine.forget(before.conversation));
+                        Following::new(last.conversation)
+                    }
+                    before => {
+                        // Its beginning was not heard.
+                        *following = before;
+                        return Ok(());
+                    }
+                };
+                now.skipped.retain(|(row, _)| row.position < first.position);
+                self.catch_up(&mut now).await?;
+                let token = self.prompt(&batch, tokens).await?;
+                now.first = Position(last.position.0 + 1);
+                self.published.begin(now.first);
+                now.expected = VecDeque::from([Expected { position: now.first, token, after: None }]);
+                now.wanted = false;
+                *following = Some(now);
+                Ok(())
+            }
+            Told::Token(row, token, wanted) => {
+                let Some(now) = following.as_mut().filter(|now| now.conversation == row.conversation) else {
+                    return Ok(());
+                };
+                if !wanted || (has_passed && !now.has_computed(row.position, token)) {
+                    now.skip(row, token);
+                    return Ok(());
+                }
+                now.skipped.retain(|(at, _)| at.position < row.position);
+                now.wanted = true;
+                self.token(now, row, token).await
+            }
+        }
+    }
+
+    /// Its base is at this token: computes it unless that was done a token ahead with the right one.
+    async fn token(&self, now: &mut Following, row: BatchToken, token: u32) -> Result<(), Outcome> {
+        let index = row.position.0.saturating_sub(now.first.0);
+        let takes_kv = self.alignment.takes_kv(index) && index > 0;
+        now.expected.retain(|expected| expected.position >= row.position);
+        let own = now.expected.front().copied().filter(|own| own.position == row.position);
+        let token = own.filter(|_| !self.alignment.takes_token(index)).map_or(token, |own| own.token);
+        let is_right = own.is_some_and(|own| own.token == token);
+        match own.filter(|_| is_right && !takes_kv).and_then(|own| own.after) {
+            // What comes after it is in line.
+            Some(_) => {
+                now.expected.pop_front();
+            }
+            None => {
+                if !is_right {
+                    self.published.withdraw(row.position);
+                }
+                now.expected.clear();
+                if takes_kv {
+                    self.catch_up(now).await?;
+                    let copied = self.engine.copy_kv_cache(&self.base, row.conversation, row.position.0);
+                    copied.map_err(|error| Outcome::Failed(error.to_string()))?;
+                }
+                // Its base has begun this token, so its routers would come too late. The next one may be in time.
+                now.skipped.push((row, token));
+                if let Some(after) = self.catch_up(now).await? {
+                    let position = Position(row.position.0 + 1);
+                    now.expected.push_back(Expected { position, token: after, after: None });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A prompt's chunk; the best next token.
+    async fn prompt(&self, batch: &[BatchToken], tokens: Vec<u32>) -> Result<u32, Outcome> {
+        let input = Input::Tokens(tokens);
+        let blocks = BlockRange::new(0, self.spec.blocks.len() as u16);
+        best(self.run(forward(batch, KernelClass::Prefill, input, blocks, HEAD)).await?)
+    }
+
+    /// Computes tokens that were not followed one by one; the best next token, if there were any.
+    async fn catch_up(&self, now: &mut Following) -> Result<Option<u32>, Outcome> {
+        let (skipped, mut next) = (std::mem::take(&mut now.skipped), None);
+        let blocks = BlockRange::new(0, self.spec.blocks.len() as u16);
+        for chunk in skipped.chunks(Work::DECODE_TOKENS) {
+            let batch: Vec<BatchToken> = chunk.iter().map(|(row, _)| *row).collect();
+            let input = Input::Tokens(chunk.iter().map(|(_, token)| *token).collect());
+            next = Some(best(self.run(forward(&batch, KernelClass::Decode, input, blocks, HEAD)).await?)?);
+        }
+        Ok(next)
+    }
+
+    /// One token through all blocks; publishes what each router chooses, and returns the best next token.
+    async fn step(&self, row: BatchToken, token: u32) -> Result<u32, Outcome> {
+        let class = KernelClass::Decode;
+        let batch = [row];
+        let (mut input, mut first) = (Input::Tokens(vec![token]), 0);
+        for (block, spec) in (0..).map(BlockIndex).zip(&self.spec.blocks) {
+            if matches!(spec.feed_forward, FeedForwardSpec::Dense(_)) {
+                continue;
+            }
+            let to_router = forward(&batch, class, input, BlockRange::new(first, block.0), Then::Route(block));
+            let Outcome::Routed { residual, normed, routes } = self.run(to_router).await? else {
+                return Err(unexpected());
+            };
+            let ids = |route: &potluck_plan::Route| route.experts.iter().map(|(id, _)| *id).collect::<Vec<_>>();
+            let experts: Vec<_> = routes.iter().map(ids).collect();
+            self.published.publish(row.position, block, experts.concat());
+            let Outcome::ExpertOutputs(outputs) = self.run(Task::Experts { block, class, normed, experts }).await?
+            else {
+                return Err(unexpected());
+            };
+            input = Input::Experts(ExpertOutputs { block, residual, routes, outputs });
+            first = block.0 + 1;
+        }
+        let rest = BlockRange::new(first, self.spec.blocks.len() as u16);
+        best(self.run(forward(&batch, class, input, rest, HEAD)).await?)
+    }
+
+    async fn run(&self, task: Task) -> Result<Outcome, Outcome> {
+        let (sender, result) = oneshot::channel();
+        self.result.replace(Some(sender));
+        self.engine.submit(Work { ticket: Ticket(0), task }).map_err(|error| Outcome::Failed(error.to_string()))?;
+        match result.await.unwrap_or(Outcome::Cancelled) {
+            lost @ (Outcome::DeviceLost | Outcome::Cancelled | Outcome::Failed(_)) => Err(lost),
+            outcome => Ok(outcome),
+        }
+    }
+}
+
+impl Drop for Shadow {
+    fn drop(&mut self) {
+        self.engine.destroy();
+    }
+}
+
+/// What the shadow expects next.
+#[derive(Clone, Copy)]
+struct Expected {
+    position: Position,
+    token: u32,
+    /// The token after it, if it was computed ahead.
+    after: Option<u32>,
+}
+
+/// The conversation that is followed.
+struct Following {
+    conversation: ConversationId,
+    /// Where the answer began.
+    first: Position,
+    /// What the shadow expects next; of the last one it is not known what follows.
+    expected: VecDeque<Expected>,
+    /// Somebody wants to know.
+    wanted: bool,
+    /// Tokens of the base that nobody wanted to know about.
+    skipped: Vec<(BatchToken, u32)>,
+}
+
+impl Following {
+    fn new(conversation: ConversationId) -> Self {
+        Self { conversation, first: Position(0), expected: VecDeque::new(), wanted: false, skipped: Vec::new() }
+    }
+
+    /// A token of the base that is computed later; drafts that were not taken are replaced.
+    fn skip(&mut self, row: BatchToken, token: u32) {
+        self.skipped.retain(|(at, _)| at.position < row.position);
+        self.skipped.push((row, token));
+        self.expected.clear();
+        self.wanted = false;
+    }
+
+    /// The shadow has computed a token at a position ahead, and it was the right one.
+    fn has_computed(&self, position: Position, token: u32) -> bool {
+        let is_it = |own: &Expected| own.position == position && own.token == token && own.after.is_some();
+        self.expected.iter().any(is_it)
+    }
+
+    fn last(&self) -> Option<Expected> {
+        self.expected.back().copied()
+    }
+}
+
+const HEAD: Then = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
+
+fn forward(batch: &[BatchToken], class: KernelClass, input: Input, blocks: BlockRange, then: Then) -> Task {
+    Task::Forward { batch: batch.to_vec(), class, input, blocks, then }
+}
+
+fn best(outcome: Outcome) -> Result<u32, Outcome> {
+    let Outcome::Candidates(all) = outcome else { return Err(unexpected()) };
+    all.first().and_then(|best| best.ids.first()).copied().ok_or_else(unexpected)
+}
+
+fn unexpected() -> Outcome {
+    Outcome::Failed("The shadow's engine returned another result than asked for.".to_owned())
+}

@@ -1,0 +1,141 @@
+//! Predictions that somebody else publishes: a shadow model's choices, a token ahead.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use potluck_plan::{BlockIndex, ExpertId, Position};
+
+use crate::foresight::Shares;
+use crate::{Guess, Predictor};
+
+/// Choices that are kept: those of a few tokens.
+const KEPT: usize = 1024;
+
+/// Choices of the same tokens in another model. Clones share them: one publishes, the other predicts.
+#[derive(Clone, Debug, Default)]
+pub struct Published(Rc<RefCell<Inner>>);
+
+/// Experts by token and block.
+type Choices = BTreeMap<(Position, BlockIndex), Vec<ExpertId>>;
+
+#[derive(Debug, Default)]
+struct Inner {
+    choices: Choices,
+    /// What was chosen before anybody said so.
+    chosen: Choices,
+    /// Where the answer began.
+    first: Position,
+    shares: Shares,
+}
+
+impl Published {
+    /// An answer begins at this position.
+    pub fn begin(&self, first: Position) {
+        self.0.borrow_mut().first = first;
+    }
+
+    /// What a token will probably use in a block. The latest word counts; one that comes too late is only judged.
+    pub fn publish(&self, position: Position, block: BlockIndex, experts: Vec<ExpertId>) {
+        let mut inner = self.0.borrow_mut();
+        if let Some(chosen) = inner.chosen.remove(&(position, block)) {
+            let first = inner.first;
+            return inner.shares.judge(first, position, &experts, &chosen);
+        }
+        inner.choices.insert((position, block), experts);
+        if inner.choices.len() > KEPT {
+            inner.choices.pop_first();
+        }
+    }
+
+    /// Takes back everything from a position on: it was said of another token.
+    pub fn withdraw(&self, from: Position) {
+        self.0.borrow_mut().choices.retain(|(position, _), _| *position < from);
+    }
+
+    /// The share of chosen experts that were published, in time or too late: by the index of the answer's token as in
+    /// [`crate::ForesightReport`], and of all.
+    pub fn recall(&self) -> ([Option<f64>; 4], Option<f64>) {
+        let inner = self.0.borrow();
+        (inner.shares.by_index(), inner.shares.all().get())
+    }
+}
+
+impl Predictor for Published {
+    fn name(&self) -> String {
+        "shadow".to_owned()
+    }
+
+    fn predict(&self, position: Position, block: BlockIndex) -> Vec<Guess> {
+        let inner = self.0.borrow();
+        let experts = inner.choices.get(&(position, block)).map(Vec::as_slice).unwrap_or_default();
+        experts.iter().map(|expert| Guess { expert: *expert, confidence: 1.0 }).collect()
+    }
+
+    /// The token is there: what was said of it and before is of no more use.
+    fn observe(&mut self, position: Position, block: BlockIndex, chosen: &[ExpertId]) {
+        let inner = &mut *self.0.borrow_mut();
+        if position >= inner.first && inner.first.0 > 0 {
+            match inner.choices.get(&(position, block)) {
+                Some(experts) => inner.shares.judge(inner.first, position, experts, chosen),
+                None => drop(inner.chosen.insert((position, block), chosen.to_vec())),
+            }
+            if inner.chosen.len() > KEPT {
+                inner.chosen.pop_first();
+            }
+        }
+        inner.choices.retain(|(at, of), _| *at > position || (*at == position && *of > block));
+    }
+
+    fn restart(&mut self) {
+        let inner = &mut *self.0.borrow_mut();
+        inner.choices.clear();
+        inner.chosen.clear();
+        inner.first = Position(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_published_is_guessed_until_the_token_is_there() {
+        let publisher = Published::default();
+        let mut predictor = publisher.clone();
+        let experts = |predictor: &Published, position, block| -> Vec<u16> {
+            let guesses = predictor.predict(Position(position), BlockIndex(block));
+            guesses.iter().map(|guess| guess.expert.0).collect()
+        };
+        publisher.publish(Position(3), BlockIndex(0), vec![ExpertId(2), ExpertId(1)]);
+        publisher.publish(Position(3), BlockIndex(1), vec![ExpertId(4)]);
+        publisher.publish(Position(4), BlockIndex(0), vec![ExpertId(5)]);
+        assert_eq!(experts(&predictor, 3, 0), [2, 1]);
+        predictor.observe(Position(3), BlockIndex(0), &[]);
+        assert!(experts(&predictor, 3, 0).is_empty(), "it has passed");
+        assert_eq!(experts(&predictor, 3, 1), [4]);
+        publisher.withdraw(Position(4));
+        assert!(experts(&predictor, 4, 0).is_empty(), "it was another token");
+        assert_eq!(experts(&predictor, 3, 1), [4]);
+    }
+
+    #[test]
+    fn what_comes_too_late_is_judged_but_not_guessed() {
+        let publisher = Published::default();
+        let mut predictor = publisher.clone();
+        publisher.begin(Position(3));
+        publisher.publish(Position(3), BlockIndex(0), vec![ExpertId(1), ExpertId(2)]);
+        predictor.observe(Position(3), BlockIndex(0), &[ExpertId(1), ExpertId(5)]);
+        predictor.observe(Position(3), BlockIndex(1), &[ExpertId(7), ExpertId(8)]);
+        publisher.publish(Position(3), BlockIndex(1), vec![ExpertId(7), ExpertId(8)]);
+        assert!(predictor.predict(Position(3), BlockIndex(1)).is_empty(), "the block has passed");
+        assert_eq!(publisher.recall(), ([Some(0.75), None, None, None], Some(0.75)));
+    }
+
+    #[test]
+    fn what_nobody_asks_for_does_not_pile_up() {
+        let published = Published::default();
+        (0..5_000).for_each(|position| published.publish(Position(position), BlockIndex(0), Vec::new()));
+        assert_eq!(published.0.borrow().choices.len(), KEPT);
+    }
+}
