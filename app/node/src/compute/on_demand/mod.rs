@@ -26,7 +26,9 @@ use potluck_panel::OnDemandReport;
 use potluck_plan::{
     BlockIndex, Bytes, Computed, ConversationId, ExpertId, Outcome, PooledExperts, Ticket, WeightUnit, Work,
 };
-use potluck_predict::{FirstOf, Foresight, GivenLast, Predictor, PredictorKind, Switch, TraceShape};
+#[cfg(not(target_arch = "wasm32"))]
+use potluck_predict::FirstOf;
+use potluck_predict::{Foresight, GivenLast, Predictor, PredictorKind, Switch, TraceShape};
 
 use self::driver::{Driver, is_part};
 use self::guesses::Guesses;
