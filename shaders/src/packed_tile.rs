@@ -1,65 +1,73 @@
 //! Tiles of the product of quantized weights and quantized vectors.
 
-/// What one workgroup of the packed product computes: vectors × matrix rows. Every tile gives the same bits.
+use std::fmt;
+
+/// What one workgroup of the packed product computes: vectors × matrix rows, and how many results a thread makes. Every
+/// tile gives the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PackedTile {
-    /// 32 vectors × 32 rows, for small matrices.
-    V32R32,
-    /// 32 vectors × 64 rows, for few vectors.
-    V32R64,
-    /// 64 vectors × 64 rows.
-    V64R64,
-    /// 128 vectors × 64 rows.
-    V128R64,
-    /// 64 vectors × 128 rows.
-    V64R128,
-    /// 128 vectors × 128 rows, 64 results a thread: reads workgroup memory least often.
-    V128R128,
+pub struct PackedTile {
+    vectors: u32,
+    rows: u32,
+    a_thread: (u32, u32),
+}
+
+/// `vectors` × `rows` with `a_thread` vectors × rows a thread.
+const fn tile((vectors, rows): (u32, u32), a_thread: (u32, u32)) -> PackedTile {
+    PackedTile { vectors, rows, a_thread }
 }
 
 impl PackedTile {
-    /// Every tile.
-    pub const ALL: [PackedTile; 6] =
-        [Self::V32R32, Self::V32R64, Self::V64R64, Self::V128R64, Self::V64R128, Self::V128R128];
+    /// For small matrices.
+    pub const V32R32: PackedTile = tile((32, 32), (4, 4));
+    /// For few vectors.
+    pub const V32R64: PackedTile = tile((32, 64), (4, 4));
+    /// 64 vectors × 64 rows.
+    pub const V64R64: PackedTile = tile((64, 64), (8, 4));
+    /// 128 vectors × 64 rows.
+    pub const V128R64: PackedTile = tile((128, 64), (8, 4));
+
+    /// Every tile. Those with 64 results a thread read workgroup memory least often.
+    pub const ALL: [PackedTile; 12] = [
+        Self::V32R32,
+        Self::V32R64,
+        Self::V64R64,
+        Self::V128R64,
+        tile((64, 128), (8, 4)),
+        tile((128, 128), (8, 8)),
+        tile((64, 64), (16, 4)),
+        tile((128, 64), (16, 4)),
+        tile((128, 64), (8, 8)),
+        tile((64, 128), (8, 8)),
+        tile((64, 128), (16, 4)),
+        tile((128, 128), (16, 4)),
+    ];
     /// Tiles used without measurements, smallest first.
     pub const PORTABLE: [PackedTile; 4] = [Self::V32R32, Self::V32R64, Self::V64R64, Self::V128R64];
 
     /// Vectors per tile.
     pub fn vectors(self) -> u32 {
-        match self {
-            Self::V32R32 | Self::V32R64 => 32,
-            Self::V64R64 | Self::V64R128 => 64,
-            Self::V128R64 | Self::V128R128 => 128,
-        }
+        self.vectors
     }
 
     /// Matrix rows per tile.
     pub fn rows(self) -> u32 {
-        match self {
-            Self::V32R32 => 32,
-            Self::V32R64 | Self::V64R64 | Self::V128R64 => 64,
-            Self::V64R128 | Self::V128R128 => 128,
-        }
+        self.rows
     }
 
     /// Vectors and matrix rows per thread.
     pub(crate) fn a_thread(self) -> (u32, u32) {
-        match self {
-            Self::V32R32 | Self::V32R64 => (4, 4),
-            Self::V64R64 | Self::V128R64 | Self::V64R128 => (8, 4),
-            Self::V128R128 => (8, 8),
-        }
+        self.a_thread
     }
 
     /// Threads along the vectors, and along the matrix rows.
     pub(crate) fn threads(self) -> (u32, u32) {
-        let (vectors, rows) = self.a_thread();
-        (self.vectors() / vectors, self.rows() / rows)
+        (self.vectors / self.a_thread.0, self.rows / self.a_thread.1)
     }
 
     /// Buffers in workgroup memory: as many as fit. With two, a step has one barrier less.
     pub(crate) fn buffers(self) -> u32 {
-        if self == Self::V128R128 { 1 } else { 2 }
+        // 32 bytes of columns and two numbers for each vector and row.
+        if (self.vectors + self.rows) * 40 * 2 <= 16 << 10 { 2 } else { 1 }
     }
 
     /// The largest portable tile that still gives at least `groups` workgroups for a product of `rows` × `n` vectors;
@@ -71,18 +79,30 @@ impl PackedTile {
     }
 }
 
+impl fmt::Display for PackedTile {
+    /// `128x64/16x4`: vectors × rows of the tile and of a thread.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}/{}x{}", self.vectors, self.rows, self.a_thread.0, self.a_thread.1)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::PackedTile;
     use crate::Tile;
 
     #[test]
-    fn every_value_of_a_step_has_a_thread_that_loads_it() {
+    fn threads_fill_patches_and_load_whole_lines() {
         for tile in PackedTile::ALL {
             let (y, x) = tile.threads();
-            assert!(2 * tile.rows() <= x * y && 2 * tile.vectors() <= x * y && x * y <= 256, "{tile:?}");
-            assert_eq!(tile.a_thread().1 % 4, 0, "{tile:?}");
-            assert!(tile.vectors() >= Tile::MIN_VECTORS, "{tile:?}: its lists of tiles are longer than the buffer");
+            let threads = x * y;
+            assert!(threads <= 256 && y % 4 == 0 && x % 8 == 0, "{tile}: {y} × {x} threads");
+            for lines in [tile.rows(), tile.vectors()] {
+                assert!(2 * lines <= threads || 2 * lines % threads == 0, "{tile}: {lines} lines");
+            }
+            assert_eq!(tile.a_thread().1 % 4, 0, "{tile}");
+            assert!((tile.vectors() + tile.rows()) * 40 * tile.buffers() <= 16 << 10, "{tile}: too much memory");
+            assert!(tile.vectors() >= Tile::MIN_VECTORS, "{tile}: its lists of tiles are longer than the buffer");
         }
     }
 

@@ -45,7 +45,10 @@ pub enum TileKind {
 /// choice affects only speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tile {
-    /// 32 vectors × 32 rows, for small matrices: gives the most workgroups.
+    /// 16 vectors × 32 rows, 64 columns a step: for so few rows and vectors (routers) that each thread waits for memory in
+    /// every step.
+    V16R32,
+    /// 32 vectors × 32 rows, for small matrices.
     V32R32,
     /// 32 vectors × 64 rows, for the few vectors that share an expert.
     V32R64,
@@ -70,10 +73,11 @@ pub enum Tile {
 }
 
 impl Tile {
-    /// Tiles that share workgroup memory, smallest first.
+    /// Tiles that share workgroup memory, smallest first; not the one for routers.
     pub const SHARED: [Tile; 4] = [Self::V32R32, Self::V32R64, Self::V64R64, Self::V128R64];
     /// Shared tiles worth trying for a product.
-    pub const CANDIDATES: [Tile; 5] = [Self::V32R32, Self::V32R64, Self::V64R64, Self::V128R64, Self::V64R128];
+    pub const CANDIDATES: [Tile; 6] =
+        [Self::V32R32, Self::V32R64, Self::V64R64, Self::V128R64, Self::V64R128, Self::V16R32];
     /// Tiles without barriers.
     pub const PER_THREAD: [Tile; 2] = [Self::PerThreadV8R2, Self::PerThreadV8R4];
     /// Vectors of the smallest tile. It needs the longest tile lists.
@@ -108,7 +112,9 @@ impl Tile {
     /// Which threads share the values they read.
     pub fn kind(self) -> TileKind {
         match self {
-            Self::V32R32 | Self::V32R64 | Self::V64R64 | Self::V128R64 | Self::V64R128 => TileKind::Shared,
+            Self::V16R32 | Self::V32R32 | Self::V32R64 | Self::V64R64 | Self::V128R64 | Self::V64R128 => {
+                TileKind::Shared
+            }
             Self::PerThreadV8R2 | Self::PerThreadV8R4 => TileKind::PerThread,
             Self::BroadcastV8R2(lanes)
             | Self::BroadcastV8R4(lanes)
@@ -120,6 +126,7 @@ impl Tile {
     /// Vectors per tile.
     pub fn vectors(self) -> u32 {
         match self {
+            Self::V16R32 => 16,
             Self::V32R32 | Self::V32R64 => 32,
             Self::V64R64 | Self::V64R128 => 64,
             Self::V128R64 => 128,
@@ -130,7 +137,7 @@ impl Tile {
     /// Matrix rows per tile.
     pub fn rows(self) -> u32 {
         match self {
-            Self::V32R32 => 32,
+            Self::V16R32 | Self::V32R32 => 32,
             Self::V32R64 | Self::V64R64 | Self::V128R64 => 64,
             Self::V64R128 => 128,
             _ => self.a_thread().1 * Self::THREADS_WITHOUT_BARRIERS,
@@ -140,6 +147,7 @@ impl Tile {
     /// Vectors and matrix rows per thread.
     pub(crate) fn a_thread(self) -> (u32, u32) {
         match self {
+            Self::V16R32 => (2, 4),
             Self::V32R32 => (4, 4),
             Self::V32R64 => (4, 8),
             Self::V64R64 | Self::V128R64 | Self::V64R128 => (8, 8),
@@ -156,6 +164,11 @@ impl Tile {
         (self.vectors() / vectors, self.rows() / rows)
     }
 
+    /// How many times 16 columns a step of a shared tile brings.
+    pub(crate) fn chunks(self) -> u32 {
+        if self == Self::V16R32 { 4 } else { 1 }
+    }
+
     /// Unroll factor of the loop over a step's quads of columns. Software adapters compile unrolled copies slowly, but
     /// they only get the smaller tiles.
     pub(crate) fn unrolled(self) -> u32 {
@@ -167,11 +180,12 @@ impl Tile {
         rows.div_ceil(self.rows()).saturating_mul(n.div_ceil(self.vectors()))
     }
 
-    /// The largest shared tile that still gives at least `groups` workgroups for a product of `rows` × `n` vectors; the
-    /// smallest tile if none does.
+    /// The largest shared tile that still gives at least `groups` workgroups for a product of `rows` × `n` vectors; if none
+    /// does, 32 × 32 unless that gives less than half as many.
     pub fn for_product(rows: u32, n: u32, groups: u32) -> Tile {
         let enough = |tile: &Tile| n > tile.vectors() / 2 && tile.groups(rows, n) >= groups;
-        Self::SHARED.into_iter().rev().find(enough).unwrap_or(Self::V32R32)
+        let small = if Self::V32R32.groups(rows, n) < groups / 2 { Self::V16R32 } else { Self::V32R32 };
+        Self::SHARED.into_iter().rev().find(enough).unwrap_or(small)
     }
 }
 
@@ -186,6 +200,7 @@ mod tests {
         assert_eq!(Tile::for_product(2048, 512, 256), Tile::V64R64);
         assert_eq!(Tile::for_product(512, 512, 256), Tile::V32R32);
         assert_eq!(Tile::for_product(200_000, 3, 256), Tile::V32R32);
+        assert_eq!(Tile::for_product(128, 512, 256), Tile::V16R32, "a router");
     }
 
     #[test]

@@ -1,18 +1,21 @@
 // Tiled matrix product of quantized weights and quantized vectors for prompt chunks: y[r] = W · x[r] (+ bias), or added
 // to y. A workgroup computes a tile of $VECTORS vectors × $ROWS matrix rows, each thread $VT × $MT of it. Each step
 // brings the 32 columns that share a scale into workgroup memory as signed bytes; their products are summed as integers,
-// which is exact, and one or two `fma` add them to the element. So all tiles give the same bits.
+// which is exact, and one or two `fma` add them to the element. So all tiles give the same bits. The words of the next
+// step are on their way while this one is computed, and unpacked after it.
 // BUFFERS: with two of them, one barrier a step is enough.
+// SOME_ROWS, SOME_VECTORS: fewer threads than all load a matrix row's or a vector's columns.
 #include product
+#include grid
 
-const LEFT = $VECTORSu + 4u;
-const RIGHT = $ROWSu + 4u;
-// The first 16 columns of all vectors (matrix rows), then the next 16. Four more keep them in different banks.
-var<workgroup> left: array<vec4<u32>, $BUFFERSu * 2u * LEFT>;
-var<workgroup> right: array<vec4<u32>, $BUFFERSu * 2u * RIGHT>;
-// Scales, then scale · sum of each vector; scales, then scales of the second 16 or what every value is less.
-var<workgroup> left_scales: array<f32, $BUFFERSu * 2u * LEFT>;
-var<workgroup> right_scales: array<f32, $BUFFERSu * 2u * RIGHT>;
+// In every array the innermost index is the thread's place in the tile and the others are constants but for the buffer:
+// compilers bound an index that they do not know, and so they do it once and not in every read.
+// First the 16 first columns, then the next 16, of a thread's first vector (matrix row), then of its second.
+var<workgroup> left: array<array<array<vec4<u32>, $TYu>, 2u * $VTu>, $BUFFERSu>;
+var<workgroup> right: array<array<array<vec4<u32>, $TXu>, 2u * $MTu>, $BUFFERSu>;
+// Scales, and scale · sum of each vector; scales, and scales of the second 16 or what every value is less.
+var<workgroup> left_scales: array<array<array<array<f32, 2>, $TYu>, $VTu>, $BUFFERSu>;
+var<workgroup> right_scales: array<array<array<array<f32, 2>, $TXu>, $MTu>, $BUFFERSu>;
 
 #if SHIFTS
 fn dot4(a: u32, b: u32) -> i32 {
@@ -24,14 +27,14 @@ fn dot4(a: u32, b: u32) -> i32 {
 fn dot4(a: u32, b: u32) -> i32 { return dot4I8Packed(a, b); }
 #endif
 
-fn dot16(a: vec4<u32>, b: vec4<u32>) -> i32 {
-    return dot4(a.x, b.x) + dot4(a.y, b.y) + dot4(a.z, b.z) + dot4(a.w, b.w);
+fn dot16(sum: i32, a: vec4<u32>, b: vec4<u32>) -> i32 {
+    return sum + dot4(a.x, b.x) + dot4(a.y, b.y) + dot4(a.z, b.z) + dot4(a.w, b.w);
 }
 
-// Integers below 2^22 as floats. Some GPUs convert slowly, so this goes by way of the bits of 1.5 · 2^23 + n.
-fn exact(n: vec4<i32>) -> vec4<f32> {
-    return bitcast<vec4<f32>>(n + vec4<i32>(0x4b400000)) - vec4<f32>(12582912.0);
-}
+// Sums of integers begin with the bits of 1.5 · 2^23: below 2^22 they are floats without a conversion, which is slow on
+// some GPUs.
+const ZERO = 0x4b400000;
+fn exact(n: vec4<i32>) -> vec4<f32> { return bitcast<vec4<f32>>(n) - vec4<f32>(12582912.0); }
 
 @compute @workgroup_size($THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32,
@@ -50,97 +53,130 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let last = params.n - 1u;
     let expert = 0u;
 #endif
-    // What this thread loads: 16 columns of a matrix row, and 16 of a vector, with one of their two numbers each.
+    // What this thread loads: 16 columns of matrix rows and of vectors, with one of their two numbers each.
     let half = local % 2u;
-    let row_base = expert + min(first_row + local / 2u, params.rows - 1u) * params.row_bytes;
-    let vector = min(first + local / 2u, last);
+    let line = local / 2u;
+#repeat l $ROW_LOADS
+    let to_row_$l = line + $lu * ($THREADSu / 2u);
+    let row_$l = expert + min(first_row + to_row_$l, params.rows - 1u) * params.row_bytes;
+    var w_$l: Words;
+#end
+#repeat l $VECTOR_LOADS
+    let to_vector_$l = line + $lu * ($THREADSu / 2u);
+    let vector_$l = min(first + to_vector_$l, last);
 #if GROUPED
-    let pair = pairs[vector];
-    let base = select(pair / params.used, pair, params.by_pair != 0u) * params.x_stride;
+    let pair_$l = pairs[vector_$l];
+    let base_$l = select(pair_$l / params.used, pair_$l, params.by_pair != 0u) * params.x_stride;
 #else
-    let base = vector * params.x_stride;
+    let base_$l = vector_$l * params.x_stride;
 #endif
-    let scales = base + params.chunks;
-    let right_to = half * RIGHT + local / 2u;
-    let left_to = half * LEFT + local / 2u;
-    let tx = local % $TXu;
-    let ty = local / $TXu;
+    let scales_$l = base_$l + params.chunks;
+    var v_$l = vec4<u32>(0u);
+    var e_$l = 0u;
+#end
+    let at = place(local);
+    let tx = at.x;
+    let ty = at.y;
 #repeat i $VT
 #repeat h $MQ
     var acc_$i_$h = vec4<f32>(0.0);
 #end
 #end
     let blocks = params.chunks / 2u;
-    var w = P16(vec4<u32>(0u), 0.0);
-    var v = vec4<u32>(0u);
-    var e = 0.0;
-    if (local < 2u * $ROWSu) { w = pack16(row_base, half); }
-    if (local < 2u * $VECTORSu) {
-        v = x[base + half];
-        e = bitcast<f32>(x[scales][half]);
+#if SOME_ROWS
+    if (local < 2u * $ROWSu)
+#endif
+    {
+#repeat l $ROW_LOADS
+        w_$l = words16(row_$l, half);
+#end
+    }
+#if SOME_VECTORS
+    if (local < 2u * $VECTORSu)
+#endif
+    {
+#repeat l $VECTOR_LOADS
+        v_$l = x[base_$l + half];
+        e_$l = x[scales_$l][half];
+#end
     }
     for (var block = 0u; block < blocks; block++) {
 #if BUFFERS == 2
-        let left_at = (block & 1u) * 2u * LEFT;
-        let right_at = (block & 1u) * 2u * RIGHT;
+        let buffer = block & 1u;
 #else
-        const left_at = 0u;
-        const right_at = 0u;
+        const buffer = 0u;
         workgroupBarrier();
 #endif
-        if (local < 2u * $ROWSu) {
-            right[right_at + right_to] = w.q;
-            right_scales[right_at + right_to] = w.s;
+#if SOME_ROWS
+        if (local < 2u * $ROWSu)
+#endif
+        {
+#repeat l $ROW_LOADS
+            let p_$l = pack16(w_$l, row_$l, 2u * block + half);
+            right[buffer][2u * (to_row_$l / $TXu) + half][to_row_$l % $TXu] = p_$l.q;
+            right_scales[buffer][to_row_$l / $TXu][to_row_$l % $TXu][half] = p_$l.s;
+#end
         }
-        if (local < 2u * $VECTORSu) {
-            left[left_at + left_to] = v;
-            left_scales[left_at + left_to] = e;
+#if SOME_VECTORS
+        if (local < 2u * $VECTORSu)
+#endif
+        {
+#repeat l $VECTOR_LOADS
+            left[buffer][2u * (to_vector_$l / $TYu) + half][to_vector_$l % $TYu] = v_$l;
+            left_scales[buffer][to_vector_$l / $TYu][to_vector_$l % $TYu][half] = bitcast<f32>(e_$l);
+#end
         }
         workgroupBarrier();
         let next = min(block + 1u, blocks - 1u);
-        if (local < 2u * $ROWSu) { w = pack16(row_base, 2u * next + half); }
-        if (local < 2u * $VECTORSu) {
-            v = x[base + 2u * next + half];
-            e = bitcast<f32>(x[scales + (next >> 1u)][2u * (next & 1u) + half]);
-        }
-#repeat h $MQ
-#repeat b 4
-        let a_$h_$b = right[right_at + tx + (4u * $hu + $bu) * $TXu];
-        let b_$h_$b = right[right_at + RIGHT + tx + (4u * $hu + $bu) * $TXu];
-        let d_$h_$b = right_scales[right_at + tx + (4u * $hu + $bu) * $TXu];
-#if SECOND
-        let m_$h_$b = right_scales[right_at + RIGHT + tx + (4u * $hu + $bu) * $TXu];
-#endif
-#end
-        let d_$h = vec4<f32>(d_$h_0, d_$h_1, d_$h_2, d_$h_3);
-#if SECOND
-        let m_$h = vec4<f32>(m_$h_0, m_$h_1, m_$h_2, m_$h_3);
-#endif
-#end
-#repeat i $VT
-#if GROUPED
-        // Few vectors may share an expert: skip the missing ones.
-        if ($iu * $TYu < count)
+#if SOME_ROWS
+        if (local < 2u * $ROWSu)
 #endif
         {
-            let p = left[left_at + ty + $iu * $TYu];
-            let q = left[left_at + LEFT + ty + $iu * $TYu];
-            let s = vec4<f32>(left_scales[left_at + ty + $iu * $TYu]);
-#if LEAST
-            let t = vec4<f32>(left_scales[left_at + LEFT + ty + $iu * $TYu]);
+#repeat l $ROW_LOADS
+            w_$l = words16(row_$l, 2u * next + half);
+#end
+        }
+#if SOME_VECTORS
+        if (local < 2u * $VECTORSu)
 #endif
+        {
+#repeat l $VECTOR_LOADS
+            v_$l = x[base_$l + 2u * next + half];
+            e_$l = x[scales_$l + (next >> 1u)][2u * (next & 1u) + half];
+#end
+        }
 #repeat h $MQ
+        {
+#repeat b 4
+            let a_$b = right[buffer][2u * (4u * $hu + $bu)][tx];
+            let b_$b = right[buffer][2u * (4u * $hu + $bu) + 1u][tx];
+#end
+            let d = vec4<f32>(right_scales[buffer][4u * $hu][tx][0], right_scales[buffer][4u * $hu + 1u][tx][0],
+                              right_scales[buffer][4u * $hu + 2u][tx][0], right_scales[buffer][4u * $hu + 3u][tx][0]);
+#if SECOND
+            let m = vec4<f32>(right_scales[buffer][4u * $hu][tx][1], right_scales[buffer][4u * $hu + 1u][tx][1],
+                              right_scales[buffer][4u * $hu + 2u][tx][1], right_scales[buffer][4u * $hu + 3u][tx][1]);
+#endif
+#repeat i $VT
+#if GROUPED
+            // Few vectors may share an expert: skip the missing ones.
+            if ($iu * $TYu < count)
+#endif
             {
-                let one = vec4<i32>(dot16(a_$h_0, p), dot16(a_$h_1, p), dot16(a_$h_2, p), dot16(a_$h_3, p));
-                let two = vec4<i32>(dot16(b_$h_0, q), dot16(b_$h_1, q), dot16(b_$h_2, q), dot16(b_$h_3, q));
+                let p = left[buffer][2u * $iu][ty];
+                let q = left[buffer][2u * $iu + 1u][ty];
+                let s = vec4<f32>(left_scales[buffer][$i][ty][0]);
+                let one = vec4<i32>(dot16(ZERO, a_0, p), dot16(ZERO, a_1, p), dot16(ZERO, a_2, p), dot16(ZERO, a_3, p));
 #if HALVES
-                acc_$i_$h = fma(d_$h * s, exact(one), acc_$i_$h);
-                acc_$i_$h = fma(m_$h * s, exact(two), acc_$i_$h);
+                let two = vec4<i32>(dot16(ZERO, b_0, q), dot16(ZERO, b_1, q), dot16(ZERO, b_2, q), dot16(ZERO, b_3, q));
+                acc_$i_$h = fma(d * s, exact(one), acc_$i_$h);
+                acc_$i_$h = fma(m * s, exact(two), acc_$i_$h);
 #else
-                acc_$i_$h = fma(d_$h * s, exact(one + two), acc_$i_$h);
+                let all = vec4<i32>(dot16(one.x, b_0, q), dot16(one.y, b_1, q), dot16(one.z, b_2, q), dot16(one.w, b_3, q));
+                acc_$i_$h = fma(d * s, exact(all), acc_$i_$h);
 #endif
 #if LEAST
-                acc_$i_$h = fma(-m_$h, t, acc_$i_$h);
+                acc_$i_$h = fma(-m, vec4<f32>(left_scales[buffer][$i][ty][1]), acc_$i_$h);
 #endif
             }
 #end
@@ -150,9 +186,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #repeat i $VT
     if (first + ty + $iu * $TYu <= last) {
 #if GROUPED
-        let at = pairs[first + ty + $iu * $TYu] * params.y_stride + params.y_offset;
+        let to = pairs[first + ty + $iu * $TYu] * params.y_stride + params.y_offset;
 #else
-        let at = (first + ty + $iu * $TYu) * params.y_stride + params.y_offset;
+        let to = (first + ty + $iu * $TYu) * params.y_stride + params.y_offset;
 #endif
 #repeat h $MQ
 #repeat b 4
@@ -163,8 +199,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #if BIAS
                 value += bias[row];
 #endif
-                if (params.add != 0u) { value += y[at + row]; }
-                y[at + row] = value;
+                if (params.add != 0u) { value += y[to + row]; }
+                y[to + row] = value;
             }
         }
 #end

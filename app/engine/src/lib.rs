@@ -24,6 +24,7 @@ pub use lab::rates::DispatchTime;
 pub use lab::reference;
 pub use lab::{
     bench,
+    products::ProductSize,
     selftest::{KernelVerdict, Verdict},
 };
 pub use potluck_plan::PooledExperts;

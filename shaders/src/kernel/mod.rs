@@ -542,7 +542,11 @@ impl Kernel {
 
     /// Whether the weights are bound as `vec4<u32>`, which works because each block is a whole number of them.
     fn is_wide(self) -> bool {
-        matches!(self, Self::Fused { format: Format::Q4_K, .. } | Self::Matrix { format: Format::Q4_K, .. })
+        match self {
+            Self::Fused { format, .. } | Self::Matrix { format, .. } => format == Format::Q4_K,
+            Self::Packed { format, .. } => [Format::Q4_K, Format::Q5_K].contains(&format),
+            _ => false,
+        }
     }
 
     /// Matrix rows per workgroup of a matrix kernel.

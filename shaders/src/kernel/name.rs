@@ -46,7 +46,7 @@ impl Kernel {
             }
             Self::Packed { format, operand, tile, dots } => {
                 let how = if dots == Dots::Shifts { " shifts" } else { "" };
-                format!("packed {}{how} {}×{}{}", format.name(), tile.vectors(), tile.rows(), with(operand))
+                format!("packed {}{how} {tile}{}", format.name(), with(operand))
             }
             Self::Fused { format, rows, job, variant } => {
                 let how = if variant == KernelVariant::portable(job) { String::new() } else { format!(" {variant}") };

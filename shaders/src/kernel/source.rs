@@ -21,6 +21,7 @@ fn template(name: &str) -> Option<&'static str> {
         "ternary" => include_str!("../../wgsl/formats/ternary.wgsl"),
         "codebooks" => include_str!("../../wgsl/formats/codebooks.wgsl"),
         "packed_formats" => include_str!("../../wgsl/formats/packed_formats.wgsl"),
+        "grid" => include_str!("../../wgsl/grid.wgsl"),
         "numbers" => include_str!("../../wgsl/numbers.wgsl"),
         "kv_cache" => include_str!("../../wgsl/kv_cache.wgsl"),
         "rotation" => include_str!("../../wgsl/rotation.wgsl"),
@@ -261,7 +262,9 @@ impl Kernel {
                     ("MQ", rows / 4),
                     ("TX", x),
                     ("TY", y),
-                    ("LOADS", 4 * tile.vectors() / (x * y)),
+                    ("CHUNKS", tile.chunks()),
+                    ("ROW_LOADS", (tile.chunks() * tile.rows()).div_ceil(x * y)),
+                    ("LOADS", 4 * tile.chunks() * tile.vectors() / (x * y)),
                     ("UNROLLED", tile.unrolled()),
                 ] {
                     define(name, value.to_string());
@@ -291,6 +294,9 @@ impl Kernel {
                     ("MQ", rows / 4),
                     ("TX", x),
                     ("TY", y),
+                    // 16 columns of that many matrix rows and vectors a thread.
+                    ("ROW_LOADS", (2 * tile.rows()).div_ceil(x * y)),
+                    ("VECTOR_LOADS", (2 * tile.vectors()).div_ceil(x * y)),
                     ("BUFFERS", tile.buffers()),
                 ] {
                     define(name, value.to_string());
@@ -298,6 +304,9 @@ impl Kernel {
                 let packing = format.packing();
                 let flags = [
                     ("PACKED", true),
+                    ("WIDE", self.is_wide()),
+                    ("SOME_ROWS", 2 * tile.rows() < x * y),
+                    ("SOME_VECTORS", 2 * tile.vectors() < x * y),
                     ("SECOND", packing != Some(Packing::Scale)),
                     ("LEAST", packing == Some(Packing::ScaleAndLeast)),
                     ("HALVES", packing == Some(Packing::TwoScales)),

@@ -165,6 +165,11 @@ impl Core {
         microbench
     }
 
+    /// Writes into a storage binding of a dispatch to time.
+    pub fn fill(&self, microbench: &Microbench, binding: usize, bytes: &[u8]) {
+        self.gpu.queue.write_buffer(&microbench.buffers[binding].slab.buffer, 0, bytes);
+    }
+
     /// The dispatch of a microbenchmark as a program.
     pub fn microbench_program(&mut self, microbench: &Microbench) -> Program {
         let mut rec = Recorder::default();

@@ -2,6 +2,7 @@
 
 pub mod bench;
 mod microbench;
+pub mod products;
 pub mod rates;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod reference;

@@ -482,6 +482,6 @@ mod tests {
         let none = Profile::of(Tier::Software, None);
         assert_eq!(none.prefill(format, operand, (64, 64), 64), of(Tile::PerThreadV8R4));
         let full = Profile::of(Tier::Full, Some(Lanes::Eight));
-        assert_eq!(full.prefill(format, operand, (64, 64), 64), of(Tile::V32R32), "GPUs share workgroup memory");
+        assert_eq!(full.prefill(format, operand, (64, 64), 64), of(Tile::V16R32), "GPUs share workgroup memory");
     }
 }

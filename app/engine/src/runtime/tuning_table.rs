@@ -130,18 +130,12 @@ fn read_line(line: &str) -> Option<(Shape, Tuned)> {
             Choice::Variant(known.into_iter().find(|known| *known == variant)?)
         }
         Shape::Prefill { .. } => Choice::Tile(Tile::CANDIDATES.into_iter().find(|tile| tile_name(*tile) == *choice)?),
-        Shape::Packed { .. } => {
-            Choice::Packed(PackedTile::ALL.into_iter().find(|tile| packed_tile_name(*tile) == *choice)?)
-        }
+        Shape::Packed { .. } => Choice::Packed(PackedTile::ALL.into_iter().find(|tile| tile.to_string() == *choice)?),
     };
     Some((shape, Tuned { choice, gain }))
 }
 
 fn tile_name(tile: Tile) -> String {
-    format!("{}x{}", tile.vectors(), tile.rows())
-}
-
-fn packed_tile_name(tile: PackedTile) -> String {
     format!("{}x{}", tile.vectors(), tile.rows())
 }
 
@@ -198,7 +192,7 @@ impl fmt::Display for Choice {
         match self {
             Self::Variant(variant) => variant.fmt(f),
             Self::Tile(tile) => write!(f, "{}", tile_name(*tile)),
-            Self::Packed(tile) => write!(f, "{}", packed_tile_name(*tile)),
+            Self::Packed(tile) => write!(f, "{tile}"),
         }
     }
 }
@@ -221,7 +215,7 @@ mod tests {
             tuning.set(shape, Tuned { choice: Choice::Tile(tile), gain: 1.0 });
         }
         let shape = Shape::Packed { format: Format::Q6_K, rows, cols, vectors: 512 };
-        tuning.set(shape, Tuned { choice: Choice::Packed(PackedTile::V128R128), gain: 1.5 });
+        tuning.set(shape, Tuned { choice: Choice::Packed(PackedTile::V128R64), gain: 1.5 });
         tuning
     }
 
