@@ -454,11 +454,6 @@ mod tests {
         assert_eq!((&seen["status"], &seen["loading"]["phase"]), (&"Ready".into(), &"self-test".into()));
         assert_eq!(serde_json::from_value::<Status>(json).expect("it reads again"), status);
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn tokens_since_an_earlier_report_have_means_of_their_own() {

@@ -179,7 +179,7 @@ fn tiles_with_and_without_barriers_give_the_same_bits() {
     ];
     let engine = engine();
     for (format, operand) in variants {
-        let mut tiles = vec![Tile::V32R32, Tile::V64R128, Tile::PerThreadV8R2, Tile::PerThreadV8R4];
+        let mut tiles = vec![Tile::V32R32, Tile::V64R128, Tile::V16R32, Tile::PerThreadV8R2, Tile::PerThreadV8R4];
         if let Some(lanes) = lanes(&engine) {
             tiles.extend([Tile::BroadcastV8R2(lanes), Tile::BroadcastV8R4(lanes)]);
             tiles.extend([Tile::BroadcastV16R2(lanes), Tile::BroadcastV16R4(lanes)]);
