@@ -8,7 +8,7 @@ use potluck_engine::EngineError;
 use potluck_gguf::Metadata;
 use potluck_model::LocalTime;
 use potluck_panel::NoticeLevel;
-use potluck_plan::{Bytes, PeerId};
+use potluck_plan::{Bytes, PeerId, WeightUnit};
 use potluck_protocol::{LoadPhase, ModelCard, ModelSource, PieceRequest};
 use potluck_swarm::{Event, LoadRequest};
 
@@ -177,7 +177,8 @@ impl LoadTask {
             _ => {}
         }
         verdict?;
-        self.compute.set_on_demand(ExpertLoader::new(self.silent(&model)?), request.pool.clone());
+        let serves = !request.units.iter().any(|unit| matches!(unit, WeightUnit::TokenMixer(_)));
+        self.compute.set_on_demand(ExpertLoader::new(self.silent(&model)?), request.pool.clone(), serves);
         self.compute.set_weight_bytes(weight_bytes);
         progress.phase(LoadPhase::Ready);
         Ok(())

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use potluck_plan::{
-    BatchToken, BlockRange, Bytes, Computed, ConversationId, ExpertPool, Input, KernelClass, LmHeadRequest,
-    LmHeadTokens, LogitsRequest, ModelId, Outcome, Position, Task, Then, WeightUnit, Work,
+    BatchToken, BlockRange, Bytes, Computed, ConversationId, Input, KernelClass, LmHeadRequest, LmHeadTokens,
+    LogitsRequest, ModelId, Outcome, PooledExperts, Position, Task, Then, WeightUnit, Work,
 };
 use potluck_planner::measures::{MIN_RUNS, RUNS};
 use potluck_protocol::{AnswerPart, CalibrationRuns, LoadFault, LoadPhase, LoadReport, ModelCard, ModelSource};
@@ -117,7 +117,7 @@ impl World {
         let millis = peer.device.load_millis(&self.model, &load.units, peer.engine.resident(), &peer.stored);
         let wanted: Vec<WeightUnit> =
             load.units.iter().filter(|unit| peer.engine.resident().contains(unit)).copied().collect();
-        peer.engine.set_resident(&wanted, &BTreeSet::new());
+        peer.engine.set_resident(&wanted, &PooledExperts::default());
         peer.loads += 1;
         let number = peer.loads;
         if std::mem::take(&mut peer.stuck) {
@@ -160,7 +160,7 @@ impl World {
         let epoch = load.epoch;
         let shapes = self.model.shapes();
         let Some(shape) = shapes.iter().find(|shape| shape.kv_cache == load.kv_cache) else { return };
-        let slots = shape.pool_bytes(shape.all_blocks(), ExpertPool { slots: load.pool.slots });
+        let slots = shape.pooled_bytes(&load.pool);
         let bytes = resident_bytes(shape, &load.units, load.context).saturating_add(slots);
         if bytes > load.budget {
             self.violation = Some(format!("device {index} was told to hold {bytes} of {} for {epoch:?}", load.budget));
@@ -181,7 +181,7 @@ impl World {
             self.event(index, Event::LoadFailed(epoch, LoadFault::NoRoom(sentence)));
             return;
         }
-        peer.engine.set_resident(&load.units, &load.pool.blocks);
+        peer.engine.set_resident(&load.units, &load.pool);
         peer.stored.extend(&load.units);
         self.event(index, Event::Loaded(epoch));
     }
@@ -192,6 +192,16 @@ impl World {
         let peer = &mut self.peers[index];
         peer.engine.samples_otherwise = peer.device.samples_otherwise;
         let mut outcome = peer.engine.run(&self.model, work);
+        let missed: Vec<WeightUnit> = peer
+            .engine
+            .slots_mut()
+            .take_missed()
+            .into_iter()
+            .map(|(block, expert)| WeightUnit::Expert(block, expert))
+            .collect();
+        let loading = peer.device.load_millis(&self.model, &missed, &BTreeSet::new(), &peer.stored);
+        peer.missed += missed.len() as u64;
+        peer.stored.extend(&missed);
         if let Some(wrong) = peer.wrong {
             wrong.corrupt(&mut outcome, &mut self.random);
         }
@@ -202,7 +212,7 @@ impl World {
             self.violation = Some(format!("device {index} was told to go on from a state that it did not keep"));
         }
         let noise = 1.0 + peer.device.noise * (2.0 * noise - 1.0);
-        let millis = peer.device.millis(&self.model, &work.task) * peer.slowed * peer.device.in_use * noise;
+        let millis = peer.device.millis(&self.model, &work.task) * peer.slowed * peer.device.in_use * noise + loading;
         peer.engine_free = peer.engine_free.max(self.now) + millis;
         let at =
             peer.engine_free + peer.device.hesitation.map_or(0.0, |delay| delay.draw(&work.task, &mut self.random));

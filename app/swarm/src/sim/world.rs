@@ -123,6 +123,11 @@ impl World {
         self.pooling.spot_checks = share;
     }
 
+    /// Experts for which a peer's work had to wait until they were loaded.
+    pub fn missed(&self, index: usize) -> u64 {
+        self.peers[index].missed
+    }
+
     /// How often a peer's engine was told to drop work.
     pub fn cancelled(&self, index: usize) -> u32 {
         self.peers[index].cancelled
@@ -133,7 +138,7 @@ impl World {
         self.in_advance = false;
     }
 
-    /// A device may load experts on demand. What that takes is not simulated, and any expert is there at once.
+    /// Devices may load experts on demand: into slots, the one used longest ago makes room, and work waits meanwhile.
     pub fn load_on_demand(&mut self) {
         self.on_demand = true;
     }

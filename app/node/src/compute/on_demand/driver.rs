@@ -1,4 +1,4 @@
-//! Runs work over blocks whose experts come on demand: from router to router.
+//! Runs work over blocks whose experts come on demand: from router to router, and what stages elsewhere call.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -34,19 +34,25 @@ pub(super) struct Driver {
     /// Who waits for a part's result.
     pub parts: RefCell<BTreeMap<Ticket, oneshot::Sender<Computed>>>,
     pub counts: Cell<OnDemandCounts>,
+    /// It has no stage: it computes what others call.
+    pub serves: bool,
+    /// Decoded rows that were called, by block.
+    pub called: RefCell<BTreeMap<BlockIndex, u64>>,
 }
 
 impl Driver {
     /// Runs a task to its end, over all pooled blocks.
     pub async fn finish(&self, mut task: Task) -> Outcome {
         loop {
-            let Task::Forward { batch, class, blocks, then, .. } = &task else { return self.compute(task).await };
+            let Task::Forward { batch, class, blocks, then, .. } = &task else { return self.alone(task).await };
             let (batch, class, blocks, then) = (batch.clone(), *class, *blocks, *then);
             let outcome = self.compute(task).await;
             let (block, residual, normed, routes) = match (outcome, self.first_pooled(blocks)) {
                 (Outcome::Routed { residual, normed, routes }, Some(block)) => (block, residual, normed, routes),
                 (outcome, _) => {
-                    let decoded = if class == KernelClass::Decode { batch.len() as u64 } else { 0 };
+                    // Not one whose experts are gathered elsewhere: it comes back.
+                    let ends = class == KernelClass::Decode && !matches!(outcome, Outcome::Routed { .. });
+                    let decoded = if ends { batch.len() as u64 } else { 0 };
                     self.count(|counts| counts.tokens += decoded);
                     return outcome;
                 }
@@ -57,6 +63,28 @@ impl Driver {
             };
             let input = Input::Experts(ExpertOutputs { block, residual, routes, outputs });
             task = Task::Forward { batch, class, input, blocks: BlockRange::new(block.0 + 1, blocks.end), then };
+        }
+    }
+
+    /// Work of one piece. Experts that are called alone are given slots first.
+    async fn alone(&self, task: Task) -> Outcome {
+        let Task::Experts { block, class, normed, experts } = &task else { return self.compute(task).await };
+        if !self.pool.blocks.contains(block) {
+            return self.compute(task).await;
+        }
+        let route = |row: &Vec<ExpertId>| Route { experts: row.iter().map(|expert| (*expert, 1.0)).collect() };
+        let routes: Vec<Route> = experts.iter().map(route).collect();
+        if *class == KernelClass::Decode && self.serves {
+            let mut called = self.called.borrow_mut();
+            let rows = called.entry(*block).or_insert(0);
+            *rows += experts.len() as u64;
+            // A token passes each block once, and calls this device in most.
+            let tokens = *rows;
+            self.count(|counts| counts.tokens = counts.tokens.max(tokens));
+        }
+        match self.experts(*block, *class, normed, &routes).await {
+            Ok(outputs) => Outcome::ExpertOutputs(outputs),
+            Err(outcome) => outcome,
         }
     }
 

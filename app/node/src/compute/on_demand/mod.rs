@@ -69,7 +69,8 @@ impl Compute {
 
     /// From now on experts of these blocks come on demand; of none if the pool has no blocks. What was counted of the same
     /// pool goes on.
-    pub fn set_on_demand(self: &Rc<Self>, loader: ExpertLoader, pool: PooledExperts) {
+    /// `serves`: only what stages elsewhere call is computed here.
+    pub fn set_on_demand(self: &Rc<Self>, loader: ExpertLoader, pool: PooledExperts, serves: bool) {
         self.end_on_demand(&pool);
         if self.on_demand.borrow().is_some() || pool.blocks.is_empty() {
             return;
@@ -81,6 +82,8 @@ impl Compute {
             next_part: self.next_part.clone(),
             parts: RefCell::default(),
             counts: Cell::default(),
+            serves,
+            called: RefCell::default(),
         });
         let this = Rc::downgrade(self);
         let deliver: Rc<dyn Fn(Computed)> = Rc::new(move |computed| {
