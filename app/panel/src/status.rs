@@ -94,6 +94,8 @@ pub struct OnDemandReport {
     pub token_wait_ms: f64,
     /// Bytes loaded for prompts, in all.
     pub prompt_bytes: u64,
+    /// Bytes loaded on guesses of what would be needed.
+    pub guessed_bytes: u64,
 }
 
 impl Status {

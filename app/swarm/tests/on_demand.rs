@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::{KvCacheType, Plan};
-use potluck_protocol::{AnswerStop, PlanStatus, Sharing};
+use potluck_protocol::{AnswerStop, Hedging, PlanStatus, Sharing};
 use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, scenario, undisturbed};
 
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
@@ -154,4 +154,27 @@ fn holders_with_slots_for_some_of_their_experts_change_no_token() {
     }
     println!("recoveries without and with slots of the host: {recoveries:?}");
     assert!(recoveries[1] < recoveries[0], "the host's slots must spare most of them: {recoveries:?}");
+}
+
+#[test]
+fn a_stage_tells_its_holders_what_it_will_probably_call() {
+    const MANY: u32 = 180;
+    let model = SimModel { blocks: 3, experts: 8, kv_bytes: 0, state_bytes: 0 };
+    let mut world = World::new(5, model.clone(), Sharing::Experts, SimDevice::with_budget(10 + 100 + 3 * 105));
+    world.pool_experts(1, Hedging::Off);
+    world.load_on_demand();
+    for holder in 0..3 {
+        world.add(SimDevice::with_budget(10 + 90), f64::from(holder));
+    }
+    world.run(20_000.0, |world| plan(world).is_some_and(|plan| plan.pools.len() == 3));
+    let slots: Vec<u32> = plan(&world).unwrap().pools.iter().map(|pool| pool.slots).collect();
+    assert_eq!(slots, [4; 3], "for 24 experts");
+    world.prompt(0, 1, "bees", MANY, 20_000.0);
+    world.run(300_000.0, |world| is_answered(world, 1));
+    let answer = world.answer(0, 1).unwrap();
+    assert_eq!(answer.tokens, undisturbed(&model, &[98, 101, 101, 115], MANY as usize), "{:?}", world.violation());
+    let (missed, guessed) = (1..=3)
+        .fold((0, 0), |(missed, guessed), holder| (missed + world.missed(holder), guessed + world.guessed(holder)));
+    println!("{missed} experts were waited for, {guessed} were loaded on a guess");
+    assert!(missed > 0 && guessed > 0, "{missed} misses, {guessed} guesses");
 }

@@ -110,11 +110,6 @@ pub(crate) fn lenders(room: &Room<'_>, hub: &Device) -> Vec<Lender> {
     spread::lenders(room, hub, &[hub.peer].into())
 }
 
-/// A stage's own device among those of its experts, with so many bytes left for them.
-pub(crate) fn own_candidate(room: &Room<'_>, hub: &Device, left: Bytes) -> Candidate {
-    Candidate { peer: hub.peer, weight: left.0 as f64 / spread::rounded(spread::answer_millis(room, hub, hub)) }
-}
-
 /// Milliseconds of the round trip to experts on this device, from the stage to which it is nearest; `None` if it has no
 /// memory for one.
 pub(crate) fn round_trip_millis(room: &Room<'_>, plan: &Plan, peer: PeerId) -> Option<f64> {

@@ -324,7 +324,7 @@ pub(super) fn answer_millis(room: &Room<'_>, hub: &Device, holder: &Device) -> f
 }
 
 /// To a power of two, so that the noise of measurements moves no expert.
-pub(super) fn rounded(millis: f64) -> f64 {
+fn rounded(millis: f64) -> f64 {
     millis.max(1e-3).log2().round().exp2()
 }
 

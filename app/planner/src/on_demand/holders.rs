@@ -8,7 +8,7 @@ use potluck_plan::{
 };
 
 use super::{SPARE, pinned};
-use crate::experts::{Candidate, Lender, lenders, own_candidate, placement};
+use crate::experts::{Candidate, Lender, lenders, placement};
 use crate::{Device, Room, placement as plans};
 
 /// A plan for each device that has memory for what each token needs, with slots on all others that have memory for a
@@ -47,8 +47,11 @@ fn on_hub(room: &Room<'_>, hub: &Device) -> Option<Plan> {
     }
     let left = usable(hub.budget.saturating_sub(pinned(room)));
     let own = room.shape.largest_pool(all, left);
-    let mut candidates: Vec<Candidate> = lenders.iter().map(Lender::candidate).collect();
-    candidates.extend(own.map(|_| own_candidate(room, hub, left)));
+    // Each gets experts in proportion to its slots, so that all miss alike: a miss costs more than a trip.
+    let candidate = |peer, slots: Bytes| Candidate { peer, weight: slots.0 as f64 };
+    let mut candidates: Vec<Candidate> =
+        lenders.iter().map(|lender| candidate(lender.peer, usable(lender.free))).collect();
+    candidates.extend(own.map(|_| candidate(hub.peer, left)));
     let replicas = usize::from(room.replicas).max(1);
     let holders = |block: BlockIndex, expert: ExpertId| -> Vec<ExpertHolder> {
         let peers = placement::holders(block, expert, &candidates, replicas);

@@ -309,13 +309,15 @@ impl Dispatch {
     /// Has the next holder of the same arithmetic compute an answer again, if there is one.
     fn check(&mut self, mut check: Check, around: &Around<'_>, steps: &mut Vec<Step>) {
         let Some((first, _)) = check.answers.first() else { return };
-        let stage = around.plan.stage(check.stage).and_then(|(_, stage)| stage.remote_experts(check.block));
-        let Some(remote) = stage else { return };
+        let Some((_, stage)) = around.plan.stage(check.stage) else { return };
+        let Some(remote) = stage.remote_experts(check.block) else { return };
         let of = |expert: ExpertId| remote.holders.get(usize::from(expert.0)).map_or(&[][..], Vec::as_slice);
         let has_all = |holder: &ExpertHolder| check.experts().all(|expert| of(expert).contains(holder));
         let can_be = |holder: &&ExpertHolder| {
             let is_new = check.answers.iter().all(|(known, _)| known != *holder);
-            is_new && has_all(holder) && is_alike(*first, **holder, around)
+            // What would have to be loaded first is not worth a check.
+            let is_here = **holder != ExpertHolder::Own || stage.pool.is_none();
+            is_new && is_here && has_all(holder) && is_alike(*first, **holder, around)
         };
         let Some(next) = check.experts().next().and_then(|expert| of(expert).iter().find(can_be)).copied() else {
             return;

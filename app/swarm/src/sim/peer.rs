@@ -90,6 +90,8 @@ pub(super) struct SimPeer {
     pub cancelled: u32,
     /// Experts that had to be loaded while work waited.
     pub missed: u64,
+    /// Experts that were loaded on a guess.
+    pub guessed: u64,
     /// What its storage keeps over reloads.
     pub stored: BTreeSet<WeightUnit>,
     pub answers: BTreeMap<RequestId, Answer>,
@@ -126,6 +128,7 @@ impl SimPeer {
             expecting: 0,
             cancelled: 0,
             missed: 0,
+            guessed: 0,
             stored: BTreeSet::new(),
             answers: BTreeMap::new(),
             is_host: false,

@@ -69,6 +69,8 @@ pub(crate) fn pooled_experts(seed: u64) -> Run {
 const PINNED: u64 = 10 + 100 + 3 * 105;
 /// Of which two are never killed.
 const LOADERS: u64 = 5;
+/// A room of them has formed by then.
+const FORMED_MILLIS: f64 = 120_000.0;
 
 /// One room drawn from a seed whose holders have slots for a part of their experts.
 pub(crate) fn pooled_on_demand(seed: u64) -> Run {
@@ -81,6 +83,10 @@ pub(crate) fn pooled_on_demand(seed: u64) -> Run {
     let replicas = if seed % 5 < 2 { 1 } else { 2 };
     world.pool_experts(replicas, hedging);
     world.load_on_demand();
+    let misleads = seed % 4 < 2;
+    if misleads {
+        world.mislead();
+    }
     let hesitation = Some(LogNormal { median: 5.0, sigma: 0.5 });
     for holder in 0..LOADERS {
         // Two or three slots for a fifth of 24 experts or more.
@@ -89,10 +95,17 @@ pub(crate) fn pooled_on_demand(seed: u64) -> Run {
     }
     let greedy = world.add(SimDevice::default(), 100.0);
     let sampled = world.add(SimDevice::default(), 120.0);
-    world.prompt(greedy, 1, TEXT, TOKENS, 2_500.0);
-    world.ask_sampled(sampled, 1, TEXT, TOKENS, seed, 2_600.0);
     let mut event_log = vec![format!("{replicas} replicas, {hedging:?}, {own} bytes for slots of the host")];
+    // A host with slots answers alone at first; whoever joins gets its experts while nobody asks.
+    let has_loaders = |world: &World| world.plan_up().is_some_and(|plan| plan.pools.len() as u64 == LOADERS);
+    world.run(FORMED_MILLIS, has_loaders);
+    let start = world.now();
+    event_log.push(format!("{start:7.0} ms all of them load on demand: {}", has_loaders(&world)));
+    let unformed = (!has_loaders(&world)).then(|| "the devices that joined have no slots".to_owned());
+    world.prompt(greedy, 1, TEXT, TOKENS, start + 100.0);
+    world.ask_sampled(sampled, 1, TEXT, TOKENS, seed, start + 200.0);
     for (at, fault) in faults_of(seed, LOADERS, LOADERS as u32 - 2) {
+        let at = start + at - 2_500.0;
         event_log.push(format!("{at:7.0} ms {fault:?}"));
         world.fault(fault, at);
     }
@@ -101,12 +114,15 @@ pub(crate) fn pooled_on_demand(seed: u64) -> Run {
     let expected =
         [(greedy, undisturbed(&model, &prompt, count)), (sampled, undisturbed_sampled(&model, &prompt, count, seed))];
     let ended = |world: &World, asker| world.answer(asker, 1).is_some_and(|answer| answer.end.is_some());
-    world.run(LIMIT_MILLIS, |world| expected.iter().all(|(asker, _)| ended(world, *asker)));
+    world.run(start + LIMIT_MILLIS, |world| expected.iter().all(|(asker, _)| ended(world, *asker)));
     let missed: u64 = (0..=LOADERS as usize).map(|index| world.missed(index)).sum();
     event_log.push(format!("{missed} experts were loaded while somebody waited"));
+    let guessed: u64 = (0..=LOADERS as usize).map(|index| world.guessed(index)).sum();
+    event_log.push(format!("{guessed} were loaded on a guess"));
     let unused = (missed == 0).then(|| "no expert was loaded on demand".to_owned());
+    let unused = unused.or((misleads && guessed == 0).then(|| "no hint was followed".to_owned()));
     let wrong = expected.iter().find_map(|(asker, tokens)| judge(&world, *asker, 1, tokens));
-    Run::new(seed, &world, event_log, world.violation().map(str::to_owned).or(wrong).or(unused))
+    Run::new(seed, &world, event_log, world.violation().map(str::to_owned).or(wrong).or(unformed).or(unused))
 }
 
 fn faults(seed: u64) -> Vec<(f64, Fault)> {

@@ -35,6 +35,17 @@ impl SimSlots {
         is_pooled
     }
 
+    /// Loads guesses, at most as many as a quarter of the slots and one; which ones were not there.
+    pub fn load_ahead(&mut self, experts: &[Key]) -> Vec<Key> {
+        let most = 1 + self.pool.slots as usize / 4;
+        let pooled: Vec<Key> = experts.iter().copied().filter(|(block, _)| self.pool.blocks.contains(block)).collect();
+        let absent: Vec<Key> = pooled.into_iter().filter(|key| !self.used.contains_key(key)).take(most).collect();
+        absent.iter().for_each(|key| {
+            self.touch(*key);
+        });
+        absent
+    }
+
     /// What work had to wait for since this was asked last.
     pub fn take_missed(&mut self) -> Vec<Key> {
         std::mem::take(&mut self.missed)

@@ -21,6 +21,8 @@ pub(super) struct OnDemandCounts {
     pub wait_millis: f64,
     /// Bytes loaded for prompts.
     pub prefill_bytes: Bytes,
+    /// Bytes loaded on guesses.
+    pub guessed_bytes: Bytes,
 }
 
 /// What one wave of experts took.

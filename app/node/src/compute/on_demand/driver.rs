@@ -38,6 +38,13 @@ pub(super) struct Driver {
     pub serves: bool,
     /// Decoded rows that were called, by block.
     pub called: RefCell<BTreeMap<BlockIndex, u64>>,
+    /// Experts that will probably be called, the first one first.
+    pub guesses: RefCell<VecDeque<(BlockIndex, ExpertId)>>,
+}
+
+/// Experts that one hint loads at most: a quarter of the slots, and one where there are fewer.
+fn most_guesses(slots: u32) -> usize {
+    1.max(slots as usize / 4)
 }
 
 impl Driver {
@@ -86,6 +93,27 @@ impl Driver {
             Ok(outputs) => Outcome::ExpertOutputs(outputs),
             Err(outcome) => outcome,
         }
+    }
+
+    /// Other experts will probably be called than was said before.
+    pub fn guess(&self, experts: Vec<(BlockIndex, ExpertId)>) {
+        let absent = experts
+            .into_iter()
+            .filter(|(block, expert)| self.pool.blocks.contains(block) && !self.slots.has(*block, *expert));
+        *self.guesses.borrow_mut() = absent.take(most_guesses(self.pool.slots)).collect();
+    }
+
+    /// Loads the next guess, if there is one. What is in use makes no room for it.
+    pub async fn load_guess(&self) -> bool {
+        let Some((block, expert)) = self.guesses.borrow_mut().pop_front() else { return false };
+        match self.slots.load_guess(block, expert).await {
+            Ok(bytes) => self.count(|counts| counts.guessed_bytes = counts.guessed_bytes.saturating_add(bytes)),
+            Err(outcome) => {
+                log::info!("an expert was not loaded ahead: {outcome:?}");
+                self.guesses.borrow_mut().clear();
+            }
+        }
+        true
     }
 
     /// The first block whose router ends a pass over these blocks.
@@ -176,6 +204,7 @@ impl Driver {
             token_stalls: a_token(counts.stalls as f64),
             token_wait_ms: a_token(counts.wait_millis),
             prompt_bytes: counts.prefill_bytes.0,
+            guessed_bytes: counts.guessed_bytes.0,
         }
     }
 

@@ -10,11 +10,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
-use futures::StreamExt;
 use futures::channel::mpsc;
 use futures::future::{AbortHandle, Abortable};
+use futures::{FutureExt, StreamExt};
 use potluck_panel::OnDemandReport;
-use potluck_plan::{Computed, ConversationId, Outcome, PooledExperts, Ticket, Work};
+use potluck_plan::{BlockIndex, Computed, ConversationId, ExpertId, Outcome, PooledExperts, Ticket, Work};
 
 use self::driver::{Driver, is_part};
 use self::slots::Slots;
@@ -26,6 +26,7 @@ use crate::platform::Platform;
 enum Order {
     Work(Work),
     Forget(ConversationId),
+    Guess(Vec<(BlockIndex, ExpertId)>),
 }
 
 /// What was asked of the driver and not done yet.
@@ -84,6 +85,7 @@ impl Compute {
             counts: Cell::default(),
             serves,
             called: RefCell::default(),
+            guesses: RefCell::default(),
         });
         let this = Rc::downgrade(self);
         let deliver: Rc<dyn Fn(Computed)> = Rc::new(move |computed| {
@@ -105,6 +107,13 @@ impl Compute {
     /// What experts on demand cost so far; `None` if this device holds all of its experts.
     pub fn on_demand_report(&self) -> Option<OnDemandReport> {
         self.on_demand.borrow().as_ref().map(|queue| queue.driver.report())
+    }
+
+    /// Experts will probably be called: they load while there is no work.
+    pub fn load_ahead(&self, experts: Vec<(BlockIndex, ExpertId)>) {
+        if let Some(on_demand) = self.on_demand.borrow().as_ref() {
+            on_demand.load_ahead(experts);
+        }
     }
 
     /// A result of the engine, given back unless it is of a part of work: the driver takes that, if it still waits.
@@ -140,11 +149,29 @@ impl OnDemandQueue {
         let _ = self.orders.unbounded_send(Order::Forget(conversation));
     }
 
+    /// Experts to load while there is no work.
+    pub fn load_ahead(&self, experts: Vec<(BlockIndex, ExpertId)>) {
+        // The driver lives as long as this.
+        let _ = self.orders.unbounded_send(Order::Guess(experts));
+    }
+
     /// Drops work that has not begun.
     pub fn cancel(&self, ticket: Ticket) {
         let mut open = self.open.borrow_mut();
         if open.queued.contains(&ticket) {
             open.cancelled.insert(ticket);
+        }
+    }
+}
+
+/// The next order. Guesses load until there is one: it waits for the expert that is being loaded at most.
+async fn next(orders: &mut mpsc::UnboundedReceiver<Order>, driver: &Driver) -> Option<Order> {
+    loop {
+        if let Some(order) = orders.next().now_or_never() {
+            return order;
+        }
+        if !driver.load_guess().await {
+            return orders.next().await;
         }
     }
 }
@@ -157,8 +184,9 @@ async fn run(
     open: Rc<RefCell<Open>>,
     deliver: Rc<dyn Fn(Computed)>,
 ) {
-    while let Some(order) = orders.next().await {
+    while let Some(order) = next(&mut orders, &driver).await {
         match order {
+            Order::Guess(experts) => driver.guess(experts),
             Order::Forget(conversation) => {
                 open.borrow_mut().forgets.pop_front();
                 driver.slots.engine().forget(conversation);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use potluck_engine::{Engine, EngineError, Keep, SlotError, SlotLoad};
-use potluck_plan::{BlockIndex, ExpertId, Outcome, WeightUnit};
+use potluck_plan::{BlockIndex, Bytes, ExpertId, Outcome, WeightUnit};
 
 use super::counts::Fetched;
 use super::wave::{Running, collect};
@@ -56,6 +56,27 @@ impl Slots {
         }
         fetched.millis = self.platform.clock.now().0 - started;
         Ok(fetched)
+    }
+
+    /// Loads an expert that will probably be called, if it is not there and another one may leave. Returns its bytes.
+    ///
+    /// # Errors
+    /// It cannot be read, or the GPU is lost.
+    pub async fn load_guess(&self, block: BlockIndex, expert: ExpertId) -> Result<Bytes, Outcome> {
+        if self.has(block, expert) || !self.try_slot(block, expert)? {
+            return Ok(Bytes::ZERO);
+        }
+        let one = BTreeSet::from([expert]);
+        match self.loader.load(vec![WeightUnit::Expert(block, expert)]).await {
+            Ok(loaded) => {
+                self.release(block, &one)?;
+                Ok(loaded.bytes)
+            }
+            Err(error) => {
+                self.give_up(block, &one);
+                Err(not_loaded(&error))
+            }
+        }
     }
 
     /// Keeps an expert in a slot, or begins its load; false if all slots are needed by work that waits.
