@@ -21,13 +21,18 @@ fn built_in() -> PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../public/models/potluck-small-Q4_K_M.gguf")
 }
 
-/// What one device answers, the bytes that it needs without experts, and those that each device needs besides its part.
-async fn alone_with_sizes() -> (Vec<u32>, u64, u64) {
+/// Long enough that guesses are tried.
+const MANY: u32 = 150;
+
+/// What one device answers to a short and a long question, the bytes that it needs without experts, and those that each device needs besides its part.
+async fn alone_with_sizes() -> ([Vec<u32>; 2], u64, u64) {
     let mut whole = open_alone(open_model_files(&built_in()).unwrap(), 4_000_000_000);
     whole.until_up().await.unwrap();
     let plan = whole.status.plan.clone().unwrap();
     let needs = plan.overhead + plan.stages[0].bytes + plan.stages[0].kv_cache_bytes;
-    (answer(&mut whole, question(1, TEXT, TOKENS), |_| {}).await, needs - EXPERTS, plan.overhead)
+    let short = answer(&mut whole, question(1, TEXT, TOKENS), |_| {}).await;
+    let long = answer(&mut whole, question(2, TEXT, MANY), |_| {}).await;
+    ([short, long], needs - EXPERTS, plan.overhead)
 }
 
 /// A host with this much for slots, and two holders with slots for a third of what each holds.
@@ -70,7 +75,7 @@ fn two_holders_with_slots_for_a_third_of_their_experts_answer_bit_for_bit_like_o
     test(async {
         let models = folder("models");
         std::fs::copy(built_in(), models.join("model.gguf")).unwrap();
-        let (expected, pinned, overhead) = alone_with_sizes().await;
+        let ([expected, long], pinned, overhead) = alone_with_sizes().await;
         let relay = relay(&models, 0).await;
         let (mut host, mut joiners) = room(&relay, pinned + EXPERTS / 64, overhead).await;
         assert_eq!(answer(&mut host, question(1, TEXT, TOKENS), |_| {}).await, expected);
@@ -81,6 +86,15 @@ fn two_holders_with_slots_for_a_third_of_their_experts_answer_bit_for_bit_like_o
             assert!((8..=16).contains(&report.slots), "a third of about 36: {report:?}");
             assert!(report.prompt_bytes > 0 && report.token_bytes > 0.0 && report.hits > 0, "{report:?}");
         }
+        assert!(long.len() > 100, "{} tokens are too few for guesses", long.len());
+        assert_eq!(answer(&mut host, question(2, TEXT, MANY), |_| {}).await, long, "with guesses, too");
+        let mut guessed = 0;
+        for joiner in &mut joiners {
+            let report = report(joiner, u64::from(TOKENS) + long.len() as u64 - 20).await;
+            println!("{report:?}");
+            guessed += report.guessed_bytes;
+        }
+        assert!(guessed > 0, "guesses are tried within 200 tokens");
         drop((host, joiners));
         relay.stop().await;
     });
@@ -91,7 +105,7 @@ fn what_a_holder_that_left_held_is_computed_through_the_slots_of_the_stage() {
     test(async {
         let models = folder("models");
         std::fs::copy(built_in(), models.join("model.gguf")).unwrap();
-        let (expected, pinned, overhead) = alone_with_sizes().await;
+        let ([expected, _], pinned, overhead) = alone_with_sizes().await;
         let relay = relay(&models, 0).await;
         let slots = EXPERTS / 6;
         let (mut host, mut joiners) = room(&relay, pinned + slots + slots / 32, overhead).await;

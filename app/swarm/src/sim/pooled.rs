@@ -79,7 +79,7 @@ pub(crate) fn pooled_on_demand(seed: u64) -> Run {
     // In half of the rooms the host has slots, too: for what nobody else computes.
     let own = if seed.is_multiple_of(2) { 0 } else { 45 + random.below(40) };
     let mut world = World::new(seed, model.clone(), Sharing::Experts, SimDevice::with_budget(PINNED + own));
-    let hedging = if seed % 3 == 0 { Hedging::Copies(2) } else { Hedging::Adaptive };
+    let hedging = if seed.is_multiple_of(3) { Hedging::Copies(2) } else { Hedging::Adaptive };
     let replicas = if seed % 5 < 2 { 1 } else { 2 };
     world.pool_experts(replicas, hedging);
     world.load_on_demand();
