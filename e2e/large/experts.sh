@@ -6,6 +6,8 @@
 # holders, what each of them lends, how late its messages leave (`--delay`), how often it computes (`--slow`; 0 answers with
 # zeros), and further options of the host. Prints a line of JSON for each round, and one for each longer prompt.
 # A case waits until `wanted_holders` devices hold experts (all of them, unless given) and nothing changes any more.
+# With --on-demand among them the host has `host_on_demand`, and holders have slots for as many experts as they lend memory for: less than
+# they hold. Besides the rounds, each device that loads prints a line of JSON: slots, recall, stalls, bytes and waiting a token.
 # vanish=20 kills one device that many seconds after a room opened.
 # CACHE: folder for the devices' caches, about twice the file at most.
 set -euo pipefail
@@ -22,13 +24,16 @@ case ${shape:-large} in
 1 off 8 2500M 0 1 --share fastest $several
 2 2 8 5G 0 1 --conversations 1,8
 2 2 8 5G 2 1
-2 adaptive 8 5G 2 1"} ;;
-  small) host=${host:-1G} wanted_holders=${wanted_holders:-2} cases=${cases:-"1 off 3 300M 0 1 $several
+2 adaptive 8 5G 2 1
+1 off 8 900M 0 1 --on-demand
+1 off 8 900M 2 1 --on-demand"} ;;
+  small) host=${host:-1G} host_on_demand=${host_on_demand:-36M} wanted_holders=${wanted_holders:-2} cases=${cases:-"1 off 3 300M 0 1 $several
 1 off 3 300M 0 0
 1 off 3 300M 0 1 --wire f16
 1 off 3 300M 0 1 --share fastest
 2 2 3 300M 20,0.5 1
-2 adaptive 3 300M 20,0.5 1"}
+2 adaptive 3 300M 20,0.5 1
+1 off 3 35M 0 1 --on-demand"}
     file="--arch qwen3moe --type Q4_K --hidden 512 --blocks 4 --heads 8 --kv-heads 2 --head-dim 64 --intermediate 256 --experts 32 --used 4 --vocabulary 512 --context 4096 --seed 8" ;;
   *) echo "shape is large or small" >&2; exit 2 ;;
 esac
@@ -62,16 +67,18 @@ while read -r replicas hedging holders budget delay slow more; do
   [ "$lent" = "$budget" ] || rm -rf "$cache"/*
   lent=$budget
   case $more in *--share*) wanted=0 ;; *) wanted=${wanted_holders:-$holders} more="--share experts $more" ;; esac
+  memory=$host
+  case $more in *--on-demand*) memory=${host_on_demand:-2200M} ;; esac
   # shellcheck disable=SC2086 # further options are words
   : > host.out
   timeout "$limit" "$bin/potluck-node" host experts --relay "http://localhost:$port" --replicas "$replicas" --hedging "$hedging" \
-    --budget "$host" --context "${context:-2048}" --cache "$cache/host" --raw --prompt "$text" --max-tokens "$tokens" \
+    --budget "$memory" --context "${context:-2048}" --cache "$cache/host" --raw --prompt "$text" --max-tokens "$tokens" \
     --rounds "$rounds" --members "$((holders + 1))" --holders "$wanted" $more > host.out 2> host.log &
   asking=$! peers=
   await "$asking" host.log grep -qE 'http[^ ]*/r/' host.out
   link=$(grep -oE 'http[^ ]*/r/[^ ]*' host.out | head -1)
   for number in $(seq 1 "$holders"); do
-    "$bin/potluck-node" join "$link" --budget "$budget" --delay "$delay" --slow "$slow" --cache "$cache/$number" > "join$number.log" 2>&1 &
+    "$bin/potluck-node" join "$link" --budget "$budget" --delay "$delay" --slow "$slow" --bench --cache "$cache/$number" > "join$number.log" 2>&1 &
     peers+=" $!"
   done
   # One of the devices vanishes in the middle of an answer, if so wished.
@@ -79,6 +86,11 @@ while read -r replicas hedging holders budget delay slow more; do
   wait "$asking" || echo "the host ended with $?"
   grep '^{' host.out || true
   tail -n 1 host.log
+  # A device that is asked to leave says what it has loaded.
   # shellcheck disable=SC2086 # several processes
-  kill $peers; wait $peers 2>/dev/null || true
+  kill -INT $peers 2>/dev/null || true; sleep 1
+  grep -hE '^\{.*"misses"' join*.log || true
+  rm -f join*.log
+  # shellcheck disable=SC2086 # several processes
+  kill $peers 2>/dev/null || true; wait $peers 2>/dev/null || true
 done <<< "$cases"

@@ -95,7 +95,10 @@ pub struct OnDemandReport {
     pub token_wait_ms: f64,
     /// Bytes loaded for prompts, in all.
     pub prompt_bytes: u64,
-    /// What came of guesses; none if nobody guesses. Their bytes count in `token_bytes` too.
+    /// Bytes loaded on guesses of what would be needed, in all: on this device's own and on what others hinted. They count
+    /// in `token_bytes` too.
+    pub guessed_bytes: u64,
+    /// What came of this device's own guesses; none if it does not guess.
     pub guesses: Option<ForesightReport>,
 }
 
@@ -119,6 +122,7 @@ impl OnDemandReport {
             token_stalls: a_token(|report| report.token_stalls),
             token_wait_ms: a_token(|report| report.token_wait_ms),
             prompt_bytes: self.prompt_bytes.saturating_sub(before.prompt_bytes),
+            guessed_bytes: self.guessed_bytes.saturating_sub(before.guessed_bytes),
             ..*self
         }
     }

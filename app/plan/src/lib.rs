@@ -24,7 +24,7 @@ pub use ids::{
 };
 pub use kv_cache_type::{KV_PAGE_TOKENS, KvCacheType, UnknownKvCacheType};
 pub use plan::{ExpertHolder, Plan, PlanError, RemoteExperts, Stage, WireType};
-pub use pool::{ExpertPool, PooledExperts, divide_slots};
+pub use pool::{ExpertPool, HolderPool, PooledExperts, divide_slots};
 pub use recurrent::{CHECKPOINT_TOKENS, STATE_CONVERSATIONS, StateHistory, StateMoves};
 pub use sampling::{SampledSteps, Sampling, SamplingWords};
 pub use shape::{BlockShape, Cuts, FeedForwardShape, ModelShape};

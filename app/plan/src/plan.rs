@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    Arithmetic, BlockIndex, BlockRange, ExpertId, ExpertPool, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch,
-    PooledExperts, StageId, WeightUnit,
+    Arithmetic, BlockIndex, BlockRange, ExpertId, ExpertPool, HolderPool, KvCacheType, ModelId, ModelShape, PeerId,
+    PlanEpoch, PooledExperts, StageId, WeightUnit,
 };
 
 /// Who can compute an expert. A list of holders is in order of preference.
@@ -69,7 +69,8 @@ pub struct Stage {
     pub blocks: BlockRange,
     /// Blocks whose experts have holders other than `[Own]`, in block order. All other experts are the stage's own.
     pub remote: Vec<RemoteExperts>,
-    /// The stage's device has slots for some of its experts and loads the others on demand. `None`: it holds them all.
+    /// The stage's device has slots for some of its own experts and loads the others on demand. `None`: it holds them all.
+    /// An expert whose other holders are all gone is computed through these slots, too, if `Own` is named for it.
     pub pool: Option<ExpertPool>,
 }
 
@@ -82,6 +83,9 @@ pub struct Plan {
     pub model: ModelId,
     /// Stages in the order a token passes them.
     pub stages: Vec<Stage>,
+    /// Holders of experts for stages elsewhere that have slots for some of theirs and load the others on demand. All other
+    /// holders have all of theirs on the GPU.
+    pub pools: Vec<HolderPool>,
     /// Hidden vectors on the wire.
     pub wire: WireType,
     /// Vectors to and from the holders of experts. The same for all of them, and own experts round alike: under one plan
@@ -124,9 +128,12 @@ pub enum PlanError {
     /// Holders for a block outside the stage, or not one list per expert.
     #[error("the experts of block {0} do not match the model")]
     ExpertsMismatch(u16),
-    /// A pool for a stage whose experts are elsewhere, or that has none.
+    /// A pool for a stage whose blocks have no experts.
     #[error("stage {0} has a pool of experts but no experts of its own for it")]
     NothingToPool(u16),
+    /// A pool for a device that holds no experts for others, or two of one device.
+    #[error("a device has a pool of experts that are not its own, or two pools")]
+    StrayPool,
     /// A token's experts of one block do not fit.
     #[error("the pool has {slots} slots for experts, and a token needs {needed}: {} more", needed - slots)]
     PoolTooSmall {
@@ -193,7 +200,44 @@ impl Plan {
                 }
             }
         }
-        if next != shape.all_blocks().end { Err(PlanError::BlockNotCovered(next)) } else { Ok(()) }
+        if next != shape.all_blocks().end {
+            return Err(PlanError::BlockNotCovered(next));
+        }
+        self.check_holder_pools(shape)
+    }
+
+    /// Each pool is that of a holder, and has room for what one token uses of a block.
+    fn check_holder_pools(&self, shape: &ModelShape) -> Result<(), PlanError> {
+        let mut peers = BTreeSet::new();
+        for pool in &self.pools {
+            let blocks = self.held_for_others(pool.peer);
+            let needed = shape.smallest_pool_for(&blocks).ok_or(PlanError::StrayPool)?;
+            if !peers.insert(pool.peer) {
+                return Err(PlanError::StrayPool);
+            }
+            if pool.slots < needed.slots {
+                return Err(PlanError::PoolTooSmall { slots: pool.slots, needed: needed.slots });
+            }
+        }
+        Ok(())
+    }
+
+    /// Blocks of other stages of which a device holds experts.
+    pub fn held_for_others(&self, peer: PeerId) -> BTreeSet<BlockIndex> {
+        let remote = self.stages.iter().flat_map(|stage| &stage.remote);
+        let is_held =
+            |remote: &&RemoteExperts| remote.holders.iter().any(|holders| holders.contains(&ExpertHolder::Peer(peer)));
+        remote.filter(is_held).map(|remote| remote.block).collect()
+    }
+
+    /// Experts that a device holds for other stages.
+    pub fn experts_held(&self, peer: PeerId) -> u32 {
+        self.pooled().filter(|(.., holders)| holders.contains(&ExpertHolder::Peer(peer))).count() as u32
+    }
+
+    /// The slots of a device that holds experts for others and loads them on demand.
+    pub fn holder_pool(&self, peer: PeerId) -> Option<ExpertPool> {
+        self.pools.iter().find(|pool| pool.peer == peer).map(|pool| ExpertPool { slots: pool.slots })
     }
 
     /// The stage with this id, and its place in the chain.
@@ -261,6 +305,7 @@ impl Plan {
     pub fn drop_holder(&mut self, peer: PeerId) {
         let lists = self.stages.iter_mut().flat_map(|stage| &mut stage.remote).flat_map(|remote| &mut remote.holders);
         lists.for_each(|holders| holders.retain(|holder| *holder != ExpertHolder::Peer(peer)));
+        self.pools.retain(|pool| pool.peer != peer);
     }
 
     /// Network messages per decoded token, seen from `coordinator`: token to the first stage, stage to stage, result
@@ -285,6 +330,7 @@ impl Plan {
         let mut units = Vec::new();
         for stage in &self.stages {
             let own = stage.peer == peer;
+            let is_resident = if own { stage.pool.is_none() } else { self.holder_pool(peer).is_none() };
             if own && self.embeds(stage.id) {
                 units.push(WeightUnit::Embedding);
             }
@@ -293,7 +339,7 @@ impl Plan {
                     units.extend(shape.block_units(block));
                 }
                 for expert in shape.block_experts(block) {
-                    if stage.pool.is_none() && self.holds(stage, block, expert, peer) {
+                    if is_resident && self.holds(stage, block, expert, peer) {
                         units.push(WeightUnit::Expert(block, expert));
                     }
                 }
@@ -314,12 +360,22 @@ impl Plan {
                 pooled.slots = pooled.slots.saturating_add(pool.slots);
             }
         }
+        if let Some(pool) = self.holder_pool(peer) {
+            pooled.blocks.extend(self.held_for_others(peer));
+            pooled.slots = pooled.slots.saturating_add(pool.slots);
+        }
         pooled
     }
 
     /// Some device loads experts on demand.
     pub fn is_on_demand(&self) -> bool {
-        self.stages.iter().any(|stage| stage.pool.is_some())
+        !self.pools.is_empty() || self.stages.iter().any(|stage| stage.pool.is_some())
+    }
+
+    /// Devices that load experts on demand: their memory is full of slots.
+    pub fn loads_on_demand(&self) -> impl Iterator<Item = PeerId> {
+        let stages = self.stages.iter().filter(|stage| stage.pool.is_some()).map(|stage| stage.peer);
+        stages.chain(self.pools.iter().map(|pool| pool.peer))
     }
 
     fn holds(&self, stage: &Stage, block: BlockIndex, expert: ExpertId, peer: PeerId) -> bool {
@@ -335,10 +391,10 @@ impl Plan {
     }
 }
 
-/// A pool is for the stage's own experts, and has room for those of one token.
+/// A stage's pool has room for the experts of one token.
 fn check_pool(stage: &Stage, shape: &ModelShape) -> Result<(), PlanError> {
     let Some(pool) = stage.pool else { return Ok(()) };
-    match shape.smallest_pool(stage.blocks).filter(|_| stage.remote.is_empty()) {
+    match shape.smallest_pool(stage.blocks) {
         None => Err(PlanError::NothingToPool(stage.id.0)),
         Some(needed) if pool.slots < needed.slots => {
             Err(PlanError::PoolTooSmall { slots: pool.slots, needed: needed.slots })

@@ -4,13 +4,22 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockIndex, BlockRange, Bytes, FeedForwardShape, ModelShape};
+use crate::{BlockIndex, BlockRange, Bytes, FeedForwardShape, ModelShape, PeerId};
 
 /// A stage's experts come on demand: its device has slots for some of them and loads the others when a router chooses
 /// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpertPool {
     /// Slots for the experts of all blocks of the stage together.
+    pub slots: u32,
+}
+
+/// A device holds experts for the stages of others in slots: it loads those that are called and have none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HolderPool {
+    /// Who.
+    pub peer: PeerId,
+    /// Slots for all experts that the plan names it for.
     pub slots: u32,
 }
 
@@ -54,36 +63,41 @@ pub fn divide_slots(slots: u32, experts: &[u32]) -> Option<Vec<u32>> {
 impl ModelShape {
     /// Bytes of the slots of a pool for the experts of these blocks.
     pub fn pool_bytes(&self, blocks: BlockRange, pool: ExpertPool) -> Bytes {
-        let classes = self.expert_classes(blocks);
-        let counts = slots_of(&classes, pool).unwrap_or_default();
-        counts.iter().zip(&classes).map(|(slots, class)| Bytes(class.bytes.0.saturating_mul(u64::from(*slots)))).sum()
+        slot_bytes(&self.expert_classes(blocks.iter()), pool)
+    }
+
+    /// Bytes of a device's slots.
+    pub fn pooled_bytes(&self, pooled: &PooledExperts) -> Bytes {
+        let pool = ExpertPool { slots: pooled.slots };
+        slot_bytes(&self.expert_classes(pooled.blocks.iter().copied()), pool)
     }
 
     /// The pool with the fewest slots that has room for all experts that a token uses in any of these blocks. `None` if
     /// the blocks have no experts.
     pub fn smallest_pool(&self, blocks: BlockRange) -> Option<ExpertPool> {
-        let classes = self.expert_classes(blocks);
-        let suffices = |slots: u32| {
-            let counts = slots_of(&classes, ExpertPool { slots });
-            counts.is_some_and(|counts| counts.iter().zip(&classes).all(|(slots, class)| *slots >= class.used))
-        };
-        first(experts_in(&classes), suffices).map(|slots| ExpertPool { slots })
+        smallest(&self.expert_classes(blocks.iter()))
+    }
+
+    /// The same for blocks that need not follow each other.
+    pub fn smallest_pool_for(&self, blocks: &BTreeSet<BlockIndex>) -> Option<ExpertPool> {
+        smallest(&self.expert_classes(blocks.iter().copied()))
     }
 
     /// The pool with the most slots in this many bytes, and no more than there are experts. `None` if not even
     /// [`ModelShape::smallest_pool`] fits.
     pub fn largest_pool(&self, blocks: BlockRange, bytes: Bytes) -> Option<ExpertPool> {
-        let smallest = self.smallest_pool(blocks)?;
-        let all = experts_in(&self.expert_classes(blocks));
-        let is_too_large = |slots: u32| self.pool_bytes(blocks, ExpertPool { slots }) > bytes;
-        let slots = first(all, is_too_large).map_or(all, |slots| slots - 1);
-        (slots >= smallest.slots).then_some(ExpertPool { slots })
+        largest(&self.expert_classes(blocks.iter()), bytes)
+    }
+
+    /// The same for blocks that need not follow each other.
+    pub fn largest_pool_for(&self, blocks: &BTreeSet<BlockIndex>, bytes: Bytes) -> Option<ExpertPool> {
+        largest(&self.expert_classes(blocks.iter().copied()), bytes)
     }
 
     /// The sizes of the experts of these blocks, in the order of the blocks.
-    fn expert_classes(&self, blocks: BlockRange) -> Vec<ExpertClass> {
+    fn expert_classes(&self, blocks: impl Iterator<Item = BlockIndex>) -> Vec<ExpertClass> {
         let mut classes: Vec<ExpertClass> = Vec::new();
-        for block in blocks.iter().filter_map(|index| self.blocks.get(usize::from(index.0))) {
+        for block in blocks.filter_map(|index| self.blocks.get(usize::from(index.0))) {
             let FeedForwardShape::Experts { expert, count, used, .. } = block.feed_forward else { continue };
             match classes.iter_mut().find(|class| class.bytes == expert) {
                 Some(class) => {
@@ -97,6 +111,27 @@ impl ModelShape {
         }
         classes
     }
+}
+
+fn slot_bytes(classes: &[ExpertClass], pool: ExpertPool) -> Bytes {
+    let counts = slots_of(classes, pool).unwrap_or_default();
+    counts.iter().zip(classes).map(|(slots, class)| Bytes(class.bytes.0.saturating_mul(u64::from(*slots)))).sum()
+}
+
+fn smallest(classes: &[ExpertClass]) -> Option<ExpertPool> {
+    let suffices = |slots: u32| {
+        let counts = slots_of(classes, ExpertPool { slots });
+        counts.is_some_and(|counts| counts.iter().zip(classes).all(|(slots, class)| *slots >= class.used))
+    };
+    first(experts_in(classes), suffices).map(|slots| ExpertPool { slots })
+}
+
+fn largest(classes: &[ExpertClass], bytes: Bytes) -> Option<ExpertPool> {
+    let smallest = smallest(classes)?;
+    let all = experts_in(classes);
+    let is_too_large = |slots: u32| slot_bytes(classes, ExpertPool { slots }) > bytes;
+    let slots = first(all, is_too_large).map_or(all, |slots| slots - 1);
+    (slots >= smallest.slots).then_some(ExpertPool { slots })
 }
 
 fn slots_of(classes: &[ExpertClass], pool: ExpertPool) -> Option<Vec<u32>> {

@@ -1,8 +1,9 @@
 //! Plans against the model they are for.
 
 use potluck_plan::{
-    Arithmetic, BlockIndex, BlockRange, Bytes, Cuts, ExpertHolder, ExpertId, FeedForwardShape, KvCacheType, ModelId,
-    ModelShape, PeerId, Plan, PlanEpoch, PlanError, RemoteExperts, Stage, StageId, WeightUnit, WireType,
+    Arithmetic, BlockIndex, BlockRange, Bytes, Cuts, ExpertHolder, ExpertId, ExpertPool, FeedForwardShape, HolderPool,
+    KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, PlanError, RemoteExperts, Stage, StageId, WeightUnit,
+    WireType,
 };
 use potluck_testkit::moe_shape;
 
@@ -19,6 +20,7 @@ fn plan(stages: Vec<Stage>) -> Plan {
         epoch: PlanEpoch(1),
         model: ModelId([0; 32]),
         stages,
+        pools: Vec::new(),
         wire: WireType::F32,
         expert_wire: WireType::F32,
         arithmetic: Arithmetic::Exact,
@@ -113,4 +115,47 @@ fn a_plan_can_spare_a_holder_whose_experts_others_have() {
     plan.add_holder(BlockIndex(0), ExpertId(1), B);
     assert_eq!(plan.stages[0].remote[0].holders[1], [ExpertHolder::Peer(c), a], "the stage's own device, once");
     assert_eq!(plan.peers(), [A, c].into(), "the experts of block 0 are not pooled");
+}
+
+/// Experts of block 1 in slots of B and, if nobody else computes them, of A itself.
+fn pooled(slots: u32) -> Plan {
+    let mut stage = Stage::new(StageId(0), A, BlockRange::new(0, 2));
+    let holders = vec![vec![ExpertHolder::Peer(B), ExpertHolder::Own]; 4];
+    stage.remote = vec![RemoteExperts { block: BlockIndex(1), holders }];
+    stage.pool = Some(ExpertPool { slots: 4 });
+    Plan { pools: vec![HolderPool { peer: B, slots }], ..plan(vec![stage]) }
+}
+
+#[test]
+fn a_holder_with_slots_loads_no_expert_in_advance() {
+    let plan = pooled(2);
+    assert_eq!(plan.validate(&model()), Ok(()));
+    assert!(plan.is_on_demand());
+    assert_eq!(plan.units_for(B, &model()), []);
+    let of_b = plan.pool_for(B, &model());
+    assert_eq!((of_b.slots, of_b.blocks), (2, [BlockIndex(1)].into()));
+    let own = plan.pool_for(A, &model());
+    assert_eq!((own.slots, own.blocks), (4, [BlockIndex(0), BlockIndex(1)].into()));
+    assert!(plan.units_for(A, &model()).iter().all(|unit| !matches!(unit, WeightUnit::Expert(..))));
+    assert_eq!((plan.experts_held(B), plan.experts_held(A)), (4, 0));
+}
+
+#[test]
+fn a_holder_with_slots_can_be_spared_where_the_stage_has_slots_too() {
+    let mut plan = pooled(2);
+    assert!(plan.can_spare(B, |peer| peer == A));
+    plan.drop_holder(B);
+    assert_eq!((plan.pools.len(), plan.validate(&model())), (0, Ok(())));
+    assert_eq!(plan.pooled().count(), 0, "the stage computes them all");
+}
+
+#[test]
+fn slots_for_less_than_a_token_uses_or_for_nothing_are_refused() {
+    assert_eq!(pooled(1).validate(&model()), Err(PlanError::PoolTooSmall { slots: 1, needed: 2 }));
+    let mut stray = pooled(2);
+    stray.pools.push(HolderPool { peer: PeerId([3; 16]), slots: 9 });
+    assert_eq!(stray.validate(&model()), Err(PlanError::StrayPool));
+    let mut twice = pooled(2);
+    twice.pools.push(HolderPool { peer: B, slots: 3 });
+    assert_eq!(twice.validate(&model()), Err(PlanError::StrayPool));
 }

@@ -115,6 +115,7 @@ impl TestBed {
                 epoch: PlanEpoch(1),
                 model: self.shape.model,
                 stages,
+                pools: Vec::new(),
                 wire: WireType::F32,
                 expert_wire: WireType::F32,
                 arithmetic: Arithmetic::Exact,

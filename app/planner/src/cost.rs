@@ -4,7 +4,7 @@
 use potluck_plan::{BlockIndex, Bytes, PeerId, Plan, Stage};
 
 use crate::layers::LayerRange;
-use crate::on_demand::loading_millis;
+use crate::on_demand::{loading_millis, misses};
 use crate::prediction::{HopCost, Prediction, StageCost};
 use crate::room::paused_millis;
 use crate::trips::{Routing, trip};
@@ -50,7 +50,7 @@ pub(crate) fn predict_batch(room: &Room<'_>, plan: &Plan, tokens: u32) -> Predic
         let layers = stage_layers(room, plan, stage);
         hop(at, stage.peer, room.layers.message(layers.start, tokens));
         at = stage.peer;
-        stages.push(stage_cost(room, stage, layers, tokens));
+        stages.push(stage_cost(room, plan, stage, tokens));
     }
     hop(at, room.coordinator, room.layers.message(room.layers.count(), tokens));
     with_pauses(room, Prediction::new(stages, hops))
@@ -99,19 +99,20 @@ pub(crate) fn fixed_point(busy: f64, millis: impl Fn(f64) -> f64) -> f64 {
     token
 }
 
-fn stage_cost(room: &Room<'_>, stage: &Stage, layers: LayerRange, tokens: u32) -> StageCost {
+fn stage_cost(room: &Room<'_>, plan: &Plan, stage: &Stage, tokens: u32) -> StageCost {
     let Some(device) = room.device(stage.peer) else {
         let (session_millis, compute_millis, experts) = (0.0, 0.0, Vec::new());
         let (stage, peer, loading_millis) = (stage.id, stage.peer, 0.0);
         return StageCost { stage, peer, session_millis, compute_millis, loading_millis, experts };
     };
+    let (layers, misses) = (stage_layers(room, plan, stage), misses(room, plan, stage));
     StageCost {
         stage: stage.id,
         peer: stage.peer,
         session_millis: millis(device.session_millis),
         compute_millis: compute_millis(room, device, stage, layers, tokens),
         loading_millis: loading_millis(room, device, stage),
-        experts: stage.remote.iter().filter_map(|remote| trip(room, device, remote, tokens)).collect(),
+        experts: stage.remote.iter().filter_map(|remote| trip(room, device, remote, tokens, &misses)).collect(),
     }
 }
 

@@ -39,7 +39,7 @@ pub use help::{Gain, Help, what_would_help};
 pub use initialization::{SESSION_START_MILLIS, TAU, load_millis};
 pub use layers::{Layer, LayerRange, Layers};
 pub use links::{AccessLink, Link, Links};
-pub use on_demand::{keeps_up, on_demand, storage_rate, why_not_on_demand};
+pub use on_demand::{holder_storage_rate, keeps_up, on_demand, storage_rate, why_not_on_demand};
 pub use planned::{Planned, Shortfall, plan};
 pub use potluck_plan::{Hedging, Sharing};
 pub use prediction::{Bottleneck, ExpertTrip, HopCost, Prediction, StageCost};

@@ -1,24 +1,34 @@
 //! Experts on demand: what a room does that has too little memory for its model. One device holds everything that each
-//! token needs and slots for some experts, and loads the others from its storage (od-moe.txt 3.1).
+//! token needs. Slots for some of the experts are on it, on others, or on both, and the other experts are loaded from
+//! storage (od-moe.txt 3.1).
 
-use potluck_plan::{BlockShape, Bytes, Plan, Stage, StageId};
+mod holders;
+
+use potluck_plan::{BlockShape, Bytes, ExpertHolder, Plan, Stage, StageId};
 
 use crate::cost::{millis, speed};
 use crate::prediction::StageCost;
-use crate::{Device, Planned, Room, placement};
+use crate::trips::Misses;
+use crate::{Device, Planned, Room, Sharing, placement};
 
 /// Part of the memory left for experts that stays free: buffers are rounded up, and kernels need tables.
 const SPARE: u64 = 64;
 /// Nobody waits longer than this for a token: loading cannot keep up.
 const SLOWEST_TOKEN_MILLIS: f64 = 10_000.0;
 
-/// The plan for a room in which the model does not fit: one device loads experts on demand. `None` if the model has no
-/// experts, or no device has room for a token's.
+/// The plan for a room in which the model does not fit: one device loads experts on demand, or those that hold them for
+/// it do. `None` if the model has no experts, or no device has room for a token's.
 pub fn on_demand(room: &Room<'_>) -> Option<Planned> {
-    let plans = room.devices.iter().filter_map(|device| on_device(room, device));
-    let described = plans.map(|plan| Planned::describe(room, plan));
-    let key = |planned: &Planned| (planned.prediction.token_millis, !planned.plan.has_stage(room.coordinator));
-    described.min_by(|a, b| key(a).0.total_cmp(&key(b).0).then(key(a).1.cmp(&key(b).1)))
+    let alone = room.devices.iter().filter_map(|device| on_device(room, device));
+    let described = alone.chain(holders::plans(room)).map(|plan| Planned::describe(room, plan));
+    let alone_last = |plan: &Plan| room.sharing != Sharing::Fastest && plan.pools.is_empty();
+    let key = |planned: &Planned| (alone_last(&planned.plan), planned.prediction.token_millis);
+    let is_elsewhere = |planned: &Planned| !planned.plan.has_stage(room.coordinator);
+    described.min_by(|a, b| {
+        let (first, second) = (key(a), key(b));
+        let order = first.0.cmp(&second.0).then(first.1.total_cmp(&second.1));
+        order.then(is_elsewhere(a).cmp(&is_elsewhere(b)))
+    })
 }
 
 /// Loading is quick enough for somebody to wait for it.
@@ -33,9 +43,14 @@ pub fn why_not_on_demand(room: &Room<'_>) -> Option<String> {
     let needed = pinned(room).saturating_add(pool);
     let largest = room.devices.iter().map(|device| device.budget).max().unwrap_or_default();
     let missing = needed.saturating_sub(largest);
-    if missing > Bytes::ZERO {
-        let sentence = format!("With {missing} more on one device its experts could be loaded on demand.");
-        return Some(sentence);
+    let elsewhere = holders::missing(room);
+    if missing > Bytes::ZERO && elsewhere.is_none_or(|bytes| bytes > Bytes::ZERO) {
+        return Some(match elsewhere.filter(|bytes| *bytes < missing) {
+            Some(bytes) => {
+                format!("With {bytes} more on another device it could load experts on demand for the others.")
+            }
+            None => format!("With {missing} more on one device its experts could be loaded on demand."),
+        });
     }
     let found = on_demand(room).filter(|planned| !keeps_up(planned))?;
     let seconds = (found.prediction.token_millis / 1e3).ceil();
@@ -90,20 +105,61 @@ pub fn storage_rate(room: &Room<'_>, stage: &Stage, cost: &StageCost, engine_mil
     (bytes > 0.0 && engine_millis > computing).then(|| speed(bytes / (engine_millis - computing)))
 }
 
+/// The same of a holder whose calls of so many bytes of experts took so many milliseconds of its engine. `None` if it has
+/// them all on its GPU, or if that leaves no time for loading.
+pub fn holder_storage_rate(
+    room: &Room<'_>,
+    plan: &Plan,
+    peer: potluck_plan::PeerId,
+    bytes: f64,
+    engine_millis: f64,
+) -> Option<f64> {
+    let (device, pool) = (room.device(peer)?, plan.holder_pool(peer)?);
+    let loaded = missed(pool.slots, plan.experts_held(peer)) * bytes;
+    let computing = millis(device.session_millis) + bytes / speed(device.speed.decode);
+    (loaded > 0.0 && engine_millis > computing).then(|| speed(loaded / (engine_millis - computing)))
+}
+
 /// Bytes of experts that a token loads: (1 − recall) × those that it uses. Recall is taken as the share of experts that have
 /// a slot, as if all were used alike: measured, it is higher.
 fn missed_bytes(room: &Room<'_>, stage: &Stage) -> f64 {
     let Some(pool) = stage.pool else { return 0.0 };
-    let experts: u32 = blocks(room, stage).map(|block| u32::from(block.expert_count())).sum();
-    let recall = (f64::from(pool.slots) / f64::from(experts.max(1))).min(1.0);
     let used: f64 =
-        blocks(room, stage).map(|block| block.active_weights().saturating_sub(block.without_experts()).0 as f64).sum();
-    (1.0 - recall) * used
+        alone(room, stage).map(|block| block.active_weights().saturating_sub(block.without_experts()).0 as f64).sum();
+    missed(pool.slots, stage_experts(room, stage)) * used
+}
+
+/// The share of experts without a slot.
+fn missed(slots: u32, experts: u32) -> f64 {
+    1.0 - (f64::from(slots) / f64::from(experts.max(1))).min(1.0)
+}
+
+fn stage_experts(room: &Room<'_>, stage: &Stage) -> u32 {
+    blocks(room, stage).map(|block| u32::from(block.expert_count())).sum()
+}
+
+/// What the holders of a stage's experts have to load first, as a share.
+pub(crate) fn misses(room: &Room<'_>, plan: &Plan, stage: &Stage) -> Misses {
+    let of = |peer, slots| (ExpertHolder::Peer(peer), missed(slots, plan.experts_held(peer)));
+    let own = stage.pool.map(|pool| {
+        let first = |remote: &potluck_plan::RemoteExperts| {
+            remote.holders.iter().filter(|holders| holders.first() == Some(&ExpertHolder::Own)).count()
+        };
+        let elsewhere: usize = stage.remote.iter().map(|remote| remote.holders.len() - first(remote)).sum();
+        (ExpertHolder::Own, missed(pool.slots, stage_experts(room, stage).saturating_sub(elsewhere as u32)))
+    });
+    plan.pools.iter().map(|pool| of(pool.peer, pool.slots)).chain(own).collect()
 }
 
 fn readback_millis(room: &Room<'_>, device: &Device, stage: &Stage) -> f64 {
-    let routed = blocks(room, stage).filter(|block| block.expert_count() > 0).count() as f64;
+    let routed = alone(room, stage).filter(|block| block.expert_count() > 0).count() as f64;
     2.0 * routed * millis(device.sync_millis)
+}
+
+/// The blocks whose experts are all the stage's own: what others hold is counted as round trips.
+fn alone<'a>(room: &'a Room<'_>, stage: &'a Stage) -> impl Iterator<Item = &'a BlockShape> {
+    let own = stage.blocks.iter().filter(|block| stage.remote_experts(*block).is_none());
+    own.filter_map(|index| room.shape.blocks.get(usize::from(index.0)))
 }
 
 fn blocks<'a>(room: &'a Room<'_>, stage: &Stage) -> impl Iterator<Item = &'a BlockShape> {

@@ -23,6 +23,7 @@ pub(crate) fn plan(room: &Room<'_>, stages: Vec<Stage>) -> Plan {
         epoch: room.epoch,
         model,
         stages,
+        pools: Vec::new(),
         wire: room.wire,
         expert_wire: room.expert_wire,
         arithmetic: room.arithmetic,

@@ -26,6 +26,12 @@ fn devices(n: usize) -> String {
 /// Who does what.
 fn work(room: &Room<'_>, plan: &Plan) -> String {
     let pooled = || plan.stages.iter().flat_map(|stage| &stage.remote);
+    if !plan.pools.is_empty() {
+        let devices = devices(plan.peers().len());
+        return format!(
+            "The model does not fit: {devices} share its experts and load them from their storage on demand"
+        );
+    }
     if room.sharing == Sharing::Experts && pooled().next().is_some() {
         let others =
             |holders: &Vec<ExpertHolder>| holders.iter().filter(|holder| **holder != ExpertHolder::Own).count();

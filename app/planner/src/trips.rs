@@ -135,6 +135,9 @@ fn work(device: &Device, routing: Routing, asked: &Asked) -> f64 {
     asked.read * routing.expert.0 as f64 / speed(device.speed.decode)
 }
 
+/// The share of experts that each holder has to load first; none of those that it does not name.
+pub(crate) type Misses = BTreeMap<ExpertHolder, f64>;
+
 /// Some of a block's experts by the holder that is asked for them: for the first time, or for a copy (their `level`th
 /// holder, counted from 0). `None` if one of them has fewer holders.
 fn by_holder(
@@ -164,14 +167,21 @@ struct Calls<'a> {
     remote: &'a RemoteExperts,
     routing: Routing,
     tokens: u32,
+    misses: &'a Misses,
     /// What each device is asked for the first time, and for each copy that is asked for at once.
     levels: Vec<BTreeMap<ExpertHolder, Load>>,
 }
 
 impl<'a> Calls<'a> {
-    fn new(room: &'a Room<'a>, caller: &'a Device, remote: &'a RemoteExperts, tokens: u32) -> Option<Self> {
+    fn new(
+        room: &'a Room<'a>,
+        caller: &'a Device,
+        remote: &'a RemoteExperts,
+        tokens: u32,
+        misses: &'a Misses,
+    ) -> Option<Self> {
         let routing = Routing::of(room, remote.block)?;
-        let mut calls = Self { room, caller, remote, routing, tokens, levels: Vec::new() };
+        let mut calls = Self { room, caller, remote, routing, tokens, misses, levels: Vec::new() };
         let copies = match room.hedging {
             Hedging::Copies(copies) => usize::from(copies.clamp(1, MAX_COPIES)),
             Hedging::Off | Hedging::Adaptive => 1,
@@ -194,7 +204,18 @@ impl<'a> Calls<'a> {
             ExpertHolder::Own => millis(self.caller.sync_millis) + work(self.caller, self.routing, &given),
             ExpertHolder::Peer(peer) => work_millis(self.room, peer, self.routing, &given),
         };
+        let work_millis = work_millis + self.loading(holder, &given);
         Load { asked, message: message(self.room, &given), work_millis }
+    }
+
+    /// Milliseconds for which a holder that loads on demand waits for its storage: (1 − recall) × the time to load.
+    fn loading(&self, holder: ExpertHolder, asked: &Asked) -> f64 {
+        let device = match holder {
+            ExpertHolder::Own => Some(self.caller),
+            ExpertHolder::Peer(peer) => self.room.device(peer),
+        };
+        let (Some(missed), Some(device)) = (self.misses.get(&holder), device) else { return 0.0 };
+        missed * asked.read * self.routing.expert.0 as f64 / speed(device.storage)
     }
 
     /// The own engine computes while others are waited for.
@@ -222,7 +243,8 @@ impl<'a> Calls<'a> {
         let (out, back) =
             (all.out - load.asked.called * load.message.out, all.back - load.asked.called * load.message.back);
         let others = shared_millis(self.room, self.caller.peer, out, back);
-        let median = call_millis(self.room, self.caller.peer, peer, self.routing, &load.asked) + others + queue;
+        let alone = call_millis(self.room, self.caller.peer, peer, self.routing, &load.asked);
+        let median = alone + self.loading(holder, &load.asked.given_called()) + others + queue;
         Delay::spread(median, self.room.links.spread(peer))
     }
 
@@ -265,8 +287,14 @@ impl<'a> Calls<'a> {
 
 /// The round trip for a block's experts, averaged over the routers' choices for a batch of one token each of `tokens`
 /// conversations.
-pub(crate) fn trip(room: &Room<'_>, device: &Device, remote: &RemoteExperts, tokens: u32) -> Option<ExpertTrip> {
-    let calls = Calls::new(room, device, remote, tokens)?;
+pub(crate) fn trip(
+    room: &Room<'_>,
+    device: &Device,
+    remote: &RemoteExperts,
+    tokens: u32,
+    misses: &Misses,
+) -> Option<ExpertTrip> {
+    let calls = Calls::new(room, device, remote, tokens, misses)?;
     let firsts = by_holder(remote, 0..remote.holders.len(), 0)?;
     let of_peer = |(holder, experts): (&ExpertHolder, &Vec<usize>)| match holder {
         ExpertHolder::Peer(peer) => Some(calls.call(*peer, experts)),

@@ -49,8 +49,6 @@ pub struct ForesightReport {
     pub loaded: u64,
     /// Those of them that the token used for which they were loaded.
     pub useful: u64,
-    /// Bytes loaded on guesses, in all.
-    pub bytes: u64,
 }
 
 /// What was used and how much of it was guessed.
@@ -121,6 +119,8 @@ pub struct Foresight {
     /// Where this answer began.
     first: Position,
     shares: Shares,
+    /// Bytes loaded on guesses so far.
+    bytes: Bytes,
     report: ForesightReport,
 }
 
@@ -144,6 +144,7 @@ impl Foresight {
             asked: BTreeMap::new(),
             first: Position(0),
             shares: Shares::default(),
+            bytes: Bytes::ZERO,
             report: ForesightReport::default(),
         }
     }
@@ -194,7 +195,7 @@ impl Foresight {
     /// An expert is to be loaded on a guess.
     pub fn loaded(&mut self, position: Position, block: BlockIndex, expert: ExpertId, bytes: Bytes) {
         self.report.loaded += 1;
-        self.report.bytes += bytes.0;
+        self.bytes = self.bytes.saturating_add(bytes);
         if let Some(asked) = self.asked.get_mut(&(position, block)) {
             asked.loaded.push(expert);
         }
@@ -203,7 +204,7 @@ impl Foresight {
     /// A load was given up before it began.
     pub fn dropped(&mut self, position: Position, block: BlockIndex, expert: ExpertId, bytes: Bytes) {
         self.report.loaded = self.report.loaded.saturating_sub(1);
-        self.report.bytes = self.report.bytes.saturating_sub(bytes.0);
+        self.bytes = self.bytes.saturating_sub(bytes);
         if let Some(asked) = self.asked.get_mut(&(position, block)) {
             asked.loaded.retain(|loaded| *loaded != expert);
         }
@@ -261,6 +262,11 @@ impl Foresight {
             Some(Verdict::On) => Guessing::On,
             Some(Verdict::Off) => Guessing::Off,
         }
+    }
+
+    /// Bytes loaded on guesses so far.
+    pub fn bytes(&self) -> Bytes {
+        self.bytes
     }
 
     /// What came of the guesses so far.

@@ -114,6 +114,16 @@ pub struct ExpertCancel {
     pub call: u64,
 }
 
+/// Experts that a stage will probably call soon, for a holder that loads them on demand. A newer hint replaces an older one. A
+/// wrong guess costs the load of a few experts, at most of a quarter of the holder's slots.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExpertHint {
+    /// The plan.
+    pub epoch: PlanEpoch,
+    /// The experts, those that are needed first first.
+    pub experts: Vec<(BlockIndex, ExpertId)>,
+}
+
 /// The last stage's result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LogitsResult {

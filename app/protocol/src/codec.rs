@@ -5,7 +5,7 @@ use thiserror::Error;
 use crate::{Frame, values};
 
 /// Version of the frames; peers of another version are asked to reload.
-pub const VERSION: u16 = 13;
+pub const VERSION: u16 = 14;
 
 /// Largest frame we send or read, in bytes: sealed and with a route it stays under the relay's limit of 16 MiB.
 pub const MAX_FRAME: usize = 16 * 1024 * 1024 - 64;
@@ -118,7 +118,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        ExpertCall, ExpertCancel, ExpertFailure, ExpertResult, Forward, Hold, PassId, Residency, ResidencyChange,
+        ExpertCall, ExpertCancel, ExpertFailure, ExpertHint, ExpertResult, Forward, Hold, PassId, Residency,
+        ResidencyChange,
     };
 
     fn forward(wire: WireType, hidden: Vec<f32>) -> Frame {
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_frame_names_nobody() {
-        assert_eq!(encode(&Frame::Bye).unwrap(), [13, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
+        assert_eq!(encode(&Frame::Bye).unwrap(), [14, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
     }
 
     fn call() -> Frame {
@@ -201,6 +202,9 @@ mod tests {
         assert_eq!(head(&result()), of_result, "kind, epoch, call, milliseconds, no failure, wire; then the vectors");
         let cancel = Frame::ExpertCancel(ExpertCancel { epoch: PlanEpoch(4), call: 300 });
         assert_eq!(head(&cancel), [30, 4, 0xac, 2]);
+        let experts = vec![(BlockIndex(2), ExpertId(127)), (BlockIndex(300), ExpertId(1))];
+        let hint = Frame::ExpertHint(ExpertHint { epoch: PlanEpoch(4), experts });
+        assert_eq!(head(&hint), [34, 4, 2, 2, 127, 0xac, 2, 1], "kind, epoch, number, block and expert of each");
     }
 
     #[test]

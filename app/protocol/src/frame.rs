@@ -4,8 +4,9 @@ use potluck_plan::{ModelId, PlanEpoch};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CalibrationRuns, ExpertCall, ExpertCancel, ExpertResult, Forward, Hello, Hold, Holding, LoadFault, LogitsResult,
-    ModelCard, PieceRequest, Prepare, PromptRequest, Residency, RoomView, StageFault, StandbyOrder, WorkerStatus,
+    CalibrationRuns, ExpertCall, ExpertCancel, ExpertHint, ExpertResult, Forward, Hello, Hold, Holding, LoadFault,
+    LogitsResult, ModelCard, PieceRequest, Prepare, PromptRequest, Residency, RoomView, StageFault, StandbyOrder,
+    WorkerStatus,
 };
 
 /// Names a prompt within the asking peer's session.
@@ -203,4 +204,6 @@ pub enum Frame {
     Hold(Hold),
     /// Answer to [`Frame::Hold`].
     Holding(Holding),
+    /// Experts that will probably be called.
+    ExpertHint(ExpertHint),
 }

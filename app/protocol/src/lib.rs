@@ -24,8 +24,8 @@ mod room;
 mod values;
 
 pub use activation::{
-    ExpertCall, ExpertCancel, ExpertFailure, ExpertResult, Forward, LmHeadOutput, LogitsResult, PassId, StageFault,
-    StageFaultKind,
+    ExpertCall, ExpertCancel, ExpertFailure, ExpertHint, ExpertResult, Forward, LmHeadOutput, LogitsResult, PassId,
+    StageFault, StageFaultKind,
 };
 pub use codec::{FrameError, MAX_FRAME, VERSION, decode, encode};
 pub use control::{

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use potluck_plan::{
-    Arithmetic, Bytes, Computed, ConversationId, DeviceId, KvCacheType, Millis, ModelId, ModelShape, PeerId, PlanEpoch,
-    PooledExperts, Ticket, WeightUnit, WireType, Work,
+    Arithmetic, BlockIndex, Bytes, Computed, ConversationId, DeviceId, ExpertId, KvCacheType, Millis, ModelId,
+    ModelShape, PeerId, PlanEpoch, PooledExperts, Ticket, WeightUnit, WireType, Work,
 };
 use potluck_planner::REPLICAS;
 use potluck_planner::measures::Measure;
@@ -277,6 +277,9 @@ pub enum Action {
     /// Nobody waits for the result of this work any more: drop it if it has not begun. Whether it is answered nevertheless
     /// does not matter.
     Cancel(Ticket),
+    /// Load experts into slots before they are called, the first one first, while there is no work. What was named before and
+    /// is not there yet is not wanted any more.
+    LoadAhead(Vec<(BlockIndex, ExpertId)>),
     /// Send [`Event::Wake`] at this time of the clock that [`crate::Peer::on`] is given, as exactly as possible. Each one
     /// counts; an earlier one does not replace a later one.
     WakeAt(Millis),

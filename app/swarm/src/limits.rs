@@ -51,6 +51,8 @@ pub(crate) const MAX_CHUNKS: usize = 64;
 /// Expert calls of one device that may be in the engine; one more is answered with a failure and asked again. A chunk of 512
 /// tokens with all its experts here takes about ten.
 pub(crate) const MAX_CALLS: usize = 64;
+/// Experts that one hint names at most: those of a token in 64 blocks, of which a token uses eight.
+pub(crate) const MAX_HINTS: usize = 512;
 /// Experts of one token in a call. Most models use eight or fewer.
 const MAX_ROW: usize = 64;
 /// Holders of experts that a device may report: as many as there are members in the largest rooms.

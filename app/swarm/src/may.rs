@@ -110,6 +110,12 @@ pub(crate) fn may(from: PeerId, role: Role, plans: &impl Plans, frame: &Frame) -
             let plan = plans.on_device(cancel.epoch).ok_or(Refusal::NoSuchPlan)?;
             its_part(plan.stages.iter().any(|stage| stage.peer == from && !stage.remote.is_empty()))
         }
+        // Loads nothing but what the plan names this device for.
+        Frame::ExpertHint(hint) => {
+            member(role)?;
+            let plan = plans.on_device(hint.epoch).ok_or(Refusal::NoSuchPlan)?;
+            its_part(plan.stages.iter().any(|stage| stage.peer == from && !stage.remote.is_empty()))
+        }
         Frame::ExpertResult(result) => {
             member(role)?;
             plans.awaits_result(result.epoch, result.call, from).then_some(()).ok_or(Refusal::NotAsked)

@@ -2,10 +2,9 @@
 
 use potluck_plan::{BlockRange, Bytes, ModelShape, PeerId, Plan, WeightUnit};
 
-/// Bytes of a device's slots for experts on demand.
+/// Bytes of a device's slots for experts on demand, of its own stages and for others.
 pub(crate) fn pool_bytes(plan: &Plan, shape: &ModelShape, peer: PeerId) -> Bytes {
-    let stages = plan.stages.iter().filter(|stage| stage.peer == peer);
-    stages.filter_map(|stage| Some(shape.pool_bytes(stage.blocks, stage.pool?))).sum()
+    shape.pooled_bytes(&plan.pool_for(peer, shape))
 }
 
 /// Bytes of weights and of the KV cache and states that belong to them, for `context` positions.

@@ -113,6 +113,7 @@ fn describe_action(action: &Action) -> Option<String> {
         Action::Calibrate { model, .. } => format!("time {}", model.name),
         Action::Unload => "unload".into(),
         Action::Compute(work) => format!("compute {:?}", work.ticket),
+        Action::LoadAhead(experts) => format!("load ahead {experts:?}"),
         Action::Cancel(ticket) => format!("cancel {ticket:?}"),
         Action::Forget(conversation) => format!("forget {conversation:?}"),
         Action::Answer(request, _) => format!("answer part {request:?}"),
@@ -165,6 +166,7 @@ fn describe_frame(frame: &Frame) -> Option<String> {
             Some(failure) => format!("expert result {}: {failure:?}", result.call),
         },
         Frame::ExpertCancel(cancel) => format!("expert cancel {}", cancel.call),
+        Frame::ExpertHint(hint) => format!("expert hint {:?}", hint.experts),
         Frame::Residency(residency) => {
             format!("residency {:?} version {} {:?}", residency.epoch, residency.version, residency.changes)
         }

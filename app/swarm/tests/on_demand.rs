@@ -1,10 +1,10 @@
-//! Experts on demand: what a room does while its memory is short, and how it ends. The simulated engine has every expert of a pool
-//! at once; what loading takes is measured on real engines.
+//! Experts on demand: what a room does while its memory is short, and how it ends. Work on simulated
+//! devices waits until its experts are in slots, of which the one used longest ago makes room.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::{KvCacheType, Plan};
-use potluck_protocol::{AnswerStop, PlanStatus, Sharing};
-use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, undisturbed};
+use potluck_protocol::{AnswerStop, Hedging, PlanStatus, Sharing};
+use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, scenario, undisturbed};
 
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
 const TOKENS: u32 = 24;
@@ -136,4 +136,45 @@ fn devices_come_and_go_and_answers_stay_undisturbed() {
             assert_undisturbed(&world, request, &model(0), &format!("seed {seed}, answer {request}"))
         });
     }
+}
+
+/// A thousand rooms: `cargo xtask simulate pooled-on-demand --seeds 1000`.
+#[test]
+fn holders_with_slots_for_some_of_their_experts_change_no_token() {
+    let rooms = scenario("pooled-on-demand").unwrap();
+    let mut recoveries = [0; 2];
+    for seed in 0..200 {
+        let run = (rooms.run)(seed);
+        // The host of every second room computes what nobody else does.
+        recoveries[(seed % 2) as usize] += run.recoveries;
+        if let Some(failure) = run.failure {
+            let log = run.event_log.join("\n");
+            panic!("{failure}\n{log}\nreplay: cargo xtask simulate pooled-on-demand --seed {seed}");
+        }
+    }
+    println!("recoveries without and with slots of the host: {recoveries:?}");
+    assert!(recoveries[1] < recoveries[0], "the host's slots must spare most of them: {recoveries:?}");
+}
+
+#[test]
+fn a_stage_tells_its_holders_what_it_will_probably_call() {
+    const MANY: u32 = 180;
+    let model = SimModel { blocks: 3, experts: 8, kv_bytes: 0, state_bytes: 0 };
+    let mut world = World::new(5, model.clone(), Sharing::Experts, SimDevice::with_budget(10 + 100 + 3 * 105));
+    world.pool_experts(1, Hedging::Off);
+    world.load_on_demand();
+    for holder in 0..3 {
+        world.add(SimDevice::with_budget(10 + 90), f64::from(holder));
+    }
+    world.run(20_000.0, |world| plan(world).is_some_and(|plan| plan.pools.len() == 3));
+    let slots: Vec<u32> = plan(&world).unwrap().pools.iter().map(|pool| pool.slots).collect();
+    assert_eq!(slots, [4; 3], "for 24 experts");
+    world.prompt(0, 1, "bees", MANY, 20_000.0);
+    world.run(300_000.0, |world| is_answered(world, 1));
+    let answer = world.answer(0, 1).unwrap();
+    assert_eq!(answer.tokens, undisturbed(&model, &[98, 101, 101, 115], MANY as usize), "{:?}", world.violation());
+    let (missed, guessed) = (1..=3)
+        .fold((0, 0), |(missed, guessed), holder| (missed + world.missed(holder), guessed + world.guessed(holder)));
+    println!("{missed} experts were waited for, {guessed} were loaded on a guess");
+    assert!(missed > 0 && guessed > 0, "{missed} misses, {guessed} guesses");
 }

@@ -260,6 +260,7 @@ fn plan(shape: &ModelShape, split: Split, context: u32) -> Plan {
         epoch: PlanEpoch(1),
         model: ModelId([0; 32]),
         stages,
+        pools: Vec::new(),
         wire: WireType::F32,
         expert_wire: WireType::F32,
         arithmetic: Arithmetic::Exact,

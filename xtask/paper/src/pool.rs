@@ -124,6 +124,7 @@ impl Pool {
             epoch: PlanEpoch(1),
             model: shape.model,
             stages: vec![stage],
+            pools: Vec::new(),
             wire: WireType::F32,
             expert_wire: WireType::F32,
             arithmetic: Arithmetic::Exact,

@@ -23,9 +23,9 @@ use potluck_swarm::LoadRequest;
 
 pub use calibrate::CalibrateError;
 pub use measure::Measured;
-pub use on_demand::GuessOptions;
 #[cfg(not(target_arch = "wasm32"))]
 pub use on_demand::ShadowOptions;
+pub use on_demand::{Calls, GuessOptions};
 pub use report::adapter;
 pub use self_test::Testing;
 

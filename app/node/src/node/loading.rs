@@ -8,14 +8,14 @@ use potluck_engine::EngineError;
 use potluck_gguf::Metadata;
 use potluck_model::LocalTime;
 use potluck_panel::NoticeLevel;
-use potluck_plan::{Bytes, PeerId};
+use potluck_plan::{Bytes, PeerId, WeightUnit};
 use potluck_protocol::{LoadPhase, ModelCard, ModelSource, PieceRequest};
 use potluck_swarm::{Event, LoadRequest};
 
 use super::models::Opening;
 use super::storage::remember;
 use super::{Input, Node};
-use crate::compute::Compute;
+use crate::compute::{Calls, Compute};
 use crate::events::Inputs;
 use crate::loader::{ExpertLoader, Load, LoadError, Progress};
 use crate::open::{Model, OpenError};
@@ -177,8 +177,12 @@ impl LoadTask {
             _ => {}
         }
         verdict?;
-        let guesses = self.compute.guesses(&model, &request.pool).await;
-        self.compute.set_on_demand(ExpertLoader::new(self.silent(&model)?), request.pool.clone(), guesses);
+        let calls = if request.units.iter().any(|unit| matches!(unit, WeightUnit::TokenMixer(_))) {
+            Calls::Own(self.compute.guesses(&model, &request.pool).await)
+        } else {
+            Calls::FromElsewhere
+        };
+        self.compute.set_on_demand(ExpertLoader::new(self.silent(&model)?), request.pool.clone(), calls);
         self.compute.set_weight_bytes(weight_bytes);
         progress.phase(LoadPhase::Ready);
         Ok(())

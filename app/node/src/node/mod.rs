@@ -240,6 +240,7 @@ impl Node {
             Action::Expect => self.compute.expect_tokens(),
             Action::Compute(work) => self.compute.submit(work),
             Action::Cancel(ticket) => self.compute.cancel(ticket),
+            Action::LoadAhead(experts) => self.compute.load_ahead(experts),
             Action::WakeAt(at) => self.wake_at(at),
             Action::Forget(conversation) => self.compute.forget(conversation),
             Action::Answer(request, part) => {

@@ -105,6 +105,11 @@ fn drafts<'a>(room: &Room<'a>, must: bool) -> Vec<Draft<'a>> {
     drafts
 }
 
+/// What all devices but a stage's lend for its experts.
+pub(crate) fn lenders(room: &Room<'_>, hub: &Device) -> Vec<Lender> {
+    spread::lenders(room, hub, &[hub.peer].into())
+}
+
 /// Milliseconds of the round trip to experts on this device, from the stage to which it is nearest; `None` if it has no
 /// memory for one.
 pub(crate) fn round_trip_millis(room: &Room<'_>, plan: &Plan, peer: PeerId) -> Option<f64> {

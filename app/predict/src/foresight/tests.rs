@@ -34,7 +34,7 @@ fn foresight(guesses: &[u16], switch: Option<Switch>) -> Foresight {
 fn token(foresight: &mut Foresight, position: u32, (compute, load): (f64, f64), noise: f64) -> u64 {
     let at = Position(position);
     foresight.begin(at);
-    let before = foresight.report().bytes;
+    let before = foresight.bytes().0;
     let (mut hidden, mut wrong) = (0.0, 0.0);
     for block in (0..SHAPE.blocks).map(BlockIndex) {
         for expert in foresight.guesses(at, block) {
@@ -51,7 +51,7 @@ fn token(foresight: &mut Foresight, position: u32, (compute, load): (f64, f64), 
     }
     let needed = 12.0 * load;
     foresight.token((compute + needed - hidden + wrong) * noise);
-    foresight.report().bytes - before
+    foresight.bytes().0 - before
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn the_bytes_of_guesses_are_capped_for_each_token() {
         let bytes = token(&mut switched, position, (10.0, 1.0), 1.0);
         assert!(bytes <= 11_000, "token {position} loaded {bytes} bytes on guesses");
     }
-    assert!(switched.report().bytes > 0);
+    assert!(switched.bytes() > Bytes::ZERO);
 }
 
 #[test]

@@ -57,6 +57,7 @@ mod tests {
             epoch: PlanEpoch(1),
             model: ModelId([0; 32]),
             stages,
+            pools: Vec::new(),
             wire: WireType::F32,
             expert_wire: WireType::F32,
             arithmetic: Arithmetic::Exact,

@@ -1,10 +1,11 @@
 //! Experts on other peers: carries out what the dispatch decides, and answers the calls of other stages.
 
 use potluck_plan::{
-    BlockIndex, ConversationId, ExpertHolder, ExpertOutputs, Input, Millis, Outcome, PeerId, Task, Ticket, WireType,
+    BlockIndex, ConversationId, ExpertHolder, ExpertId, ExpertOutputs, Input, Millis, Outcome, PeerId, Task, Ticket,
+    WireType,
 };
 use potluck_protocol::{
-    ExpertCall, ExpertCancel, ExpertFailure, ExpertPhase, ExpertResult, ExpertWaits, Frame, StageFaultKind,
+    ExpertCall, ExpertCancel, ExpertFailure, ExpertHint, ExpertPhase, ExpertResult, ExpertWaits, Frame, StageFaultKind,
 };
 
 use super::queue::Job;
@@ -33,6 +34,7 @@ impl Executor {
         let block = BlockIndex(self.routed_block(first));
         let tokens: usize = jobs.iter().map(|job| job.forward.count as usize).sum();
         let is_whole = routes.len() == tokens && [&residual, &normed].iter().all(|values| is_finite(values));
+        let hinted = self.hints.routed(&self.plan, (block, class), &routes, cx.now);
         let vectors = (residual, normed, routes);
         let gather = Gather::new((stage, block, class), vectors, self.width, cx.now).filter(|_| is_whole);
         let Some(gather) = gather else {
@@ -42,6 +44,10 @@ impl Executor {
         let (id, steps) = self.dispatch.begin(gather, around!(self, cx));
         self.waiting.insert(id, jobs);
         self.carry_out(steps, cx);
+        let epoch = self.plan.epoch;
+        for (holder, experts) in hinted {
+            cx.out.send(holder, Frame::ExpertHint(ExpertHint { epoch, experts }));
+        }
     }
 
     fn carry_out(&mut self, steps: Vec<Step>, cx: &mut EventContext) {
@@ -217,6 +223,20 @@ impl Executor {
         let Some(remote) = stage.and_then(|stage| stage.remote_experts(call.block)) else { return false };
         let is_mine = |holders: &Vec<ExpertHolder>| holders.contains(&ExpertHolder::Peer(self.me));
         call.rows.iter().flatten().all(|expert| remote.holders.get(usize::from(expert.0)).is_some_and(is_mine))
+    }
+
+    /// A stage elsewhere says what it will probably call. It counts only for experts of its own that lie in slots here.
+    pub fn expert_hint(&mut self, caller: PeerId, hint: &ExpertHint, cx: &mut EventContext) {
+        if self.plan.holder_pool(self.me).is_none() || hint.experts.len() > limits::MAX_HINTS {
+            return;
+        }
+        let is_mine = |(block, expert): &(BlockIndex, ExpertId)| {
+            let stage = self.plan.stages.iter().find(|stage| stage.peer == caller && stage.blocks.contains(*block));
+            let holders = stage.and_then(|stage| stage.remote_experts(*block)?.holders.get(usize::from(expert.0)));
+            holders.is_some_and(|holders| holders.contains(&ExpertHolder::Peer(self.me)))
+        };
+        let experts: Vec<(BlockIndex, ExpertId)> = hint.experts.iter().copied().filter(is_mine).collect();
+        cx.out.act(Action::LoadAhead(experts));
     }
 
     /// A stage elsewhere got its answer from another holder.

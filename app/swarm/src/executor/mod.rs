@@ -18,7 +18,7 @@ use potluck_protocol::{
 
 use crate::Action;
 use crate::event_context::EventContext;
-use crate::experts::{Dispatch, Settings};
+use crate::experts::{Dispatch, Hints, Settings};
 use crate::limits;
 use crate::mutation::{Mutation, has_mutation};
 use crate::residency;
@@ -47,6 +47,7 @@ pub(crate) struct Executor {
     /// Jobs that wait for experts, by what the dispatch gathers for them.
     waiting: BTreeMap<u64, Vec<Job>>,
     dispatch: Dispatch,
+    hints: Hints,
     /// Newest version of where experts lie that was heard of.
     residency: u32,
     /// The model has recurrent state, with these histories by stage and conversation.
@@ -83,6 +84,7 @@ impl Executor {
             queues: BTreeMap::new(),
             waiting: BTreeMap::new(),
             dispatch: Dispatch::new(settings, first_ticket),
+            hints: Hints::default(),
             residency: 0,
             recurrent,
             states: BTreeMap::new(),

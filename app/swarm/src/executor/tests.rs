@@ -27,6 +27,7 @@ fn plan() -> Plan {
         epoch: EPOCH,
         model: ModelId([0; 32]),
         stages: vec![Stage::new(StageId(0), FIRST, BlockRange::new(0, 1)), second],
+        pools: Vec::new(),
         wire: WireType::F32,
         expert_wire: WireType::F32,
         arithmetic: Arithmetic::Exact,

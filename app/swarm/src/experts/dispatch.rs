@@ -16,6 +16,8 @@ use crate::members::Members;
 
 /// A block whose experts do not come for this long has none: the coordinator makes another plan.
 const GIVE_UP_MILLIS: f64 = 10_000.0;
+/// With experts on demand a holder may have to fetch a chunk's experts over the network first.
+const GIVE_UP_LOADING_MILLIS: f64 = 120_000.0;
 /// A holder with too much to do is asked again after this time, if there is nobody else.
 const BUSY_MILLIS: f64 = 20.0;
 
@@ -97,6 +99,8 @@ pub(crate) struct Dispatch {
     calls: BTreeMap<u64, Call>,
     budget: Budget,
     waits: Waits,
+    /// A block whose experts do not come for this long has none.
+    give_up_millis: f64,
 }
 
 impl Dispatch {
@@ -110,6 +114,7 @@ impl Dispatch {
             calls: BTreeMap::new(),
             budget: Budget::default(),
             waits: Waits::default(),
+            give_up_millis: GIVE_UP_MILLIS,
         }
     }
 
@@ -120,6 +125,9 @@ impl Dispatch {
 
     /// Asks for all outputs of a block. Returns the gather's id, which comes back with [`Step::Done`] or [`Step::Lost`].
     pub fn begin(&mut self, gather: Gather, around: &mut Around<'_>) -> (u64, Vec<Step>) {
+        if around.plan.is_on_demand() {
+            self.give_up_millis = GIVE_UP_LOADING_MILLIS;
+        }
         let (id, pairs) = (self.id(), gather.missing());
         self.gathers.insert(id, gather);
         let mut steps = Vec::new();
@@ -286,7 +294,7 @@ impl Dispatch {
     /// When to look next; `None` if nothing is waited for.
     pub fn next_look(&self) -> Option<Millis> {
         let calls = self.calls.values().flat_map(|call| [call.hedge_at, Some(call.due)]).flatten();
-        let gathers = self.gathers.values().map(|gather| Millis(gather.began.0 + GIVE_UP_MILLIS));
+        let gathers = self.gathers.values().map(|gather| Millis(gather.began.0 + self.give_up_millis));
         calls.chain(gathers).filter(|at| at.0.is_finite()).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
@@ -301,13 +309,15 @@ impl Dispatch {
     /// Has the next holder of the same arithmetic compute an answer again, if there is one.
     fn check(&mut self, mut check: Check, around: &Around<'_>, steps: &mut Vec<Step>) {
         let Some((first, _)) = check.answers.first() else { return };
-        let stage = around.plan.stage(check.stage).and_then(|(_, stage)| stage.remote_experts(check.block));
-        let Some(remote) = stage else { return };
+        let Some((_, stage)) = around.plan.stage(check.stage) else { return };
+        let Some(remote) = stage.remote_experts(check.block) else { return };
         let of = |expert: ExpertId| remote.holders.get(usize::from(expert.0)).map_or(&[][..], Vec::as_slice);
         let has_all = |holder: &ExpertHolder| check.experts().all(|expert| of(expert).contains(holder));
         let can_be = |holder: &&ExpertHolder| {
             let is_new = check.answers.iter().all(|(known, _)| known != *holder);
-            is_new && has_all(holder) && is_alike(*first, **holder, around)
+            // What would have to be loaded first is not worth a check.
+            let is_here = **holder != ExpertHolder::Own || stage.pool.is_none();
+            is_new && is_here && has_all(holder) && is_alike(*first, **holder, around)
         };
         let Some(next) = check.experts().next().and_then(|expert| of(expert).iter().find(can_be)).copied() else {
             return;
@@ -413,8 +423,12 @@ impl Dispatch {
         steps: &mut Vec<Step>,
     ) -> Vec<usize> {
         let (mut shares, mut unasked) = (BTreeMap::<ExpertHolder, Vec<usize>>::new(), Vec::new());
+        let stage = self.gathers.get(&id).and_then(|gather| around.plan.stage(gather.stage));
+        // What the stage would have to load first is no copy of anything: it is for experts that nobody else computes.
+        let is_no_copy = copy > 0 && stage.is_some_and(|(_, stage)| stage.pool.is_some());
         for pair in pairs {
             match self.choose(id, *pair, around) {
+                Some(ExpertHolder::Own) if is_no_copy => {}
                 Some(holder) => shares.entry(holder).or_default().push(*pair),
                 None => unasked.push(*pair),
             }
@@ -529,7 +543,7 @@ impl Dispatch {
     }
 
     fn give_up(&mut self, id: u64, around: &mut Around<'_>, steps: &mut Vec<Step>) {
-        if self.gathers.get(&id).is_some_and(|gather| around.now.0 - gather.began.0 >= GIVE_UP_MILLIS) {
+        if self.gathers.get(&id).is_some_and(|gather| around.now.0 - gather.began.0 >= self.give_up_millis) {
             self.lose(id, None, around, steps);
         }
     }

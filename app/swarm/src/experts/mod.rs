@@ -6,10 +6,12 @@ mod checks;
 mod dispatch;
 mod gather;
 mod hedging;
+mod hints;
 mod holders;
 mod latency;
 mod waits;
 
 pub(crate) use dispatch::{Around, Dispatch, Settings, Step};
 pub(crate) use gather::{Gather, Share};
+pub(crate) use hints::Hints;
 pub(crate) use holders::Holders;

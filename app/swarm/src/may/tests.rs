@@ -7,9 +7,9 @@ use potluck_plan::{
     ModelShape, Position, RemoteExperts, Stage, WireType,
 };
 use potluck_protocol::{
-    AnswerPart, AnswerStop, DeviceKind, ExpertCancel, ExpertResult, Forward, Hedging, Hello, Holding, LmHeadOutput,
-    LoadFault, ModelCard, ModelSource, PassId, PieceRequest, PlanView, Prepare, PromptRequest, RequestId, RoomView,
-    Sampling, Session, Sharing, StandbyOrder, Timings,
+    AnswerPart, AnswerStop, DeviceKind, ExpertCancel, ExpertHint, ExpertResult, Forward, Hedging, Hello, Holding,
+    LmHeadOutput, LoadFault, ModelCard, ModelSource, PassId, PieceRequest, PlanView, Prepare, PromptRequest, RequestId,
+    RoomView, Sampling, Session, Sharing, StandbyOrder, Timings,
 };
 
 use super::*;
@@ -73,6 +73,7 @@ fn receiver(me: PeerId) -> Receiver {
         epoch: EPOCH,
         model: ModelId([0; 32]),
         stages: vec![Stage::new(StageId(0), FIRST, BlockRange::new(0, 1)), second],
+        pools: Vec::new(),
         wire: WireType::F32,
         expert_wire: WireType::F32,
         arithmetic: Arithmetic::Exact,
@@ -263,6 +264,7 @@ fn table() -> Vec<(Frame, [&'static str; 3])> {
         (call(1, 0), ["", "", "2"]),
         (result(CALL), ["", "x", ""]),
         (Frame::ExpertCancel(ExpertCancel { epoch: EPOCH, call: CALL }), ["", "", "2"]),
+        (Frame::ExpertHint(ExpertHint { epoch: EPOCH, experts: Vec::new() }), ["", "", "2"]),
         (residency(EPOCH), ["", "h", "h"]),
         (Frame::Hold(Hold { epoch: EPOCH, version: 1, experts: Vec::new() }), ["", "h", "h"]),
         (Frame::Holding(Holding { epoch: EPOCH, version: 1, failed: None }), ["g12x", "", ""]),
@@ -292,7 +294,7 @@ fn everyone_says_only_what_it_may() {
 fn the_table_has_every_frame() {
     let number = |frame: &Frame| potluck_protocol::encode(frame).map_or(u8::MAX, |bytes| bytes[6]);
     let numbers: BTreeSet<u8> = table().iter().map(|(frame, _)| number(frame)).collect();
-    assert_eq!(numbers, (0..34).collect(), "frame numbers");
+    assert_eq!(numbers, (0..35).collect(), "frame numbers");
 }
 
 /// Row 3: `pass = MAX, live = []` would free every conversation.

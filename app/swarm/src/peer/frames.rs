@@ -160,6 +160,7 @@ impl Peer {
             Frame::Forward(forward) => self.worker.forward(from, forward, &mut self.cx),
             Frame::ExpertCall(call) => self.worker.expert_call(from, call, &mut self.cx),
             Frame::ExpertResult(result) => self.worker.expert_result(from, result, &mut self.cx),
+            Frame::ExpertHint(hint) => self.worker.expert_hint(from, &hint, &mut self.cx),
             Frame::ExpertCancel(cancel) => self.worker.expert_cancel(from, cancel, &mut self.cx),
             Frame::Residency(residency) => self.worker.move_experts(&residency, &mut self.cx),
             Frame::Hold(order) => self.worker.hold(from, order, &mut self.cx),

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use potluck_plan::{
     BatchToken, BlockIndex, BlockRange, BlockShape, Bytes, Candidates, ConversationId, Cuts, ExpertId, ExpertOutputs,
     FeedForwardShape, FirstToken, Input, KV_PAGE_TOKENS, KernelClass, KvCacheType, LmHeadRequest, LmHeadTokens,
-    LogitsRequest, ModelId, ModelShape, Outcome, Position, Route, STATE_CONVERSATIONS, SampledSteps, StateHistory,
-    Task, Then, WeightUnit, Work,
+    LogitsRequest, ModelId, ModelShape, Outcome, PooledExperts, Position, Route, STATE_CONVERSATIONS, SampledSteps,
+    StateHistory, Task, Then, WeightUnit, Work,
 };
 
 use super::language;
 use super::random::mix;
+use super::slots::SimSlots;
 
 /// A simulated model.
 #[derive(Clone, Debug)]
@@ -108,8 +109,8 @@ struct States {
 #[derive(Default)]
 pub(crate) struct SimEngine {
     resident: BTreeSet<WeightUnit>,
-    /// Blocks whose experts come on demand.
-    on_demand: BTreeSet<BlockIndex>,
+    /// Slots for experts on demand.
+    slots: SimSlots,
     /// For each block and conversation the running hash up to each position.
     kv_cache: BTreeMap<(u16, ConversationId), Vec<u64>>,
     states: BTreeMap<(u16, ConversationId), States>,
@@ -124,13 +125,18 @@ impl SimEngine {
         &self.resident
     }
 
-    /// Holds these units, and slots for the experts of these blocks.
-    pub fn set_resident(&mut self, units: &[WeightUnit], on_demand: &BTreeSet<BlockIndex>) {
+    /// Holds these units, and slots for experts.
+    pub fn set_resident(&mut self, units: &[WeightUnit], pool: &PooledExperts) {
         self.resident = units.iter().copied().collect();
-        self.on_demand.clone_from(on_demand);
+        self.slots.set(pool);
         let resident = &self.resident;
         self.kv_cache.retain(|(block, _), _| resident.contains(&WeightUnit::TokenMixer(BlockIndex(*block))));
         self.states.retain(|(block, _), _| resident.contains(&WeightUnit::TokenMixer(BlockIndex(*block))));
+    }
+
+    /// The slots for experts on demand.
+    pub fn slots_mut(&mut self) -> &mut SimSlots {
+        &mut self.slots
     }
 
     /// Adds one unit.
@@ -320,8 +326,8 @@ impl SimEngine {
         Ok(now)
     }
 
-    fn expert(&self, block: BlockIndex, normed: Values, expert: ExpertId) -> Result<Values, String> {
-        if !self.on_demand.contains(&block) {
+    fn expert(&mut self, block: BlockIndex, normed: Values, expert: ExpertId) -> Result<Values, String> {
+        if !self.slots.use_expert(block, expert) {
             self.need(WeightUnit::Expert(block, expert))?;
         }
         Ok(split(mix(mix(bits(normed)) ^ u64::from(expert.0) << 48 ^ u64::from(block.0))))

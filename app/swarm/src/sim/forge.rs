@@ -12,8 +12,8 @@ use potluck_plan::{
 };
 use potluck_protocol::{
     AnswerPart, AnswerStop, CalibrationRuns, Contribution, DeviceKind, ExpertCall, ExpertCancel, ExpertFailure,
-    ExpertResult, Forward, Frame, Hello, Hold, Holding, LmHeadOutput, LoadFault, LogitsResult, Message, PassId,
-    PieceRequest, PromptRequest, RequestId, Residency, ResidencyChange, Role, Sampling, Session, StageFault,
+    ExpertHint, ExpertResult, Forward, Frame, Hello, Hold, Holding, LmHeadOutput, LoadFault, LogitsResult, Message,
+    PassId, PieceRequest, PromptRequest, RequestId, Residency, ResidencyChange, Role, Sampling, Session, StageFault,
     StageFaultKind, Timings, WorkerStatus,
 };
 
@@ -102,6 +102,7 @@ impl World {
                 | Frame::ExpertCall(_)
                 | Frame::ExpertResult(_)
                 | Frame::ExpertCancel(_)
+                | Frame::ExpertHint(_)
                 | Frame::Holding(_)
                 | Frame::LogitsResult(_)
                 | Frame::StageFault(_)
@@ -273,8 +274,9 @@ fn invented(random: &mut Random, ids: &[PeerId], epoch: PlanEpoch) -> Frame {
             // Stages count the plans that they prepared, which are few.
             let call = ((1 + u64::from(epoch.0) % 3) << 32) + random.below(100);
             let (failed, wire) = (any(random, &[None, Some(ExpertFailure::NotHere)]), WireType::F32);
-            match random.below(5) {
+            match random.below(6) {
                 0 => Frame::ExpertCancel(ExpertCancel { epoch, call }),
+                4 => Frame::ExpertHint(ExpertHint { epoch, experts: vec![(BlockIndex(0), ExpertId(u16::MAX)); 9] }),
                 1 => {
                     Frame::Residency(Residency { epoch, version: u32::MAX, changes: vec![ResidencyChange::Drop(peer)] })
                 }

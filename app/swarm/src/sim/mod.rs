@@ -26,6 +26,7 @@ mod recording;
 mod relay;
 mod scenario;
 mod scenarios;
+mod slots;
 mod world;
 
 pub use device::{LogNormal, SimDevice};

@@ -1,10 +1,8 @@
 //! The reference: what one undisturbed device would answer.
 
-use std::collections::BTreeSet;
-
 use potluck_plan::{
     BatchToken, BlockRange, Candidates, ConversationId, Input, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest,
-    Outcome, Position, Task, Then, Ticket, WeightUnit, Work,
+    Outcome, PooledExperts, Position, Task, Then, Ticket, WeightUnit, Work,
 };
 
 use super::engine::{SimEngine, SimModel};
@@ -56,7 +54,7 @@ impl<'a> Device<'a> {
             units.extend(shape.block_experts(block).into_iter().map(|expert| WeightUnit::Expert(block, expert)));
         }
         let mut engine = SimEngine::default();
-        engine.set_resident(&units, &BTreeSet::new());
+        engine.set_resident(&units, &PooledExperts::default());
         Self { model, engine, position: 0 }
     }
 

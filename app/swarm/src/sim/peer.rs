@@ -88,6 +88,10 @@ pub(super) struct SimPeer {
     pub expecting: u32,
     /// Pieces of work that it was told to drop.
     pub cancelled: u32,
+    /// Experts that had to be loaded while work waited.
+    pub missed: u64,
+    /// Experts that were loaded on a guess.
+    pub guessed: u64,
     /// What its storage keeps over reloads.
     pub stored: BTreeSet<WeightUnit>,
     pub answers: BTreeMap<RequestId, Answer>,
@@ -123,6 +127,8 @@ impl SimPeer {
             stuck: false,
             expecting: 0,
             cancelled: 0,
+            missed: 0,
+            guessed: 0,
             stored: BTreeSet::new(),
             answers: BTreeMap::new(),
             is_host: false,

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use potluck_plan::{
-    BatchToken, BlockRange, Bytes, Computed, ConversationId, ExpertPool, Input, KernelClass, LmHeadRequest,
-    LmHeadTokens, LogitsRequest, ModelId, Outcome, Position, Task, Then, WeightUnit, Work,
+    BatchToken, BlockIndex, BlockRange, Bytes, Computed, ConversationId, ExpertId, Input, KernelClass, LmHeadRequest,
+    LmHeadTokens, LogitsRequest, ModelId, Outcome, PlanEpoch, PooledExperts, Position, Task, Then, WeightUnit, Work,
 };
 use potluck_planner::measures::{MIN_RUNS, RUNS};
-use potluck_protocol::{AnswerPart, CalibrationRuns, LoadFault, LoadPhase, LoadReport, ModelCard, ModelSource};
+use potluck_protocol::{
+    AnswerPart, CalibrationRuns, ExpertHint, Frame, LoadFault, LoadPhase, LoadReport, ModelCard, ModelSource,
+};
 
 use super::engine::{NO_STATE, OUT_OF_PAGES, SimEngine, SimModel};
 use super::language::Bytewise;
@@ -28,6 +30,10 @@ impl World {
         match action {
             Action::Send { to, frame } => {
                 self.check_claim(index, &frame);
+                if let (true, Frame::ExpertCall(call)) = (self.misleads, &frame) {
+                    let hint = self.wrong_hint(call.epoch);
+                    self.send(index, to, hint);
+                }
                 self.send(index, to, frame);
             }
             Action::OpenModel(source) => {
@@ -44,6 +50,14 @@ impl World {
             Action::Compute(work) => self.compute(index, &work),
             // Allowed: that work runs nevertheless, and that its result is nobody's.
             Action::Cancel(_) => self.peers[index].cancelled += 1,
+            Action::LoadAhead(experts) => {
+                let peer = &mut self.peers[index];
+                let absent = peer.engine.slots_mut().load_ahead(&experts);
+                let millis = self.loading_millis(index, &absent);
+                let peer = &mut self.peers[index];
+                peer.guessed += absent.len() as u64;
+                peer.engine_free = peer.engine_free.max(self.now) + millis;
+            }
             Action::WakeAt(at) => self.schedule(at.0, index, Scheduled::Event(Event::Wake)),
             Action::Forget(conversation) => self.peers[index].engine.forget(conversation),
             Action::Answer(request, part) => {
@@ -117,7 +131,7 @@ impl World {
         let millis = peer.device.load_millis(&self.model, &load.units, peer.engine.resident(), &peer.stored);
         let wanted: Vec<WeightUnit> =
             load.units.iter().filter(|unit| peer.engine.resident().contains(unit)).copied().collect();
-        peer.engine.set_resident(&wanted, &BTreeSet::new());
+        peer.engine.set_resident(&wanted, &PooledExperts::default());
         peer.loads += 1;
         let number = peer.loads;
         if std::mem::take(&mut peer.stuck) {
@@ -160,7 +174,7 @@ impl World {
         let epoch = load.epoch;
         let shapes = self.model.shapes();
         let Some(shape) = shapes.iter().find(|shape| shape.kv_cache == load.kv_cache) else { return };
-        let slots = shape.pool_bytes(shape.all_blocks(), ExpertPool { slots: load.pool.slots });
+        let slots = shape.pooled_bytes(&load.pool);
         let bytes = resident_bytes(shape, &load.units, load.context).saturating_add(slots);
         if bytes > load.budget {
             self.violation = Some(format!("device {index} was told to hold {bytes} of {} for {epoch:?}", load.budget));
@@ -181,9 +195,27 @@ impl World {
             self.event(index, Event::LoadFailed(epoch, LoadFault::NoRoom(sentence)));
             return;
         }
-        peer.engine.set_resident(&load.units, &load.pool.blocks);
+        peer.engine.set_resident(&load.units, &load.pool);
         peer.stored.extend(&load.units);
         self.event(index, Event::Loaded(epoch));
+    }
+
+    /// Loads experts into slots: from the device's storage, if it had them before.
+    fn loading_millis(&mut self, index: usize, experts: &[(BlockIndex, ExpertId)]) -> f64 {
+        let units: Vec<WeightUnit> =
+            experts.iter().map(|(block, expert)| WeightUnit::Expert(*block, *expert)).collect();
+        let peer = &mut self.peers[index];
+        let millis = peer.device.load_millis(&self.model, &units, &BTreeSet::new(), &peer.stored);
+        peer.stored.extend(&units);
+        millis
+    }
+
+    /// A hint that names any experts at all, some of which do not exist.
+    fn wrong_hint(&mut self, epoch: PlanEpoch) -> Frame {
+        let (blocks, experts) = (u64::from(self.model.blocks) + 1, u64::from(self.model.experts) + 2);
+        let mut random = || (BlockIndex(self.random.below(blocks) as u16), ExpertId(self.random.below(experts) as u16));
+        let count = 6;
+        Frame::ExpertHint(ExpertHint { epoch, experts: (0..count).map(|_| random()).collect() })
     }
 
     /// One queue a device: its state changes in the order of submission, results come when their time is over.
@@ -192,6 +224,10 @@ impl World {
         let peer = &mut self.peers[index];
         peer.engine.samples_otherwise = peer.device.samples_otherwise;
         let mut outcome = peer.engine.run(&self.model, work);
+        let missed = peer.engine.slots_mut().take_missed();
+        peer.missed += missed.len() as u64;
+        let loading = self.loading_millis(index, &missed);
+        let peer = &mut self.peers[index];
         if let Some(wrong) = peer.wrong {
             wrong.corrupt(&mut outcome, &mut self.random);
         }
@@ -202,7 +238,7 @@ impl World {
             self.violation = Some(format!("device {index} was told to go on from a state that it did not keep"));
         }
         let noise = 1.0 + peer.device.noise * (2.0 * noise - 1.0);
-        let millis = peer.device.millis(&self.model, &work.task) * peer.slowed * peer.device.in_use * noise;
+        let millis = peer.device.millis(&self.model, &work.task) * peer.slowed * peer.device.in_use * noise + loading;
         peer.engine_free = peer.engine_free.max(self.now) + millis;
         let at =
             peer.engine_free + peer.device.hesitation.map_or(0.0, |delay| delay.draw(&work.task, &mut self.random));

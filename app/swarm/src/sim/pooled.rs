@@ -65,12 +65,76 @@ pub(crate) fn pooled_experts(seed: u64) -> Run {
     Run::new(seed, &world, event_log, world.violation().map(str::to_owned).or(wrong))
 }
 
+/// Everything but experts, and what a device needs besides.
+const PINNED: u64 = 10 + 100 + 3 * 105;
+/// Of which two are never killed.
+const LOADERS: u64 = 5;
+/// A room of them has formed by then.
+const FORMED_MILLIS: f64 = 120_000.0;
+
+/// One room drawn from a seed whose holders have slots for a part of their experts.
+pub(crate) fn pooled_on_demand(seed: u64) -> Run {
+    let model = SimModel { blocks: 3, experts: 8, kv_bytes: 0, state_bytes: 0 };
+    let mut random = Random(seed ^ 0x9e37);
+    // In half of the rooms the host has slots, too: for what nobody else computes.
+    let own = if seed.is_multiple_of(2) { 0 } else { 45 + random.below(40) };
+    let mut world = World::new(seed, model.clone(), Sharing::Experts, SimDevice::with_budget(PINNED + own));
+    let hedging = if seed.is_multiple_of(3) { Hedging::Copies(2) } else { Hedging::Adaptive };
+    let replicas = if seed % 5 < 2 { 1 } else { 2 };
+    world.pool_experts(replicas, hedging);
+    world.load_on_demand();
+    let misleads = seed % 4 < 2;
+    if misleads {
+        world.mislead();
+    }
+    let hesitation = Some(LogNormal { median: 5.0, sigma: 0.5 });
+    for holder in 0..LOADERS {
+        // Two or three slots for a fifth of 24 experts or more.
+        let budget = 10 + 41 + random.below(24);
+        world.add(SimDevice { hesitation, ..SimDevice::with_budget(budget) }, 10.0 * holder as f64);
+    }
+    let greedy = world.add(SimDevice::default(), 100.0);
+    let sampled = world.add(SimDevice::default(), 120.0);
+    let mut event_log = vec![format!("{replicas} replicas, {hedging:?}, {own} bytes for slots of the host")];
+    // A host with slots answers alone at first; whoever joins gets its experts while nobody asks.
+    let has_loaders = |world: &World| world.plan_up().is_some_and(|plan| plan.pools.len() as u64 == LOADERS);
+    world.run(FORMED_MILLIS, has_loaders);
+    let start = world.now();
+    event_log.push(format!("{start:7.0} ms all of them load on demand: {}", has_loaders(&world)));
+    let unformed = (!has_loaders(&world)).then(|| "the devices that joined have no slots".to_owned());
+    world.prompt(greedy, 1, TEXT, TOKENS, start + 100.0);
+    world.ask_sampled(sampled, 1, TEXT, TOKENS, seed, start + 200.0);
+    for (at, fault) in faults_of(seed, LOADERS, LOADERS as u32 - 2) {
+        let at = start + at - 2_500.0;
+        event_log.push(format!("{at:7.0} ms {fault:?}"));
+        world.fault(fault, at);
+    }
+    let prompt: Vec<u32> = TEXT.bytes().map(u32::from).collect();
+    let count = TOKENS as usize;
+    let expected =
+        [(greedy, undisturbed(&model, &prompt, count)), (sampled, undisturbed_sampled(&model, &prompt, count, seed))];
+    let ended = |world: &World, asker| world.answer(asker, 1).is_some_and(|answer| answer.end.is_some());
+    world.run(start + LIMIT_MILLIS, |world| expected.iter().all(|(asker, _)| ended(world, *asker)));
+    let missed: u64 = (0..=LOADERS as usize).map(|index| world.missed(index)).sum();
+    event_log.push(format!("{missed} experts were loaded while somebody waited"));
+    let guessed: u64 = (0..=LOADERS as usize).map(|index| world.guessed(index)).sum();
+    event_log.push(format!("{guessed} were loaded on a guess"));
+    let unused = (missed == 0).then(|| "no expert was loaded on demand".to_owned());
+    let unused = unused.or((misleads && guessed == 0).then(|| "no hint was followed".to_owned()));
+    let wrong = expected.iter().find_map(|(asker, tokens)| judge(&world, *asker, 1, tokens));
+    Run::new(seed, &world, event_log, world.violation().map(str::to_owned).or(wrong).or(unformed).or(unused))
+}
+
 fn faults(seed: u64) -> Vec<(f64, Fault)> {
+    faults_of(seed, HOLDERS, FAULTS)
+}
+
+fn faults_of(seed: u64, holders: u64, count: u32) -> Vec<(f64, Fault)> {
     let mut random = Random(seed);
     // Others each time: the number of holders is prime.
-    let (first, step) = (random.below(HOLDERS), 1 + random.below(HOLDERS - 1));
+    let (first, step) = (random.below(holders), 1 + random.below(holders - 1));
     let fault = |number: u32| {
-        let victim = 1 + ((first + u64::from(number) * step) % HOLDERS) as usize;
+        let victim = 1 + ((first + u64::from(number) * step) % holders) as usize;
         let at = 3_000.0 + 2_000.0 * f64::from(number) + 500.0 * random.unit();
         let fault = match random.below(8) {
             // Early, so that not many rooms last for longer.
@@ -83,7 +147,7 @@ fn faults(seed: u64) -> Vec<(f64, Fault)> {
         };
         (at, fault)
     };
-    (0..FAULTS).map(fault).collect()
+    (0..count).map(fault).collect()
 }
 
 fn judge(world: &World, asker: usize, request: u32, expected: &[u32]) -> Option<String> {

@@ -42,7 +42,7 @@ pub struct Scenario {
 }
 
 /// All scenarios.
-pub const SCENARIOS: [Scenario; 12] = [
+pub const SCENARIOS: [Scenario; 13] = [
     Scenario { name: "two-devices", about: "a model too large for one device, on two", run: scenarios::two_devices },
     Scenario {
         name: "phone-joins",
@@ -84,6 +84,11 @@ pub const SCENARIOS: [Scenario; 12] = [
         name: "pooled-experts",
         about: "a holder of experts is killed, frozen, cut off or reloaded every two seconds",
         run: pooled::pooled_experts,
+    },
+    Scenario {
+        name: "pooled-on-demand",
+        about: "holders with slots for some of their experts load the others, and are killed, frozen or cut off",
+        run: pooled::pooled_on_demand,
     },
     Scenario {
         name: "pooled-forecast",

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use potluck_panel::Timeline;
-use potluck_plan::{Arithmetic, KvCacheType, Millis, PlanEpoch};
-use potluck_protocol::{Hedging, Message, ModelSource, PromptRequest, RequestId, Role, Sharing};
+use potluck_plan::{Arithmetic, KvCacheType, Millis, Plan, PlanEpoch};
+use potluck_protocol::{Hedging, Message, ModelSource, PlanStatus, PromptRequest, RequestId, Role, Sharing};
 
 use super::device::SimDevice;
 use super::engine::{CONTEXT, SimModel};
@@ -70,6 +70,8 @@ pub struct World {
     kv_cache: Option<KvCacheType>,
     in_advance: bool,
     on_demand: bool,
+    /// Every call comes with a hint that is wrong.
+    pub(super) misleads: bool,
     pooling: Pooling,
     due: BinaryHeap<Due>,
     pending: BTreeMap<u64, Scheduled>,
@@ -95,6 +97,7 @@ impl World {
             kv_cache: None,
             in_advance: true,
             on_demand: false,
+            misleads: false,
             pooling: Pooling { replicas: 1, hedging: Hedging::Adaptive, spot_checks: 0.0, ..Pooling::default() },
             due: BinaryHeap::new(),
             pending: BTreeMap::new(),
@@ -123,6 +126,27 @@ impl World {
         self.pooling.spot_checks = share;
     }
 
+    /// Experts for which a peer's work had to wait until they were loaded.
+    pub fn missed(&self, index: usize) -> u64 {
+        self.peers[index].missed
+    }
+
+    /// The plan that runs, as the host shows it.
+    pub(super) fn plan_up(&self) -> Option<Plan> {
+        let plan = &self.view(0).room?.plan;
+        plan.plan.clone().filter(|_| plan.status == PlanStatus::Up)
+    }
+
+    /// Stages send a wrong hint with every call.
+    pub fn mislead(&mut self) {
+        self.misleads = true;
+    }
+
+    /// Experts that a peer has loaded on a guess.
+    pub fn guessed(&self, index: usize) -> u64 {
+        self.peers[index].guessed
+    }
+
     /// How often a peer's engine was told to drop work.
     pub fn cancelled(&self, index: usize) -> u32 {
         self.peers[index].cancelled
@@ -133,7 +157,7 @@ impl World {
         self.in_advance = false;
     }
 
-    /// A device may load experts on demand. What that takes is not simulated, and any expert is there at once.
+    /// Devices may load experts on demand: into slots, the one used longest ago makes room, and work waits meanwhile.
     pub fn load_on_demand(&mut self) {
         self.on_demand = true;
     }

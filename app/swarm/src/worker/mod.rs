@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 
 use potluck_plan::{Bytes, Computed, ConversationId, Millis, ModelId, PeerId, Plan, PlanEpoch, WeightUnit};
 use potluck_protocol::{
-    CalibrationRuns, Contribution, ExpertCall, ExpertCancel, ExpertResult, Forward, Frame, LoadFault, LoadPhase,
-    LoadReport, ModelCard, Prepare, StageFaultKind, WorkerStatus,
+    CalibrationRuns, Contribution, ExpertCall, ExpertCancel, ExpertHint, ExpertResult, Forward, Frame, LoadFault,
+    LoadPhase, LoadReport, ModelCard, Prepare, StageFaultKind, WorkerStatus,
 };
 
 use holding::Held;
@@ -337,6 +337,12 @@ impl Worker {
     pub fn expert_cancel(&mut self, caller: PeerId, cancel: ExpertCancel, cx: &mut EventContext) {
         if let Some(executor) = self.executor(cancel.epoch, cx.members.me) {
             executor.expert_cancel(caller, cancel, cx);
+        }
+    }
+
+    pub fn expert_hint(&mut self, caller: PeerId, hint: &ExpertHint, cx: &mut EventContext) {
+        if let Some(executor) = self.executor(hint.epoch, cx.members.me) {
+            executor.expert_hint(caller, hint, cx);
         }
     }
 

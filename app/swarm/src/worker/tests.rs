@@ -49,6 +49,7 @@ fn order(experts: &[u16]) -> Prepare {
         epoch: EPOCH,
         model: shape.model,
         stages: vec![stage],
+        pools: Vec::new(),
         wire: WireType::F32,
         expert_wire: WireType::F32,
         arithmetic: Arithmetic::Exact,

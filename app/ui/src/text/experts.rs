@@ -33,19 +33,25 @@ pub fn on_demand_line(report: &OnDemandReport) -> String {
     let (hits, used) = (a_token(report.hits), a_token(report.hits + report.misses));
     let hits = format!("{hits} of a token's {used} experts were in memory ({:.0}%)", 100.0 * report.recall);
     let waits = format!("{:.1} waits a token, {}", report.token_stalls, duration_ms(report.token_wait_ms));
-    let guesses = report.guesses.as_ref().map(|guesses| format!(" {}", guesses_line(guesses))).unwrap_or_default();
+    let guesses = match &report.guesses {
+        Some(guesses) => format!(" {}", guesses_line(guesses, report.guessed_bytes)),
+        None if report.guessed_bytes > 0 => {
+            format!(" Experts are loaded ahead as others ask for it, {} so far.", bytes(report.guessed_bytes))
+        }
+        None => String::new(),
+    };
     format!("Loads {} a token {from}: {hits}, {waits}. {slots}.{guesses}", bytes(loaded))
 }
 
 /// "Experts are loaded ahead: 85% of them were guessed, 12 MB on guesses so far."
-fn guesses_line(report: &ForesightReport) -> String {
+fn guesses_line(report: &ForesightReport, guessed_bytes: u64) -> String {
     let state = match report.guessing {
         Guessing::Trying => "Loading experts ahead is being tried",
         Guessing::On | Guessing::Always => "Experts are loaded ahead",
         Guessing::Off => "Loading experts ahead did not pay and is off",
     };
     let recall = report.recall.map(|recall| format!(": {:.0}% were guessed", 100.0 * recall)).unwrap_or_default();
-    format!("{state}{recall}, {} on guesses so far.", bytes(report.bytes))
+    format!("{state}{recall}, {} on guesses so far.", bytes(guessed_bytes))
 }
 
 /// "1,536 experts, each on 2 devices or more, 2.4 on average".
@@ -217,12 +223,10 @@ mod tests {
         assert_eq!(on_demand_line(&partly), line("from this device's storage, 3 MB of it over the network"));
         let evicted = OnDemandReport { token_network_bytes: 12e6, ..report };
         assert_eq!(on_demand_line(&evicted), line("over the network"), "groups of bytes are read whole");
-        let guesses = ForesightReport {
-            guessing: Guessing::On,
-            recall: Some(0.85),
-            bytes: 34_000_000,
-            ..ForesightReport::default()
-        };
+        let report = OnDemandReport { guessed_bytes: 34_000_000, ..report };
+        let hinted = on_demand_line(&report);
+        assert!(hinted.ends_with("Experts are loaded ahead as others ask for it, 34 MB so far."), "{hinted}");
+        let guesses = ForesightReport { guessing: Guessing::On, recall: Some(0.85), ..ForesightReport::default() };
         let guessed = on_demand_line(&OnDemandReport { guesses: Some(guesses), ..report });
         assert!(guessed.ends_with("Experts are loaded ahead: 85% were guessed, 34 MB on guesses so far."), "{guessed}");
     }

@@ -21,6 +21,10 @@ pub(super) struct OnDemandCounts {
     pub wait_millis: f64,
     /// Bytes loaded for prompts.
     pub prefill_bytes: Bytes,
+    /// Bytes loaded on hints of others.
+    pub hinted_bytes: Bytes,
+    /// Those of them that came over the network.
+    pub hinted_network: Bytes,
 }
 
 /// What one wave of experts took.
@@ -39,6 +43,12 @@ impl OnDemandCounts {
     pub fn recall(&self) -> Option<f64> {
         let used = self.hits + self.misses;
         (used > 0).then(|| self.hits as f64 / used as f64)
+    }
+
+    /// Adds what was loaded on a hint.
+    pub fn add_hinted(&mut self, fetched: &Fetched) {
+        self.hinted_bytes = self.hinted_bytes.saturating_add(fetched.bytes);
+        self.hinted_network = self.hinted_network.saturating_add(fetched.network);
     }
 
     /// Adds a wave.

@@ -1,4 +1,4 @@
-//! Runs work over blocks whose experts come on demand: from router to router.
+//! Runs work over blocks whose experts come on demand: from router to router, and what stages elsewhere call.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -43,8 +43,19 @@ pub(super) struct Driver {
     /// Who waits for a part's result.
     pub parts: RefCell<BTreeMap<Ticket, oneshot::Sender<Computed>>>,
     pub counts: Cell<OnDemandCounts>,
-    /// What is loaded ahead, if anything is.
+    /// What this device's own predictor loads ahead, if it has one.
     pub guesses: Option<Guesses>,
+    /// It has no stage: it computes what others call.
+    pub serves: bool,
+    /// Decoded rows that were called, by block.
+    pub called: RefCell<BTreeMap<BlockIndex, u64>>,
+    /// Experts of which a stage elsewhere said that it will probably call them, the first one first.
+    pub hinted: RefCell<VecDeque<(BlockIndex, ExpertId)>>,
+}
+
+/// Experts that one hint loads at most: a quarter of the slots, and one where there are fewer.
+fn most_hinted(slots: u32) -> usize {
+    1.max(slots as usize / 4)
 }
 
 impl Driver {
@@ -55,13 +66,15 @@ impl Driver {
             guesses.begin(&task);
         }
         loop {
-            let Task::Forward { batch, class, blocks, then, .. } = &task else { return self.compute(task).await };
+            let Task::Forward { batch, class, blocks, then, .. } = &task else { return self.alone(task).await };
             let (batch, class, blocks, then) = (batch.clone(), *class, *blocks, *then);
             let outcome = self.compute(task).await;
             let (block, residual, normed, routes) = match (outcome, self.first_pooled(blocks)) {
                 (Outcome::Routed { residual, normed, routes }, Some(block)) => (block, residual, normed, routes),
                 (outcome, _) => {
-                    let decoded = if class == KernelClass::Decode { batch.len() as u64 } else { 0 };
+                    // Not one whose experts are gathered elsewhere: it comes back.
+                    let ends = class == KernelClass::Decode && !matches!(outcome, Outcome::Routed { .. });
+                    let decoded = if ends { batch.len() as u64 } else { 0 };
                     self.count(|counts| counts.tokens += decoded);
                     if let Some(guesses) = self.guesses.as_ref().filter(|_| decoded > 0) {
                         let millis = self.slots.platform.clock.now().0 - started;
@@ -85,6 +98,49 @@ impl Driver {
             let input = Input::Experts(outputs);
             task = Task::Forward { batch, class, input, blocks: BlockRange::new(block.0 + 1, blocks.end), then };
         }
+    }
+
+    /// Work of one piece. Experts that are called alone are given slots first.
+    async fn alone(&self, task: Task) -> Outcome {
+        let Task::Experts { block, class, normed, experts } = &task else { return self.compute(task).await };
+        if !self.pool.blocks.contains(block) {
+            return self.compute(task).await;
+        }
+        let route = |row: &Vec<ExpertId>| Route { experts: row.iter().map(|expert| (*expert, 1.0)).collect() };
+        let routes: Vec<Route> = experts.iter().map(route).collect();
+        if *class == KernelClass::Decode && self.serves {
+            let mut called = self.called.borrow_mut();
+            let rows = called.entry(*block).or_insert(0);
+            *rows += experts.len() as u64;
+            // A token passes each block once, and calls this device in most.
+            let tokens = *rows;
+            self.count(|counts| counts.tokens = counts.tokens.max(tokens));
+        }
+        match self.experts(*block, *class, (normed, &routes), &Ahead::default()).await {
+            Ok(outputs) => Outcome::ExpertOutputs(outputs),
+            Err(outcome) => outcome,
+        }
+    }
+
+    /// Other experts will probably be called than was said before.
+    pub fn hint(&self, experts: Vec<(BlockIndex, ExpertId)>) {
+        let absent = experts
+            .into_iter()
+            .filter(|(block, expert)| self.pool.blocks.contains(block) && !self.slots.has(*block, *expert));
+        *self.hinted.borrow_mut() = absent.take(most_hinted(self.pool.slots)).collect();
+    }
+
+    /// Loads the next hinted expert, if there is one. What is in use makes no room for it.
+    pub async fn load_hinted(&self) -> bool {
+        let Some((block, expert)) = self.hinted.borrow_mut().pop_front() else { return false };
+        match self.slots.load_hinted(block, expert).await {
+            Ok(fetched) => self.count(|counts| counts.add_hinted(&fetched)),
+            Err(outcome) => {
+                log::info!("an expert was not loaded ahead: {outcome:?}");
+                self.hinted.borrow_mut().clear();
+            }
+        }
+        true
     }
 
     /// The first block whose router ends a pass over these blocks.
@@ -194,9 +250,10 @@ impl Driver {
     pub fn report(&self) -> OnDemandReport {
         let counts = self.counts.get();
         let a_token = |all: f64| all / (counts.tokens.max(1)) as f64;
-        let guesses = self.guesses.as_ref().map(Guesses::report);
-        let (guessed, network) =
-            (guesses.map_or(0, |guesses| guesses.bytes), self.guesses.as_ref().map_or(Bytes::ZERO, Guesses::network));
+        let (own, own_network) =
+            self.guesses.as_ref().map_or((Bytes::ZERO, Bytes::ZERO), |guesses| (guesses.bytes(), guesses.network()));
+        let guessed = counts.hinted_bytes.saturating_add(own);
+        let network = counts.network.0 + counts.hinted_network.0 + own_network.0;
         OnDemandReport {
             tokens: counts.tokens,
             slots: self.pool.slots.min(self.experts),
@@ -204,12 +261,13 @@ impl Driver {
             hits: counts.hits,
             misses: counts.misses,
             recall: counts.recall().unwrap_or(0.0),
-            token_bytes: a_token((counts.bytes.0 + guessed) as f64),
-            token_network_bytes: a_token((counts.network.0 + network.0) as f64),
+            token_bytes: a_token((counts.bytes.0 + guessed.0) as f64),
+            token_network_bytes: a_token(network as f64),
             token_stalls: a_token(counts.stalls as f64),
             token_wait_ms: a_token(counts.wait_millis),
             prompt_bytes: counts.prefill_bytes.0,
-            guesses,
+            guessed_bytes: guessed.0,
+            guesses: self.guesses.as_ref().map(Guesses::report),
         }
     }
 

@@ -92,6 +92,11 @@ impl Guesses {
         report
     }
 
+    /// Bytes loaded on guesses so far.
+    pub fn bytes(&self) -> Bytes {
+        self.foresight.borrow().bytes()
+    }
+
     /// Bytes of guesses that came over the network.
     pub fn network(&self) -> Bytes {
         self.network.get()

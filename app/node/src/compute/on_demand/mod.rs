@@ -16,9 +16,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::pin::pin;
 use std::rc::Rc;
 
-use futures::StreamExt;
 use futures::channel::mpsc;
 use futures::future::{AbortHandle, Abortable, Either, select};
+use futures::{FutureExt, StreamExt};
 #[cfg(not(target_arch = "wasm32"))]
 use potluck_engine::Settings;
 use potluck_model::FeedForwardSpec;
@@ -58,6 +58,7 @@ pub struct GuessOptions {
 enum Order {
     Work(Work),
     Forget(ConversationId),
+    Hint(Vec<(BlockIndex, ExpertId)>),
 }
 
 /// What was asked of the driver and not done yet.
@@ -68,6 +69,14 @@ struct Open {
     /// Queued work that nobody waits for.
     cancelled: BTreeSet<Ticket>,
     forgets: VecDeque<ConversationId>,
+}
+
+/// Who calls the experts of a pool.
+pub enum Calls {
+    /// Stages of this device; perhaps its own predictor loads ahead.
+    Own(Option<OnDemandGuesses>),
+    /// Stages elsewhere, which may hint what they will call: only that is computed here.
+    FromElsewhere,
 }
 
 /// Guesses for one pool ([`Compute::guesses`]).
@@ -170,7 +179,7 @@ impl Compute {
 
     /// From now on experts of these blocks come on demand; of none if the pool has no blocks. What was counted of the same
     /// pool goes on.
-    pub fn set_on_demand(self: &Rc<Self>, loader: ExpertLoader, pool: PooledExperts, guesses: Option<OnDemandGuesses>) {
+    pub fn set_on_demand(self: &Rc<Self>, loader: ExpertLoader, pool: PooledExperts, calls: Calls) {
         self.end_on_demand(&pool);
         if self.on_demand.borrow().is_some() || pool.blocks.is_empty() {
             return;
@@ -182,7 +191,13 @@ impl Compute {
             next_part: self.next_part.clone(),
             parts: RefCell::default(),
             counts: Cell::default(),
-            guesses: guesses.map(|OnDemandGuesses(guesses)| guesses),
+            serves: matches!(calls, Calls::FromElsewhere),
+            guesses: match calls {
+                Calls::Own(guesses) => guesses.map(|OnDemandGuesses(guesses)| guesses),
+                Calls::FromElsewhere => None,
+            },
+            called: RefCell::default(),
+            hinted: RefCell::default(),
         });
         let this = Rc::downgrade(self);
         let deliver: Rc<dyn Fn(Computed)> = Rc::new(move |computed| {
@@ -212,6 +227,13 @@ impl Compute {
     /// What experts on demand cost so far; `None` if this device holds all of its experts.
     pub fn on_demand_report(&self) -> Option<OnDemandReport> {
         self.on_demand.borrow().as_ref().map(|queue| queue.driver.report())
+    }
+
+    /// Experts will probably be called: they load while there is no work.
+    pub fn load_ahead(&self, experts: Vec<(BlockIndex, ExpertId)>) {
+        if let Some(on_demand) = self.on_demand.borrow().as_ref() {
+            on_demand.load_ahead(experts);
+        }
     }
 
     /// A result of the engine, given back unless it is of a part of work: the driver takes that, if it still waits.
@@ -247,11 +269,29 @@ impl OnDemandQueue {
         let _ = self.orders.unbounded_send(Order::Forget(conversation));
     }
 
+    /// Experts to load while there is no work.
+    pub fn load_ahead(&self, experts: Vec<(BlockIndex, ExpertId)>) {
+        // The driver lives as long as this.
+        let _ = self.orders.unbounded_send(Order::Hint(experts));
+    }
+
     /// Drops work that has not begun.
     pub fn cancel(&self, ticket: Ticket) {
         let mut open = self.open.borrow_mut();
         if open.queued.contains(&ticket) {
             open.cancelled.insert(ticket);
+        }
+    }
+}
+
+/// The next order. Hinted experts load until there is one: it waits for the expert that is being loaded at most.
+async fn next(orders: &mut mpsc::UnboundedReceiver<Order>, driver: &Driver) -> Option<Order> {
+    loop {
+        if let Some(order) = orders.next().now_or_never() {
+            return order;
+        }
+        if !driver.load_hinted().await {
+            return orders.next().await;
         }
     }
 }
@@ -264,8 +304,9 @@ async fn run(
     open: Rc<RefCell<Open>>,
     deliver: Rc<dyn Fn(Computed)>,
 ) {
-    while let Some(order) = orders.next().await {
+    while let Some(order) = next(&mut orders, &driver).await {
         match order {
+            Order::Hint(experts) => driver.hint(experts),
             Order::Forget(conversation) => {
                 open.borrow_mut().forgets.pop_front();
                 driver.slots.engine().forget(conversation);

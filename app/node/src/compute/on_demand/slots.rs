@@ -95,6 +95,25 @@ impl Slots {
         Ok(())
     }
 
+    /// Loads an expert that will probably be called, if it is not there and another one may leave. Returns what that took.
+    ///
+    /// # Errors
+    /// It cannot be read, or the GPU is lost.
+    pub async fn load_hinted(&self, block: BlockIndex, expert: ExpertId) -> Result<Fetched, Outcome> {
+        let mut fetched = Fetched::default();
+        if self.has(block, expert) || !self.try_slot(block, expert)? {
+            return Ok(fetched);
+        }
+        let one = BTreeSet::from([expert]);
+        match self.load(block, &[expert], None, &mut fetched).await {
+            Ok(()) => self.release(block, &one).map(|()| fetched),
+            Err(outcome) => {
+                self.give_up(block, &one);
+                Err(outcome)
+            }
+        }
+    }
+
     /// Keeps an expert in a slot, or begins its load; false if all slots are needed by work that waits.
     fn try_slot(&self, block: BlockIndex, expert: ExpertId) -> Result<bool, Outcome> {
         match self.engine().load_expert(block, expert, Keep::Kept) {

@@ -317,7 +317,12 @@ impl Session {
         loop {
             tokio::select! {
                 message = self.next() => drop(message?),
-                _ = tokio::signal::ctrl_c() => return self.leave().await,
+                _ = tokio::signal::ctrl_c() => {
+                    if options.bench {
+                        self.report_on_demand()?;
+                    }
+                    return self.leave().await;
+                }
             }
         }
     }

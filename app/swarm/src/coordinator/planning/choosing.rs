@@ -301,6 +301,7 @@ fn expert_holders(plan: &Plan) -> usize {
 fn same_placement(a: &Plan, b: &Plan) -> bool {
     a.model == b.model
         && a.stages == b.stages
+        && a.pools == b.pools
         && (a.wire, a.expert_wire) == (b.wire, b.expert_wire)
         && a.arithmetic == b.arithmetic
         && (a.context, a.kv_cache) == (b.context, b.kv_cache)

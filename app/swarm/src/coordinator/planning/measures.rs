@@ -204,7 +204,12 @@ impl Measures {
             }
             let fresh = || PeerMeasure::new(device.speed, device.session_millis);
             let cost = expert.0 as f64 * report.experts;
-            self.peers.entry(report.peer).or_insert_with(fresh).decoded(cost, report.engine_millis);
+            match potluck_planner::holder_storage_rate(room, plan, report.peer, cost, report.engine_millis) {
+                // With experts on demand, time says as much of the storage as of the GPU.
+                Some(rate) => self.storage.entry(report.peer).or_default().push(rate),
+                None if plan.holder_pool(report.peer).is_some() => {}
+                None => self.peers.entry(report.peer).or_insert_with(fresh).decoded(cost, report.engine_millis),
+            }
             let bytes = Bytes(room.expert_wire.bytes(u64::from(room.shape.hidden)));
             let expected =
                 room.links.millis(caller, report.peer, bytes) + room.links.millis(report.peer, caller, bytes);
@@ -507,6 +512,7 @@ mod tests {
             epoch: PlanEpoch(1),
             model: ModelId([0; 32]),
             stages: vec![Stage::new(StageId(0), peer, BlockRange::new(0, 6))],
+            pools: Vec::new(),
             wire: WireType::F32,
             expert_wire: WireType::F32,
             arithmetic: Arithmetic::Exact,
@@ -564,6 +570,7 @@ mod tests {
             epoch: PlanEpoch(1),
             model: ModelId([0; 32]),
             stages: vec![stage],
+            pools: Vec::new(),
             wire: WireType::F32,
             expert_wire: WireType::F32,
             arithmetic: Arithmetic::Exact,

@@ -99,8 +99,7 @@ impl Plans {
     /// Devices whose experts come on demand, or will: their memory is full of slots.
     pub(super) fn on_demand(&self) -> BTreeSet<PeerId> {
         let inactive = self.inactive.as_ref().map(|inactive| &inactive.planned.plan);
-        let stages = self.active().into_iter().chain(inactive).flat_map(|plan| &plan.stages);
-        stages.filter(|stage| stage.pool.is_some()).map(|stage| stage.peer).collect()
+        self.active().into_iter().chain(inactive).flat_map(Plan::loads_on_demand).collect()
     }
 
     /// Asks a peer that was away whether it still holds its part.

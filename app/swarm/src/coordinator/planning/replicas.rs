@@ -242,7 +242,12 @@ impl Planning {
         let mut input = PlannerInput::new(self, request.model, request.command, &cx.members);
         let may_load = |peer: PeerId| {
             let is_fit = cx.members.get(peer).is_some_and(|member| !member.is_silent() || peer == cx.members.me);
-            is_fit && !self.replicas.orders.contains_key(&peer) && !self.replicas.refused.contains_key(&peer)
+            // Their memory is full of slots.
+            let has_slots = plan.loads_on_demand().any(|other| other == peer);
+            is_fit
+                && !has_slots
+                && !self.replicas.orders.contains_key(&peer)
+                && !self.replicas.refused.contains_key(&peer)
         };
         let mut free: BTreeMap<PeerId, Bytes> = BTreeMap::new();
         for device in input.devices().iter().filter(|device| may_load(device.peer)) {

@@ -45,6 +45,7 @@ fn room(hedging: Hedging, holders: Vec<Vec<ExpertHolder>>) -> Room {
         epoch: PlanEpoch(1),
         model: ModelId([0; 32]),
         stages: vec![stage],
+        pools: Vec::new(),
         wire: WireType::F32,
         expert_wire: WireType::F32,
         arithmetic: Arithmetic::Exact,

@@ -1,0 +1,129 @@
+//! Experts on demand on other devices, over a real relay: holders with slots for a third of what they hold, and the same
+//! tokens as one device.
+#![cfg(not(target_arch = "wasm32"))]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::path::PathBuf;
+
+use common::*;
+use potluck_node::native::cli::{Options, Session};
+use potluck_node::native::open_model_files;
+use potluck_panel::{ModelSource, OnDemandReport, Sharing, Status};
+
+const TEXT: &str = "Once upon a time there was a pot of soup";
+const TOKENS: u32 = 24;
+/// Bytes of all experts of the built-in model.
+const EXPERTS: u64 = 16_736_256;
+
+fn built_in() -> PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../public/models/potluck-small-Q4_K_M.gguf")
+}
+
+/// Long enough that guesses are tried.
+const MANY: u32 = 150;
+
+/// What one device answers to a short and a long question, the bytes that it needs without experts, and those that each device needs besides its part.
+async fn alone_with_sizes() -> ([Vec<u32>; 2], u64, u64) {
+    let mut whole = open_alone(open_model_files(&built_in()).unwrap(), 4_000_000_000);
+    whole.until_up().await.unwrap();
+    let plan = whole.status.plan.clone().unwrap();
+    let needs = plan.overhead + plan.stages[0].bytes + plan.stages[0].kv_cache_bytes;
+    let short = answer(&mut whole, question(1, TEXT, TOKENS), |_| {}).await;
+    let long = answer(&mut whole, question(2, TEXT, MANY), |_| {}).await;
+    ([short, long], needs - EXPERTS, plan.overhead)
+}
+
+/// A host with this much for slots, and two holders with slots for a third of what each holds.
+async fn room(relay: &RunningRelay, host_bytes: u64, overhead: u64) -> (Session, Vec<Session>) {
+    let options = Options {
+        name: "host".to_owned(),
+        cache: Some(folder("cache")),
+        on_demand: true,
+        replicas: 1,
+        ..Options::default()
+    };
+    let mut host = Session::start(&relay.origin, &options);
+    let (source, sharing) = (ModelSource::Relay { name: "model".into() }, (host_bytes, Sharing::Experts));
+    let link = host_sharing(&mut host, &relay.origin, source, sharing, Vec::new()).await;
+    let mut joiners: Vec<Session> = (0..2).map(|_| peer("joiner", &relay.origin, folder("cache"))).collect();
+    let slots = EXPERTS / 6;
+    joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(overhead + slots + slots / 32)));
+    until(&mut host, "two holders with slots", |status| holders(status) == 2).await;
+    for joiner in &mut joiners {
+        until(joiner, "a joiner's own id", |status| status.peer.is_some()).await;
+    }
+    (host, joiners)
+}
+
+/// Devices that hold experts for a stage of the plan that is up.
+fn holders(status: &Status) -> usize {
+    let plan = status.plan.as_ref().filter(|plan| plan.state == potluck_panel::PlanStatus::Up);
+    plan.map_or(0, |plan| plan.stages.iter().flat_map(|stage| &stage.expert_holders).count())
+}
+
+/// What loading has cost a device that was called by so many tokens or more.
+async fn report(session: &mut Session, tokens: u64) -> OnDemandReport {
+    let is_counted = |report: OnDemandReport| report.misses > 0 && report.tokens >= tokens;
+    until(session, "calls are counted", |status| status.on_demand.is_some_and(is_counted)).await;
+    session.status.on_demand.unwrap()
+}
+
+#[test]
+fn two_holders_with_slots_for_a_third_of_their_experts_answer_bit_for_bit_like_one_device() {
+    test(async {
+        let models = folder("models");
+        std::fs::copy(built_in(), models.join("model.gguf")).unwrap();
+        let ([expected, long], pinned, overhead) = alone_with_sizes().await;
+        let relay = relay(&models, 0).await;
+        let (mut host, mut joiners) = room(&relay, pinned + EXPERTS / 64, overhead).await;
+        assert_eq!(answer(&mut host, question(1, TEXT, TOKENS), |_| {}).await, expected);
+        assert_eq!(host.status.on_demand, None, "it has no slots");
+        for joiner in &mut joiners {
+            let report = report(joiner, u64::from(TOKENS) - 6).await;
+            println!("{report:?}");
+            assert!((8..=16).contains(&report.slots), "a third of about 36: {report:?}");
+            assert!(report.prompt_bytes > 0 && report.token_bytes > 0.0 && report.hits > 0, "{report:?}");
+        }
+        assert!(long.len() > 100, "{} tokens are too few for guesses", long.len());
+        assert_eq!(answer(&mut host, question(2, TEXT, MANY), |_| {}).await, long, "with guesses, too");
+        let mut guessed = 0;
+        for joiner in &mut joiners {
+            let report = report(joiner, u64::from(TOKENS) + long.len() as u64 - 20).await;
+            println!("{report:?}");
+            guessed += report.guessed_bytes;
+        }
+        assert!(guessed > 0, "guesses are tried within 200 tokens");
+        drop((host, joiners));
+        relay.stop().await;
+    });
+}
+
+#[test]
+fn what_a_holder_that_left_held_is_computed_through_the_slots_of_the_stage() {
+    test(async {
+        let models = folder("models");
+        std::fs::copy(built_in(), models.join("model.gguf")).unwrap();
+        let ([expected, _], pinned, overhead) = alone_with_sizes().await;
+        let relay = relay(&models, 0).await;
+        let slots = EXPERTS / 6;
+        let (mut host, mut joiners) = room(&relay, pinned + slots + slots / 32, overhead).await;
+        let mut victim = joiners.pop();
+        let (tokens, recoveries) = answer_and_recoveries(&mut host, question(1, TEXT, TOKENS), |count| {
+            if count >= 8
+                && let Some(victim) = victim.take()
+            {
+                victim.kill();
+            }
+        })
+        .await;
+        assert_eq!(tokens, expected);
+        assert_eq!(recoveries, [""; 0], "nobody waits for another plan");
+        let report = report(&mut host, 1).await;
+        println!("{report:?}");
+        assert!(report.token_bytes > 0.0, "{report:?}");
+        drop((host, joiners));
+        relay.stop().await;
+    });
+}
