@@ -80,7 +80,7 @@ pub enum Calls {
 }
 
 /// Guesses for one pool ([`Compute::guesses`]).
-pub struct OnDemandGuesses(Guesses);
+pub struct OnDemandGuesses(Box<Guesses>);
 
 /// The driver, and the way to give it work. Dropping this ends the driver: its work is answered as cancelled.
 pub struct OnDemandQueue {
@@ -159,7 +159,7 @@ impl Compute {
             *self.shadow.borrow_mut() = shadow.as_ref().map(|shadow| shadow.engine().clone());
             guesses.shadow = shadow;
         }
-        Some(OnDemandGuesses(guesses))
+        Some(OnDemandGuesses(Box::new(guesses)))
     }
 
     /// Loads the shadow of the options beside the room's engine.
@@ -193,7 +193,7 @@ impl Compute {
             counts: Cell::default(),
             serves: matches!(calls, Calls::FromElsewhere),
             guesses: match calls {
-                Calls::Own(guesses) => guesses.map(|OnDemandGuesses(guesses)| guesses),
+                Calls::Own(guesses) => guesses.map(|OnDemandGuesses(guesses)| *guesses),
                 Calls::FromElsewhere => None,
             },
             called: RefCell::default(),
