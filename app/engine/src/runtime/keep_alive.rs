@@ -8,9 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-#[cfg(any(test, target_arch = "wasm32"))]
-mod contention;
-
 use crate::runtime::clock;
 use crate::runtime::gpu::Gpu;
 
@@ -31,9 +28,6 @@ pub struct KeepAlive {
     runs: AtomicBool,
     rounds: AtomicU32,
     made: OnceLock<(wgpu::ComputePipeline, wgpu::BindGroup)>,
-    /// Browsers cannot tell each other who keeps a GPU busy. Natively there is a lock.
-    #[cfg(target_arch = "wasm32")]
-    contention: Mutex<contention::Contention>,
     #[cfg(not(target_arch = "wasm32"))]
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
@@ -44,24 +38,7 @@ impl KeepAlive {
     }
 
     fn is_wanted(&self) -> bool {
-        let now = clock::now();
-        now < *self.until.lock().unwrap_or_else(PoisonError::into_inner) && self.may_run(now)
-    }
-
-    #[cfg(target_arch = "wasm32")]
-    fn may_run(&self, now: f64) -> bool {
-        self.contention.lock().unwrap_or_else(PoisonError::into_inner).allows(now)
-    }
-
-    #[cfg(not(target_arch = "wasm32"))]
-    fn may_run(&self, _now: f64) -> bool {
-        true
-    }
-
-    /// Takes in how long a piece of keep-alive work took.
-    #[cfg(target_arch = "wasm32")]
-    fn record(&self, millis: f64) {
-        self.contention.lock().unwrap_or_else(PoisonError::into_inner).record(millis, clock::now());
+        clock::now() < *self.until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -71,7 +48,7 @@ impl Gpu {
     pub fn keep_alive(&self, millis: f64) {
         let keep_alive_loop = self.keep_alive_loop();
         keep_alive_loop.set(clock::now() + millis);
-        if keep_alive_loop.is_wanted() && !self.lost() && !keep_alive_loop.runs.swap(true, Ordering::AcqRel) {
+        if millis > 0.0 && !self.lost() && !keep_alive_loop.runs.swap(true, Ordering::AcqRel) {
             self.start_keep_alive();
         }
     }
@@ -136,9 +113,7 @@ impl Gpu {
         let gpu = self.clone();
         wasm_bindgen_futures::spawn_local(async move {
             while gpu.keep_alive_loop().is_wanted() && !gpu.lost() {
-                let started = clock::now();
-                let by_itself = gpu.usage().is_idle();
-                if by_itself {
+                if gpu.usage().is_idle() {
                     gpu.submit_keep_alive();
                 }
                 // If other work was submitted instead, this also reports its end.
@@ -149,9 +124,6 @@ impl Gpu {
                 });
                 if done.await.is_err() {
                     break;
-                }
-                if by_itself && gpu.usage().is_idle() {
-                    gpu.keep_alive_loop().record(clock::now() - started);
                 }
             }
             gpu.keep_alive_loop().runs.store(false, Ordering::Release);
