@@ -75,9 +75,9 @@ pub struct Sealing {
 pub struct OnDemandReport {
     /// Decoded tokens.
     pub tokens: u64,
-    /// Slots for experts, and the experts that share them.
+    /// Slots for experts.
     pub slots: u32,
-    /// Experts of the device's blocks.
+    /// Experts that share them.
     pub experts: u32,
     /// Experts that tokens used and that were in a slot.
     pub hits: u64,

@@ -367,6 +367,14 @@ impl Plan {
         pooled
     }
 
+    /// Experts that share a peer's slots: all of its own stages with slots, and those that it holds for others.
+    pub fn pool_experts(&self, peer: PeerId, shape: &ModelShape) -> u32 {
+        let own = self.stages.iter().filter(|stage| stage.peer == peer && stage.pool.is_some());
+        let own: usize = own.flat_map(|stage| stage.blocks.iter()).map(|block| shape.expert_count(block)).sum();
+        let others = if self.holder_pool(peer).is_some() { self.experts_held(peer) } else { 0 };
+        others.saturating_add(own as u32)
+    }
+
     /// Some device loads experts on demand.
     pub fn is_on_demand(&self) -> bool {
         !self.pools.is_empty() || self.stages.iter().any(|stage| stage.pool.is_some())

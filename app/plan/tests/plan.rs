@@ -138,6 +138,7 @@ fn a_holder_with_slots_loads_no_expert_in_advance() {
     assert_eq!((own.slots, own.blocks), (4, [BlockIndex(0), BlockIndex(1)].into()));
     assert!(plan.units_for(A, &model()).iter().all(|unit| !matches!(unit, WeightUnit::Expert(..))));
     assert_eq!((plan.experts_held(B), plan.experts_held(A)), (4, 0));
+    assert_eq!(plan.pool_experts(B, &model()), 4, "what it is named for, not all experts of its blocks");
 }
 
 #[test]

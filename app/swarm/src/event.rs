@@ -335,6 +335,8 @@ pub struct LoadRequest {
     pub units: Vec<WeightUnit>,
     /// Blocks whose experts come on demand, and the slots for them.
     pub pool: PooledExperts,
+    /// Experts that share these slots.
+    pub pool_experts: u32,
     /// Positions of KV cache to reserve for every block whose token mixer is held.
     pub context: u32,
     /// KV cache type.

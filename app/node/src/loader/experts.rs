@@ -1,11 +1,11 @@
 //! Loads single experts into slots while a model answers.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use potluck_engine::Engine;
-use potluck_plan::{BlockIndex, Bytes, WeightUnit};
+use potluck_plan::{Bytes, WeightUnit};
 
 use super::jobs::{cut, runs};
 use super::layout::sort_units;
@@ -45,12 +45,6 @@ impl ExpertLoader {
     /// Bytes of an expert.
     pub fn bytes(&self, expert: WeightUnit) -> Bytes {
         self.load.units.bytes(expert)
-    }
-
-    /// Experts of these blocks.
-    pub fn experts(&self, blocks: &BTreeSet<BlockIndex>) -> u32 {
-        let is_of = |unit: &WeightUnit| matches!(unit, WeightUnit::Expert(block, _) if blocks.contains(block));
-        self.load.units.units().filter(is_of).count() as u32
     }
 
     /// Loads experts whose loads have begun ([`Engine::load_expert`]). What the cache has lost is fetched again.

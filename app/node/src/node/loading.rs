@@ -182,7 +182,8 @@ impl LoadTask {
         } else {
             Calls::FromElsewhere
         };
-        self.compute.set_on_demand(ExpertLoader::new(self.silent(&model)?), request.pool.clone(), calls);
+        let pool = (request.pool.clone(), request.pool_experts);
+        self.compute.set_on_demand(ExpertLoader::new(self.silent(&model)?), pool, calls);
         self.compute.set_weight_bytes(weight_bytes);
         progress.phase(LoadPhase::Ready);
         Ok(())

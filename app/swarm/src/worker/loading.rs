@@ -64,6 +64,7 @@ impl Worker {
         let (model, context, kv_cache) = (prepare.model.clone(), prepare.plan.context, prepare.plan.kv_cache);
         let arithmetic = prepare.plan.arithmetic;
         let pool = prepare.plan.pool_for(cx.members.me, &prepare.shape);
+        let pool_experts = prepare.plan.pool_experts(cx.members.me, &prepare.shape);
         let both = self.with_standby(prepare, &units, contribution.budget);
         match both.is_none() {
             true => self.stop_standing_by(LoadFault::NoRoom("a plan needs the memory".into()), cx),
@@ -71,7 +72,17 @@ impl Worker {
         }
         let units = both.unwrap_or(units);
         let budget = contribution.budget;
-        cx.out.act(Action::Load(LoadRequest { epoch, model, units, pool, context, kv_cache, arithmetic, budget }));
+        cx.out.act(Action::Load(LoadRequest {
+            epoch,
+            model,
+            units,
+            pool,
+            pool_experts,
+            context,
+            kv_cache,
+            arithmetic,
+            budget,
+        }));
     }
 
     /// Reconciles the GPU when no plan is being loaded: frees what no plan needs and loads a waiting standby order.

@@ -142,7 +142,9 @@ impl Worker {
             epoch,
             model,
             units: both,
+            // Nothing stands by beside slots.
             pool,
+            pool_experts: 0,
             context,
             kv_cache,
             arithmetic,

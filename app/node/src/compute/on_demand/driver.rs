@@ -36,8 +36,8 @@ struct Ahead {
 pub(super) struct Driver {
     pub slots: Slots,
     pub pool: PooledExperts,
-    /// Experts of its blocks.
-    pub experts: u32,
+    /// Experts that share its slots; another plan may name the device for others.
+    pub experts: Cell<u32>,
     /// Counts the parts of all drivers: a result of an earlier one must not be taken for one of this.
     pub next_part: Rc<Cell<u64>>,
     /// Who waits for a part's result.
@@ -256,8 +256,8 @@ impl Driver {
         let network = counts.network.0 + counts.hinted_network.0 + own_network.0;
         OnDemandReport {
             tokens: counts.tokens,
-            slots: self.pool.slots.min(self.experts),
-            experts: self.experts,
+            slots: self.pool.slots.min(self.experts.get()),
+            experts: self.experts.get(),
             hits: counts.hits,
             misses: counts.misses,
             recall: counts.recall().unwrap_or(0.0),

@@ -178,14 +178,18 @@ impl Compute {
     }
 
     /// From now on experts of these blocks come on demand; of none if the pool has no blocks. What was counted of the same
-    /// pool goes on.
-    pub fn set_on_demand(self: &Rc<Self>, loader: ExpertLoader, pool: PooledExperts, calls: Calls) {
+    /// pool goes on. `experts`: how many share its slots.
+    pub fn set_on_demand(self: &Rc<Self>, loader: ExpertLoader, (pool, experts): (PooledExperts, u32), calls: Calls) {
         self.end_on_demand(&pool);
-        if self.on_demand.borrow().is_some() || pool.blocks.is_empty() {
+        if let Some(on_demand) = self.on_demand.borrow().as_ref() {
+            on_demand.driver.experts.set(experts);
+            return;
+        }
+        if pool.blocks.is_empty() {
             return;
         }
         let driver = Rc::new(Driver {
-            experts: loader.experts(&pool.blocks),
+            experts: Cell::new(experts),
             slots: Slots { platform: self.platform.clone(), loader },
             pool,
             next_part: self.next_part.clone(),
