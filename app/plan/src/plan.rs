@@ -222,12 +222,13 @@ impl Plan {
         Ok(())
     }
 
-    /// Blocks of other stages of which a device holds experts.
+    /// Blocks with experts of the stages for which a device holds some. All of them, also those of which it holds none, so
+    /// that its slots do not depend on the draw: experts of several sizes share slots by their number.
     pub fn held_for_others(&self, peer: PeerId) -> BTreeSet<BlockIndex> {
-        let remote = self.stages.iter().flat_map(|stage| &stage.remote);
         let is_held =
-            |remote: &&RemoteExperts| remote.holders.iter().any(|holders| holders.contains(&ExpertHolder::Peer(peer)));
-        remote.filter(is_held).map(|remote| remote.block).collect()
+            |remote: &RemoteExperts| remote.holders.iter().any(|holders| holders.contains(&ExpertHolder::Peer(peer)));
+        let stages = self.stages.iter().filter(|stage| stage.remote.iter().any(is_held));
+        stages.flat_map(|stage| &stage.remote).map(|remote| remote.block).collect()
     }
 
     /// Experts that a device holds for other stages.

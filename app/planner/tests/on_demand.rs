@@ -28,6 +28,17 @@ fn room(host: u64, others: &[u64]) -> RoomFixture {
     RoomFixture::new(model(), devices)
 }
 
+/// The same with experts of two sizes, as files of mixed types have them.
+fn mixed(fixture: RoomFixture) -> RoomFixture {
+    let mut shape = fixture.shape.clone();
+    for block in shape.blocks.iter_mut().step_by(3) {
+        if let FeedForwardShape::Experts { expert, .. } = &mut block.feed_forward {
+            *expert = Bytes(115);
+        }
+    }
+    RoomFixture::new(shape, fixture.devices)
+}
+
 fn planned(fixture: &RoomFixture) -> Planned {
     assert!(fixture.plan(Sharing::Fastest).is_err(), "not all experts fit");
     let planned = on_demand(&fixture.room(Sharing::Experts)).unwrap();
@@ -60,6 +71,16 @@ fn a_stage_with_slots_of_its_own_computes_what_nobody_else_does() {
     let mut holders = planned.plan.stages[0].remote.iter().flat_map(|remote| &remote.holders);
     assert!(holders.all(|holders| holders.contains(&ExpertHolder::Own)), "also when all others have left");
     assert!((1..=3).all(|id| planned.plan.can_spare(peer(id), |_| false)));
+}
+
+#[test]
+fn whatever_experts_a_device_is_named_for_its_slots_have_room() {
+    for first in 1..250 {
+        let mut fixture = mixed(room(12, &[10; 4]));
+        fixture.devices.iter_mut().skip(1).zip(first..).for_each(|(device, id)| device.peer = peer(id));
+        let planned = planned(&fixture);
+        assert_eq!(planned.plan.pools.len(), 4, "devices from {first} on");
+    }
 }
 
 #[test]
