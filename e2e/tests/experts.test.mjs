@@ -53,6 +53,7 @@ step('a lone tab gives the answers that all others are held against', async () =
   const [{ bytes, kv_cache_bytes }] = plan.stages;
   undisturbed.pinned = plan.overhead + bytes - EXPERTS;
   undisturbed.cache = kv_cache_bytes;
+  undisturbed.overhead = plan.overhead;
   const first = await ask(page, TEXT, PROMPT);
   undisturbed.short = first.tokens;
   const long = await ask(page, TEXT, LONG);
@@ -204,6 +205,25 @@ step('afterwards each expert has its copies again, or the room says which number
   }
   const answer = await ask(page, TEXT, PROMPT);
   assert.deepEqual(answer.tokens, undisturbed.short);
+});
+
+step('three browsers with slots for a sixth of the experts each load what is called, and give the same answer', async (context) => {
+  const slots = Math.ceil(1.03 * (EXPERTS / 6));
+  const { page } = devices.host;
+  const link = await host(page, relay, { share: 'Spread the experts', context: 512, lends: undisturbed.pinned + undisturbed.cache + slots });
+  devices.newcomer = await Device.start('newcomer');
+  const others = ['first', 'second', 'newcomer'].map((name) => devices[name]).filter(Boolean);
+  for (const other of others) await contribute(other.page, link, { lends: undisturbed.overhead + slots });
+  const { plan } = await until(page, (now) => isUp(now) && now.on_demand !== null && holders(now).length === 2, 'three devices have slots');
+  assert.match(plan.reason, /^The model does not fit: 3 devices share its experts and load them from their storage on demand/);
+  const answer = await ask(page, TEXT, LONG);
+  assert.deepEqual(answer.tokens, undisturbed.long);
+  for (const { page } of [devices.host, ...others]) {
+    const { on_demand } = await until(page, ({ on_demand }) => on_demand?.misses > 0, 'its loads are counted');
+    assert.ok(on_demand.slots < on_demand.experts / 2, JSON.stringify(on_demand));
+    context.diagnostic(JSON.stringify(on_demand));
+  }
+  context.diagnostic(`a sixth on each of three: ${speeds(answer.timings)}`);
 });
 
 step('no console shows an error', () => {
