@@ -25,6 +25,11 @@ pub struct PlanEpoch(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ConversationId(pub u32);
 
+impl ConversationId {
+    /// No conversation of a room: timed work on a device. Its pages are taken as soon as conversations need them.
+    pub const TRIAL: Self = Self(u32::MAX);
+}
+
 /// Position of a token in its conversation, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Position(pub u32);

@@ -109,8 +109,28 @@ impl KvPages {
     }
 
     /// Makes room for a batch that runs through `blocks`, and overwrites what those blocks have cached from its first
-    /// position on. Recurrent states go on from there. On error nothing changes.
+    /// position on. Recurrent states go on from there. On error nothing changes, but what is timed may have lost its pages:
+    /// conversations were promised all of them.
     pub fn place(
+        &mut self,
+        rows: &[BatchToken],
+        blocks: &[BlockIndex],
+        class: KernelClass,
+        how: Rows,
+    ) -> Result<PlacedBatch, EngineError> {
+        match self.place_beside(rows, blocks, class, how) {
+            Err(EngineError::OutOfKvCache { .. } | EngineError::OutOfStates)
+                if self.conversations.contains_key(&ConversationId::TRIAL) =>
+            {
+                self.forget(ConversationId::TRIAL);
+                self.place_beside(rows, blocks, class, how)
+            }
+            placed => placed,
+        }
+    }
+
+    /// The same beside everything that has pages.
+    fn place_beside(
         &mut self,
         rows: &[BatchToken],
         blocks: &[BlockIndex],
@@ -323,6 +343,20 @@ mod tests {
         pages.put(&rows(A, 10..11), &BLOCKS).unwrap();
         assert_eq!(pages.known(A), 11);
         pages.put(&rows(B, 0..1), &BLOCKS).unwrap();
+    }
+
+    #[test]
+    fn a_conversation_gets_the_pages_of_what_is_timed() {
+        let mut pages = pool(2);
+        pages.put(&rows(A, 0..64), &BLOCKS).unwrap();
+        pages.put(&rows(ConversationId::TRIAL, 0..1), &BLOCKS).unwrap();
+        pages.put(&rows(A, 64..65), &BLOCKS).unwrap();
+        assert_eq!(pages.known(A), 65);
+        let timed = pages.put(&rows(ConversationId::TRIAL, 0..1), &BLOCKS);
+        assert!(
+            matches!(timed, Err(EngineError::OutOfKvCache { needed: 1, free: 0 })),
+            "conversations keep theirs: {timed:?}"
+        );
     }
 
     #[test]

@@ -19,8 +19,6 @@ const MAX_RUNS: usize = 25;
 const ENOUGH_MILLIS: f64 = 150.0;
 /// Milliseconds after which a piece of work counts as failed.
 const TIMEOUT: f64 = 5_000.0;
-/// No conversation of a room has this number.
-const TRIAL: ConversationId = ConversationId(u32::MAX);
 
 /// An engine that is timed, and its results.
 pub struct Trial {
@@ -35,7 +33,7 @@ impl Drop for Trial {
         if self.own_engine {
             self.engine.destroy();
         } else {
-            self.engine.forget(TRIAL);
+            self.engine.forget(ConversationId::TRIAL);
         }
     }
 }
@@ -43,7 +41,8 @@ impl Drop for Trial {
 /// The first `count` tokens of a conversation, with zeros as hidden states of `width` floats, through some blocks.
 pub fn forward(class: KernelClass, count: u32, width: usize, blocks: BlockRange, then: Then) -> Task {
     let input = Input::Hidden(vec![0.0; width * count as usize]);
-    let batch = (0..count).map(|position| BatchToken { conversation: TRIAL, position: Position(position) }).collect();
+    let conversation = ConversationId::TRIAL;
+    let batch = (0..count).map(|position| BatchToken { conversation, position: Position(position) }).collect();
     Task::Forward { batch, class, input, blocks, then }
 }
 
