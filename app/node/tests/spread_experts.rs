@@ -11,7 +11,7 @@ use potluck_gguf::synthetic::Synthetic;
 use potluck_node::native::cli::Options;
 use potluck_node::native::cli::Session;
 use potluck_panel::{AnswerPart, ModelSource, PromptRequest, Sampling, Sharing, Status, ToNode, ToPage};
-use potluck_plan::WireType;
+use potluck_plan::{Hedging, WireType};
 
 const TEXT: &str = "Once upon a time";
 
@@ -54,7 +54,13 @@ const SMALL: u64 = 300_000_000;
 
 /// A room in which the host keeps all token mixers, and these many others hold the experts.
 async fn spread(relay: &RunningRelay, holders: usize, wire: WireType) -> (Session, Vec<Session>) {
-    let options = Options { name: "host".to_owned(), cache: Some(folder("cache")), wire, ..Options::default() };
+    let (host, joiners, _) = spread_as(relay, holders, Options { wire, ..Options::default() }).await;
+    (host, joiners)
+}
+
+/// The same with the host's options, and the room's link.
+async fn spread_as(relay: &RunningRelay, holders: usize, options: Options) -> (Session, Vec<Session>, String) {
+    let options = Options { name: "host".to_owned(), cache: Some(folder("cache")), ..options };
     let mut host = Session::start(&relay.origin, &options);
     let sharing = (4_000_000_000, Sharing::Experts);
     let link =
@@ -65,7 +71,7 @@ async fn spread(relay: &RunningRelay, holders: usize, wire: WireType) -> (Sessio
     for joiner in &mut joiners {
         until(joiner, "a joiner's own id", |status| status.peer.is_some()).await;
     }
-    (host, joiners)
+    (host, joiners, link)
 }
 
 /// An answer in whose middle a device vanished.
@@ -170,6 +176,66 @@ fn holders_that_vanish_change_no_token_and_stop_no_answer() {
             assert_eq!(recoveries, [""; 0], "with {} holders left nobody waits for another plan", joiners.len());
         }
         drop((host, joiners));
+        relay.stop().await;
+    });
+}
+
+/// Kills one of the holders every two seconds, and lets another device join in its place.
+struct Churn<'a> {
+    origin: &'a str,
+    link: &'a str,
+    joiners: Vec<Session>,
+    last: Instant,
+    kills: usize,
+}
+
+impl Churn<'_> {
+    fn tick(&mut self) {
+        if self.last.elapsed() < Duration::from_secs(2) {
+            return;
+        }
+        self.joiners.remove(0).kill();
+        let joiner = peer("joiner", self.origin, folder("cache"));
+        join_room(&joiner, self.link, Some(SMALL));
+        self.joiners.push(joiner);
+        (self.last, self.kills) = (Instant::now(), self.kills + 1);
+    }
+}
+
+#[test]
+#[ignore = "minutes: two to eight holders, with one and two copies, asked alone and at once"]
+fn holders_that_die_every_two_seconds_change_no_token() {
+    test_within(Duration::from_secs(3600), async {
+        let models = folder("models");
+        let path = write(&model(), &models, "model");
+        let prompts = || [question(1, TEXT, 100), sampled(2, 100)];
+        let mut lone = open_alone(potluck_node::native::open_model_files(&path).unwrap(), 4_000_000_000);
+        until(&mut lone, "alone", |status| is_up(status, 1)).await;
+        let mut expected = Vec::new();
+        for prompt in prompts() {
+            expected.push(answer(&mut lone, prompt, |_| {}).await);
+        }
+        drop(lone);
+        let relay = relay(&models, 0).await;
+        for holders in [2, 4, 8] {
+            for (replicas, copies) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+                let options = Options { replicas, hedging: Hedging::Copies(copies), ..Options::default() };
+                let (mut host, joiners, link) = spread_as(&relay, holders, options).await;
+                let mut churn = Churn { origin: &relay.origin, link: &link, joiners, last: Instant::now(), kills: 0 };
+                let mut waits = 0;
+                while churn.kills < 4 {
+                    for (prompt, expected) in prompts().into_iter().zip(&expected) {
+                        let (tokens, recoveries) = answer_and_recoveries(&mut host, prompt, |_| churn.tick()).await;
+                        assert_eq!(tokens, *expected, "{holders} holders, r = {replicas}, h = {copies}");
+                        waits += recoveries.len();
+                    }
+                }
+                println!(
+                    "{holders} holders, r = {replicas}, h = {copies}: {} killed, {waits} other plans",
+                    churn.kills
+                );
+            }
+        }
         relay.stop().await;
     });
 }
