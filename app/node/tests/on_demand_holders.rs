@@ -6,6 +6,7 @@
 mod common;
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use common::*;
 use potluck_node::native::cli::{Options, Session};
@@ -37,6 +38,17 @@ async fn alone_with_sizes() -> ([Vec<u32>; 2], u64, u64) {
 
 /// A host with this much for slots, and two holders with slots for a third of what each holds.
 async fn room(relay: &RunningRelay, host_bytes: u64, overhead: u64) -> (Session, Vec<Session>) {
+    let (host, joiners, _) = room_and_link(relay, host_bytes, overhead).await;
+    (host, joiners)
+}
+
+/// What a device lends that has slots for a third of the experts that it holds.
+fn lent(overhead: u64) -> Option<u64> {
+    let slots = EXPERTS / 6;
+    Some(overhead + slots + slots / 32)
+}
+
+async fn room_and_link(relay: &RunningRelay, host_bytes: u64, overhead: u64) -> (Session, Vec<Session>, String) {
     let options = Options {
         name: "host".to_owned(),
         cache: Some(folder("cache")),
@@ -48,13 +60,12 @@ async fn room(relay: &RunningRelay, host_bytes: u64, overhead: u64) -> (Session,
     let (source, sharing) = (ModelSource::Relay { name: "model".into() }, (host_bytes, Sharing::Experts));
     let link = host_sharing(&mut host, &relay.origin, source, sharing, Vec::new()).await;
     let mut joiners: Vec<Session> = (0..2).map(|_| peer("joiner", &relay.origin, folder("cache"))).collect();
-    let slots = EXPERTS / 6;
-    joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(overhead + slots + slots / 32)));
+    joiners.iter().for_each(|joiner| join_room(joiner, &link, lent(overhead)));
     until(&mut host, "two holders with slots", |status| holders(status) == 2).await;
     for joiner in &mut joiners {
         until(joiner, "a joiner's own id", |status| status.peer.is_some()).await;
     }
-    (host, joiners)
+    (host, joiners, link)
 }
 
 /// Devices that hold experts for a stage of the plan that is up.
@@ -125,6 +136,38 @@ fn what_a_holder_that_left_held_is_computed_through_the_slots_of_the_stage() {
         println!("{report:?}");
         assert!(report.token_bytes > 0.0, "{report:?}");
         drop((host, joiners));
+        relay.stop().await;
+    });
+}
+
+#[test]
+#[ignore = "a minute: holders die every three seconds, and others take their places"]
+fn holders_with_slots_that_die_every_three_seconds_change_no_token() {
+    test_within(Duration::from_secs(900), async {
+        let models = folder("models");
+        std::fs::copy(built_in(), models.join("model.gguf")).unwrap();
+        let ([short, long], pinned, overhead) = alone_with_sizes().await;
+        let relay = relay(&models, 0).await;
+        let slots = EXPERTS / 6;
+        let (mut host, mut joiners, link) = room_and_link(&relay, pinned + slots + slots / 32, overhead).await;
+        let (mut last, mut kills, mut waits) = (Instant::now(), 0, 0);
+        while kills < 15 {
+            for (request, tokens, expected) in [(1, TOKENS, &short), (2, MANY, &long)] {
+                let prompt = question(request, TEXT, tokens);
+                let (tokens, recoveries) = answer_and_recoveries(&mut host, prompt, |_| {
+                    if last.elapsed() >= Duration::from_secs(3) {
+                        joiners.remove(0).kill();
+                        joiners.push(peer("joiner", &relay.origin, folder("cache")));
+                        join_room(&joiners[1], &link, lent(overhead));
+                        (last, kills) = (Instant::now(), kills + 1);
+                    }
+                })
+                .await;
+                assert_eq!(tokens, *expected, "after {kills} holders died");
+                waits += recoveries.len();
+            }
+        }
+        println!("{kills} holders died, answers waited {waits} times for another plan");
         relay.stop().await;
     });
 }

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::PeerId;
+use potluck_plan::{Bytes, PeerId};
 use potluck_planner::Device;
-use potluck_protocol::LoadPhase;
+use potluck_protocol::{LoadPhase, LoadReport};
 
 use crate::members::Members;
+
+/// A download says nothing about its rate before so many bytes, or a quarter of all: connections open, and small pieces
+/// come first.
+const LEAST: Bytes = Bytes(1 << 20);
 
 /// Bytes a millisecond of each device's downloads.
 #[derive(Default)]
@@ -19,9 +23,16 @@ impl Downloads {
     pub fn listen(&mut self, members: &Members) {
         for (peer, member) in &members.known {
             let report = member.status.loading.filter(|report| report.phase == LoadPhase::Download);
-            if let Some(report) = report.filter(|report| report.rate.is_finite() && report.rate > 0.0) {
-                self.rates.insert(*peer, report.rate / 1e3);
+            if let Some(report) = report {
+                self.note(*peer, report);
             }
+        }
+    }
+
+    fn note(&mut self, peer: PeerId, report: LoadReport) {
+        let least = LEAST.min(Bytes(report.total.0 / 4));
+        if report.done >= least && report.rate.is_finite() && report.rate > 0.0 {
+            self.rates.insert(peer, report.rate / 1e3);
         }
     }
 
@@ -46,9 +57,24 @@ impl Downloads {
 
 #[cfg(test)]
 mod tests {
-    use potluck_plan::Bytes;
-
     use super::*;
+
+    #[test]
+    fn the_first_kilobytes_say_nothing_about_a_rate() {
+        let (peer, mut downloads) = (PeerId([1; 16]), Downloads::default());
+        let report = |done, rate| LoadReport {
+            phase: LoadPhase::Download,
+            done: Bytes(done),
+            total: Bytes(7_000_000),
+            rate,
+            cached: Bytes(0),
+        };
+        downloads.note(peer, report(3_000, 3_000.0));
+        assert_eq!(downloads.of(peer), None, "the rest could come in no time");
+        downloads.note(peer, report(5_000_000, 2e6));
+        downloads.note(peer, report(6_000_000, 0.0));
+        assert_eq!(downloads.of(peer), Some(2_000.0));
+    }
 
     #[test]
     fn a_device_that_has_not_downloaded_yet_gets_the_median_rate() {
