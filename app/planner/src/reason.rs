@@ -32,7 +32,7 @@ fn work(room: &Room<'_>, plan: &Plan) -> String {
             "The model does not fit: {devices} share its experts and load them from their storage on demand"
         );
     }
-    if room.sharing == Sharing::Experts && pooled().next().is_some() {
+    if room.sharing == Sharing::Experts && plan.pooled().next().is_some() {
         let others =
             |holders: &Vec<ExpertHolder>| holders.iter().filter(|holder| **holder != ExpertHolder::Own).count();
         let copies = pooled().flat_map(|remote| &remote.holders).map(others).filter(|copies| *copies > 0).min();
@@ -50,7 +50,7 @@ fn work(room: &Room<'_>, plan: &Plan) -> String {
             "The model does not fit: one device answers and loads experts from its storage on demand".to_owned()
         }
         (_, 1, None) => "One device holds the whole model".to_owned(),
-        (Sharing::Everyone, n, None) if pooled().next().is_some() => {
+        (Sharing::Everyone, n, None) if plan.pooled().next().is_some() => {
             format!("Everyone takes part: {} share the blocks and their experts", devices(n))
         }
         (Sharing::Everyone, n, None) => format!("Everyone takes part: {} share the blocks", devices(n)),

@@ -74,6 +74,16 @@ fn a_stage_with_slots_of_its_own_computes_what_nobody_else_does() {
 }
 
 #[test]
+fn a_stage_that_everybody_left_answers_alone() {
+    let fixture = room(6, &[10, 10]);
+    let mut plan = planned(&fixture).plan;
+    (1..=2).for_each(|id| plan.drop_holder(peer(id)));
+    let reason = Planned::describe(&fixture.room(Sharing::Experts), plan).reason;
+    let expected = "The model does not fit: one device answers and loads experts from its storage on demand";
+    assert!(reason.starts_with(expected), "{reason}");
+}
+
+#[test]
 fn whatever_experts_a_device_is_named_for_its_slots_have_room() {
     for first in 1..250 {
         let mut fixture = mixed(room(12, &[10; 4]));
