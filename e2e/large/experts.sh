@@ -8,7 +8,7 @@
 # A case waits until `wanted_holders` devices hold experts (all of them, unless given) and nothing changes any more.
 # With --on-demand among them the host has `host_on_demand`, and holders have slots for as many experts as they lend memory for: less than
 # they hold. Besides the rounds, each device that loads prints a line of JSON: slots, recall, stalls, bytes and waiting a token.
-# vanish=20 kills one device that many seconds after a room opened.
+# vanish=20 kills one device that many seconds after a room opened. gpus=2 spreads the devices over two GPUs, the host on the first.
 # CACHE: folder for the devices' caches, about twice the file at most.
 set -euo pipefail
 bin=$(realpath "${1:?usage: experts.sh BINARIES WORK}") work=$(realpath -m "${2:?usage: experts.sh BINARIES WORK}")
@@ -78,7 +78,8 @@ while read -r replicas hedging holders budget delay slow more; do
   await "$asking" host.log grep -qE 'http[^ ]*/r/' host.out
   link=$(grep -oE 'http[^ ]*/r/[^ ]*' host.out | head -1)
   for number in $(seq 1 "$holders"); do
-    "$bin/potluck-node" join "$link" --budget "$budget" --delay "$delay" --slow "$slow" --bench --cache "$cache/$number" > "join$number.log" 2>&1 &
+    "$bin/potluck-node" join "$link" --budget "$budget" --delay "$delay" --slow "$slow" --gpu-index "$((number % ${gpus:-1}))" --bench \
+      --cache "$cache/$number" > "join$number.log" 2>&1 &
     peers+=" $!"
   done
   # One of the devices vanishes in the middle of an answer, if so wished.

@@ -143,7 +143,7 @@ impl Answers {
         if resumed || admitted {
             self.send_positions(cx);
         }
-        self.send(plan, total, cx);
+        self.send(model, plan, total, cx);
     }
 
     /// The next question, if its pages fit. Nobody overtakes one that does not fit yet, or it might wait forever.
@@ -287,10 +287,16 @@ impl Answers {
 
     /// The answer `conversation`, if its first token has no prediction yet: tokens to process, tokens of a chunk, and
     /// chunks in flight. There is no prediction while other answers run.
-    pub fn unexpected(&self, conversation: ConversationId, plan: &Plan) -> Option<(u32, u32, usize)> {
+    pub fn unexpected(
+        &self,
+        conversation: ConversationId,
+        model: &OpenedModel,
+        plan: &Plan,
+    ) -> Option<(u32, u32, usize)> {
         let [only] = &self.active[..] else { return None };
         let is_new = only.conversation.id == conversation && only.expected_first.is_none() && only.is_reading();
-        is_new.then(|| (only.to_read() as u32, self.chunk_size.tokens(plan) as u32, sending::WINDOW))
+        let chunk = self.chunk_size.tokens(plan, model.shape.hidden) as u32;
+        is_new.then(|| (only.to_read() as u32, chunk, sending::WINDOW))
     }
 
     /// Sets the predicted milliseconds until the first token of an answer.

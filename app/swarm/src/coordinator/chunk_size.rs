@@ -9,8 +9,15 @@ const CHUNK_MILLIS: f64 = 200.0;
 const MIN_TOKENS: usize = 64;
 /// One measurement grows chunks by at most this factor.
 const GROWTH: usize = 4;
+/// Several devices work on several chunks at a time, so each of them takes this part of the target time.
+const SHARE_OF_SEVERAL: usize = 4;
+/// Largest chunk for several devices: two of a prompt of a few hundred tokens keep two devices busy. On an H200, 256 tokens
+/// at a time are read three times as fast as 64, and 512 four times as fast.
+const MAX_OF_SEVERAL: usize = 256;
+/// Most bytes of hidden vectors in a frame: as much as a relay carries at once to one receiver.
+const FRAME_BYTES: u64 = 4 << 20;
 
-/// Tracks the prefill speed of the active plan.
+/// Tracks the prefill speed of the active plan: how many tokens take about the target time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChunkSize(usize);
 
@@ -21,14 +28,19 @@ impl Default for ChunkSize {
 }
 
 impl ChunkSize {
-    /// Tokens of the next chunk. Several devices work on several chunks at a time and their frames should stay short,
-    /// so they always get the smallest chunk.
-    pub fn tokens(self, plan: &Plan) -> usize {
+    /// Tokens of the next chunk of a model with hidden vectors of this width.
+    pub fn tokens(self, plan: &Plan, hidden: u32) -> usize {
         match plan.peers().len() {
             // Each chunk loads nearly all experts again.
             1 if plan.is_on_demand() => Work::PREFILL_TOKENS,
-            1 => self.0,
-            _ => MIN_TOKENS,
+            1 => self.0.min(Work::PREFILL_TOKENS),
+            // Work with experts elsewhere is cut to that length anyway.
+            _ if plan.stages.iter().any(|stage| !stage.remote.is_empty()) => MIN_TOKENS,
+            _ => {
+                let in_a_frame = (FRAME_BYTES / plan.wire.bytes(u64::from(hidden)).max(1)) as usize;
+                let tokens = (self.0 / SHARE_OF_SEVERAL).min(MAX_OF_SEVERAL).min(in_a_frame);
+                (tokens / MIN_TOKENS * MIN_TOKENS).max(MIN_TOKENS)
+            }
         }
     }
 
@@ -39,7 +51,7 @@ impl ChunkSize {
             return;
         }
         let fitting = tokens as f64 * CHUNK_MILLIS / millis.max(1.0);
-        let max = (self.0 * GROWTH).min(Work::PREFILL_TOKENS);
+        let max = (self.0 * GROWTH).min(Work::PREFILL_TOKENS * SHARE_OF_SEVERAL);
         self.0 = (fitting.min(max as f64) as usize / MIN_TOKENS * MIN_TOKENS).max(MIN_TOKENS);
     }
 }
@@ -48,6 +60,9 @@ impl ChunkSize {
 mod tests {
     use super::*;
     use potluck_plan::{Arithmetic, BlockRange, KvCacheType, ModelId, PeerId, PlanEpoch, Stage, StageId, WireType};
+
+    /// Of the hidden vectors.
+    const WIDTH: u32 = 2048;
 
     /// One block on each device.
     fn plan(devices: u16) -> Plan {
@@ -69,28 +84,52 @@ mod tests {
     #[test]
     fn a_fast_device_is_fed_long_chunks_after_a_few_measurements() {
         let mut size = ChunkSize::default();
-        assert_eq!(size.tokens(&plan(1)), 64);
+        assert_eq!(size.tokens(&plan(1), WIDTH), 64);
         size.measured(64, 20.0);
-        assert_eq!(size.tokens(&plan(1)), 256);
+        assert_eq!(size.tokens(&plan(1), WIDTH), 256);
         size.measured(256, 30.0);
-        assert_eq!(size.tokens(&plan(1)), Work::PREFILL_TOKENS);
-        assert_eq!(size.tokens(&plan(2)), 64, "two devices work on two chunks at a time");
+        assert_eq!(size.tokens(&plan(1), WIDTH), Work::PREFILL_TOKENS);
+    }
+
+    #[test]
+    fn several_fast_devices_get_chunks_that_keep_all_of_them_busy() {
+        let mut size = ChunkSize::default();
+        size.measured(64, 9.0);
+        assert_eq!(size.tokens(&plan(3), WIDTH), 64, "a chunk takes a fourth of the time that one device may take");
+        size.measured(64, 9.0);
+        assert_eq!(size.tokens(&plan(3), WIDTH), 256);
+        size.measured(256, 12.0);
+        assert_eq!(size.tokens(&plan(3), WIDTH), 256, "a prompt of 512 tokens has two chunks");
+        assert_eq!(size.tokens(&plan(3), 8192), 128, "a frame of 4 MiB has no room for more");
+        size.measured(256, 400.0);
+        assert_eq!(size.tokens(&plan(3), WIDTH), 64, "slow devices and links get short chunks");
+    }
+
+    #[test]
+    fn experts_on_other_devices_get_the_shortest_chunks() {
+        let mut size = ChunkSize::default();
+        let mut pooled = plan(2);
+        pooled.stages[0].remote =
+            vec![potluck_plan::RemoteExperts { block: potluck_plan::BlockIndex(0), holders: Vec::new() }];
+        size.measured(64, 9.0);
+        size.measured(64, 9.0);
+        assert_eq!(size.tokens(&pooled, WIDTH), 64);
     }
 
     #[test]
     fn a_slow_device_keeps_short_chunks_and_a_slowed_one_gets_them_back() {
         let mut size = ChunkSize::default();
         size.measured(64, 2_000.0);
-        assert_eq!(size.tokens(&plan(1)), 64);
+        assert_eq!(size.tokens(&plan(1), WIDTH), 64);
         size.measured(64, 1.0);
         size.measured(256, 5_000.0);
-        assert_eq!(size.tokens(&plan(1)), 64);
+        assert_eq!(size.tokens(&plan(1), WIDTH), 64);
     }
 
     #[test]
     fn the_last_chunk_of_a_prompt_is_not_measured() {
         let mut size = ChunkSize::default();
         size.measured(3, 1.0);
-        assert_eq!(size.tokens(&plan(1)), 64);
+        assert_eq!(size.tokens(&plan(1), WIDTH), 64);
     }
 }

@@ -238,7 +238,7 @@ impl Coordinator {
             return;
         }
         let conversation = reply.conversation;
-        if let Some(reading) = self.answers.unexpected(conversation, plan) {
+        if let Some(reading) = self.answers.unexpected(conversation, model, plan) {
             let millis = self.planning.first_token_millis(model, &self.command, &cx.members, plan, reading);
             self.answers.expect(conversation, millis);
         }

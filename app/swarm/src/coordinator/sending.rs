@@ -6,6 +6,7 @@ use potluck_protocol::PassId;
 use super::answers::Answers;
 use super::conversations::pages;
 use super::multi_step;
+use crate::event::OpenedModel;
 use crate::event_context::EventContext;
 
 /// Prompt chunks in flight at once, so that all stages work.
@@ -13,10 +14,10 @@ pub(super) const WINDOW: usize = 4;
 
 impl Answers {
     /// One chunk of each answer in turn, so that a long prompt does not block the others.
-    pub(super) fn send(&mut self, plan: &Plan, total: usize, cx: &mut EventContext) {
+    pub(super) fn send(&mut self, model: &OpenedModel, plan: &Plan, total: usize, cx: &mut EventContext) {
         let reading = self.active.iter().filter(|active| !active.paused && active.is_reading()).count();
         let window = WINDOW.div_ceil(reading.max(1));
-        let prefill_tokens = self.chunk_size.tokens(plan);
+        let prefill_tokens = self.chunk_size.tokens(plan, model.shape.hidden);
         let alone = self.active.len() == 1 && self.queue.is_empty() && multi_step::is_possible(plan, cx.members.me);
         let mut sent = true;
         while std::mem::take(&mut sent) {
