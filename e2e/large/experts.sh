@@ -3,17 +3,21 @@
 #   e2e/large/experts.sh BINARIES WORK       the 48 blocks of Qwen3-30B-A3B (18.6 GB), eight holders
 #   shape=small e2e/large/experts.sh …       a file of some MB, for a machine without a GPU
 # BINARIES holds potluck-node, potluck-relay and the example `synthetic`. Each line of `cases` is one room: replicas, hedging,
-# holders, what each of them lends, how late its messages leave (`--delay`), how often it computes (`--slow`; 0 answers with
-# zeros), and further options of the host. Prints a line of JSON for each round, and one for each longer prompt.
+# holders, what each of them lends, how late its messages leave (`--delay`; with `answers=` how long its experts' outputs wait,
+# each for itself: `--hesitate`), how often it computes (`--slow`; 0 answers with zeros), and further options of the host. With
+# `/` between them, several amounts, delays or numbers go to one holder after the other. Prints a line of JSON for each round, and one for
+# each longer prompt. `cases` may also be the name of a set of the small shape: `hedging` (holders that answer late, and how many are asked
+# at once), `forecast` (what tokens were expected to take), `vanish` (a holder is killed). Of what is printed, tables.py makes tables.
 # A case waits until `wanted_holders` devices hold experts (all of them, unless given) and nothing changes any more.
 # With --on-demand among them the host has `host_on_demand`, and holders have slots for as many experts as they lend memory for: less than
 # they hold. Besides the rounds, each device that loads prints a line of JSON: slots, recall, stalls, bytes and waiting a token.
-# vanish=20 kills one device that many seconds after a room opened. gpus=2 spreads the devices over two GPUs, the host on the first.
+# vanish=2 kills the last device to enter that many seconds after the first round was printed, in the middle of the second one.
+# gpus=2 spreads the devices over two GPUs, the host on the first.
 # CACHE: folder for the devices' caches, about twice the file at most.
 set -euo pipefail
 bin=$(realpath "${1:?usage: experts.sh BINARIES WORK}") work=$(realpath -m "${2:?usage: experts.sh BINARIES WORK}")
 # Seconds for one room, and after which no further room begins.
-tokens=${tokens:-64} rounds=${rounds:-3} limit=${limit:-300} stop=${stop:-100000}
+limit=${limit:-300} stop=${stop:-100000}
 several="--conversations 1,8 --prompt-tokens 16,128,512"
 case ${shape:-large} in
   large) host=${host:-4G} file="--shape qwen3-30b-a3b" cases=${cases:-"1 off 8 2500M 0 1 $several
@@ -27,7 +31,34 @@ case ${shape:-large} in
 2 adaptive 8 5G 2 1
 1 off 8 900M 0 1 --on-demand
 1 off 8 900M 2 1 --on-demand"} ;;
-  small) host=${host:-1G} host_on_demand=${host_on_demand:-36M} wanted_holders=${wanted_holders:-2} cases=${cases:-"1 off 3 300M 0 1 $several
+  small) case ${cases:-} in
+      # Where answers are late the planner may have few devices hold experts, and a forecast is about what it chose.
+      hedging|forecast) wanted_holders=${wanted_holders:-1} ;;
+      vanish) wanted_holders=${wanted_holders:-4} ;;
+    esac
+    case ${cases:-} in
+      hedging) tokens=${tokens-100} rounds=${rounds-2} host=${host:-120M} cases="1 off 6 300M 0 1
+1 off 6 300M answers=20,0.5 1
+2 2 6 300M answers=20,0.5 1
+3 3 6 300M answers=20,0.5 1
+2 adaptive 6 300M answers=20,0.5 1" ;;
+      forecast) tokens=${tokens-60} rounds=${rounds-2} cases="1 off 3 300M 0 1
+2 off 6 300M 0 1
+1 off 4 300M 2 1
+1 off 4 300M 0.5/2/5/10 1
+2 off 4 300M 0 4/1/1/1
+2 off 5 300M 5 1 --wire f16
+1 off 8 300M 1 1
+2 off 6 300M answers=20,0.5 1
+2 adaptive 6 300M answers=20,0.5 1
+2 2 6 300M answers=20,0.5 1
+3 3 6 300M answers=20,0.5 1
+2 adaptive 5 300M answers=0/0/0/0/20,0.5 1" ;;
+      vanish) tokens=${tokens-600} rounds=${rounds-2} vanish=${vanish:-2} host=${host:-120M} cases="2 off 4 300M 0 1
+2 off 4 300M 2 1
+2 adaptive 5 300M answers=5,0.5 1" ;;
+    esac
+    host=${host:-1G} host_on_demand=${host_on_demand:-36M} wanted_holders=${wanted_holders:-2} cases=${cases:-"1 off 3 300M 0 1 $several
 1 off 3 300M 0 0
 1 off 3 300M 0 1 --wire f16
 1 off 3 300M 0 1 --share fastest
@@ -37,6 +68,7 @@ case ${shape:-large} in
     file="--arch qwen3moe --type Q4_K --hidden 512 --blocks 4 --heads 8 --kv-heads 2 --head-dim 64 --intermediate 256 --experts 32 --used 4 --vocabulary 512 --context 4096 --seed 8" ;;
   *) echo "shape is large or small" >&2; exit 2 ;;
 esac
+tokens=${tokens:-64} rounds=${rounds:-3}
 port=${PORT:-9918} cache=${CACHE:-$work}/potluck-caches
 mkdir -p "$work/models" "$work/page" "$cache"; cache=$(realpath "$cache"); cd "$work"
 echo '<!doctype html><title>none</title>' > page/index.html
@@ -60,6 +92,14 @@ ls -lL models/experts.gguf
 await $! relay.log is_ready
 text=$(printf 'once %.0s' $(seq 1 16)) lent=
 
+# of LIST NUMBER: what a list of one or several has for a holder.
+of() {
+  local all
+  IFS=/ read -ra all <<< "$1"
+  echo "${all[$((($2 - 1) % ${#all[@]}))]}"
+}
+has_round() { grep -q '^{' host.out; }
+
 while read -r replicas hedging holders budget delay slow more; do
   [ "$SECONDS" -lt "$stop" ] || { echo "== no time left for: $replicas $hedging $holders $budget $delay $slow $more"; continue; }
   echo "== replicas $replicas, hedging $hedging, $holders holders of $budget, delay $delay ms, slow $slow $more, at $SECONDS s, load $(cut -d' ' -f1 /proc/loadavg)"
@@ -78,12 +118,19 @@ while read -r replicas hedging holders budget delay slow more; do
   await "$asking" host.log grep -qE 'http[^ ]*/r/' host.out
   link=$(grep -oE 'http[^ ]*/r/[^ ]*' host.out | head -1)
   for number in $(seq 1 "$holders"); do
-    "$bin/potluck-node" join "$link" --budget "$budget" --delay "$delay" --slow "$slow" --gpu-index "$((number % ${gpus:-1}))" --bench \
+    late="--delay $(of "$delay" "$number")"
+    case $delay in answers=*) late="--hesitate $(of "${delay#answers=}" "$number")" ;; esac
+    # shellcheck disable=SC2086 # an option and its value
+    "$bin/potluck-node" join "$link" --budget "$(of "$budget" "$number")" $late --slow "$(of "$slow" "$number")" --bench \
+      --gpu-index "$((number % ${gpus:-1}))" \
       --cache "$cache/$number" > "join$number.log" 2>&1 &
     peers+=" $!"
   done
   # One of the devices vanishes in the middle of an answer, if so wished.
-  [ -z "${vanish:-}" ] || { sleep "$vanish"; kill -9 "${peers##* }"; echo "at $SECONDS s a device vanishes"; }
+  if [ -n "${vanish:-}" ]; then
+    await "$asking" host.log has_round
+    sleep "$vanish"; kill -9 "${peers##* }"; echo "vanished at $(date +%s%3N) ms"
+  fi
   wait "$asking" || echo "the host ended with $?"
   grep '^{' host.out || true
   tail -n 1 host.log

@@ -103,6 +103,8 @@ pub enum ExpertFailure {
     DeviceLost,
     /// Its engine could not do it.
     Failed,
+    /// It does not compute for this plan, or not any more.
+    NoPlan,
 }
 
 /// Nobody waits for a call any more: another holder was quicker. What has not begun is dropped; nothing is answered.

@@ -3,7 +3,9 @@
 
 use potluck_plan::{PeerId, Plan, PlanEpoch};
 use potluck_protocol::{Hedging, MemberStatus, PlanStatus, Sharing};
-use potluck_swarm::sim::{Fault, Link, LogNormal, SimDevice, SimModel, World, Wrong, scenario, undisturbed};
+use potluck_swarm::sim::{
+    Fault, Link, LogNormal, SimDevice, SimModel, World, Wrong, scenario, undisturbed, undisturbed_sampled,
+};
 
 const TEXT: &str = "how do bees find home?";
 
@@ -395,4 +397,44 @@ fn a_holder_that_lies_now_and_then_is_dropped_and_no_honest_one_is() {
         let recoveries: u32 = world.answers().map(|(_, answer)| answer.recoveries).sum();
         assert_eq!(recoveries, 0, "seed {seed}: the answers go on");
     }
+}
+
+/// What follows a token that was chosen before is tried beside it: its experts come with the same round trip a block.
+#[test]
+fn drafts_share_the_round_trips_of_their_token() {
+    const SONG: &str = "row row row your boat";
+    let prompt: Vec<u32> = SONG.bytes().map(u32::from).collect();
+    let room = |seed: u64, song: bool| {
+        let far = |device: SimDevice| SimDevice { link: Link { latency: 10.0, ..Link::default() }, ..device };
+        let mut world = World::new(seed, model(), Sharing::Fastest, far(SimDevice::with_budget(530)));
+        world.pool_experts(2, Hedging::Adaptive);
+        (0..5).for_each(|_| _ = world.add(far(helper()), 0.0));
+        world.run(30_000.0, |world| fewest(world) == 2);
+        let begin = world.now() + 100.0;
+        let expected = match song {
+            true => {
+                world.ask_sampled(0, 1, SONG, 200, 7, begin);
+                undisturbed_sampled(&model(), &prompt, 200, 7)
+            }
+            false => {
+                world.prompt(0, 1, SONG, 200, begin);
+                undisturbed(&model(), &prompt, 200)
+            }
+        };
+        world.run(begin + 200_000.0, |world| ended(world, 0, 1));
+        assert_eq!(world.answer(0, 1).unwrap().tokens, expected, "seed {seed}, song: {song}");
+        world.run(world.now() + 3_000.0, |_| false);
+        let shown = world.view(0).room.unwrap().plan.experts.clone().unwrap();
+        let trips: u32 = shown.phases.iter().map(|phase| phase.passes).sum();
+        (world.answer(0, 1).unwrap().token_millis(20).unwrap(), f64::from(trips) / 200.0)
+    };
+    let mean = |song| {
+        let all: Vec<(f64, f64)> = (0..8).map(|seed| room(seed, song)).collect();
+        let of = |value: fn(&(f64, f64)) -> f64| all.iter().map(value).sum::<f64>() / all.len() as f64;
+        (of(|room| room.0), of(|room| room.1))
+    };
+    let ((plain, plain_trips), (song, trips)) = (mean(false), mean(true));
+    println!("{plain:.0} ms and {plain_trips:.1} round trips a token, of a song {song:.0} ms and {trips:.1}");
+    assert!(song < 0.6 * plain, "{song:.0} ms a token of a song, otherwise {plain:.0}");
+    assert!(trips < 0.6 * plain_trips, "{trips:.1} round trips a token of a song, otherwise {plain_trips:.1}");
 }

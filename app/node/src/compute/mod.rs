@@ -31,6 +31,7 @@ pub use self_test::Testing;
 
 use self::keep_alive::KeepAlive;
 use self::on_demand::OnDemandQueue;
+pub use self::slow_down::Hesitation;
 use self::slow_down::{FIRST_REPETITION, FIRST_TRIAL, SlowDown};
 use self::tuning::TuningState;
 use crate::backoff::Backoff;
@@ -93,8 +94,14 @@ pub struct Compute {
 
 impl Compute {
     /// No GPU yet. With `slow` above 1, for measurements, the GPU runs every piece of work that many times; with 0 it
-    /// answers calls of experts with zeros.
-    pub fn new(platform: Platform, inputs: Inputs, options: GpuOptions, slow: u32, guesses: GuessOptions) -> Rc<Self> {
+    /// answers calls of experts with zeros. Outputs of experts wait besides as `hesitation` says.
+    pub fn new(
+        platform: Platform,
+        inputs: Inputs,
+        options: GpuOptions,
+        (slow, hesitation): (u32, Option<Hesitation>),
+        guesses: GuessOptions,
+    ) -> Rc<Self> {
         Rc::new(Self {
             platform,
             inputs,
@@ -108,7 +115,7 @@ impl Compute {
             self_test: RefCell::default(),
             measured: Cell::default(),
             tuning: TuningState::default(),
-            slow_down: SlowDown::new(slow),
+            slow_down: SlowDown::new(slow, hesitation),
             trial_results: RefCell::default(),
             keep_alive: KeepAlive::default(),
             guesses,
@@ -249,6 +256,7 @@ impl Compute {
     /// Submits work. What the engine refuses comes back as a failed result.
     pub fn submit(self: &Rc<Self>, work: Work) {
         let ticket = work.ticket;
+        self.slow_down.note(&work);
         if let Some(outcome) = self.slow_down.empty(&work.task) {
             return self.deliver(Computed { ticket, outcome, millis: 0.0 });
         }
@@ -307,7 +315,14 @@ impl Compute {
             return;
         }
         computed.millis += self.slow_down.take_head_start(computed.ticket);
-        self.inputs.event(Event::Computed(computed));
+        let inputs = self.inputs.clone();
+        match self.slow_down.take_wait(computed.ticket) {
+            None => inputs.event(Event::Computed(computed)),
+            Some(wait) => self.platform.spawn.spawn(Box::pin(async move {
+                wait.await;
+                inputs.event(Event::Computed(computed));
+            })),
+        }
     }
 
     /// Frees a conversation's KV cache.

@@ -1,8 +1,11 @@
-//! Slowing a device down for measurements: the GPU repeats every piece of work before its result counts.
+//! Slowing a device down for measurements: the GPU repeats every piece of work before its result counts, or outputs of experts
+//! wait.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
+use futures::future::LocalBoxFuture;
 use potluck_engine::Engine;
 use potluck_plan::{Outcome, Task, Ticket, Work};
 
@@ -13,6 +16,9 @@ pub const FIRST_REPETITION: u64 = 1 << 63;
 /// Tickets from here on are timed; no plan of a room has tickets this large.
 pub const FIRST_TRIAL: u64 = 1 << 62;
 
+/// A wait, drawn anew each time.
+pub type Hesitation = Rc<dyn Fn() -> LocalBoxFuture<'static, ()>>;
+
 /// How many times this device runs its work, and what that adds to its times.
 pub struct SlowDown {
     factor: u32,
@@ -20,12 +26,36 @@ pub struct SlowDown {
     next: Cell<u64>,
     /// Milliseconds from the first repetition's submission to that of the work itself, until its result arrives.
     head_starts: RefCell<BTreeMap<Ticket, f64>>,
+    /// How long outputs of experts wait, each for itself.
+    hesitation: Option<Hesitation>,
+    /// Work whose results are such outputs.
+    of_experts: RefCell<BTreeSet<Ticket>>,
 }
 
 impl SlowDown {
     /// Every piece of work runs `factor` times; 1 is full speed. With 0, experts for others are not computed at all.
-    pub fn new(factor: u32) -> Self {
-        Self { factor: factor.max(1), is_empty: factor == 0, next: Cell::default(), head_starts: RefCell::default() }
+    pub fn new(factor: u32, hesitation: Option<Hesitation>) -> Self {
+        Self {
+            factor: factor.max(1),
+            is_empty: factor == 0,
+            next: Cell::default(),
+            head_starts: RefCell::default(),
+            hesitation,
+            of_experts: RefCell::default(),
+        }
+    }
+
+    /// Work is submitted: outputs of experts may have to wait.
+    pub fn note(&self, work: &Work) {
+        if self.hesitation.is_some() && matches!(work.task, Task::Experts { .. }) {
+            self.of_experts.borrow_mut().insert(work.ticket);
+        }
+    }
+
+    /// The result of this work has to wait so long.
+    pub fn take_wait(&self, ticket: Ticket) -> Option<LocalBoxFuture<'static, ()>> {
+        let wait = self.hesitation.as_ref()?;
+        self.of_experts.borrow_mut().remove(&ticket).then(|| wait())
     }
 
     /// How many times every piece of work runs.

@@ -1,5 +1,6 @@
-//! For measurements: messages that leave late, as on a slower network.
+//! For measurements: messages that leave late, as on a slower network, and experts that answer late.
 
+use std::rc::Rc;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
@@ -8,10 +9,12 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use thiserror::Error;
 
+use crate::compute::Hesitation;
+
 /// Timers wake up to this much late; the rest of a delay is spent asking for the time.
 const TIMER_GRAIN: Duration = Duration::from_millis(2);
 
-/// How late messages leave: log-normal, as moex.txt (4.1) assumes of workers.
+/// How late messages leave, or experts answer: log-normal, as moex.txt (4.1) assumes of workers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delay {
     median_millis: f64,
@@ -36,6 +39,11 @@ impl FromStr for Delay {
 }
 
 impl Delay {
+    /// A wait of so long, drawn anew each time. Must be used inside a `LocalSet`.
+    pub fn hesitation(self) -> Hesitation {
+        Rc::new(move || Box::pin(wait(Instant::now() + self.at(standard_normal()), ())))
+    }
+
     /// The delay at a point of the standard normal distribution.
     fn at(self, normal: f64) -> Duration {
         Duration::from_secs_f64(self.median_millis * (self.sigma * normal).exp() / 1e3)
@@ -108,5 +116,17 @@ mod tests {
             tasks.block_on(&runtime, async { delay.apply(futures::stream::iter(0..50)).collect().await });
         assert_eq!(arrived, (0..50).collect::<Vec<u32>>());
         assert!(began.elapsed() >= Duration::from_micros(500), "the slowest of 50 decides");
+    }
+
+    #[test]
+    fn a_hesitation_does_not_wait_for_an_earlier_one() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let tasks = tokio::task::LocalSet::new();
+        let hesitation = |median_millis| Delay { median_millis, sigma: 0.0 }.hesitation();
+        let is_short_first = tasks.block_on(&runtime, async {
+            let (long, short) = (hesitation(10_000.0)(), hesitation(1.0)());
+            matches!(futures::future::select(long, short).await, futures::future::Either::Right(_))
+        });
+        assert!(is_short_first);
     }
 }

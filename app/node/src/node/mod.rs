@@ -35,7 +35,7 @@ use self::membership::RoomMembership;
 use self::models::Models;
 use self::page::PageLink;
 use self::tasks::Tasks;
-use crate::compute::{Compute, GuessOptions};
+use crate::compute::{Compute, GuessOptions, Hesitation};
 use crate::events::{InputQueue, Inputs};
 use crate::platform::Platform;
 use crate::relay::Relay;
@@ -58,6 +58,8 @@ pub struct NodeOptions {
     /// For measurements only: how many times the GPU runs every piece of work before its result counts. 1 is full speed;
     /// 0 is full speed, but calls of experts are answered with zeros.
     pub slow: u32,
+    /// For measurements only: how long outputs of experts wait before they count, each for itself.
+    pub hesitation: Option<Hesitation>,
     /// For measurements only: what the planner must not know when this node hosts.
     pub hidden: Vec<Measure>,
     /// How experts are spread where this node hosts.
@@ -102,7 +104,8 @@ impl Node {
     /// Creates a node and the channel to it; [`Node::run`] starts it.
     pub fn new(platform: Platform, options: NodeOptions) -> (Self, InputQueue, Inputs) {
         let (inputs, queue) = crate::events::channel();
-        let compute = Compute::new(platform.clone(), inputs.clone(), options.gpu, options.slow, options.guesses);
+        let pace = (options.slow, options.hesitation);
+        let compute = Compute::new(platform.clone(), inputs.clone(), options.gpu, pace, options.guesses);
         let node = Self {
             page: PageLink::new(options.page),
             compute,

@@ -36,6 +36,7 @@ pub fn run() {
         gpu: GpuOptions::default(),
         page,
         slow: 1,
+        hesitation: None,
         hidden: Vec::new(),
         pooling,
         on_demand: true,

@@ -254,6 +254,15 @@ impl Executor {
         }
     }
 
+    /// The plan ends here: whoever waits for experts can ask somebody else at once.
+    pub fn end_calls(&self, cx: &mut EventContext) {
+        for purpose in self.tickets.values() {
+            if let Purpose::Call { caller, call, wire } = purpose {
+                self.answer_call((*caller, *call, *wire), Err(ExpertFailure::NoPlan), 0.0, cx);
+            }
+        }
+    }
+
     /// Our experts' answer to a stage elsewhere.
     pub(super) fn call_computed(
         &self,
@@ -282,6 +291,12 @@ impl Executor {
         let result = ExpertResult { epoch: self.epoch(), call, millis, failed, wire, outputs };
         cx.out.send(caller, Frame::ExpertResult(result));
     }
+}
+
+/// The answer to a call for a plan that does not run here.
+pub(crate) fn no_plan(call: &ExpertCall) -> Frame {
+    let (epoch, call, wire, failed) = (call.epoch, call.call, call.wire, Some(ExpertFailure::NoPlan));
+    Frame::ExpertResult(ExpertResult { epoch, call, millis: 0.0, failed, wire, outputs: Vec::new() })
 }
 
 fn is_finite(values: &[f32]) -> bool {

@@ -23,6 +23,7 @@ use crate::limits;
 use crate::mutation::{Mutation, has_mutation};
 use crate::residency;
 
+pub(crate) use experts::no_plan;
 use queue::{Job, StageQueue};
 
 /// What a ticket is for.

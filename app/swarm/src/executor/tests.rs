@@ -180,6 +180,16 @@ fn a_flood_of_calls_is_answered_with_a_failure() {
 }
 
 #[test]
+fn a_plan_that_ends_answers_the_calls_it_has_not_computed() {
+    let (mut executor, mut cx) = on(FIRST);
+    executor.expert_call(SECOND, call(1, &[&[0]]), &mut cx);
+    executor.expert_call(SECOND, call(2, &[&[0]]), &mut cx);
+    answered(&mut cx);
+    executor.end_calls(&mut cx);
+    assert_eq!(answered(&mut cx), (0, vec![ExpertFailure::NoPlan; 2]));
+}
+
+#[test]
 fn calls_that_cannot_be_right_are_refused_and_never_reach_the_engine() {
     let many: Vec<&[u16]> = vec![&[0]; Work::DECODE_TOKENS + 1];
     let wrong = [

@@ -261,6 +261,10 @@ impl Dispatch {
         }
         let Some(mut open) = self.take(call, from) else { return steps };
         let (id, pairs) = (open.gather, open.pairs.clone());
+        if let (ExpertFailure::NoPlan, ExpertHolder::Peer(peer)) = (failure, from) {
+            // The host will say so, too. Until then other blocks need not ask it first.
+            around.holders.absent(peer);
+        }
         if failure == ExpertFailure::Busy {
             // It stays open until somebody else answers, or it has less to do.
             (open.due, open.hedge_at, open.state) = (Millis(around.now.0 + BUSY_MILLIS), None, CallState::Busy);

@@ -143,6 +143,11 @@ impl Holders {
         }
     }
 
+    /// It said that it has no part in the plan any more: it is asked last until its next heartbeat.
+    pub fn absent(&mut self, peer: PeerId) {
+        self.known.entry(peer).or_default().timeouts = UNHEALTHY;
+    }
+
     /// It left: whoever comes back is another device.
     pub fn forget(&mut self, peer: PeerId) {
         self.known.remove(&peer);

@@ -6,8 +6,9 @@ use potluck_protocol::{Frame, PieceRequest};
 use super::{Membership, Peer};
 use crate::coordinator::Coordinator;
 use crate::doorkeeper::Access;
+use crate::executor;
 use crate::limits;
-use crate::may::{Plans, Role, may};
+use crate::may::{Plans, Refusal, Role, may};
 use crate::mutation::{Mutation, has_mutation};
 use crate::worker::Worker;
 use crate::{Action, Proof, RelayRoute};
@@ -52,6 +53,10 @@ impl Peer {
             && !has_mutation(Mutation::HearAnyone)
         {
             self.trace.refused(&frame, refusal, self.cx.now);
+            if let (Frame::ExpertCall(call), Refusal::NoSuchPlan) = (&frame, refusal) {
+                // It comes too late, or too early. Whoever waits for it can ask somebody else at once.
+                self.cx.out.send(from, executor::no_plan(call));
+            }
             return;
         }
         if self.cx.members.heard(from)

@@ -141,6 +141,7 @@ impl Worker {
     }
 
     pub fn stop(&mut self, cx: &mut EventContext) {
+        self.executors().for_each(|executor| executor.end_calls(cx));
         *self = Worker { newest_epoch: self.newest_epoch, prepared: self.prepared, ..Worker::default() };
         cx.out.act(Action::Unload);
     }
@@ -198,8 +199,9 @@ impl Worker {
         }
     }
 
-    /// Frees the KV cache of a plan's conversations: it is valid for no other plan.
+    /// Frees the KV cache of a plan's conversations: it is valid for no other plan. Its experts are called elsewhere.
     fn forget(executor: &Executor, cx: &mut EventContext) {
+        executor.end_calls(cx);
         executor.conversations().into_iter().for_each(|conversation| cx.out.act(Action::Forget(conversation)));
     }
 

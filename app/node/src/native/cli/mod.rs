@@ -2,6 +2,7 @@
 
 mod bench;
 mod guesses;
+mod holder_changes;
 mod options;
 mod rounds;
 mod secret_file;

@@ -213,6 +213,9 @@ pub struct Options {
     /// How often the prompt is asked, and from how many conversations.
     #[command(flatten)]
     pub rounds: RoundOptions,
+    /// For measurements: how long outputs of this device's experts wait before they are sent, each for itself: like --delay
+    #[arg(long, hide = true, value_name = "MILLIS")]
+    pub hesitate: Option<Delay>,
     /// For measurements and tests: treat the device as this tier, whatever it reports
     #[arg(long, hide = true, value_parser = parse_tier)]
     pub tier: Option<Tier>,
@@ -261,6 +264,7 @@ impl Default for Options {
             tier: None,
             hidden: Vec::new(),
         }
+            hesitate: None,
     }
 }
 

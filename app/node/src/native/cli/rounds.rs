@@ -10,6 +10,7 @@ use potluck_panel::{
 use potluck_text::texts;
 use serde_json::{Value, json};
 
+use super::holder_changes::HolderChanges;
 use super::session::REQUEST;
 use super::{Options, Session};
 
@@ -51,6 +52,15 @@ impl RoundOptions {
     }
 }
 
+/// What came of a question that was asked in several conversations.
+struct Asked {
+    timings: Vec<Timings>,
+    /// Milliseconds between the texts of each answer.
+    gaps: Vec<f64>,
+    /// Holders of experts that went and came meanwhile.
+    changes: HolderChanges,
+}
+
 /// Devices that hold experts for a stage of another device.
 pub(super) fn holders(status: &Status) -> usize {
     let stages = status.plan.iter().flat_map(|plan| &plan.stages);
@@ -89,10 +99,10 @@ impl Session {
         for count in conversations {
             for round in 0..*rounds {
                 let before = (self.status.sealing, self.status.on_demand);
-                let (timings, gaps) = self.ask_at_once(prompt, first, *count).await?;
+                let asked = self.ask_at_once(prompt, first, *count).await?;
                 self.pause(REPORTED).await?;
-                println!("{}", self.round(round, &timings, gaps, before));
-                asked_tokens = timings.first().map_or(0, |timings| timings.prompt_tokens);
+                asked_tokens = asked.timings.first().map_or(0, |timings| timings.prompt_tokens);
+                println!("{}", self.round(round, asked, before));
                 first += count;
             }
         }
@@ -103,7 +113,7 @@ impl Session {
             let content = words.iter().cycle().take(count).copied().collect::<Vec<&str>>().join(" ");
             let messages = vec![Message { role: Role::User, content }];
             let prompt = PromptRequest { messages, max_tokens: 1, ..prompt.clone() };
-            let (timings, _) = self.ask_at_once(&prompt, first, 1).await?;
+            let Asked { timings, .. } = self.ask_at_once(&prompt, first, 1).await?;
             if let Some(Timings { prompt_tokens, first_token_ms, .. }) = timings.first() {
                 println!("{}", json!({ "prompt_tokens": prompt_tokens, "first_token_ms": first_token_ms }));
             }
@@ -116,8 +126,7 @@ impl Session {
     fn round(
         &self,
         round: u32,
-        timings: &[Timings],
-        mut gaps: Vec<f64>,
+        Asked { timings, mut gaps, changes }: Asked,
         (before, on_demand): (Sealing, Option<OnDemandReport>),
     ) -> Value {
         gaps.sort_by(f64::total_cmp);
@@ -149,25 +158,26 @@ impl Session {
             "copies": experts.map(|experts| experts.mean_holders),
             "expert_phases": experts.map(|experts| &experts.phases),
             "expected_token_ms": plan.map(|plan| plan.token_ms),
+            "holder_changes": changes.lines(),
             "members": self.status.peers.len(),
             "on_demand": self.status.on_demand.map(|now| now.since(&on_demand.unwrap_or_default())),
         })
     }
 
-    /// Asks in several conversations at once; the timings of all answers, and the milliseconds between the texts of each.
-    async fn ask_at_once(
-        &mut self,
-        prompt: &PromptRequest,
-        first: u32,
-        count: u32,
-    ) -> Result<(Vec<Timings>, Vec<f64>), String> {
+    /// Asks in several conversations at once.
+    async fn ask_at_once(&mut self, prompt: &PromptRequest, first: u32, count: u32) -> Result<Asked, String> {
         for request in first..first + count {
             let conversation = format!("terminal {request}");
             self.page(ToNode::Prompt(PromptRequest { request: RequestId(request), conversation, ..prompt.clone() }));
         }
         let (mut all, mut gaps, mut last) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let mut changes = HolderChanges::default();
         while all.len() < count as usize {
-            let ToPage::Answer { request, event } = self.next().await? else { continue };
+            let message = self.next().await?;
+            if matches!(message, ToPage::Status(_)) {
+                changes.note(&self.status);
+            }
+            let ToPage::Answer { request, event } = message else { continue };
             match event {
                 AnswerPart::End { stop: AnswerStop::Failed(sentence), .. } => return Err(sentence),
                 AnswerPart::End { timings, .. } => all.push(timings),
@@ -181,7 +191,7 @@ impl Session {
                 _ => {}
             }
         }
-        Ok((all, gaps))
+        Ok(Asked { timings: all, gaps, changes })
     }
 
     /// Waits until the plan has not changed, and nobody has loaded anything, for a while.

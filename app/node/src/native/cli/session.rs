@@ -19,7 +19,7 @@ use super::Options;
 use super::rounds::is_ready;
 use super::secret_file::{KeptRoom, device_key, keep_room, read_room};
 use crate::events::Inputs;
-use crate::native::{Network, platform, random};
+use crate::native::{Delay, Network, platform, random};
 use crate::node::{Input, Node, NodeOptions};
 use crate::platform::LocalFile;
 
@@ -83,6 +83,7 @@ impl Session {
             gpu,
             page,
             slow: options.slow,
+            hesitation: options.hesitate.map(Delay::hesitation),
             hidden: options.hidden.clone(),
             pooling,
             on_demand: options.on_demand,

@@ -276,6 +276,18 @@ fn a_holder_without_the_expert_is_not_asked_again_for_it() {
 }
 
 #[test]
+fn a_holder_without_the_plan_is_replaced_at_once_and_asked_last_until_its_heartbeat() {
+    let mut room = replicated(Hedging::Off);
+    let calls = called(&room.begin(&[0]));
+    let steps = room.fail(calls[0].2, A, ExpertFailure::NoPlan);
+    assert_eq!(whom(&steps), [(B, vec![0])], "no timeout is waited for");
+    room.answer(called(&steps)[0].2, B, &[0.0; 2]);
+    assert_eq!(whom(&room.begin(&[0])), [(B, vec![0])], "nor a round trip for each block");
+    room.holders.heartbeat(A);
+    assert_eq!(whom(&room.begin(&[0])), [(A, vec![0])], "the host still names it");
+}
+
+#[test]
 fn a_busy_holder_is_asked_again_soon_if_there_is_nobody_else() {
     let mut room = room(Hedging::Adaptive, vec![vec![ExpertHolder::Peer(A)]]);
     let calls = called(&room.begin(&[0]));
