@@ -9,21 +9,26 @@ const CHUNK_MILLIS: f64 = 200.0;
 const MIN_TOKENS: usize = 64;
 /// One measurement grows chunks by at most this factor.
 const GROWTH: usize = 4;
-/// Several devices work on several chunks at a time, so each of them takes this part of the target time.
-const SHARE_OF_SEVERAL: usize = 4;
+/// Several devices work on several chunks at a time, so each of them takes this share of the target time.
+const SHARE_OF_SEVERAL: f64 = 0.25;
 /// Largest chunk for several devices: two of a prompt of a few hundred tokens keep two devices busy. On an H200, 256 tokens
 /// at a time are read three times as fast as 64, and 512 four times as fast.
 const MAX_OF_SEVERAL: usize = 256;
 /// Most bytes of hidden vectors in a frame: as much as a relay carries at once to one receiver.
 const FRAME_BYTES: u64 = 4 << 20;
 
-/// Tracks the prefill speed of the active plan: how many tokens take about the target time.
+/// Tracks the prefill speed of the active plan.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ChunkSize(usize);
+pub(super) struct ChunkSize {
+    /// Tokens that take about the target time.
+    fitting: f64,
+    /// Longest chunk that may come next.
+    longest: usize,
+}
 
 impl Default for ChunkSize {
     fn default() -> Self {
-        Self(MIN_TOKENS)
+        Self { fitting: f64::INFINITY, longest: MIN_TOKENS }
     }
 }
 
@@ -33,26 +38,29 @@ impl ChunkSize {
         match plan.peers().len() {
             // Each chunk loads nearly all experts again.
             1 if plan.is_on_demand() => Work::PREFILL_TOKENS,
-            1 => self.0.min(Work::PREFILL_TOKENS),
+            1 => self.up_to(Work::PREFILL_TOKENS, 1.0),
             // Work with experts elsewhere is cut to that length anyway.
             _ if plan.stages.iter().any(|stage| !stage.remote.is_empty()) => MIN_TOKENS,
             _ => {
-                let in_a_frame = (FRAME_BYTES / plan.wire.bytes(u64::from(hidden)).max(1)) as usize;
-                let tokens = (self.0 / SHARE_OF_SEVERAL).min(MAX_OF_SEVERAL).min(in_a_frame);
-                (tokens / MIN_TOKENS * MIN_TOKENS).max(MIN_TOKENS)
+                let in_a_frame = FRAME_BYTES / plan.wire.bytes(u64::from(hidden)).max(1);
+                self.up_to(MAX_OF_SEVERAL.min(in_a_frame as usize), SHARE_OF_SEVERAL)
             }
         }
+    }
+
+    /// So many tokens at most, which take this share of the target time.
+    fn up_to(self, most: usize, share: f64) -> usize {
+        let tokens = (self.fitting * share).min(self.longest.min(most) as f64) as usize;
+        (tokens / MIN_TOKENS * MIN_TOKENS).max(MIN_TOKENS)
     }
 
     /// `tokens` tokens arrived `millis` after the ones before them.
     pub fn measured(&mut self, tokens: usize, millis: f64) {
         // The last chunk says little: short chunks cost more a token.
-        if tokens < MIN_TOKENS {
-            return;
+        if tokens >= MIN_TOKENS {
+            self.fitting = tokens as f64 * CHUNK_MILLIS / millis.max(1.0);
+            self.longest = tokens * GROWTH;
         }
-        let fitting = tokens as f64 * CHUNK_MILLIS / millis.max(1.0);
-        let max = (self.0 * GROWTH).min(Work::PREFILL_TOKENS * SHARE_OF_SEVERAL);
-        self.0 = (fitting.min(max as f64) as usize / MIN_TOKENS * MIN_TOKENS).max(MIN_TOKENS);
     }
 }
 
@@ -94,8 +102,8 @@ mod tests {
     #[test]
     fn several_fast_devices_get_chunks_that_keep_all_of_them_busy() {
         let mut size = ChunkSize::default();
-        size.measured(64, 9.0);
-        assert_eq!(size.tokens(&plan(3), WIDTH), 64, "a chunk takes a fourth of the time that one device may take");
+        size.measured(64, 25.0);
+        assert_eq!(size.tokens(&plan(3), WIDTH), 128, "a chunk takes a fourth of the time that one device may take");
         size.measured(64, 9.0);
         assert_eq!(size.tokens(&plan(3), WIDTH), 256);
         size.measured(256, 12.0);
@@ -111,7 +119,6 @@ mod tests {
         let mut pooled = plan(2);
         pooled.stages[0].remote =
             vec![potluck_plan::RemoteExperts { block: potluck_plan::BlockIndex(0), holders: Vec::new() }];
-        size.measured(64, 9.0);
         size.measured(64, 9.0);
         assert_eq!(size.tokens(&pooled, WIDTH), 64);
     }
