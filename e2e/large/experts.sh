@@ -41,14 +41,12 @@ case ${shape:-large} in
 2 2 6 300M answers=20,0.5 1
 3 3 6 300M answers=20,0.5 1
 2 adaptive 6 300M answers=20,0.5 1" ;;
-      forecast) tokens=${tokens-60} rounds=${rounds-2} cases="1 off 3 300M 0 1
-2 off 6 300M 0 1
+      forecast) tokens=${tokens-40} rounds=${rounds-2} cases="1 off 3 300M 0 1
 1 off 4 300M 2 1
 1 off 4 300M 0.5/2/5/10 1
 2 off 4 300M 0 4/1/1/1
 2 off 5 300M 5 1 --wire f16
 1 off 8 300M 1 1
-2 off 6 300M answers=20,0.5 1
 2 adaptive 6 300M answers=20,0.5 1
 2 2 6 300M answers=20,0.5 1
 3 3 6 300M answers=20,0.5 1
