@@ -11,7 +11,7 @@
 # A case waits until `wanted_holders` devices hold experts (all of them, unless given) and nothing changes any more.
 # With --on-demand among them the host has `host_on_demand`, and holders have slots for as many experts as they lend memory for: less than
 # they hold. Besides the rounds, each device that loads prints a line of JSON: slots, recall, stalls, bytes and waiting a token.
-# vanish=2 kills the last device to enter that many seconds after the first round was printed, in the middle of the second one.
+# vanish=1 kills the last device to enter that many seconds after the first round was printed, in the middle of the second one.
 # gpus=2 spreads the devices over two GPUs, the host on the first.
 # CACHE: folder for the devices' caches, about twice the file at most.
 set -euo pipefail
@@ -42,19 +42,17 @@ case ${shape:-large} in
 2 2 6 300M answers=20,0.5 1
 3 3 6 300M answers=20,0.5 1
 2 adaptive 6 300M answers=20,0.5 1" ;;
-      forecast) tokens=${tokens-60} rounds=${rounds-2} cases="1 off 3 300M 0 1
-2 off 6 300M 0 1
+      forecast) tokens=${tokens-40} rounds=${rounds-2} cases="1 off 3 300M 0 1
 1 off 4 300M 2 1
 1 off 4 300M 0.5/2/5/10 1
 2 off 4 300M 0 4/1/1/1
 2 off 5 300M 5 1 --wire f16
 1 off 8 300M 1 1
-2 off 6 300M answers=20,0.5 1
 2 adaptive 6 300M answers=20,0.5 1
 2 2 6 300M answers=20,0.5 1
 3 3 6 300M answers=20,0.5 1
 2 adaptive 5 300M answers=0/0/0/0/20,0.5 1" ;;
-      vanish) tokens=${tokens-600} rounds=${rounds-2} vanish=${vanish:-2} host=${host:-120M} cases="2 off 4 300M 0 1
+      vanish) tokens=${tokens-1500} rounds=${rounds-2} vanish=${vanish:-1} host=${host:-120M} cases="2 off 4 300M 0 1
 2 off 4 300M 2 1
 2 adaptive 5 300M answers=5,0.5 1" ;;
     esac

@@ -110,6 +110,7 @@ fn a_missing_model_and_a_missing_relay_are_reported() {
             visible: false,
             resume: None,
             doors: Default::default(),
+            protect: false,
         };
         session.page(ToNode::Host(choice.clone()));
         let sentence = complaint(&mut session).await;

@@ -12,7 +12,7 @@ use futures::future::LocalBoxFuture;
 use potluck_gguf::synthetic::{Architecture, Synthetic};
 use potluck_node::native::{DiskFile, cli::Session};
 use potluck_node::platform::LocalFile;
-use potluck_panel::{ModelSource, ToPage};
+use potluck_panel::{HostChoice, ModelSource, Sharing, ToPage};
 use potluck_plan::Bytes;
 
 const TEXT: &str = "It was a dark night";
@@ -96,6 +96,59 @@ fn a_host_that_sends_other_bytes_is_refused_and_leaves_nothing_in_the_cache() {
         assert_eq!(answer(&mut guest, question(1, TEXT, 8), |_| {}).await, expected);
         assert!(!stored_units(&cache).is_empty(), "the test looks where weights are kept");
         drop((host, guest));
+        relay.stop().await;
+    });
+}
+
+/// Everything of a model in a cache, by name.
+fn stored(cache: &Path) -> Vec<(String, u64)> {
+    let files = |folder: PathBuf| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let models = files(cache.to_owned()).filter(|path| path.is_dir() && !path.ends_with("0".repeat(64)));
+    let named = |path: PathBuf| {
+        (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::metadata(&path).unwrap().len())
+    };
+    models.flat_map(files).map(named).collect()
+}
+
+#[test]
+fn holders_of_a_protected_model_get_their_experts_and_the_answer_is_that_of_one_device() {
+    test(async {
+        let disk = folder("disk");
+        // The vocabulary makes the header longer than a group, and what follows it is kept.
+        let model = Synthetic { blocks: 3, experts: 16, vocabulary: 6_000, seed: 3, ..Synthetic::default() };
+        let path = write(&model, &disk, "model");
+        let expected = alone(&path, TEXT, 8).await;
+        let relay = relay(&folder("models"), 0).await;
+        let file: Rc<dyn LocalFile> = Rc::new(DiskFile::open(&path).unwrap());
+        let source = ModelSource::File { name: file.name(), bytes: Bytes(file.len()) };
+        let mut host = peer("host", &relay.origin, folder("host"));
+        let choice = HostChoice { protect: true, sharing: Sharing::Experts, ..choice(source, 4_000_000_000) };
+        let link = host_as(&mut host, &relay.origin, choice, vec![file]).await;
+        let caches: Vec<PathBuf> = (0..3).map(|_| folder("cache")).collect();
+        let joiners: Vec<Session> = caches.iter().map(|cache| peer("joiner", &relay.origin, cache.clone())).collect();
+        joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(4_000_000_000)));
+        let have_experts = |status: &potluck_panel::Status| {
+            let stage = status.plan.as_ref().and_then(|plan| plan.stages.first());
+            is_up(status, 1) && stage.is_some_and(|stage| stage.expert_holders.len() == 3)
+        };
+        until(&mut host, "experts on all joiners", have_experts).await;
+        assert_eq!(answer(&mut host, question(1, TEXT, 8), |_| {}).await, expected);
+        let model_id = host.status.model.as_ref().unwrap().id.to_string();
+        for cache in &caches {
+            let stored = stored(cache);
+            // Locks are files, too: `potluck-unit-MODEL-expert-0-1`.
+            let is_its = |name: &str| {
+                let name = name.rsplit_once(&model_id).map_or(name, |(_, unit)| unit.trim_start_matches('-'));
+                ["about", "header", "expert"].iter().any(|kind| name.starts_with(kind))
+            };
+            let other: Vec<_> = stored.iter().filter(|(name, _)| !is_its(name)).collect();
+            assert!(other.is_empty(), "the host keeps {other:?}");
+            let header = stored.iter().find(|(name, _)| name == "header-0").unwrap();
+            assert!(header.1 > 2 << 16, "{header:?}");
+            let experts = stored.iter().filter(|(name, _)| name.starts_with("expert")).count();
+            assert!((1..48).contains(&experts), "{experts} of 48 experts");
+        }
+        drop((host, joiners));
         relay.stop().await;
     });
 }

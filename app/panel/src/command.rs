@@ -152,6 +152,9 @@ pub struct HostChoice {
     /// Who may come into it.
     #[serde(default)]
     pub doors: Doors,
+    /// Of a file on this device: others get no bytes but the experts that they are to hold.
+    #[serde(default)]
+    pub protect: bool,
 }
 
 /// An invite that the host wants to give out.

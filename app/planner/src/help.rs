@@ -87,6 +87,7 @@ impl Newcomer {
     pub fn of(room: &Room<'_>) -> Option<Self> {
         let mut device = middle(room.devices)?.clone();
         device.peer = NEWCOMER;
+        device.experts_only = room.is_protected();
         device.holds.clear();
         device.cached.clear();
         let mut links: Links = room.links.clone();

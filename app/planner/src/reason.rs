@@ -3,6 +3,8 @@
 
 use potluck_plan::{Bytes, ExpertHolder, Plan};
 
+use crate::experts::has_experts;
+use crate::on_demand::pinned;
 use crate::spares::unseen;
 use crate::{Room, Sharing, Shortfall, Spare};
 
@@ -16,7 +18,8 @@ pub(crate) fn of_plan(room: &Room<'_>, plan: &Plan, spares: &[Spare]) -> String 
         0 => String::new(),
         n => format!("; {} kept as spare", devices(n)),
     };
-    format!("{}, {hops}{spare}.", work(room, plan))
+    let kept = if room.is_protected() { " The host keeps everything but experts for itself." } else { "" };
+    format!("{}, {hops}{spare}.{kept}", work(room, plan))
 }
 
 fn devices(n: usize) -> String {
@@ -67,6 +70,9 @@ pub(crate) fn shortfall(room: &Room<'_>) -> Shortfall {
     let lent: Bytes = room.devices.iter().map(|device| device.budget).sum();
     let missing = needed.saturating_sub(lent);
     let unseen = room.devices.iter().filter_map(|device| unseen(room, device.peer)).max_by_key(|(_, binding)| *binding);
+    if let Some(shortfall) = too_small_for_host(room, needed) {
+        return shortfall;
+    }
     if room.shape.is_whole() && (unseen.is_none() || room.devices.iter().all(|device| device.budget < one)) {
         return too_small_for_all(room, one);
     }
@@ -83,6 +89,20 @@ pub(crate) fn shortfall(room: &Room<'_>) -> Shortfall {
         )
     };
     Shortfall { needed, contributed: lent, missing, sentence }
+}
+
+/// What the host lacks for what it keeps for itself, if it keeps anything and lacks something.
+fn too_small_for_host(room: &Room<'_>, needed: Bytes) -> Option<Shortfall> {
+    let kept = pinned(room);
+    let lent = room.device(room.coordinator).map_or(Bytes::ZERO, |device| device.budget);
+    let missing = kept.saturating_sub(lent);
+    if !room.is_protected() || missing == Bytes::ZERO {
+        return None;
+    }
+    let what = if has_experts(room) { "everything but the experts of its model" } else { "its whole model" };
+    let sentence =
+        format!("The host keeps {what}, which takes {kept}, and lends {lent}: {missing} more on the host would do.");
+    Some(Shortfall { needed, contributed: lent, missing, sentence })
 }
 
 /// What is missing for a model that one device must hold.

@@ -54,6 +54,8 @@ pub struct Device {
     pub cached: BTreeSet<WeightUnit>,
     /// Its churn history.
     pub presence: Presence,
+    /// It may hold experts, and nothing else: the host keeps the rest of its file for itself.
+    pub experts_only: bool,
 }
 
 impl Speed {
@@ -85,6 +87,7 @@ impl Device {
             holds: BTreeSet::new(),
             cached: BTreeSet::new(),
             presence: Presence::default(),
+            experts_only: false,
         }
     }
 }
@@ -207,6 +210,16 @@ impl Room<'_> {
         // Where the chain begins and ends is not a matter of the blocks.
         let block = at.checked_sub(1).filter(|&block| (1..self.shape.blocks.len()).contains(&block));
         block.is_none_or(|block| self.shape.may_cut_before(BlockIndex(block as u16)))
+    }
+
+    /// The devices that may have a stage.
+    pub(crate) fn stage_devices(&self) -> impl Iterator<Item = &Device> {
+        self.devices.iter().filter(|device| !device.experts_only)
+    }
+
+    /// Some devices may hold experts only.
+    pub(crate) fn is_protected(&self) -> bool {
+        self.devices.iter().any(|device| device.experts_only)
     }
 
     /// The device of a peer, if it contributes one.

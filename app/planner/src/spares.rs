@@ -49,6 +49,8 @@ pub enum SpareReason {
         /// Bytes of its largest binding.
         binding: Bytes,
     },
+    /// The host keeps everything but experts for itself, and none of those is left for it.
+    Protected,
     /// No partition gives it a part: there are more devices than blocks, or the others need what it would take.
     NoPart,
 }
@@ -71,6 +73,9 @@ impl SpareReason {
             ),
             Self::Unseen { needed, binding } => {
                 format!("Its GPU sees {binding} at once, and a block's keys take {needed}: a shorter context would do.")
+            }
+            Self::Protected => {
+                "The host keeps everything but experts for itself, and has none for this device.".to_owned()
             }
             Self::NoPart => "The others have all there is to do.".to_owned(),
         }
@@ -113,7 +118,9 @@ pub(crate) fn spares(room: &Room<'_>, plan: &Plan, token_millis: f64) -> Vec<Spa
         };
         Spare { peer: chain.workers[worker].peer, reason }
     };
-    idle.map(spare).collect()
+    let protected = room.devices.iter().filter(|device| device.experts_only && !working.contains(&device.peer));
+    let protected = protected.map(|device| Spare { peer: device.peer, reason: SpareReason::Protected });
+    idle.map(spare).chain(protected).collect()
 }
 
 /// The budget that the smallest block needs, if that is more than the device's.

@@ -287,3 +287,56 @@ fn a_model_without_experts_is_shared_as_the_fastest_plan() {
     let (fastest, experts) = (fixture.plan(Sharing::Fastest), fixture.plan(Sharing::Experts));
     assert_eq!(fastest.ok().map(|planned| planned.plan.stages), experts.ok().map(|planned| planned.plan.stages));
 }
+
+/// The host of a fixture keeps everything but experts.
+fn protected(mut fixture: RoomFixture) -> RoomFixture {
+    fixture.devices.iter_mut().filter(|device| device.peer != peer(0)).for_each(|device| device.experts_only = true);
+    fixture
+}
+
+#[test]
+fn a_host_that_protects_its_model_keeps_everything_but_experts() {
+    // The others are faster and could hold everything.
+    let mut devices = vec![device(0, 20 + 100 + 4 * 60 + 400, 1e5)];
+    devices.extend((1..4).map(|id| device(id, 50_000, 1e7)));
+    let open = RoomFixture::new(model(4), devices);
+    assert_ne!(open.plan(Sharing::Fastest).unwrap().plan.stages[0].peer, peer(0), "whoever is fastest");
+    let fixture = protected(open);
+    for sharing in [Sharing::Fastest, Sharing::Everyone, Sharing::Experts] {
+        let planned = fixture.plan(sharing).unwrap();
+        check_memory(&fixture, &planned);
+        let stages: Vec<PeerId> = planned.plan.stages.iter().map(|stage| stage.peer).collect();
+        assert_eq!(stages, [peer(0)], "{sharing:?}: {}", planned.reason);
+        assert!(planned.plan.peers().len() > 1, "{sharing:?}: others hold experts");
+        assert!(planned.reason.ends_with("The host keeps everything but experts for itself."), "{}", planned.reason);
+        let standbys = potluck_planner::standby(&fixture.room(sharing), &planned.plan);
+        let preloaded = standbys.covered.iter().flat_map(|standby| &standby.preload).flat_map(|(_, units)| units);
+        assert!(preloaded.clone().all(|unit| matches!(unit, potluck_plan::WeightUnit::Expert(..))), "{sharing:?}");
+    }
+}
+
+#[test]
+fn a_host_with_too_little_memory_for_what_it_protects_is_told_how_much() {
+    let mut devices = vec![device(0, 200, 1e6)];
+    devices.extend((1..4).map(|id| device(id, 50_000, 1e6)));
+    let fixture = protected(RoomFixture::new(model(4), devices));
+    let short = fixture.plan(Sharing::Fastest).unwrap_err();
+    let sentence = "The host keeps everything but the experts of its model, which takes ";
+    assert!(short.sentence.starts_with(sentence) && short.missing > Bytes::ZERO, "{}", short.sentence);
+    assert_eq!(potluck_planner::on_demand(&fixture.room(Sharing::Fastest)), None, "nor may another one load on demand");
+    let mut enough = fixture.clone();
+    enough.devices[0].budget = enough.devices[0].budget.saturating_add(short.missing);
+    assert!(enough.plan(Sharing::Fastest).is_ok(), "{}", short.sentence);
+}
+
+#[test]
+fn a_protected_model_without_experts_runs_on_its_host_or_nowhere() {
+    let devices: Vec<_> = (0..3).map(|id| device(id, 400, 1e6)).collect();
+    let mut fixture = protected(RoomFixture::new(potluck_testkit::dense_shape(4), devices));
+    let short = fixture.plan(Sharing::Everyone).unwrap_err();
+    assert!(short.sentence.starts_with("The host keeps its whole model, which takes "), "{}", short.sentence);
+    fixture.devices[0].budget = Bytes(10_000);
+    let planned = fixture.plan(Sharing::Everyone).unwrap();
+    assert_eq!(planned.plan.peers().into_iter().collect::<Vec<_>>(), [peer(0)]);
+    assert!(planned.spares.iter().all(|spare| spare.reason == SpareReason::Protected), "{:?}", planned.spares);
+}

@@ -292,6 +292,17 @@ pub struct PieceRequest {
     pub len: u32,
 }
 
+/// Why the host does not send bytes of its file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PieceFault {
+    /// More is asked for at once than it sends.
+    TooMuch,
+    /// It keeps these bytes for itself: they are of no expert that the asker is to hold. Asking again changes nothing.
+    Kept,
+    /// Its file cannot be read, or has no such bytes: one sentence.
+    Failed(String),
+}
+
 impl PieceRequest {
     /// Largest piece, in bytes: small enough that a token's frame never waits long behind it.
     pub const MAX_LEN: u32 = 256 * 1024;

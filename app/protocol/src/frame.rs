@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     CalibrationRuns, ExpertCall, ExpertCancel, ExpertHint, ExpertResult, Forward, Hello, Hold, Holding, LoadFault,
-    LogitsResult, ModelCard, PieceRequest, Prepare, PromptRequest, Residency, RoomView, StageFault, StandbyOrder,
-    WorkerStatus,
+    LogitsResult, ModelCard, PieceFault, PieceRequest, Prepare, PromptRequest, Residency, RoomView, StageFault,
+    StandbyOrder, WorkerStatus,
 };
 
 /// Names a prompt within the asking peer's session.
@@ -190,8 +190,8 @@ pub enum Frame {
     Piece {
         /// Of the request.
         id: u64,
-        /// Why there are none, in one sentence.
-        failed: Option<String>,
+        /// Why there are none.
+        failed: Option<PieceFault>,
         /// The bytes.
         #[serde(skip)]
         bytes: Vec<u8>,

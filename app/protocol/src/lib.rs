@@ -29,8 +29,8 @@ pub use activation::{
 };
 pub use codec::{FrameError, MAX_FRAME, VERSION, decode, encode};
 pub use control::{
-    CalibrationRuns, Contribution, Hello, LoadFault, ModelCard, ModelSource, PieceRequest, Prepare, PromptRequest,
-    Sampling, Session, StandbyOrder, WorkerStatus,
+    CalibrationRuns, Contribution, Hello, LoadFault, ModelCard, ModelSource, PieceFault, PieceRequest, Prepare,
+    PromptRequest, Sampling, Session, StandbyOrder, WorkerStatus,
 };
 pub use doors::{BannedDevice, Doors, Invite, InviteId, InviteKind, IssuedInvite, UnixSeconds};
 pub use frame::{AnswerPart, AnswerStop, Frame, Message, RequestId, Role, Timings};

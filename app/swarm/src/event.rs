@@ -11,10 +11,10 @@ use potluck_planner::REPLICAS;
 use potluck_planner::measures::Measure;
 use potluck_protocol::{
     AnswerPart, CalibrationRuns, Contribution, DeviceKind, Doors, Frame, Hedging, Invite, InviteId, LoadFault,
-    LoadReport, ModelCard, ModelSource, PieceRequest, PromptRequest, RequestId, Sharing, UnixSeconds,
+    LoadReport, ModelCard, ModelSource, PieceFault, PieceRequest, PromptRequest, RequestId, Sharing, UnixSeconds,
 };
 
-use crate::Language;
+use crate::{FileParts, Language};
 
 /// A peer's address on the relay; new at every connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,6 +33,8 @@ pub struct OpenedModel {
     pub overhead: Bytes,
     /// Text to tokens and back.
     pub language: Arc<dyn Language>,
+    /// Where its units lie in the host's file, if others get them from there.
+    pub parts: Option<Arc<FileParts>>,
 }
 
 impl OpenedModel {
@@ -185,6 +187,8 @@ pub struct HostCommand {
     pub pooling: Pooling,
     /// A device whose memory does not hold all experts of its blocks may load them on demand.
     pub on_demand: bool,
+    /// The host keeps everything but experts, and sends of its file only the experts that a device is to hold.
+    pub protect: bool,
 }
 
 /// How experts are spread over devices, where they are.
@@ -315,12 +319,12 @@ pub enum Action {
         /// Which bytes.
         request: PieceRequest,
     },
-    /// Bytes for the driver's loader, or one sentence.
+    /// Bytes for the driver's loader, or why there are none.
     DeliverPiece {
         /// Of the request.
         id: u64,
         /// The bytes.
-        bytes: Result<Vec<u8>, String>,
+        bytes: Result<Vec<u8>, PieceFault>,
     },
 }
 

@@ -11,6 +11,7 @@ mod event;
 mod event_context;
 mod executor;
 mod experts;
+mod file_parts;
 mod guest;
 mod language;
 mod limits;
@@ -27,6 +28,7 @@ mod trace;
 mod worker;
 
 pub use event::{Action, Event, HostCommand, Identity, LoadRequest, OpenedModel, Pooling, Proof, RelayRoute, Severity};
+pub use file_parts::FileParts;
 pub use language::{Language, TextStream};
 pub use peer::{Membership, Peer, SwarmView};
 pub use trace::TraceLine;

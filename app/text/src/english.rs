@@ -110,6 +110,10 @@ pub const ENGLISH: Texts = Texts {
         loading: "Loading {}.",
         waiting: "This device lends {} and waits for its share of the model.",
         choose_memory: "Browsers do not report GPU memory. Choose what this device can spare.",
+        protect: "Protect the model: everything but its experts stays on this device",
+        protect_hint: "Others get the experts that they hold for you, and nothing else of the file. They can keep those, several \
+             devices together can collect all experts, and what is sent to them can reveal text. A model without experts runs on \
+             this device alone.",
         layers: "Room for about {} of the model's {} layers. Browsers do not report GPU memory, so the choice is yours.",
     },
     notice: NoticeTexts {

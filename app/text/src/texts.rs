@@ -261,6 +261,10 @@ pub struct OwnDeviceTexts {
     pub waiting: &'static str,
     /// Beside the slider.
     pub choose_memory: &'static str,
+    /// Keep everything but experts of a file here.
+    pub protect: &'static str,
+    /// What that protects, and what not.
+    pub protect_hint: &'static str,
     /// Layers that fit, of how many.
     pub layers: &'static str,
 }

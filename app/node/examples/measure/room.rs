@@ -150,6 +150,7 @@ async fn in_room(case: &Case, model: &Measured, settings: &Settings, settled: Du
         visible: false,
         resume: None,
         doors: Default::default(),
+        protect: false,
     }));
     let link = host.link().await?;
     let joiners: Vec<Joiner> = (1..configuration.devices.len())

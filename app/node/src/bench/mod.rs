@@ -247,7 +247,7 @@ impl Benchmark {
         let (possible, _) = self.possible(model.spec.context);
         self.compute.recall_tuning().await;
         let answers = Answers::default();
-        let Model { card, spec, units, source } = model;
+        let Model { card, spec, units, source, .. } = model;
         let engine = Engine::new(&gpu, spec, units.clone(), self.settings(&possible), answers.receiver())?;
         // From here on dropping this future frees the engine's memory.
         let mut loaded = Loaded { bench: Bench::new(engine.clone(), answers), card, load: BenchLoad::default() };

@@ -117,7 +117,7 @@ mod tests {
             platform(folder.to_owned(), &crate::native::Network::default()),
             inputs,
             GpuOptions::default(),
-            1,
+            (1, None),
             Default::default(),
         );
         compute.open().await;

@@ -103,6 +103,7 @@ impl Node {
             doors: choice.doors,
             pooling: self.pooling,
             on_demand: self.on_demand,
+            protect: choice.protect,
         };
         let room = RoomName { id: owner.room(), key: Some(secret.text()), visible: choice.visible, chat_only: false };
         let options = LineOptions {

@@ -6,11 +6,12 @@ use potluck_plan::ModelId;
 
 use super::{OpenError, Opener};
 use crate::blob::{BlobKey, BlobName};
-use crate::source::Source;
+use crate::hashes::GROUP_BYTES;
+use crate::source::{Source, SourceError};
 
 /// Bytes of the first read of a header. The vocabulary makes headers of real models a few megabytes long, so reads grow from
 /// here. What the first read takes too much of a small file is fetched twice.
-const FIRST_READ: u64 = 64 << 10;
+const FIRST_READ: u64 = GROUP_BYTES;
 /// Bytes of the largest read of a header, unless the parser needs more.
 const MAX_READ: u64 = 2 << 20;
 
@@ -63,6 +64,7 @@ impl Opener {
         let mut parser = len.map_or_else(HeaderParser::new, HeaderParser::with_length);
         let mut raw = Vec::new();
         let mut progress = Progress::NeedMore { at_least: FIRST_READ };
+        let mut most = MAX_READ;
         if let Some(key) = key {
             let stored = self.stored(key).await;
             if !stored.is_empty() {
@@ -81,9 +83,14 @@ impl Opener {
             let missing = match &progress {
                 // The padding before the data belongs to the header, so that everyone hashes the same bytes.
                 Progress::Done(header) => header.data_offset.saturating_sub(raw.len() as u64),
-                Progress::NeedMore { at_least } => (*at_least).max((3 * raw.len() as u64).clamp(FIRST_READ, MAX_READ)),
+                Progress::NeedMore { at_least } => (*at_least).max((3 * raw.len() as u64).clamp(FIRST_READ, most)),
             };
             let offset = raw.len() as u64;
+            // Reads end with a group: what follows the header's last one may not be for this device.
+            let missing = match &progress {
+                Progress::Done(_) => missing,
+                Progress::NeedMore { .. } => offset.saturating_add(missing).next_multiple_of(GROUP_BYTES) - offset,
+            };
             let wanted = len.map_or(missing, |len| missing.min(len.saturating_sub(offset)));
             match progress {
                 Progress::Done(header) if wanted == 0 => {
@@ -99,7 +106,14 @@ impl Opener {
                 }
                 _ => {}
             }
-            let bytes = source.read(FileRange { file, offset, len: wanted }).await?;
+            let bytes = match source.read(FileRange { file, offset, len: wanted }).await {
+                // What follows the header is not for this device. A shorter read ends before it.
+                Err(SourceError::Kept) if most > FIRST_READ => {
+                    most = (most / 4).max(FIRST_READ);
+                    continue;
+                }
+                read => read?,
+            };
             if let Progress::NeedMore { .. } = progress {
                 progress = parser.push(&bytes)?;
             }

@@ -14,13 +14,13 @@ use potluck_gguf::{GgufError, Metadata};
 use potluck_model::{LocalTime, ModelError, ModelSpec, Profile, UnitMap};
 use potluck_plan::{Arithmetic, Bytes, KvCacheType, ModelId};
 use potluck_protocol::{ModelCard, ModelSource};
-use potluck_swarm::OpenedModel;
+use potluck_swarm::{FileParts, OpenedModel};
 use thiserror::Error;
 
 use self::header::Headers;
 use self::names::file_stem;
 use self::shared::group_hashes;
-use crate::hashes::model_id;
+use crate::hashes::{GROUP_BYTES, model_id};
 use crate::language::{LanguageError, ModelLanguage};
 use crate::platform::{HttpRequest, LocalFile, NetError, Platform, host_of};
 use crate::relay::{Relay, RelayError};
@@ -92,6 +92,8 @@ pub struct Model {
     pub units: UnitMap,
     /// Its bytes.
     pub source: Rc<dyn Source>,
+    /// Length of its first file's header, in bytes.
+    pub header_bytes: u64,
 }
 
 impl Opener {
@@ -258,8 +260,19 @@ impl Model {
             shapes: types.into_iter().map(shape).collect(),
             overhead: overhead(&self.spec, context),
             language: Arc::new(language),
+            parts: self.source.group_list().map(|_| Arc::new(self.parts())),
         };
         Ok((opened, remarks))
+    }
+}
+
+impl Model {
+    /// Where the units lie in its first file.
+    fn parts(&self) -> FileParts {
+        let of_unit = |unit| self.units.tensors(unit).iter().map(move |tensor| (tensor.range, unit));
+        let all = self.units.units().flat_map(of_unit).filter(|(range, _)| range.file == 0);
+        let units = all.map(|(range, unit)| (range.offset..range.offset + range.len, unit)).collect();
+        FileParts::new(self.header_bytes, GROUP_BYTES, units)
     }
 }
 
@@ -298,7 +311,8 @@ fn finish(
         context: spec.context,
         licence: profile.licence.unwrap_or_default(),
     };
-    Ok((Model { card, spec, units, source: files }, headers.model.metadata))
+    let header_bytes = headers.raw.first().map_or(0, Vec::len) as u64;
+    Ok((Model { card, spec, units, source: files, header_bytes }, headers.model.metadata))
 }
 
 fn identify(kind: &str, address: &str, headers: &Headers) -> ModelId {

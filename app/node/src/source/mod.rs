@@ -91,6 +91,9 @@ pub enum SourceError {
     /// The host refuses.
     #[error("The host cannot send a piece of its file: {0}")]
     Host(String),
+    /// The host keeps these bytes for itself.
+    #[error("The host protects its model, and keeps this part of it for itself.")]
+    Kept,
     /// The host does not answer.
     #[error("The host has not sent a piece of its file for {0} seconds. Is its tab still open?")]
     HostSilent(u32),

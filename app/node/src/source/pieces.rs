@@ -12,7 +12,7 @@ use futures::future::{Either, LocalBoxFuture, select};
 use futures::lock::Mutex;
 use futures::{StreamExt, TryStreamExt};
 use potluck_model::FileRange;
-use potluck_protocol::PieceRequest;
+use potluck_protocol::{PieceFault, PieceRequest};
 use potluck_swarm::Event;
 
 use super::group_reader::GroupReader;
@@ -32,10 +32,12 @@ const MAX_OPEN: usize = 4;
 const TIMEOUT_SECONDS: u32 = 10;
 /// Attempts before a piece fails.
 const MAX_ATTEMPTS: u32 = 6;
+/// What a host says that is asked for too much.
+const TOO_MUCH: &str = "this device asks for too much at once.";
 /// Milliseconds to wait after the host refused a piece.
 const RETRY_MILLIS: f64 = 1_000.0;
 
-type Piece = Result<Vec<u8>, String>;
+type Piece = Result<Vec<u8>, PieceFault>;
 
 /// The requests for pieces that the host has not answered yet.
 #[derive(Clone)]
@@ -106,8 +108,12 @@ impl PieceSource {
                     let wanted = range.offset + range.len;
                     return Err(SourceError::TooShort { len: range.offset + bytes.len() as u64, wanted });
                 }
-                Either::Left((Ok(Err(sentence)), _)) => {
-                    failure = SourceError::Host(sentence);
+                Either::Left((Ok(Err(PieceFault::Kept)), _)) => return Err(SourceError::Kept),
+                Either::Left((Ok(Err(fault)), _)) => {
+                    failure = SourceError::Host(match fault {
+                        PieceFault::Failed(sentence) => sentence,
+                        PieceFault::TooMuch | PieceFault::Kept => TOO_MUCH.to_owned(),
+                    });
                     self.platform.clock.sleep(RETRY_MILLIS).await;
                 }
                 Either::Left((Err(_), _)) | Either::Right(_) => {
@@ -213,6 +219,8 @@ mod tests {
     struct Host {
         file: Vec<u8>,
         list: Vec<u8>,
+        /// What it keeps for itself.
+        kept: Range<u64>,
     }
 
     impl Host {
@@ -232,7 +240,9 @@ mod tests {
                 let Some(PieceRequest { id, file, offset, len }) = open.pop_front() else { continue };
                 let bytes = if file == GROUP_HASHES { &self.list } else { &self.file };
                 let range = offset as usize..offset as usize + len as usize;
-                requests.deliver(id, bytes.get(range).map(<[u8]>::to_vec).ok_or_else(|| "no such bytes.".to_owned()));
+                let is_kept = file == 0 && offset < self.kept.end && self.kept.start < range.end as u64;
+                let fault = if is_kept { PieceFault::Kept } else { PieceFault::Failed("no such bytes.".to_owned()) };
+                requests.deliver(id, bytes.get(range).filter(|_| !is_kept).map(<[u8]>::to_vec).ok_or(fault));
             }
             most
         }
@@ -268,7 +278,7 @@ mod tests {
         let bytes = 40 * GROUP_BYTES + 1_000;
         let file = file(bytes);
         let hashes = hashes(&file);
-        let host = Host { file: file.clone(), list: hashes.list() };
+        let host = Host { file: file.clone(), list: hashes.list(), kept: 0..0 };
         let mut ranges = vec![0..bytes, 0..1, bytes - 5..bytes, 65_530..65_540, 3 * GROUP_BYTES..3 * GROUP_BYTES];
         ranges.extend((0..30).map(|at| at * 80_000..at * 80_000 + 80_000));
         let (results, most) = read(host, bytes, hashes.root(), &ranges);
@@ -276,6 +286,18 @@ mod tests {
             assert_eq!(result.unwrap(), file[range.start as usize..range.end as usize], "{range:?}");
         }
         assert!((2..=MAX_OPEN).contains(&most), "{most} requests were open at once");
+    }
+
+    #[test]
+    fn what_the_host_keeps_is_refused_at_once_and_the_rest_is_read() {
+        let bytes = 5 * GROUP_BYTES;
+        let file = file(bytes);
+        let hashes = hashes(&file);
+        let host = Host { file: file.clone(), list: hashes.list(), kept: 2 * GROUP_BYTES..3 * GROUP_BYTES };
+        let ranges = [0..2 * GROUP_BYTES, GROUP_BYTES..2 * GROUP_BYTES + 1, 3 * GROUP_BYTES..bytes];
+        let (results, _) = read(host, bytes, hashes.root(), &ranges);
+        let of = |range: Range<u64>| Ok(file[range.start as usize..range.end as usize].to_vec());
+        assert_eq!(results, [of(ranges[0].clone()), Err(SourceError::Kept), of(ranges[2].clone())]);
     }
 
     #[test]
@@ -289,7 +311,7 @@ mod tests {
             // The list of the honest file, then that of the file which is sent.
             for list in [hashes.list(), self::hashes(&file).list()] {
                 let (results, _) = read(
-                    Host { file: file.clone(), list },
+                    Host { file: file.clone(), list, kept: 0..0 },
                     bytes,
                     hashes.root(),
                     std::slice::from_ref(&(wrong..wrong + 1)),

@@ -166,6 +166,7 @@ pub fn choice(model: ModelSource, budget: u64) -> HostChoice {
         visible: false,
         resume: None,
         doors: Default::default(),
+        protect: false,
     }
 }
 
@@ -316,6 +317,7 @@ fn open_in(session: Session, arithmetic: Arithmetic, files: Vec<Rc<dyn LocalFile
         doors: Default::default(),
         pooling: potluck_swarm::Pooling::default(),
         on_demand: true,
+        protect: false,
     };
     session.send(Input::Alone(command, budget, files));
     session

@@ -122,7 +122,7 @@ pub(crate) fn round_trip_millis(room: &Room<'_>, plan: &Plan, peer: PeerId) -> O
     stages.map(|hub| hub.sync_millis + spread::answer_millis(room, hub, device)).min_by(f64::total_cmp)
 }
 
-fn has_experts(room: &Room<'_>) -> bool {
+pub(crate) fn has_experts(room: &Room<'_>) -> bool {
     room.shape.blocks.iter().any(|block| block.expert_count() > 0)
 }
 
@@ -130,9 +130,9 @@ fn millis(room: &Room<'_>, stages: &[Stage]) -> f64 {
     predict(room, &plans::plan(room, stages.to_vec())).token_millis
 }
 
-/// The devices with the largest budgets, the coordinator before its equals.
+/// The devices with the largest budgets that may have a stage, the coordinator before its equals.
 fn hubs<'a>(room: &Room<'a>) -> Vec<&'a Device> {
-    let mut hubs: Vec<&Device> = room.devices.iter().collect();
+    let mut hubs: Vec<&Device> = room.devices.iter().filter(|device| !device.experts_only).collect();
     hubs.sort_by_key(|device| (std::cmp::Reverse(device.budget), device.peer != room.coordinator, device.peer));
     hubs.truncate(HUBS);
     hubs

@@ -14,7 +14,7 @@ use crate::{Device, Room, placement as plans};
 /// A plan for each device that has memory for what each token needs, with slots on all others that have memory for a
 /// token's experts.
 pub(super) fn plans<'a>(room: &'a Room<'_>) -> impl Iterator<Item = Plan> + 'a {
-    room.devices.iter().filter_map(|hub| on_hub(room, hub))
+    room.stage_devices().filter_map(|hub| on_hub(room, hub))
 }
 
 /// Bytes that a second device lacks for a token's experts of each block, if one device has memory for everything else.
@@ -23,7 +23,7 @@ pub(super) fn missing(room: &Room<'_>) -> Option<Bytes> {
     let blocks = expert_blocks(room);
     let pool = room.shape.smallest_pool_for(&blocks)?;
     let needed = slot_bytes(room, &blocks, pool);
-    let hubs = room.devices.iter().filter(|device| can_be_hub(room, device));
+    let hubs = room.stage_devices().filter(|device| can_be_hub(room, device));
     let lacking = hubs.flat_map(|hub| {
         let free = lenders(room, hub).into_iter().map(|lender| usable(lender.free));
         free.map(|free| needed.saturating_sub(free)).collect::<Vec<_>>()

@@ -114,9 +114,9 @@ struct Pair {
 }
 
 impl Chain {
-    /// All devices of a room and all layers, from the coordinator and back to it.
+    /// All devices of a room that may have a stage, and all layers, from the coordinator and back to it.
     pub fn new(room: &Room<'_>) -> Self {
-        let devices: Vec<&Device> = room.devices.iter().collect();
+        let devices: Vec<&Device> = room.stage_devices().collect();
         Self::between(room, &devices, room.layers.all(), (room.coordinator, room.coordinator))
     }
 

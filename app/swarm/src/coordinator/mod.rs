@@ -25,7 +25,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use potluck_plan::{Millis, PeerId, Plan, PlanEpoch};
-use potluck_protocol::{Frame, Holding, LogitsResult, PromptRequest, RequestId, RoomView, Session, Sharing};
+use potluck_protocol::{
+    Frame, Holding, LogitsResult, ModelSource, PieceRequest, PromptRequest, RequestId, RoomView, Session, Sharing,
+};
 
 use crate::event::{HostCommand, OpenedModel};
 use crate::event_context::EventContext;
@@ -63,7 +65,9 @@ pub(crate) struct Coordinator {
 const EXPECT_MILLIS: f64 = 500.0;
 
 impl Coordinator {
-    pub fn new(command: HostCommand, cx: &mut EventContext) -> Self {
+    pub fn new(mut command: HostCommand, cx: &mut EventContext) -> Self {
+        // Everybody can fetch what a relay or a link has.
+        command.protect &= matches!(command.source, ModelSource::File { .. });
         cx.out.act(Action::OpenModel(command.source.clone()));
         let published = PublishedView::new(view::empty(cx.members.me, &command));
         Self {
@@ -124,6 +128,13 @@ impl Coordinator {
                 self.model = Some(model);
             }
         }
+    }
+
+    /// A peer may read these bytes of the host's file. If the host protects its model, only the header, the list of hashes
+    /// and the experts that the peer is to hold are sent, and nothing to whom holds none.
+    pub fn may_read(&self, peer: PeerId, request: &PieceRequest) -> bool {
+        let parts = self.model.as_ref().and_then(|model| model.parts.as_deref());
+        !self.command.protect || parts.is_some_and(|parts| self.planning.may_read(peer, request, parts))
     }
 
     /// A peer's connection ended and is not back in time: what it held is lost, what it asked is kept for a while.
@@ -329,7 +340,7 @@ impl Coordinator {
         }
         if let Some(model) = self.model.clone() {
             if self.is_idle() {
-                self.planning.time_alone(&model, cx);
+                self.planning.time_alone(&model, &self.command, cx);
             }
             let asked_again = cx.members.take_retries(cx.now);
             if self.planning.is_due(&model, &self.command, cx) || asked_again {

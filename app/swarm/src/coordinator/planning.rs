@@ -16,6 +16,7 @@ mod measures;
 mod observations;
 mod planner_input;
 mod plans;
+mod protection;
 mod replan_policy;
 mod replicas;
 mod standbys;

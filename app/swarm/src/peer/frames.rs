@@ -1,7 +1,7 @@
 //! Dispatch of received frames, of those that their sender may send.
 
 use potluck_plan::{PeerId, Plan, PlanEpoch};
-use potluck_protocol::{Frame, PieceRequest};
+use potluck_protocol::{Frame, PieceFault, PieceRequest};
 
 use super::{Membership, Peer};
 use crate::coordinator::Coordinator;
@@ -199,13 +199,16 @@ impl Peer {
     }
 
     fn read_piece(&mut self, peer: PeerId, request: PieceRequest) {
+        let may_read = self.coordinator.as_ref().is_some_and(|coordinator| coordinator.may_read(peer, &request));
         let pieces = &mut self.cx.members.standing(peer, self.cx.now).pieces;
-        if *pieces >= limits::MAX_PIECES || request.len > PieceRequest::MAX_LEN {
-            let failed = Some("This device asks for too much of the host's file at once.".to_owned());
-            self.cx.out.send(peer, Frame::Piece { id: request.id, failed, bytes: Vec::new() });
-            return;
-        }
-        *pieces += 1;
-        self.cx.out.act(Action::ReadPiece { peer, request });
+        let fault = match () {
+            () if *pieces >= limits::MAX_PIECES || request.len > PieceRequest::MAX_LEN => PieceFault::TooMuch,
+            () if !may_read => PieceFault::Kept,
+            () => {
+                *pieces += 1;
+                return self.cx.out.act(Action::ReadPiece { peer, request });
+            }
+        };
+        self.cx.out.send(peer, Frame::Piece { id: request.id, failed: Some(fault), bytes: Vec::new() });
     }
 }

@@ -11,7 +11,7 @@ mod tests;
 use std::sync::Arc;
 
 use potluck_plan::{Millis, PeerId, PlanEpoch};
-use potluck_protocol::{Contribution, Doors, Frame, LoadReport, PromptRequest, RequestId, RoomView};
+use potluck_protocol::{Contribution, Doors, Frame, LoadReport, PieceFault, PromptRequest, RequestId, RoomView};
 
 use crate::coordinator::Coordinator;
 use crate::doorkeeper::Doorkeeper;
@@ -291,7 +291,8 @@ impl Peer {
     fn piece_read(&mut self, peer: PeerId, id: u64, bytes: Result<Vec<u8>, String>) {
         let pieces = &mut self.cx.members.standing(peer, self.cx.now).pieces;
         *pieces = pieces.saturating_sub(1);
-        let (bytes, failed) = bytes.map_or_else(|sentence| (Vec::new(), Some(sentence)), |bytes| (bytes, None));
+        let failed = |sentence| (Vec::new(), Some(PieceFault::Failed(sentence)));
+        let (bytes, failed) = bytes.map_or_else(failed, |bytes| (bytes, None));
         self.cx.out.send(peer, Frame::Piece { id, failed, bytes });
     }
 

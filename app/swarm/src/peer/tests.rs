@@ -54,6 +54,7 @@ fn command() -> HostCommand {
         doors: Doors::default(),
         pooling: Pooling { replicas: 1, hedging: Hedging::Off, spot_checks: 0.0, ..Pooling::default() },
         on_demand: false,
+        protect: false,
     }
 }
 

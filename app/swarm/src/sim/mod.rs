@@ -21,6 +21,7 @@ mod oracle;
 mod peer;
 mod perform;
 mod pooled;
+mod protection;
 mod random;
 mod recording;
 mod relay;

@@ -14,6 +14,7 @@ use potluck_protocol::{
 
 use super::engine::{NO_STATE, OUT_OF_PAGES, SimEngine, SimModel};
 use super::language::Bytewise;
+use super::protection;
 use super::world::{Scheduled, World};
 use crate::memory::resident_bytes;
 use crate::{Action, Event, LoadRequest, OpenedModel};
@@ -40,8 +41,14 @@ impl World {
                 let model = Arc::new(opened(&self.model, source));
                 self.schedule(self.now + OPEN_MILLIS, index, Scheduled::Event(Event::ModelOpened(model)));
             }
-            Action::Calibrate { model, .. } => self.calibrate(index, model.id),
-            Action::Load(load) => self.load(index, load),
+            Action::Calibrate { model, .. } => {
+                self.check_protection(index, None);
+                self.calibrate(index, model.id);
+            }
+            Action::Load(load) => {
+                self.check_protection(index, Some(&load.units));
+                self.load(index, load);
+            }
             Action::Unload => {
                 self.peers[index].interrupt_load(&self.model, self.now);
                 self.peers[index].engine = SimEngine::default();
@@ -265,6 +272,7 @@ fn opened(model: &SimModel, source: ModelSource) -> OpenedModel {
             licence: "MIT".into(),
         },
         shapes: model.shapes(),
+        parts: Some(Arc::new(protection::parts(&shape))),
         shape,
         overhead: Bytes(10),
         language: Arc::new(Bytewise),

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use potluck_panel::Timeline;
-use potluck_plan::{Arithmetic, KvCacheType, Millis, Plan, PlanEpoch};
+use potluck_plan::{Arithmetic, Bytes, KvCacheType, Millis, Plan, PlanEpoch};
 use potluck_protocol::{Hedging, Message, ModelSource, PlanStatus, PromptRequest, RequestId, Role, Sharing};
 
 use super::device::SimDevice;
@@ -70,6 +70,7 @@ pub struct World {
     kv_cache: Option<KvCacheType>,
     in_advance: bool,
     on_demand: bool,
+    pub(super) protect: bool,
     /// Every call comes with a hint that is wrong.
     pub(super) misleads: bool,
     pooling: Pooling,
@@ -97,6 +98,7 @@ impl World {
             kv_cache: None,
             in_advance: true,
             on_demand: false,
+            protect: false,
             misleads: false,
             pooling: Pooling { replicas: 1, hedging: Hedging::Adaptive, spot_checks: 0.0, ..Pooling::default() },
             due: BinaryHeap::new(),
@@ -354,7 +356,10 @@ impl World {
         peer.present = true;
         let first = match peer.is_host {
             true => Event::Host(HostCommand {
-                source: ModelSource::Relay { name: "sim".into() },
+                source: match self.protect {
+                    true => ModelSource::File { name: "sim.gguf".into(), bytes: Bytes(1) },
+                    false => ModelSource::Relay { name: "sim".into() },
+                },
                 context: CONTEXT,
                 kv_cache: self.kv_cache,
                 arithmetic: Arithmetic::Exact,
@@ -365,6 +370,7 @@ impl World {
                 doors: peer.doors.clone(),
                 pooling: self.pooling,
                 on_demand: self.on_demand,
+                protect: self.protect,
             }),
             false => Event::Join,
         };

@@ -70,6 +70,8 @@ pub struct Choice {
     pub lend: RwSignal<u64>,
     /// List the room on every visitor's door.
     pub visible: RwSignal<bool>,
+    /// Of a file on this device, keep everything but experts here.
+    pub protect: RwSignal<bool>,
 }
 
 impl Choice {
@@ -88,6 +90,7 @@ impl Choice {
             share: RwSignal::new(None),
             lend: RwSignal::new(untrack(|| store.lend_by_default())),
             visible: RwSignal::new(true),
+            protect: RwSignal::new(false),
         }
     }
 
@@ -167,6 +170,7 @@ impl Choice {
             visible: self.visible.get(),
             resume: None,
             doors: Default::default(),
+            protect: self.protect.get() && self.tab.get() == Tab::Device,
         })
     }
 }

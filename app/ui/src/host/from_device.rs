@@ -1,6 +1,7 @@
 //! The tab "This device": a file, selected or dropped.
 
 use leptos::{ev, prelude::*};
+use potluck_text::texts;
 use wasm_bindgen::JsCast;
 
 use super::{choice::Choice, verdict_view::VerdictView};
@@ -54,6 +55,23 @@ pub fn FromDevice(choice: Choice) -> impl IntoView {
         </p>
         <Show when=move || size().is_some()>
             <div class="card"><VerdictView case=Signal::derive(case) choice /></div>
+            <Protect choice />
         </Show>
+    }
+}
+
+/// Keeps everything but experts here, and says what that is worth.
+#[component]
+fn Protect(choice: Choice) -> impl IntoView {
+    view! {
+        <label class="check">
+            <input
+                type="checkbox"
+                prop:checked=move || choice.protect.get()
+                on:change=move |event| choice.protect.set(event_target_checked(&event))
+            />
+            <span>{texts().own.protect}</span>
+        </label>
+        <p class="hint">{texts().own.protect_hint}</p>
     }
 }

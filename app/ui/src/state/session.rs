@@ -94,6 +94,7 @@ mod tests {
             visible: true,
             resume: None,
             doors: Default::default(),
+            protect: false,
         };
         let mut place =
             Place { room: "room".into(), key: Some("key".into()), part: Part::Host(choice.clone()), lends: Some(7) };

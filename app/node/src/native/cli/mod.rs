@@ -98,6 +98,7 @@ async fn run(model: &Path, options: Options) -> Result<(), String> {
         doors: Default::default(),
         pooling: options.pooling(),
         on_demand: true,
+        protect: false,
     };
     session.send(Input::Alone(command, options.budget, files));
     session.until_up().await?;
@@ -120,6 +121,11 @@ async fn host(model: &str, relay: &str, keys: Option<&Path>, visible: bool, opti
     } else {
         (ModelSource::Relay { name: model.to_owned() }, Vec::new())
     };
+    if options.protect && files.is_empty() {
+        return Err(
+            "--protect is for a file on this device: everybody can fetch what a relay or a link has.".to_owned()
+        );
+    }
     let mut session = Session::of_this_device(relay, &options)?;
     let choice = HostChoice {
         model: source,
@@ -131,6 +137,7 @@ async fn host(model: &str, relay: &str, keys: Option<&Path>, visible: bool, opti
         visible,
         resume: None,
         doors: Default::default(),
+        protect: options.protect,
     };
     session.host(choice, files, keys)?;
     let link = session.link().await?;

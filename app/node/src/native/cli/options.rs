@@ -183,6 +183,9 @@ pub struct Options {
     /// host: let a device whose memory does not hold all experts load them when they are chosen
     #[arg(long)]
     pub on_demand: bool,
+    /// host: keep everything but experts of a file on this device, and send each device only the experts that it is to hold
+    #[arg(long)]
+    pub protect: bool,
     /// Who guesses which experts come next.
     #[command(flatten)]
     pub guesses: GuessArguments,
@@ -210,12 +213,12 @@ pub struct Options {
     /// For measurements: delay of this device's messages, MEDIAN_MS, or MEDIAN_MS,SIGMA of a log-normal delay
     #[arg(long, hide = true, value_name = "MILLIS")]
     pub delay: Option<Delay>,
-    /// How often the prompt is asked, and from how many conversations.
-    #[command(flatten)]
-    pub rounds: RoundOptions,
     /// For measurements: how long outputs of this device's experts wait before they are sent, each for itself: like --delay
     #[arg(long, hide = true, value_name = "MILLIS")]
     pub hesitate: Option<Delay>,
+    /// How often the prompt is asked, and from how many conversations.
+    #[command(flatten)]
+    pub rounds: RoundOptions,
     /// For measurements and tests: treat the device as this tier, whatever it reports
     #[arg(long, hide = true, value_parser = parse_tier)]
     pub tier: Option<Tier>,
@@ -251,6 +254,7 @@ impl Default for Options {
             hedging: Pooling::default().hedging,
             wire: WireType::F32,
             on_demand: false,
+            protect: false,
             guesses: GuessArguments::default(),
             name: "Native peer".to_owned(),
             gpu: None,
@@ -260,11 +264,11 @@ impl Default for Options {
             allow_private_links: false,
             slow: 1,
             delay: None,
+            hesitate: None,
             rounds: RoundOptions::default(),
             tier: None,
             hidden: Vec::new(),
         }
-            hesitate: None,
     }
 }
 

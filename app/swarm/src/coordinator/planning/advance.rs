@@ -24,7 +24,8 @@ impl Planning {
         if !request.command.in_advance || fits || self.policy.awaits_calibration {
             return false;
         }
-        self.observed.calibrating.ask_all(request.model, &self.plans.on_demand(), cx);
+        let not_timed = self.not_timed(request.command, &cx.members);
+        self.observed.calibrating.ask_all(request.model, &not_timed, cx);
         !self.observed.calibrating.is_waited_for(cx)
     }
 

@@ -49,19 +49,19 @@ pub(super) struct Calibrating {
 impl Calibrating {
     /// Asks available devices that were not asked yet, if there is a choice to make: a single device gets everything,
     /// however fast it is.
-    pub fn ask(&mut self, model: &OpenedModel, full: &BTreeSet<PeerId>, cx: &mut EventContext) {
+    pub fn ask(&mut self, model: &OpenedModel, not: &BTreeSet<PeerId>, cx: &mut EventContext) {
         if cx.members.known.values().filter(|member| member.is_available()).count() > 1 {
-            self.ask_all(model, full, cx);
+            self.ask_all(model, not, cx);
         }
     }
 
-    /// Asks all available devices that were not asked yet. Those that are `full` have no memory to be timed in: they are asked
-    /// once they have, also if they refused before.
-    pub fn ask_all(&mut self, model: &OpenedModel, full: &BTreeSet<PeerId>, cx: &mut EventContext) {
-        self.asked.retain(|peer, asked| !full.contains(peer) || !matches!(asked.answer, Some(Err(_))));
+    /// Asks all available devices that were not asked yet, but `not` these: they have no memory to be timed in, and are asked
+    /// once they have, also if they refused before; or no block of a protected model to be timed with.
+    pub fn ask_all(&mut self, model: &OpenedModel, not: &BTreeSet<PeerId>, cx: &mut EventContext) {
+        self.asked.retain(|peer, asked| !not.contains(peer) || !matches!(asked.answer, Some(Err(_))));
         let with_budget: Vec<(&PeerId, &Member)> =
             cx.members.known.iter().filter(|(_, member)| member.is_available()).collect();
-        for (peer, member) in with_budget.into_iter().filter(|(peer, _)| !full.contains(peer)) {
+        for (peer, member) in with_budget.into_iter().filter(|(peer, _)| !not.contains(peer)) {
             let adapter = &member.hello.adapter;
             if self.asked.get(peer).is_none_or(|asked| asked.adapter != *adapter) {
                 self.asked.insert(*peer, Asked { adapter: adapter.clone(), at: cx.now, answer: None });

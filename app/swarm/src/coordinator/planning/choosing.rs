@@ -48,7 +48,8 @@ impl Planning {
         }
         self.policy.checked(cx.now);
         let epoch = self.plans.next_epoch(&cx.members);
-        self.observed.calibrating.ask(request.model, &self.plans.on_demand(), cx);
+        let not_timed = self.not_timed(request.command, &cx.members);
+        self.observed.calibrating.ask(request.model, &not_timed, cx);
         // An answer that lost its plan does not wait.
         let urgent = request.answering && self.plans.active.is_none();
         self.policy.awaits_calibration = !urgent && self.observed.calibrating.is_waited_for(cx);

@@ -79,9 +79,10 @@ impl Planning {
     }
 
     /// Has a device that runs everything alone timed too, once it is up and idle: nobody waits for that.
-    pub fn time_alone(&mut self, model: &OpenedModel, cx: &mut EventContext) {
+    pub fn time_alone(&mut self, model: &OpenedModel, command: &HostCommand, cx: &mut EventContext) {
         if self.plans.up().is_some() && self.plans.inactive.is_none() && !self.policy.awaits_calibration {
-            self.observed.calibrating.ask_all(model, &self.plans.on_demand(), cx);
+            let not_timed = self.not_timed(command, &cx.members);
+            self.observed.calibrating.ask_all(model, &not_timed, cx);
         }
     }
 

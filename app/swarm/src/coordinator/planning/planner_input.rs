@@ -38,6 +38,9 @@ impl<'a> PlannerInput<'a> {
         let layers = planning.with_lm_head(layers, members);
         let (mut devices, mut links) =
             (planning.devices(members, &model.shape, &layers), planning.observed.measures.links(members));
+        for device in devices.iter_mut().filter(|device| device.peer != members.me) {
+            device.experts_only = command.protect;
+        }
         command.hidden.iter().for_each(|measure| measure.hide(&mut devices, &mut links));
         Self {
             devices,

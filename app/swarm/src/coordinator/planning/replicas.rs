@@ -81,6 +81,11 @@ impl Replicas {
         self.orders.iter().filter(move |_| self.epoch == epoch).map(|(peer, order)| (*peer, order.experts.len() as u32))
     }
 
+    /// Experts that a device is told to load.
+    pub fn ordered_of(&self, peer: PeerId) -> impl Iterator<Item = (BlockIndex, ExpertId)> {
+        self.orders.get(&peer).into_iter().flat_map(|order| order.experts.iter().copied())
+    }
+
     /// Somebody loads experts.
     pub fn is_busy(&self) -> bool {
         !self.orders.is_empty()

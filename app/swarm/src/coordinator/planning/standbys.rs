@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_plan::{Bytes, Millis, PeerId, Plan, PlanEpoch, WeightUnit};
+use potluck_plan::{BlockIndex, Bytes, ExpertId, Millis, PeerId, Plan, PlanEpoch, WeightUnit};
 use potluck_planner::{Device, Exposed, Planned, Room, Standby, preload, standby_keeping};
 use potluck_protocol::{Frame, LoadFault, StandbyOrder};
 
@@ -222,6 +222,15 @@ impl StandbyPlans {
             is_new = true;
         }
         is_new
+    }
+
+    /// Experts that a device is told to hold.
+    pub(super) fn ordered_of(&self, peer: PeerId) -> impl Iterator<Item = (BlockIndex, ExpertId)> {
+        let units = self.orders.get(&peer).into_iter().flat_map(|order| &order.order.units);
+        units.filter_map(|unit| match unit {
+            WeightUnit::Expert(block, expert) => Some((*block, *expert)),
+            _ => None,
+        })
     }
 
     /// What a device loads in advance.
