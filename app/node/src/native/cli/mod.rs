@@ -5,6 +5,7 @@ mod guesses;
 mod options;
 mod rounds;
 mod secret_file;
+mod served;
 mod session;
 mod study;
 mod values;
