@@ -105,6 +105,45 @@ fn guesses_change_no_token() {
     });
 }
 
+/// A text that is asked again is guessed with the recall that was asked for, some blocks and a token ahead.
+#[test]
+fn a_recorded_text_is_guessed_with_a_known_recall_and_changes_no_token() {
+    test(async {
+        let path = write(&model(), &folder("models"), "model");
+        let expected = alone(&path, TEXT, TOKENS).await;
+        for (share, lead) in [(0.5, 1), (0.5, 2), (0.25, 2), (0.07, 2)] {
+            let guesses = GuessArguments {
+                predictor: PredictorKind::Recorded,
+                always_guess: true,
+                recalls: vec![0.0, 0.5, 1.0],
+                lead: Some(lead),
+                ..GuessArguments::default()
+            };
+            let mut device = open_guessing(open_model_files(&path).unwrap(), budget(share), guesses);
+            device.until_up().await.unwrap();
+            let mut before = OnDemandReport::default();
+            for (round, recall) in [(0, None), (1, None), (2, Some(0.5)), (3, Some(1.0))] {
+                let tokens = answer(&mut device, question(round + 1, TEXT, TOKENS), |_| {}).await;
+                assert_eq!(tokens, expected, "{share} of the experts, {lead} blocks ahead, round {round}");
+                let all = u64::from(round + 1) * (u64::from(TOKENS) - 1);
+                until(&mut device, "the answer is counted", |status| {
+                    status.on_demand.is_some_and(|report| report.tokens >= all)
+                })
+                .await;
+                let report = report(&device);
+                let guesses = report.since(&before).guesses.expect("somebody guesses");
+                before = report;
+                println!("{share}, {lead} ahead, round {round}: {guesses:?}");
+                match (recall, guesses.recall) {
+                    (Some(recall), Some(measured)) => assert!((measured - recall).abs() < 0.15, "{guesses:?}"),
+                    (recall, measured) => assert!(recall.is_none() && measured.unwrap_or(0.0) == 0.0, "{guesses:?}"),
+                }
+                assert!(guesses.loaded > 0 || recall.is_none() || share < 0.1, "{guesses:?}");
+            }
+        }
+    });
+}
+
 /// A shadow on the same GPU changes no token either, however rarely it is aligned.
 #[test]
 fn a_shadow_changes_no_token_and_knows_most_experts() {

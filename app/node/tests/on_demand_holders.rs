@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use common::*;
-use potluck_node::native::cli::{Options, Session};
+use potluck_node::native::cli::{GuessArguments, Options, Session};
 use potluck_node::native::open_model_files;
-use potluck_panel::{ModelSource, OnDemandReport, Sharing, Status};
+use potluck_panel::{ModelSource, OnDemandReport, PredictorKind, Sharing, Status};
 
 const TEXT: &str = "Once upon a time there was a pot of soup";
 const TOKENS: u32 = 24;
@@ -36,6 +36,19 @@ async fn alone_with_sizes() -> ([Vec<u32>; 2], u64, u64) {
     ([short, long], needs - EXPERTS, plan.overhead)
 }
 
+/// A room whose host tells the holders what a text that is asked again will call.
+async fn room_that_knows(relay: &RunningRelay, host_bytes: u64, overhead: u64) -> (Session, Vec<Session>) {
+    let guesses = GuessArguments {
+        hints: PredictorKind::Recorded,
+        always_guess: true,
+        recalls: vec![0.5, 1.0],
+        lead: Some(2),
+        ..GuessArguments::default()
+    };
+    let (host, joiners, _) = room_with(relay, (host_bytes, guesses), overhead).await;
+    (host, joiners)
+}
+
 /// A host with this much for slots, and two holders with slots for a third of what each holds.
 async fn room(relay: &RunningRelay, host_bytes: u64, overhead: u64) -> (Session, Vec<Session>) {
     let (host, joiners, _) = room_and_link(relay, host_bytes, overhead).await;
@@ -49,7 +62,16 @@ fn lent(overhead: u64) -> Option<u64> {
 }
 
 async fn room_and_link(relay: &RunningRelay, host_bytes: u64, overhead: u64) -> (Session, Vec<Session>, String) {
+    room_with(relay, (host_bytes, GuessArguments::default()), overhead).await
+}
+
+async fn room_with(
+    relay: &RunningRelay,
+    (host_bytes, guesses): (u64, GuessArguments),
+    overhead: u64,
+) -> (Session, Vec<Session>, String) {
     let options = Options {
+        guesses,
         name: "host".to_owned(),
         cache: Some(folder("cache")),
         on_demand: true,
@@ -72,6 +94,19 @@ async fn room_and_link(relay: &RunningRelay, host_bytes: u64, overhead: u64) -> 
 fn holders(status: &Status) -> usize {
     let plan = status.plan.as_ref().filter(|plan| plan.state == potluck_panel::PlanStatus::Up);
     plan.map_or(0, |plan| plan.stages.iter().flat_map(|stage| &stage.expert_holders).count())
+}
+
+/// What loading has cost a device once nothing is called or loaded any more.
+async fn last_report(session: &mut Session) -> OnDemandReport {
+    let (mut last, mut since) = (None, Instant::now());
+    while since.elapsed() < Duration::from_secs(2) || last.is_none() {
+        // Nothing may come for a while.
+        let _ = tokio::time::timeout(Duration::from_millis(100), session.next()).await;
+        if session.status.on_demand != last {
+            (last, since) = (session.status.on_demand, Instant::now());
+        }
+    }
+    last.unwrap()
 }
 
 /// What loading has cost a device that was called by so many tokens or more.
@@ -107,6 +142,32 @@ fn two_holders_with_slots_for_a_third_of_their_experts_answer_bit_for_bit_like_o
             guessed += report.guessed_bytes;
         }
         assert!(guessed > 0, "guesses are tried within 200 tokens");
+        drop((host, joiners));
+        relay.stop().await;
+    });
+}
+
+#[test]
+fn holders_that_are_told_what_a_text_calls_have_it_in_their_slots() {
+    test(async {
+        let models = folder("models");
+        std::fs::copy(built_in(), models.join("model.gguf")).unwrap();
+        let ([expected, _], pinned, overhead) = alone_with_sizes().await;
+        let relay = relay(&models, 0).await;
+        let (mut host, mut joiners) = room_that_knows(&relay, pinned + EXPERTS / 64, overhead).await;
+        let mut before = vec![OnDemandReport::default(); joiners.len()];
+        for (round, recall) in [(0, 0.0), (1, 0.5), (2, 1.0)] {
+            assert_eq!(answer(&mut host, question(round + 1, TEXT, TOKENS), |_| {}).await, expected, "round {round}");
+            for (joiner, before) in joiners.iter_mut().zip(&mut before) {
+                let now = last_report(joiner).await;
+                let report = now.since(before);
+                *before = now;
+                println!("round {round}: {report:?}");
+                let hinted = report.hinted as f64 / (report.hits + report.misses) as f64;
+                assert!((hinted - recall).abs() < 0.15, "asked for {recall}: {report:?}");
+                assert_eq!(report.guessed_bytes > 0, round > 0, "{report:?}");
+            }
+        }
         drop((host, joiners));
         relay.stop().await;
     });

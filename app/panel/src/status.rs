@@ -98,12 +98,18 @@ pub struct OnDemandReport {
     /// Bytes loaded on guesses of what would be needed, in all: on this device's own and on what others hinted. They count
     /// in `token_bytes` too.
     pub guessed_bytes: u64,
+    /// Experts that tokens used and that stages elsewhere had hinted.
+    pub hinted: u64,
+    /// Experts loaded, for whatever reason.
+    pub loads: u64,
+    /// Milliseconds in which any load was under way.
+    pub load_ms: f64,
     /// What came of this device's own guesses; none if it does not guess.
     pub guesses: Option<ForesightReport>,
 }
 
 impl OnDemandReport {
-    /// The same of the tokens since an earlier report. What came of guesses is not divided: it stays that of all tokens.
+    /// The same of the tokens since an earlier report.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let tokens = self.tokens.saturating_sub(before.tokens);
@@ -123,6 +129,10 @@ impl OnDemandReport {
             token_wait_ms: a_token(|report| report.token_wait_ms),
             prompt_bytes: self.prompt_bytes.saturating_sub(before.prompt_bytes),
             guessed_bytes: self.guessed_bytes.saturating_sub(before.guessed_bytes),
+            hinted: self.hinted.saturating_sub(before.hinted),
+            loads: self.loads.saturating_sub(before.loads),
+            load_ms: (self.load_ms - before.load_ms).max(0.0),
+            guesses: self.guesses.map(|now| now.since(&before.guesses.unwrap_or_default())),
             ..*self
         }
     }

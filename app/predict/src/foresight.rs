@@ -51,6 +51,22 @@ pub struct ForesightReport {
     pub useful: u64,
 }
 
+impl ForesightReport {
+    /// The same of the tokens since an earlier report; by index it stays that of all tokens.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let (used, right) = (self.used.saturating_sub(before.used), self.right.saturating_sub(before.right));
+        Self {
+            used,
+            right,
+            recall: Share { used, right }.get(),
+            loaded: self.loaded.saturating_sub(before.loaded),
+            useful: self.useful.saturating_sub(before.useful),
+            ..*self
+        }
+    }
+}
+
 /// What was used and how much of it was guessed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Share {
@@ -179,6 +195,11 @@ impl Foresight {
             guesses.iter().take(usize::from(self.shape.used)).map(|guess| guess.expert).collect();
         self.asked.insert((position, block), Asked { guessed: guessed.clone(), loaded: Vec::new() });
         guessed
+    }
+
+    /// Whether it was asked for the guesses of a block.
+    pub fn is_asked(&self, position: Position, block: BlockIndex) -> bool {
+        self.asked.contains_key(&(position, block))
     }
 
     /// Takes an expert's bytes from what guesses may still load for this token; false if it is too much.

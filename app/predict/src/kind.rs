@@ -19,6 +19,8 @@ pub enum PredictorKind {
     Router,
     /// The same model in another type, a token ahead.
     Shadow,
+    /// For measurements: a known share of what was chosen for the same text before ([`crate::KnownRecall`]).
+    Recorded,
 }
 
 /// Not the name of a predictor that needs nothing else.
@@ -33,6 +35,7 @@ impl fmt::Display for PredictorKind {
             Self::Frequent => "frequent",
             Self::Router => "router",
             Self::Shadow => "shadow",
+            Self::Recorded => "recorded",
         })
     }
 }
@@ -42,7 +45,8 @@ impl FromStr for PredictorKind {
 
     /// A shadow needs a file, so its name alone is none of these.
     fn from_str(name: &str) -> Result<Self, NoPredictor> {
-        [Self::None, Self::Frequent, Self::Router].into_iter().find(|kind| kind.to_string() == name).ok_or(NoPredictor)
+        let kinds = [Self::None, Self::Frequent, Self::Router, Self::Recorded];
+        kinds.into_iter().find(|kind| kind.to_string() == name).ok_or(NoPredictor)
     }
 }
 
@@ -52,7 +56,8 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_written() {
-        for kind in [PredictorKind::None, PredictorKind::Frequent, PredictorKind::Router] {
+        let kinds = [PredictorKind::None, PredictorKind::Frequent, PredictorKind::Router, PredictorKind::Recorded];
+        for kind in kinds {
             assert_eq!(kind.to_string().parse(), Ok(kind));
         }
         assert_eq!("shadow".parse::<PredictorKind>(), Err(NoPredictor), "a shadow is named by its file");

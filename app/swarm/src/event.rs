@@ -9,6 +9,7 @@ use potluck_plan::{
 };
 use potluck_planner::REPLICAS;
 use potluck_planner::measures::Measure;
+use potluck_predict::PredictorKind;
 use potluck_protocol::{
     AnswerPart, CalibrationRuns, Contribution, DeviceKind, Doors, Frame, Hedging, Invite, InviteId, LoadFault,
     LoadReport, ModelCard, ModelSource, PieceFault, PieceRequest, PromptRequest, RequestId, Sharing, UnixSeconds,
@@ -212,6 +213,30 @@ impl Pooling {
 impl Default for Pooling {
     fn default() -> Self {
         Self { replicas: REPLICAS, hedging: Hedging::default(), spot_checks: Self::SPOT_CHECKS, wire: WireType::F32 }
+    }
+}
+
+/// How this device's stages tell holders with slots what they will probably call. Changes no result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HintOptions {
+    /// Who guesses: nobody, for measurements [`PredictorKind::Recorded`], or else [`PredictorKind::Frequent`].
+    pub predictor: PredictorKind,
+    /// What a recorded text is known with, as shares, by round.
+    pub recalls: Vec<f64>,
+    /// Hints go out whether they pay or not.
+    pub always: bool,
+    /// Blocks for which hints go out together, and at least so many blocks ahead: the groups of od-moe.txt 3.1.
+    pub lead: u16,
+}
+
+impl HintOptions {
+    /// The default group: the paper's four.
+    pub const LEAD: u16 = 4;
+}
+
+impl Default for HintOptions {
+    fn default() -> Self {
+        Self { predictor: PredictorKind::Frequent, recalls: Vec::new(), always: false, lead: Self::LEAD }
     }
 }
 

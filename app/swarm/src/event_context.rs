@@ -2,6 +2,7 @@
 
 use potluck_plan::Millis;
 
+use crate::HintOptions;
 use crate::experts::Holders;
 use crate::members::Members;
 use crate::outbox::Outbox;
@@ -13,5 +14,7 @@ pub(crate) struct EventContext {
     pub members: Members,
     /// How devices answer that were asked for experts.
     pub holders: Holders,
+    /// How holders with slots are told what comes.
+    pub hints: HintOptions,
     pub out: Outbox,
 }

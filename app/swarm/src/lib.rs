@@ -27,7 +27,9 @@ pub mod sim;
 mod trace;
 mod worker;
 
-pub use event::{Action, Event, HostCommand, Identity, LoadRequest, OpenedModel, Pooling, Proof, RelayRoute, Severity};
+pub use event::{
+    Action, Event, HintOptions, HostCommand, Identity, LoadRequest, OpenedModel, Pooling, Proof, RelayRoute, Severity,
+};
 pub use file_parts::FileParts;
 pub use language::{Language, TextStream};
 pub use peer::{Membership, Peer, SwarmView};

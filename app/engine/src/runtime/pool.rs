@@ -149,6 +149,11 @@ impl Engine {
         self.inner.core.borrow_mut().slots.age((block, expert));
     }
 
+    /// The expert counts as used now: it will be needed soon.
+    pub fn touch_expert(&self, block: BlockIndex, expert: ExpertId) {
+        self.inner.core.borrow_mut().slots.touch((block, expert));
+    }
+
     /// Frees the slot of an expert. Gives up its load if it is not finished.
     ///
     /// # Errors

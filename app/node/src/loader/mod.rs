@@ -31,7 +31,7 @@ use jobs::{Job, cut, runs, split_resident};
 use layout::sort_units;
 
 pub use error::LoadError;
-pub use experts::ExpertLoader;
+pub use experts::{ExpertLoader, LoadedExperts};
 pub use progress::{Progress, Rate};
 pub use rates::LoadRates;
 

@@ -25,7 +25,7 @@ use potluck_panel as panel;
 use potluck_plan::{Millis, PeerId};
 use potluck_planner::measures::Measure;
 use potluck_protocol::Session;
-use potluck_swarm::{Action, Event, Identity, Peer, Pooling};
+use potluck_swarm::{Action, Event, HintOptions, Identity, Peer, Pooling};
 use potluck_trust::{DeviceId, IdentityKeys};
 
 use self::contribution::ContributionState;
@@ -68,6 +68,8 @@ pub struct NodeOptions {
     pub on_demand: bool,
     /// Who guesses which experts come next, where they come on demand.
     pub guesses: GuessOptions,
+    /// How holders that load on demand are told what they will be asked for.
+    pub hints: HintOptions,
 }
 
 /// A peer's driver.
@@ -85,6 +87,7 @@ pub struct Node {
     hosting: Hosting,
     pooling: Pooling,
     on_demand: bool,
+    hints: HintOptions,
     models: Models,
     tasks: Tasks,
     words: Words,
@@ -120,6 +123,7 @@ impl Node {
             hosting: Hosting::new(options.hidden),
             pooling: options.pooling,
             on_demand: options.on_demand,
+            hints: options.hints,
             tasks: Tasks::default(),
             words: Words::default(),
         };
@@ -273,7 +277,7 @@ impl Node {
     /// The peer exists from now on: what arrived meanwhile is handled.
     fn gpu_opened(&mut self) {
         let Some(identity) = &self.identity else { return };
-        self.peer = Some(Peer::new(Identity {
+        let peer = Peer::new(Identity {
             peer: identity.peer,
             device: identity.device,
             session: Session(u64::from_le_bytes(self.platform.random_bytes())),
@@ -282,7 +286,8 @@ impl Node {
             name: identity.name.clone(),
             kind: identity.kind,
             adapter: self.compute.adapter(),
-        }));
+        });
+        self.peer = Some(peer.with_hints(self.hints.clone()));
         self.page.mark_changed();
         std::mem::take(&mut self.early_inputs).into_iter().for_each(|input| self.handle(input));
     }

@@ -41,6 +41,7 @@ pub fn run() {
         pooling,
         on_demand: true,
         guesses: Default::default(),
+        hints: Default::default(),
     };
     let (node, queue, inputs) = Node::new(platform(&discovery), options);
     let handler = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {

@@ -1,11 +1,12 @@
 //! Experts on other peers: carries out what the dispatch decides, and answers the calls of other stages.
 
 use potluck_plan::{
-    BlockIndex, ConversationId, ExpertHolder, ExpertId, ExpertOutputs, Input, Millis, Outcome, PeerId, Task, Ticket,
-    WireType,
+    BlockIndex, ConversationId, ExpertHolder, ExpertId, ExpertOutputs, Input, Millis, Outcome, PeerId, Position, Task,
+    Ticket, WireType,
 };
 use potluck_protocol::{
-    ExpertCall, ExpertCancel, ExpertFailure, ExpertHint, ExpertPhase, ExpertResult, ExpertWaits, Frame, StageFaultKind,
+    ExpertCall, ExpertCancel, ExpertFailure, ExpertHint, ExpertPhase, ExpertResult, ExpertWaits, Forward, Frame,
+    StageFaultKind,
 };
 
 use super::queue::Job;
@@ -34,7 +35,12 @@ impl Executor {
         let block = BlockIndex(self.routed_block(first));
         let tokens: usize = jobs.iter().map(|job| job.forward.count as usize).sum();
         let is_whole = routes.len() == tokens && [&residual, &normed].iter().all(|values| is_finite(values));
-        let hinted = self.hints.routed(&self.plan, (block, class), &routes, cx.now);
+        let row = |job: &Job| {
+            let Forward { conversation, base, count, .. } = job.forward;
+            (0..count).map(move |index| (conversation, Position(base.0.saturating_add(index))))
+        };
+        let rows: Vec<(ConversationId, Position)> = jobs.iter().flat_map(row).collect();
+        let hinted = self.hints.routed((&self.plan, &cx.hints), (block, class), &rows, &routes, cx.now);
         let vectors = (residual, normed, routes);
         let gather = Gather::new((stage, block, class), vectors, self.width, cx.now).filter(|_| is_whole);
         let Some(gather) = gather else {

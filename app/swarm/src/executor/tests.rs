@@ -45,7 +45,7 @@ fn on(me: PeerId) -> (Executor, EventContext) {
     let (members, holders) = (Members::new(me), Holders::default());
     let executor =
         Executor::new((me, HOST), plan(), (WIDTH, false), Settings { hedging: Hedging::Off, spot_checks: 0.0 }, 0);
-    (executor, EventContext { now: Millis(0.0), members, holders, out })
+    (executor, EventContext { now: Millis(0.0), members, holders, hints: Default::default(), out })
 }
 
 fn chunk(stage: u16, pass: u64, base: u32) -> Forward {

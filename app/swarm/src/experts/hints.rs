@@ -1,12 +1,19 @@
-//! Guesses for holders that load experts on demand: which experts the next token will probably call (od-moe.txt 3.2). They go
-//! out only while they make tokens faster, and change no result.
+//! Guesses for holders that load experts on demand: which experts will probably be called (od-moe.txt 3.1, 3.2). While a
+//! block is computed, those of later blocks load. Hints go out only while they make tokens faster, and change no result.
 
 use std::collections::BTreeMap;
 
-use potluck_plan::{BlockIndex, ExpertHolder, ExpertId, KernelClass, Millis, PeerId, Plan, Position, Route};
-use potluck_predict::{GivenLast, Next, Predictor, Switch, TraceShape};
+use potluck_plan::{
+    BlockIndex, ConversationId, ExpertHolder, ExpertId, KernelClass, Millis, PeerId, Plan, Position, RemoteExperts,
+    Route,
+};
+use potluck_predict::{GivenLast, KnownRecall, Next, Predictor, PredictorKind, Switch, TraceShape};
 
+use crate::HintOptions;
 use crate::limits::MAX_HINTS;
+
+/// The seed of guesses that are wrong on purpose.
+const SEED: u64 = 15;
 
 /// Experts that holders will probably be asked for.
 pub(crate) type Hinted = Vec<(PeerId, Vec<(BlockIndex, ExpertId)>)>;
@@ -16,163 +23,147 @@ pub(crate) type Hinted = Vec<(PeerId, Vec<(BlockIndex, ExpertId)>)>;
 pub(crate) struct Hints(Option<Watched>);
 
 struct Watched {
-    predictor: GivenLast,
-    switch: Switch,
+    predictor: Box<dyn Predictor>,
+    /// `None`: hints go out whether they pay or not.
+    switch: Option<Switch>,
     used: usize,
-    guesses: BTreeMap<PeerId, Vec<(BlockIndex, ExpertId)>>,
-    /// When the token's first choice came, and of which block.
-    began: Option<(BlockIndex, Millis)>,
+    /// The conversation whose tokens follow each other.
+    conversation: Option<ConversationId>,
+    /// Blocks of a text that were hinted, counted over all its tokens from its beginning.
+    hinted: u64,
+    /// When the token's first choice came.
+    began: Option<Millis>,
 }
 
 impl Hints {
-    /// A router has chosen for a batch. What the next token will need, once its last block's choice is known. Only single
-    /// tokens are watched: those of several conversations do not follow each other.
+    /// A router has chosen for a batch. What will be needed some blocks later, if it is time to say so. Only single
+    /// tokens are watched, for measurements also those of a draft: tokens of several conversations do not follow each other.
     pub fn routed(
         &mut self,
-        plan: &Plan,
+        (plan, options): (&Plan, &HintOptions),
         (block, class): (BlockIndex, KernelClass),
+        rows: &[(ConversationId, Position)],
         routes: &[Route],
         now: Millis,
     ) -> Hinted {
-        let ([route], KernelClass::Decode) = (routes, class) else {
+        let is_one = rows.iter().all(|(conversation, _)| rows.first().is_some_and(|(first, _)| first == conversation));
+        let most = if options.always && is_one { usize::MAX } else { 1 };
+        let (Some((_, position)), Some(route), KernelClass::Decode, true) =
+            (rows.last(), routes.last(), class, rows.len() <= most)
+        else {
             self.restart();
             return Vec::new();
         };
-        if plan.pools.is_empty() || route.experts.is_empty() {
+        if plan.pools.is_empty() || route.experts.is_empty() || options.predictor == PredictorKind::None {
             return Vec::new();
         }
         let stage = plan.stages.iter().find(|stage| stage.remote_experts(block).is_some());
-        let Some((first, last, remote)) = stage.and_then(|stage| {
-            let remote = stage.remote_experts(block)?;
-            Some((stage.remote.first()?.block, stage.remote.last()?.block, remote))
-        }) else {
-            return Vec::new();
-        };
-        let watched = self.0.get_or_insert_with(|| Watched::new(plan, route.experts.len()));
-        if block == first {
-            watched.guesses.clear();
-            watched.began = Some((block, now));
+        let Some(remote) = stage.map(|stage| stage.remote.as_slice()) else { return Vec::new() };
+        let Some(at) = remote.iter().position(|remote| remote.block == block) else { return Vec::new() };
+        let watched = self.0.get_or_insert_with(|| Watched::new(plan, options, route.experts.len()));
+        for (row, route) in rows.iter().zip(routes) {
+            let chosen: Vec<ExpertId> = route.experts.iter().map(|(expert, _)| *expert).collect();
+            watched.observe(*row, (remote, at), &chosen, now);
         }
-        let chosen: Vec<ExpertId> = route.experts.iter().map(|(expert, _)| *expert).collect();
-        watched.predictor.observe(Position(0), block, &chosen);
-        if watched.switch.next() != Next::Without {
-            for guess in watched.predictor.predict(Position(0), block).into_iter().take(watched.used) {
-                let holders = remote.holders.get(usize::from(guess.expert.0));
-                if let Some(ExpertHolder::Peer(peer)) = holders.and_then(|holders| holders.first())
-                    && plan.holder_pool(*peer).is_some()
-                {
-                    watched.guesses.entry(*peer).or_default().push((block, guess.expert));
-                }
-            }
-        }
-        if block != last {
-            return Vec::new();
-        }
-        if let Some((began, since)) = watched.began.take().filter(|(began, _)| *began == first && *began != block) {
-            debug_assert!(began < block, "blocks come in order");
-            watched.switch.token(now.0 - since.0);
-        }
-        let mut hinted: Hinted = std::mem::take(&mut watched.guesses).into_iter().collect();
-        hinted.iter_mut().for_each(|(_, experts)| experts.truncate(MAX_HINTS));
-        hinted
+        let until = watched.until(*position, at, remote.len(), options.lead);
+        watched.hint(plan, remote, until)
     }
 
     /// Another text, or several at once.
     fn restart(&mut self) {
         if let Some(watched) = &mut self.0 {
-            watched.predictor.restart();
-            watched.guesses.clear();
-            watched.began = None;
+            watched.restart();
         }
     }
 }
 
 impl Watched {
-    fn new(plan: &Plan, used: usize) -> Self {
+    fn new(plan: &Plan, options: &HintOptions, used: usize) -> Self {
         let remote = || plan.stages.iter().flat_map(|stage| &stage.remote);
         let shape = TraceShape {
             blocks: remote().map(|remote| remote.block.0.saturating_add(1)).max().unwrap_or(0),
             experts: remote().map(|remote| remote.holders.len() as u16).max().unwrap_or(0),
             used: used.min(usize::from(u8::MAX)) as u8,
         };
-        let (predictor, switch) = (GivenLast::new(shape), Switch::new());
-        Self { predictor, switch, used, guesses: BTreeMap::new(), began: None }
+        let predictor: Box<dyn Predictor> = match options.predictor {
+            PredictorKind::Recorded => Box::new(KnownRecall::new(shape, options.recalls.clone(), SEED)),
+            _ => Box::new(GivenLast::new(shape)),
+        };
+        let switch = (!options.always).then(Switch::new);
+        Self { predictor, switch, used, conversation: None, hinted: 0, began: None }
+    }
+
+    fn restart(&mut self) {
+        self.predictor.restart();
+        (self.conversation, self.hinted, self.began) = (None, 0, None);
+    }
+
+    fn observe(
+        &mut self,
+        (conversation, position): (ConversationId, Position),
+        (remote, at): (&[RemoteExperts], usize),
+        chosen: &[ExpertId],
+        now: Millis,
+    ) {
+        if self.conversation.is_some_and(|known| known != conversation) {
+            self.restart();
+        }
+        self.conversation = Some(conversation);
+        if at == 0 {
+            self.began = Some(now);
+        }
+        self.predictor.observe(position, remote[at].block, chosen);
+        if at + 1 == remote.len()
+            && at > 0
+            && let (Some(since), Some(switch)) = (self.began.take(), &mut self.switch)
+        {
+            switch.token(now.0 - since.0);
+        }
+    }
+
+    /// Up to which block hints go out now: those of one group while the next one comes, each message with a group's.
+    fn until(&mut self, position: Position, at: usize, blocks: usize, lead: u16) -> u64 {
+        let (blocks, at) = (blocks as u64, at as u64);
+        // Of a hint it is known from its block whether that has passed: it is less than half of them ahead.
+        let lead = u64::from(lead).clamp(1, (blocks / 4).max(1));
+        let token = u64::from(position.0) * blocks;
+        let here = token + at;
+        if !(here + 1..=here + 2 * lead).contains(&self.hinted) {
+            self.hinted = here + 1;
+        }
+        if self.hinted > here + lead {
+            return self.hinted;
+        }
+        match &self.switch {
+            Some(switch) if switch.next() == Next::Without => self.hinted,
+            // Whether the next token has hints is not known before this one has ended.
+            Some(_) if at + 1 < blocks => (here + 2 * lead).min(token + blocks),
+            _ => here + 2 * lead,
+        }
+    }
+
+    /// Tells holders with slots what is theirs of the blocks up to one.
+    fn hint(&mut self, plan: &Plan, remote: &[RemoteExperts], until: u64) -> Hinted {
+        let mut guesses: BTreeMap<PeerId, Vec<(BlockIndex, ExpertId)>> = BTreeMap::new();
+        for ahead in self.hinted..until {
+            let (position, at) = (ahead / remote.len() as u64, ahead % remote.len() as u64);
+            let RemoteExperts { block, holders } = &remote[at as usize];
+            let predicted = self.predictor.predict(Position(position as u32), *block);
+            for guess in predicted.into_iter().take(self.used) {
+                if let Some(ExpertHolder::Peer(peer)) =
+                    holders.get(usize::from(guess.expert.0)).and_then(|holders| holders.first())
+                    && plan.holder_pool(*peer).is_some()
+                {
+                    guesses.entry(*peer).or_default().push((*block, guess.expert));
+                }
+            }
+        }
+        self.hinted = self.hinted.max(until);
+        let mut hinted: Hinted = guesses.into_iter().collect();
+        hinted.iter_mut().for_each(|(_, experts)| experts.truncate(MAX_HINTS));
+        hinted
     }
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-    use potluck_plan::{
-        Arithmetic, BlockRange, HolderPool, KvCacheType, ModelId, PlanEpoch, RemoteExperts, Stage, StageId, WireType,
-    };
-
-    use super::*;
-
-    const HOLDER: PeerId = PeerId([2; 16]);
-
-    fn plan() -> Plan {
-        let mut stage = Stage::new(StageId(0), PeerId([1; 16]), BlockRange::new(0, 2));
-        let remote =
-            |block| RemoteExperts { block: BlockIndex(block), holders: vec![vec![ExpertHolder::Peer(HOLDER)]; 8] };
-        stage.remote = vec![remote(0), remote(1)];
-        Plan {
-            epoch: PlanEpoch(1),
-            model: ModelId([0; 32]),
-            stages: vec![stage],
-            pools: vec![HolderPool { peer: HOLDER, slots: 4 }],
-            wire: WireType::F32,
-            expert_wire: WireType::F32,
-            arithmetic: Arithmetic::Exact,
-            context: 64,
-            kv_cache: KvCacheType::F32,
-        }
-    }
-
-    /// Tokens that always use the same experts, which take less time after a hint if `helps`. How many hints went out.
-    fn hints(tokens: u32, helps: bool) -> Vec<Hinted> {
-        let (plan, mut hints, mut all, mut now) = (plan(), Hints::default(), Vec::new(), 0.0);
-        let mut was_hinted = false;
-        for _ in 0..tokens {
-            for (block, expert) in [(0, 3), (1, 5)] {
-                let routes = [Route { experts: vec![(ExpertId(expert), 1.0)] }];
-                let of = (BlockIndex(block), KernelClass::Decode);
-                let hinted = hints.routed(&plan, of, &routes, Millis(now));
-                now += if was_hinted == helps { 5.0 } else { 10.0 };
-                if block == 1 {
-                    was_hinted = !hinted.is_empty();
-                    all.push(hinted);
-                }
-            }
-        }
-        all
-    }
-
-    #[test]
-    fn what_followed_before_is_hinted_to_its_holder_while_it_helps() {
-        let all = hints(600, true);
-        assert!(all[..48].iter().all(Vec::is_empty), "at first it is seen what tokens take");
-        let expected = vec![(HOLDER, vec![(BlockIndex(0), ExpertId(3)), (BlockIndex(1), ExpertId(5))])];
-        assert!(all.iter().filter(|hinted| !hinted.is_empty()).all(|hinted| *hinted == expected), "{all:?}");
-        let sent = all[400..].iter().filter(|hinted| !hinted.is_empty()).count();
-        assert!(sent > 150, "of the last 200 tokens {sent} are hinted");
-    }
-
-    #[test]
-    fn hints_that_do_not_help_end() {
-        let all = hints(260, false);
-        let sent = |tokens: &[Hinted]| tokens.iter().filter(|hinted| !hinted.is_empty()).count();
-        assert!(sent(&all[..200]) > 0, "it is tried");
-        assert_eq!(sent(&all[200..]), 0, "off within 200 tokens");
-    }
-
-    #[test]
-    fn without_slots_nothing_is_hinted() {
-        let (mut plan, mut hints) = (plan(), Hints::default());
-        plan.pools.clear();
-        let routes = [Route { experts: vec![(ExpertId(1), 1.0)] }];
-        assert!(hints.routed(&plan, (BlockIndex(1), KernelClass::Decode), &routes, Millis(0.0)).is_empty());
-        assert!(hints.0.is_none());
-    }
-}
+mod tests;

@@ -15,7 +15,7 @@ use potluck_protocol::{Contribution, Doors, Frame, LoadReport, PieceFault, Promp
 
 use crate::coordinator::Coordinator;
 use crate::doorkeeper::Doorkeeper;
-use crate::event::{Identity, OpenedModel};
+use crate::event::{HintOptions, Identity, OpenedModel};
 use crate::event_context::EventContext;
 use crate::experts::Holders;
 use crate::guest::Guest;
@@ -94,11 +94,24 @@ impl Peer {
             guest: Guest::default(),
             coordinator: None,
             doorkeeper: Doorkeeper::default(),
-            cx: EventContext { now: Millis(f64::MIN), members, holders: Holders::default(), out: Outbox::new(me) },
+            cx: EventContext {
+                now: Millis(f64::MIN),
+                members,
+                holders: Holders::default(),
+                hints: HintOptions::default(),
+                out: Outbox::new(me),
+            },
             trace: Trace::default(),
             liveness: Liveness::default(),
             wake: None,
         }
+    }
+
+    /// How this device's stages tell holders with slots what they will probably call, from the next plan on.
+    #[must_use]
+    pub fn with_hints(mut self, hints: HintOptions) -> Self {
+        self.cx.hints = hints;
+        self
     }
 
     /// Takes one event and returns the actions it causes, to be performed in order.

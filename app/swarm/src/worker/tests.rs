@@ -22,8 +22,13 @@ const BLOCK: BlockIndex = BlockIndex(0);
 fn worker() -> (Worker, EventContext) {
     let mut out = Outbox::new(ME);
     out.set_route(HOST, Some(RelayRoute(1)));
-    let mut cx =
-        EventContext { now: Millis(0.0), members: Members::new(ME), holders: crate::experts::Holders::default(), out };
+    let mut cx = EventContext {
+        now: Millis(0.0),
+        members: Members::new(ME),
+        holders: crate::experts::Holders::default(),
+        hints: Default::default(),
+        out,
+    };
     let mut worker = Worker::default();
     lend(&mut worker, &mut cx);
     (worker, cx)

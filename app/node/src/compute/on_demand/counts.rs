@@ -25,6 +25,38 @@ pub(super) struct OnDemandCounts {
     pub hinted_bytes: Bytes,
     /// Those of them that came over the network.
     pub hinted_network: Bytes,
+    /// Experts that decoded tokens used and that a hint had named.
+    pub hinted: u64,
+}
+
+/// The bus while experts load: how many were loaded, and for how long any load was under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Bus {
+    under_way: u32,
+    since: f64,
+    /// Milliseconds.
+    pub millis: f64,
+    /// Experts.
+    pub loads: u64,
+}
+
+impl Bus {
+    /// A load begins.
+    pub fn begin(&mut self, now: f64) {
+        if self.under_way == 0 {
+            self.since = now;
+        }
+        self.under_way += 1;
+    }
+
+    /// A load of so many experts has ended.
+    pub fn end(&mut self, now: f64, experts: u64) {
+        self.under_way = self.under_way.saturating_sub(1);
+        self.loads += experts;
+        if self.under_way == 0 {
+            self.millis += now - self.since;
+        }
+    }
 }
 
 /// What one wave of experts took.
@@ -70,6 +102,18 @@ impl OnDemandCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn loads_at_the_same_time_take_the_bus_once() {
+        let mut bus = Bus::default();
+        bus.begin(10.0);
+        bus.begin(12.0);
+        bus.end(15.0, 1);
+        bus.end(18.0, 3);
+        bus.begin(30.0);
+        bus.end(31.0, 0);
+        assert_eq!((bus.millis, bus.loads), (9.0, 4));
+    }
 
     #[test]
     fn recall_is_the_share_of_experts_that_were_there() {

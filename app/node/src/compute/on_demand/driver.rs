@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use futures::channel::oneshot;
+use potluck_engine::Keep;
 use potluck_panel::OnDemandReport;
 use potluck_plan::{
     BatchToken, BlockIndex, BlockRange, Bytes, Computed, ExpertId, ExpertOutputs, Input, KernelClass, Outcome,
     PooledExperts, Position, Route, Task, Ticket, Work,
 };
 
-use super::counts::OnDemandCounts;
+use super::ahead::{Ended, Key};
+use super::counts::{Fetched, OnDemandCounts};
 use super::guesses::Guesses;
 use super::slots::{Slots, failed};
 use super::wave::{Wave, collect};
@@ -23,6 +25,9 @@ const FIRST_PART: u64 = 1 << 61;
 pub(super) fn is_part(ticket: Ticket) -> bool {
     (FIRST_PART..2 * FIRST_PART).contains(&ticket.0)
 }
+
+/// Experts that hints may name at a time, loaded or not.
+const MOST_NAMED: usize = 4096;
 
 /// Where to look ahead to, and when.
 #[derive(Default)]
@@ -49,11 +54,11 @@ pub(super) struct Driver {
     pub serves: bool,
     /// Decoded rows that were called, by block.
     pub called: RefCell<BTreeMap<BlockIndex, u64>>,
-    /// Experts of which a stage elsewhere said that it will probably call them, the first one first.
-    pub hinted: RefCell<VecDeque<(BlockIndex, ExpertId)>>,
+    /// Experts of which a stage elsewhere said that it will probably call them; true once that has loaded them.
+    pub hinted: RefCell<BTreeMap<Key, bool>>,
 }
 
-/// Experts that one hint loads at most: a quarter of the slots, and one where there are fewer.
+/// Hinted experts that wait or load at a time, at most: a quarter of the slots, and one where there are fewer.
 fn most_hinted(slots: u32) -> usize {
     1.max(slots as usize / 4)
 }
@@ -115,6 +120,7 @@ impl Driver {
             // A token passes each block once, and calls this device in most.
             let tokens = *rows;
             self.count(|counts| counts.tokens = counts.tokens.max(tokens));
+            self.called_of(*block, experts);
         }
         match self.experts(*block, *class, (normed, &routes), &Ahead::default()).await {
             Ok(outputs) => Outcome::ExpertOutputs(outputs),
@@ -122,25 +128,65 @@ impl Driver {
         }
     }
 
-    /// Other experts will probably be called than was said before.
-    pub fn hint(&self, experts: Vec<(BlockIndex, ExpertId)>) {
-        let absent = experts
-            .into_iter()
-            .filter(|(block, expert)| self.pool.blocks.contains(block) && !self.slots.has(*block, *expert));
-        *self.hinted.borrow_mut() = absent.take(most_hinted(self.pool.slots)).collect();
-    }
-
-    /// Loads the next hinted expert, if there is one. What is in use makes no room for it.
-    pub async fn load_hinted(&self) -> bool {
-        let Some((block, expert)) = self.hinted.borrow_mut().pop_front() else { return false };
-        match self.slots.load_hinted(block, expert).await {
-            Ok(fetched) => self.count(|counts| counts.add_hinted(&fetched)),
-            Err(outcome) => {
-                log::info!("an expert was not loaded ahead: {outcome:?}");
-                self.hinted.borrow_mut().clear();
+    /// These experts will probably be called.
+    pub fn hint(&self, experts: Vec<Key>) {
+        let most = most_hinted(self.pool.slots);
+        let mut hinted = self.hinted.borrow_mut();
+        for key in experts.into_iter().filter(|(block, _)| self.pool.blocks.contains(block)) {
+            if hinted.len() < MOST_NAMED {
+                hinted.insert(key, false);
+            }
+            if self.slots.has(key.0, key.1) {
+                self.slots.engine().touch_expert(key.0, key.1);
+            } else if self.slots.ahead.len() < most && !self.slots.ahead.is_known(key) {
+                self.slots.ahead.want(key);
             }
         }
-        true
+    }
+
+    /// Decoded tokens of a stage elsewhere call experts of a block: what was hinted of it, and of blocks that have passed, waits
+    /// no longer. What was loaded in vain makes room first.
+    fn called_of(&self, block: BlockIndex, experts: &[Vec<ExpertId>]) {
+        let place = |block: BlockIndex| self.pool.blocks.range(..block).count();
+        let (blocks, here) = (self.pool.blocks.len(), place(block));
+        // Hints look ahead over less than half of the blocks.
+        let has_passed = |of: BlockIndex| (here + blocks - place(of)) % blocks < (blocks / 2).max(1);
+        let is_called = |expert: ExpertId| experts.iter().flatten().any(|called| *called == expert);
+        let (mut named, mut vain) = (0, Vec::new());
+        self.hinted.borrow_mut().retain(|(of, expert), loaded| {
+            match *of == block && is_called(*expert) {
+                true => named += 1,
+                false if *loaded && has_passed(*of) => vain.push((*of, *expert)),
+                false => {}
+            }
+            !has_passed(*of)
+        });
+        vain.into_iter().for_each(|(of, expert)| self.slots.engine().age_expert(of, expert));
+        self.count(|counts| counts.hinted += named);
+        self.slots.ahead.withdraw(|(of, _)| has_passed(of));
+    }
+
+    /// Loads beside the work what was guessed or hinted, until the driver ends.
+    pub async fn load_ahead(&self) {
+        let ended = |key: Key, how, fetched: Fetched| match &self.guesses {
+            Some(guesses) => guesses.ended(&self.slots, key, how, fetched),
+            None => {
+                self.count(|counts| counts.add_hinted(&fetched));
+                if let (Ended::Loaded { .. }, Some(loaded)) = (how, self.hinted.borrow_mut().get_mut(&key)) {
+                    *loaded = true;
+                }
+                if matches!(how, Ended::Loaded { claimed: false }) {
+                    // Fails only for experts in no slot.
+                    let _ = self.slots.engine().keep_expert(key.0, key.1, Keep::Evictable);
+                }
+            }
+        };
+        let follow = async {
+            if let Some(guesses) = &self.guesses {
+                guesses.follow().await;
+            }
+        };
+        futures::join!(self.slots.ahead.run(&self.slots, ended), follow);
     }
 
     /// The first block whose router ends a pass over these blocks.
@@ -192,28 +238,23 @@ impl Driver {
     /// A router has chosen: tells the predictor, and says for which tokens and block to look ahead.
     fn ahead(&self, block: BlockIndex, class: KernelClass, batch: &[BatchToken], routes: &[Route]) -> Ahead {
         let Some(guesses) = &self.guesses else { return Ahead::default() };
-        let chosen = routes.iter().flat_map(|route| &route.experts).map(|(expert, _)| *expert).collect();
-        guesses.reached(&self.slots, block, &chosen);
         if class == KernelClass::Prefill {
+            guesses.release_all(&self.slots);
             guesses.observe_prompt(batch, block, routes);
             return Ahead::default();
         }
+        let chosen = routes.iter().flat_map(|route| &route.experts).map(|(expert, _)| *expert).collect();
+        guesses.reached(&self.slots, block, &chosen);
         guesses.observe(batch, block, routes);
-        let same = self.pool.blocks.range(BlockIndex(block.0 + 1)..).next();
-        let next = |row: &BatchToken| match (same, self.pool.blocks.first()) {
-            (Some(block), _) => Some((row.position, *block)),
-            (None, Some(first)) => Some((Position(row.position.0 + 1), *first)),
-            (None, None) => None,
-        };
-        let after_outputs = guesses.foresight.borrow().wants_outputs();
-        Ahead { tokens: batch.iter().filter_map(next).collect(), after_outputs }
-    }
-
-    /// Loads guesses until the driver ends; returns at once if nobody guesses.
-    pub async fn load_guesses(&self) {
-        if let Some(guesses) = &self.guesses {
-            guesses.work(&self.slots).await;
-        }
+        let foresight = guesses.foresight.borrow();
+        let (blocks, at) = (self.pool.blocks.len(), self.pool.blocks.range(..block).count());
+        let lead = usize::from(guesses.lead).clamp(1, (blocks - 1).max(1));
+        let places = (at + 1..=at + lead).filter_map(|place| {
+            let of = self.pool.blocks.iter().nth(place % blocks)?;
+            Some(batch.iter().map(move |row| (Position(row.position.0 + (place / blocks) as u32), *of)))
+        });
+        let tokens = places.flatten().filter(|(position, block)| !foresight.is_asked(*position, *block)).collect();
+        Ahead { tokens, after_outputs: foresight.wants_outputs() }
     }
 
     /// The experts that were chosen, at most as many at a time as there are slots, those in slots first.
@@ -267,6 +308,9 @@ impl Driver {
             token_wait_ms: a_token(counts.wait_millis),
             prompt_bytes: counts.prefill_bytes.0,
             guessed_bytes: guessed.0,
+            hinted: counts.hinted,
+            loads: self.slots.bus().loads,
+            load_ms: self.slots.bus().millis,
             guesses: self.guesses.as_ref().map(Guesses::report),
         }
     }

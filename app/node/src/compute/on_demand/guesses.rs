@@ -1,4 +1,4 @@
-//! Loads guessed experts beside the work. What is needed goes before what is guessed: a guess takes a free slot or that of
+//! Experts that this device guesses. What is needed goes before what is guessed: a guess takes a free slot or that of
 //! the expert that was used longest ago, never one that work needs, and waiting guesses are dropped when their block is
 //! there.
 
@@ -7,32 +7,23 @@ use std::collections::BTreeSet;
 #[cfg(not(target_arch = "wasm32"))]
 use std::rc::Rc;
 
-use futures::StreamExt;
-use futures::channel::{mpsc, oneshot};
+use potluck_engine::Keep;
 #[cfg(not(target_arch = "wasm32"))]
 use potluck_engine::reference::Routers;
-use potluck_engine::{Keep, SlotLoad};
 use potluck_plan::{
     BatchToken, BlockIndex, Bytes, ExpertId, ExpertOutputs, KernelClass, Position, Route, Task, WeightUnit,
 };
 use potluck_predict::{Foresight, ForesightReport};
 
+use super::ahead::{Ended, Key};
+use super::counts::Fetched;
 #[cfg(not(target_arch = "wasm32"))]
 use super::routers::block_outputs;
 #[cfg(not(target_arch = "wasm32"))]
 use super::shadow::Shadow;
 use super::slots::Slots;
 
-type Key = (BlockIndex, ExpertId);
-
-/// A guess that waits for its load.
-#[derive(Clone, Copy, Debug)]
-struct Wanted {
-    position: Position,
-    key: Key,
-}
-
-/// Guesses and their loads.
+/// Guesses and what became of them.
 pub(super) struct Guesses {
     pub foresight: RefCell<Foresight>,
     /// For predictors that ask the next router.
@@ -41,42 +32,30 @@ pub(super) struct Guesses {
     /// Publishes what it chooses.
     #[cfg(not(target_arch = "wasm32"))]
     pub shadow: Option<Rc<Shadow>>,
+    /// Blocks to look ahead.
+    pub lead: u16,
     /// Experts that a token uses in a block: so many slots stay for what is needed.
     used: usize,
-    wanted: RefCell<Vec<Wanted>>,
-    wake: mpsc::UnboundedSender<()>,
-    woken: RefCell<Option<mpsc::UnboundedReceiver<()>>>,
-    loading: RefCell<BTreeSet<Key>>,
-    /// Those of them that work waits for.
-    claimed: RefCell<BTreeSet<Key>>,
-    /// Who waits for the end of a load.
-    waiting: RefCell<Vec<oneshot::Sender<()>>>,
-    /// Guessed experts that stay until their block is there.
+    /// Wanted experts whose block is not there yet, with the tokens for which they were guessed.
+    expected: RefCell<BTreeSet<(Key, Position)>>,
+    /// Those of them that are in a slot: they stay until their block is there.
     kept: RefCell<BTreeSet<Key>>,
-    /// Counts the blocks that were reached: a guess that comes later is late.
-    reached: Cell<u64>,
     network: Cell<Bytes>,
 }
 
 impl Guesses {
     /// No guesses yet. A token uses `used` experts in a block.
     pub fn new(foresight: Foresight, used: usize) -> Self {
-        let (wake, woken) = mpsc::unbounded();
         Self {
             foresight: RefCell::new(foresight),
             #[cfg(not(target_arch = "wasm32"))]
             routers: None,
             #[cfg(not(target_arch = "wasm32"))]
             shadow: None,
+            lead: 1,
             used,
-            wanted: RefCell::default(),
-            wake,
-            woken: RefCell::new(Some(woken)),
-            loading: RefCell::default(),
-            claimed: RefCell::default(),
-            waiting: RefCell::default(),
+            expected: RefCell::default(),
             kept: RefCell::default(),
-            reached: Cell::default(),
             network: Cell::default(),
         }
     }
@@ -102,62 +81,73 @@ impl Guesses {
         self.network.get()
     }
 
-    /// Looks ahead to a block of these tokens, and begins to load what may be needed there.
+    /// Looks ahead to blocks of these tokens, and begins to load what may be needed there.
     pub fn look_ahead(&self, slots: &Slots, tokens: &[(Position, BlockIndex)]) {
         let mut foresight = self.foresight.borrow_mut();
         for &(position, block) in tokens {
             let all = slots.engine().slots_for(block).map_or(0, |slots| slots as usize);
             for expert in foresight.guesses(position, block) {
                 let key = (block, expert);
-                let taken = self.kept.borrow().len() + self.loading.borrow().len() + self.wanted.borrow().len();
-                if taken + self.used >= all && !self.is_known(key) {
+                let is_known = self.kept.borrow().contains(&key) || slots.ahead.is_known(key);
+                let taken = self.kept.borrow().len() + slots.ahead.len();
+                if taken + self.used >= all && !is_known {
                     break;
                 }
                 if slots.has(block, expert) {
                     // Fails only for experts in no slot.
                     let _ = slots.engine().keep_expert(block, expert, Keep::Kept);
                     self.kept.borrow_mut().insert(key);
-                } else if !self.is_known(key) {
+                } else if !is_known {
                     let bytes = slots.loader.bytes(WeightUnit::Expert(block, expert));
                     if !foresight.afford(bytes) {
                         break;
                     }
                     foresight.loaded(position, block, expert, bytes);
-                    self.wanted.borrow_mut().push(Wanted { position, key });
+                    self.expected.borrow_mut().insert((key, position));
+                    slots.ahead.want(key);
                 }
             }
         }
-        if !self.wanted.borrow().is_empty() {
-            // The loads end with the driver.
-            let _ = self.wake.unbounded_send(());
-        }
     }
 
-    fn is_known(&self, key: Key) -> bool {
-        self.kept.borrow().contains(&key)
-            || self.loading.borrow().contains(&key)
-            || self.wanted.borrow().iter().any(|wanted| wanted.key == key)
-    }
-
-    /// A block's router has chosen: waiting guesses are dropped, those in slots make room again, the wrong ones first.
+    /// A block's router has chosen for tokens of an answer: its waiting guesses are dropped, those in slots make room again, the
+    /// wrong ones first. What was guessed of later blocks stays.
     pub fn reached(&self, slots: &Slots, block: BlockIndex, chosen: &BTreeSet<ExpertId>) {
-        self.reached.set(self.reached.get() + 1);
-        let dropped = std::mem::take(&mut *self.wanted.borrow_mut());
-        self.give_up(slots, dropped);
-        for (of, expert) in std::mem::take(&mut *self.kept.borrow_mut()) {
-            self.let_go(slots, (of, expert), of != block || !chosen.contains(&expert));
+        self.forget(slots, |(of, _)| of == block);
+        let kept = std::mem::take(&mut *self.kept.borrow_mut());
+        let (here, later): (BTreeSet<Key>, BTreeSet<Key>) = kept.into_iter().partition(|(of, _)| *of == block);
+        *self.kept.borrow_mut() = later;
+        for (of, expert) in here {
+            self.let_go(slots, (of, expert), !chosen.contains(&expert));
         }
-        let mut claimed = self.loading.borrow().clone();
-        claimed.retain(|(of, expert)| *of == block && chosen.contains(expert));
-        *self.claimed.borrow_mut() = claimed;
+        for expert in chosen {
+            slots.ahead.claim((block, *expert));
+        }
     }
 
-    /// Forgets guesses whose loads have not begun.
-    fn give_up(&self, slots: &Slots, guesses: Vec<Wanted>) {
-        for Wanted { position, key: (block, expert) } in guesses {
-            let bytes = slots.loader.bytes(WeightUnit::Expert(block, expert));
-            self.foresight.borrow_mut().dropped(position, block, expert, bytes);
-        }
+    /// No guess holds a slot any more; false if none did.
+    pub fn release_all(&self, slots: &Slots) -> bool {
+        self.forget(slots, |_| true);
+        let kept = std::mem::take(&mut *self.kept.borrow_mut());
+        kept.iter().for_each(|key| self.let_go(slots, *key, true));
+        !kept.is_empty()
+    }
+
+    /// Forgets guesses whose loads have not begun. Those under way are late.
+    fn forget(&self, slots: &Slots, is_meant: impl Fn(Key) -> bool) {
+        let withdrawn: BTreeSet<Key> = slots.ahead.withdraw(&is_meant).into_iter().collect();
+        let mut foresight = self.foresight.borrow_mut();
+        self.expected.borrow_mut().retain(|(key, position)| {
+            if withdrawn.contains(key) {
+                self.give_up(&mut foresight, slots, (*key, *position));
+            }
+            !is_meant(*key)
+        });
+    }
+
+    fn give_up(&self, foresight: &mut Foresight, slots: &Slots, ((block, expert), position): (Key, Position)) {
+        let bytes = slots.loader.bytes(WeightUnit::Expert(block, expert));
+        foresight.dropped(position, block, expert, bytes);
     }
 
     /// A guess may make room; before all others if it was wrong.
@@ -169,23 +159,24 @@ impl Guesses {
         }
     }
 
-    /// Whether an expert is being loaded on a guess.
-    pub fn is_loading(&self, block: BlockIndex, expert: ExpertId) -> bool {
-        self.loading.borrow().contains(&(block, expert))
-    }
-
-    /// Waits until no guess is being loaded; false if none was.
-    pub async fn settled(&self) -> bool {
-        if self.loading.borrow().is_empty() {
-            return false;
+    /// A load of a guess has ended.
+    pub fn ended(&self, slots: &Slots, key: Key, how: Ended, fetched: Fetched) {
+        self.network.set(self.network.get().saturating_add(fetched.network));
+        let mut expected = self.expected.borrow_mut();
+        let guess = expected.iter().find(|(of, _)| *of == key).copied();
+        if let Some(guess) = &guess {
+            expected.remove(guess);
         }
-        while !self.loading.borrow().is_empty() {
-            let (sender, ended) = oneshot::channel();
-            self.waiting.borrow_mut().push(sender);
-            // Its sender lives as long as the loads.
-            let _ = ended.await;
+        match (how, guess) {
+            (Ended::NotBegun, Some(guess)) => self.give_up(&mut self.foresight.borrow_mut(), slots, guess),
+            // Work waits for it, and keeps it.
+            (Ended::NotBegun | Ended::Failed, _) | (Ended::Loaded { claimed: true }, _) => {}
+            (Ended::Loaded { .. }, Some(_)) => {
+                self.kept.borrow_mut().insert(key);
+            }
+            // It came too late.
+            (Ended::Loaded { .. }, None) => self.let_go(slots, key, true),
         }
-        true
     }
 
     /// Work begins. A token of an answer has a share of the bus for guesses.
@@ -201,64 +192,11 @@ impl Guesses {
         }
     }
 
-    /// Loads guesses, and runs a shadow, until the driver ends.
-    pub async fn work(&self, slots: &Slots) {
+    /// Runs a shadow, until the driver ends.
+    pub async fn follow(&self) {
         #[cfg(not(target_arch = "wasm32"))]
         if let Some(shadow) = &self.shadow {
-            futures::join!(self.load_all(slots), shadow.follow());
-            return;
-        }
-        self.load_all(slots).await;
-    }
-
-    async fn load_all(&self, slots: &Slots) {
-        let Some(mut woken) = self.woken.borrow_mut().take() else { return };
-        while woken.next().await.is_some() {
-            let wanted = std::mem::take(&mut *self.wanted.borrow_mut());
-            if !wanted.is_empty() {
-                self.load(slots, wanted).await;
-            }
-        }
-    }
-
-    async fn load(&self, slots: &Slots, wanted: Vec<Wanted>) {
-        let begins = |wanted: &Wanted| {
-            let (block, expert) = wanted.key;
-            // Without a slot that may be taken there is no guess.
-            matches!(slots.engine().load_expert(block, expert, Keep::Kept), Ok(SlotLoad::Begun))
-        };
-        let (begun, left): (Vec<Wanted>, Vec<Wanted>) = wanted.into_iter().partition(begins);
-        self.give_up(slots, left);
-        let begun: Vec<Key> = begun.into_iter().map(|wanted| wanted.key).collect();
-        if begun.is_empty() {
-            return;
-        }
-        let reached = self.reached.get();
-        self.loading.borrow_mut().extend(&begun);
-        let units = begun.iter().map(|(block, expert)| WeightUnit::Expert(*block, *expert)).collect();
-        match slots.loader.load(units).await {
-            Ok(loaded) => self.network.set(self.network.get().saturating_add(loaded.network)),
-            // Whoever needs the expert says so.
-            Err(error) => log::info!("a guess was not loaded: {error}"),
-        }
-        let claimed = std::mem::take(&mut *self.claimed.borrow_mut());
-        for key in begun {
-            let (block, expert) = key;
-            self.loading.borrow_mut().remove(&key);
-            if !slots.has(block, expert) {
-                // Fails only for experts in no slot.
-                let _ = slots.engine().drop_expert(block, expert);
-            } else if claimed.contains(&key) {
-                // Work waits for it, and keeps it.
-            } else if self.reached.get() == reached {
-                self.kept.borrow_mut().insert(key);
-            } else {
-                self.let_go(slots, key, true);
-            }
-        }
-        for waiting in self.waiting.borrow_mut().drain(..) {
-            // Fails if the work was given up.
-            let _ = waiting.send(());
+            shadow.follow().await;
         }
     }
 

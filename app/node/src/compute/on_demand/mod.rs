@@ -1,6 +1,7 @@
 //! Experts on demand: work that ends at a router waits until the chosen experts are in slots, and goes on from there
 //! (od-moe.txt 3.1). Whoever submits work sees none of this but the time it takes.
 
+mod ahead;
 mod counts;
 mod driver;
 mod guesses;
@@ -16,9 +17,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::pin::pin;
 use std::rc::Rc;
 
+use futures::StreamExt;
 use futures::channel::mpsc;
 use futures::future::{AbortHandle, Abortable, Either, select};
-use futures::{FutureExt, StreamExt};
 #[cfg(not(target_arch = "wasm32"))]
 use potluck_engine::Settings;
 use potluck_model::FeedForwardSpec;
@@ -28,7 +29,8 @@ use potluck_plan::{
 };
 #[cfg(not(target_arch = "wasm32"))]
 use potluck_predict::FirstOf;
-use potluck_predict::{Foresight, GivenLast, Predictor, PredictorKind, Switch, TraceShape};
+use potluck_predict::{Foresight, GivenLast, KnownRecall, Predictor, PredictorKind, Switch, TraceShape};
+use potluck_swarm::HintOptions;
 
 use self::driver::{Driver, is_part};
 use self::guesses::Guesses;
@@ -42,6 +44,9 @@ use crate::loader::ExpertLoader;
 use crate::open::Model;
 use crate::platform::Platform;
 
+/// The seed of guesses that are wrong on purpose.
+const SEED: u64 = 15;
+
 /// Who guesses which experts come next, and whether anybody asks if that pays.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GuessOptions {
@@ -49,6 +54,10 @@ pub struct GuessOptions {
     pub predictor: PredictorKind,
     /// Load guesses whether they pay or not.
     pub always: bool,
+    /// What [`PredictorKind::Recorded`] knows, as shares, by round.
+    pub recalls: Vec<f64>,
+    /// Blocks to look ahead; by default one, of a recorded text four.
+    pub lead: Option<u16>,
     /// The shadow, for [`PredictorKind::Shadow`].
     #[cfg(not(target_arch = "wasm32"))]
     pub shadow: Option<ShadowOptions>,
@@ -58,7 +67,6 @@ pub struct GuessOptions {
 enum Order {
     Work(Work),
     Forget(ConversationId),
-    Hint(Vec<(BlockIndex, ExpertId)>),
 }
 
 /// What was asked of the driver and not done yet.
@@ -144,15 +152,24 @@ impl Compute {
                 // Where the shadow is late or gone, the next in line is believed.
                 Box::new(FirstOf(vec![Box::new(published), frequent]))
             }
+            PredictorKind::Recorded => {
+                let recorded = Box::new(KnownRecall::new(shape, self.guesses.recalls.clone(), SEED));
+                #[cfg(not(target_arch = "wasm32"))]
+                if self.guesses.shadow.is_some() {
+                    let loaded = self.load_shadow();
+                    shadow = loaded.inspect_err(|sentence| log::warn!("no shadow: {sentence}")).ok().map(Rc::new);
+                }
+                recorded
+            }
             _ => frequent,
         };
         let switch = (!self.guesses.always).then(Switch::new);
         let foresight = Foresight::new(self.guesses.predictor, predictor, shape, token, switch);
-        #[cfg_attr(
-            target_arch = "wasm32",
-            expect(unused_mut, reason = "predictors that ask routers run natively only")
-        )]
         let mut guesses = Guesses::new(foresight, used as usize);
+        guesses.lead = self.guesses.lead.unwrap_or(match self.guesses.predictor {
+            PredictorKind::Recorded => HintOptions::LEAD,
+            _ => 1,
+        });
         #[cfg(not(target_arch = "wasm32"))]
         {
             guesses.routers = routers;
@@ -190,7 +207,7 @@ impl Compute {
         }
         let driver = Rc::new(Driver {
             experts: Cell::new(experts),
-            slots: Slots { platform: self.platform.clone(), loader },
+            slots: Slots::new(self.platform.clone(), loader),
             pool,
             next_part: self.next_part.clone(),
             parts: RefCell::default(),
@@ -215,8 +232,7 @@ impl Compute {
         let run = run(self.platform.clone(), driver.clone(), received, open.clone(), deliver.clone());
         let guessing = driver.clone();
         let run = async move {
-            let (run, loads) = (pin!(run), pin!(guessing.load_guesses()));
-            // Without guesses the loads end at once.
+            let (run, loads) = (pin!(run), pin!(guessing.load_ahead()));
             if let Either::Right(((), run)) = select(run, loads).await {
                 run.await;
             }
@@ -233,10 +249,10 @@ impl Compute {
         self.on_demand.borrow().as_ref().map(|queue| queue.driver.report())
     }
 
-    /// Experts will probably be called: they load while there is no work.
+    /// Experts will probably be called: they load beside the work.
     pub fn load_ahead(&self, experts: Vec<(BlockIndex, ExpertId)>) {
         if let Some(on_demand) = self.on_demand.borrow().as_ref() {
-            on_demand.load_ahead(experts);
+            on_demand.driver.hint(experts);
         }
     }
 
@@ -273,29 +289,11 @@ impl OnDemandQueue {
         let _ = self.orders.unbounded_send(Order::Forget(conversation));
     }
 
-    /// Experts to load while there is no work.
-    pub fn load_ahead(&self, experts: Vec<(BlockIndex, ExpertId)>) {
-        // The driver lives as long as this.
-        let _ = self.orders.unbounded_send(Order::Hint(experts));
-    }
-
     /// Drops work that has not begun.
     pub fn cancel(&self, ticket: Ticket) {
         let mut open = self.open.borrow_mut();
         if open.queued.contains(&ticket) {
             open.cancelled.insert(ticket);
-        }
-    }
-}
-
-/// The next order. Hinted experts load until there is one: it waits for the expert that is being loaded at most.
-async fn next(orders: &mut mpsc::UnboundedReceiver<Order>, driver: &Driver) -> Option<Order> {
-    loop {
-        if let Some(order) = orders.next().now_or_never() {
-            return order;
-        }
-        if !driver.load_hinted().await {
-            return orders.next().await;
         }
     }
 }
@@ -308,9 +306,8 @@ async fn run(
     open: Rc<RefCell<Open>>,
     deliver: Rc<dyn Fn(Computed)>,
 ) {
-    while let Some(order) = next(&mut orders, &driver).await {
+    while let Some(order) = orders.next().await {
         match order {
-            Order::Hint(experts) => driver.hint(experts),
             Order::Forget(conversation) => {
                 open.borrow_mut().forgets.pop_front();
                 driver.slots.engine().forget(conversation);

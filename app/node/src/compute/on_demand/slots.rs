@@ -1,23 +1,39 @@
 //! Experts into slots: which slots are kept while others load, and the reads. Work and its order are the driver's.
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
 
 use potluck_engine::{Engine, EngineError, Keep, SlotError, SlotLoad};
 use potluck_plan::{BlockIndex, ExpertId, Outcome, WeightUnit};
 
-use super::counts::Fetched;
+use super::ahead::LoadsAhead;
+use super::counts::{Bus, Fetched};
 use super::guesses::Guesses;
 use super::wave::{Running, collect};
-use crate::loader::{ExpertLoader, LoadError};
+use crate::loader::{ExpertLoader, LoadError, LoadedExperts};
 use crate::platform::Platform;
 
 /// The slots of a device's pool, and what fills them.
 pub(super) struct Slots {
     pub platform: Platform,
     pub loader: ExpertLoader,
+    /// What loads beside the work.
+    pub ahead: LoadsAhead,
+    /// What all loads took.
+    bus: Cell<Bus>,
 }
 
 impl Slots {
+    /// Slots that this fills.
+    pub fn new(platform: Platform, loader: ExpertLoader) -> Self {
+        Self { platform, loader, ahead: LoadsAhead::default(), bus: Cell::default() }
+    }
+
+    /// What all loads took so far.
+    pub fn bus(&self) -> Bus {
+        self.bus.get()
+    }
+
     pub fn engine(&self) -> &Engine {
         self.loader.engine()
     }
@@ -41,35 +57,55 @@ impl Slots {
     ) -> Result<Fetched, Outcome> {
         let (there, absent): (Vec<ExpertId>, Vec<ExpertId>) =
             wave.iter().copied().partition(|expert| self.has(block, *expert));
+        let (late, missing): (Vec<ExpertId>, Vec<ExpertId>) =
+            absent.iter().copied().partition(|expert| self.ahead.claim((block, *expert)));
         // Those that are there are kept before any other is evicted.
         for expert in there.iter().chain(&absent) {
             while !self.try_slot(block, *expert)? {
                 match (running.pop_front(), guesses) {
                     (Some(part), _) => collect(part, outputs).await?,
-                    // A guess under way makes room once it is there.
-                    (None, Some(guesses)) if guesses.settled().await => {}
+                    // A load ahead makes room once it is there.
+                    (None, _) if self.ahead.one_ended().await => {}
+                    // So do guesses for later blocks.
+                    (None, Some(guesses)) if guesses.release_all(self) => {}
                     (None, _) => return Err(failed(full(block, wave.len()))),
                 }
             }
         }
         let started = self.platform.clock.now().0;
         let mut fetched = Fetched { hits: there.len() as u64, misses: absent.len() as u64, ..Fetched::default() };
-        let is_coming = |expert: &ExpertId| guesses.is_some_and(|guesses| guesses.is_loading(block, *expert));
-        let (late, missing): (Vec<ExpertId>, Vec<ExpertId>) = absent.into_iter().partition(is_coming);
         self.load(block, &missing, guesses.filter(|_| late.is_empty()), &mut fetched).await?;
-        if let (Some(guesses), false) = (guesses, late.is_empty()) {
-            guesses.settled().await;
-            // What a guess could not load is loaded as if nobody had guessed.
-            let lost: Vec<ExpertId> = late.into_iter().filter(|expert| !self.has(block, *expert)).collect();
-            for expert in &lost {
-                if !self.try_slot(block, *expert)? {
-                    return Err(failed(full(block, wave.len())));
-                }
-            }
-            self.load(block, &lost, None, &mut fetched).await?;
+        for expert in &late {
+            self.ahead.ended((block, *expert)).await;
         }
+        // What could not be loaded ahead is loaded as if nobody had tried.
+        let lost: Vec<ExpertId> = late.into_iter().filter(|expert| !self.has(block, *expert)).collect();
+        for expert in &lost {
+            if !self.try_slot(block, *expert)? {
+                return Err(failed(full(block, wave.len())));
+            }
+        }
+        self.load(block, &lost, None, &mut fetched).await?;
         fetched.millis = if fetched.misses > 0 { self.platform.clock.now().0 - started } else { 0.0 };
         Ok(fetched)
+    }
+
+    /// Reads experts that have slots into these.
+    ///
+    /// # Errors
+    /// Bytes cannot be read, or the GPU is lost.
+    pub async fn read(&self, experts: Vec<WeightUnit>) -> Result<LoadedExperts, LoadError> {
+        let count = experts.len() as u64;
+        self.change_bus(|bus, now| bus.begin(now));
+        let loaded = self.loader.load(experts).await;
+        self.change_bus(|bus, now| bus.end(now, if loaded.is_ok() { count } else { 0 }));
+        loaded
+    }
+
+    fn change_bus(&self, change: impl FnOnce(&mut Bus, f64)) {
+        let mut bus = self.bus.get();
+        change(&mut bus, self.platform.clock.now().0);
+        self.bus.set(bus);
     }
 
     /// Loads experts that have slots. What that took is measured where nothing else was waited for.
@@ -85,7 +121,7 @@ impl Slots {
         }
         let started = self.platform.clock.now().0;
         let units = experts.iter().map(|expert| WeightUnit::Expert(block, *expert)).collect();
-        let loaded = self.loader.load(units).await.map_err(|error| not_loaded(&error))?;
+        let loaded = self.read(units).await.map_err(|error| not_loaded(&error))?;
         fetched.bytes = fetched.bytes.saturating_add(loaded.bytes);
         fetched.network = fetched.network.saturating_add(loaded.network);
         if let Some(guesses) = measure {
@@ -93,25 +129,6 @@ impl Slots {
             guesses.foresight.borrow_mut().measured(loaded.bytes, millis);
         }
         Ok(())
-    }
-
-    /// Loads an expert that will probably be called, if it is not there and another one may leave. Returns what that took.
-    ///
-    /// # Errors
-    /// It cannot be read, or the GPU is lost.
-    pub async fn load_hinted(&self, block: BlockIndex, expert: ExpertId) -> Result<Fetched, Outcome> {
-        let mut fetched = Fetched::default();
-        if self.has(block, expert) || !self.try_slot(block, expert)? {
-            return Ok(fetched);
-        }
-        let one = BTreeSet::from([expert]);
-        match self.load(block, &[expert], None, &mut fetched).await {
-            Ok(()) => self.release(block, &one).map(|()| fetched),
-            Err(outcome) => {
-                self.give_up(block, &one);
-                Err(outcome)
-            }
-        }
     }
 
     /// Keeps an expert in a slot, or begins its load; false if all slots are needed by work that waits.

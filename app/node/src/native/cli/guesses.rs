@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use potluck_predict::{Alignment, NoAlignment, PredictorKind};
+use potluck_swarm::HintOptions;
 
 use crate::compute::{GuessOptions, ShadowOptions};
 
@@ -13,7 +14,7 @@ pub struct GuessArguments {
     /// host, run: who guesses which experts come next, where they load on demand: none, frequent or router
     #[arg(long, value_name = "WHO", default_value_t)]
     pub predictor: PredictorKind,
-    /// Load guesses whether they pay or not
+    /// Load guesses, and send hints, whether they pay or not
     #[arg(long)]
     pub always_guess: bool,
     /// run: the same model in a type of fewer bits, which guesses a token ahead (`potluck-node requantize` makes one)
@@ -22,13 +23,44 @@ pub struct GuessArguments {
     /// run: every how many tokens the shadow takes over the model's token and its KV cache: T1, T4KV16, KV8 or unaligned
     #[arg(long, value_name = "HOW", default_value = "T1", value_parser = parse_alignment)]
     pub align: Alignment,
+    /// For measurements: who guesses what holders that load on demand will be asked for: none, frequent or recorded
+    #[arg(long, hide = true, value_name = "WHO", default_value_t = PredictorKind::Frequent)]
+    pub hints: PredictorKind,
+    /// For measurements, with `recorded`: percent of the experts that are guessed right when the same prompt is asked again, by
+    /// round from the second on; 0 guesses nothing
+    #[arg(long, hide = true, value_name = "PERCENT,…", value_delimiter = ',', value_parser = parse_recall)]
+    pub recalls: Vec<f64>,
+    /// For measurements: blocks to look ahead
+    #[arg(long, hide = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub lead: Option<u16>,
+}
+
+impl GuessArguments {
+    /// The percentage with which a recorded text is known in a round; none if nobody guesses.
+    pub(super) fn recall(&self, round: u32) -> Option<f64> {
+        let index = (round as usize).checked_sub(1)?.min(self.recalls.len().saturating_sub(1));
+        self.recalls.get(index).map(|recall| (recall * 1e4).round() / 100.0).filter(|percent| *percent > 0.0)
+    }
+
+    /// Blocks to look ahead where others are told what they will be asked for.
+    pub(super) fn lead(&self) -> u16 {
+        self.lead.unwrap_or(HintOptions::LEAD)
+    }
 }
 
 impl Default for GuessArguments {
     /// The options of an empty command line.
     fn default() -> Self {
         let align = Alignment { token: NonZeroU32::new(1), kv: None };
-        Self { predictor: PredictorKind::None, always_guess: false, shadow: None, align }
+        Self {
+            predictor: PredictorKind::None,
+            always_guess: false,
+            shadow: None,
+            align,
+            hints: PredictorKind::Frequent,
+            recalls: Vec::new(),
+            lead: None,
+        }
     }
 }
 
@@ -36,11 +68,29 @@ fn parse_alignment(text: &str) -> Result<Alignment, NoAlignment> {
     text.parse()
 }
 
+fn parse_recall(text: &str) -> Result<f64, String> {
+    let percent = text.trim().parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    percent.map(|percent: f64| percent / 100.0).ok_or_else(|| "expected percent, such as 86,95.7".to_owned())
+}
+
+impl From<&GuessArguments> for HintOptions {
+    fn from(arguments: &GuessArguments) -> Self {
+        Self {
+            predictor: arguments.hints,
+            recalls: arguments.recalls.clone(),
+            always: arguments.always_guess,
+            lead: arguments.lead(),
+        }
+    }
+}
+
 impl From<GuessArguments> for GuessOptions {
     fn from(arguments: GuessArguments) -> Self {
-        let GuessArguments { predictor, always_guess: always, shadow, align } = arguments;
+        let GuessArguments { predictor, always_guess: always, shadow, align, recalls, lead, .. } = arguments;
         let shadow = shadow.map(|file| ShadowOptions { file, alignment: align });
-        let predictor = if shadow.is_some() { PredictorKind::Shadow } else { predictor };
-        Self { predictor, always, shadow }
+        // A shadow beside a recorded text shows what its computing costs at a known recall.
+        let is_believed = shadow.is_some() && predictor != PredictorKind::Recorded;
+        let predictor = if is_believed { PredictorKind::Shadow } else { predictor };
+        Self { predictor, always, recalls, lead, shadow }
     }
 }

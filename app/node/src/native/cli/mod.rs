@@ -6,6 +6,7 @@ mod holder_changes;
 mod options;
 mod rounds;
 mod secret_file;
+mod served;
 mod session;
 mod study;
 mod values;

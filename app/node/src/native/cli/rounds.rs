@@ -11,6 +11,7 @@ use potluck_text::texts;
 use serde_json::{Value, json};
 
 use super::holder_changes::HolderChanges;
+use super::served::QUIET;
 use super::session::REQUEST;
 use super::{Options, Session};
 
@@ -18,6 +19,8 @@ use super::{Options, Session};
 const SETTLED: u64 = 3_000;
 /// What devices have measured is known everywhere after so many milliseconds: they report once a second.
 const REPORTED: u64 = 1_500;
+/// So long after a round devices that load on demand know that it is over.
+const ROUND_OVER: u64 = QUIET.as_millis() as u64 + 1_000;
 
 /// How a room is measured.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
@@ -100,9 +103,12 @@ impl Session {
             for round in 0..*rounds {
                 let before = (self.status.sealing, self.status.on_demand);
                 let asked = self.ask_at_once(prompt, first, *count).await?;
-                self.pause(REPORTED).await?;
+                self.pause(if options.on_demand { ROUND_OVER } else { REPORTED }).await?;
                 asked_tokens = asked.timings.first().map_or(0, |timings| timings.prompt_tokens);
-                println!("{}", self.round(round, asked, before));
+                let mut line = self.round(round, asked, before);
+                line["recall_percent"] = json!(options.guesses.recall(round));
+                line["equation_1"] = json!(self.equation_1(options.guesses.lead()));
+                println!("{line}");
                 first += count;
             }
         }
@@ -120,6 +126,17 @@ impl Session {
             first += 1;
         }
         Ok(())
+    }
+
+    /// Equation 1 of od-moe.txt 3.1: what the load of an expert may take, if a group of blocks is hinted ahead.
+    fn equation_1(&self, group: u16) -> Option<Value> {
+        let plan = self.status.plan.as_ref()?;
+        let experts = plan.experts.as_ref().filter(|experts| experts.trips > 0.0)?;
+        let (main, holders) = (experts.own_ms / experts.trips, experts.trips_ms / experts.trips);
+        // As stages do where there are few blocks.
+        let group = f64::from(group).min((experts.trips / 4.0).round()).max(1.0);
+        let allowed = group * main + (group - 1.0) * holders;
+        Some(json!({ "group": group, "main_ms": main, "experts_ms": holders, "load_may_take_ms": allowed }))
     }
 
     /// What is known after a round. `before`: what sealing and experts on demand had taken then.

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::channel::mpsc;
@@ -18,6 +19,7 @@ use potluck_text::texts;
 use super::Options;
 use super::rounds::is_ready;
 use super::secret_file::{KeptRoom, device_key, keep_room, read_room};
+use super::served::Served;
 use crate::events::Inputs;
 use crate::native::{Delay, Network, platform, random};
 use crate::node::{Input, Node, NodeOptions};
@@ -25,6 +27,9 @@ use crate::platform::LocalFile;
 
 /// The request of `--prompt`.
 pub(super) const REQUEST: RequestId = RequestId(1);
+
+/// How often a device that holds experts looks whether a round is over.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A running node.
 pub struct Session {
@@ -87,6 +92,7 @@ impl Session {
             hidden: options.hidden.clone(),
             pooling,
             on_demand: options.on_demand,
+            hints: (&options.guesses).into(),
             guesses: options.guesses.clone().into(),
         };
         let (node, queue, inputs) = Node::new(platform, options_of_node);
@@ -315,9 +321,16 @@ impl Session {
             self.ask(options).await?;
             return self.leave().await;
         }
+        let mut served = Served::default();
+        let mut look = tokio::time::interval(LOOK);
         loop {
             tokio::select! {
                 message = self.next() => drop(message?),
+                _ = look.tick(), if options.bench => {
+                    if let Some(line) = self.status.on_demand.and_then(|report| served.round(report, Instant::now())) {
+                        println!("{line}");
+                    }
+                }
                 _ = tokio::signal::ctrl_c() => {
                     if options.bench {
                         self.report_on_demand()?;

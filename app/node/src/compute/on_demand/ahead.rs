@@ -1,0 +1,191 @@
+//! Loads experts beside the work: what will probably be needed loads while other blocks are computed (od-moe.txt 3.1). Who
+//! says what that is, guesses of this device or hints of others, is told how each load ended.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::pin;
+
+use futures::channel::{mpsc, oneshot};
+use futures::future::{Either, select};
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use potluck_engine::{Keep, SlotLoad};
+use potluck_plan::{BlockIndex, ExpertId, WeightUnit};
+
+use super::counts::Fetched;
+use super::slots::Slots;
+
+/// An expert of a block.
+pub(super) type Key = (BlockIndex, ExpertId);
+
+/// Loads under way at a time. Each fills a staging buffer; one is left for what work waits for.
+const LOADS: usize = 2;
+/// Experts of one block that load together, at most: about a staging buffer.
+const TOGETHER: usize = 3;
+
+/// How a load that was wanted has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ended {
+    /// It has not begun: the expert is there or being loaded, or no slot may be taken for it.
+    NotBegun,
+    /// It could not be read. Whoever needs the expert says so.
+    Failed,
+    /// It is in its slot, where it stays until that is changed. `claimed`: work waits for it, and lets it go.
+    Loaded { claimed: bool },
+}
+
+/// Who waits for an expert that is being loaded.
+#[derive(Default)]
+struct Coming {
+    claimed: bool,
+    waiting: Vec<oneshot::Sender<()>>,
+}
+
+/// Experts that load beside the work, in the order in which they were wanted.
+pub(super) struct LoadsAhead {
+    wanted: RefCell<VecDeque<Key>>,
+    loading: RefCell<BTreeMap<Key, Coming>>,
+    wake: mpsc::UnboundedSender<()>,
+    woken: RefCell<Option<mpsc::UnboundedReceiver<()>>>,
+}
+
+impl Default for LoadsAhead {
+    fn default() -> Self {
+        let (wake, woken) = mpsc::unbounded();
+        Self { wanted: RefCell::default(), loading: RefCell::default(), wake, woken: RefCell::new(Some(woken)) }
+    }
+}
+
+impl LoadsAhead {
+    /// An expert is to be loaded after those that were wanted before.
+    pub fn want(&self, key: Key) {
+        self.wanted.borrow_mut().push_back(key);
+        // The loads end with the driver.
+        let _ = self.wake.unbounded_send(());
+    }
+
+    /// Whether an expert is wanted or being loaded.
+    pub fn is_known(&self, key: Key) -> bool {
+        self.loading.borrow().contains_key(&key) || self.wanted.borrow().contains(&key)
+    }
+
+    /// How many are.
+    pub fn len(&self) -> usize {
+        self.loading.borrow().len() + self.wanted.borrow().len()
+    }
+
+    /// Gives up loads that have not begun.
+    pub fn withdraw(&self, is_meant: impl Fn(Key) -> bool) -> Vec<Key> {
+        let mut wanted = self.wanted.borrow_mut();
+        let (meant, others): (Vec<Key>, Vec<Key>) = wanted.drain(..).partition(|key| is_meant(*key));
+        *wanted = others.into();
+        meant
+    }
+
+    /// Work waits for an expert, and keeps it; false if it is not being loaded here.
+    pub fn claim(&self, key: Key) -> bool {
+        self.loading.borrow_mut().get_mut(&key).map(|coming| coming.claimed = true).is_some()
+    }
+
+    /// Waits until an expert is not being loaded any more.
+    pub async fn ended(&self, key: Key) {
+        let ended = self.loading.borrow_mut().get_mut(&key).map(|coming| {
+            let (sender, ended) = oneshot::channel();
+            coming.waiting.push(sender);
+            ended
+        });
+        if let Some(ended) = ended {
+            // Its sender lives as long as the load.
+            let _ = ended.await;
+        }
+    }
+
+    /// Waits for the end of a load that is under way; false if none is.
+    pub async fn one_ended(&self) -> bool {
+        let first = self.loading.borrow().keys().next().copied();
+        match first {
+            Some(key) => self.ended(key).map(|()| true).await,
+            None => false,
+        }
+    }
+
+    /// Loads what is wanted, until the driver ends.
+    pub async fn run(&self, slots: &Slots, ended: impl Fn(Key, Ended, Fetched)) {
+        let Some(mut woken) = self.woken.borrow_mut().take() else { return };
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            while under_way.len() < LOADS {
+                let begun = self.begin(slots, &ended);
+                if begun.is_empty() {
+                    break;
+                }
+                under_way.push(load(slots, begun));
+            }
+            let done = if under_way.is_empty() {
+                match woken.next().await {
+                    Some(()) => None,
+                    None => return,
+                }
+            } else {
+                match select(pin!(woken.next()), pin!(under_way.next())).await {
+                    Either::Left((Some(()), _)) => None,
+                    Either::Left((None, _)) => return,
+                    Either::Right((done, _)) => done,
+                }
+            };
+            if let Some((keys, fetched)) = done {
+                self.end(slots, keys, fetched, &ended);
+            }
+        }
+    }
+
+    /// Gives the next wanted experts of a block their slots.
+    fn begin(&self, slots: &Slots, ended: &impl Fn(Key, Ended, Fetched)) -> Vec<Key> {
+        let mut begun: Vec<Key> = Vec::new();
+        while begun.len() < TOGETHER {
+            let next = self.wanted.borrow().front().copied();
+            let Some(key) = next.filter(|(block, _)| begun.first().is_none_or(|(of, _)| of == block)) else { break };
+            self.wanted.borrow_mut().pop_front();
+            let (block, expert) = key;
+            let given = || slots.engine().load_expert(block, expert, Keep::Kept);
+            if !slots.has(block, expert) && matches!(given(), Ok(SlotLoad::Begun)) {
+                self.loading.borrow_mut().insert(key, Coming::default());
+                begun.push(key);
+            } else {
+                ended(key, Ended::NotBegun, Fetched::default());
+            }
+        }
+        begun
+    }
+
+    fn end(&self, slots: &Slots, keys: Vec<Key>, mut fetched: Fetched, ended: &impl Fn(Key, Ended, Fetched)) {
+        for key in keys {
+            let (block, expert) = key;
+            let Coming { claimed, waiting } = self.loading.borrow_mut().remove(&key).unwrap_or_default();
+            let how = if slots.has(block, expert) {
+                Ended::Loaded { claimed }
+            } else {
+                // Fails only for experts in no slot.
+                let _ = slots.engine().drop_expert(block, expert);
+                Ended::Failed
+            };
+            // What was fetched together counts once.
+            ended(key, how, std::mem::take(&mut fetched));
+            for waiting in waiting {
+                // Fails if the work was given up.
+                let _ = waiting.send(());
+            }
+        }
+    }
+}
+
+async fn load(slots: &Slots, keys: Vec<Key>) -> (Vec<Key>, Fetched) {
+    let units = keys.iter().map(|(block, expert)| WeightUnit::Expert(*block, *expert)).collect();
+    match slots.read(units).await {
+        Ok(loaded) => (keys, Fetched { bytes: loaded.bytes, network: loaded.network, ..Fetched::default() }),
+        Err(error) => {
+            log::info!("experts were not loaded ahead: {error}");
+            (keys, Fetched::default())
+        }
+    }
+}

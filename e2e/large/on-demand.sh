@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# Experts on demand, measured with a known recall: native peers on this machine's Vulkan adapter have slots for a third of the experts.
+#   e2e/large/on-demand.sh BINARIES WORK       the 48 blocks of Qwen3-30B-A3B (18.6 GB), eight holders
+#   shape=small e2e/large/on-demand.sh …       a file of some MB, for a machine without a GPU
+# BINARIES holds potluck-node, potluck-relay and the example `synthetic`. Each line of `cases` is
+#   room HOLDERS LENT HOST OPTIONS    a host that lends HOST and keeps everything but experts, and holders of these; OPTIONS are the host's
+#   alone LENT OPTIONS                one device with the file and no room
+# Prints a line of JSON for each round. In rooms a second one for each round says what all holders together did: the share of experts that were in
+# memory, that a hint had named, stalls, MB loaded, waiting, and how long the bus was busy.
+# A text is answered several times. With `--hints recorded` (rooms) or `--predictor recorded` (one device) the first round records which experts it
+# needs, and each of the others guesses these with the next of `--recalls` (percent; 0: nobody guesses). Answers are sampled: greedy ones of random
+# weights repeat themselves. The same seed gives the same tokens in every round.
+# With `--shadow FILE` beside `--predictor recorded` a shadow computes too, to be timed, and is not believed.
+# `--cold` among the options drops the page cache all the time, so that experts come from storage; the line with `from_storage_MB` says
+# how many of the bytes that were read did (/proc/PID/io). CACHE: folder for the devices' caches, about the file's size.
+set -euo pipefail
+bin=$(realpath "${1:?usage: on-demand.sh BINARIES WORK}") work=$(realpath -m "${2:?usage: on-demand.sh BINARIES WORK}")
+# Seconds for one case, and after which no further case begins.
+tokens=${tokens:-32} limit=${limit:-300} stop=${stop:-100000}
+recalls=${recalls:-0,33,86,91,95.7,97.3,99.9}
+commas=${recalls//[^,]/}
+known="recorded --always-guess --recalls $recalls --rounds $((${#commas} + 2))"
+case ${shape:-large} in
+  large) file="--shape qwen3-30b-a3b" cases=${cases:-"room 8 2500M 4G
+room 8 740M 1300M --on-demand --hints $known
+room 8 740M 1300M --on-demand --hints none --cold --rounds 2
+alone 6500M --predictor $known
+alone 6500M --shadow models/experts.gguf --predictor $known
+alone 6500M --cold --rounds 2"} ;;
+  small) cases=${cases:-"room 3 300M 1G
+room 3 35M 36M --on-demand --hints $known
+room 3 35M 36M --on-demand --hints none --cold --rounds 2
+alone 47M --predictor $known
+alone 47M --shadow models/experts.gguf --predictor $known
+alone 47M --cold --rounds 2"}
+    file="--arch qwen3moe --type Q4_K --hidden 512 --blocks 4 --heads 8 --kv-heads 2 --head-dim 64 --intermediate 256 --experts 32 --used 4 --vocabulary 512 --context 4096 --seed 8" ;;
+  *) echo "shape is large or small" >&2; exit 2 ;;
+esac
+port=${PORT:-9918} cache=${CACHE:-$work}/potluck-caches
+mkdir -p "$work/models" "$work/page" "$cache"; cache=$(realpath "$cache"); cd "$work"
+echo '<!doctype html><title>none</title>' > page/index.html
+trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$cache"' EXIT
+# await PROCESS LOG COMMAND…: until the command succeeds; an error if the process ends before.
+await() {
+  local process=$1 log=$2
+  shift 2
+  until "$@"; do
+    kill -0 "$process" 2>/dev/null || { echo "it ended too early, see $work/$log:" >&2; tail -n 5 "$log" >&2; return 1; }
+    sleep 0.2
+  done
+}
+models() { exec 3<>"/dev/tcp/localhost/$port" && printf 'GET /models HTTP/1.0\r\nHost: localhost\r\n\r\n' >&3 && cat <&3; }
+is_ready() { (models) 2>/dev/null | grep -q '"phase":"ready"'; }
+# shellcheck disable=SC2086 # the file's options are words
+[ -e models/experts.gguf ] || time "$bin/synthetic" $file models/experts.gguf
+ls -lL models/experts.gguf
+"$bin/potluck-relay" --local --port "$port" --models models --page page --data data > relay.log 2>&1 &
+await $! relay.log is_ready
+text=$(printf 'once %.0s' $(seq 1 16)) before=
+asked=(--raw --prompt "$text" --max-tokens "$tokens" --rounds 3 --temperature 1 --seed 15 --context "${context:-2048}")
+
+# What is cached of the files leaves memory, again and again. Where the kernel does not drop it for us, each file is asked to.
+drop_cache() {
+  while sleep 0.5; do
+    { echo 3 > /proc/sys/vm/drop_caches; } 2>/dev/null ||
+      find -L models "$cache" -type f -print0 | xargs -0 -r -P 4 -I {} dd if={} iflag=nocache count=0 status=none 2>/dev/null || true
+  done
+}
+# read_bytes PROCESS…: what they have read so far, and what of it was not in memory.
+read_bytes() {
+  for process in "$@"; do cat "/proc/$process/io" 2>/dev/null || true; done | awk '
+    /^rchar/ { all += $2 } /^read_bytes/ { storage += $2 }
+    END { printf "{\"read_MB\":%.0f,\"from_storage_MB\":%.0f}\n", all / 1e6, storage / 1e6 }'
+}
+# What holders did in each round, all together.
+served() {
+  (grep -hE '^\{.*"served"' join*.log || true) | awk '
+    function of(key) { return match($0, "\"" key "\":[0-9.]+") ? substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) + 0 : 0 }
+    { r = of("served"); holders[r]++; if (of("tokens") > tokens[r]) tokens[r] = of("tokens"); if (r > last) last = r
+      slots[r] += of("slots"); experts[r] += of("experts"); hits[r] += of("hits"); misses[r] += of("misses"); hinted[r] += of("hinted")
+      stalls[r] += of("stalls"); bytes[r] += of("bytes"); network[r] += of("network_bytes"); wait[r] += of("wait_ms")
+      loads[r] += of("loads"); busy[r] += of("load_ms") }
+    END { for (r = 0; r <= last; r++) { t = tokens[r]; used = hits[r] + misses[r]; if (!t || !used) continue; each = t * holders[r]
+      printf "{\"served\":%d,\"holders\":%d,\"tokens\":%d,\"slots\":%d,\"experts\":%d,\"in_memory\":%.4f,\"hinted\":%.4f,", r, holders[r], t, slots[r], experts[r], hits[r] / used, hinted[r] / used
+      printf "\"stalls_a_token\":%.1f,\"MB_a_token\":%.2f,\"network_MB_a_token\":%.2f,", stalls[r] / t, bytes[r] / t / 1e6, network[r] / t / 1e6
+      printf "\"a_holder_and_token\":{\"waits_ms\":%.2f,\"loads\":%.2f,\"bus_busy_ms\":%.2f},\"load_ms_an_expert\":%.3f}\n", wait[r] / each, loads[r] / each, busy[r] / each, loads[r] ? busy[r] / loads[r] : 0 } }'
+}
+
+alone() {
+  local lent=$1 read='' device
+  shift
+  "$bin/potluck-node" run models/experts.gguf --budget "$lent" --cache "$cache/alone" "${asked[@]}" "$@" > host.out 2> host.log &
+  device=$!
+  while kill -0 "$device" 2>/dev/null; do
+    [ "$((SECONDS - began))" -lt "$limit" ] || kill "$device"
+    now=$(read_bytes "$device")
+    case $now in *:0,*) ;; *) read=$now ;; esac
+    sleep 0.3
+  done
+  wait "$device" || echo "the device ended with $?"
+  grep '^{' host.out || tail -n 3 host.log
+  echo "$read"
+}
+
+room() {
+  local holders=$1 lent=$2 host=$3 asking link peers=
+  shift 3
+  # Other parts go to the same devices: their folders would only grow.
+  [ "$before" = "$lent" ] || rm -rf "$cache"/[0-9]*
+  before=$lent
+  timeout "$limit" "$bin/potluck-node" host experts --relay "http://localhost:$port" --share experts --replicas 1 --hedging off --budget "$host" \
+    --cache "$cache/host" --members "$((holders + 1))" --holders "${wanted:-$holders}" "${asked[@]}" "$@" > host.out 2> host.log &
+  asking=$!
+  await "$asking" host.log grep -qE 'http[^ ]*/r/' host.out || return 0
+  link=$(grep -oE 'http[^ ]*/r/[^ ]*' host.out | head -1)
+  for number in $(seq 1 "$holders"); do
+    "$bin/potluck-node" join "$link" --budget "$lent" --bench --cache "$cache/$number" > "join$number.log" 2>&1 &
+    peers+=" $!"
+  done
+  wait "$asking" || echo "the host ended with $?"
+  grep '^{' host.out || tail -n 3 host.log
+  tail -n 1 host.log
+  served
+  # shellcheck disable=SC2086 # several processes
+  read_bytes $peers
+  # shellcheck disable=SC2086 # several processes
+  kill $peers 2>/dev/null || true; wait $peers 2>/dev/null || true
+  rm -f join*.log
+}
+
+while read -r line; do
+  [ "$SECONDS" -lt "$stop" ] || { echo "== no time left for: $line"; continue; }
+  echo "== $line, at $SECONDS s, load $(cut -d' ' -f1 /proc/loadavg)"
+  began=$SECONDS dropping=
+  case $line in *--cold*) drop_cache & dropping=$! ;; esac
+  # shellcheck disable=SC2086 # a case is words
+  ${line/ --cold/}
+  [ -z "$dropping" ] || { kill "$dropping"; wait "$dropping" 2>/dev/null || true; }
+done <<< "$cases"
