@@ -41,11 +41,32 @@ impl KernelVariant {
         let shuffle = Self::shuffle_in(subgroup);
         // Results and teams: more results per team read a vector less often, fewer give more workgroups.
         // A gated result is two matrix rows. Every candidate costs a compilation.
-        let shapes: &[(u8, u8)] = match job {
-            job if job.sums() => &[(4, 8), (2, 8), (4, 4), (2, 4)],
-            job if job.gates() => &[(2, 4), (2, 8), (1, 8), (1, 4)],
-            _ => &[(4, 4), (2, 8), (2, 4), (1, 2)],
-        };
+        Self::shaped(
+            job,
+            shuffle,
+            match job {
+                job if job.sums() => &[(4, 8), (2, 8), (4, 4), (2, 4)],
+                job if job.gates() => &[(2, 4), (2, 8), (1, 8), (1, 4)],
+                _ => &[(4, 4), (2, 8), (2, 4), (1, 2)],
+            },
+        )
+    }
+
+    /// The same for kernels that quantize their vectors: a workgroup does so for all its results, which are twice as many.
+    pub fn packed_candidates(job: Job, subgroup: u32) -> Vec<KernelVariant> {
+        Self::shaped(
+            job,
+            Self::shuffle_in(subgroup),
+            match job {
+                job if job.sums() => &[(4, 8), (2, 8), (4, 4), (2, 4)],
+                job if job.gates() => &[(2, 4), (2, 8), (1, 8), (1, 4)],
+                _ => &[(4, 4), (4, 8), (2, 8), (2, 4), (1, 4)],
+            },
+        )
+    }
+
+    /// The portable variant and those of these results and teams, each once.
+    fn shaped(job: Job, shuffle: u8, shapes: &[(u8, u8)]) -> Vec<KernelVariant> {
         let mut all = vec![Self::portable(job)];
         all.extend(shapes.iter().map(|&(results, teams)| Self::new(results, teams, shuffle)));
         let mut seen = std::collections::BTreeSet::new();

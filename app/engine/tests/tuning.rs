@@ -49,8 +49,12 @@ fn choose(gpu: &Gpu, shapes: &[Shape], select_candidates: impl Fn(usize) -> usiz
     let mut tuning = Tuning::default();
     for &shape in shapes {
         let choice = match shape {
-            Shape::Decode { job, .. } => {
-                let variants = KernelVariant::candidates(job, gpu.capabilities().subgroup);
+            Shape::Decode { job, packed, .. } => {
+                let subgroup = gpu.capabilities().subgroup;
+                let variants = match packed {
+                    true => KernelVariant::packed_candidates(job, subgroup),
+                    false => KernelVariant::candidates(job, subgroup),
+                };
                 Choice::Variant(variants[select_candidates(variants.len())])
             }
             Shape::Packed { .. } => Choice::Packed(PackedTile::ALL[select_candidates(PackedTile::ALL.len())]),
