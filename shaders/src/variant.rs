@@ -38,35 +38,27 @@ impl KernelVariant {
     /// Variants worth trying for a job, the portable one first. `subgroup` is the device's minimum subgroup size, 0 or
     /// 1 if it has no subgroups.
     pub fn candidates(job: Job, subgroup: u32) -> Vec<KernelVariant> {
-        let shuffle = Self::shuffle_in(subgroup);
         // Results and teams: more results per team read a vector less often, fewer give more workgroups.
         // A gated result is two matrix rows. Every candidate costs a compilation.
-        Self::shaped(
-            job,
-            shuffle,
-            match job {
-                job if job.sums() => &[(4, 8), (2, 8), (4, 4), (2, 4)],
-                job if job.gates() => &[(2, 4), (2, 8), (1, 8), (1, 4)],
-                _ => &[(4, 4), (2, 8), (2, 4), (1, 2)],
-            },
-        )
+        let shapes: &[(u8, u8)] = match job {
+            job if job.sums() => &[(4, 8), (2, 8), (4, 4), (2, 4)],
+            job if job.gates() => &[(2, 4), (2, 8), (1, 8), (1, 4)],
+            _ => &[(4, 4), (2, 8), (2, 4), (1, 2)],
+        };
+        Self::shaped(job, subgroup, shapes)
     }
 
-    /// The same for kernels that quantize their vectors: a workgroup does so for all its results, which are twice as many.
+    /// The same for kernels that quantize their vectors: a workgroup does so for all its results, so few of them do not pay.
     pub fn packed_candidates(job: Job, subgroup: u32) -> Vec<KernelVariant> {
-        Self::shaped(
-            job,
-            Self::shuffle_in(subgroup),
-            match job {
-                job if job.sums() => &[(4, 8), (2, 8), (4, 4), (2, 4)],
-                job if job.gates() => &[(2, 4), (2, 8), (1, 8), (1, 4)],
-                _ => &[(4, 4), (4, 8), (2, 8), (2, 4), (1, 4)],
-            },
-        )
+        if job.sums() || job.gates() {
+            return Self::candidates(job, subgroup);
+        }
+        Self::shaped(job, subgroup, &[(4, 4), (4, 8), (2, 8), (2, 4), (1, 4)])
     }
 
     /// The portable variant and those of these results and teams, each once.
-    fn shaped(job: Job, shuffle: u8, shapes: &[(u8, u8)]) -> Vec<KernelVariant> {
+    fn shaped(job: Job, subgroup: u32, shapes: &[(u8, u8)]) -> Vec<KernelVariant> {
+        let shuffle = Self::shuffle_in(subgroup);
         let mut all = vec![Self::portable(job)];
         all.extend(shapes.iter().map(|&(results, teams)| Self::new(results, teams, shuffle)));
         let mut seen = std::collections::BTreeSet::new();
@@ -124,14 +116,18 @@ mod tests {
     fn the_portable_variant_comes_first_and_needs_no_subgroups() {
         for job in Job::ALL {
             for subgroup in [0, 1, 4, 8, 16, 32, 64, 128] {
-                let all = KernelVariant::candidates(job, subgroup);
-                assert_eq!(all[0], KernelVariant::portable(job));
-                assert_eq!(all[0].shuffle, 1);
-                assert!(all.iter().all(|variant| u32::from(variant.shuffle) <= subgroup.max(1)), "{job:?} {subgroup}");
-                let mut unlike = all.clone();
-                unlike.dedup();
-                assert!(unlike.len() == all.len() && all.len() >= 4, "{job:?} {subgroup}: {all:?}");
-                assert!(all.iter().all(|variant| variant.threads() <= 256));
+                for all in [KernelVariant::candidates(job, subgroup), KernelVariant::packed_candidates(job, subgroup)] {
+                    assert_eq!(all[0], KernelVariant::portable(job));
+                    assert_eq!(all[0].shuffle, 1);
+                    assert!(
+                        all.iter().all(|variant| u32::from(variant.shuffle) <= subgroup.max(1)),
+                        "{job:?} {subgroup}"
+                    );
+                    let mut unlike = all.clone();
+                    unlike.dedup();
+                    assert!(unlike.len() == all.len() && all.len() >= 4, "{job:?} {subgroup}: {all:?}");
+                    assert!(all.iter().all(|variant| variant.threads() <= 256));
+                }
             }
         }
     }
