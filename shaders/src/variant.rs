@@ -9,7 +9,7 @@ use crate::Job;
 /// choice affects only speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelVariant {
-    /// Results a team of threads computes at a time: 1, 2 or 4.
+    /// Results a team of threads computes at a time: 1, 2 or 4, or 8 of a packed sum of experts.
     pub results: u8,
     /// Teams per workgroup: 1 to 8.
     pub teams: u8,
@@ -51,7 +51,11 @@ impl KernelVariant {
     /// The same for kernels that quantize their vectors: a workgroup does so for all its results, so few of them do not pay.
     pub fn packed_candidates(job: Job, subgroup: u32) -> Vec<KernelVariant> {
         if job.sums() || job.gates() {
-            return Self::candidates(job, subgroup);
+            let mut all = Self::candidates(job, subgroup);
+            let shuffle = Self::shuffle_in(subgroup);
+            // With fewer shuffles, the sums of so many results do not fit into workgroup memory.
+            all.extend((job.sums() && shuffle >= 16).then_some(Self::new(8, 8, shuffle)));
+            return all;
         }
         Self::shaped(job, subgroup, &[(4, 4), (4, 8), (2, 8), (2, 4), (1, 4)])
     }
@@ -99,7 +103,7 @@ impl FromStr for KernelVariant {
         let (results, teams) = shape.split_once('x').ok_or(())?;
         let number = |text: &str| text.parse::<u8>().map_err(|_| ());
         let variant = Self::new(number(results)?, number(teams)?, number(shuffle)?);
-        let known = [1, 2, 4].contains(&variant.results)
+        let known = [1, 2, 4, 8].contains(&variant.results)
             && [1, 2, 4, 8].contains(&variant.teams)
             && variant.shuffle.is_power_of_two()
             && u32::from(variant.shuffle) <= Self::TEAM;

@@ -69,13 +69,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             let place = team * $PLACES_OF_CHUNKu;
 #if TOGETHER
 #repeat j $LOADS
-            _ = stage(at, c * $OCTETSu + $ju * ALL + local % ALL, place, vec4<f32>(0.0));
+            if (2u * (c * $OCTETSu + $ju * ALL) < params.x_stride) {
+                _ = stage(at, c * $OCTETSu + $ju * ALL + local % ALL, place, vec4<f32>(0.0));
+            }
 #end
 #else
             stage_block(at, c * $BLOCKSu + local % ALL, place);
 #endif
             workgroupBarrier();
-            if (here) {
+            if (here && c * TEAM + lane < params.units) {
                 let v = values(place + lane);
                 let less = shared_of(v);
 #repeat p $EACH

@@ -149,12 +149,15 @@ fn all_forms_of_a_fused_kernel_give_the_same_bits() {
     let engine = engine();
     let subgroup = engine.inner.core.borrow().gpu.capabilities().subgroup;
     for (format, dots) in FORMS {
-        for job in Job::ALL {
+        // Jobs and units are independent: two formats cover every job.
+        let every = dots.is_none() || [Format::Q4_K, Format::Q6_K].contains(&format);
+        let some = |job: &Job| every || matches!(job, Job::Normed | Job::Added | Job::GatedExpert | Job::ExpertDown);
+        for job in Job::ALL.into_iter().filter(some) {
             let mut candidates = fused(format, job, dots).variants(subgroup).split_off(1);
             // Whose case with one expert is the same product.
             let sums = [Job::ExpertSum, Job::BiasedSum].into_iter().filter(|sum| sum.alone() == job && *sum != job);
             candidates.extend(sums.map(|sum| fused(format, sum, dots)));
-            candidates.extend(dots.map(|_| fused(format, job, Some(Dots::Shifts))));
+            candidates.extend(dots.filter(|_| job == Job::Added).map(|_| fused(format, job, Some(Dots::Shifts))));
             block_on(engine.try_candidates(fused(format, job, dots), &candidates, f64::INFINITY)).unwrap();
             let core = engine.inner.core.borrow();
             for kernel in candidates {
