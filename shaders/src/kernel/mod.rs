@@ -5,6 +5,7 @@ use potluck_plan::KvCacheType;
 use crate::{Format, KernelVariant, MatrixTile, PackedTile, Tile, TileKind};
 
 mod all;
+mod fused;
 mod joined;
 mod name;
 mod source;
