@@ -45,7 +45,7 @@ impl Format {
     /// How the packed product reads the format; `None` if it does not.
     pub fn packing(self) -> Option<Packing> {
         Some(match self {
-            Self::Q4_0 | Self::Q5_0 | Self::Q8_0 | Self::IQ4_NL | Self::IQ4_XS => Packing::Scale,
+            Self::Q4_0 | Self::Q5_0 | Self::Q8_0 | Self::IQ4_NL | Self::IQ4_XS | Self::MXFP4 => Packing::Scale,
             Self::Q4_1 | Self::Q5_1 | Self::Q4_K | Self::Q5_K => Packing::ScaleAndLeast,
             Self::Q3_K | Self::Q6_K => Packing::TwoScales,
             _ => return None,

@@ -9,7 +9,7 @@ use crate::Job;
 /// choice affects only speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelVariant {
-    /// Results a team of threads computes at a time: 1, 2 or 4.
+    /// Results a team of threads computes at a time: 1, 2 or 4, or 8 of a packed sum of experts.
     pub results: u8,
     /// Teams per workgroup: 1 to 8.
     pub teams: u8,
@@ -38,7 +38,6 @@ impl KernelVariant {
     /// Variants worth trying for a job, the portable one first. `subgroup` is the device's minimum subgroup size, 0 or
     /// 1 if it has no subgroups.
     pub fn candidates(job: Job, subgroup: u32) -> Vec<KernelVariant> {
-        let shuffle = Self::shuffle_in(subgroup);
         // Results and teams: more results per team read a vector less often, fewer give more workgroups.
         // A gated result is two matrix rows. Every candidate costs a compilation.
         let shapes: &[(u8, u8)] = match job {
@@ -46,6 +45,24 @@ impl KernelVariant {
             job if job.gates() => &[(2, 4), (2, 8), (1, 8), (1, 4)],
             _ => &[(4, 4), (2, 8), (2, 4), (1, 2)],
         };
+        Self::shaped(job, subgroup, shapes)
+    }
+
+    /// The same for kernels that quantize their vectors: a workgroup does so for all its results, so few of them do not pay.
+    pub fn packed_candidates(job: Job, subgroup: u32) -> Vec<KernelVariant> {
+        if job.sums() || job.gates() {
+            let mut all = Self::candidates(job, subgroup);
+            let shuffle = Self::shuffle_in(subgroup);
+            // With fewer shuffles, the sums of so many results do not fit into workgroup memory.
+            all.extend((job.sums() && shuffle >= 16).then_some(Self::new(8, 8, shuffle)));
+            return all;
+        }
+        Self::shaped(job, subgroup, &[(4, 4), (4, 8), (2, 8), (2, 4), (1, 4)])
+    }
+
+    /// The portable variant and those of these results and teams, each once.
+    fn shaped(job: Job, subgroup: u32, shapes: &[(u8, u8)]) -> Vec<KernelVariant> {
+        let shuffle = Self::shuffle_in(subgroup);
         let mut all = vec![Self::portable(job)];
         all.extend(shapes.iter().map(|&(results, teams)| Self::new(results, teams, shuffle)));
         let mut seen = std::collections::BTreeSet::new();
@@ -86,7 +103,7 @@ impl FromStr for KernelVariant {
         let (results, teams) = shape.split_once('x').ok_or(())?;
         let number = |text: &str| text.parse::<u8>().map_err(|_| ());
         let variant = Self::new(number(results)?, number(teams)?, number(shuffle)?);
-        let known = [1, 2, 4].contains(&variant.results)
+        let known = [1, 2, 4, 8].contains(&variant.results)
             && [1, 2, 4, 8].contains(&variant.teams)
             && variant.shuffle.is_power_of_two()
             && u32::from(variant.shuffle) <= Self::TEAM;
@@ -103,14 +120,18 @@ mod tests {
     fn the_portable_variant_comes_first_and_needs_no_subgroups() {
         for job in Job::ALL {
             for subgroup in [0, 1, 4, 8, 16, 32, 64, 128] {
-                let all = KernelVariant::candidates(job, subgroup);
-                assert_eq!(all[0], KernelVariant::portable(job));
-                assert_eq!(all[0].shuffle, 1);
-                assert!(all.iter().all(|variant| u32::from(variant.shuffle) <= subgroup.max(1)), "{job:?} {subgroup}");
-                let mut unlike = all.clone();
-                unlike.dedup();
-                assert!(unlike.len() == all.len() && all.len() >= 4, "{job:?} {subgroup}: {all:?}");
-                assert!(all.iter().all(|variant| variant.threads() <= 256));
+                for all in [KernelVariant::candidates(job, subgroup), KernelVariant::packed_candidates(job, subgroup)] {
+                    assert_eq!(all[0], KernelVariant::portable(job));
+                    assert_eq!(all[0].shuffle, 1);
+                    assert!(
+                        all.iter().all(|variant| u32::from(variant.shuffle) <= subgroup.max(1)),
+                        "{job:?} {subgroup}"
+                    );
+                    let mut unlike = all.clone();
+                    unlike.dedup();
+                    assert!(unlike.len() == all.len() && all.len() >= 4, "{job:?} {subgroup}: {all:?}");
+                    assert!(all.iter().all(|variant| variant.threads() <= 256));
+                }
             }
         }
     }

@@ -2,24 +2,12 @@
 // `fused.wgsl` for each expert and `combine.wgsl` after it. A team of 32 threads takes one expert at a time, and all
 // teams of a workgroup the same $PAIRS rows. Group z is a token. An expert without a slot counts as zero.
 // BIAS: each product has the bias of its expert.
-$PARAMS
-@group(0) @binding(0) var<uniform> params: Params;
-#if WIDE
-@group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;
-#else
-@group(0) @binding(1) var<storage, read> weights: array<u32>;
-#endif
-@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
-@group(0) @binding(4) var<storage, read> slots: array<u32>;
-@group(0) @binding(5) var<storage, read> chosen: array<u32>;
+#include fused_bindings
 @group(0) @binding(6) var<storage, read> gates: array<f32>;
-#if BIAS
-@group(0) @binding(7) var<storage, read> bias: array<f32>;
-#endif
 
-fn across(v: vec4<f32>) -> f32 { return (v.x + v.y) + (v.z + v.w); }
-
+#if PACKED
+#include units
+#else
 #if WIDE
 #include wide_q4_k
 #else
@@ -34,48 +22,79 @@ fn across(v: vec4<f32>) -> f32 { return (v.x + v.y) + (v.z + v.w); }
 #endif
 #endif
 #endif
-
-const TEAM = 32u;
-var<workgroup> outputs: array<f32, $OUTPUTS>;
-var<workgroup> factors: array<f32, $MAX_USED>;
-#if SHARES
-var<workgroup> sums: array<f32, $PARTIALS>;
 #endif
 
-fn slot_of(pair: u32) -> u32 {
-    let expert = chosen[pair];
-    var slot = 0xffffffffu;
-    if (expert < params.experts) { slot = slots[expert]; }
-    return slot - params.slot_first;
-}
-
-// Quad q of the vector that starts at quad `at`; zeros past its end.
-fn input(at: u32, q: u32) -> vec4<f32> {
-    return select(vec4<f32>(0.0), x[at + min(q, params.x_stride - 1u)], q < params.x_stride);
-}
+#if PACKED
+// Two of them share an expert, each with half of the rows.
+const TEAM = 16u;
+#else
+const TEAM = 32u;
+#endif
+// Threads that share an expert.
+const ALL = 32u;
+var<workgroup> outputs: array<f32, $OUTPUTS>;
+var<workgroup> factors: array<f32, $MAX_USED>;
+#include fused_parts
+#if PACKED
+#include staged_packed
+#endif
 
 @compute @workgroup_size($THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32,
         @builtin(num_workgroups) groups: vec3<u32>) {
     let lane = local % TEAM;
-    let team = local / TEAM;
+    let team = local / ALL;
+    // The first of this thread's rows.
+    let own = ((local / TEAM) % (ALL / TEAM)) * $EACHu;
     let first_row = $PAIRSu * (group.x + group.y * groups.x);
     let result = group.z * params.y_stride + min(first_row + min(local, $PAIRSu - 1u), params.rows - 1u);
     let before = select(0.0, y[result], params.add != 0u);
-    for (var first = 0u; first < params.used; first += $THREADSu / TEAM) {
+    for (var first = 0u; first < params.used; first += $THREADSu / ALL) {
         let k = first + team;
         let pair = group.z * params.used + min(k, params.used - 1u);
         let slot = slot_of(pair);
         let here = k < params.used && slot < params.slot_count;
         let at = pair * params.x_stride;
-#repeat p $PAIRS
-        let base_$p = params.base_0 + min(first_row + $pu, params.rows - 1u) * params.row_bytes
+#repeat p $EACH
+        let base_$p = params.base_0 + min(first_row + own + $pu, params.rows - 1u) * params.row_bytes
             + select(0u, slot, here) * params.expert_bytes;
         var sum_$p = 0.0;
 #end
+#if PACKED
+        let steps = (params.units + TEAM - 1u) / TEAM;
+#repeat p $EACH
+        var w_$p = fetch(base_$p, min(lane, params.units - 1u));
+#end
+        for (var c = 0u; c < steps; c++) {
+            let place = team * $PLACES_OF_CHUNKu;
+#if TOGETHER
+#repeat j $LOADS
+            if (2u * (c * $OCTETSu + $ju * ALL) < params.x_stride) {
+                _ = stage(at, c * $OCTETSu + $ju * ALL + local % ALL, place, vec4<f32>(0.0));
+            }
+#end
+#else
+            stage_block(at, c * $BLOCKSu + local % ALL, place);
+#endif
+            workgroupBarrier();
+            if (here && c * TEAM + lane < params.units) {
+                let v = values(place + lane);
+                let less = shared_of(v);
+#repeat p $EACH
+                sum_$p = product(w_$p, base_$p, c * TEAM + lane, v, less, sum_$p);
+#end
+            }
+            if (c + 1u < steps) {
+#repeat p $EACH
+                w_$p = fetch(base_$p, min((c + 1u) * TEAM + lane, params.units - 1u));
+#end
+            }
+            workgroupBarrier();
+        }
+#else
         if (here) {
             for (var i = lane; i < params.units; i += TEAM) {
-#repeat p $PAIRS
+#repeat p $EACH
                 let w_$p = fetch(base_$p, i);
 #end
 #repeat k $QUADS
@@ -96,32 +115,33 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #else
                 let s = vec2<f32>(0.0);
 #endif
-#repeat p $PAIRS
+#repeat p $EACH
                 sum_$p = product(w_$p, base_$p, i, v, s, sum_$p);
 #end
             }
         }
+#endif
 #if SHARES
-#repeat p $PAIRS
+#repeat p $EACH
         sums[$pu * $THREADSu + local] = sum_$p;
 #end
         workgroupBarrier();
         for (var step = TEAM / 2u; step >= $SHUFFLEu; step = step >> 1u) {
             if (lane < step) {
-#repeat p $PAIRS
+#repeat p $EACH
                 sums[$pu * $THREADSu + local] += sums[$pu * $THREADSu + local + step];
 #end
             }
             workgroupBarrier();
         }
-#repeat p $PAIRS
+#repeat p $EACH
         sum_$p = sums[$pu * $THREADSu + local];
 #end
         workgroupBarrier();
 #endif
 #if SHUFFLES
 #repeat s $SHUFFLES
-#repeat p $PAIRS
+#repeat p $EACH
         sum_$p += subgroupShuffleDown(sum_$p, $SHUFFLEu >> ($su + 1u));
 #end
 #end
@@ -130,13 +150,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             factors[k] = select(0.0, gates[pair], here);
 #if BIAS
             let bias_at = (params.slot_first + select(0u, slot, here)) * params.bias_stride + params.bias_0;
-#repeat p $PAIRS
-            outputs[$PAIRSu * k + $pu] = sum_$p
-                + select(0.0, bias[bias_at + min(first_row + $pu, params.rows - 1u)], here);
+#repeat p $EACH
+            outputs[$PAIRSu * k + own + $pu] = sum_$p
+                + select(0.0, bias[bias_at + min(first_row + own + $pu, params.rows - 1u)], here);
 #end
 #else
-#repeat p $PAIRS
-            outputs[$PAIRSu * k + $pu] = sum_$p;
+#repeat p $EACH
+            outputs[$PAIRSu * k + own + $pu] = sum_$p;
 #end
 #endif
         }

@@ -11,30 +11,7 @@
 // EXPERT: group z is one chosen (token, expert) pair, and `used` pairs share a vector: those of a token, or none. BIAS:
 // with the biases of its expert.
 // Every sum has a fixed order and explicit `fma`, so $ROWS vectors at a time give the bits of one, in every variant.
-$PARAMS
-@group(0) @binding(0) var<uniform> params: Params;
-#if WIDE
-@group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;
-#else
-@group(0) @binding(1) var<storage, read> weights: array<u32>;
-#endif
-@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
-#if NORM
-@group(0) @binding(4) var<storage, read> gain: array<vec4<f32>>;
-#endif
-#if SCORED
-@group(0) @binding(4) var<storage, read> scores: array<f32>;
-#endif
-#if EXPERT
-@group(0) @binding(4) var<storage, read> slots: array<u32>;
-@group(0) @binding(5) var<storage, read> chosen: array<u32>;
-#endif
-#if BIAS
-@group(0) @binding($BIAS_AT) var<storage, read> bias: array<f32>;
-#endif
-
-fn across(v: vec4<f32>) -> f32 { return (v.x + v.y) + (v.z + v.w); }
+#include fused_bindings
 
 #if WIDE
 #include wide_q4_k
@@ -65,58 +42,15 @@ var<workgroup> staged: array<vec4<f32>, 512>;
 var<workgroup> staged_sums: array<f32, 512>;
 #endif
 #endif
-#if NORM
-var<workgroup> slots_of_squares: array<f32, $SQUARES>;
-#endif
-#if SHARES
-var<workgroup> sums: array<f32, $PARTIALS>;
-#if NORM
-var<workgroup> squares: array<f32, $VECTOR_PARTIALS>;
-#endif
-#endif
+#include fused_parts
 
-// Byte offset of a matrix row, where its result goes, and its bias.
-struct Line { base: u32, y: u32, bias: u32 }
-
-fn line(row: u32) -> Line {
-    var at = Line(params.base_0, params.y_0, params.bias_0);
-    var first = 0u;
-    if (row >= params.end_1) {
-        at = Line(params.base_2, params.y_2, params.bias_2);
-        first = params.end_1;
-    } else if (row >= params.end_0) {
-        at = Line(params.base_1, params.y_1, params.bias_1);
-        first = params.end_0;
-    }
-    let r = row - first;
-    return Line(at.base + r * params.row_bytes, at.y + r, at.bias + r);
-}
-
-#if EXPERT
-fn slot_of(pair: u32) -> u32 {
-    let expert = chosen[pair];
-    var slot = 0xffffffffu;
-    if (expert < params.experts) { slot = slots[expert]; }
-    return slot - params.slot_first;
-}
-#endif
-
-// Quad q of the vector that starts at quad `at`; zeros past its end.
-fn input(at: u32, q: u32) -> vec4<f32> {
-    return select(vec4<f32>(0.0), x[at + min(q, params.x_stride - 1u)], q < params.x_stride);
-}
-#if NORM
-fn gain_at(q: u32) -> vec4<f32> { return gain[min(q, params.x_stride - 1u)]; }
 #if SUMS
-
+#if NORM
 // From the factors, because a compiler may contract the addition of a product where it sees one.
 fn quad_sum(v: vec4<f32>, gain: vec4<f32>) -> f32 {
     return fma(v.x, gain.x, fma(v.y, gain.y, fma(v.z, gain.z, v.w * gain.w)));
 }
-#endif
 #else
-#if SUMS
-
 fn quad_sum(v: vec4<f32>) -> f32 { return across(v); }
 #endif
 #endif
@@ -124,50 +58,7 @@ fn quad_sum(v: vec4<f32>) -> f32 { return across(v); }
 @compute @workgroup_size($THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32,
         @builtin(num_workgroups) groups: vec3<u32>) {
-    let lane = local % TEAM;
-    let team = local / TEAM;
-    let tile = group.x + group.y * groups.x;
-    let chunks = (params.units + $UNITSu * TEAM - 1u) / ($UNITSu * TEAM);
-#repeat p $PAIRS
-    let row_$p = $PAIRSu * (tile * ($THREADSu / TEAM) + team) + $pu;
-    let line_$p = line(min(row_$p, params.rows - 1u));
-    var base_$p_0 = line_$p.base;
-#if GATED
-    var base_$p_1 = line_$p.base + params.up;
-#endif
-#end
-    let live = row_0 < params.rows;
-#repeat r $ROWS
-#repeat p $PAIRS
-#repeat h $HALVES
-    var sum_$r_$p_$h = 0.0;
-#end
-#end
-#if NORM
-#repeat j $LOADS
-    var square_$r_$j = vec4<f32>(0.0);
-#end
-#endif
-#end
-#if EXPERT
-    let slot = slot_of(group.z);
-    if (slot >= params.slot_count) { return; }
-#repeat p $PAIRS
-#repeat h $HALVES
-    base_$p_$h += slot * params.expert_bytes;
-#end
-#end
-#if BIAS
-    let bias_at = (params.slot_first + slot) * params.bias_stride;
-#endif
-    let first = group.z;
-    let at_0 = (group.z / params.used) * params.x_stride;
-#else
-    let first = group.z * $ROWSu;
-#repeat r $ROWS
-    let at_$r = (params.x_first + min(first + $ru, params.n - 1u)) * params.x_stride;
-#end
-#endif
+#include fused_begin
 #if STAGED
 #repeat u $UNITS
     let unit_$u = lane + $uu * TEAM;
@@ -326,127 +217,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     slots_of_squares[$ru * CHUNK + $ju * $THREADSu + local] = across(square_$r_$j);
 #end
 #end
-    workgroupBarrier();
-#repeat r $ROWS
-    var squared_$r = 0.0;
-    for (var m = 0u; m < CHUNK; m += TEAM) { squared_$r += slots_of_squares[$ru * CHUNK + m + lane]; }
-#end
 #endif
-#if SHARES
-#repeat r $ROWS
-#repeat p $PAIRS
-#repeat h $HALVES
-    sums[(($ru * $PAIRSu + $pu) * $HALVESu + $hu) * $THREADSu + local] = sum_$r_$p_$h;
-#end
-#end
-#if NORM
-    squares[$ru * $THREADSu + local] = squared_$r;
-#endif
-#end
-    workgroupBarrier();
-    for (var step = TEAM / 2u; step >= $SHUFFLEu; step = step >> 1u) {
-        if (lane < step) {
-#repeat r $ROWS
-#repeat p $PAIRS
-#repeat h $HALVES
-            {
-                let at = (($ru * $PAIRSu + $pu) * $HALVESu + $hu) * $THREADSu + local;
-                sums[at] += sums[at + step];
-            }
-#end
-#end
-#if NORM
-            squares[$ru * $THREADSu + local] += squares[$ru * $THREADSu + local + step];
-#endif
-#end
-        }
-        workgroupBarrier();
-    }
-#repeat r $ROWS
-#repeat p $PAIRS
-#repeat h $HALVES
-    sum_$r_$p_$h = sums[(($ru * $PAIRSu + $pu) * $HALVESu + $hu) * $THREADSu + local];
-#end
-#end
-#if NORM
-    squared_$r = squares[$ru * $THREADSu + local];
-#endif
-#end
-#endif
-#if SHUFFLES
-    // The threads of a team are neighbours in a subgroup; the self-test proves it by comparing bits.
-#repeat s $SHUFFLES
-#repeat r $ROWS
-#repeat p $PAIRS
-#repeat h $HALVES
-    sum_$r_$p_$h += subgroupShuffleDown(sum_$r_$p_$h, $SHUFFLEu >> ($su + 1u));
-#end
-#end
-#if NORM
-    squared_$r += subgroupShuffleDown(squared_$r, $SHUFFLEu >> ($su + 1u));
-#endif
-#end
-#end
-#endif
-    if (lane > 0u || !live) { return; }
-#repeat r $ROWS
-    if (first + $ru < params.n) {
-        let at = (first + $ru) * params.y_stride;
-#if NORM
-        let scale = params.scale * (1.0 / sqrt(squared_$r / f32(4u * params.x_stride) + params.epsilon));
-#endif
-#if SCORED
-        // As in `residual`.
-        let scale = params.scale * (1.0 / (1.0 + exp(min(-scores[params.bias_0 + first + $ru], 80.0))));
-#endif
-#repeat p $PAIRS
-        if (row_$p < params.rows) {
-#if NORM
-#repeat h $HALVES
-            let sum_$h = sum_$r_$p_$h * scale;
-#end
-#else
-#repeat h $HALVES
-            let sum_$h = sum_$r_$p_$h;
-#end
-#endif
-#if GATED
-#if BIAS
-            let up = sum_1 + bias[bias_at + params.bias_1 + row_$p];
-            y[at + line_$p.y] = activated(sum_0 + bias[bias_at + line_$p.bias], up);
-#else
-            y[at + line_$p.y] = activated(sum_0, sum_1);
-#endif
-#else
-#if EXPERT
-#if BIAS
-            y[at + line_$p.y] = sum_0 + bias[bias_at + line_$p.bias];
-#else
-            y[at + line_$p.y] = sum_0;
-#endif
-#else
-#if NORM
-#if BIAS
-            y[at + line_$p.y] = fma(sum_$r_$p_0, scale, bias[line_$p.bias]);
-#else
-            y[at + line_$p.y] = sum_0;
-#endif
-#else
-#if SCORED
-            y[at + line_$p.y] = fma(sum_0, scale, y[at + line_$p.y]);
-#else
-            var result = sum_0;
-#if BIAS
-            result += bias[line_$p.bias];
-#endif
-            if (params.add != 0u) { result += y[at + line_$p.y]; }
-            y[at + line_$p.y] = result;
-#endif
-#endif
-#endif
-#endif
-        }
-#end
-    }
-#end
-}
+#include fused_end

@@ -17,23 +17,12 @@ var<workgroup> right: array<array<array<vec4<u32>, $TXu>, 2u * $MTu>, $BUFFERSu>
 var<workgroup> left_scales: array<array<array<array<f32, 2>, $TYu>, $VTu>, $BUFFERSu>;
 var<workgroup> right_scales: array<array<array<array<f32, 2>, $TXu>, $MTu>, $BUFFERSu>;
 
-#if SHIFTS
-fn dot4(a: u32, b: u32) -> i32 {
-    let shift = vec4<u32>(24u, 16u, 8u, 0u);
-    let up = vec4<u32>(24u);
-    return dot(bitcast<vec4<i32>>(vec4<u32>(a) << shift) >> up, bitcast<vec4<i32>>(vec4<u32>(b) << shift) >> up);
-}
-#else
-fn dot4(a: u32, b: u32) -> i32 { return dot4I8Packed(a, b); }
-#endif
+#include dots
 
 fn dot16(sum: i32, a: vec4<u32>, b: vec4<u32>) -> i32 {
     return sum + dot4(a.x, b.x) + dot4(a.y, b.y) + dot4(a.z, b.z) + dot4(a.w, b.w);
 }
 
-// Sums of integers begin with the bits of 1.5 · 2^23: below 2^22 they are floats without a conversion, which is slow on
-// some GPUs.
-const ZERO = 0x4b400000;
 fn exact(n: vec4<i32>) -> vec4<f32> { return bitcast<vec4<f32>>(n) - vec4<f32>(12582912.0); }
 
 @compute @workgroup_size($THREADS)

@@ -1,4 +1,8 @@
-//! Perplexity of texts by each arithmetic of prompts: `cargo run -p potluck-engine --example perplexity -- MODEL.gguf TEXT…`
+//! Perplexity of texts by the arithmetics `exact` and `packed`:
+//! `cargo run -p potluck-engine --example perplexity -- [--decode] MODEL.gguf TEXT…`
+//!
+//! Every position is computed as a prompt, with `--decode` as a token of an answer. A software adapter has packed decode only as
+//! if it were a GPU: set `POTLUCK_TIER` to `full`.
 //!
 //! Documents are separated by lines of `---`; each has a context of its own, of at most 2,000 tokens. Every token after
 //! a document's first counts. Prints the mean negative log-likelihood and the perplexity by arithmetic, how far the
@@ -9,7 +13,7 @@ use std::error::Error;
 use std::rc::Rc;
 
 use futures::executor::block_on;
-use potluck_engine::{Engine, Gpu, GpuOptions, Piece, Settings};
+use potluck_engine::{Engine, Gpu, GpuOptions, Piece, Settings, Tier};
 use potluck_gguf::{Model, join, parse};
 use potluck_model::{ModelSpec, SpecialText, Tokenizer};
 use potluck_plan::{
@@ -31,10 +35,15 @@ struct Loaded {
     outcome: Rc<RefCell<Option<Outcome>>>,
     blocks: u16,
     vocabulary: usize,
+    class: KernelClass,
 }
 
 impl Loaded {
-    fn new(gpu: &Gpu, (model, file): (&Model, &[u8]), arithmetic: Arithmetic) -> Result<Self, Failure> {
+    fn new(
+        gpu: &Gpu,
+        (model, file): (&Model, &[u8]),
+        (arithmetic, class): (Arithmetic, KernelClass),
+    ) -> Result<Self, Failure> {
         let (spec, units) = ModelSpec::from_gguf(model)?;
         let (blocks, vocabulary) = (spec.blocks.len() as u16, spec.vocabulary as usize);
         let outcome = Rc::new(RefCell::new(None));
@@ -54,7 +63,7 @@ impl Loaded {
             engine.finish(unit)?;
         }
         engine.close_staging();
-        Ok(Self { engine, outcome, blocks, vocabulary })
+        Ok(Self { engine, outcome, blocks, vocabulary, class })
     }
 
     /// The logits after each token of a document.
@@ -66,7 +75,7 @@ impl Loaded {
             let row = |index| BatchToken { conversation: CONVERSATION, position: at(index) };
             let task = Task::Forward {
                 batch: (0..chunk.len()).map(row).collect(),
-                class: KernelClass::Prefill,
+                class: self.class,
                 input: Input::Tokens(chunk.to_vec()),
                 blocks: BlockRange::new(0, self.blocks),
                 then: Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::Logits }),
@@ -104,13 +113,16 @@ fn judge(logits: &[f32], token: u32) -> (f64, usize) {
 }
 
 fn main() -> Result<(), Failure> {
-    let paths: Vec<String> = std::env::args().skip(1).collect();
+    let (flags, paths): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|text| text == "--decode");
+    let class = if flags.is_empty() { KernelClass::Prefill } else { KernelClass::Decode };
     let [model, texts @ ..] = paths.as_slice() else { return Err("name a model and texts".into()) };
     let file = std::fs::read(model)?;
     let header = join([parse(&file)?])?;
     let tokenizer = Tokenizer::from_metadata(&header.metadata)?;
-    let gpu = block_on(Gpu::open(GpuOptions::default()))?;
-    let loaded = Arithmetic::ALL.map(|arithmetic| Loaded::new(&gpu, (&header, &file), arithmetic));
+    let tier = std::env::var("POTLUCK_TIER").is_ok_and(|tier| tier == "full").then_some(Tier::Full);
+    let gpu = block_on(Gpu::open(GpuOptions { tier, ..GpuOptions::default() }))?;
+    let of = |arithmetic| Loaded::new(&gpu, (&header, &file), (arithmetic, class));
+    let loaded = [Arithmetic::Exact, Arithmetic::Packed].map(of);
     let loaded = loaded.into_iter().collect::<Result<Vec<_>, _>>()?;
     println!("{model} on {}", gpu.capabilities().name);
     println!("| text | tokens | exact | packed | difference | same best token |\n|---|---|---|---|---|---|");

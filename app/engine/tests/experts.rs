@@ -10,8 +10,8 @@ use potluck_engine::{EngineError, Gpu, Layout, Purpose, Settings, Tier};
 use potluck_gguf::TensorType;
 use potluck_model::Architecture;
 use potluck_plan::{
-    BlockIndex, ExpertId, ExpertOutputs, Input, KernelClass, LmHeadTokens, Outcome, Route, Task, Then, Ticket,
-    WeightUnit, Work,
+    Arithmetic, BlockIndex, ExpertId, ExpertOutputs, Input, KernelClass, LmHeadTokens, Outcome, Route, Task, Then,
+    Ticket, WeightUnit, Work,
 };
 use support::{Bench, Model, Recipe, TALK, distance, forward, gpu_as, logits, rows};
 
@@ -25,7 +25,11 @@ const CUTS: [(u32, u32); 7] = [(0, 40), (40, 66), (66, 67), (67, 68), (68, 72), 
 const DECODED_FROM: u32 = 66;
 
 fn settings() -> Settings {
-    Settings { context: 1024, ..Settings::default() }
+    by(Arithmetic::Exact)
+}
+
+fn by(arithmetic: Arithmetic) -> Settings {
+    Settings { context: 1024, arithmetic, ..Settings::default() }
 }
 
 fn class(cut: (u32, u32)) -> KernelClass {
@@ -67,7 +71,11 @@ struct Holder {
 
 impl Holder {
     fn new(gpu: &Gpu, model: &Model, holds: impl Fn(u16) -> bool + 'static) -> Holder {
-        let bench = Bench::new(gpu, model, &experts(model, &holds), settings());
+        Self::by(Arithmetic::Exact, gpu, model, holds)
+    }
+
+    fn by(arithmetic: Arithmetic, gpu: &Gpu, model: &Model, holds: impl Fn(u16) -> bool + 'static) -> Holder {
+        let bench = Bench::new(gpu, model, &experts(model, &holds), by(arithmetic));
         Holder { bench, holds: Box::new(move |expert| holds(expert.0)) }
     }
 }
@@ -134,10 +142,13 @@ fn spread(
 
 #[test]
 fn experts_on_other_engines_give_the_bits_of_experts_here() {
-    for tier in TIERS {
+    // Software adapters decode exactly.
+    let packed = (Tier::Full, Arithmetic::Packed);
+    for (tier, arithmetic) in TIERS.map(|tier| (tier, Arithmetic::Exact)).into_iter().chain([packed]) {
         let gpu = gpu_as(Some(tier));
         for model in models() {
-            let mut whole = Bench::new(&gpu, &model, &model.all_units(), settings());
+            let mut whole = Bench::new(&gpu, &model, &model.all_units(), by(arithmetic));
+            let holder = |here: fn(u16) -> bool| Holder::by(arithmetic, &gpu, &model, here);
             // Every token's vector or logits.
             let then = |cut| if class(cut) == KernelClass::Decode { logits(LmHeadTokens::All) } else { Then::Hidden };
             let mut expected = |cut: (u32, u32)| {
@@ -146,21 +157,17 @@ fn experts_on_other_engines_give_the_bits_of_experts_here() {
             };
             let expected = CUTS.map(&mut expected);
             let spreads: [(&str, Vec<Holder>); 2] = [
-                ("one holder", vec![Holder::new(&gpu, &model, |_| true)]),
+                ("one holder", vec![holder(|_| true)]),
                 (
                     "one expert, some, and all the others twice",
-                    vec![
-                        Holder::new(&gpu, &model, |e| e == 5),
-                        Holder::new(&gpu, &model, |e| (1..4).contains(&e)),
-                        Holder::new(&gpu, &model, |e| e != 5),
-                    ],
+                    vec![holder(|e| e == 5), holder(|e| (1..4).contains(&e)), holder(|e| e != 5)],
                 ),
             ];
             for (name, mut holders) in spreads {
-                let mut hub = Bench::new(&gpu, &model, &without_experts(&model), settings());
+                let mut hub = Bench::new(&gpu, &model, &without_experts(&model), by(arithmetic));
                 for (cut, expected) in CUTS.into_iter().zip(&expected) {
                     let got = spread(&mut hub, &mut holders, cut, (tokens(&model, cut), &[0, 1, 2]), then(cut));
-                    assert!(bits(&got) == *expected, "{tier:?} {} {name} {cut:?}", model.spec.name);
+                    assert!(bits(&got) == *expected, "{tier:?} {arithmetic} {} {name} {cut:?}", model.spec.name);
                 }
             }
         }
@@ -192,18 +199,20 @@ fn blocks_with_experts_here_follow_those_with_experts_elsewhere() {
 
 #[test]
 fn every_number_of_decoded_tokens_gives_the_bits_of_one_by_one() {
-    for tier in TIERS {
+    let packed = (Tier::Full, Arithmetic::Packed);
+    for (tier, arithmetic) in TIERS.map(|tier| (tier, Arithmetic::Exact)).into_iter().chain([packed]) {
         let gpu = gpu_as(Some(tier));
         let model = &models()[0];
-        let mut hub = Bench::new(&gpu, model, &without_experts(model), settings());
-        let mut holders = [Holder::new(&gpu, model, |e| e % 3 == 0), Holder::new(&gpu, model, |e| e % 3 > 0)];
+        let mut hub = Bench::new(&gpu, model, &without_experts(model), by(arithmetic));
+        let mut holders =
+            [Holder::by(arithmetic, &gpu, model, |e| e % 3 == 0), Holder::by(arithmetic, &gpu, model, |e| e % 3 > 0)];
         let mut run = |cut| bits(&spread(&mut hub, &mut holders, cut, (tokens(model, cut), &[0, 1, 2]), Then::Hidden));
         run((0, 40));
         run((40, DECODED_FROM));
         let single: Vec<u32> = (DECODED_FROM..DECODED_FROM + 16).flat_map(|at| run((at, at + 1))).collect();
         for count in 1..=16u32 {
             let got = run((DECODED_FROM, DECODED_FROM + count));
-            assert!(got == single[..count as usize * HIDDEN], "{tier:?} {count} tokens");
+            assert!(got == single[..count as usize * HIDDEN], "{tier:?} {arithmetic} {count} tokens");
         }
     }
 }

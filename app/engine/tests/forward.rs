@@ -151,16 +151,15 @@ fn smaller_keys_and_values_agree_with_the_reference_that_stores_the_same() {
     }
 }
 
-/// The logits after a prompt that is computed in pieces which end at `cuts`.
-fn after_prompt(bench: &mut Bench, model: &Model, tokens: &[u32], cuts: &[usize]) -> Vec<f32> {
+/// The logits after tokens of a class that are computed in pieces which end at `cuts`.
+fn after(class: KernelClass, bench: &mut Bench, model: &Model, tokens: &[u32], cuts: &[usize]) -> Vec<f32> {
     bench.engine.forget(potluck_plan::ConversationId(0));
     let blocks = (0, model.spec.blocks.len() as u16);
     let mut from = 0;
     let mut all = Vec::new();
     for &to in cuts {
         let input = Input::Tokens(tokens[from..to].to_vec());
-        let task =
-            forward(rows(from as u32..to as u32), KernelClass::Prefill, input, blocks, logits(LmHeadTokens::Last));
+        let task = forward(rows(from as u32..to as u32), class, input, blocks, logits(LmHeadTokens::Last));
         all = bench.hidden(task);
         from = to;
     }
@@ -181,8 +180,8 @@ fn packed_prompts_are_near_the_exact_ones_and_do_not_depend_on_their_pieces() {
         for tier in [Tier::Software, Tier::Full] {
             let settings = Settings { context: 256, arithmetic: Arithmetic::Packed, ..Settings::default() };
             let mut bench = Bench::new(&gpu_as(Some(tier)), &model, &model.all_units(), settings);
-            let at_once = after_prompt(&mut bench, &model, &tokens, &[75]);
-            let in_pieces = after_prompt(&mut bench, &model, &tokens, &[1, 34, 75]);
+            let at_once = after(KernelClass::Prefill, &mut bench, &model, &tokens, &[75]);
+            let in_pieces = after(KernelClass::Prefill, &mut bench, &model, &tokens, &[1, 34, 75]);
             assert_eq!(at_once, in_pieces, "{:?} {tier:?}", recipe.architecture);
             let far = distance(&at_once, &exact);
             println!("{:?} {tier:?}: {far:.2e}", recipe.architecture);
@@ -190,6 +189,35 @@ fn packed_prompts_are_near_the_exact_ones_and_do_not_depend_on_their_pieces() {
             // Largest error over a whole row of logits, after three blocks of random weights that triple everything.
             assert!(far < 0.4, "{:?} {tier:?}: {far}", recipe.architecture);
         }
+    }
+}
+
+#[test]
+fn packed_answers_are_near_the_exact_ones_and_do_not_depend_on_how_many_tokens_run() {
+    let recipes = [
+        // Biases; norms of heads; experts, some of whose matrices have no packed product.
+        Recipe::new(Architecture::Qwen2, TensorType::Q8_0),
+        Recipe::new(Architecture::Llama, TensorType::Q4_K),
+        Recipe::new(Architecture::Llama, TensorType::Q6_K),
+        Recipe { odd_down: Some(TensorType::F16), ..Recipe::new(Architecture::Qwen3Moe, TensorType::Q4_K) },
+    ];
+    for recipe in recipes {
+        let model = recipe.build();
+        let tokens = tokens(&model, 21);
+        let exact = expected(&model, &tokens, KvCacheType::F32).pop().unwrap();
+        let settings = Settings { context: 256, arithmetic: Arithmetic::Packed, ..Settings::default() };
+        let mut bench = Bench::new(&gpu_as(Some(Tier::Full)), &model, &model.all_units(), settings);
+        let verdict = block_on(bench.engine.self_test()).unwrap();
+        assert!(verdict.usable && !verdict.fallback && verdict.rows_agree, "{verdict:?}");
+        let packed = verdict.kernels.iter().filter(|kernel| kernel.name.starts_with("fused packed")).count();
+        assert!(packed >= 4, "{verdict:?}");
+        let mut cuts = |cuts: &[usize]| after(KernelClass::Decode, &mut bench, &model, &tokens, cuts);
+        let one_by_one = cuts(&(1..=21).collect::<Vec<_>>());
+        assert_eq!(one_by_one, cuts(&[16, 21]), "{:?}", recipe.architecture);
+        assert_eq!(one_by_one, cuts(&[2, 5, 6, 20, 21]), "{:?}", recipe.architecture);
+        let far = distance(&one_by_one, &exact);
+        println!("{:?}: {far:.2e}", recipe.architecture);
+        assert!(far > 1e-4 && far < 0.4, "{:?}: {far}", recipe.architecture);
     }
 }
 
@@ -211,8 +239,8 @@ fn matrix_units_read_prompts_near_the_exact_ones_or_the_device_says_that_it_has_
         let verdict = block_on(bench.engine.self_test()).unwrap();
         let tested: Vec<_> = verdict.kernels.iter().filter(|kernel| kernel.name.starts_with("matrix")).collect();
         assert!(!tested.is_empty() && verdict.kernels.iter().all(|kernel| kernel.ok), "{verdict:?}");
-        let at_once = after_prompt(&mut bench, &model, &tokens, &[75]);
-        let in_pieces = after_prompt(&mut bench, &model, &tokens, &[1, 34, 75]);
+        let at_once = after(KernelClass::Prefill, &mut bench, &model, &tokens, &[75]);
+        let in_pieces = after(KernelClass::Prefill, &mut bench, &model, &tokens, &[1, 34, 75]);
         assert_eq!(at_once, in_pieces, "{:?}", recipe.architecture);
         let far = distance(&at_once, &exact);
         println!("{:?}: {far:.2e}", recipe.architecture);

@@ -8,15 +8,19 @@ use potluck_engine::tuning::{Choice, Shape, Tuned, Tuning};
 use potluck_engine::{Gpu, Settings, Tier};
 use potluck_gguf::TensorType;
 use potluck_model::Architecture;
-use potluck_plan::{Input, KernelClass, LmHeadTokens, Outcome, Task};
-use potluck_shaders::{KernelVariant, PackedTile, Tile};
+use potluck_plan::{Arithmetic, Input, KernelClass, LmHeadTokens, Outcome, Task};
+use potluck_shaders::{Job, KernelVariant, PackedTile, Tile};
 use support::{Bench, Model, Recipe, forward, gpu_as, logits, rows};
 
 /// Longer than any machine needs.
 const PATIENT: f64 = 600_000.0;
 
 fn settings(tuned: bool) -> Settings {
-    Settings { context: 256, prefill_tokens: 64, tuned, ..Settings::default() }
+    by(Arithmetic::Exact, tuned)
+}
+
+fn by(arithmetic: Arithmetic, tuned: bool) -> Settings {
+    Settings { context: 256, prefill_tokens: 64, tuned, arithmetic, ..Settings::default() }
 }
 
 fn models() -> Vec<Model> {
@@ -44,13 +48,18 @@ fn answers(bench: &mut Bench, model: &Model) -> Vec<Vec<f32>> {
     CUTS.into_iter().map(|cut| bench.hidden(piece(model, cut))).collect()
 }
 
+fn variants(packed: bool, job: Job, gpu: &Gpu) -> Vec<KernelVariant> {
+    let candidates = if packed { KernelVariant::packed_candidates } else { KernelVariant::candidates };
+    candidates(job, gpu.capabilities().subgroup)
+}
+
 /// Makes engines on this device use the choice that `select_candidates` picks for each shape.
 fn choose(gpu: &Gpu, shapes: &[Shape], select_candidates: impl Fn(usize) -> usize) {
     let mut tuning = Tuning::default();
     for &shape in shapes {
         let choice = match shape {
-            Shape::Decode { job, .. } => {
-                let variants = KernelVariant::candidates(job, gpu.capabilities().subgroup);
+            Shape::Decode { job, packed, .. } => {
+                let variants = variants(packed, job, gpu);
                 Choice::Variant(variants[select_candidates(variants.len())])
             }
             Shape::Packed { .. } => Choice::Packed(PackedTile::ALL[select_candidates(PackedTile::ALL.len())]),
@@ -63,22 +72,24 @@ fn choose(gpu: &Gpu, shapes: &[Shape], select_candidates: impl Fn(usize) -> usiz
 
 #[test]
 fn whatever_is_chosen_the_bits_stay() {
-    for model in models() {
+    let packed = (models().swap_remove(1), Arithmetic::Packed);
+    for (model, arithmetic) in models().into_iter().map(|model| (model, Arithmetic::Exact)).chain([packed]) {
         let gpu = gpu_as(Some(Tier::Full));
-        let mut untuned = Bench::new(&gpu, &model, &model.all_units(), settings(false));
+        let mut untuned = Bench::new(&gpu, &model, &model.all_units(), by(arithmetic, false));
         let expected = answers(&mut untuned, &model);
-        let tuned = Bench::new(&gpu, &model, &model.all_units(), settings(true));
+        let tuned = Bench::new(&gpu, &model, &model.all_units(), by(arithmetic, true));
         let shapes = tuned.engine.shapes().unwrap();
-        let prefills = shapes.iter().filter(|shape| matches!(shape, Shape::Prefill { .. })).count();
+        let is_prefill = |shape: &&Shape| matches!(shape, Shape::Prefill { .. } | Shape::Packed { .. });
+        let prefills = shapes.iter().filter(is_prefill).count();
         assert!(shapes.len() - prefills >= 4, "{:?}: {shapes:?}", model.spec.architecture);
         assert!(prefills >= 2, "{:?}: {shapes:?}", model.spec.architecture);
         for number in 0..6 {
             choose(&gpu, &shapes, |count| number.min(count - 1));
-            let mut chosen = Bench::new(&gpu, &model, &model.all_units(), settings(true));
+            let mut chosen = Bench::new(&gpu, &model, &model.all_units(), by(arithmetic, true));
             // A kernel with wrong results would be dropped here, and the test would prove nothing.
             let verdict = block_on(chosen.engine.self_test()).unwrap();
             assert!(verdict.usable && !verdict.fallback && verdict.rows_agree, "{verdict:?}");
-            let variants = KernelVariant::candidates(potluck_shaders::Job::Added, gpu.capabilities().subgroup);
+            let variants = variants(arithmetic == Arithmetic::Packed, Job::Added, &gpu);
             let name = format!("Added ×1 {}", variants[number.min(variants.len() - 1)]);
             assert!(
                 number == 0 || verdict.kernels.iter().any(|kernel| kernel.name.ends_with(&name)),

@@ -17,7 +17,7 @@ pub struct BenchChoice {
     pub repeats: u32,
     /// How keys and values are stored.
     pub cache: KvCacheType,
-    /// How prompts are computed.
+    /// How products are computed.
     #[serde(default)]
     pub arithmetic: Arithmetic,
     /// Also the time of each class of kernels.

@@ -140,7 +140,7 @@ pub struct HostChoice {
     /// How keys and values are stored; nothing for the largest type with which model and context fit.
     #[serde(default)]
     pub cache: Option<KvCacheType>,
-    /// How prompts are computed.
+    /// How products are computed.
     #[serde(default)]
     pub arithmetic: Arithmetic,
     /// How work is shared out.

@@ -1,4 +1,4 @@
-//! How prompt chunks are computed.
+//! How products are computed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,18 +6,19 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// How matrix products of prompt chunks are computed. Part of [`crate::KernelClass::Prefill`]: all devices of a room use
-/// the same, so that a replay gives the same bits. Decode is always exact.
+/// How matrix products are computed. Part of both [kernel classes](crate::KernelClass): all devices of a room use the
+/// same, so that a replay gives the same bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Arithmetic {
     /// 32-bit floats.
     #[default]
     Exact,
     /// Vectors are quantized to signed bytes in blocks of 32, and products with quantized weights are sums of integers.
-    /// Matrices of formats without a packed kernel are computed exactly.
+    /// Matrices of formats without a packed kernel, such as routers, are computed exactly, and so is decode where threads
+    /// share no work (software adapters).
     Packed,
     /// Vectors and weights are rounded to half floats and multiplied by the device's matrix units, which sum in 32-bit
-    /// floats. Natively only. Matrices of 32-bit floats are computed exactly.
+    /// floats. Natively only, and only prompts: decode is exact. So are matrices of 32-bit floats.
     Matrix,
 }
 

@@ -95,7 +95,7 @@ pub struct Plan {
     pub context: u32,
     /// How every stage stores the KV cache.
     pub kv_cache: KvCacheType,
-    /// How every stage computes prompts.
+    /// How every stage and every holder of experts computes products.
     pub arithmetic: Arithmetic,
 }
 

@@ -190,7 +190,7 @@ pub struct Room<'a> {
     pub wire: WireType,
     /// Number format of vectors to and from holders of experts.
     pub expert_wire: WireType,
-    /// How every stage computes prompts.
+    /// How every stage and every holder of experts computes products.
     pub arithmetic: Arithmetic,
     /// Epoch of the plan to make.
     pub epoch: PlanEpoch,

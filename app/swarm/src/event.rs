@@ -172,7 +172,7 @@ pub struct HostCommand {
     pub context: u32,
     /// KV cache type; `None` for the largest type with which model and context fit.
     pub kv_cache: Option<KvCacheType>,
-    /// How prompts are computed.
+    /// How products are computed.
     pub arithmetic: Arithmetic,
     /// How work is shared out.
     pub sharing: Sharing,
@@ -370,7 +370,7 @@ pub struct LoadRequest {
     pub context: u32,
     /// KV cache type.
     pub kv_cache: KvCacheType,
-    /// How prompts are computed.
+    /// How products are computed.
     pub arithmetic: Arithmetic,
     /// Limit on bytes to use in total.
     pub budget: Bytes,

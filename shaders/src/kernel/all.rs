@@ -59,9 +59,14 @@ impl Kernel {
             all.extend(delta.into_iter().chain(space));
         }
         for (first, second) in Self::JOINED {
-            let variants: BTreeSet<KernelVariant> =
-                [1, 4, 8, 16, 32].into_iter().flat_map(|lanes| KernelVariant::candidates(Job::Normed, lanes)).collect();
-            all.extend(variants.into_iter().map(|variant| Self::Joined { first, second, variant }));
+            let packs = first.packing().is_some() && second.packing().is_some();
+            for dots in [None, Some(Dots::Packed)].into_iter().filter(|dots| dots.is_none() || packs) {
+                let variant = KernelVariant::portable(Job::Normed);
+                let portable = Self::Joined { first, second, variant, dots };
+                let variants: BTreeSet<Kernel> =
+                    [1, 4, 8, 16, 32].into_iter().flat_map(|subgroup| portable.variants(subgroup)).collect();
+                all.extend(variants);
+            }
         }
         all.extend([false, true].map(|dots| Self::Peak { dots }));
         for format in Format::ALL {
@@ -75,14 +80,17 @@ impl Kernel {
             for job in Job::ALL.into_iter().filter(|job| usual(job) || *job == Job::NormedBias) {
                 let rows: &[u8] = if job.of_experts() { &[1] } else { &[1, 4] };
                 all.extend(rows.iter().map(|&rows| Self::fused(format, rows, job)));
+                let packs = format.packing().is_some();
+                let packed = rows.iter().map(|&rows| Self::fused_packed(format, rows, job, Dots::Packed));
+                all.extend(packed.filter(|_| packs));
                 // Variants depend on the format only through the unit that one read covers.
                 if [Format::Q4_K, Format::Q6_K].contains(&format) {
-                    let variants: BTreeSet<KernelVariant> = [1, 4, 8, 16, 32]
-                        .into_iter()
-                        .flat_map(|subgroup| KernelVariant::candidates(job, subgroup))
-                        .collect();
-                    let variants = variants.into_iter().filter(|variant| *variant != KernelVariant::portable(job));
-                    all.extend(variants.map(|variant| Self::Fused { format, rows: 1, job, variant }));
+                    for portable in [Self::fused(format, 1, job), Self::fused_packed(format, 1, job, Dots::Packed)] {
+                        let variants: BTreeSet<Kernel> =
+                            [1, 4, 8, 16, 32].into_iter().flat_map(|subgroup| portable.variants(subgroup)).collect();
+                        all.extend(variants.into_iter().filter(|variant| *variant != portable));
+                    }
+                    all.push(Self::fused_packed(format, 1, job, Dots::Shifts));
                 }
             }
             if format.packing().is_some() {

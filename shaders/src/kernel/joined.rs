@@ -28,8 +28,8 @@ impl Kernel {
 
     /// The two products of a joined kernel.
     pub fn parts(self) -> Option<[Kernel; 2]> {
-        let Self::Joined { first, second, variant } = self else { return None };
-        Some([first, second].map(|format| Self::Fused { format, rows: 1, job: Job::Normed, variant }))
+        let Self::Joined { first, second, variant, dots } = self else { return None };
+        Some([first, second].map(|format| Self::Fused { format, rows: 1, job: Job::Normed, variant, dots }))
     }
 }
 

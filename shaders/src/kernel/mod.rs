@@ -5,6 +5,7 @@ use potluck_plan::KvCacheType;
 use crate::{Format, KernelVariant, MatrixTile, PackedTile, Tile, TileKind};
 
 mod all;
+mod fused;
 mod joined;
 mod name;
 mod source;
@@ -259,6 +260,8 @@ pub enum Kernel {
         job: Job,
         /// How threads share the work. All variants give the same bits.
         variant: KernelVariant,
+        /// How quantized vectors are multiplied, in a format with a [`crate::Packing`]. `None`: vectors are floats.
+        dots: Option<Dots>,
     },
     /// Two [`Job::Normed`] products of one vector, whose matrices have two formats or lie in two buffers: weights, in, out,
     /// gain, second weights.
@@ -270,6 +273,8 @@ pub enum Kernel {
         second: Format,
         /// How threads share the work of both.
         variant: KernelVariant,
+        /// As in [`Kernel::Fused`].
+        dots: Option<Dots>,
     },
     /// Split decode attention: rows, pages, q, keys, values, out, parts.
     Split {
@@ -532,19 +537,57 @@ impl Kernel {
 
     /// The fused kernel in its portable variant.
     pub fn fused(format: Format, rows: u8, job: Job) -> Kernel {
-        Self::Fused { format, rows, job, variant: KernelVariant::portable(job) }
+        Self::Fused { format, rows, job, variant: KernelVariant::portable(job), dots: None }
+    }
+
+    /// The same with quantized vectors.
+    pub fn fused_packed(format: Format, rows: u8, job: Job, dots: Dots) -> Kernel {
+        Self::Fused { format, rows, job, variant: KernelVariant::portable(job), dots: Some(dots) }
+    }
+
+    /// Whether a fused kernel quantizes its vectors.
+    pub fn quantizes(self) -> bool {
+        matches!(self, Self::Fused { dots: Some(_), .. } | Self::Joined { dots: Some(_), .. })
+    }
+
+    /// A fused or joined kernel in every variant worth trying, the portable one first; `subgroup` is the device's minimum subgroup size.
+    pub fn variants(self, subgroup: u32) -> Vec<Kernel> {
+        let of = |job, dots: Option<Dots>| match dots {
+            None => KernelVariant::candidates(job, subgroup).into_iter(),
+            Some(_) => KernelVariant::packed_candidates(job, subgroup).into_iter(),
+        };
+        match self {
+            Self::Fused { format, rows, job, dots, .. } => {
+                of(job, dots).map(|variant| Self::Fused { format, rows, job, variant, dots }).collect()
+            }
+            Self::Joined { first, second, dots, .. } => {
+                of(Job::Normed, dots).map(|variant| Self::Joined { first, second, variant, dots }).collect()
+            }
+            other => vec![other],
+        }
+    }
+
+    /// Threads that share a result of a fused kernel.
+    fn team(self) -> u32 {
+        if self.quantizes() { KernelVariant::TEAM / 2 } else { KernelVariant::TEAM }
     }
 
     /// Values that a thread of a fused kernel reads per step.
     pub fn unit_values(self) -> u32 {
-        if matches!(self, Self::Fused { format: Format::Q4_K | Format::Q6_K | Format::MXFP4, .. }) { 32 } else { 16 }
+        match self {
+            Self::Fused { dots: Some(_), .. } => 64,
+            Self::Fused { format: Format::Q4_K | Format::Q6_K | Format::MXFP4, .. } => 32,
+            _ => 16,
+        }
     }
 
     /// Whether the weights are bound as `vec4<u32>`, which works because each block is a whole number of them.
     fn is_wide(self) -> bool {
         match self {
+            Self::Packed { format, .. } | Self::Fused { format, dots: Some(_), .. } => {
+                [Format::Q4_K, Format::Q5_K].contains(&format)
+            }
             Self::Fused { format, .. } | Self::Matrix { format, .. } => format == Format::Q4_K,
-            Self::Packed { format, .. } => [Format::Q4_K, Format::Q5_K].contains(&format),
             _ => false,
         }
     }
@@ -556,7 +599,9 @@ impl Kernel {
             Self::Packed { tile, .. } => tile.rows(),
             Self::Fused { job, variant, .. } if job.sums() => u32::from(variant.results),
             Self::Matrix { tile, .. } => tile.rows(),
-            Self::Fused { variant, .. } | Self::Joined { variant, .. } => variant.all_results(),
+            Self::Fused { variant, .. } | Self::Joined { variant, .. } => {
+                variant.all_results() * (KernelVariant::TEAM / self.team())
+            }
             Self::MatVec { strategy: VectorStrategy::Workgroup, .. } => self.threads() / Self::LANES,
             Self::MatVec { format, rows, .. } => self.threads() * Self::rows_a_thread(format, rows),
             _ => self.threads(),
@@ -731,9 +776,13 @@ impl Kernel {
             Self::MatVec { format, strategy: VectorStrategy::Workgroup | VectorStrategy::Broadcast, rows, operand } => {
                 Some(Self::MatVec { format, strategy: VectorStrategy::PerThread, rows, operand })
             }
-            Self::Fused { format, rows, job, variant } if variant != KernelVariant::portable(job) => {
-                Some(Self::fused(format, rows, job))
+            Self::Fused { format, rows, job, variant, dots } if variant != KernelVariant::portable(job) => {
+                Some(Self::Fused { format, rows, job, variant: KernelVariant::portable(job), dots })
             }
+            Self::Fused { format, rows, job, dots: Some(Dots::Packed), .. } => {
+                Some(Self::fused_packed(format, rows, job, Dots::Shifts))
+            }
+            Self::Fused { format, rows, job, dots: Some(Dots::Shifts), .. } => Some(Self::fused(format, rows, job)),
             Self::Fused { format, rows, job, .. } => {
                 let operand = match job {
                     job if job.of_experts() => Operand::Expert,
@@ -742,7 +791,10 @@ impl Kernel {
                 };
                 Some(Self::MatVec { format, strategy: VectorStrategy::Workgroup, rows, operand })
             }
-            Self::Joined { first, .. } => Some(Self::fused(first, 1, Job::Normed)),
+            Self::Joined { first, dots, .. } => {
+                let (job, variant) = (Job::Normed, KernelVariant::portable(Job::Normed));
+                Some(Self::Fused { format: first, rows: 1, job, variant, dots })
+            }
             Self::Split { kv_type, quads, extras, .. } => {
                 Some(Self::Attention { kv_type, strategy: Strategy::Workgroup, quads, extras })
             }

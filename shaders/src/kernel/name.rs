@@ -19,6 +19,11 @@ impl Kernel {
             Operand::Bias => " bias",
             Operand::Expert => " expert",
         };
+        let by = |dots| match dots {
+            None => "",
+            Some(Dots::Packed) => " packed",
+            Some(Dots::Shifts) => " packed shifts",
+        };
         match self {
             Self::Embed(format) => format!("embed {}", format.name()),
             Self::Norm(strategy) => format!("norm {}", how(strategy)),
@@ -48,14 +53,14 @@ impl Kernel {
                 let how = if dots == Dots::Shifts { " shifts" } else { "" };
                 format!("packed {}{how} {tile}{}", format.name(), with(operand))
             }
-            Self::Fused { format, rows, job, variant } => {
+            Self::Fused { format, rows, job, variant, dots } => {
                 let how = if variant == KernelVariant::portable(job) { String::new() } else { format!(" {variant}") };
-                format!("fused {} {job:?} ×{rows}{how}", format.name())
+                format!("fused{} {} {job:?} ×{rows}{how}", by(dots), format.name())
             }
-            Self::Joined { first, second, variant } => {
+            Self::Joined { first, second, variant, dots } => {
                 let portable = KernelVariant::portable(Job::Normed);
                 let how = if variant == portable { String::new() } else { format!(" {variant}") };
-                format!("fused {} + {} Normed{how}", first.name(), second.name())
+                format!("fused{} {} + {} Normed{how}", by(dots), first.name(), second.name())
             }
             Self::Split { kv_type, quads, heads, extras } => {
                 format!("attention split {kv_type:?} {} ×{heads}{}", u32::from(quads) * 4, extras.name())

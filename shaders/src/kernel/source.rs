@@ -5,7 +5,7 @@ use potluck_plan::KvCacheType;
 use super::{Addition, Dots, Kernel, Operand, Strategy, VectorStrategy};
 use crate::params::{self, Params};
 use crate::preprocess::{Definitions, preprocess};
-use crate::{Format, KernelVariant, MAX_EXPERTS, MatrixTile, Packing, TileKind};
+use crate::{Format, MAX_EXPERTS, MatrixTile, Packing, TileKind};
 
 fn template(name: &str) -> Option<&'static str> {
     Some(match name {
@@ -47,6 +47,18 @@ fn template(name: &str) -> Option<&'static str> {
         "matmul" => include_str!("../../wgsl/matmul.wgsl"),
         "sixteen" => include_str!("../../wgsl/sixteen.wgsl"),
         "fused" => include_str!("../../wgsl/fused.wgsl"),
+        "fused_bindings" => include_str!("../../wgsl/fused_bindings.wgsl"),
+        "fused_parts" => include_str!("../../wgsl/fused_parts.wgsl"),
+        "fused_begin" => include_str!("../../wgsl/fused_begin.wgsl"),
+        "fused_end" => include_str!("../../wgsl/fused_end.wgsl"),
+        "fused_packed" => include_str!("../../wgsl/fused_packed.wgsl"),
+        "staged_packed" => include_str!("../../wgsl/staged_packed.wgsl"),
+        "q8_1" => include_str!("../../wgsl/q8_1.wgsl"),
+        "dots" => include_str!("../../wgsl/dots.wgsl"),
+        "units" => include_str!("../../wgsl/units.wgsl"),
+        "units_q4_k" => include_str!("../../wgsl/units_q4_k.wgsl"),
+        "units_q6_k" => include_str!("../../wgsl/units_q6_k.wgsl"),
+        "units_any" => include_str!("../../wgsl/units_any.wgsl"),
         "wide_q4_k" => include_str!("../../wgsl/wide_q4_k.wgsl"),
         "wide_q6_k" => include_str!("../../wgsl/wide_q6_k.wgsl"),
         "wide_mxfp4" => include_str!("../../wgsl/wide_mxfp4.wgsl"),
@@ -108,6 +120,7 @@ impl Kernel {
             Self::Matrix { .. } => ("matrix", params::MatVec::WGSL),
             Self::Packed { .. } => ("packed", params::MatVec::WGSL),
             Self::Fused { job, .. } if job.sums() => ("experts_sum", params::Fused::WGSL),
+            Self::Fused { dots: Some(_), .. } => ("fused_packed", params::Fused::WGSL),
             Self::Fused { .. } => ("fused", params::Fused::WGSL),
             Self::Split { .. } => ("split", params::Split::WGSL),
             Self::Merge { .. } => ("merge", params::Split::WGSL),
@@ -346,49 +359,7 @@ impl Kernel {
                 ];
                 flags.into_iter().filter(|(_, on)| *on).for_each(|(name, _)| define(name, String::new()));
             }
-            Self::Fused { format, rows, job, variant } => {
-                define("FORMAT", format.name().into());
-                let (vectors, pairs, halves) =
-                    (u32::from(rows), u32::from(variant.results), if job.gates() { 2 } else { 1 });
-                let shuffle = u32::from(variant.shuffle);
-                for (name, value) in [
-                    ("ROWS", vectors),
-                    ("PAIRS", pairs),
-                    ("HALVES", halves),
-                    ("PARTIALS", vectors * pairs * halves * self.threads()),
-                    ("VECTOR_PARTIALS", vectors * self.threads()),
-                    ("QUADS", self.unit_values() / 4),
-                    // Units and quads of a chunk of 1024 values: for each thread of a team, and of the workgroup.
-                    ("UNITS", 1024 / KernelVariant::TEAM / self.unit_values()),
-                    ("LOADS", 256 / self.threads()),
-                    ("SQUARES", vectors * 256),
-                    ("SHUFFLE", shuffle),
-                    ("MAX_USED", Self::MAX_SUMMED),
-                    ("OUTPUTS", Self::MAX_SUMMED * pairs),
-                ] {
-                    define(name, value.to_string());
-                }
-                if shuffle > 1 {
-                    define("SHUFFLES", shuffle.ilog2().to_string());
-                }
-                if let Some(glu) = job.activation() {
-                    define("GLU", format!("{glu:?}"));
-                }
-                let own = self.own_bindings().len();
-                define("BIAS_AT", own.to_string());
-                let flags = [
-                    ("SHARES", shuffle < KernelVariant::TEAM),
-                    ("WIDE", self.is_wide()),
-                    ("STAGED", rows == 1 && !job.sums()),
-                    ("SUMS", format == Format::Q4_K),
-                    ("NORM", job.norms()),
-                    ("BIAS", job.is_biased()),
-                    ("SCORED", job == super::Job::Scored),
-                    ("GATED", job.gates()),
-                    ("EXPERT", job.of_experts()),
-                ];
-                flags.into_iter().filter(|(_, on)| *on).for_each(|(name, _)| define(name, String::new()));
-            }
+            Self::Fused { .. } => self.define_fused(&mut define),
             Self::Split { quads, heads, .. } => {
                 let (quads, heads) = (u32::from(quads), u32::from(heads));
                 // Steps through a head, and quads of a step for each of the threads that share a key.

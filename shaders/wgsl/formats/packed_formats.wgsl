@@ -198,3 +198,30 @@ fn pack16(w: Words, base: u32, i: u32) -> P16 {
     return P16(vec4<u32>(iq4_bytes(q.x), iq4_bytes(q.y), iq4_bytes(q.z), iq4_bytes(q.w)), d);
 }
 #endif
+#if FORMAT == MXFP4
+fn words16(base: u32, i: u32) -> Words {
+    let at = (base + 17u * (i >> 1u)) >> 2u;
+    return Words(four_words(at), vec4<u32>(weights[at + 4u], 0u, 0u, 0u), vec4<u32>(0u), 0u);
+}
+
+// Twice the numbers that nibbles stand for: 0, 1, 2, 3, 4, 6, 8 and 12, with a sign.
+fn doubled(q: vec4<u32>) -> vec4<u32> {
+    let ones = vec4<u32>(0x01010101u);
+    let m = q & vec4<u32>(0x07070707u);
+    let large = ((m >> vec4<u32>(2u)) & ones) * 255u;
+    let larger = (((m >> vec4<u32>(1u)) & ones) * 255u) & large;
+    let twice = ((m & ones) | vec4<u32>(0x02020202u)) << vec4<u32>(1u);
+    let number = ((m & ~large) | (twice & large)) + (twice & larger);
+    let negative = ((q >> vec4<u32>(3u)) & ones) * 255u;
+    return (vec4<u32>(0x80808080u) + (number & ~negative) - (number & negative)) ^ vec4<u32>(0x80808080u);
+}
+
+fn pack16(w: Words, base: u32, i: u32) -> P16 {
+    let shift = ((base + 17u * (i >> 1u)) & 3u) * 8u;
+    // Half of 2^(e - 127). The largest three (255 means NaN) count as zero, as in `wide_mxfp4.wgsl`.
+    let e = (w.a.x >> shift) & 0xffu;
+    let d = bitcast<f32>(select(max(e, 1u) - 1u, 0u, e > 252u) << 23u);
+    let bytes = ((w.a >> vec4<u32>(8u)) >> vec4<u32>(shift)) | (vec4<u32>(w.a.yzw, w.b.x) << vec4<u32>(24u - shift));
+    return P16(doubled(bytes >> vec4<u32>(4u * (i & 1u))), d);
+}
+#endif

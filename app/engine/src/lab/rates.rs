@@ -62,6 +62,19 @@ impl Engine {
         };
         let fused = fused.map(|kernel| self.inner.core.borrow().profile.tuned_variant(kernel, rows, cols));
         let Some(kernel) = fused else { return self.shape_rate(plain, format, (rows, cols), 1).await };
+        self.fused_rate(kernel, format, (rows, cols)).await
+    }
+
+    /// Gigabytes of weights per second of a fused kernel that adds its products ([`Job::Added`]) on one vector.
+    ///
+    /// # Errors
+    /// The device is gone.
+    pub async fn fused_rate(
+        &self,
+        kernel: Kernel,
+        format: Format,
+        (rows, cols): (u32, u32),
+    ) -> Result<f64, EngineError> {
         let row_bytes = format.row_bytes(cols).unwrap_or(cols * 4);
         let bytes = u64::from(rows) * u64::from(row_bytes);
         let params = params::Fused {

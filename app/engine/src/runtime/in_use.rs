@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_model::{ExpertsSpec, FeedForwardSpec, QkNorm, RecurrentSpec, Rule, TensorRole};
 use potluck_plan::WeightUnit;
-use potluck_shaders::{Addition, Format, Glu, Job, Kernel, KernelVariant, Operand, PackedTile, Tile, TileKind};
+use potluck_shaders::{Addition, Dots, Format, Glu, Job, Kernel, KernelVariant, Operand, PackedTile, Tile, TileKind};
 
 use crate::runtime::core::Core;
 use crate::runtime::encode::fused::gate_job;
@@ -88,8 +88,11 @@ impl Core {
     /// Kernels to tune: each kernel in use whose kind has no measurements, with its alternatives.
     pub fn kernels_to_tune(&self) -> Vec<(Kernel, Vec<Kernel>)> {
         let tuning = self.profile.tuning();
-        let decodes = |format, job| {
-            let same = |shape: &Tunable| matches!(*shape, Tunable::Decode { format: f, job: j, .. } if (f, j) == (format, job));
+        let decodes = |format, job, dots: Option<Dots>| {
+            let same = |shape: &Tunable| {
+                matches!(*shape, Tunable::Decode { format: f, packed, job: j, .. }
+                    if (f, packed, j) == (format, dots.is_some(), job))
+            };
             tuning.iter().any(|(shape, _)| same(shape))
         };
         let prefills = |format| {
@@ -103,19 +106,15 @@ impl Core {
         let mut all: BTreeMap<Kernel, Vec<Kernel>> = BTreeMap::new();
         for kernel in self.kernels_in_use() {
             match kernel {
-                Kernel::Fused { format, rows: 1, job, variant }
-                    if variant == KernelVariant::portable(job) && !decodes(format, job) =>
+                Kernel::Fused { format, rows: 1, job, variant, dots }
+                    if variant == KernelVariant::portable(job) && !decodes(format, job, dots) =>
                 {
-                    let variants = KernelVariant::candidates(job, self.gpu.capabilities().subgroup).into_iter().skip(1);
-                    let variants = variants.map(|variant| Kernel::Fused { format, rows: 1, job, variant });
-                    all.insert(kernel, variants.collect());
+                    all.insert(kernel, kernel.variants(self.gpu.capabilities().subgroup).split_off(1));
                 }
-                Kernel::Joined { first, second, variant }
-                    if variant == KernelVariant::portable(Job::Normed) && !decodes(first, Job::Normed) =>
+                Kernel::Joined { first, variant, dots, .. }
+                    if variant == KernelVariant::portable(Job::Normed) && !decodes(first, Job::Normed, dots) =>
                 {
-                    let variants = KernelVariant::candidates(Job::Normed, self.gpu.capabilities().subgroup);
-                    let variants = variants.into_iter().skip(1);
-                    all.insert(kernel, variants.map(|variant| Kernel::Joined { first, second, variant }).collect());
+                    all.insert(kernel, kernel.variants(self.gpu.capabilities().subgroup).split_off(1));
                 }
                 Kernel::MatMul { format, operand: operand @ (Operand::Plain | Operand::Bias), tile }
                     if tile.kind() == TileKind::Shared && !prefills(format) =>

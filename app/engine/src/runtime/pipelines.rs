@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use potluck_model::{RouterSpec, Scoring};
 use potluck_plan::Arithmetic;
 use potluck_shaders::{
-    Access, Addition, Dots, Extras, Format, Job, Kernel, Lanes, MatrixTile, Operand, PackedTile, ScanRule, Strategy,
-    Tile, TileKind, VectorStrategy,
+    Access, Addition, Dots, Extras, Format, Job, Kernel, KernelVariant, Lanes, MatrixTile, Operand, PackedTile,
+    ScanRule, Strategy, Tile, TileKind, VectorStrategy,
 };
 
 use crate::runtime::gpu::Tier;
@@ -128,7 +128,7 @@ impl Profile {
         }
     }
 
-    /// The same with another arithmetic of prompt chunks.
+    /// The same with another arithmetic.
     pub fn with_arithmetic(self, arithmetic: Arithmetic) -> Self {
         Self { arithmetic, ..self }
     }
@@ -275,20 +275,38 @@ impl Profile {
         (quads <= Kernel::MAX_SPLIT_QUADS && self.allows(&kernels)).then_some(kernels)
     }
 
-    /// A decode product fused with the operations before and after it, if a workgroup can share work.
+    /// A decode product fused with the operations before and after it, if a workgroup can share work. With the arithmetic
+    /// `packed` it is one of packed integers where the format has one.
     pub fn fused(&self, format: Format, job: Job, n: usize) -> Option<Kernel> {
         let rows = if n == 1 || !self.rows_agree || job.of_experts() { 1 } else { 4 };
-        let kernel = Kernel::fused(format, rows, job);
+        let kernel = self.fused_by(format, rows, job);
         self.allows(&[kernel]).then_some(kernel)
+    }
+
+    /// The portable variant of a fused kernel. How its vectors are multiplied depends on the format alone: if one packed
+    /// kernel of a format computes incorrectly, none is used, because several of them must have the same bits.
+    fn fused_by(&self, format: Format, rows: u8, job: Job) -> Kernel {
+        let wrong = |how| {
+            self.wrong.iter().any(|kernel| {
+                matches!(*kernel, Kernel::Fused { format: f, job, variant, dots: Some(dots), .. }
+                    if (f, dots) == (format, how) && variant == KernelVariant::portable(job))
+            })
+        };
+        let used = self.arithmetic == Arithmetic::Packed && format.packing().is_some();
+        match [Dots::Packed, Dots::Shifts].into_iter().find(|how| used && !wrong(*how)) {
+            Some(dots) => Kernel::fused_packed(format, rows, job, dots),
+            None => Kernel::fused(format, rows, job),
+        }
     }
 
     /// The fastest variant of a fused kernel for a `rows` × `cols` matrix. Products of several vectors use the portable
     /// variant.
     pub fn tuned_variant(&self, kernel: Kernel, rows: u32, cols: u32) -> Kernel {
-        let Kernel::Fused { format, rows: 1, job, .. } = kernel else { return kernel };
-        match self.tuning.get(&Shape::Decode { format, job, rows, cols }).map(|tuned| tuned.choice) {
+        let Kernel::Fused { format, rows: 1, job, dots, .. } = kernel else { return kernel };
+        let shape = Shape::Decode { format, packed: dots.is_some(), job, rows, cols };
+        match self.tuning.get(&shape).map(|tuned| tuned.choice) {
             Some(Choice::Variant(variant)) => {
-                let tuned_variant = Kernel::Fused { format, rows: 1, job, variant };
+                let tuned_variant = Kernel::Fused { format, rows: 1, job, variant, dots };
                 if self.allows(&[tuned_variant]) { tuned_variant } else { kernel }
             }
             _ => kernel,
@@ -298,17 +316,18 @@ impl Profile {
     /// One kernel for two products of a vector with matrices of two formats, in the variant for the `rows` × `cols` ones of
     /// the first; `None` if each needs its own.
     pub fn joined(&self, first: Format, second: Format, (rows, cols): (u32, u32)) -> Option<Kernel> {
-        let parts = [first, second].map(|format| Kernel::fused(format, 1, Job::Normed));
-        let Kernel::Fused { variant, .. } = self.tuned_variant(parts[0], rows, cols) else { return None };
-        let kernel = Kernel::Joined { first, second, variant };
-        let known = Kernel::JOINED.contains(&(first, second));
+        let parts = [first, second].map(|format| self.fused_by(format, 1, Job::Normed));
+        let Kernel::Fused { variant, dots, .. } = self.tuned_variant(parts[0], rows, cols) else { return None };
+        let alike = matches!(parts[1], Kernel::Fused { dots: others, .. } if others == dots);
+        let kernel = Kernel::Joined { first, second, variant, dots };
+        let known = Kernel::JOINED.contains(&(first, second)) && alike;
         (known && self.allows(&parts) && self.allows(&[kernel])).then_some(kernel)
     }
 
     /// Every kernel that [`Profile::joined`] may return for a pair of formats.
     pub fn all_joined(&self, (first, second): (Format, Format)) -> BTreeSet<Kernel> {
         let tuned = self.tuning.iter().filter_map(|(shape, _)| match *shape {
-            Shape::Decode { format, job: Job::Normed, rows, cols } if format == first => Some((rows, cols)),
+            Shape::Decode { format, job: Job::Normed, rows, cols, .. } if format == first => Some((rows, cols)),
             _ => None,
         });
         // No matrix has no rows, so nothing is measured for it.
@@ -317,9 +336,9 @@ impl Profile {
 
     /// Every variant that [`Profile::tuned_variant`] may return for a job.
     pub fn variants(&self, format: Format, job: Job) -> BTreeSet<Kernel> {
-        let portable = Kernel::fused(format, 1, job);
+        let portable = self.fused_by(format, 1, job);
         let of = |(shape, _): (&Shape, _)| match *shape {
-            Shape::Decode { format: f, job: j, rows, cols } if (f, j) == (format, job) => {
+            Shape::Decode { format: f, job: j, rows, cols, .. } if (f, j) == (format, job) => {
                 Some(self.tuned_variant(portable, rows, cols))
             }
             _ => None,

@@ -16,7 +16,7 @@ pub struct Settings {
     pub lm_head_tokens: u32,
     /// Element type of the keys and values.
     pub kv_cache: KvCacheType,
-    /// How prompt chunks are computed.
+    /// How products are computed.
     pub arithmetic: Arithmetic,
     /// Among kernels that give the same bits, uses those measured to be fastest on this device.
     pub tuned: bool,

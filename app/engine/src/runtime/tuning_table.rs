@@ -14,6 +14,8 @@ pub enum Shape {
     Decode {
         /// Weight format of the matrix.
         format: Format,
+        /// Whether vectors are quantized.
+        packed: bool,
         /// Operations fused into the kernel.
         job: Job,
         /// Number of results.
@@ -124,8 +126,9 @@ fn read_line(line: &str) -> Option<(Shape, Tuned)> {
     let gain: f64 = gain.parse().ok().filter(|gain: &f64| gain.is_finite() && *gain > 0.0)?;
     let choice = match shape {
         // A gated result reads two matrix rows.
-        Shape::Decode { job, .. } => {
-            let known = [1, 2, 4, 8, 16, 32].into_iter().flat_map(|subgroup| KernelVariant::candidates(job, subgroup));
+        Shape::Decode { job, packed, .. } => {
+            let candidates = if packed { KernelVariant::packed_candidates } else { KernelVariant::candidates };
+            let known = [1, 2, 4, 8, 16, 32].into_iter().flat_map(|subgroup| candidates(job, subgroup));
             let variant = choice.parse().ok()?;
             Choice::Variant(known.into_iter().find(|known| *known == variant)?)
         }
@@ -140,10 +143,13 @@ fn tile_name(tile: Tile) -> String {
 }
 
 impl fmt::Display for Shape {
-    /// `decode Q4_K Gated 8192x2048`, `prefill Q4_K 8192x2048 x512`.
+    /// `decode Q4_K Gated 8192x2048`, `decode packed Q4_K Gated 8192x2048`, `prefill Q4_K 8192x2048 x512`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Decode { format, job, rows, cols } => write!(f, "decode {} {job:?} {rows}x{cols}", format.name()),
+            Self::Decode { format, packed, job, rows, cols } => {
+                let how = if *packed { "packed " } else { "" };
+                write!(f, "decode {how}{} {job:?} {rows}x{cols}", format.name())
+            }
             Self::Prefill { format, rows, cols, vectors } => {
                 write!(f, "prefill {} {rows}x{cols} x{vectors}", format.name())
             }
@@ -166,10 +172,15 @@ impl FromStr for Shape {
         };
         let format = |name: &str| Format::ALL.into_iter().find(|format| format.name() == name).ok_or(());
         match words[..] {
-            ["decode", name, job, shape] => {
+            ["decode", ref how @ .., name, job, shape] if how.is_empty() || how == ["packed"] => {
                 let job = Job::ALL.into_iter().find(|known| format!("{known:?}") == job).ok_or(())?;
                 let (rows, cols) = size(shape)?;
-                Ok(Self::Decode { format: format(name)?, job, rows, cols })
+                let (format, packed) = (format(name)?, !how.is_empty());
+                if packed && format.packing().is_none() {
+                    Err(())
+                } else {
+                    Ok(Self::Decode { format, packed, job, rows, cols })
+                }
             }
             [kind @ ("prefill" | "packed"), name, shape, vectors] => {
                 let (rows, cols) = size(shape)?;
@@ -206,9 +217,11 @@ mod tests {
         let mut tuning = Tuning::default();
         let (format, rows, cols) = (Format::Q4_K, 8192, 2048);
         for job in Job::ALL {
-            let variant = *KernelVariant::candidates(job, 32).last().unwrap();
-            tuning
-                .set(Shape::Decode { format, job, rows, cols }, Tuned { choice: Choice::Variant(variant), gain: 1.25 });
+            let variant = KernelVariant::candidates(job, 32)[2];
+            for packed in [false, true] {
+                let shape = Shape::Decode { format, packed, job, rows, cols };
+                tuning.set(shape, Tuned { choice: Choice::Variant(variant), gain: 1.25 });
+            }
         }
         for (vectors, tile) in [(64, Tile::V64R128), (512, Tile::V128R64)] {
             let shape = Shape::Prefill { format: Format::IQ2_XXS, rows, cols, vectors };
@@ -247,7 +260,9 @@ mod tests {
         {
             assert!(Tuning::read([line]).is_err(), "{line}: a choice of another kind");
         }
-        assert!(Tuning::read(["packed F32 8x8 x64 64x64 1.0"]).is_err(), "there is no packed product of floats");
+        for line in ["packed F32 8x8 x64 64x64 1.0", "decode packed F32 Added 8x8 2x4/1 1.0"] {
+            assert!(Tuning::read([line]).is_err(), "{line}: there is no packed product of floats");
+        }
         assert!(Tuning::read(["prefill Q4_K 0x8 x64 64x64 1.0"]).is_err());
         assert!(Tuning::read(["prefill Q4_K 8x8 x64 64x64 NaN"]).is_err());
     }

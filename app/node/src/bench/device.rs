@@ -27,7 +27,7 @@ pub fn describe(
     let parameters = [
         ("tier", format!("{:?}", capabilities.tier)),
         ("keys and values", format!("{:?}", settings.kv_cache)),
-        ("prompts computed", settings.arithmetic.to_string()),
+        ("products computed", settings.arithmetic.to_string()),
         ("computes at most", peaks),
         ("context", settings.context.to_string()),
         ("rows of a prompt at once", settings.prefill_tokens.to_string()),

@@ -112,7 +112,7 @@ fn Details(form: BenchForm) -> impl IntoView {
                 </select>
             </label>
             <label class="labelled">
-                <span>"Prompts"</span>
+                <span>"Arithmetic"</span>
                 <select class="field" on:change=arithmetic>
                     {Arithmetic::PORTABLE.map(|how| view! { <option value=how.name()>{texts().arithmetic.of(how)}</option> })}
                 </select>

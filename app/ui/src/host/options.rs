@@ -82,7 +82,7 @@ fn CacheChoice(choice: Choice) -> impl IntoView {
     }
 }
 
-/// How prompts are computed: time against precision.
+/// How products are computed: time against precision.
 #[component]
 fn ArithmeticChoice(choice: Choice) -> impl IntoView {
     let change = move |event| {
@@ -97,7 +97,7 @@ fn ArithmeticChoice(choice: Choice) -> impl IntoView {
     };
     view! {
         <label class="labelled labelled-row">
-            <span>"Reading prompts"</span>
+            <span>"Arithmetic"</span>
             <select class="field" on:change=change>{Arithmetic::PORTABLE.map(option)}</select>
         </label>
     }

@@ -46,6 +46,29 @@ pub fn summed(case: &Case) -> Option<u32> {
     is_sum.then(|| bytemuck::pod_read_unaligned::<params::Fused>(&case.probe.params).used)
 }
 
+/// Values of vectors. Where they are quantized nothing of them gets lost: a block has multiples of a power of two, the largest 127,
+/// so that the reference need not quantize, and no device rounds a value to another integer.
+fn vectors(kernel: Kernel, random: &mut Random, count: usize) -> Vec<f32> {
+    let mut all = random.floats(count);
+    for (number, block) in all.chunks_mut(32).enumerate().filter(|_| kernel.quantizes()) {
+        let step = [0.0078125, 0.03125, 0.001953125][number % 3];
+        block.iter_mut().for_each(|v| *v = (*v * 126.0).round() * step);
+        block[number % block.len()] = -127.0 * step;
+    }
+    all
+}
+
+/// Vectors and a gain; where vectors are quantized the gain's values are powers of two.
+fn with_gain(kernel: Kernel, random: &mut Random, (count, cols): (usize, usize)) -> (Vec<f32>, Vec<f32>) {
+    let mut x = vectors(kernel, random, count * cols);
+    let mut gain = random.floats(cols);
+    if kernel.quantizes() {
+        gain.iter_mut().for_each(|v| *v = if *v < 0.0 { -0.5 } else { 2.0 });
+        x.iter_mut().zip(gain.iter().cycle()).for_each(|(x, gain)| *x /= gain);
+    }
+    (x, gain)
+}
+
 fn sizes(kernel: Kernel, w: &Weights) -> params::Fused {
     params::Fused {
         rows: w.rows,
@@ -66,8 +89,10 @@ fn products(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, 
     let mut random = Random(12);
     let w = m.weights(&mut random, format, 37);
     let (cols, n, stride, offset) = (w.cols as usize, 9usize, 41usize, 2usize);
-    let x = random.floats((n + 1) * cols);
-    let gain = random.floats(cols);
+    let (x, gain) = match job.norms() {
+        true => with_gain(kernel, &mut random, (n + 1, cols)),
+        false => (vectors(kernel, &mut random, (n + 1) * cols), Vec::new()),
+    };
     let bias = random.floats(37);
     let before = random.floats(n * stride);
     let mut expected = before.clone();
@@ -158,11 +183,12 @@ pub fn joined(kernel: Kernel, m: &Matrices<'_>, lead: usize) -> Case {
     case
 }
 
-/// The format of the product that leads in a case of [`joined`].
-pub fn lead(case: &Case) -> Option<Format> {
+/// The format of the product that leads in a case of [`joined`], and whether its vectors are quantized.
+pub fn lead(case: &Case) -> Option<(Format, bool)> {
     let parts = case.probe.kernel.parts()?;
     let first: params::Fused = bytemuck::pod_read_unaligned(case.probe.params.get(..size_of::<params::Fused>())?);
-    parts[usize::from(first.y_0 == RESULTS)].format()
+    let lead = parts[usize::from(first.y_0 == RESULTS)];
+    Some((lead.format()?, lead.quantizes()))
 }
 
 /// Stores up before gate.
@@ -170,8 +196,7 @@ fn gated(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, Job
     let mut random = Random(13);
     let w = m.weights(&mut random, format, 2 * 21);
     let (cols, n) = (w.cols as usize, 9usize);
-    let x = random.floats(n * cols);
-    let gain = random.floats(cols);
+    let (x, gain) = with_gain(kernel, &mut random, (n, cols));
     let (up, gate) = w.values.split_at(21 * cols);
     let expected = x.chunks_exact(cols).flat_map(|x| {
         let x = normed(x, &gain);
@@ -233,7 +258,7 @@ fn gated_expert(kernel: Kernel, format: Format, m: &Matrices<'_>, job: Job) -> C
     let mut random = Random(14);
     let w = m.weights(&mut random, format, 3 * 2 * 21);
     let (cols, pairs) = (w.cols as usize, CHOSEN.len());
-    let x = random.floats(pairs / 2 * cols);
+    let x = vectors(kernel, &mut random, pairs / 2 * cols);
     let mut expected = vec![0.5f32; pairs * 21];
     for (pair, y) in expected.chunks_exact_mut(21).enumerate() {
         let Some(slot) = slot(pair) else { continue };
@@ -278,10 +303,10 @@ struct Downs {
 }
 
 impl Downs {
-    fn new(format: Format, m: &Matrices<'_>, job: Job) -> Self {
+    fn new(kernel: Kernel, format: Format, m: &Matrices<'_>, job: Job) -> Self {
         let mut random = Random(15);
         let weights = m.weights(&mut random, format, 3 * 21);
-        let x = random.floats(CHOSEN.len() * weights.cols as usize);
+        let x = vectors(kernel, &mut random, CHOSEN.len() * weights.cols as usize);
         let (bytes, stride) = padded(&weights);
         Self { weights, x, bytes, stride, job }
     }
@@ -314,7 +339,7 @@ impl Downs {
 const BEFORE: f32 = 0.5;
 
 fn expert_down(kernel: Kernel, format: Format, m: &Matrices<'_>, job: Job) -> Case {
-    let (downs, pairs) = (Downs::new(format, m, job), CHOSEN.len());
+    let (downs, pairs) = (Downs::new(kernel, format, m, job), CHOSEN.len());
     let before = vec![BEFORE; pairs * 21];
     let expected = (0..pairs).flat_map(|pair| downs.output(pair).unwrap_or_else(|| vec![BEFORE; 21])).collect();
     let params = downs.params(kernel, pairs, 1);
@@ -326,7 +351,7 @@ fn expert_down(kernel: Kernel, format: Format, m: &Matrices<'_>, job: Job) -> Ca
 /// Adds the weighted outputs of all experts of each token, or with ten experts stores their sum. With one expert of weight 1, which is added to zeros, these
 /// are the products alone: the case must give the bits of [`expert_down`].
 fn expert_sum(kernel: Kernel, format: Format, m: &Matrices<'_>, (used, job): (usize, Job)) -> Case {
-    let (downs, tokens) = (Downs::new(format, m, job), CHOSEN.len() / used);
+    let (downs, tokens) = (Downs::new(kernel, format, m, job), CHOSEN.len() / used);
     let mut random = Random(17);
     let (gates, before, scale) = if used == 1 {
         let before = |pair| [if slot(pair).is_some() { 0.0 } else { BEFORE }; 21];

@@ -234,10 +234,10 @@ fn agree(cases: &[Case], outputs: &[Vec<u8>]) -> bool {
             let key = format!("{format:?} {strategy:?} {operand:?}");
             *first.entry(key).or_insert(output) == output
         }
-        Kernel::Fused { format, rows: 1 | 4, job, variant }
+        Kernel::Fused { format, rows: 1 | 4, job, variant, dots }
             if !job.of_experts() && variant == KernelVariant::portable(job) =>
         {
-            let key = format!("{format:?} {job:?}");
+            let key = format!("{format:?} {job:?} {dots:?}");
             *first.entry(key).or_insert(output) == output
         }
         _ => true,
@@ -262,15 +262,15 @@ fn other_bits(cases: &[Case], outputs: &[Vec<u8>]) -> Vec<Kernel> {
     let tiled = portable.into_iter().chain(others).filter_map(|(case, output)| match case.probe.kernel {
         // The results of one of its products come first.
         Kernel::Joined { .. } => {
-            let format = fused::lead(case)?;
-            Some((format!("{format:?} {:?} {:?}", Job::Normed, None::<u32>), (case, output)))
+            let (format, packed) = fused::lead(case)?;
+            Some((format!("{format:?} {packed} {:?} {:?}", Job::Normed, None::<u32>), (case, output)))
         }
-        Kernel::Fused { format, rows: 1, job, .. } => {
+        Kernel::Fused { format, rows: 1, job, dots, .. } => {
             let (job, used) = match fused::summed(case) {
                 Some(1) => (job.alone(), None),
                 used => (job, used),
             };
-            Some((format!("{format:?} {job:?} {used:?}"), (case, output)))
+            Some((format!("{format:?} {} {job:?} {used:?}", dots.is_some()), (case, output)))
         }
         Kernel::MatMul { format, operand, .. }
         | Kernel::Packed { format, operand, .. }

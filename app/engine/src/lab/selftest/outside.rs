@@ -87,6 +87,9 @@ fn kernels(format: Format, lanes: Option<Lanes>) -> Vec<Kernel> {
     if format.packing().is_some() {
         let (tile, dots) = (PackedTile::V32R32, Dots::Packed);
         all.extend([Operand::Plain, Operand::Expert].map(|operand| Kernel::Packed { format, operand, tile, dots }));
+        all.extend(
+            [(1, Job::GatedExpert), (4, Job::Normed)].map(|(n, job)| Kernel::fused_packed(format, n, job, dots)),
+        );
     }
     all.extend(lanes.map(|_| {
         let (strategy, operand) = (VectorStrategy::Broadcast, Operand::Plain);
@@ -124,20 +127,38 @@ fn every_format_equals_the_outside_dequantizer_in_every_kind_of_kernel() {
     }
 }
 
+/// Blocks that are read as words, blocks that begin at any byte, and rows that end inside 16 values; the packed ones have units of
+/// their own, or any, of whose blocks a row may end with the first.
+const FORMS: [(Format, Option<Dots>); 8] = [
+    (Format::Q4_K, None),
+    (Format::Q6_K, None),
+    (Format::MXFP4, None),
+    (Format::F32, None),
+    (Format::Q4_K, Some(Dots::Packed)),
+    (Format::Q6_K, Some(Dots::Packed)),
+    (Format::Q8_0, Some(Dots::Packed)),
+    (Format::Q5_K, Some(Dots::Packed)),
+];
+
+fn fused(format: Format, job: Job, dots: Option<Dots>) -> Kernel {
+    dots.map_or(Kernel::fused(format, 1, job), |dots| Kernel::fused_packed(format, 1, job, dots))
+}
+
 #[test]
 fn all_forms_of_a_fused_kernel_give_the_same_bits() {
-    // Blocks that are read as words, blocks that begin at any byte, and rows that end inside 16 values.
     let engine = engine();
     let subgroup = engine.inner.core.borrow().gpu.capabilities().subgroup;
-    for format in [Format::Q4_K, Format::Q6_K, Format::MXFP4, Format::F32] {
-        for job in Job::ALL {
-            let candidates = KernelVariant::candidates(job, subgroup).into_iter().skip(1);
-            let mut candidates: Vec<Kernel> =
-                candidates.map(|variant| Kernel::Fused { format, rows: 1, job, variant }).collect();
+    for (format, dots) in FORMS {
+        // Jobs and units are independent: two formats cover every job.
+        let every = dots.is_none() || [Format::Q4_K, Format::Q6_K].contains(&format);
+        let some = |job: &Job| every || matches!(job, Job::Normed | Job::Added | Job::GatedExpert | Job::ExpertDown);
+        for job in Job::ALL.into_iter().filter(some) {
+            let mut candidates = fused(format, job, dots).variants(subgroup).split_off(1);
             // Whose case with one expert is the same product.
             let sums = [Job::ExpertSum, Job::BiasedSum].into_iter().filter(|sum| sum.alone() == job && *sum != job);
-            candidates.extend(sums.map(|sum| Kernel::fused(format, 1, sum)));
-            block_on(engine.try_candidates(Kernel::fused(format, 1, job), &candidates, f64::INFINITY)).unwrap();
+            candidates.extend(sums.map(|sum| fused(format, sum, dots)));
+            candidates.extend(dots.filter(|_| job == Job::Added).map(|_| fused(format, job, Some(Dots::Shifts))));
+            block_on(engine.try_candidates(fused(format, job, dots), &candidates, f64::INFINITY)).unwrap();
             let core = engine.inner.core.borrow();
             for kernel in candidates {
                 assert_eq!(core.tried.get(&kernel), Some(&true), "{}", kernel.name());
@@ -148,13 +169,33 @@ fn all_forms_of_a_fused_kernel_give_the_same_bits() {
 }
 
 #[test]
+fn several_vectors_of_a_fused_kernel_have_the_bits_of_one() {
+    let engine = engine();
+    for (format, dots) in FORMS {
+        for job in Job::ALL.into_iter().filter(|job| !job.of_experts()) {
+            let outputs = [1, 4].map(|rows| {
+                let portable = KernelVariant::portable(job);
+                let case = cases::of(Kernel::Fused { format, rows, job, variant: portable, dots }).remove(0);
+                let output = run(&engine, std::slice::from_ref(&case.probe)).remove(0);
+                let (error, tolerance) = case.expected.judge(&output);
+                assert!(error <= tolerance, "{}: {error:e}", case.probe.kernel.name());
+                output
+            });
+            assert!(outputs[0] == outputs[1], "{} {job:?} {dots:?}", format.name());
+        }
+    }
+}
+
+#[test]
 fn two_products_in_one_dispatch_have_the_bits_of_two() {
     let engine = engine();
     let subgroup = engine.inner.core.borrow().gpu.capabilities().subgroup;
-    for (first, second) in Kernel::JOINED {
-        let separate = [first, second].map(|format| Kernel::fused(format, 1, Job::Normed));
-        let variants = KernelVariant::candidates(Job::Normed, subgroup).into_iter();
-        let joined = variants.map(|variant| Kernel::Joined { first, second, variant });
+    let packs = |(first, second): &(Format, Format)| first.packing().is_some() && second.packing().is_some();
+    let packed = Kernel::JOINED.into_iter().filter(packs).map(|pair| (pair, Some(Dots::Packed)));
+    for ((first, second), dots) in Kernel::JOINED.into_iter().map(|pair| (pair, None)).chain(packed) {
+        let separate = [first, second].map(|format| fused(format, Job::Normed, dots));
+        let variant = KernelVariant::portable(Job::Normed);
+        let joined = Kernel::Joined { first, second, variant, dots }.variants(subgroup);
         let cases: Vec<Case> = separate.into_iter().chain(joined).flat_map(cases::of).collect();
         let probes: Vec<Probe> = cases.iter().map(|case| case.probe.clone()).collect();
         let outputs = run(&engine, &probes);

@@ -1,9 +1,10 @@
 //! Tests the packed product bit by bit against a loop that computes as the kernel should: integers for each block, then
 //! `fma` in the order of the blocks. WGSL lets an adapter round inside `fma`, so either way is right, the same everywhere.
+//! Tests that decode quantizes its vectors as the packed product's are.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use half::f16;
-use potluck_shaders::{Dots, Format, Kernel, Operand, PackedTile, params, reference};
+use potluck_shaders::{Dots, Format, Job, Kernel, Operand, PackedTile, params, reference};
 
 use super::data::raw;
 use super::outside::{engine, run};
@@ -165,6 +166,96 @@ fn what_is_no_number_makes_its_vector_no_number_and_no_other() {
             let wanted = if [3, 7].contains(&vector) { params.rows as usize } else { 0 };
             assert_eq!(lost, wanted, "{} vector {vector}", format.name());
             assert!(vector != 5 || got == before, "{}: zeros add nothing", format.name());
+        }
+    }
+}
+
+/// A case of packed decode with other vectors, and what it should give: the values of a matrix times what quantization leaves.
+fn with_vectors(kernel: Kernel, x: impl Fn(usize) -> f32) -> (Case, Vec<f32>) {
+    let mut case = cases::of(kernel).swap_remove(0);
+    let params: params::Fused = bytemuck::pod_read_unaligned(&case.probe.params);
+    let cols = params.cols as usize;
+    let n = case.probe.bindings[1].len() / 4 / cols;
+    let x: Vec<f32> = (0..n * cols).map(x).collect();
+    case.probe.bindings[1] = raw(&x);
+    let gain: Option<Vec<f32>> = case.probe.bindings.get(3).map(|gain| bytemuck::pod_collect_to_vec(gain));
+    let format = kernel.format().unwrap();
+    let values = reference::dequantize(format, &case.probe.bindings[0]);
+    let mut expected = Vec::new();
+    for x in x.chunks_exact(cols).skip(params.x_first as usize) {
+        let multiplied: Vec<f32> = match &gain {
+            Some(gain) => x.iter().zip(gain).map(|(x, gain)| x * gain).collect(),
+            None => x.to_vec(),
+        };
+        let square: f64 = x.iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>() / cols as f64;
+        let scale = match gain {
+            Some(_) => f64::from(params.scale) / (square + f64::from(params.epsilon)).sqrt(),
+            None => 1.0,
+        };
+        let sums = reference::matvec(&values, &reference::quantized(&multiplied));
+        let results = (20..37).chain(12..20).chain(0..12).map(|row: usize| (scale * f64::from(sums[row])) as f32);
+        expected.extend(results);
+    }
+    (case, expected)
+}
+
+#[test]
+fn decode_quantizes_vectors_as_prompts_do() {
+    let engine = engine();
+    for format in [Format::Q4_K, Format::Q6_K, Format::Q8_0, Format::Q4_0] {
+        for (rows, job) in [(1, Job::Added), (4, Job::Added), (1, Job::Normed), (4, Job::Normed)] {
+            let kernel = Kernel::fused_packed(format, rows, job, Dots::Packed);
+            // By threads alone, and together.
+            let subgroup = engine.inner.core.borrow().gpu.capabilities().subgroup;
+            let kernels = kernel.variants(subgroup).into_iter().take(if rows == 1 { 2 } else { 1 });
+            for kernel in kernels {
+                // Of many sizes, in no pattern that a block repeats.
+                let (case, expected) =
+                    with_vectors(kernel, |i| ((i * 7919) as f32 * 0.37).sin() * [1.0, 0.01, 30.0][i / 32 % 3]);
+                let params: params::Fused = bytemuck::pod_read_unaligned(&case.probe.params);
+                let before: Vec<f32> = bytemuck::pod_collect_to_vec(&case.probe.bindings[2]);
+                let y: Vec<f32> = bytemuck::pod_collect_to_vec(&run(&engine, std::slice::from_ref(&case.probe))[0]);
+                let largest = expected.iter().fold(0.0f32, |most, v| most.max(v.abs()));
+                for (vector, expected) in expected.chunks_exact(37).enumerate() {
+                    let at = vector * params.y_stride as usize + 2;
+                    for (row, expected) in expected.iter().enumerate() {
+                        let sum = y[at + row] - if params.add == 1 { before[at + row] } else { 0.0 };
+                        let name = kernel.name();
+                        assert!(
+                            (sum - expected).abs() <= 2e-5 * largest,
+                            "{name} {vector} {row}: {sum}, not {expected}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_number_stays_none_in_decode() {
+    let engine = engine();
+    for (format, rows) in [(Format::Q4_K, 1), (Format::Q6_K, 1), (Format::Q8_0, 1), (Format::Q4_K, 4)] {
+        let kernel = Kernel::fused_packed(format, rows, Job::Added, Dots::Packed);
+        let cols = {
+            let params: params::Fused = bytemuck::pod_read_unaligned(&case(kernel).probe.params);
+            params.cols as usize
+        };
+        // The first vector is not read: the case begins with the second.
+        let (case, _) = with_vectors(kernel, |i| match (i / cols, i % cols) {
+            (4, 40) => f32::NAN,
+            (8, 1000) => f32::NEG_INFINITY,
+            (6, _) => 0.0,
+            _ => 0.5,
+        });
+        let params: params::Fused = bytemuck::pod_read_unaligned(&case.probe.params);
+        let before: Vec<f32> = bytemuck::pod_collect_to_vec(&case.probe.bindings[2]);
+        let y: Vec<f32> = bytemuck::pod_collect_to_vec(&run(&engine, std::slice::from_ref(&case.probe))[0]);
+        for vector in 0..params.n as usize {
+            let at = vector * params.y_stride as usize + 2;
+            let lost = y[at..at + 37].iter().filter(|v| !v.is_finite()).count();
+            assert_eq!(lost, if [3, 7].contains(&vector) { 37 } else { 0 }, "{} vector {vector}", kernel.name());
+            assert!(vector != 5 || y[at..at + 37] == before[at..at + 37], "{}: zeros add nothing", kernel.name());
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use potluck_plan::{BlockIndex, ExpertId, KernelClass, WeightUnit};
-use potluck_shaders::{Kernel, KernelVariant, Operand, PackedTile, Tile, TileKind, params};
+use potluck_shaders::{Kernel, Operand, PackedTile, Tile, TileKind, params};
 
 use super::rounds::TuningRounds;
 use crate::lab::bench::kernels::Part;
@@ -71,7 +71,9 @@ impl Product {
     fn shape(kernel: Kernel, size: &Size) -> Option<Shape> {
         let &Size { rows, cols, n } = size;
         match kernel {
-            Kernel::Fused { format, job, .. } => Some(Shape::Decode { format, job, rows, cols }),
+            Kernel::Fused { format, job, dots, .. } => {
+                Some(Shape::Decode { format, packed: dots.is_some(), job, rows, cols })
+            }
             Kernel::MatMul { format, .. } => Some(Shape::Prefill { format, rows, cols, vectors: Shape::chunk(n) }),
             Kernel::Packed { format, .. } => Some(Shape::Packed { format, rows, cols, vectors: Shape::chunk(n) }),
             _ => None,
@@ -100,11 +102,12 @@ impl Product {
     /// Kernels that might be fastest; first the one used without measuring.
     fn candidates(&self, core: &Core) -> Vec<(Choice, Kernel)> {
         match (self.shape, self.kernel) {
-            (Shape::Decode { format, job, .. }, _) => {
-                let variants = KernelVariant::candidates(job, core.gpu.capabilities().subgroup).into_iter();
-                variants
-                    .map(|variant| (Choice::Variant(variant), Kernel::Fused { format, rows: 1, job, variant }))
-                    .collect()
+            (Shape::Decode { .. }, kernel) => {
+                let choice = |kernel| match kernel {
+                    Kernel::Fused { variant, .. } => Some((Choice::Variant(variant), kernel)),
+                    _ => None,
+                };
+                kernel.variants(core.gpu.capabilities().subgroup).into_iter().filter_map(choice).collect()
             }
             (Shape::Prefill { rows, vectors, .. }, Kernel::MatMul { format, operand, .. }) => {
                 let portable = core.profile.portable_tile(rows, vectors);
@@ -120,7 +123,7 @@ impl Product {
                 let tiles = std::iter::once(portable).chain(others);
                 tiles.map(|tile| (Choice::Packed(tile), Kernel::Packed { format, operand, tile, dots })).collect()
             }
-            (Shape::Prefill { .. } | Shape::Packed { .. }, _) => Vec::new(),
+            _ => Vec::new(),
         }
     }
 }

@@ -33,7 +33,7 @@ pub struct BenchOptions {
     /// The KV cache type; `--kv` sets it.
     #[arg(skip = KvCacheType::F32)]
     pub cache: KvCacheType,
-    /// How prompts are computed; `--arithmetic` sets it.
+    /// How products are computed; `--arithmetic` sets it.
     #[arg(skip)]
     pub arithmetic: Arithmetic,
     /// bench: use the portable kernels, not those measured to be fastest here
@@ -120,7 +120,7 @@ fn table(report: &BenchReport) -> String {
     line(format!("{} {}, {:.0} MB", report.model.name, report.model.quantization, report.model.bytes as f64 / 1e6));
     line(format!("{} ({}), streams {:.1} GB/s", device.adapter, device.backend, device.streaming / 1e9));
     for (name, value) in
-        device.tuned.iter().filter(|(name, _)| ["computes at most", "prompts computed"].contains(&name.as_str()))
+        device.tuned.iter().filter(|(name, _)| ["computes at most", "products computed"].contains(&name.as_str()))
     {
         line(format!("{name} {value}"));
     }

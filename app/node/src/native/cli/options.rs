@@ -158,8 +158,8 @@ pub struct Options {
     /// KV cache type: f32, f16, q8_0 or q4_0 (default: the largest that fits; bench: f32)
     #[arg(long = "kv", value_name = "TYPE", value_parser = parse_cache_type)]
     pub cache_type: Option<KvCacheType>,
-    /// host, run: how prompts are computed: exact or packed (vectors quantized to 8 bits); run: also matrix (half floats, by
-    /// matrix units)
+    /// host, run: how products are computed: exact or packed (vectors quantized to 8 bits); run: also matrix (prompts as half
+    /// floats, by matrix units)
     #[arg(long, value_name = "HOW", default_value_t, value_parser = parse_arithmetic)]
     pub arithmetic: Arithmetic,
     /// GPU memory to contribute: 900M, 4G; 0 contributes nothing
