@@ -12,7 +12,7 @@
 # With --on-demand among them the host has `host_on_demand`, and holders have slots for as many experts as they lend memory for: less than
 # they hold. Besides the rounds, each device that loads prints a line of JSON: slots, recall, stalls, bytes and waiting a token.
 # vanish=1 kills the last device to enter that many seconds after the first round was printed, in the middle of the second one.
-# gpus=2 spreads the devices over two GPUs, the host on the first.
+# gpus=2 spreads the devices over two GPUs, the host on the first. gpu=1 begins with the second one.
 # CACHE: folder for the devices' caches, about twice the file at most.
 set -euo pipefail
 bin=$(realpath "${1:?usage: experts.sh BINARIES WORK}") work=$(realpath -m "${2:?usage: experts.sh BINARIES WORK}")
@@ -111,7 +111,7 @@ while read -r replicas hedging holders budget delay slow more; do
   : > host.out
   timeout "$limit" "$bin/potluck-node" host experts --relay "http://localhost:$port" --replicas "$replicas" --hedging "$hedging" \
     --budget "$memory" --context "${context:-2048}" --cache "$cache/host" --raw --prompt "$text" --max-tokens "$tokens" \
-    --rounds "$rounds" --members "$((holders + 1))" --holders "$wanted" $more > host.out 2> host.log &
+    --rounds "$rounds" --members "$((holders + 1))" --holders "$wanted" --gpu-index "${gpu:-0}" $more > host.out 2> host.log &
   asking=$! peers=
   await "$asking" host.log grep -qE 'http[^ ]*/r/' host.out
   link=$(grep -oE 'http[^ ]*/r/[^ ]*' host.out | head -1)
@@ -120,7 +120,7 @@ while read -r replicas hedging holders budget delay slow more; do
     case $delay in answers=*) late="--hesitate $(of "${delay#answers=}" "$number")" ;; esac
     # shellcheck disable=SC2086 # an option and its value
     "$bin/potluck-node" join "$link" --budget "$(of "$budget" "$number")" $late --slow "$(of "$slow" "$number")" --bench \
-      --gpu-index "$((number % ${gpus:-1}))" \
+      --gpu-index "$((${gpu:-0} + number % ${gpus:-1}))" \
       --cache "$cache/$number" > "join$number.log" 2>&1 &
     peers+=" $!"
   done
