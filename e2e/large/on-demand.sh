@@ -3,7 +3,7 @@
 #   e2e/large/on-demand.sh BINARIES WORK       the 48 blocks of Qwen3-30B-A3B (18.6 GB), eight holders
 #   shape=small e2e/large/on-demand.sh …       a file of some MB, for a machine without a GPU
 # BINARIES holds potluck-node, potluck-relay and the example `synthetic`. Each line of `cases` is
-#   room HOLDERS LENT HOST OPTIONS    a host that lends HOST and keeps everything but experts, and holders of these; OPTIONS are the host's
+#   room HOLDERS LENT HOST OPTIONS    a host that lends HOST, for everything but experts, and holders of these; OPTIONS are the host's
 #   alone LENT OPTIONS                one device with the file and no room
 # Prints a line of JSON for each round. In rooms a second one for each round says what all holders together did: the share of experts that were in
 # memory, that a hint had named, stalls, MB loaded, waiting, and how long the bus was busy.
@@ -22,14 +22,14 @@ commas=${recalls//[^,]/}
 known="recorded --always-guess --recalls $recalls --rounds $((${#commas} + 2))"
 case ${shape:-large} in
   large) file="--shape qwen3-30b-a3b" cases=${cases:-"room 8 2500M 4G
-room 8 740M 1300M --on-demand --hints $known
-room 8 740M 1300M --on-demand --hints none --cold --rounds 2
+room 8 740M 1160M --on-demand --hints $known
+room 8 740M 1160M --on-demand --hints none --cold --rounds 2
 alone 6500M --predictor $known
 alone 6500M --shadow models/experts.gguf --predictor $known
 alone 6500M --cold --rounds 2"} ;;
   small) cases=${cases:-"room 3 300M 1G
-room 3 35M 36M --on-demand --hints $known
-room 3 35M 36M --on-demand --hints none --cold --rounds 2
+room 3 35M 35500K --on-demand --hints $known
+room 3 35M 35500K --on-demand --hints none --cold --rounds 2
 alone 47M --predictor $known
 alone 47M --shadow models/experts.gguf --predictor $known
 alone 47M --cold --rounds 2"}
