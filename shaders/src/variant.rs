@@ -35,6 +35,11 @@ impl KernelVariant {
         }
     }
 
+    /// The portable variant with as many shuffles as subgroups of at least this size allow.
+    pub fn shuffled(job: Job, subgroup: u32) -> KernelVariant {
+        Self { shuffle: Self::shuffle_in(subgroup), ..Self::portable(job) }
+    }
+
     /// Variants worth trying for a job, the portable one first. `subgroup` is the device's minimum subgroup size, 0 or
     /// 1 if it has no subgroups.
     pub fn candidates(job: Job, subgroup: u32) -> Vec<KernelVariant> {

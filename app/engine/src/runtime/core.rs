@@ -90,7 +90,9 @@ impl Core {
         if settings.arithmetic == Arithmetic::Matrix && !capabilities.matrix_units {
             settings.arithmetic = Arithmetic::Exact;
         }
-        let mut profile = Profile::of(capabilities.tier, capabilities.lanes).with_arithmetic(settings.arithmetic);
+        let mut profile = Profile::of(capabilities.tier, capabilities.lanes)
+            .with_arithmetic(settings.arithmetic)
+            .with_subgroups(capabilities.subgroup);
         if settings.tuned {
             profile.set_tuning(gpu.tuning());
         }

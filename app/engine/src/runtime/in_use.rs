@@ -111,10 +111,9 @@ impl Core {
                 {
                     all.insert(kernel, kernel.variants(self.gpu.capabilities().subgroup).split_off(1));
                 }
-                Kernel::Joined { first, variant, dots, .. }
-                    if variant == KernelVariant::portable(Job::Normed) && !decodes(first, Job::Normed, dots) =>
-                {
-                    all.insert(kernel, kernel.variants(self.gpu.capabilities().subgroup).split_off(1));
+                Kernel::Joined { first, dots, .. } if !decodes(first, Job::Normed, dots) => {
+                    let mut variants = kernel.variants(self.gpu.capabilities().subgroup);
+                    all.insert(variants.remove(0), variants);
                 }
                 Kernel::MatMul { format, operand: operand @ (Operand::Plain | Operand::Bias), tile }
                     if tile.kind() == TileKind::Shared && !prefills(format) =>

@@ -112,6 +112,7 @@ pub struct Profile {
     rows_agree: bool,
     tuning: Tuning,
     arithmetic: Arithmetic,
+    subgroup: u32,
 }
 
 impl Profile {
@@ -125,12 +126,18 @@ impl Profile {
             rows_agree: true,
             tuning: Tuning::default(),
             arithmetic: Arithmetic::Exact,
+            subgroup: 0,
         }
     }
 
     /// The same with another arithmetic.
     pub fn with_arithmetic(self, arithmetic: Arithmetic) -> Self {
         Self { arithmetic, ..self }
+    }
+
+    /// The same for a device with subgroups of at least so many threads.
+    pub fn with_subgroups(self, subgroup: u32) -> Self {
+        Self { subgroup, ..self }
     }
 
     /// Measurements that choose among kernels with identical bits.
@@ -304,13 +311,14 @@ impl Profile {
     pub fn tuned_variant(&self, kernel: Kernel, rows: u32, cols: u32) -> Kernel {
         let Kernel::Fused { format, rows: 1, job, dots, .. } = kernel else { return kernel };
         let shape = Shape::Decode { format, packed: dots.is_some(), job, rows, cols };
-        match self.tuning.get(&shape).map(|tuned| tuned.choice) {
-            Some(Choice::Variant(variant)) => {
-                let tuned_variant = Kernel::Fused { format, rows: 1, job, variant, dots };
-                if self.allows(&[tuned_variant]) { tuned_variant } else { kernel }
-            }
-            _ => kernel,
-        }
+        let variant = match self.tuning.get(&shape).map(|tuned| tuned.choice) {
+            Some(Choice::Variant(variant)) => variant,
+            // Threads that quantize a vector together take half the time.
+            _ if dots.is_some() => KernelVariant::shuffled(job, self.subgroup),
+            _ => return kernel,
+        };
+        let quick = Kernel::Fused { format, rows: 1, job, variant, dots };
+        if self.allows(&[quick]) { quick } else { kernel }
     }
 
     /// One kernel for two products of a vector with matrices of two formats, in the variant for the `rows` × `cols` ones of
@@ -343,7 +351,9 @@ impl Profile {
             }
             _ => None,
         };
-        self.tuning.iter().filter_map(of).collect()
+        // No matrix has no rows, so nothing is measured for it.
+        let unmeasured = (portable.quantizes() && self.allows(&[portable])).then(|| self.tuned_variant(portable, 0, 0));
+        self.tuning.iter().filter_map(of).chain(unmeasured).collect()
     }
 
     fn allows(&self, kernels: &[Kernel]) -> bool {
