@@ -12,19 +12,24 @@ mkdir -p "$scratch" "$result"
 say() { echo "== $SECONDS s: $*"; }
 
 # A smoke test's model is smaller, and has no season.
-shape=(--recipe study) season=(--season out/season.json.xz) rows=1024 width=1025 shards=$(( (pretrain + chat) * 3 / 4 + 20 )) batch=64 every=10
+shape=(--recipe study) season=(--season out/season.json.xz) rows=1024 width=1025 shards=$(( (pretrain + chat) * 3 / 4 + 20 )) batch=${BATCH:-64} every=10
 if [[ -n ${CONFIG:-} ]]; then
     shape=(--config "$CONFIG") season=() rows=48 width=65 shards=2 batch=4 every=1
 fi
 say "text and training"
 jobs=$(( $(nproc) > 2 ? $(nproc) - 1 : 1 ))
-OMP_NUM_THREADS=1 "$python" shards.py --tokenizer "$tokenizer" "${season[@]}" --prompts eval/prompts.jsonl --jobs "$jobs" --out "$scratch/shards" --count "$shards" --rows "$rows" --width "$width" > "$scratch/shards.log" 2>&1 &
+OMP_NUM_THREADS=1 setsid "$python" shards.py --tokenizer "$tokenizer" "${season[@]}" --prompts eval/prompts.jsonl --jobs "$jobs" --out "$scratch/shards" --count "$shards" --rows "$rows" --width "$width" > "$scratch/shards.log" 2>&1 &
 writer=$!
-train() { "$python" train.py --shards "$scratch/shards" --batch "$batch" --every "$every" --tokens 900e6 --single "$@"; }
+# With its workers, which go on without it.
+trap 'kill -- -"$writer" 2> /dev/null || true' EXIT
+train() {
+    local run=("$python" train.py --shards "$scratch/shards" --every "$every" --tokens 900e6 --single "$@")
+    "${run[@]}" --batch "$batch" || { say "once more, without compiling"; "${run[@]}" --batch $(( batch / 2 )) --eager; }
+}
 train --phase pretrain "${shape[@]}" --seconds "$pretrain" --cool 0.4 --out "$scratch/pretrained"
 say "chat tuning"
 train --phase chat --init "$scratch/pretrained" --first $(( shards > 2 ? pretrain * 3 / 4 : 0 )) --seconds "$chat" --lr 0.008 --warm 0.03 --cool 0.9 --out "$scratch/chat"
-kill "$writer" 2> /dev/null || true
+kill -- -"$writer" 2> /dev/null || true
 for phase in pretrained chat; do cp "$scratch/$phase/log.jsonl" "$scratch/study-$phase.jsonl"; done
 
 say "export"
@@ -63,7 +68,7 @@ trace $(( tracing / 3 )) potluck-study-periods "$scratch/stories.txt" Q4_0 "T1 T
 say "the first trace is written"
 trace $(( tracing - (SECONDS - started) )) potluck-study "$scratch/prompts.txt" "${types[*]}" "unaligned T1 KV1 T1KV1"
 say "the second trace is written"
-timeout 60 tail --pid="$measuring" -f /dev/null || kill "$measuring" 2> /dev/null || true
+timeout 30 tail --pid="$measuring" -f /dev/null || kill "$measuring" 2> /dev/null || true
 cat "$scratch/perplexity.log"
 nvidia-smi --query-gpu=name,driver_version --format=csv > "$scratch/gpu.csv" 2> /dev/null || true
 tar czf "$result/logs.tgz" -C "$scratch" $(cd "$scratch" && ls | grep -E '\.(jsonl|json|log|csv)$')

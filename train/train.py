@@ -110,7 +110,7 @@ def run(args):
         print(f"goes on at step {step}", flush=True)
 
     loss_of = model.loss
-    if device == "cuda":
+    if device == "cuda" and not args.eager:
         loss_of = model.compiled()
     model.train()
     print(f"{count_parameters(model):,} parameters on {device}", flush=True)
@@ -174,6 +174,7 @@ def main():
     parser.add_argument("--init", help="folder with weights to begin from")
     parser.add_argument("--recipe", choices=tuple(RECIPES), default="small", help="shape of the model")
     parser.add_argument("--config", help="another shape, as JSON, for the smoke test")
+    parser.add_argument("--eager", action="store_true", help="do not compile the model, which is slower and takes more memory")
     parser.add_argument("--single", action="store_true", help="save weights in single precision, in one file")
     parser.add_argument("--batch", type=int, default=128, help="rows a step")
     parser.add_argument("--tokens", type=float, required=True, help="stops after so many")
