@@ -1,4 +1,4 @@
-"""Writes the trained weights as a GGUF file in 16 bits, with tokenizer, chat template, licence and training summary.
+"""Writes the trained weights as a GGUF file in 16 or 32 bits, with tokenizer, chat template, licence and training summary.
 
     python export.py --weights out/chat --tokenizer out/tokenizer.json --summary "…" --out out/potluck-small-F16.gguf
 """
@@ -12,7 +12,10 @@ import numpy
 import pieces
 from tokens import END, END_OF_TEXT, SPECIAL
 
-NAME = "Potluck small"
+DESCRIPTIONS = {
+    "small": "The small model that comes with Potluck: small talk, simple facts and stories of a narrow world; it says so when it does not know.",
+    "study": "A model with many experts on the small world of Potluck's small model, for studies of routing; nobody should talk to it.",
+}
 LICENSE = "CC-BY-SA-4.0"
 LICENSE_LINK = "https://creativecommons.org/licenses/by-sa/4.0/"
 TEMPLATE = (
@@ -60,15 +63,16 @@ def write_tokenizer(writer, path):
     writer.add_chat_template(TEMPLATE)
 
 
-def export(weights, tokenizer, summary, out):
+def export(weights, tokenizer, summary, out, recipe="small", kind="F16"):
     """Writes the file."""
     c, state = pieces.load(weights)
+    matrix = {"F16": numpy.float16, "F32": numpy.float32}[kind]
     writer = gguf.GGUFWriter(out, "qwen3moe")
     writer.add_type("model")
-    writer.add_name(NAME)
-    writer.add_size_label("37M")
+    writer.add_name(f"Potluck {recipe}")
+    writer.add_size_label(f"{round(sum(tensor.numel() for tensor in state.values()) / 1e6)}M")
     writer.add_author("The Potluck project")
-    writer.add_description("The small model that comes with Potluck: small talk, simple facts and stories of a narrow world; it says so when it does not know.")
+    writer.add_description(DESCRIPTIONS[recipe])
     writer.add_license(LICENSE)
     writer.add_license_link(LICENSE_LINK)
     writer.add_languages(["en"])
@@ -87,11 +91,11 @@ def export(weights, tokenizer, summary, out):
     writer.add_layer_norm_rms_eps(c["epsilon"])
     writer.add_expert_count(c["experts"])
     writer.add_expert_used_count(c["used"])
-    writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
+    writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16 if kind == "F16" else gguf.LlamaFileType.ALL_F32)
     write_tokenizer(writer, tokenizer)
     for name, tensor in state.items():
         plain = tensor.ndim == 1 or name.endswith("router")
-        writer.add_tensor(gguf_name(name), tensor.numpy().astype(numpy.float32 if plain else numpy.float16))
+        writer.add_tensor(gguf_name(name), tensor.numpy().astype(numpy.float32 if plain else matrix))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -104,9 +108,11 @@ def main():
     parser.add_argument("--weights", required=True)
     parser.add_argument("--tokenizer", required=True)
     parser.add_argument("--summary", default="")
+    parser.add_argument("--recipe", choices=tuple(DESCRIPTIONS), default="small")
+    parser.add_argument("--kind", choices=("F16", "F32"), default="F16", help="type of the matrices")
     parser.add_argument("--out", required=True)
     args = parser.parse_args()
-    export(args.weights, args.tokenizer, args.summary, args.out)
+    export(args.weights, args.tokenizer, args.summary, args.out, args.recipe, args.kind)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Weights as bfloat16 in a few small compressed files: a machine that gives back files only in pieces needs them."""
+"""Weights as bfloat16 in a few small compressed files: a machine that gives back files only in pieces needs them. Or in single precision in one
+large file, which is written at once."""
 
 import glob
 import json
@@ -9,6 +10,7 @@ import numpy
 import torch
 
 PIECE = 15 * 1024 * 1024
+SINGLE = "weights.pt"
 
 
 def save(model, folder):
@@ -32,8 +34,18 @@ def save(model, folder):
         json.dump({"config": model.c.as_dict(), "tensors": index, "low": len(packed[0])}, file)
 
 
+def save_single(model, folder):
+    """Writes `weights.pt` below `folder`."""
+    os.makedirs(folder, exist_ok=True)
+    state = {name: tensor.detach().float().cpu() for name, tensor in model.state_dict().items()}
+    torch.save({"config": model.c.as_dict(), "state": state}, os.path.join(folder, SINGLE))
+
+
 def load(folder):
-    """The configuration and state that `save` wrote."""
+    """The configuration and state that `save` or `save_single` wrote."""
+    if os.path.exists(os.path.join(folder, SINGLE)):
+        saved = torch.load(os.path.join(folder, SINGLE), map_location="cpu", weights_only=True)
+        return saved["config"], saved["state"]
     with open(os.path.join(folder, "weights.json")) as file:
         index = json.load(file)
     names = sorted(glob.glob(os.path.join(folder, "weights.*.bin")), key=lambda n: int(n.rsplit(".", 2)[1]))
@@ -46,3 +58,26 @@ def load(folder):
         state[name] = flat[at : at + size].view(shape)
         at += size
     return index["config"], state
+
+
+def load_gguf(path):
+    """The configuration and state in a GGUF file of `export.py`, whatever type its matrices have got since."""
+    import gguf
+
+    from export import NAMES, TOP
+
+    reader = gguf.GGUFReader(path)
+    names = {written: name for name, written in TOP.items()}
+    blocks = reader.fields["qwen3moe.block_count"].contents()
+    names |= {f"blk.{block}.{written}.weight": f"blocks.{block}.{part}" for block in range(blocks) for part, written in NAMES.items()}
+    state = {}
+    for tensor in reader.tensors:
+        values = gguf.quants.dequantize(tensor.data, tensor.tensor_type).reshape([int(n) for n in reversed(tensor.shape)])
+        state[names[tensor.name]] = torch.from_numpy(values.astype(numpy.float32))
+    field = lambda key: reader.fields[f"qwen3moe.{key}"].contents()
+    config = {
+        "vocabulary": len(state["embedding"]), "hidden": field("embedding_length"), "blocks": blocks, "heads": field("attention.head_count"), "kv_heads": field("attention.head_count_kv"),
+        "head": field("attention.key_length"), "experts": field("expert_count"), "used": field("expert_used_count"), "inner": field("expert_feed_forward_length"),
+        "context": field("context_length"), "rope_base": field("rope.freq_base"), "epsilon": field("attention.layer_norm_rms_epsilon"),
+    }
+    return config, state

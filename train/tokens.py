@@ -1,6 +1,7 @@
 """The tokenizer: byte-level BPE of 8,192 pieces with Qwen2's pre-tokenizer, trained on the small world.
 
     python tokens.py --season out/season.json.xz --out out/tokenizer.json
+    python tokens.py --model ../public/models/potluck-small-Q4_K_M.gguf --out out/tokenizer.json     # the one of a model
 """
 
 import argparse
@@ -50,6 +51,19 @@ def train(season, documents, vocabulary=VOCABULARY, seed=1 << 40):
     return tokenizer
 
 
+def of_model(path):
+    """The tokenizer in a GGUF file that `export.py` wrote."""
+    import gguf
+
+    fields = gguf.GGUFReader(path).fields
+    pieces = fields["tokenizer.ggml.tokens"].contents()
+    merges = [tuple(merge.split(" ")) for merge in fields["tokenizer.ggml.merges"].contents()]
+    tokenizer = blank()
+    tokenizer.model = models.BPE(vocab={piece: i for i, piece in enumerate(pieces)}, merges=merges)
+    tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in SPECIAL])
+    return tokenizer
+
+
 def encode(tokenizer, documents):
     """Each document as a list of stored ids: roles in ChatML, assistant's tokens and prose marked `LEARN`."""
     start, end = tokenizer.token_to_id(START), tokenizer.token_to_id(END)
@@ -89,10 +103,11 @@ def main():
     parser.add_argument("--season", help="file written by corpus.py")
     parser.add_argument("--documents", type=int, default=60_000)
     parser.add_argument("--vocabulary", type=int, default=VOCABULARY)
+    parser.add_argument("--model", help="GGUF file whose tokenizer to take instead")
     parser.add_argument("--out", required=True)
     args = parser.parse_args()
     os.makedirs(os.path.dirname(args.out) or ".", exist_ok=True)
-    tokenizer = train(seasoning.load(args.season), args.documents, args.vocabulary)
+    tokenizer = of_model(args.model) if args.model else train(seasoning.load(args.season), args.documents, args.vocabulary)
     tokenizer.save(args.out)
     print(f"{tokenizer.get_vocab_size()} pieces in {args.out}")
 

@@ -27,7 +27,7 @@ def main():
     parser.add_argument("--prompts", required=True)
     args = parser.parse_args()
     config, state = pieces.load(args.weights)
-    ours = Model(Config(**config))
+    ours = Model(Config(**config)).eval()
     ours.load_state_dict(state)
     with open(args.prompts) as file:
         prompts = [json.loads(line)["prompt"] for line in file if line.strip()]

@@ -17,7 +17,7 @@ import numpy
 import torch
 
 import pieces
-from model import Config, Model, count_parameters
+from model import RECIPES, Config, Model, count_parameters
 from muon import Muon
 from tokens import LEARN
 
@@ -75,7 +75,7 @@ def rate(progress, warm, cool):
 
 def build(args, device):
     """The model, fresh or from `--init`."""
-    shape = Config(**json.loads(args.config)) if args.config else Config()
+    shape = Config(**json.loads(args.config)) if args.config else RECIPES[args.recipe]
     if args.init:
         config, state = pieces.load(args.init)
         shape = Config(**config)
@@ -110,8 +110,9 @@ def run(args):
         print(f"goes on at step {step}", flush=True)
 
     loss_of = model.loss
-    if device == "cuda":
-        loss_of = torch.compile(model.loss, dynamic=False)
+    if device == "cuda" and not args.eager:
+        loss_of = model.compiled()
+    model.train()
     print(f"{count_parameters(model):,} parameters on {device}", flush=True)
     log = open(os.path.join(args.out, "log.jsonl"), "a")
     chat = args.phase == "chat"
@@ -157,7 +158,7 @@ def run(args):
                 return
         elif device == "cpu":
             spent = time.time() - started
-    pieces.save(model, args.out)
+    (pieces.save_single if args.single else pieces.save)(model, args.out)
     if rows.wraps:
         print(f"the shards were read {rows.wraps + 1} times", flush=True)
     print(f"{step} steps, {seen:,} tokens in {spent:.0f} s, saved in {args.out}", flush=True)
@@ -171,7 +172,10 @@ def main():
     parser.add_argument("--first", type=int, default=0, help="number of the first shard")
     parser.add_argument("--out", required=True)
     parser.add_argument("--init", help="folder with weights to begin from")
-    parser.add_argument("--config", help="shape as JSON, for the smoke test")
+    parser.add_argument("--recipe", choices=tuple(RECIPES), default="small", help="shape of the model")
+    parser.add_argument("--config", help="another shape, as JSON, for the smoke test")
+    parser.add_argument("--eager", action="store_true", help="do not compile the model, which is slower and takes more memory")
+    parser.add_argument("--single", action="store_true", help="save weights in single precision, in one file")
     parser.add_argument("--batch", type=int, default=128, help="rows a step")
     parser.add_argument("--tokens", type=float, required=True, help="stops after so many")
     parser.add_argument("--seconds", type=float, default=1e9, help="or after so long, the first step not counted")

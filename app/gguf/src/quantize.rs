@@ -7,7 +7,7 @@ use crate::{GgufError, TensorType};
 
 /// Quantizes `values` as `kind` and appends the blocks to `out`. The values must fill whole blocks.
 ///
-/// Types: `F32 F16 Q8_0 Q4_0 Q4_K Q6_K`.
+/// Types: `F32 F16 Q8_0 Q4_0 Q2_K Q4_K Q6_K`.
 ///
 /// # Errors
 /// An unsupported type, or values that do not fill whole blocks.
@@ -17,6 +17,7 @@ pub fn quantize(kind: TensorType, values: &[f32], out: &mut Vec<u8>) -> Result<(
         TensorType::F16 => |x, out| out.extend(f16::from_f32(x[0]).to_le_bytes()),
         TensorType::Q8_0 => q8_0,
         TensorType::Q4_0 => q4_0,
+        TensorType::Q2_K => q2_k,
         TensorType::Q4_K => q4_k,
         TensorType::Q6_K => q6_k,
         _ => return Err(GgufError::UnsupportedType { kind, action: "made from floats" }),
@@ -59,18 +60,46 @@ fn q4_0(x: &[f32], out: &mut Vec<u8>) {
     out.extend((0..16).map(|i| q(x[i]) | q(x[i + 16]) << 4));
 }
 
+/// For each part of so many values: the step between so many levels above zero, and how far its minimum lies below zero.
+fn ranges(x: &[f32], part: usize, levels: f32) -> Vec<(f32, f32)> {
+    let range = |part: &[f32]| {
+        let min = part.iter().copied().fold(0.0, f32::min);
+        let max = part.iter().copied().fold(min, f32::max);
+        ((max - min) / levels, -min)
+    };
+    x.chunks_exact(part).map(range).collect()
+}
+
+fn largest(values: impl Iterator<Item = f32>) -> f32 {
+    values.fold(0.0, f32::max)
+}
+
+fn q2_k(x: &[f32], out: &mut Vec<u8>) {
+    let parts = ranges(x, 16, 3.0);
+    let mut halves = Vec::with_capacity(4);
+    let d = half_scale(largest(parts.iter().map(|part| part.0)) / 15.0, &mut halves);
+    let dmin = half_scale(largest(parts.iter().map(|part| part.1)) / 15.0, &mut halves);
+    let mut steps = Vec::with_capacity(16);
+    for (scale, min) in parts {
+        let scale = (scale * inverse(d)).round().clamp(0.0, 15.0) as u8;
+        let min = (min * inverse(dmin)).round().clamp(0.0, 15.0) as u8;
+        out.push(scale | min << 4);
+        steps.push((inverse(d * f32::from(scale)), dmin * f32::from(min)));
+    }
+    let q = |i: usize| {
+        let (id, min) = steps[i / 16];
+        ((x[i] + min) * id).round().clamp(0.0, 3.0) as u8
+    };
+    for half in [0, 128] {
+        out.extend((half..half + 32).map(|i| q(i) | q(i + 32) << 2 | q(i + 64) << 4 | q(i + 96) << 6));
+    }
+    out.extend(halves);
+}
+
 fn q4_k(x: &[f32], out: &mut Vec<u8>) {
-    // The range of each part of 32 values: its minimum, at most zero, and its maximum.
-    let parts: Vec<(f32, f32)> = x
-        .chunks_exact(32)
-        .map(|part| {
-            let min = part.iter().copied().fold(0.0, f32::min);
-            let max = part.iter().copied().fold(min, f32::max);
-            ((max - min) / 15.0, -min)
-        })
-        .collect();
-    let d = half_scale(parts.iter().map(|part| part.0).fold(0.0, f32::max) / 63.0, out);
-    let dmin = half_scale(parts.iter().map(|part| part.1).fold(0.0, f32::max) / 63.0, out);
+    let parts = ranges(x, 32, 15.0);
+    let d = half_scale(largest(parts.iter().map(|part| part.0)) / 63.0, out);
+    let dmin = half_scale(largest(parts.iter().map(|part| part.1)) / 63.0, out);
     let mut packed = [0u8; 12];
     let mut steps = Vec::with_capacity(8);
     for (i, (scale, min)) in parts.into_iter().enumerate() {

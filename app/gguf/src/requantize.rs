@@ -24,8 +24,8 @@ pub struct Requantized {
 impl Requantized {
     /// Plans the file.
     ///
-    /// A matrix whose rows are no whole blocks of `kind` becomes [`TensorType::Q8_0`], and if that does not fit either,
-    /// [`TensorType::F16`].
+    /// A matrix whose rows are no whole blocks of `kind` becomes [`TensorType::Q8_0`] ([`TensorType::Q4_0`] for two-bit types), and if
+    /// that does not fit either, [`TensorType::F16`].
     ///
     /// # Errors
     /// [`GgufError::UnsupportedType`] if floats cannot be turned into `kind`, or a matrix into floats.
@@ -83,7 +83,8 @@ fn is_matrix(tensor: &TensorInfo) -> bool {
 
 fn fitting(kind: TensorType, cols: u64) -> TensorType {
     let fits = |kind: &TensorType| cols.is_multiple_of(kind.block_elements());
-    [kind, TensorType::Q8_0].into_iter().find(fits).unwrap_or(TensorType::F16)
+    let instead = if kind == TensorType::Q2_K { TensorType::Q4_0 } else { TensorType::Q8_0 };
+    [kind, instead].into_iter().find(fits).unwrap_or(TensorType::F16)
 }
 
 /// `general.file_type` in llama.cpp's numbering (`enum llama_ftype`).
@@ -93,6 +94,7 @@ fn file_type(kind: TensorType) -> u32 {
         TensorType::F16 => 1,
         TensorType::Q4_0 => 2,
         TensorType::Q8_0 => 7,
+        TensorType::Q2_K => 10,
         TensorType::Q4_K => 14,
         TensorType::Q6_K => 18,
         // `LLAMA_FTYPE_GUESSED`: readers look at the tensors.
@@ -109,12 +111,13 @@ mod tests {
 
     /// Largest difference of a value after a change of type, relative to the largest magnitude of its row: half a step, or
     /// a whole one where the largest value has one sign and the steps end one earlier on the other side.
-    const TOLERANCES: [(TensorType, f32); 5] = [
+    const TOLERANCES: [(TensorType, f32); 6] = [
         (TensorType::F16, 0.0005),
         (TensorType::Q8_0, 0.0045),
         (TensorType::Q6_K, 0.035),
         (TensorType::Q4_K, 0.08),
         (TensorType::Q4_0, 0.13),
+        (TensorType::Q2_K, 0.4),
     ];
 
     fn requantized(model: &Model, file: &[u8], kind: TensorType) -> Vec<u8> {
@@ -186,5 +189,6 @@ mod tests {
         assert!(matches!(short, Err(GgufError::LengthMismatch { .. })), "{short:?}");
         assert_eq!(fitting(TensorType::Q4_K, 96), TensorType::Q8_0);
         assert_eq!(fitting(TensorType::Q4_K, 40), TensorType::F16);
+        assert_eq!(fitting(TensorType::Q2_K, 192), TensorType::Q4_0);
     }
 }

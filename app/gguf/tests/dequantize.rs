@@ -61,6 +61,7 @@ fn quantized_values_come_back_within_half_a_step() {
         (TensorType::Q6_K, 0.09),
         (TensorType::Q4_K, 0.35),
         (TensorType::Q4_0, 0.6),
+        (TensorType::Q2_K, 1.2),
     ] {
         let mut bytes = Vec::new();
         quantize(kind, &values, &mut bytes).unwrap();
@@ -76,7 +77,7 @@ fn quantized_values_come_back_within_half_a_step() {
 
 #[test]
 fn constant_blocks_survive_quantization() {
-    for kind in [TensorType::Q8_0, TensorType::Q4_0, TensorType::Q4_K, TensorType::Q6_K] {
+    for kind in [TensorType::Q8_0, TensorType::Q4_0, TensorType::Q2_K, TensorType::Q4_K, TensorType::Q6_K] {
         for value in [0.0, 0.5, -0.5] {
             let values = vec![value; 256];
             let mut bytes = Vec::new();

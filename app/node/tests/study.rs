@@ -58,12 +58,12 @@ fn choice(model: &Path, shadows: &[(&Path, &str)]) -> TraceChoice {
 }
 
 fn on_cpu(choice: &TraceChoice) -> Result<Trace, StudyError> {
-    trace(choice, None, |_| {})
+    trace(choice, None, |_| {}, |_| Ok(()))
 }
 
 fn on_gpu(choice: &TraceChoice) -> Result<Trace, StudyError> {
     let gpu = futures::executor::block_on(Gpu::open(GpuOptions::default())).unwrap();
-    trace(choice, Some(&gpu), |_| {})
+    trace(choice, Some(&gpu), |_| {}, |_| Ok(()))
 }
 
 fn recall_of(trace: &Trace, channel: &str) -> f64 {
@@ -99,6 +99,34 @@ fn alignment_brings_a_shadow_closer_to_its_base() {
     assert_eq!([recall_of(&itself, "F32 unaligned"), recall_of(&itself, "F32 T1 KV1")], [1.0, 1.0]);
     let near = recall_of(&trace, "router, 1 ahead");
     assert!(near > recall_of(&trace, "router, 4 ahead"), "a nearer router knows more: {near}");
+}
+
+#[test]
+fn what_is_traced_so_far_is_kept_in_the_order_of_the_prompts() {
+    let folder = Folder::new("keep");
+    let model = folder.model("base.gguf", &mixture());
+    let mut choice = choice(&model, &[(&model, "T1")]);
+    choice.prompts.extend(["Say hello to everybody who is here, please".to_owned(), "Hi".to_owned()]);
+    let mut kept = Vec::new();
+    let whole = trace(
+        &choice,
+        None,
+        |_| {},
+        |trace| {
+            kept.push(trace.clone());
+            Ok(())
+        },
+    );
+    let whole = whole.unwrap();
+    assert_eq!(kept.iter().map(|trace| trace.sequences.len()).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    for trace in &kept {
+        let mut rest = whole.sequences.iter();
+        assert!(trace.sequences.iter().all(|sequence| rest.any(|other| other == sequence)), "in order");
+    }
+    assert_eq!(kept.last(), Some(&whole));
+    let full = || Err(StudyError::File("The disk is full.".to_owned()));
+    let stopped = trace(&choice, None, |_| {}, |_| full()).unwrap_err().to_string();
+    assert_eq!(stopped, "The disk is full.");
 }
 
 #[test]

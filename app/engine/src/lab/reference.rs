@@ -2,6 +2,7 @@
 //! with it, so it stays slow and simple.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use potluck_model::{
     Activation, AttentionSpec, FeedForwardSpec, LatentSpec, ModelSpec, QkNorm, RopeFactors, RopePairs, RopeSpec,
@@ -25,7 +26,7 @@ pub struct Reference {
     kv_type: KvCacheType,
     /// The context that an engine would reserve, which decides between short and long rotary factors.
     context: u32,
-    tensors: BTreeMap<(WeightUnit, TensorRole), Vec<f32>>,
+    tensors: Arc<BTreeMap<(WeightUnit, TensorRole), Vec<f32>>>,
     keys: Vec<Vec<Vec<f32>>>,
     values: Vec<Vec<Vec<f32>>>,
     /// Recurrent states by block.
@@ -66,19 +67,24 @@ impl Reference {
                 tensors.insert((unit, tensor.role), kernels::dequantize(format, &source(unit, index)));
             }
         }
-        let blocks = spec.blocks.len();
-        let context = spec.context;
-        Self {
-            spec: spec.clone(),
-            kv_type,
-            context,
-            tensors,
-            keys: vec![Vec::new(); blocks],
-            values: vec![Vec::new(); blocks],
-            states: vec![Vec::new(); blocks],
-            block_inputs: Vec::new(),
-            routing: Routing::default(),
-        }
+        Self::of_tensors(spec.clone(), kv_type, spec.context, Arc::new(tensors))
+    }
+
+    fn of_tensors(
+        spec: ModelSpec,
+        kv_type: KvCacheType,
+        context: u32,
+        tensors: Arc<BTreeMap<(WeightUnit, TensorRole), Vec<f32>>>,
+    ) -> Self {
+        let none = vec![Vec::new(); spec.blocks.len()];
+        let (keys, values, states) = (none.clone(), none, vec![Vec::new(); spec.blocks.len()]);
+        let (block_inputs, routing) = (Vec::new(), Routing::default());
+        Self { spec, kv_type, context, tensors, keys, values, states, block_inputs, routing }
+    }
+
+    /// Another conversation with the same weights, which lie in memory once.
+    pub fn fork(&self) -> Self {
+        Self::of_tensors(self.spec.clone(), self.kv_type, self.context, self.tensors.clone())
     }
 
     /// Forgets the conversation.

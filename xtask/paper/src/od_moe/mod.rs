@@ -122,12 +122,14 @@ mod tests {
             assert!(lab.contains(tables), "on-demand.md differs: paste the output of {command}")
         };
         says(&report(), "`cargo xtask paper od-moe`");
-        let trace = |name| {
+        let trace = |name: &str| {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/traces").join(name);
             read(&path).unwrap()
         };
         let command = "`cargo xtask paper od-moe --trace FILE` for each file of bench/traces";
-        says(&of_trace(&trace("potluck-small.plrt")), command);
-        says(&schedules::cases(&trace("potluck-small-periods.plrt")).to_string(), command);
+        for model in ["small", "study"] {
+            says(&of_trace(&trace(&format!("potluck-{model}.plrt"))), command);
+            says(&schedules::cases(&trace(&format!("potluck-{model}-periods.plrt"))).to_string(), command);
+        }
     }
 }

@@ -107,8 +107,8 @@ mod tests {
     #[test]
     fn along_real_traces_what_does_not_pay_is_off_within_200_tokens_and_costs_less_than_3_percent() {
         let (mut useless, mut useful) = (0, 0);
-        for file in ["potluck-small.plrt", "potluck-small-periods.plrt"] {
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/traces").join(file);
+        for file in ["small", "small-periods", "study"].map(|name| format!("potluck-{name}.plrt")) {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/traces").join(&file);
             let trace = super::super::read(&path).unwrap();
             let all = usize::from(trace.shape.blocks) * usize::from(trace.shape.experts);
             let predictors = predictors(&trace);

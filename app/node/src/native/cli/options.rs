@@ -122,7 +122,7 @@ struct Arguments {
     /// join: only chat, contribute nothing
     #[arg(long)]
     guest: bool,
-    /// requantize: F32, F16, Q8_0, Q6_K, Q4_K or Q4_0
+    /// requantize: F32, F16, Q8_0, Q6_K, Q4_K, Q4_0 or Q2_K
     #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
     kind: Option<TensorType>,
     #[command(flatten)]

@@ -1,5 +1,6 @@
 //! Tools for one device and its files, without a room: routing traces, and models in another type.
 
+mod all_cores;
 mod model_file;
 mod on_cpu;
 mod on_gpu;
@@ -59,7 +60,7 @@ pub enum StudyError {
     #[error("{0}")]
     Prompts(String),
     /// A type that matrices cannot have.
-    #[error("{0} is no type that a model can be written in: use F32, F16, Q8_0, Q6_K, Q4_K or Q4_0.")]
+    #[error("{0} is no type that a model can be written in: use F32, F16, Q8_0, Q6_K, Q4_K, Q4_0 or Q2_K.")]
     Type(String),
     /// The engine has no way to replace its KV cache.
     #[error("KV alignment needs --cpu: the engine cannot take over another model's KV cache.")]

@@ -24,6 +24,11 @@ impl OnCpu {
         let source = |unit, index| bytes.get(&(unit, index)).cloned().unwrap_or_default();
         Ok(Self(Reference::new(&spec, &units, &source)))
     }
+
+    /// Another conversation with the same weights.
+    pub fn fork(&self) -> Self {
+        Self(self.0.fork())
+    }
 }
 
 impl Runner for OnCpu {

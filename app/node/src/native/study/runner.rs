@@ -58,56 +58,71 @@ impl<R: Runner> Recording<'_, R> {
     /// # Errors
     /// A runner fails.
     pub fn record(&mut self, prompt: &[u32], is_end: impl Fn(u32) -> bool) -> Result<Sequence, StudyError> {
-        let answer = self.answer(prompt, is_end)?;
+        let answer = Answer::of(self.base, prompt, self.max_tokens, is_end)?;
         let mut experts = vec![answer.said.experts];
         experts.extend(answer.said.early);
         for &(shadow, alignment) in self.channels {
-            experts.push(self.follow(shadow, alignment, prompt, &answer.tokens)?);
+            experts.push(follow(&mut self.shadows[shadow], self.base, alignment, prompt, &answer.tokens)?);
         }
         Ok(Sequence { prompt: prompt.len() as u32, experts })
-    }
-
-    fn answer(&mut self, prompt: &[u32], is_end: impl Fn(u32) -> bool) -> Result<Answer, StudyError> {
-        self.base.restart();
-        let mut said = self.base.append(prompt)?;
-        let mut tokens = Vec::new();
-        while tokens.len() < self.max_tokens as usize && !is_end(said.next) {
-            tokens.push(said.next);
-            let step = self.base.append(&[said.next])?;
-            said.experts.extend(step.experts);
-            said.early.iter_mut().zip(step.early).for_each(|(all, new)| all.extend(new));
-            said.next = step.next;
-        }
-        Ok(Answer { tokens, said })
-    }
-
-    /// What a shadow's routers choose beside the base's answer.
-    fn follow(
-        &mut self,
-        shadow: usize,
-        alignment: Alignment,
-        prompt: &[u32],
-        answer: &[u32],
-    ) -> Result<Vec<ExpertId>, StudyError> {
-        let shadow = &mut self.shadows[shadow];
-        shadow.restart();
-        let mut step = shadow.append(prompt)?;
-        let mut experts = std::mem::take(&mut step.experts);
-        for (index, &token) in (0..).zip(answer) {
-            if alignment.takes_kv(index) {
-                shadow.align_kv(self.base)?;
-            }
-            step = shadow.append(&[if alignment.takes_token(index) { token } else { step.next }])?;
-            experts.append(&mut step.experts);
-        }
-        Ok(experts)
     }
 }
 
 /// The base's answer, and all that was appended for it.
-struct Answer {
-    tokens: Vec<u32>,
-    said: Appended,
+pub struct Answer {
+    /// The answer.
+    pub tokens: Vec<u32>,
+    /// What the routers chose for the prompt and the answer.
+    pub said: Appended,
+}
+
+impl Answer {
+    /// Answers a prompt greedily, in a new conversation, up to the token for which `is_end` holds.
+    ///
+    /// # Errors
+    /// The runner fails.
+    pub fn of<R: Runner>(
+        base: &mut R,
+        prompt: &[u32],
+        max_tokens: u32,
+        is_end: impl Fn(u32) -> bool,
+    ) -> Result<Self, StudyError> {
+        base.restart();
+        let mut said = base.append(prompt)?;
+        let mut tokens = Vec::new();
+        while tokens.len() < max_tokens as usize && !is_end(said.next) {
+            tokens.push(said.next);
+            let step = base.append(&[said.next])?;
+            said.experts.extend(step.experts);
+            said.early.iter_mut().zip(step.early).for_each(|(all, new)| all.extend(new));
+            said.next = step.next;
+        }
+        Ok(Self { tokens, said })
+    }
+}
+
+/// What a shadow's routers choose beside the answer of a base, which has said all of it.
+///
+/// # Errors
+/// A runner fails.
+pub fn follow<R: Runner>(
+    shadow: &mut R,
+    base: &R,
+    alignment: Alignment,
+    prompt: &[u32],
+    answer: &[u32],
+) -> Result<Vec<ExpertId>, StudyError> {
+    shadow.restart();
+    let mut step = shadow.append(prompt)?;
+    let mut experts = std::mem::take(&mut step.experts);
+    for (index, &token) in (0..).zip(answer) {
+        if alignment.takes_kv(index) {
+            shadow.align_kv(base)?;
+        }
+        step = shadow.append(&[if alignment.takes_token(index) { token } else { step.next }])?;
+        experts.append(&mut step.experts);
+    }
+    Ok(experts)
 }
 
 /// The sizes of a model's routing, if all blocks with experts agree.

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use potluck_engine::Gpu;
 use potluck_gguf::quantization;
 use potluck_model::LocalTime;
-use potluck_predict::{Alignment, Recorded, Trace, TraceShape, recall};
+use potluck_predict::{Alignment, Recorded, Sequence, Trace, TraceShape, recall};
 use potluck_protocol::{Message, Role};
 use potluck_swarm::Language;
 
+use super::all_cores::OnAllCores;
 use super::runner::{Recording, Runner, shape_of};
 use super::{ModelFile, OnCpu, OnGpu, StudyError};
 use crate::language::ModelLanguage;
@@ -78,11 +79,17 @@ pub fn read_prompts(path: &Path) -> Result<Vec<String>, StudyError> {
     }
 }
 
-/// Traces a model, on a GPU or else on the CPU. `progress` gets a sentence for each prompt, and the recall of each channel in the end.
+/// Traces a model, on a GPU or else on all cores of the CPU. `progress` gets a sentence for each prompt, and the recall of each channel
+/// in the end. `keep` gets after each prompt what is there so far, in the order of the prompts.
 ///
 /// # Errors
-/// [`StudyError`].
-pub fn trace(choice: &TraceChoice, gpu: Option<&Gpu>, progress: impl Fn(String)) -> Result<Trace, StudyError> {
+/// [`StudyError`], also that of `keep`.
+pub fn trace(
+    choice: &TraceChoice,
+    gpu: Option<&Gpu>,
+    progress: impl Fn(String),
+    mut keep: impl FnMut(&Trace) -> Result<(), StudyError>,
+) -> Result<Trace, StudyError> {
     let base = ModelFile::open(&choice.model)?;
     let mut files: Vec<&Path> = Vec::new();
     let mut channels = Vec::new();
@@ -98,11 +105,8 @@ pub fn trace(choice: &TraceChoice, gpu: Option<&Gpu>, progress: impl Fn(String))
     shadows.iter().try_for_each(|shadow| check_shadow(&base, shadow))?;
     let study = Study { choice, shape, base: &base, shadows: &shadows, channels: &channels, progress: &progress };
     let trace = match gpu {
-        None => study.run(OnCpu::load)?,
-        Some(gpu) => {
-            let context = study.prompts()?.positions;
-            study.run(|file| OnGpu::load(gpu, file, context))?
-        }
+        None => study.on_cpu(&mut keep)?,
+        Some(gpu) => study.on_gpu(gpu, &mut keep)?,
     };
     for channel in &trace.channels[1..] {
         if let Some(mut recorded) = Recorded::new(&trace, channel) {
@@ -177,13 +181,13 @@ impl Study<'_> {
         Ok(Prompts { language, tokens, positions })
     }
 
-    fn run<R: Runner>(&self, load: impl Fn(&ModelFile) -> Result<R, StudyError>) -> Result<Trace, StudyError> {
+    fn on_gpu(&self, gpu: &Gpu, keep: &mut Keep<'_>) -> Result<Trace, StudyError> {
         let prompts = self.prompts()?;
+        let load = |file| OnGpu::load(gpu, file, prompts.positions);
         let mut base = load(self.base)?;
         let mut shadows = self.shadows.iter().map(load).collect::<Result<Vec<_>, _>>()?;
-        let channels = self.channel_names(base.foresight());
-        let mut trace = Trace { shape: self.shape, channels, sequences: Vec::new() };
-        for (number, prompt) in (1..).zip(&prompts.tokens) {
+        let mut done = self.done(base.foresight());
+        for (number, prompt) in prompts.tokens.iter().enumerate() {
             let mut recording = Recording {
                 base: &mut base,
                 shadows: &mut shadows,
@@ -191,11 +195,26 @@ impl Study<'_> {
                 max_tokens: self.choice.max_tokens,
             };
             let sequence = recording.record(prompt, |token| prompts.language.is_end(token))?;
-            let answer = sequence.tokens(self.shape) - sequence.prompt;
-            (self.progress)(format!("{number} of {}: {} + {answer} tokens", prompts.tokens.len(), prompt.len()));
-            trace.sequences.push(sequence);
+            done.add(number, sequence, keep)?;
         }
-        Ok(trace)
+        Ok(done.trace)
+    }
+
+    fn on_cpu(&self, keep: &mut Keep<'_>) -> Result<Trace, StudyError> {
+        let prompts = self.prompts()?;
+        let base = OnCpu::load(self.base)?;
+        let shadows = self.shadows.iter().map(OnCpu::load).collect::<Result<Vec<_>, _>>()?;
+        let mut done = self.done(base.foresight());
+        let all = OnAllCores { base, shadows, channels: self.channels, max_tokens: self.choice.max_tokens };
+        let is_end = |token| prompts.language.is_end(token);
+        all.record(&prompts.tokens, is_end, |number, sequence| done.add(number, sequence, keep))?;
+        Ok(done.trace)
+    }
+
+    fn done(&self, foresight: usize) -> Done<'_> {
+        let channels = self.channel_names(foresight);
+        let trace = Trace { shape: self.shape, channels, sequences: Vec::new() };
+        Done { trace, numbers: Vec::new(), of: self.choice.prompts.len(), progress: self.progress }
     }
 
     fn channel_names(&self, foresight: usize) -> Vec<String> {
@@ -206,5 +225,26 @@ impl Study<'_> {
             .iter()
             .map(|(shadow, alignment)| format!("{} {alignment}", quantized(&self.shadows[*shadow])));
         std::iter::once(quantized(self.base)).chain(routers).chain(shadows).collect()
+    }
+}
+
+type Keep<'a> = dyn FnMut(&Trace) -> Result<(), StudyError> + 'a;
+
+/// The conversations that are traced, in the order of the prompts, whichever ends first.
+struct Done<'a> {
+    trace: Trace,
+    numbers: Vec<usize>,
+    of: usize,
+    progress: &'a dyn Fn(String),
+}
+
+impl Done<'_> {
+    fn add(&mut self, number: usize, sequence: Sequence, keep: &mut Keep<'_>) -> Result<(), StudyError> {
+        let answer = sequence.tokens(self.trace.shape) - sequence.prompt;
+        (self.progress)(format!("{} of {}: {} + {answer} tokens", number + 1, self.of, sequence.prompt));
+        let at = self.numbers.partition_point(|known| *known < number);
+        self.numbers.insert(at, number);
+        self.trace.sequences.insert(at, sequence);
+        keep(&self.trace)
     }
 }
