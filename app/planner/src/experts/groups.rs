@@ -16,7 +16,8 @@ pub(super) fn place(wanted: &[Wanted], holders: usize, lenders: &[Lender]) -> Re
     for wanted in wanted {
         blocks.entry(wanted.expert.0).or_default().push(*wanted);
     }
-    let mut placement = Placement { lenders: lenders.to_vec(), placed: Holders::new(), unplaced: Vec::new() };
+    let mut placement =
+        Placement { lenders: lenders.to_vec(), placed: Holders::new(), unplaced: Vec::new(), added: Vec::new() };
     for mut experts in blocks.into_values() {
         experts.sort_by_key(|wanted| wanted.expert);
         let size = experts.len().div_ceil(holders.max(1));
@@ -27,19 +28,34 @@ pub(super) fn place(wanted: &[Wanted], holders: usize, lenders: &[Lender]) -> Re
     if unplaced.is_empty() { Ok(placed) } else { Err(Unplaced { experts: unplaced.len(), missing }) }
 }
 
-/// Further holders, as far as the lenders have memory: what one device holds of a block has its next copy on one device too.
+/// Further holders, as far as the lenders have memory, as [`repair_together`] chooses them.
 pub(super) fn replicate(
     shape: &ModelShape,
     placed: &mut Holders,
     lenders: &[Lender],
     replicas: impl Fn(BlockIndex, ExpertId) -> usize,
 ) {
-    let mut placement = Placement { lenders: lenders.to_vec(), placed: std::mem::take(placed), unplaced: Vec::new() };
-    let most = placement.placed.keys().map(|key| replicas(key.0, key.1)).max().unwrap_or(0);
-    for copies in 1..most {
+    for (block, expert, peer) in repair_together(shape, placed, lenders, replicas) {
+        placed.entry((block, expert)).or_default().push(peer);
+    }
+}
+
+/// As [`super::repair`], but what one device holds of a block has its next copy on one device, too, where memory allows: two calls
+/// at once, or a call asked again, then go to two devices, and are not as late as the slowest of many.
+pub fn repair_together(
+    shape: &ModelShape,
+    live: &Holders,
+    lenders: &[Lender],
+    replicas: impl Fn(BlockIndex, ExpertId) -> usize,
+) -> Vec<(BlockIndex, ExpertId, PeerId)> {
+    let wanted = |key: &ExpertKey| replicas(key.0, key.1).max(1);
+    let most = live.keys().map(wanted).max().unwrap_or(0);
+    let mut placement =
+        Placement { lenders: lenders.to_vec(), placed: live.clone(), unplaced: Vec::new(), added: Vec::new() };
+    for copies in 0..most {
         let mut groups: BTreeMap<(BlockIndex, Vec<PeerId>), Vec<Wanted>> = BTreeMap::new();
         for (key, holders) in &placement.placed {
-            if holders.len() == copies && replicas(key.0, key.1) > copies {
+            if holders.len() == copies && wanted(key) > copies {
                 let bytes = shape.unit_bytes(WeightUnit::Expert(key.0, key.1));
                 let wanted = Wanted { expert: *key, bytes, replicas: 1 };
                 groups.entry((key.0, holders.clone())).or_default().push(wanted);
@@ -47,13 +63,15 @@ pub(super) fn replicate(
         }
         groups.values().for_each(|group| placement.give(group));
     }
-    *placed = placement.placed;
+    placement.added
 }
 
 struct Placement {
     lenders: Vec<Lender>,
     placed: Holders,
     unplaced: Vec<Wanted>,
+    /// What was placed, in this order.
+    added: Vec<(BlockIndex, ExpertId, PeerId)>,
 }
 
 impl Placement {
@@ -75,6 +93,7 @@ impl Placement {
 
     fn add(&mut self, expert: ExpertKey, peer: PeerId) {
         self.placed.entry(expert).or_default().push(peer);
+        self.added.push((expert.0, expert.1, peer));
     }
 }
 
@@ -178,6 +197,32 @@ mod tests {
         assert!(millis(2)[3] < 0.9 * millis(2)[0], "and two are asked at once: {:?}", millis(2));
         assert!(millis(3)[4] > 1.05 * millis(3)[0], "one slow device computes eight experts: {:?}", millis(3));
         assert!((millis(0)[3] / millis(0)[0] - 1.0).abs() < 0.05, "where nothing varies: {:?}", millis(0));
+    }
+
+    #[test]
+    fn the_next_copies_of_what_one_device_holds_lie_on_one_device() {
+        let shape = fixtures::shape(16, 64, 6);
+        let mut random = Random::new(11);
+        let lenders = lenders(&mut random, 6, 1 << 40);
+        let wanted: Vec<Wanted> =
+            fixtures::keys(&shape).map(|expert| Wanted { expert, bytes: Bytes(100), replicas: 1 }).collect();
+        let mut live = place(&wanted, 1, &lenders).unwrap();
+        for (block, expert, peer) in repair_together(&shape, &live, &lenders, |_, _| 2) {
+            live.get_mut(&(block, expert)).unwrap().push(peer);
+        }
+        for block in shape.all_blocks().iter() {
+            let holders = |(key, holders): (&ExpertKey, &Vec<PeerId>)| (key.0 == block).then(|| holders.clone());
+            let pairs: std::collections::BTreeSet<_> = live.iter().filter_map(holders).collect();
+            assert_eq!(pairs.len(), 1, "{block:?}: a block's experts lie on the same two devices: {pairs:?}");
+        }
+        // The first device leaves: its experts get their second copies again, and nothing else moves.
+        let gone = lenders[0].peer;
+        live.values_mut().for_each(|holders| holders.retain(|peer| *peer != gone));
+        let lost = live.values().filter(|holders| holders.len() < 2).count();
+        let loads = repair_together(&shape, &live, &lenders[1..], |_, _| 2);
+        assert_eq!(loads.len(), lost);
+        assert!(loads.iter().all(|(block, expert, peer)| !live[&(*block, *expert)].contains(peer)));
+        assert_eq!(repair_together(&shape, &live, &[], |_, _| 2), [], "nobody has memory");
     }
 
     #[test]

@@ -22,7 +22,9 @@ use crate::{Device, Room, Sharing, placement as plans};
 use spread::{Draft, Reach, Spread};
 
 pub use changes::{Move, join, repair};
+
 pub use comparison::{Comparison, compare};
+pub use groups::repair_together;
 pub use placement::{Candidate, ExpertKey, Holders, Lender, Unplaced, Wanted, holders, place};
 pub use spread::lenders_left;
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use potluck_plan::{BlockIndex, Bytes, ExpertHolder, ExpertId, Millis, PeerId, Plan, PlanEpoch, WeightUnit};
-use potluck_planner::experts::{Holders, lenders_left, repair};
+use potluck_planner::experts::{Holders, lenders_left, repair_together};
 use potluck_protocol::{Frame, Hold, Holding, Prepare, Residency, ResidencyChange};
 
 use super::planner_input::PlannerInput;
@@ -221,7 +221,7 @@ impl Planning {
         self.replicas.send(cx);
     }
 
-    /// What each device should load, as the planner places experts: those with the fewest holders first.
+    /// What each device should load, as the planner places experts: those with the fewest holders first, and copies together.
     fn missing_replicas(
         &self,
         plan: &Plan,
@@ -261,7 +261,7 @@ impl Planning {
             free.insert(device.peer, device.budget.saturating_sub(held));
         }
         let lenders = lenders_left(&input.room(plan.epoch), plan, &free);
-        for (block, expert, peer) in repair(shape, &live, &lenders, |_, _| wanted) {
+        for (block, expert, peer) in repair_together(shape, &live, &lenders, |_, _| wanted) {
             let order = orders.entry(peer).or_default();
             if order.len() < MAX_ORDER {
                 order.push((block, expert));
