@@ -36,26 +36,8 @@ alone 47M --cold --rounds 2"}
     file="--arch qwen3moe --type Q4_K --hidden 512 --blocks 4 --heads 8 --kv-heads 2 --head-dim 64 --intermediate 256 --experts 32 --used 4 --vocabulary 512 --context 4096 --seed 8" ;;
   *) echo "shape is large or small" >&2; exit 2 ;;
 esac
-port=${PORT:-9918} cache=${CACHE:-$work}/potluck-caches
-mkdir -p "$work/models" "$work/page" "$cache"; cache=$(realpath "$cache"); cd "$work"
-echo '<!doctype html><title>none</title>' > page/index.html
-trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$cache"' EXIT
-# await PROCESS LOG COMMAND…: until the command succeeds; an error if the process ends before.
-await() {
-  local process=$1 log=$2
-  shift 2
-  until "$@"; do
-    kill -0 "$process" 2>/dev/null || { echo "it ended too early, see $work/$log:" >&2; tail -n 5 "$log" >&2; return 1; }
-    sleep 0.2
-  done
-}
-models() { exec 3<>"/dev/tcp/localhost/$port" && printf 'GET /models HTTP/1.0\r\nHost: localhost\r\n\r\n' >&3 && cat <&3; }
-is_ready() { (models) 2>/dev/null | grep -q '"phase":"ready"'; }
-# shellcheck disable=SC2086 # the file's options are words
-[ -e models/experts.gguf ] || time "$bin/synthetic" $file models/experts.gguf
-ls -lL models/experts.gguf
-"$bin/potluck-relay" --local --port "$port" --models models --page page --data data > relay.log 2>&1 &
-await $! relay.log is_ready
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$(realpath "$0")")/relay.sh"
 text=$(printf 'once %.0s' $(seq 1 16)) before=
 asked=(--raw --prompt "$text" --max-tokens "$tokens" --rounds 3 --temperature 1 --seed 15 --context "${context:-2048}")
 
