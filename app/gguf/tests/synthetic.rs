@@ -72,7 +72,7 @@ fn values_have_the_deviation_they_were_made_for() {
 
 #[test]
 fn types_that_only_random_blocks_can_make() {
-    let plain = ["F32", "F16", "Q8_0", "Q4_0", "Q4_K", "Q6_K"];
+    let plain = ["F32", "F16", "Q8_0", "Q4_0", "Q4_K", "Q6_K", "Q2_K"];
     for kind in TensorType::ALL.into_iter().filter(|kind| kind.holds_weights() && !plain.contains(&kind.name())) {
         let spec = Synthetic { fill: Fill::Blocks, ..small(Architecture::Llama) }.with_type(kind);
         let file = spec.to_bytes().unwrap();
