@@ -41,6 +41,7 @@ case ${shape:-large} in
 1 off 6 300M answers=20,0.5 1
 2 2 6 300M answers=20,0.5 1
 3 3 6 300M answers=20,0.5 1
+4 4 6 300M answers=20,0.5 1
 2 adaptive 6 300M answers=20,0.5 1" ;;
       forecast) tokens=${tokens-40} rounds=${rounds-2} cases="1 off 3 300M 0 1
 1 off 4 300M 2 1

@@ -237,7 +237,7 @@ mod tests {
     fn the_integral_is_what_drawn_delays_give() {
         let mut random = Random::new(1);
         let mut drawn = || worker().quantile(random.unit());
-        for copies in 1..=3 {
+        for copies in 1..=4 {
             let slowest = |draw: &mut dyn FnMut() -> f64| {
                 let first = |draw: &mut dyn FnMut() -> f64| (0..copies).map(|_| draw()).fold(f64::INFINITY, f64::min);
                 (0..8).map(|_| first(draw)).fold(0.0, f64::max)

@@ -12,7 +12,7 @@ use crate::prediction::ExpertTrip;
 use crate::{Device, Room};
 
 /// Holders that may compute the same at once, whatever the host asks for.
-pub const MAX_COPIES: u8 = 3;
+pub const MAX_COPIES: u8 = 4;
 
 /// A block's router.
 #[derive(Clone, Copy, Debug)]

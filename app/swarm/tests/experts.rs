@@ -327,7 +327,7 @@ fn the_time_of_a_blocks_experts_is_the_integral_over_the_holders_that_are_asked(
         let shown = world.view(0).room.unwrap().plan.experts.clone().unwrap();
         shown.phases.iter().map(|phase| (phase.asked, f64::from(phase.passes), phase.millis)).collect::<Vec<_>>()
     };
-    for copies in 1..=3 {
+    for copies in 1..=4 {
         let phases: Vec<_> = (0..8).flat_map(|seed| measured(copies, seed)).collect();
         let passes: f64 = phases.iter().map(|(_, passes, _)| passes).sum();
         let mean = phases.iter().map(|(_, passes, millis)| passes * millis).sum::<f64>() / passes;
