@@ -1,6 +1,7 @@
 //! For measurements: the same question several times, from one or several conversations at once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use potluck_panel::{
@@ -31,9 +32,9 @@ pub struct RoundOptions {
     /// For measurements: from how many conversations at once, several numbers one after the other
     #[arg(long, hide = true, value_name = "N,…", value_delimiter = ',', default_value = "1")]
     pub conversations: Vec<u32>,
-    /// For measurements: prompts of about so many tokens besides, each answered by one token
-    #[arg(long, hide = true, value_name = "N,…", value_delimiter = ',')]
-    pub prompt_tokens: Vec<u32>,
+    /// For measurements: prompts of about so many tokens besides, each answered by one token or by so many
+    #[arg(long, hide = true, value_name = "N[/TOKENS],…", value_delimiter = ',')]
+    pub prompt_tokens: Vec<Lengths>,
     /// For measurements: wait until this many devices hold experts for others
     #[arg(long, hide = true, value_name = "N", default_value_t = 0)]
     pub holders: usize,
@@ -52,6 +53,24 @@ impl RoundOptions {
     /// More than one question is asked.
     pub fn several(&self) -> bool {
         self.rounds > 1 || self.conversations != [1] || !self.prompt_tokens.is_empty()
+    }
+}
+
+/// Tokens of a prompt and of its answer: `128/64`, or `128` for an answer of one token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lengths {
+    prompt: u32,
+    answer: u32,
+}
+
+impl FromStr for Lengths {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (prompt, answer) = text.split_once('/').unwrap_or((text, "1"));
+        let count = |text: &str| text.parse().ok().filter(|count| *count > 0);
+        let lengths = count(prompt).zip(count(answer)).map(|(prompt, answer)| Self { prompt, answer });
+        lengths.ok_or_else(|| format!("\"{text}\" is not a number of tokens like 128 or 128/64."))
     }
 }
 
@@ -89,6 +108,18 @@ fn parts(experts: &ExpertsView, sync: f64, token: f64) -> Value {
     })
 }
 
+/// Times of a prompt of another length. `tokens_per_second` counts the first token's time, too (table 2 of od-moe.txt).
+fn lengths_line(timings: &Timings) -> Value {
+    let Timings { prompt_tokens, answer_tokens, first_token_ms, decode_ms, .. } = *timings;
+    let mut line = json!({ "prompt_tokens": prompt_tokens, "first_token_ms": first_token_ms });
+    if answer_tokens > 1 {
+        line["answer_tokens"] = json!(answer_tokens);
+        line["token_ms"] = json!(timings.millis_a_token());
+        line["tokens_per_second"] = json!(f64::from(answer_tokens) * 1e3 / (first_token_ms + decode_ms));
+    }
+    line
+}
+
 impl Session {
     /// Asks the prompt as often as the options say, each time in new conversations; prints a line of JSON for each round to
     /// standard output.
@@ -114,14 +145,14 @@ impl Session {
         }
         let text = prompt.messages.first().map(|message| message.content.clone()).unwrap_or_default();
         let words: Vec<&str> = text.split_whitespace().collect();
-        for tokens in lengths {
+        for Lengths { prompt: tokens, answer } in lengths {
             let count = (*tokens as usize * words.len()).div_ceil(asked_tokens.max(1) as usize);
             let content = words.iter().cycle().take(count).copied().collect::<Vec<&str>>().join(" ");
             let messages = vec![Message { role: Role::User, content }];
-            let prompt = PromptRequest { messages, max_tokens: 1, ..prompt.clone() };
+            let prompt = PromptRequest { messages, max_tokens: *answer, ..prompt.clone() };
             let Asked { timings, .. } = self.ask_at_once(&prompt, first, 1).await?;
-            if let Some(Timings { prompt_tokens, first_token_ms, .. }) = timings.first() {
-                println!("{}", json!({ "prompt_tokens": prompt_tokens, "first_token_ms": first_token_ms }));
+            if let Some(timings) = timings.first() {
+                println!("{}", lengths_line(timings));
             }
             first += 1;
         }
@@ -236,6 +267,21 @@ impl Session {
                 message = self.next() => drop(message?),
                 () = &mut end => return Ok(()),
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_a_prompt_and_perhaps_an_answer() {
+        let lengths = |prompt, answer| Ok(Lengths { prompt, answer });
+        assert_eq!("16".parse::<Lengths>(), lengths(16, 1));
+        assert_eq!("128/256".parse::<Lengths>(), lengths(128, 256));
+        for wrong in ["", "0", "16/", "/16", "16/0", "a", "1/2/3"] {
+            assert!(wrong.parse::<Lengths>().is_err(), "{wrong} is no length");
         }
     }
 }
