@@ -14,6 +14,7 @@ mod progress;
 mod rates;
 #[cfg(test)]
 mod tests;
+mod unsynced;
 mod uploader;
 
 use std::collections::{BTreeMap, BTreeSet};
