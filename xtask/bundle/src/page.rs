@@ -86,6 +86,8 @@ pub fn module(program: &Path, out: &Path) -> Result<()> {
 fn bind(bindgen: &mut Bindgen, bin: &str, compiled: &Path, out: &Path) -> Result<()> {
     // As the wasm-bindgen program does by default.
     bindgen.omit_default_module_path(false).typescript(false);
+    // A third of what people download and browsers keep in memory. Panics name their file and line all the same.
+    bindgen.remove_name_section(true);
     bindgen.input_path(compiled.join(format!("{bin}.wasm"))).out_name(bin);
     bindgen.generate(out).with_context(|| format!("wasm-bindgen cannot process the program {bin}"))
 }
