@@ -8,6 +8,7 @@ mod gather;
 mod hedging;
 mod hints;
 mod holders;
+mod late;
 mod latency;
 mod waits;
 
