@@ -11,6 +11,7 @@ use super::checks::{Check, Checks, Verdict};
 use super::gather::{Gather, Share};
 use super::hedging::{Budget, Cause, MAX_COPIES};
 use super::holders::{Holders, Size};
+use super::owed::{Owed, OwedCalls};
 use super::waits::{Passed, Waits};
 use crate::members::Members;
 
@@ -75,15 +76,6 @@ struct Call {
     copy: u8,
 }
 
-/// A call that others have answered by now, left open: if its holder answers, it is there.
-struct Owed {
-    holder: PeerId,
-    size: Size,
-    asked: Millis,
-    /// It is late then; `None` once it is.
-    late_at: Option<Millis>,
-}
-
 /// What is known of a call that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallState {
@@ -110,8 +102,7 @@ pub(crate) struct Dispatch {
     next_id: u64,
     gathers: BTreeMap<u64, Gather>,
     calls: BTreeMap<u64, Call>,
-    /// At most one of each holder.
-    owed: BTreeMap<u64, Owed>,
+    owed: OwedCalls,
     budget: Budget,
     waits: Waits,
     /// A block whose experts do not come for this long has none.
@@ -127,7 +118,7 @@ impl Dispatch {
             next_id: first_id,
             gathers: BTreeMap::new(),
             calls: BTreeMap::new(),
-            owed: BTreeMap::new(),
+            owed: OwedCalls::default(),
             budget: Budget::default(),
             waits: Waits::default(),
             give_up_millis: GIVE_UP_MILLIS,
@@ -174,7 +165,7 @@ impl Dispatch {
 
     /// Whether a holder's answer to a call counts.
     pub fn awaits(&self, call: u64, holder: PeerId) -> bool {
-        let owes = self.owed.get(&call).is_some_and(|owed| owed.holder == holder);
+        let owes = self.owed.is_owed(call, holder);
         let holder = ExpertHolder::Peer(holder);
         self.calls.get(&call).is_some_and(|call| call.holder == holder) || self.checks.asks(call, holder) || owes
     }
@@ -218,7 +209,7 @@ impl Dispatch {
             self.judge(check, outputs, around, &mut steps);
             return steps;
         }
-        if let Some(Owed { holder, size, asked, .. }) = self.take_owed(call, from) {
+        if let Some(Owed { holder, size, asked, .. }) = self.owed.take(call, from) {
             around.holders.answered_late(holder, size, around.now.0 - asked.0);
             return steps;
         }
@@ -280,7 +271,7 @@ impl Dispatch {
             // Another answer will be checked.
             return steps;
         }
-        if let Some(Owed { holder, .. }) = self.take_owed(call, from) {
+        if let Some(Owed { holder, .. }) = self.owed.take(call, from) {
             around.holders.heartbeat(holder);
             return steps;
         }
@@ -307,13 +298,7 @@ impl Dispatch {
     pub fn look(&mut self, around: &mut Around<'_>) -> Vec<Step> {
         let mut steps = Vec::new();
         self.checks.forget_old(around.now);
-        for owed in self.owed.values_mut() {
-            if owed.late_at.take_if(|at| at.0 <= around.now.0).is_some() {
-                around.holders.is_late(owed.holder, around.now);
-            }
-        }
-        let is_of_use = |owed: &Owed| owed.late_at.is_some() || around.holders.is_overtaken(owed.holder, around.now);
-        self.owed.retain(|_, owed| is_of_use(owed));
+        self.owed.look(around.members, around.holders, around.now);
         let ids: Vec<u64> = self.calls.keys().copied().collect();
         for id in ids {
             self.look_at(id, around, &mut steps);
@@ -332,8 +317,8 @@ impl Dispatch {
     pub fn next_look(&self) -> Option<Millis> {
         let calls = self.calls.values().flat_map(|call| [call.hedge_at, call.late_at, Some(call.due)]).flatten();
         let gathers = self.gathers.values().map(|gather| Millis(gather.began.0 + self.give_up_millis));
-        let owed = self.owed.values().filter_map(|owed| owed.late_at);
-        calls.chain(gathers).chain(owed).filter(|at| at.0.is_finite()).min_by(|a, b| a.0.total_cmp(&b.0))
+        let all = calls.chain(gathers).chain(self.owed.next_look());
+        all.filter(|at| at.0.is_finite()).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
     /// Nobody waits for these outputs any more.
@@ -382,11 +367,6 @@ impl Dispatch {
     fn take(&mut self, call: u64, from: ExpertHolder) -> Option<Call> {
         self.calls.get(&call).filter(|call| call.holder == from)?;
         self.calls.remove(&call)
-    }
-
-    fn take_owed(&mut self, call: u64, from: ExpertHolder) -> Option<Owed> {
-        self.owed.get(&call).filter(|owed| ExpertHolder::Peer(owed.holder) == from)?;
-        self.owed.remove(&call)
     }
 
     fn look_at(&mut self, id: u64, around: &mut Around<'_>, steps: &mut Vec<Step>) {
@@ -647,13 +627,6 @@ impl Dispatch {
         }
     }
 
-    /// One call of a holder that is late, or that others overtake all the time, stays open: is it there?
-    fn may_owe(&self, holder: PeerId, late_at: Option<Millis>, around: &Around<'_>) -> bool {
-        let is_told = late_at.is_some() || around.holders.is_overtaken(holder, around.now);
-        let owes = || self.owed.values().any(|owed| owed.holder == holder);
-        is_told && around.holders.has_to_show(holder, around.now) && !owes()
-    }
-
     /// Cancels the calls of a gather that can bring nothing new.
     fn cancel_needless(&mut self, id: u64, around: &mut Around<'_>, steps: &mut Vec<Step>) {
         let gather = self.gathers.get(&id);
@@ -665,12 +638,12 @@ impl Dispatch {
             let Some(Call { holder, size, asked, late_at, .. }) = self.calls.remove(&call) else { continue };
             match holder {
                 ExpertHolder::Own => steps.push(Step::CancelOwn { call }),
-                ExpertHolder::Peer(holder) if self.may_owe(holder, late_at, around) => {
-                    self.owed.insert(call, Owed { holder, size, asked, late_at });
-                }
                 ExpertHolder::Peer(to) => {
-                    around.holders.cancelled(to, size, around.now.0 - asked.0);
-                    steps.push(Step::Cancel { to, call });
+                    let owed = Owed { holder: to, size, asked, late_at };
+                    if !self.owed.leave_open(call, owed, around.holders, around.now) {
+                        around.holders.cancelled(to, size, around.now.0 - asked.0);
+                        steps.push(Step::Cancel { to, call });
+                    }
                 }
             }
         }

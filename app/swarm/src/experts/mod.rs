@@ -10,6 +10,7 @@ mod hints;
 mod holders;
 mod late;
 mod latency;
+mod owed;
 mod waits;
 
 pub(crate) use dispatch::{Around, Dispatch, Settings, Step};

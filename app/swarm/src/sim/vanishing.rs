@@ -1,7 +1,9 @@
 //! Rooms of three to five holders with little memory, two of each expert, one of which vanishes in the middle of an answer: with
 //! a word of the relay's at once, or without any. What the asker sees of it, and who is asked afterwards.
 
-use potluck_plan::{PeerId, PlanEpoch};
+use std::collections::BTreeMap;
+
+use potluck_plan::{ExpertHolder, PeerId, PlanEpoch};
 use potluck_protocol::{AnswerStop, Hedging, Sharing};
 
 use super::device::{LogNormal, SimDevice};
@@ -33,6 +35,8 @@ const LIMIT_MILLIS: f64 = 120_000.0;
 const NOTICED_MILLIS: f64 = 6_000.0;
 /// Nobody asks the vanished holder after this time.
 const REPLACED_MILLIS: f64 = 1_000.0;
+/// Another device comes after this time.
+const NEWCOMER_MILLIS: f64 = 500.0;
 /// The longest gap may be so many times the usual one.
 const MAX_TIMES: f64 = 2.0;
 
@@ -44,6 +48,8 @@ struct Setting {
     late: Late,
     /// Nobody closes the connection.
     is_silent: bool,
+    /// Another device comes after the loss: a plan in which it takes part is better.
+    has_newcomer: bool,
     victim: u64,
 }
 
@@ -67,7 +73,8 @@ impl Setting {
             holders: 3 + random.below(3),
             hedging: [Hedging::Off, Hedging::Adaptive, Hedging::Copies(2)][(seed % 3) as usize],
             late,
-            is_silent: seed / 9 % 2 == 0,
+            is_silent: (seed / 9).is_multiple_of(2),
+            has_newcomer: !(seed / 18).is_multiple_of(2),
             victim: random.below(60),
         }
     }
@@ -92,20 +99,20 @@ impl Setting {
 pub(crate) fn vanishing_holder(seed: u64) -> Run {
     let mut random = Random(seed ^ 0x7a6e);
     let setting = Setting::draw(seed, &mut random);
-    let Setting { holders, hedging, late, is_silent, victim } = setting;
+    let Setting { holders, hedging, late, is_silent, has_newcomer, .. } = setting;
     let mut world = World::new(seed, MODEL, Sharing::Experts, setting.device(PINNED));
     world.pool_experts(REPLICAS, hedging);
     (0..holders).for_each(|holder| _ = world.add(setting.holder(), 10.0 * holder as f64));
-    let mut event_log = vec![format!(
-        "{holders} holders, {hedging:?}, {late:?}, {}",
-        if is_silent { "silently" } else { "with a word" }
-    )];
-    let outcome = vanish(&mut world, holders, victim, is_silent, &mut event_log);
+    let how = if is_silent { "silently" } else { "with a word" };
+    let then = if has_newcomer { ", and another device comes" } else { "" };
+    let mut event_log = vec![format!("{holders} holders, {hedging:?}, {late:?}, {how}{then}")];
+    let outcome = vanish(&mut world, &setting, &mut event_log);
     let failure = world.violation().map(str::to_owned).or(outcome.err());
     Run::new(seed, &world, event_log, failure)
 }
 
-fn vanish(world: &mut World, holders: u64, victim: u64, is_silent: bool, log: &mut Vec<String>) -> Result<(), String> {
+fn vanish(world: &mut World, setting: &Setting, log: &mut Vec<String>) -> Result<(), String> {
+    let Setting { holders, is_silent, .. } = *setting;
     let has_formed = |world: &World| fewest(world) >= REPLICAS.into() && lending(world).len() as u64 == holders;
     world.run(LIMIT_MILLIS, has_formed);
     if !has_formed(world) {
@@ -117,7 +124,7 @@ fn vanish(world: &mut World, holders: u64, victim: u64, is_silent: bool, log: &m
     world.run(world.now() + 1_000.0, |_| false);
     let Some(epoch) = epoch(world) else { return Err("the room is not up before the second question".to_owned()) };
     let lending = lending(world);
-    let victim = lending[victim as usize % lending.len()];
+    let victim = lending[setting.victim as usize % lending.len()];
     let begin = world.now();
     world.prompt(0, 2, TEXT, SECOND, begin);
     let has_tokens = |world: &World| world.answer(0, 2).is_some_and(|answer| answer.tokens.len() as u64 >= BEFORE);
@@ -128,6 +135,9 @@ fn vanish(world: &mut World, holders: u64, victim: u64, is_silent: bool, log: &m
     // At any moment of a token.
     let vanishes = world.now() + usual.median * (victim as f64 * 0.37 + begin).fract();
     world.fault(if is_silent { Fault::Vanish(victim) } else { Fault::Kill(victim) }, vanishes);
+    if setting.has_newcomer {
+        world.add(setting.holder(), vanishes + NEWCOMER_MILLIS);
+    }
     let second = answered(world, 2, SECOND)?;
     let gaps = Gaps::of(&second)?;
     let times = gaps.longest / usual.median;
@@ -157,7 +167,7 @@ fn vanish(world: &mut World, holders: u64, victim: u64, is_silent: bool, log: &m
     });
     match fewest(world) >= REPLICAS.into() {
         true => Ok(()),
-        false => Err("experts of the vanished holder have no second one".to_owned()),
+        false => Err(format!("not each expert has {REPLICAS} holders again; held by each device: {:?}", held(world))),
     }
 }
 
@@ -211,6 +221,18 @@ fn epoch(world: &World) -> Option<PlanEpoch> {
 /// The least holders of any pooled expert; none while nothing is pooled.
 fn fewest(world: &World) -> usize {
     world.plan_up().and_then(|plan| plan.pooled().map(|(.., holders)| holders.len()).min()).unwrap_or(0)
+}
+
+/// How many experts each device holds for others, by index.
+fn held(world: &World) -> BTreeMap<usize, usize> {
+    let mut held = BTreeMap::new();
+    let plan = world.plan_up();
+    for holder in plan.iter().flat_map(|plan| plan.pooled()).flat_map(|(.., holders)| holders) {
+        if let ExpertHolder::Peer(PeerId(id)) = holder {
+            *held.entry(usize::from(id[0]) - 1).or_default() += 1;
+        }
+    }
+    held
 }
 
 /// Devices that hold experts for others, by index.

@@ -96,6 +96,17 @@ fn a_silent_holder_is_asked_again_after_five_seconds_at_the_latest() {
 }
 
 #[test]
+fn nothing_is_kept_of_a_late_holder_that_left() {
+    let mut room = steady(Hedging::Off);
+    let owed = overtake(&mut room);
+    room.members.ended(A, Millis(room.now));
+    room.holders.forget(A);
+    room.look(room.now + 1.0);
+    assert!(!room.dispatch.awaits(owed, A));
+    assert_eq!(room.holders.reports(|_| 0).iter().map(|report| report.peer).collect::<Vec<_>>(), [B, C]);
+}
+
+#[test]
 fn a_call_that_is_late_at_both_holders_is_not_copied_further() {
     let mut room = steady(Hedging::Off);
     overtake(&mut room);
