@@ -88,21 +88,6 @@ fn a_better_plan_waits_until_the_answer_has_ended() {
     }
 }
 
-/// The same newcomer is of use in mid-answer if nobody left.
-#[test]
-fn without_a_loss_a_better_plan_takes_over_in_mid_answer() {
-    for seed in 0..4 {
-        let mut world = room(seed);
-        let (before, begin) = (epoch(&world), world.now());
-        world.prompt(0, 1, TEXT, TOKENS, begin);
-        world.add(large(), begin + LOSS + 500.0);
-        world.run(begin + 60_000.0, |world| ended(world, 1));
-        let room = world.view(0).room.unwrap();
-        assert_ne!(epoch(&world), before, "seed {seed}: {} {:?}", room.plan.reason, room.plan.token_ms);
-        assert_undisturbed(&world, 1);
-    }
-}
-
 #[test]
 fn a_room_that_is_always_busy_gets_its_better_plan_after_half_a_minute() {
     for seed in 0..4 {

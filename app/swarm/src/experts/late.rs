@@ -10,9 +10,9 @@ const LATE_FACTOR: f64 = 2.0;
 const MIN_LATE_MILLIS: f64 = 2.0;
 /// After so many calls in a row that were given up, because copies of them were answered before, one is left open: is it late?
 const UNANSWERED: u32 = 4;
-/// A late holder is asked again after this time at the latest. A device that is there says so within a second; one that is
-/// not is struck off by then.
-const AVOIDED_MILLIS: f64 = 5_000.0;
+/// A late holder is asked again after this time at the latest. A device that is there says so within a second; of one that is
+/// not, the relay says so after ten seconds.
+const AVOIDED_MILLIS: f64 = 12_000.0;
 
 /// How long to wait for a holder before a call of it is late, from the 95th percentile of its answers.
 pub(super) fn late_after(slow: f64) -> f64 {
@@ -62,10 +62,10 @@ mod tests {
         assert!(!lateness.is_overtaken(Millis(0.0)));
         lateness.is_late(Millis(100.0));
         lateness.is_late(Millis(4_000.0));
-        assert!(lateness.is_overtaken(Millis(5_000.0)));
-        assert!(!lateness.is_overtaken(Millis(5_100.0)), "further late calls do not make it longer");
-        lateness.is_late(Millis(6_000.0));
-        assert!(lateness.is_overtaken(Millis(6_000.0)), "it was asked again, and is late again");
+        assert!(lateness.is_overtaken(Millis(AVOIDED_MILLIS)));
+        assert!(!lateness.is_overtaken(Millis(AVOIDED_MILLIS + 100.0)), "further late calls do not make it longer");
+        lateness.is_late(Millis(20_000.0));
+        assert!(lateness.is_overtaken(Millis(20_000.0)), "it was asked again, and is late again");
     }
 
     #[test]
