@@ -202,6 +202,20 @@ fn a_thousand_rooms_with_pooled_experts_survive_holders_that_are_killed() {
     assert!(recoveries[1] < recoveries[0], "two holders of each expert must spare most of them: {recoveries:?}");
 }
 
+/// A thousand rooms: `cargo xtask simulate vanishing-holder --seeds 1000`.
+#[test]
+fn a_holder_that_vanishes_in_mid_answer_is_hardly_noticed() {
+    let rooms = scenario("vanishing-holder").unwrap();
+    for seed in 0..72 {
+        let run = (rooms.run)(seed);
+        if let Some(failure) = run.failure {
+            let log = run.event_log.join("\n");
+            panic!("{failure}\n{log}\nreplay: cargo xtask simulate vanishing-holder --seed {seed}");
+        }
+        assert_eq!(run.recoveries, 0, "seed {seed}: the answer goes on");
+    }
+}
+
 /// Side by side: `cargo xtask simulate pooled-forecast`.
 #[test]
 fn tokens_take_what_was_predicted_whoever_holds_the_experts() {

@@ -9,8 +9,9 @@ use potluck_protocol::{ExpertFailure, ExpertPhase, ExpertWaits, Hedging};
 
 use super::checks::{Check, Checks, Verdict};
 use super::gather::{Gather, Share};
-use super::hedging::{Budget, MAX_COPIES};
+use super::hedging::{Budget, Cause, MAX_COPIES};
 use super::holders::{Holders, Size};
+use super::owed::{Owed, OwedCalls};
 use super::waits::{Passed, Waits};
 use crate::members::Members;
 
@@ -67,6 +68,10 @@ struct Call {
     state: CallState,
     /// Somebody else is asked then, too.
     hedge_at: Option<Millis>,
+    /// It is late then, after as many milliseconds.
+    late_at: Option<Millis>,
+    late_millis: f64,
+    is_late: bool,
     /// 0 for the first call, then which copy it is.
     copy: u8,
 }
@@ -97,6 +102,7 @@ pub(crate) struct Dispatch {
     next_id: u64,
     gathers: BTreeMap<u64, Gather>,
     calls: BTreeMap<u64, Call>,
+    owed: OwedCalls,
     budget: Budget,
     waits: Waits,
     /// A block whose experts do not come for this long has none.
@@ -112,6 +118,7 @@ impl Dispatch {
             next_id: first_id,
             gathers: BTreeMap::new(),
             calls: BTreeMap::new(),
+            owed: OwedCalls::default(),
             budget: Budget::default(),
             waits: Waits::default(),
             give_up_millis: GIVE_UP_MILLIS,
@@ -158,8 +165,9 @@ impl Dispatch {
 
     /// Whether a holder's answer to a call counts.
     pub fn awaits(&self, call: u64, holder: PeerId) -> bool {
+        let owes = self.owed.is_owed(call, holder);
         let holder = ExpertHolder::Peer(holder);
-        self.calls.get(&call).is_some_and(|call| call.holder == holder) || self.checks.asks(call, holder)
+        self.calls.get(&call).is_some_and(|call| call.holder == holder) || self.checks.asks(call, holder) || owes
     }
 
     /// What a call is part of.
@@ -199,6 +207,10 @@ impl Dispatch {
         let mut steps = Vec::new();
         if let Some(check) = self.checks.take(call, from) {
             self.judge(check, outputs, around, &mut steps);
+            return steps;
+        }
+        if let Some(Owed { holder, size, asked, .. }) = self.owed.take(call, from) {
+            around.holders.answered_late(holder, size, around.now.0 - asked.0);
             return steps;
         }
         let Some(Call { gather: id, pairs, size, asked, copy, .. }) = self.take(call, from) else { return steps };
@@ -259,6 +271,10 @@ impl Dispatch {
             // Another answer will be checked.
             return steps;
         }
+        if let Some(Owed { holder, .. }) = self.owed.take(call, from) {
+            around.holders.heartbeat(holder);
+            return steps;
+        }
         let Some(mut open) = self.take(call, from) else { return steps };
         let (id, pairs) = (open.gather, open.pairs.clone());
         if let (ExpertFailure::NoPlan, ExpertHolder::Peer(peer)) = (failure, from) {
@@ -267,7 +283,8 @@ impl Dispatch {
         }
         if failure == ExpertFailure::Busy {
             // It stays open until somebody else answers, or it has less to do.
-            (open.due, open.hedge_at, open.state) = (Millis(around.now.0 + BUSY_MILLIS), None, CallState::Busy);
+            (open.due, open.state) = (Millis(around.now.0 + BUSY_MILLIS), CallState::Busy);
+            (open.hedge_at, open.late_at) = (None, None);
             self.calls.insert(call, open);
         } else if let Some(gather) = self.gathers.get_mut(&id) {
             gather.refuse(&pairs, from);
@@ -281,6 +298,7 @@ impl Dispatch {
     pub fn look(&mut self, around: &mut Around<'_>) -> Vec<Step> {
         let mut steps = Vec::new();
         self.checks.forget_old(around.now);
+        self.owed.look(around.members, around.holders, around.now);
         let ids: Vec<u64> = self.calls.keys().copied().collect();
         for id in ids {
             self.look_at(id, around, &mut steps);
@@ -297,9 +315,10 @@ impl Dispatch {
 
     /// When to look next; `None` if nothing is waited for.
     pub fn next_look(&self) -> Option<Millis> {
-        let calls = self.calls.values().flat_map(|call| [call.hedge_at, Some(call.due)]).flatten();
+        let calls = self.calls.values().flat_map(|call| [call.hedge_at, call.late_at, Some(call.due)]).flatten();
         let gathers = self.gathers.values().map(|gather| Millis(gather.began.0 + self.give_up_millis));
-        calls.chain(gathers).filter(|at| at.0.is_finite()).min_by(|a, b| a.0.total_cmp(&b.0))
+        let all = calls.chain(gathers).chain(self.owed.next_look());
+        all.filter(|at| at.0.is_finite()).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
     /// Nobody waits for these outputs any more.
@@ -364,8 +383,9 @@ impl Dispatch {
         }
         if call.hedge_at.take_if(|at| at.0 <= around.now.0).is_some() {
             let (pairs, copy) = (call.pairs.clone(), call.copy + 1);
-            self.hedge(gather, &pairs, copy, around, steps);
+            self.hedge(gather, &pairs, copy, Cause::Hedge, around, steps);
         }
+        self.look_for_late(id, peer, around, steps);
         let Some(call) = self.calls.get_mut(&id).filter(|call| call.due.0 <= around.now.0) else { return };
         let pairs = call.pairs.clone();
         let is_busy = call.state == CallState::Busy;
@@ -379,6 +399,25 @@ impl Dispatch {
         if left.iter().any(|pair| !self.is_asked_besides(id, *pair)) {
             self.ask_again(id, around.now, steps);
         }
+    }
+
+    /// A call that takes much longer than its holder's calls do goes to the next holder, too, and so do calls of the next blocks.
+    fn look_for_late(&mut self, id: u64, peer: PeerId, around: &mut Around<'_>, steps: &mut Vec<Step>) {
+        let Some(call) = self.calls.get_mut(&id) else { return };
+        let Some(at) = call.late_at.take_if(|at| at.0 <= around.now.0) else { return };
+        if around.now.0 - at.0 > call.late_millis {
+            // This device itself was held up: answers may wait to be read.
+            call.late_at = Some(Millis(around.now.0 + call.late_millis));
+            return;
+        }
+        call.is_late = true;
+        around.holders.is_late(peer, around.now);
+        let (gather, copy, pairs) = (call.gather, call.copy + 1, call.pairs.clone());
+        let in_time = |call: &&Call| call.gather == gather && call.state == CallState::Asked && !call.is_late;
+        let others: Vec<&Call> = self.calls.values().filter(in_time).collect();
+        let is_alone = |pair: &usize| !others.iter().any(|call| call.pairs.binary_search(pair).is_ok());
+        let alone: Vec<usize> = pairs.into_iter().filter(is_alone).collect();
+        self.hedge(gather, &alone, copy, Cause::Late, around, steps);
     }
 
     /// Somebody else has time left to answer for a pair of this call.
@@ -401,12 +440,21 @@ impl Dispatch {
     }
 
     /// Asks others too, as far as the budget of bytes allows.
-    fn hedge(&mut self, id: u64, pairs: &[usize], copy: u8, around: &mut Around<'_>, steps: &mut Vec<Step>) {
+    fn hedge(
+        &mut self,
+        id: u64,
+        pairs: &[usize],
+        copy: u8,
+        cause: Cause,
+        around: &mut Around<'_>,
+        steps: &mut Vec<Step>,
+    ) {
         let Some(gather) = self.gathers.get(&id).filter(|_| copy < MAX_COPIES) else { return };
         let missing: Vec<usize> = pairs.iter().copied().filter(|pair| gather.is_missing(*pair)).collect();
-        let can_be: Vec<usize> = missing.into_iter().filter(|pair| self.choose(id, *pair, around).is_some()).collect();
+        let can_be = |pair: &usize| self.choose(id, *pair, around).is_some_and(|holder| !is_late(holder, around));
+        let can_be: Vec<usize> = missing.into_iter().filter(can_be).collect();
         let bytes = gather.bytes(&can_be, around.plan.expert_wire);
-        if bytes > 0 && self.budget.take(bytes) {
+        if bytes > 0 && self.budget.take(bytes, cause) {
             self.ask(id, &can_be, copy, around, steps);
         }
     }
@@ -433,6 +481,8 @@ impl Dispatch {
         for pair in pairs {
             match self.choose(id, *pair, around) {
                 Some(ExpertHolder::Own) if is_no_copy => {}
+                // A copy there would be of no use. Where all holders are late, nothing is copied.
+                Some(holder) if copy > 0 && is_late(holder, around) => {}
                 Some(holder) => shares.entry(holder).or_default().push(*pair),
                 None => unasked.push(*pair),
             }
@@ -469,12 +519,14 @@ impl Dispatch {
         let (block, class, share) = (gather.block, gather.class, gather.share(&pairs));
         let size = Size { class, bytes: gather.bytes(&pairs, around.plan.expert_wire), pairs: pairs.len() };
         let (now, mut timeout_millis, mut hedge_at) = (around.now, f64::INFINITY, None);
+        let mut late_millis = None;
         match holder {
             ExpertHolder::Own => steps.push(Step::Own { call, block, class, share }),
             ExpertHolder::Peer(to) => {
                 timeout_millis = around.holders.timeout(to, size);
                 let delay = around.holders.hedge_delay(to, size).filter(|_| self.hedging == Hedging::Adaptive);
                 hedge_at = delay.filter(|delay| *delay < timeout_millis).map(|delay| Millis(now.0 + delay));
+                late_millis = around.holders.late_after(to, size).filter(|late| *late < timeout_millis);
                 match copy {
                     0 => self.budget.first(size.bytes),
                     _ => around.holders.hedged(to),
@@ -485,12 +537,28 @@ impl Dispatch {
         }
         let due = Millis(now.0 + timeout_millis);
         let (asked, state) = (now, CallState::Asked);
-        let new = Call { gather: id, holder, pairs, size, asked, timeout_millis, due, state, hedge_at, copy };
+        let late_at = late_millis.map(|late| Millis(now.0 + late));
+        let (late_millis, is_late) = (late_millis.unwrap_or(f64::INFINITY), false);
+        let new = Call {
+            gather: id,
+            holder,
+            pairs,
+            size,
+            asked,
+            timeout_millis,
+            due,
+            state,
+            hedge_at,
+            late_at,
+            late_millis,
+            is_late,
+            copy,
+        };
         self.calls.insert(call, new);
     }
 
-    /// The first holder of a pair that is here and was not asked; one that does not answer lately only if there is no
-    /// other.
+    /// The first holder of a pair that is here and was not asked; one that is late with other calls only if there is no other,
+    /// and one that does not answer lately last.
     fn choose(&self, id: u64, pair: usize, around: &Around<'_>) -> Option<ExpertHolder> {
         let gather = self.gathers.get(&id)?;
         let holders = holders(gather, pair, around.plan);
@@ -502,15 +570,15 @@ impl Dispatch {
             ExpertHolder::Own => true,
             ExpertHolder::Peer(peer) => around.members.is_here(*peer),
         };
-        let is_healthy = |holder: &ExpertHolder| match holder {
-            ExpertHolder::Own => true,
-            ExpertHolder::Peer(peer) => around.holders.is_healthy(*peer),
+        let doubt = |holder: &ExpertHolder| match holder {
+            ExpertHolder::Peer(peer) if !around.holders.is_healthy(*peer) => 2,
+            holder if is_late(*holder, around) => 1,
+            ExpertHolder::Peer(_) | ExpertHolder::Own => 0,
         };
         let can_be =
             |holder: &ExpertHolder| is_here(holder) && !gather.has_refused(pair, *holder) && !is_asked(*holder);
-        let mut usable = holders.iter().copied().filter(can_be);
-        let first = usable.next()?;
-        if is_healthy(&first) { Some(first) } else { usable.find(is_healthy).or(Some(first)) }
+        // The first one of those that are doubted least.
+        holders.iter().copied().filter(can_be).min_by_key(doubt)
     }
 
     /// Pairs without a vector that nobody is asked for.
@@ -567,16 +635,24 @@ impl Dispatch {
         let of_gather = self.calls.iter().filter(|(_, call)| call.gather == id && !is_needed(call));
         let needless: Vec<u64> = of_gather.map(|(call, _)| *call).collect();
         for call in needless {
-            let Some(Call { holder, size, asked, .. }) = self.calls.remove(&call) else { continue };
+            let Some(Call { holder, size, asked, late_at, .. }) = self.calls.remove(&call) else { continue };
             match holder {
                 ExpertHolder::Own => steps.push(Step::CancelOwn { call }),
                 ExpertHolder::Peer(to) => {
-                    around.holders.cancelled(to, size, around.now.0 - asked.0);
-                    steps.push(Step::Cancel { to, call });
+                    let owed = Owed { holder: to, size, asked, late_at };
+                    if !self.owed.leave_open(call, owed, around.holders, around.now) {
+                        around.holders.cancelled(to, size, around.now.0 - asked.0);
+                        steps.push(Step::Cancel { to, call });
+                    }
                 }
             }
         }
     }
+}
+
+/// A holder is late with other calls.
+fn is_late(holder: ExpertHolder, around: &Around<'_>) -> bool {
+    matches!(holder, ExpertHolder::Peer(peer) if around.holders.is_overtaken(peer, around.now))
 }
 
 /// Both are here, and honest devices like them compute the same bits: with the same kernels, on the same kind of GPU.

@@ -5,7 +5,9 @@ pub(super) use potluck_planner::MAX_COPIES;
 use super::latency::Latencies;
 
 /// Bytes of copies, as a share of the bytes of first calls. One call in four is copied, which leaves some for holders whose
-/// tail grows.
+/// tail grows…
+const MAX_HEDGES: f64 = 0.28;
+/// … and for calls that are late, which count with them.
 const MAX_EXTRA: f64 = 0.3;
 /// Calls after which a holder's quantiles mean something.
 pub(super) const ENOUGH: usize = 12;
@@ -15,6 +17,15 @@ const MEMORY_BYTES: f64 = 16e6;
 /// How long to wait for a holder before another one is asked; `None` before enough is known of it.
 pub(super) fn delay(latencies: &Latencies) -> Option<f64> {
     if latencies.len() < ENOUGH { None } else { potluck_planner::hedge_millis(|share| latencies.quantile(share)) }
+}
+
+/// Why a call goes to another holder, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// The holder takes longer than most of its calls do.
+    Hedge,
+    /// Something has happened to it.
+    Late,
 }
 
 /// Bytes of first calls and of copies lately, answers included.
@@ -34,8 +45,12 @@ impl Budget {
 
     /// Takes the bytes of a copy, if there are any left.
     #[must_use]
-    pub fn take(&mut self, bytes: u64) -> bool {
-        let has_room = self.copies + bytes as f64 <= MAX_EXTRA * self.first;
+    pub fn take(&mut self, bytes: u64, cause: Cause) -> bool {
+        let most = match cause {
+            Cause::Hedge => MAX_HEDGES,
+            Cause::Late => MAX_EXTRA,
+        };
+        let has_room = self.copies + bytes as f64 <= most * self.first;
         if has_room {
             self.copies += bytes as f64;
         }
@@ -65,13 +80,22 @@ mod tests {
     #[test]
     fn copies_take_at_most_their_share_of_bytes() {
         let mut budget = Budget::default();
-        assert!(!budget.take(1), "nothing was sent yet");
+        assert!(!budget.take(1, Cause::Late), "nothing was sent yet");
         let mut copied = 0;
         for _ in 0..100_000 {
             budget.first(1_000);
-            copied += u64::from(budget.take(1_000)) * 1_000;
+            copied += u64::from(budget.take(1_000, Cause::Hedge)) * 1_000;
         }
         let share = copied as f64 / 100_000_000.0;
-        assert!((0.28..=0.3).contains(&share), "{share}");
+        assert!((0.26..=0.28).contains(&share), "{share}");
+        assert!(!budget.take(1_000, Cause::Hedge) && budget.take(1_000, Cause::Late), "some is left for late calls");
+        for _ in 0..100_000 {
+            budget.first(1_000);
+            for cause in [Cause::Late, Cause::Hedge, Cause::Late] {
+                copied += u64::from(budget.take(1_000, cause)) * 1_000;
+            }
+        }
+        let share = copied as f64 / 200_000_000.0;
+        assert!((0.28..=0.3).contains(&share), "both together: {share}");
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::{Bytes, KernelClass, PeerId};
+use potluck_plan::{Bytes, KernelClass, Millis, PeerId};
 use potluck_protocol::{HolderReport, Work};
 
 use super::hedging::{self, ENOUGH};
+use super::late::{self, Lateness};
 use super::latency::Latencies;
 
 /// Another holder is asked if there is no answer for this long (moex.txt 4.3), until it is known how long a holder takes…
@@ -57,6 +58,7 @@ struct Holder {
     timeouts: u32,
     /// Timeouts in all.
     all_timeouts: u32,
+    lateness: Lateness,
     answers: u32,
     hedges: u32,
     hedges_won: u32,
@@ -64,6 +66,17 @@ struct Holder {
 }
 
 impl Holder {
+    /// It is heard.
+    fn is_there(&mut self) {
+        (self.timeouts, self.lateness) = (0, Lateness::default());
+    }
+
+    /// The 95th percentile of its answers, in what times are compared in; `None` before enough is known of it.
+    fn slow(&self, class: KernelClass) -> Option<f64> {
+        let latencies = self.latencies(class);
+        if latencies.len() < ENOUGH { None } else { latencies.quantile(0.95) }
+    }
+
     fn latencies(&self, class: KernelClass) -> &Latencies {
         match class {
             KernelClass::Decode => &self.decode,
@@ -89,7 +102,7 @@ impl Holders {
     /// A holder answered after `millis`, of which its engine took `engine`. No holder can have taken longer than we waited.
     pub fn answered(&mut self, peer: PeerId, size: Size, millis: f64, engine: f64) {
         let holder = self.known.entry(peer).or_default();
-        holder.timeouts = 0;
+        holder.is_there();
         holder.answers = holder.answers.saturating_add(1);
         holder.latencies_mut(size.class).answered(millis / size.scale());
         let most = millis.max(0.0);
@@ -104,7 +117,31 @@ impl Holders {
 
     /// A call was given up after `millis`: somebody else was quicker.
     pub fn cancelled(&mut self, peer: PeerId, size: Size, millis: f64) {
-        self.known.entry(peer).or_default().latencies_mut(size.class).cancelled(millis / size.scale());
+        let holder = self.known.entry(peer).or_default();
+        holder.latencies_mut(size.class).cancelled(millis / size.scale());
+        holder.lateness.given_up();
+    }
+
+    /// A call takes much longer than this holder's calls do: new calls prefer others until it is heard again.
+    pub fn is_late(&mut self, peer: PeerId, now: Millis) {
+        self.known.entry(peer).or_default().lateness.is_late(now);
+    }
+
+    /// A late answer, after `millis`, for which nobody waits any more: the holder is there, and was slow.
+    pub fn answered_late(&mut self, peer: PeerId, size: Size, millis: f64) {
+        let holder = self.known.entry(peer).or_default();
+        holder.is_there();
+        holder.latencies_mut(size.class).answered(millis / size.scale());
+    }
+
+    /// One of its calls is left open though nobody waits for it.
+    pub fn has_to_show(&self, peer: PeerId, now: Millis) -> bool {
+        self.known.get(&peer).is_some_and(|holder| holder.lateness.has_to_show(now))
+    }
+
+    /// Others are asked rather than this holder, which is late with other calls.
+    pub fn is_overtaken(&self, peer: PeerId, now: Millis) -> bool {
+        self.known.get(&peer).is_some_and(|holder| holder.lateness.is_overtaken(now))
     }
 
     pub fn timed_out(&mut self, peer: PeerId) {
@@ -139,7 +176,7 @@ impl Holders {
     /// It said that it is there.
     pub fn heartbeat(&mut self, peer: PeerId) {
         if let Some(holder) = self.known.get_mut(&peer) {
-            holder.timeouts = 0;
+            holder.is_there();
         }
     }
 
@@ -159,8 +196,7 @@ impl Holders {
 
     /// Milliseconds after which another holder is asked.
     pub fn timeout(&self, peer: PeerId, size: Size) -> f64 {
-        let latencies = self.known.get(&peer).map(|holder| holder.latencies(size.class));
-        match latencies.filter(|latencies| latencies.len() >= ENOUGH).and_then(|latencies| latencies.quantile(0.95)) {
+        match self.known.get(&peer).and_then(|holder| holder.slow(size.class)) {
             Some(slow) => (TIMEOUT_FACTOR * slow * size.scale()).clamp(MIN_TIMEOUT_MILLIS, MAX_TIMEOUT_MILLIS),
             None => FIRST_TIMEOUT_MILLIS + size.bytes as f64 / SLOW_BYTES_A_MILLI,
         }
@@ -170,6 +206,14 @@ impl Holders {
     /// takes.
     pub fn hedge_delay(&self, peer: PeerId, size: Size) -> Option<f64> {
         Some(hedging::delay(self.known.get(&peer)?.latencies(size.class))? * size.scale())
+    }
+
+    /// Milliseconds after which a call is late; `None` before any holder is known. One that is not known yet has as long as the
+    /// slowest of the others.
+    pub fn late_after(&self, peer: PeerId, size: Size) -> Option<f64> {
+        let own = self.known.get(&peer).and_then(|holder| holder.slow(size.class));
+        let slowest = || self.known.values().filter_map(|holder| holder.slow(size.class)).max_by(f64::total_cmp);
+        Some(late::late_after(own.or_else(slowest)? * size.scale()))
     }
 
     /// For the planner and the page. `open`: unanswered calls of a holder.
@@ -229,6 +273,33 @@ mod tests {
         assert!(!holders.is_healthy(PEER));
         holders.heartbeat(PEER);
         assert!(holders.is_healthy(PEER));
+    }
+
+    #[test]
+    fn a_call_is_late_after_twice_its_holders_own_95th_percentile() {
+        let (mut holders, other) = (Holders::default(), PeerId([4; 16]));
+        assert_eq!(holders.late_after(PEER, TOKEN), None, "nothing is known");
+        (0..ENOUGH).for_each(|_| holders.answered(PEER, TOKEN, 40.0, 2.0));
+        assert_eq!(holders.late_after(PEER, TOKEN), Some(80.0));
+        assert_eq!(holders.late_after(other, TOKEN), Some(80.0), "another one has as long, until it is known");
+        (0..ENOUGH).for_each(|_| holders.answered(other, TOKEN, 10.0, 2.0));
+        assert_eq!(holders.late_after(other, TOKEN), Some(20.0));
+    }
+
+    #[test]
+    fn a_late_holder_is_overtaken_until_it_is_heard() {
+        let heard: [fn(&mut Holders); 3] = [
+            |holders| holders.answered(PEER, TOKEN, 80.0, 2.0),
+            |holders| holders.answered_late(PEER, TOKEN, 500.0),
+            |holders| holders.heartbeat(PEER),
+        ];
+        for heard in heard {
+            let mut holders = Holders::default();
+            holders.is_late(PEER, Millis(100.0));
+            assert!(holders.is_overtaken(PEER, Millis(101.0)));
+            heard(&mut holders);
+            assert!(!holders.is_overtaken(PEER, Millis(101.0)));
+        }
     }
 
     #[test]

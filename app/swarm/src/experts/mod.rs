@@ -8,7 +8,9 @@ mod gather;
 mod hedging;
 mod hints;
 mod holders;
+mod late;
 mod latency;
+mod owed;
 mod waits;
 
 pub(crate) use dispatch::{Around, Dispatch, Settings, Step};

@@ -16,6 +16,7 @@ impl World {
         let name = fault.device().map_or_else(|| "The relay".to_owned(), |index| self.peers[index].name());
         let (kind, what) = match fault {
             Fault::Kill(_) => (MarkKind::Leave, "is killed"),
+            Fault::Vanish(_) => (MarkKind::Leave, "vanishes"),
             Fault::Reload(..) => (MarkKind::Leave, "is reloaded"),
             Fault::Outage(..) => (MarkKind::Leave, "loses its line"),
             Fault::RelayRestart(_) => (MarkKind::Leave, "restarts"),

@@ -15,6 +15,8 @@ use super::world::{Scheduled, World};
 pub enum Fault {
     /// The tab is killed.
     Kill(usize),
+    /// The device is gone without a word: its connection stays until the relay finds it silent.
+    Vanish(usize),
     /// The tab is reloaded: a new session of the same peer enters after this time.
     Reload(usize, f64),
     /// The connection drops and is back after this time; what was in flight is lost.
@@ -86,6 +88,7 @@ impl Fault {
     pub fn device(&self) -> Option<usize> {
         match *self {
             Self::Kill(index)
+            | Self::Vanish(index)
             | Self::Reload(index, _)
             | Self::Outage(index, _)
             | Self::DeviceLost(index)
@@ -110,6 +113,10 @@ impl World {
         self.annotate(fault);
         match fault {
             Fault::Kill(index) => self.kill(index),
+            Fault::Vanish(index) => {
+                self.fall_silent(index);
+                self.end(index);
+            }
             Fault::Reload(index, back) => {
                 self.kill(index);
                 let peer = &mut self.peers[index];
@@ -151,6 +158,10 @@ impl World {
     /// The process is gone; what it had sent still arrives, and then the relay notices.
     fn kill(&mut self, index: usize) {
         self.hang_up(index);
+        self.end(index);
+    }
+
+    fn end(&mut self, index: usize) {
         let peer = &mut self.peers[index];
         peer.life += 1;
         peer.present = false;

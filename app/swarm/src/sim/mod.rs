@@ -28,6 +28,7 @@ mod relay;
 mod scenario;
 mod scenarios;
 mod slots;
+mod vanishing;
 mod world;
 
 pub use device::{LogNormal, SimDevice};

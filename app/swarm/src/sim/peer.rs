@@ -88,6 +88,8 @@ pub(super) struct SimPeer {
     pub expecting: u32,
     /// Pieces of work that it was told to drop.
     pub cancelled: u32,
+    /// When experts of it were called last.
+    pub called: f64,
     /// Experts that had to be loaded while work waited.
     pub missed: u64,
     /// Experts that were loaded on a guess.
@@ -127,6 +129,7 @@ impl SimPeer {
             stuck: false,
             expecting: 0,
             cancelled: 0,
+            called: f64::NEG_INFINITY,
             missed: 0,
             guessed: 0,
             stored: BTreeSet::new(),

@@ -118,6 +118,9 @@ impl World {
         {
             self.violation = Some(format!("device {index} told the stage after the first one the token ids"));
         }
+        if let (Frame::ExpertCall(_), Some(called)) = (&frame, self.behind(to)) {
+            self.peers[called].called = self.now;
+        }
         self.overhear(index, to, &frame);
         self.message(index, to, Message::Frame(Box::new(frame)));
     }
@@ -203,6 +206,13 @@ impl World {
     pub(super) fn drop_line(&mut self, index: usize) {
         if let Some(line) = self.peers[index].line.take() {
             self.left(line.route);
+        }
+    }
+
+    /// Nothing comes from a peer any more, and nobody closes its connection: the relay gives it up in the end.
+    pub(super) fn fall_silent(&mut self, index: usize) {
+        if let Some(route) = self.peers[index].line.as_ref().map(|line| line.route) {
+            self.schedule(self.now + RELAY_TIMEOUT_MILLIS, index, Scheduled::GivenUp(route));
         }
     }
 

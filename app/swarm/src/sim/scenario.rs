@@ -3,7 +3,7 @@
 use potluck_panel::Timeline;
 
 use super::world::World;
-use super::{churn, forecast, pooled, scenarios};
+use super::{churn, forecast, pooled, scenarios, vanishing};
 
 /// Outcome of a scenario.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub struct Scenario {
 }
 
 /// All scenarios.
-pub const SCENARIOS: [Scenario; 13] = [
+pub const SCENARIOS: [Scenario; 14] = [
     Scenario { name: "two-devices", about: "a model too large for one device, on two", run: scenarios::two_devices },
     Scenario {
         name: "phone-joins",
@@ -94,6 +94,11 @@ pub const SCENARIOS: [Scenario; 13] = [
         name: "pooled-forecast",
         about: "predicted and measured time of a token in thirteen rooms with pooled experts",
         run: forecast::pooled_forecast,
+    },
+    Scenario {
+        name: "vanishing-holder",
+        about: "one of three to five small holders vanishes in mid-answer, with a word or without",
+        run: vanishing::vanishing_holder,
     },
     Scenario { name: "churn", about: "devices, lines, faults and questions drawn from the seed", run: churn::churn },
 ];

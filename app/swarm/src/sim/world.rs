@@ -154,6 +154,11 @@ impl World {
         self.peers[index].cancelled
     }
 
+    /// When experts of a peer were called last; before the first call long ago.
+    pub fn last_called(&self, index: usize) -> f64 {
+        self.peers[index].called
+    }
+
     /// Nothing is loaded before the model fits.
     pub fn wait_with_loading(&mut self) {
         self.in_advance = false;

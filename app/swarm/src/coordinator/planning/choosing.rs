@@ -17,6 +17,9 @@ use crate::event_context::EventContext;
 use crate::members::Members;
 use crate::memory::{pool_bytes, resident_bytes};
 
+/// What is said of a plan after a loss that it could spare.
+const BETTER_LATER: &str = "A better plan is made once the answers in progress have ended.";
+
 /// A kind of plan.
 #[derive(Clone, Copy)]
 enum Kind {
@@ -149,6 +152,7 @@ impl Planning {
         let is_makeshift = |old: &Plan| old.is_on_demand() && !planned.plan.is_on_demand();
         let can_go_on = |old: &Plan| can_run(old, room) && !is_makeshift(old);
         let active = self.plans.active.as_mut().filter(|active| can_go_on(&active.planned.plan));
+        let lets_end = self.policy.lets_answers_end(request.answering, cx.now);
         let timed = self.observed.calibrating.timed();
         let hysteresis = &mut self.policy.hysteresis;
         let kept = active.filter(|active| {
@@ -160,6 +164,16 @@ impl Planning {
             active.planned = Planned::describe(room, active.planned.plan.clone());
             self.policy.drift.expect(active.epoch(), &active.planned.prediction);
             self.plans.abandon(cx);
+            return;
+        }
+        let running =
+            self.plans.active.as_mut().filter(|active| can_go_on(&active.planned.plan) && active.share == share);
+        if let Some(active) = running.filter(|_| lets_end) {
+            // A plan that was being prepared before goes on.
+            active.planned = Planned::describe(room, active.planned.plan.clone());
+            active.planned.reason = format!("{} {BETTER_LATER}", active.planned.reason);
+            self.policy.drift.expect(active.epoch(), &active.planned.prediction);
+            self.policy.when_idle = true;
             return;
         }
         let inactive = self.plans.inactive.as_ref().filter(|inactive| can_go_on(&inactive.planned.plan));

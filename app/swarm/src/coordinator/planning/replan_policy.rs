@@ -8,6 +8,9 @@ use super::measures::Drift;
 
 /// A better plan is looked for this often, whatever happens.
 const CHECK_MILLIS: f64 = 10_000.0;
+/// After a loss that the active plan can spare, answers in progress end before another plan that is merely better is prepared:
+/// a change costs them more than the plan gains. A room that is always busy waits for this long.
+const LET_END_MILLIS: f64 = 30_000.0;
 
 #[derive(Default)]
 pub(super) struct ReplanPolicy {
@@ -19,6 +22,8 @@ pub(super) struct ReplanPolicy {
     pub awaits_calibration: bool,
     /// The active plan has to go, once the answers that are being given have ended.
     pub when_idle: bool,
+    /// When a device left that the active plan could spare, and answers that were in progress go on.
+    spared: Option<Millis>,
     pub in_place: InPlace,
     pub drift: Drift,
     pub hysteresis: Hysteresis,
@@ -40,9 +45,55 @@ impl ReplanPolicy {
         now.0 - self.checked.0 >= CHECK_MILLIS
     }
 
+    /// A device left, and the active plan goes on without it. Further losses do not make answers' time longer.
+    pub fn spared(&mut self, now: Millis) {
+        self.spared.get_or_insert(now);
+    }
+
+    /// Whether a plan that is merely better waits until the answers in progress have ended.
+    pub fn lets_answers_end(&mut self, answering: bool, now: Millis) -> bool {
+        self.spared.take_if(|since| !answering || now.0 - since.0 >= LET_END_MILLIS);
+        self.spared.is_some()
+    }
+
     /// Another plan is active from now on; `tokens` were written in the room so far.
     pub fn plan_changed(&mut self, tokens: u64) {
         self.hysteresis.over();
         self.in_place.plan_changed(tokens);
+        self.spared = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_end_before_a_better_plan_after_a_loss_that_costs_nothing() {
+        let mut policy = ReplanPolicy::default();
+        assert!(!policy.lets_answers_end(true, Millis(0.0)), "nobody left");
+        policy.spared(Millis(1_000.0));
+        assert!(policy.lets_answers_end(true, Millis(1_000.0)));
+        assert!(policy.lets_answers_end(true, Millis(30_000.0)));
+        assert!(!policy.lets_answers_end(false, Millis(30_100.0)), "they have ended");
+        assert!(!policy.lets_answers_end(true, Millis(30_200.0)), "the next one began after the loss");
+    }
+
+    #[test]
+    fn a_room_that_is_always_busy_does_not_wait_for_ever() {
+        let mut policy = ReplanPolicy::default();
+        for loss in 0..3 {
+            policy.spared(Millis(f64::from(loss) * 10_000.0));
+        }
+        assert!(policy.lets_answers_end(true, Millis(LET_END_MILLIS - 1.0)));
+        assert!(!policy.lets_answers_end(true, Millis(LET_END_MILLIS)), "the last loss does not begin it anew");
+    }
+
+    #[test]
+    fn another_plan_ends_the_wait() {
+        let mut policy = ReplanPolicy::default();
+        policy.spared(Millis(0.0));
+        policy.plan_changed(0);
+        assert!(!policy.lets_answers_end(true, Millis(1.0)));
     }
 }

@@ -115,8 +115,13 @@ impl Planning {
         let is_spared =
             self.plans.active().is_some_and(|plan| plan.peers().contains(&peer) && plan.can_spare(peer, is_here));
         if !is_spared {
-            return self.plans.lose(peer, cx);
+            let is_lost = self.plans.lose(peer, cx);
+            if !is_lost {
+                self.policy.spared(cx.now);
+            }
+            return is_lost;
         }
+        self.policy.spared(cx.now);
         self.plans.spare(peer, cx);
         self.move_experts(&[ResidencyChange::Drop(peer)], cx);
         false

@@ -9,6 +9,8 @@ use potluck_protocol::{DeviceKind, Hello, Session};
 use super::*;
 use crate::sim::{LogNormal, Random};
 
+mod late;
+
 const ME: PeerId = PeerId([1; 16]);
 const A: PeerId = PeerId([2; 16]);
 const B: PeerId = PeerId([3; 16]);
@@ -438,12 +440,12 @@ fn phases(hedging: Hedging, delay: LogNormal, count: usize) -> Phases {
     let (mut millis, mut calls) = (Vec::new(), 0);
     for phase in 0..count + 200 {
         let begun = room.now;
-        let mut due: Vec<(f64, PeerId, u64)> = Vec::new();
+        let mut due: Vec<(f64, PeerId, u64, usize)> = Vec::new();
         let mut steps = room.begin(&[0, 1, 2, 3, 4]);
         loop {
-            for (to, _, call) in called(&steps) {
-                due.push((room.now + delay.sample(&mut random), to, call));
-                calls += usize::from(phase >= 200);
+            for (to, experts, call) in called(&steps) {
+                due.push((room.now + delay.sample(&mut random), to, call, experts.len()));
+                calls += usize::from(phase >= 200) * experts.len();
             }
             if outputs(&steps).is_some() {
                 break;
@@ -455,8 +457,8 @@ fn phases(hedging: Hedging, delay: LogNormal, count: usize) -> Phases {
             steps = if look < next {
                 room.act(Dispatch::look)
             } else {
-                let (_, from, call) = due.pop().unwrap();
-                room.answer(call, from, &[0.0; 2])
+                let (_, from, call, experts) = due.pop().unwrap();
+                room.answer(call, from, &vec![0.0; 2 * experts])
             };
         }
         // The first ones teach how long holders take.
