@@ -208,6 +208,7 @@ fn tokens_take_what_was_predicted_whoever_holds_the_experts() {
     let rooms = scenario("pooled-forecast").unwrap();
     let run = (rooms.run)(1);
     let log = run.event_log.join("\n");
+    println!("{log}");
     assert!(run.event_log.len() > 10, "at least ten rooms: {log}");
     assert_eq!(run.failure, None, "a prediction is off by more than 12%\n{log}");
 }

@@ -52,6 +52,13 @@ fn pools() -> Vec<Pool> {
     };
     let pool = |about, replicas, hedging, holders| Pool { replicas, hedging, ..steady(about, holders) };
     let far = |latency| holder().behind(Link { latency, jitter: 0.1 * latency, ..Link::default() });
+    // All on one GPU, and near: what a call takes is what the GPU takes.
+    let near = |device: SimDevice| device.behind(Link { latency: 0.2, jitter: 0.1, ..Link::default() });
+    let shared = |device: SimDevice| SimDevice { gpu: Some(0), ..near(device) };
+    let shares = |about, replicas, hedging, holders| Pool {
+        host: shared(SimDevice::with_budget(530)),
+        ..pool(about, replicas, hedging, holders)
+    };
     let large = |budget| SimDevice { budget: Some(budget), ..holder() };
     vec![
         steady("three steady holders", vec![holder(); 3]),
@@ -77,6 +84,13 @@ fn pools() -> Vec<Pool> {
             experts: 16,
             host: SimDevice::with_budget(600),
             ..steady("sixteen experts a block", vec![large(300); 6])
+        },
+        shares("two that share their host's GPU", 1, Hedging::Off, vec![shared(holder()); 2]),
+        shares("six that share it, two of each expert asked at once", 2, Hedging::Copies(2), vec![shared(holder()); 6]),
+        shares("four that share it and answer late", 1, Hedging::Off, vec![shared(late(0.5)); 4]),
+        Pool {
+            host: near(SimDevice::with_budget(530)),
+            ..steady("five that share another GPU", vec![shared(holder()); 5])
         },
     ]
 }
