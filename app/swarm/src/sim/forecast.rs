@@ -119,10 +119,14 @@ fn outcome(pool: &Pool, seed: u64) -> Result<(Outcome, World), String> {
     };
     let settled = |world: &World| plan(world).is_some_and(|(_, fewest, _)| fewest >= usize::from(pool.replicas));
     world.run(30_000.0, |world| world.now() > 5_000.0 && settled(world));
-    let (mut untaught, mut sums, mut counted) = (None, (0.0, 0.0), 0);
+    let (mut untaught, mut sums, mut counted, mut taught) = (None, (0.0, 0.0), 0, None);
     for request in 1..=ANSWERS {
         let Some((before, _, predicted)) = plan(&world) else { return Err("there is no plan".to_owned()) };
         untaught.get_or_insert(predicted);
+        // What a plan has taught is no reason to leave it.
+        if request > TEACHING && *taught.get_or_insert(before) != before {
+            return Err("its plan changed although nothing else did".to_owned());
+        }
         world.prompt(0, request, TEXT, TOKENS, world.now());
         world.run(world.now() + 100_000.0, |world| world.answer(0, request).is_some_and(|answer| answer.end.is_some()));
         let measured = world.answer(0, request).and_then(|answer| answer.token_millis(FIRST));
