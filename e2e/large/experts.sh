@@ -18,6 +18,7 @@ set -euo pipefail
 bin=$(realpath "${1:?usage: experts.sh BINARIES WORK}") work=$(realpath -m "${2:?usage: experts.sh BINARIES WORK}")
 # Seconds for one room, and after which no further room begins.
 limit=${limit:-300} stop=${stop:-100000}
+set=
 several="--conversations 1,8 --prompt-tokens 16,128,512"
 case ${shape:-large} in
   large) host=${host:-4G} file="--shape qwen3-30b-a3b" cases=${cases:-"1 off 8 2500M 0 1 $several
@@ -31,12 +32,13 @@ case ${shape:-large} in
 2 adaptive 8 5G 2 1
 1 off 8 900M 0 1 --on-demand
 1 off 8 900M 2 1 --on-demand"} ;;
-  small) case ${cases:-} in
+  small) set=${cases:-}
+    case $set in
       # Where answers are late the planner may have few devices hold experts, and a forecast is about what it chose.
       hedging|forecast) wanted_holders=${wanted_holders:-1} ;;
       vanish) wanted_holders=${wanted_holders:-4} ;;
     esac
-    case ${cases:-} in
+    case $set in
       hedging) tokens=${tokens-100} rounds=${rounds-2} host=${host:-120M} cases="1 off 6 300M 0 1
 1 off 6 300M answers=20,0.5 1
 2 2 6 300M answers=20,0.5 1
@@ -68,6 +70,9 @@ case ${shape:-large} in
   *) echo "shape is large or small" >&2; exit 2 ;;
 esac
 tokens=${tokens:-64} rounds=${rounds:-3}
+# A forecast is of a token that comes alone: a sampled answer does not repeat itself, so nothing in it is drafted.
+sampling=
+case $set in forecast) sampling="--temperature 1 --seed 1" ;; esac
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$(realpath "$0")")/relay.sh"
 text=$(printf 'once %.0s' $(seq 1 16)) lent=
@@ -93,7 +98,7 @@ while read -r replicas hedging holders budget delay slow more; do
   : > host.out
   timeout "$limit" "$bin/potluck-node" host experts --relay "http://localhost:$port" --replicas "$replicas" --hedging "$hedging" \
     --budget "$memory" --context "${context:-2048}" --cache "$cache/host" --raw --prompt "$text" --max-tokens "$tokens" \
-    --rounds "$rounds" --members "$((holders + 1))" --holders "$wanted" --gpu-index "${gpu:-0}" $more > host.out 2> host.log &
+    --rounds "$rounds" --members "$((holders + 1))" --holders "$wanted" --gpu-index "${gpu:-0}" $sampling $more > host.out 2> host.log &
   asking=$! peers=
   await "$asking" host.log grep -qE 'http[^ ]*/r/' host.out
   link=$(grep -oE 'http[^ ]*/r/[^ ]*' host.out | head -1)

@@ -1,14 +1,17 @@
 //! Forecast of the next tokens of a running plan, from what tokens took so far and from the prediction.
 
-use crate::{HopCost, Prediction, StageCost};
+use crate::{ExpertTrip, HopCost, Prediction, StageCost};
 
 /// What tokens of a plan took so far.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     /// One for each stage.
     pub stages: Vec<ObservedStage>,
     /// Milliseconds of all network hops together.
     pub network_millis: f64,
+    /// Milliseconds from routers' choices to the last vectors of their experts, all blocks with experts elsewhere together;
+    /// `None` before enough tokens have passed.
+    pub experts_millis: Option<f64>,
 }
 
 /// What a stage took so far.
@@ -23,7 +26,8 @@ pub struct ObservedStage {
 impl Observed {
     /// Milliseconds per token.
     pub fn token_millis(&self) -> f64 {
-        self.stages.iter().map(|stage| stage.millis).sum::<f64>() + self.network_millis
+        let stages: f64 = self.stages.iter().map(|stage| stage.millis).sum();
+        stages + self.network_millis + self.experts_millis.unwrap_or(0.0)
     }
 }
 
@@ -31,16 +35,21 @@ impl Observed {
 /// still runs at the clock that earlier work left it. Its clock will fall to the level at which the device was timed
 /// with this plan's pauses, so its stage gets the larger of the observed and the predicted time.
 ///
-/// A plan with experts elsewhere keeps its prediction, because the parts of its stages are not measured separately.
+/// Experts elsewhere keep their observed time, too, and so do the stages that wait for them: these pause within each token
+/// from the first one on. Until experts were observed such a plan keeps its prediction.
 pub fn forecast(expected: &Prediction, observed: &Observed) -> Prediction {
     let has_experts = expected.stages.iter().any(|stage| !stage.experts.is_empty());
     let is_number = |millis: f64| millis.is_finite() && millis >= 0.0;
-    let usable = observed.stages.iter().all(|stage| is_number(stage.millis)) && is_number(observed.network_millis);
-    if has_experts || !usable || observed.stages.len() != expected.stages.len() {
+    let parts = [Some(observed.network_millis), observed.experts_millis.or((!has_experts).then_some(0.0))];
+    let usable = observed.stages.iter().map(|stage| Some(stage.millis)).chain(parts);
+    if !usable.into_iter().all(|millis| millis.is_some_and(is_number)) || observed.stages.len() != expected.stages.len()
+    {
         return expected.clone();
     }
+    let experts = expected.stages.iter().flat_map(|stage| &stage.experts);
+    let wait = Wait::of(experts, observed.experts_millis.unwrap_or(0.0));
     let stages =
-        expected.stages.iter().zip(&observed.stages).map(|(stage, observed)| later(stage, *observed)).collect();
+        expected.stages.iter().zip(&observed.stages).map(|(stage, observed)| later(stage, *observed, wait)).collect();
     let network = split_network_millis(&expected.hops, observed.network_millis);
     let hops = expected.hops.iter().zip(network).map(|(hop, millis)| {
         let transfer_millis = hop.transfer_millis.min(millis);
@@ -49,12 +58,48 @@ pub fn forecast(expected: &Prediction, observed: &Observed) -> Prediction {
     Prediction::new(stages, hops.collect())
 }
 
-fn later(expected: &StageCost, observed: ObservedStage) -> StageCost {
+/// How the observed time of all experts is split over the blocks: one clock sees only the sum.
+#[derive(Clone, Copy)]
+enum Wait {
+    /// As predicted, times this.
+    Scaled(f64),
+    /// This many milliseconds each: nothing was predicted.
+    Each(f64),
+}
+
+impl Wait {
+    fn of<'a>(experts: impl Iterator<Item = &'a ExpertTrip>, all: f64) -> Self {
+        let (trips, expected) = experts.fold((0, 0.0), |(trips, sum), trip| (trips + 1, sum + trip.wait_millis));
+        if expected > 0.0 { Self::Scaled(all / expected) } else { Self::Each(all / f64::from(trips.max(1))) }
+    }
+
+    fn millis(self, expected: f64) -> f64 {
+        match self {
+            Self::Scaled(factor) => expected * factor,
+            Self::Each(millis) => millis,
+        }
+    }
+}
+
+fn later(expected: &StageCost, observed: ObservedStage, wait: Wait) -> StageCost {
     let known = expected.engine_millis();
-    let millis = if observed.is_settled { observed.millis } else { observed.millis.max(known) };
+    let keeps = observed.is_settled || !expected.experts.is_empty();
+    let millis = if keeps { observed.millis } else { observed.millis.max(known) };
     // Without a prediction to split by, all of it counts as compute.
-    let share = if known > 0.0 { expected.session_millis / known } else { 0.0 };
-    StageCost { session_millis: millis * share, compute_millis: millis * (1.0 - share), ..expected.clone() }
+    let (scale, compute_millis) =
+        if known > 0.0 { (millis / known, expected.compute_millis * millis / known) } else { (0.0, millis) };
+    let trip = |trip: &ExpertTrip| ExpertTrip {
+        sync_millis: trip.sync_millis * scale,
+        wait_millis: wait.millis(trip.wait_millis),
+        ..*trip
+    };
+    StageCost {
+        session_millis: expected.session_millis * scale,
+        compute_millis,
+        loading_millis: expected.loading_millis * scale,
+        experts: expected.experts.iter().map(trip).collect(),
+        ..*expected
+    }
 }
 
 /// Splits `all`, the observed time of all messages together, over the hops: one clock sees only the sum. An excess over
@@ -71,7 +116,7 @@ pub fn split_network_millis(hops: &[HopCost], all: f64) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use potluck_plan::{PeerId, StageId};
+    use potluck_plan::{BlockIndex, PeerId, StageId};
 
     use super::*;
     use potluck_plan::random::Random;
@@ -87,7 +132,7 @@ mod tests {
 
     fn observed(stages: &[(f64, bool)], network_millis: f64) -> Observed {
         let stages = stages.iter().map(|&(millis, is_settled)| ObservedStage { millis, is_settled });
-        Observed { stages: stages.collect(), network_millis }
+        Observed { stages: stages.collect(), network_millis, experts_millis: None }
     }
 
     #[test]
@@ -101,6 +146,31 @@ mod tests {
         let settled = forecast(&expected, &observed(&[(2.0, true), (15.0, true)], 10.0));
         assert_eq!(settled.stage_millis(), [2.0, 15.0], "that is what it takes");
         assert_eq!(settled.stages[0].session_millis, 0.5, "overhead keeps its share");
+    }
+
+    fn trip(block: u16, sync_millis: f64, wait_millis: f64) -> ExpertTrip {
+        let block = BlockIndex(block);
+        let (holders, others_asked, replicas, asked, bytes) = (2, 1.0, 1, 1, 0.0);
+        ExpertTrip { block, holders, others_asked, replicas, asked, sync_millis, wait_millis, bytes }
+    }
+
+    /// Holders that were timed while they shared a GPU: 1 + 3 ms and two readbacks of 1 ms, 8 and 16 ms for experts.
+    #[test]
+    fn experts_elsewhere_take_what_they_took() {
+        let pooled = StageCost { experts: vec![trip(1, 1.0, 8.0), trip(2, 1.0, 16.0)], ..stage(0, 1.0, 3.0) };
+        let expected = Prediction::new(vec![pooled, stage(1, 1.0, 4.0)], vec![hop(5.5), hop(5.5)]);
+        let seen = |experts_millis| Observed { experts_millis, ..observed(&[(1.5, false), (5.0, true)], 12.0) };
+        assert_eq!(forecast(&expected, &seen(None)), expected, "experts have not been observed yet");
+        let found = forecast(&expected, &seen(Some(6.0)));
+        assert_eq!(found.stage_millis(), [1.5, 5.0], "a clock that pauses in each block has no further to fall");
+        let parts: Vec<(f64, f64)> =
+            found.stages[0].experts.iter().map(|trip| (trip.sync_millis, trip.wait_millis)).collect();
+        assert_eq!(parts, [(0.25, 2.0), (0.25, 4.0)], "each part keeps its share");
+        assert_eq!(found.token_millis, 24.5);
+        let free = StageCost { experts: vec![trip(1, 0.0, 0.0), trip(2, 0.0, 0.0)], ..stage(0, 1.0, 3.0) };
+        let expected = Prediction::new(vec![free], Vec::new());
+        let seen = Observed { experts_millis: Some(6.0), ..observed(&[(4.0, true)], 0.0) };
+        assert_eq!(forecast(&expected, &seen).token_millis, 10.0, "also where none was predicted");
     }
 
     #[test]

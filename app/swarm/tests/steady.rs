@@ -31,6 +31,7 @@ const DEVICE: SimDevice = SimDevice {
     boast: 1.0,
     samples_otherwise: false,
     in_use: 1.0,
+    gpu: None,
     download: 5_000.0,
     padding: 0,
     hesitation: None,

@@ -6,6 +6,7 @@ mod calibrating;
 mod choosing;
 mod churn_history;
 mod downloads;
+mod expert_times;
 mod forecasts;
 mod help;
 mod hysteresis;

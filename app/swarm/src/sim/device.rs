@@ -36,6 +36,9 @@ pub struct SimDevice {
     pub samples_otherwise: bool,
     /// Slowdown in use, compared with when it was timed: other programs run, and it heats up.
     pub in_use: f64,
+    /// The GPU that it shares with other devices of this number: their work waits for each other, and while they are timed all
+    /// of them are.
+    pub gpu: Option<u8>,
     /// Bytes a second of its downloads.
     pub download: f64,
     /// Bytes its engine needs beyond the model's sizes.
@@ -82,6 +85,7 @@ impl Default for SimDevice {
             boast: 1.0,
             samples_otherwise: false,
             in_use: 1.0,
+            gpu: None,
             download: 5_000.0,
             padding: 0,
             hesitation: None,

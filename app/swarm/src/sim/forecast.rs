@@ -52,6 +52,13 @@ fn pools() -> Vec<Pool> {
     };
     let pool = |about, replicas, hedging, holders| Pool { replicas, hedging, ..steady(about, holders) };
     let far = |latency| holder().behind(Link { latency, jitter: 0.1 * latency, ..Link::default() });
+    // All on one GPU, and near: what a call takes is what the GPU takes.
+    let near = |device: SimDevice| device.behind(Link { latency: 0.2, jitter: 0.1, ..Link::default() });
+    let shared = |device: SimDevice| SimDevice { gpu: Some(0), ..near(device) };
+    let shares = |about, replicas, hedging, holders| Pool {
+        host: shared(SimDevice::with_budget(530)),
+        ..pool(about, replicas, hedging, holders)
+    };
     let large = |budget| SimDevice { budget: Some(budget), ..holder() };
     vec![
         steady("three steady holders", vec![holder(); 3]),
@@ -77,6 +84,13 @@ fn pools() -> Vec<Pool> {
             experts: 16,
             host: SimDevice::with_budget(600),
             ..steady("sixteen experts a block", vec![large(300); 6])
+        },
+        shares("two that share their host's GPU", 1, Hedging::Off, vec![shared(holder()); 2]),
+        shares("six that share it, two of each expert asked at once", 2, Hedging::Copies(2), vec![shared(holder()); 6]),
+        shares("four that share it and answer late", 1, Hedging::Off, vec![shared(late(0.5)); 4]),
+        Pool {
+            host: near(SimDevice::with_budget(530)),
+            ..steady("five that share another GPU", vec![shared(holder()); 5])
         },
     ]
 }
@@ -105,10 +119,14 @@ fn outcome(pool: &Pool, seed: u64) -> Result<(Outcome, World), String> {
     };
     let settled = |world: &World| plan(world).is_some_and(|(_, fewest, _)| fewest >= usize::from(pool.replicas));
     world.run(30_000.0, |world| world.now() > 5_000.0 && settled(world));
-    let (mut untaught, mut sums, mut counted) = (None, (0.0, 0.0), 0);
+    let (mut untaught, mut sums, mut counted, mut taught) = (None, (0.0, 0.0), 0, None);
     for request in 1..=ANSWERS {
         let Some((before, _, predicted)) = plan(&world) else { return Err("there is no plan".to_owned()) };
         untaught.get_or_insert(predicted);
+        // What a plan has taught is no reason to leave it.
+        if request > TEACHING && *taught.get_or_insert(before) != before {
+            return Err("its plan changed although nothing else did".to_owned());
+        }
         world.prompt(0, request, TEXT, TOKENS, world.now());
         world.run(world.now() + 100_000.0, |world| world.answer(0, request).is_some_and(|answer| answer.end.is_some()));
         let measured = world.answer(0, request).and_then(|answer| answer.token_millis(FIRST));

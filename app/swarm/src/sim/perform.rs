@@ -14,6 +14,7 @@ use potluck_protocol::{
 
 use super::engine::{NO_STATE, OUT_OF_PAGES, SimEngine, SimModel};
 use super::language::Bytewise;
+use super::peer::SimPeer;
 use super::protection;
 use super::world::{Scheduled, World};
 use crate::memory::resident_bytes;
@@ -90,17 +91,27 @@ impl World {
         }
     }
 
+    /// The peers whose devices are the same GPU, itself among them. They come within moments, so all are timed at once.
+    fn on_gpu_of(&self, index: usize) -> impl Iterator<Item = usize> {
+        let gpu = self.peers[index].device.gpu;
+        let shares = move |(other, peer): (usize, &SimPeer)| {
+            (other == index || gpu.is_some() && peer.device.gpu == gpu).then_some(other)
+        };
+        self.peers.iter().enumerate().filter_map(shares)
+    }
+
     /// Times ranges like a device: with its noise, one run after the other, and after what it loads.
     fn calibrate(&mut self, index: usize, model: ModelId) {
         let (short, long) = (BlockRange::new(0, 1), BlockRange::new(0, self.model.blocks.min(3)));
         let mut spent = 0.0;
+        let sharing = self.on_gpu_of(index).count() as f64;
         let mut runs = |class: KernelClass, tokens: u32, blocks: BlockRange, then: Then| -> Vec<f64> {
             let row = |position| BatchToken { conversation: ConversationId(0), position: Position(position) };
             let batch: Vec<BatchToken> = (0..tokens).map(row).collect();
             let input = Input::Hidden(Vec::new());
             let task = Task::Forward { batch, class, input, blocks, then };
             let peer = &self.peers[index];
-            let millis = peer.device.millis(&self.model, &task) * peer.slowed;
+            let millis = peer.device.millis(&self.model, &task) * peer.slowed * sharing;
             let run = |_| {
                 let noise = 1.0 + peer.device.noise * (2.0 * self.random.unit() - 1.0);
                 spent += millis * noise;
@@ -225,7 +236,8 @@ impl World {
         Frame::ExpertHint(ExpertHint { epoch, experts: (0..count).map(|_| random()).collect() })
     }
 
-    /// One queue a device: its state changes in the order of submission, results come when their time is over.
+    /// One queue a device: its state changes in the order of submission, results come when their time is over. An engine that
+    /// shares its GPU measures its wait for the others, too.
     fn compute(&mut self, index: usize, work: &Work) {
         let noise = self.random.unit();
         let peer = &mut self.peers[index];
@@ -246,7 +258,11 @@ impl World {
         }
         let noise = 1.0 + peer.device.noise * (2.0 * noise - 1.0);
         let millis = peer.device.millis(&self.model, &work.task) * peer.slowed * peer.device.in_use * noise + loading;
-        peer.engine_free = peer.engine_free.max(self.now) + millis;
+        let own = peer.engine_free.max(self.now);
+        let free = self.on_gpu_of(index).map(|other| self.peers[other].engine_free).fold(own, f64::max);
+        let millis = free - own + millis;
+        let peer = &mut self.peers[index];
+        peer.engine_free = own + millis;
         let at =
             peer.engine_free + peer.device.hesitation.map_or(0.0, |delay| delay.draw(&work.task, &mut self.random));
         let computed = Computed { ticket: work.ticket, outcome, millis };

@@ -111,6 +111,7 @@ impl Planning {
         let room = input.room(plan.epoch);
         for (caller, member) in members.known.iter().filter(|(peer, _)| plan.has_stage(**peer)) {
             self.observed.measures.learn_holders(&room, &plan, *caller, &member.status.holders);
+            self.observed.measures.learn_waits(&plan, *caller, &member.status);
         }
     }
 

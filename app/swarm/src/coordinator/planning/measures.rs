@@ -11,10 +11,11 @@ use potluck_planner::{
     split_network_millis, storage_rate,
 };
 
-use potluck_protocol::HolderReport;
+use potluck_protocol::{HolderReport, WorkerStatus};
 
 use super::Planning;
 use super::calibrating::Profile;
+use super::expert_times::ExpertTimes;
 use crate::coordinator::answering::{DecodePass, PrefillPass};
 use crate::members::Members;
 
@@ -51,6 +52,8 @@ pub(super) struct Measures {
     stages: BTreeMap<StageId, StageUse>,
     /// Milliseconds that a token spends on all its messages, on the same plan.
     paths: Ring<SPEEDS>,
+    /// What experts elsewhere take, on the same plan.
+    experts: ExpertTimes,
     epoch: PlanEpoch,
     /// Start of the current run of tokens, and the newest of them.
     used: Option<(Millis, Millis)>,
@@ -132,7 +135,12 @@ impl Measures {
             Some(ObservedStage { millis: used.millis.median()?, is_settled: used.is_settled })
         };
         let stages = plan.stages.iter().map(of).collect::<Option<Vec<_>>>()?;
-        Some(Observed { stages, network_millis: self.paths.median().unwrap_or(0.0) })
+        let known = Observed { stages, network_millis: self.paths.median().unwrap_or(0.0), experts_millis: None };
+        let has_experts = plan.stages.iter().any(|stage| !stage.remote.is_empty());
+        // Experts take what is left of a token.
+        let left = |token: f64| (token - known.token_millis()).max(0.0);
+        let experts_millis = self.experts.token_millis().filter(|_| has_experts).map(left);
+        Some(Observed { experts_millis, ..known })
     }
 
     /// A decoded token passed all stages alone.
@@ -147,15 +155,21 @@ impl Measures {
             self.epoch = plan.epoch;
             self.stages.clear();
             self.paths = Ring::default();
+            self.experts = ExpertTimes::default();
         }
         let steps = f64::from(pass.steps);
+        self.experts.passed(pass.millis / steps);
         let prediction = potluck_planner::predict(room, plan);
+        // Only the sum of messages and experts is measured by tokens.
+        let predicted = || prediction.stages.iter().map(StageCost::experts_millis).sum();
+        let waited: f64 = self.experts.reported_millis(plan).unwrap_or_else(predicted);
         for ((stage, millis), cost_of) in plan.stages.iter().zip(&pass.stage_millis).zip(&prediction.stages) {
             let cost = own_cost(room, plan, stage) * steps;
             if let (Some(device), true) = (room.device(stage.peer), cost > 0.0) {
-                let fresh = || PeerMeasure::new(device.speed, device.session_millis);
-                // The planner adds the cost of pauses, so it is taken out here.
-                let factor = device.pause_factor(pass.millis / steps - millis / steps);
+                let fresh = || PeerMeasure::new(device);
+                // The planner adds the cost of pauses, so it is taken out here. It counts no wait for a stage's own experts.
+                let own_wait = if stage.remote.is_empty() { 0.0 } else { waited };
+                let factor = device.pause_factor(pass.millis / steps - millis / steps - own_wait);
                 let used = self.stages.entry(stage.id).or_default();
                 used.is_settled = !settles || factor < VARYING;
                 used.millis.push(millis / steps);
@@ -166,16 +180,13 @@ impl Measures {
                 let is_computing = stage.pool.is_none();
                 if is_computing && (!settles || device.pause_factor(f64::INFINITY) < VARYING) {
                     // A router's choice is read back before its experts are asked.
-                    let readbacks = cost_of.experts.iter().map(|trip| trip.sync_millis).sum::<f64>() * steps;
-                    let layers = (*millis / factor - readbacks).max(0.0);
-                    self.peers.entry(stage.peer).or_insert_with(fresh).decoded(cost, layers);
+                    let readbacks = cost_of.experts.len() * usize::from(pass.steps);
+                    self.peers.entry(stage.peer).or_insert_with(fresh).decoded(cost, readbacks, *millis / factor);
                 }
             }
         }
         let hops = &prediction.hops;
         if !hops.is_empty() {
-            // What the stages waited for experts is not measured by tokens but by calls.
-            let waited: f64 = prediction.stages.iter().map(StageCost::experts_millis).sum();
             let on_the_way = pass.millis - pass.stage_millis.iter().sum::<f64>() - waited * steps;
             self.paths.push(on_the_way.max(MIN_HOP_MILLIS * hops.len() as f64));
             if plan.stages.iter().all(|stage| stage.remote.is_empty()) {
@@ -202,13 +213,13 @@ impl Measures {
             if !is_new || report.round_trip_millis <= 0.0 {
                 continue;
             }
-            let fresh = || PeerMeasure::new(device.speed, device.session_millis);
+            let fresh = || PeerMeasure::new(device);
             let cost = expert.0 as f64 * report.experts;
             match potluck_planner::holder_storage_rate(room, plan, report.peer, cost, report.engine_millis) {
                 // With experts on demand, time says as much of the storage as of the GPU.
                 Some(rate) => self.storage.entry(report.peer).or_default().push(rate),
                 None if plan.holder_pool(report.peer).is_some() => {}
-                None => self.peers.entry(report.peer).or_insert_with(fresh).decoded(cost, report.engine_millis),
+                None => self.peers.entry(report.peer).or_insert_with(fresh).called(cost, report.engine_millis),
             }
             let bytes = Bytes(room.expert_wire.bytes(u64::from(room.shape.hidden)));
             let expected =
@@ -216,6 +227,13 @@ impl Measures {
             let on_the_way = report.round_trip_millis - report.engine_millis;
             // There and back are two messages.
             self.hop.push_difference(self.hop_millis() + (on_the_way - expected) / 2.0);
+        }
+    }
+
+    /// A stage reports how long it waited for experts elsewhere.
+    pub fn learn_waits(&mut self, plan: &Plan, stage: PeerId, status: &WorkerStatus) {
+        if self.epoch == plan.epoch {
+            self.experts.reported(stage, status);
         }
     }
 
@@ -233,7 +251,7 @@ impl Measures {
         }
         for (stage, millis) in plan.stages.iter().zip(&pass.stage_millis) {
             if let Some(device) = room.device(stage.peer) {
-                let fresh = || PeerMeasure::new(device.speed, device.session_millis);
+                let fresh = || PeerMeasure::new(device);
                 let cost = room.layers.stage_prefill(plan, stage) * pass.tokens as f64;
                 self.peers.entry(stage.peer).or_insert_with(fresh).prefilled(cost, *millis);
             }
@@ -460,7 +478,8 @@ impl Drift {
 #[cfg(test)]
 mod tests {
     use potluck_plan::{Arithmetic, BlockRange, ExpertHolder, KvCacheType, ModelId, ModelShape, Stage, WireType};
-    use potluck_planner::{Effort, Hedging, Sharing, predict};
+    use potluck_planner::{Effort, Hedging, Sharing, forecast, predict};
+    use potluck_protocol::{ExpertPhase, ExpertWaits};
 
     use super::*;
     use crate::sim::SimModel;
@@ -611,20 +630,36 @@ mod tests {
         }
         assert_eq!(measures.peers.keys().collect::<Vec<_>>(), [&holder]);
         assert_eq!(measures.holders.keys().collect::<Vec<_>>(), [&(hub, holder)]);
-        // Two experts of 20 bytes in 9 ms, of which a submit takes one.
-        let speed = measures.peers.get(&holder).map(|measure| measure.speed().decode);
-        assert_eq!(speed, Some(40.0 / 8.0));
+        // Two experts of 20 bytes in 9 ms instead of 3, of which a submit takes one.
+        let known = measures.peers.get(&holder).map(|measure| (measure.speed().decode, measure.session_millis()));
+        assert_eq!(known, Some((20.0 / 3.0, 3.0)), "all of it took three times as long");
         // 22 ms on the way instead of 20: a message takes a millisecond more than was assumed.
         assert!((measures.hop_millis() - HOP_MILLIS - 1.0).abs() < 0.1, "{}", measures.hop_millis());
         // The stage's own share: all but two experts of 20 bytes, besides the readback before its router's experts.
         let own = own_cost(&room, &plan, &plan.stages[0]);
         assert_eq!(own, layers.stage_decode(&plan, &plan.stages[0]) - 40.0);
-        for _ in 0..4 {
+        for _ in 0..8 {
             let pass = DecodePass { steps: 1, stage_millis: vec![22.0], millis: 60.0, is_first: false };
             measures.learn(&room, &plan, &pass, Millis(1e6));
         }
         let speed = measures.peers.get(&hub).map(|measure| measure.speed().decode).unwrap_or_default();
         assert!((speed - own / 20.0).abs() < 0.5, "22 ms without submit and readback: {speed}, not {}", own / 20.0);
+        // What is left of a token are messages and experts. Reports of the stage tell them apart.
+        let seen = measures.seen(&plan).map(|seen| (seen.token_millis(), seen.network_millis));
+        assert!(seen.is_some_and(|(token, _)| (token - 60.0).abs() < 1e-9), "{seen:?}");
+        let status = WorkerStatus {
+            expert_waits: ExpertWaits { trips: 1.0, ..ExpertWaits::default() },
+            expert_phases: vec![ExpertPhase { asked: 1, passes: 20, millis: 30.0 }],
+            ..WorkerStatus::default()
+        };
+        measures.learn_waits(&plan, hub, &status);
+        for _ in 0..SPEEDS {
+            let pass = DecodePass { steps: 1, stage_millis: vec![22.0], millis: 60.0, is_first: false };
+            measures.learn(&room, &plan, &pass, Millis(1e6));
+        }
+        let seen = measures.seen(&plan).map(|seen| (seen.experts_millis, seen.network_millis));
+        assert_eq!(seen, Some((Some(30.0), 8.0)), "22 ms of the engine and 30 of 60 for experts");
+        assert_eq!(forecast(&predict(&room, &plan), &measures.seen(&plan).unwrap_or_default()).token_millis, 60.0);
         let room = Room { devices: &devices[..1], ..room };
         measures.learn_holders(&room, &plan, hub, &[report(60)]);
         assert!(measures.holders.is_empty(), "the holder has left: {:?}", measures.holders);
