@@ -18,10 +18,24 @@ use super::slots::Slots;
 /// An expert of a block.
 pub(super) type Key = (BlockIndex, ExpertId);
 
-/// Loads under way at a time. Each fills a staging buffer; one is left for what work waits for.
-const LOADS: usize = 2;
 /// Experts of one block that load together, at most: about a staging buffer.
 const TOGETHER: usize = 3;
+
+/// How much of the loads beside the work is under way at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// Loads. Each fills a staging buffer; some are left for what work waits for.
+    loads: usize,
+    /// Staging buffers that are being copied when another load begins: work that comes then waits for the GPU behind them.
+    uploads: usize,
+}
+
+impl Pace {
+    /// For a device that guesses what it needs itself: it waits for nothing else.
+    pub const OWN: Self = Self { loads: if cfg!(target_arch = "wasm32") { 2 } else { 4 }, uploads: usize::MAX };
+    /// For calls from elsewhere, which come at any moment.
+    pub const CALLED: Self = Self { loads: 2, uploads: 1 };
+}
 
 /// How a load that was wanted has ended.
 #[derive(Clone, Copy, Debug)]
@@ -45,18 +59,18 @@ struct Coming {
 pub(super) struct LoadsAhead {
     wanted: RefCell<VecDeque<Key>>,
     loading: RefCell<BTreeMap<Key, Coming>>,
+    pace: Pace,
     wake: mpsc::UnboundedSender<()>,
     woken: RefCell<Option<mpsc::UnboundedReceiver<()>>>,
 }
 
-impl Default for LoadsAhead {
-    fn default() -> Self {
-        let (wake, woken) = mpsc::unbounded();
-        Self { wanted: RefCell::default(), loading: RefCell::default(), wake, woken: RefCell::new(Some(woken)) }
-    }
-}
-
 impl LoadsAhead {
+    /// Nothing is wanted yet.
+    pub fn new(pace: Pace) -> Self {
+        let (wake, woken) = mpsc::unbounded();
+        Self { wanted: RefCell::default(), loading: RefCell::default(), pace, wake, woken: RefCell::new(Some(woken)) }
+    }
+
     /// An expert is to be loaded after those that were wanted before.
     pub fn want(&self, key: Key) {
         self.wanted.borrow_mut().push_back(key);
@@ -114,12 +128,12 @@ impl LoadsAhead {
         let Some(mut woken) = self.woken.borrow_mut().take() else { return };
         let mut under_way = FuturesUnordered::new();
         loop {
-            while under_way.len() < LOADS {
+            while under_way.len() < self.pace.loads {
                 let begun = self.begin(slots, &ended);
                 if begun.is_empty() {
                     break;
                 }
-                under_way.push(load(slots, begun));
+                under_way.push(self.load(slots, begun));
             }
             let done = if under_way.is_empty() {
                 match woken.next().await {
@@ -142,15 +156,21 @@ impl LoadsAhead {
     /// Gives the next wanted experts of a block their slots.
     fn begin(&self, slots: &Slots, ended: &impl Fn(Key, Ended, Fetched)) -> Vec<Key> {
         let mut begun: Vec<Key> = Vec::new();
+        let mut room = slots.engine().staging_bytes();
         while begun.len() < TOGETHER {
             let next = self.wanted.borrow().front().copied();
             let Some(key) = next.filter(|(block, _)| begun.first().is_none_or(|(of, _)| of == block)) else { break };
-            self.wanted.borrow_mut().pop_front();
             let (block, expert) = key;
+            let bytes = slots.loader.bytes(WeightUnit::Expert(block, expert)).0;
+            if bytes > room && !begun.is_empty() {
+                break;
+            }
+            self.wanted.borrow_mut().pop_front();
             let given = || slots.engine().load_expert(block, expert, Keep::Kept);
             if !slots.has(block, expert) && matches!(given(), Ok(SlotLoad::Begun)) {
                 self.loading.borrow_mut().insert(key, Coming::default());
                 begun.push(key);
+                room = room.saturating_sub(bytes);
             } else {
                 ended(key, Ended::NotBegun, Fetched::default());
             }
@@ -177,15 +197,17 @@ impl LoadsAhead {
             }
         }
     }
-}
 
-async fn load(slots: &Slots, keys: Vec<Key>) -> (Vec<Key>, Fetched) {
-    let units = keys.iter().map(|(block, expert)| WeightUnit::Expert(*block, *expert)).collect();
-    match slots.read(units).await {
-        Ok(loaded) => (keys, Fetched { bytes: loaded.bytes, network: loaded.network, ..Fetched::default() }),
-        Err(error) => {
-            log::info!("experts were not loaded ahead: {error}");
-            (keys, Fetched::default())
+    async fn load(&self, slots: &Slots, keys: Vec<Key>) -> (Vec<Key>, Fetched) {
+        // A lost device is noticed by the load.
+        let _ = slots.engine().uploads_at_most(self.pace.uploads).await;
+        let units = keys.iter().map(|(block, expert)| WeightUnit::Expert(*block, *expert)).collect();
+        match slots.read(units).await {
+            Ok(loaded) => (keys, Fetched { bytes: loaded.bytes, network: loaded.network, ..Fetched::default() }),
+            Err(error) => {
+                log::info!("experts were not loaded ahead: {error}");
+                (keys, Fetched::default())
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use futures::channel::oneshot;
 use potluck_engine::Keep;
-use potluck_panel::OnDemandReport;
+use potluck_panel::{CallTimes, OnDemandReport};
 use potluck_plan::{
     BatchToken, BlockIndex, BlockRange, Bytes, Computed, ExpertId, ExpertOutputs, Input, KernelClass, Outcome,
     PooledExperts, Position, Route, Task, Ticket, Work,
@@ -52,6 +52,8 @@ pub(super) struct Driver {
     pub guesses: Option<Guesses>,
     /// It has no stage: it computes what others call.
     pub serves: bool,
+    /// Calls that went to the engine at once, and when.
+    pub at_once: RefCell<BTreeMap<Ticket, f64>>,
     /// Decoded rows that were called, by block.
     pub called: RefCell<BTreeMap<BlockIndex, u64>>,
     /// Experts of which a stage elsewhere said that it will probably call them; true once that has loaded them.
@@ -64,14 +66,51 @@ fn most_hinted(slots: u32) -> usize {
 }
 
 impl Driver {
-    /// Runs a task to its end, over all pooled blocks.
-    pub async fn finish(&self, mut task: Task) -> Outcome {
-        let started = self.slots.platform.clock.now().0;
+    /// Hands a call of decoded tokens to the engine if every expert is in its slot: that is all that a device does which holds all
+    /// of its experts. Otherwise the work comes back.
+    ///
+    /// # Errors
+    /// What became of the work.
+    pub fn at_once(&self, work: Work) -> Result<Option<Work>, Outcome> {
+        let Task::Experts { block, class: KernelClass::Decode, experts, .. } = &work.task else {
+            return Ok(Some(work));
+        };
+        let named: BTreeSet<ExpertId> = experts.iter().flatten().copied().collect();
+        let is_pooled = self.serves && self.pool.blocks.contains(block);
+        if !is_pooled || named.iter().any(|expert| !self.slots.has(*block, *expert)) {
+            return Ok(Some(work));
+        }
+        self.called(*block, experts);
+        let fetched = Fetched { hits: named.len() as u64, ..Fetched::default() };
+        self.count(|counts| counts.add(KernelClass::Decode, &fetched));
+        let ticket = work.ticket;
+        self.at_once.borrow_mut().insert(ticket, self.now());
+        self.slots.engine().submit(work).map(|()| None).map_err(|error| {
+            self.at_once.borrow_mut().remove(&ticket);
+            failed(error)
+        })
+    }
+
+    /// The result of a call that went to the engine at once is there.
+    pub fn ended_at_once(&self, ticket: Ticket) {
+        if let Some(began) = self.at_once.borrow_mut().remove(&ticket) {
+            let times = CallTimes { engine: self.now() - began, ..CallTimes::default() };
+            self.count(|counts| counts.add_call(&times));
+        }
+    }
+
+    fn now(&self) -> f64 {
+        self.slots.platform.clock.now().0
+    }
+
+    /// Runs a task, which was queued at a moment, to its end, over all pooled blocks.
+    pub async fn finish(&self, mut task: Task, queued: f64) -> Outcome {
+        let started = self.now();
         if let Some(guesses) = &self.guesses {
             guesses.begin(&task);
         }
         loop {
-            let Task::Forward { batch, class, blocks, then, .. } = &task else { return self.alone(task).await };
+            let Task::Forward { batch, class, blocks, then, .. } = &task else { return self.alone(task, queued).await };
             let (batch, class, blocks, then) = (batch.clone(), *class, *blocks, *then);
             let outcome = self.compute(task).await;
             let (block, residual, normed, routes) = match (outcome, self.first_pooled(blocks)) {
@@ -82,14 +121,14 @@ impl Driver {
                     let decoded = if ends { batch.len() as u64 } else { 0 };
                     self.count(|counts| counts.tokens += decoded);
                     if let Some(guesses) = self.guesses.as_ref().filter(|_| decoded > 0) {
-                        let millis = self.slots.platform.clock.now().0 - started;
+                        let millis = self.now() - started;
                         guesses.foresight.borrow_mut().token(millis / decoded as f64);
                     }
                     return outcome;
                 }
             };
             let ahead = self.ahead(block, class, &batch, &routes);
-            let outputs = match self.experts(block, class, (&normed, &routes), &ahead).await {
+            let outputs = match self.experts(block, class, (&normed, &routes), &ahead, self.now()).await {
                 Ok(outputs) => outputs,
                 Err(outcome) => return outcome,
             };
@@ -106,7 +145,7 @@ impl Driver {
     }
 
     /// Work of one piece. Experts that are called alone are given slots first.
-    async fn alone(&self, task: Task) -> Outcome {
+    async fn alone(&self, task: Task, queued: f64) -> Outcome {
         let Task::Experts { block, class, normed, experts } = &task else { return self.compute(task).await };
         if !self.pool.blocks.contains(block) {
             return self.compute(task).await;
@@ -114,15 +153,9 @@ impl Driver {
         let route = |row: &Vec<ExpertId>| Route { experts: row.iter().map(|expert| (*expert, 1.0)).collect() };
         let routes: Vec<Route> = experts.iter().map(route).collect();
         if *class == KernelClass::Decode && self.serves {
-            let mut called = self.called.borrow_mut();
-            let rows = called.entry(*block).or_insert(0);
-            *rows += experts.len() as u64;
-            // A token passes each block once, and calls this device in most.
-            let tokens = *rows;
-            self.count(|counts| counts.tokens = counts.tokens.max(tokens));
-            self.called_of(*block, experts);
+            self.called(*block, experts);
         }
-        match self.experts(*block, *class, (normed, &routes), &Ahead::default()).await {
+        match self.experts(*block, *class, (normed, &routes), &Ahead::default(), queued).await {
             Ok(outputs) => Outcome::ExpertOutputs(outputs),
             Err(outcome) => outcome,
         }
@@ -146,9 +179,19 @@ impl Driver {
 
     /// Decoded tokens of a stage elsewhere call experts of a block: what was hinted of it, and of blocks that have passed, waits
     /// no longer. What was loaded in vain makes room first.
-    fn called_of(&self, block: BlockIndex, experts: &[Vec<ExpertId>]) {
-        let place = |block: BlockIndex| self.pool.blocks.range(..block).count();
-        let (blocks, here) = (self.pool.blocks.len(), place(block));
+    fn called(&self, block: BlockIndex, experts: &[Vec<ExpertId>]) {
+        let mut called = self.called.borrow_mut();
+        let rows = called.entry(block).or_insert(0);
+        *rows += experts.len() as u64;
+        // A token passes each block once, and calls this device in most.
+        let tokens = *rows;
+        self.count(|counts| counts.tokens = counts.tokens.max(tokens));
+        if self.hinted.borrow().is_empty() {
+            return;
+        }
+        let places: BTreeMap<BlockIndex, usize> = self.pool.blocks.iter().copied().zip(0..).collect();
+        let place = |block: BlockIndex| places.get(&block).copied().unwrap_or_default();
+        let (blocks, here) = (places.len(), place(block));
         // Hints look ahead over less than half of the blocks.
         let has_passed = |of: BlockIndex| (here + blocks - place(of)) % blocks < (blocks / 2).max(1);
         let is_called = |expert: ExpertId| experts.iter().flatten().any(|called| *called == expert);
@@ -202,7 +245,10 @@ impl Driver {
         class: KernelClass,
         (normed, routes): (&[f32], &[Route]),
         ahead: &Ahead,
+        queued: f64,
     ) -> Result<Vec<f32>, Outcome> {
+        let began = self.now();
+        let mut times = CallTimes { queued: began - queued, ..CallTimes::default() };
         let width = normed.len() / routes.len().max(1);
         let pairs: usize = routes.iter().map(|route| route.experts.len()).sum();
         let mut outputs = vec![0.0; pairs * width];
@@ -212,6 +258,8 @@ impl Driver {
                 let guesses = self.guesses.as_ref();
                 let fetched = self.slots.fetch(block, &experts, guesses, (&mut running, &mut outputs)).await?;
                 self.count(|counts| counts.add(class, &fetched));
+                times.slots_wait += fetched.slots_millis;
+                times.reads_wait += fetched.millis;
                 let rows = tokens.iter().flat_map(|token| &normed[token * width..(token + 1) * width]);
                 self.begin(Task::Experts { block, class, normed: rows.copied().collect(), experts: chosen })
             };
@@ -229,8 +277,15 @@ impl Driver {
         if let Some(guesses) = self.guesses.as_ref().filter(|_| !ahead.after_outputs) {
             guesses.look_ahead(&self.slots, &ahead.tokens);
         }
+        let submitted = self.now();
         while let Some(part) = running.pop_front() {
             collect(part, &mut outputs).await?;
+        }
+        if class == KernelClass::Decode {
+            let ended = self.now();
+            times.engine = ended - submitted;
+            times.rest = (submitted - began - times.slots_wait - times.reads_wait).max(0.0);
+            self.count(|counts| counts.add_call(&times));
         }
         Ok(outputs)
     }
@@ -311,6 +366,8 @@ impl Driver {
             hinted: counts.hinted,
             loads: self.slots.bus().loads,
             load_ms: self.slots.bus().millis,
+            calls: counts.calls,
+            a_call: counts.a_call(),
             guesses: self.guesses.as_ref().map(Guesses::report),
         }
     }
