@@ -125,7 +125,7 @@ impl Load {
         if cache && last.end_in_blob() > last.blob.stored() {
             last.blob.lock(&self.platform, self.model).await;
         }
-        if cache && last.end_in_blob() <= last.blob.stored() {
+        if cache && last.end_in_blob() <= last.blob.stored() && !last.blob.is_given_up() {
             let opened = match last.blob.is_complete() {
                 true => last.blob.reader(self.platform.store.as_ref(), self.model).await.map(drop),
                 false => Ok(()),

@@ -2,6 +2,7 @@
 //! (od-moe.txt 3.1). Whoever submits work sees none of this but the time it takes.
 
 mod ahead;
+mod calls;
 mod counts;
 mod driver;
 mod guesses;
@@ -220,6 +221,7 @@ impl Compute {
                 Calls::Own(guesses) => guesses.map(|OnDemandGuesses(guesses)| *guesses),
                 Calls::FromElsewhere => None,
             },
+            slow_down: self.slow_down.clone(),
             at_once: RefCell::default(),
             called: RefCell::default(),
             hinted: RefCell::default(),
