@@ -169,7 +169,11 @@ impl<'a> Uploader<'a> {
                 if let Some(full) = self.full.take() {
                     self.upload(full).await?;
                 }
-                self.full = open;
+                match open {
+                    // Nothing of it is still being read: in a browser reads are done when they have begun.
+                    Some(open) if open.reads.is_empty() || cfg!(target_arch = "wasm32") => self.upload(open).await?,
+                    open => self.full = open,
+                }
                 let staging = match self.engine.free_staging()? {
                     Some(staging) => staging,
                     // It may be the one that is full: never wait while holding one.
