@@ -115,7 +115,8 @@ pub struct StagingPart {
     _range: Range,
 }
 
-/// Whether a device was closed, whose memory nobody must touch any more. Whoever writes to mapped memory holds the lock.
+/// Whether [`crate::Gpu::destroy`] closed a device, whose memory nobody must touch any more. Whoever writes to mapped memory
+/// holds the lock. A device that is lost otherwise is not covered: wgpu frees its buffers before it says so.
 #[cfg(not(target_arch = "wasm32"))]
 pub type Closed = std::sync::Arc<std::sync::RwLock<bool>>;
 
