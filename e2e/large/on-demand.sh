@@ -3,7 +3,8 @@
 #   e2e/large/on-demand.sh BINARIES WORK       the 48 blocks of Qwen3-30B-A3B (18.6 GB), eight holders
 #   shape=small e2e/large/on-demand.sh …       a file of some MB, for a machine without a GPU
 # BINARIES holds potluck-node, potluck-relay and the example `synthetic`. Each line of `cases` is
-#   room HOLDERS LENT HOST OPTIONS    a host that lends HOST, for everything but experts, and holders of these; OPTIONS are the host's
+#   room HOLDERS LENT HOST OPTIONS    a host that lends HOST, for everything but experts, and holders of these; OPTIONS are the host's, those
+#                                     that begin with join: the holders' (join:--slow=2)
 #   alone LENT OPTIONS                one device with the file and no room
 # Prints a line of JSON for each round. In rooms a second one for each round says what all holders together did: the share of experts that were in
 # memory, that a hint had named, stalls, MB loaded, waiting, and how long the bus was busy.
@@ -12,7 +13,9 @@
 # weights repeat themselves. The same seed gives the same tokens in every round.
 # With `--shadow FILE` beside `--predictor recorded` a shadow computes too, to be timed, and is not believed.
 # `--cold` among the options drops the page cache all the time, so that experts come from storage; the line with `from_storage_MB` says
-# how many of the bytes that were read did (/proc/PID/io). CACHE: folder for the devices' caches, about the file's size.
+# how many of the bytes that were read did (/proc/PID/io). `a_call_ms` is what a call of a block's experts took on a holder, on average: the whole,
+# and of it waiting for calls before it, for slots, for experts that were missing, for the engine, and the rest.
+# gpus=2 spreads the devices over two GPUs, the host on the first. gpu=1 begins with the second one. CACHE: folder for the devices' caches, about the file's size.
 set -euo pipefail
 bin=$(realpath "${1:?usage: on-demand.sh BINARIES WORK}") work=$(realpath -m "${2:?usage: on-demand.sh BINARIES WORK}")
 # Seconds for one case, and after which no further case begins.
@@ -61,17 +64,21 @@ served() {
     { r = of("served"); holders[r]++; if (of("tokens") > tokens[r]) tokens[r] = of("tokens"); if (r > last) last = r
       slots[r] += of("slots"); experts[r] += of("experts"); hits[r] += of("hits"); misses[r] += of("misses"); hinted[r] += of("hinted")
       stalls[r] += of("stalls"); bytes[r] += of("bytes"); network[r] += of("network_bytes"); wait[r] += of("wait_ms")
-      loads[r] += of("loads"); busy[r] += of("load_ms") }
+      loads[r] += of("loads"); busy[r] += of("load_ms"); c = of("calls"); calls[r] += c
+      whole[r] += c * of("total"); queued[r] += c * of("queued"); slot[r] += c * of("slots_wait"); missing[r] += c * of("reads_wait")
+      engine[r] += c * of("engine"); rest[r] += c * of("rest") }
     END { for (r = 0; r <= last; r++) { t = tokens[r]; used = hits[r] + misses[r]; if (!t || !used) continue; each = t * holders[r]
       printf "{\"served\":%d,\"holders\":%d,\"tokens\":%d,\"slots\":%d,\"experts\":%d,\"in_memory\":%.4f,\"hinted\":%.4f,", r, holders[r], t, slots[r], experts[r], hits[r] / used, hinted[r] / used
       printf "\"stalls_a_token\":%.1f,\"MB_a_token\":%.2f,\"network_MB_a_token\":%.2f,", stalls[r] / t, bytes[r] / t / 1e6, network[r] / t / 1e6
-      printf "\"a_holder_and_token\":{\"waits_ms\":%.2f,\"loads\":%.2f,\"bus_busy_ms\":%.2f},\"load_ms_an_expert\":%.3f}\n", wait[r] / each, loads[r] / each, busy[r] / each, loads[r] ? busy[r] / loads[r] : 0 } }'
+      printf "\"a_holder_and_token\":{\"waits_ms\":%.2f,\"loads\":%.2f,\"bus_busy_ms\":%.2f},\"load_ms_an_expert\":%.3f,", wait[r] / each, loads[r] / each, busy[r] / each, loads[r] ? busy[r] / loads[r] : 0
+      c = calls[r] ? calls[r] : 1
+      printf "\"calls\":%d,\"a_call_ms\":{\"total\":%.3f,\"queued\":%.3f,\"slots_wait\":%.3f,\"reads_wait\":%.3f,\"engine\":%.3f,\"rest\":%.3f}}\n", calls[r], whole[r] / c, queued[r] / c, slot[r] / c, missing[r] / c, engine[r] / c, rest[r] / c } }'
 }
 
 alone() {
   local lent=$1 read='' device
   shift
-  "$bin/potluck-node" run models/experts.gguf --budget "$lent" --cache "$cache/alone" "${asked[@]}" "$@" > host.out 2> host.log &
+  "$bin/potluck-node" run models/experts.gguf --budget "$lent" --gpu-index "${gpu:-0}" --cache "$cache/alone" "${asked[@]}" "$@" > host.out 2> host.log &
   device=$!
   while kill -0 "$device" 2>/dev/null; do
     [ "$((SECONDS - began))" -lt "$limit" ] || kill "$device"
@@ -85,18 +92,22 @@ alone() {
 }
 
 room() {
-  local holders=$1 lent=$2 host=$3 asking link peers=
+  local holders=$1 lent=$2 host=$3 asking link peers='' word options=() joined=()
   shift 3
+  for word in "$@"; do
+    case $word in join:*) joined+=("${word#join:}") ;; *) options+=("$word") ;; esac
+  done
   # Other parts go to the same devices: their folders would only grow.
   [ "$before" = "$lent" ] || rm -rf "$cache"/[0-9]*
   before=$lent
   timeout "$limit" "$bin/potluck-node" host experts --relay "http://localhost:$port" --share experts --replicas 1 --hedging off --budget "$host" \
-    --cache "$cache/host" --members "$((holders + 1))" --holders "${wanted:-$holders}" "${asked[@]}" "$@" > host.out 2> host.log &
+    --cache "$cache/host" --members "$((holders + 1))" --holders "${wanted:-$holders}" --gpu-index "${gpu:-0}" "${asked[@]}" "${options[@]}" > host.out 2> host.log &
   asking=$!
   await "$asking" host.log grep -qE 'http[^ ]*/r/' host.out || return 0
   link=$(grep -oE 'http[^ ]*/r/[^ ]*' host.out | head -1)
   for number in $(seq 1 "$holders"); do
-    "$bin/potluck-node" join "$link" --budget "$lent" --bench --cache "$cache/$number" > "join$number.log" 2>&1 &
+    "$bin/potluck-node" join "$link" --budget "$lent" --bench --cache "$cache/$number" --gpu-index "$((${gpu:-0} + number % ${gpus:-1}))" \
+      "${joined[@]}" > "join$number.log" 2>&1 &
     peers+=" $!"
   done
   wait "$asking" || echo "the host ended with $?"

@@ -37,4 +37,5 @@ pub use runtime::layout::{
 pub use runtime::settings::Settings;
 pub use runtime::slots::{Keep, SlotError, SlotLoad};
 pub use runtime::staging::{Piece, Staging};
+pub use runtime::staging_part::StagingPart;
 pub use runtime::tuning_table as tuning;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use futures::future::LocalBoxFuture;
 use futures::stream::LocalBoxStream;
-use potluck_engine::Staging;
+use potluck_engine::StagingPart;
 use potluck_plan::{Millis, ModelId, WeightUnit};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -245,17 +245,12 @@ pub trait BlobStore {
 
 /// An open blob; closed on drop.
 pub trait BlobReader {
-    /// Reads exactly `len` bytes from `offset` into a staging buffer at `at`, without a copy between.
+    /// Begins to read bytes from `offset` on into a part of a staging buffer, as many as it has. Natively that goes on in
+    /// another thread; in a browser it is done when this returns, if this worker can read the file.
     ///
     /// # Errors
     /// Not all bytes could be read.
-    fn read<'a>(
-        &'a self,
-        offset: u64,
-        len: u64,
-        staging: &'a mut Staging,
-        at: u64,
-    ) -> LocalBoxFuture<'a, Result<(), StoreError>>;
+    fn read(&self, offset: u64, part: StagingPart) -> LocalBoxFuture<'static, Result<(), StoreError>>;
 }
 
 /// Holds a lock until it is dropped.
@@ -323,6 +318,23 @@ pub trait LocalFile {
     /// # Errors
     /// A sentence on why they cannot be read.
     fn read(&self, offset: u64, len: u64) -> LocalBoxFuture<'static, Result<Vec<u8>, String>>;
+
+    /// True if [`LocalFile::read_into`] reads in another thread, several at a time.
+    fn reads_beside(&self) -> bool {
+        false
+    }
+
+    /// Begins to read bytes from `offset` on into a part of a staging buffer, as many as it has.
+    ///
+    /// # Errors
+    /// A sentence on why they cannot be read.
+    fn read_into(&self, offset: u64, mut part: StagingPart) -> LocalBoxFuture<'static, Result<(), String>> {
+        let read = self.read(offset, part.len());
+        Box::pin(async move {
+            part.write(0, &read.await?);
+            Ok(())
+        })
+    }
 }
 
 #[cfg(test)]

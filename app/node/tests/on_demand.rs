@@ -5,11 +5,13 @@
 mod common;
 
 use std::cell::Cell;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
 use common::*;
 use futures::future::LocalBoxFuture;
+use potluck_engine::StagingPart;
 use potluck_gguf::TensorType;
 use potluck_gguf::synthetic::Synthetic;
 use potluck_node::native::cli::{GuessArguments, Options, Session};
@@ -32,7 +34,11 @@ fn experts(shape: &ModelShape) -> u64 {
 
 /// Memory for everything but the experts, and for `share` of those.
 fn budget(share: f64) -> u64 {
-    let (shape, Bytes(overhead)) = sizes(&model());
+    budget_of(&model(), share)
+}
+
+fn budget_of(model: &Synthetic, share: f64) -> u64 {
+    let (shape, Bytes(overhead)) = sizes(model);
     let blocks: u64 = shape.blocks.iter().map(|block| BlockShape::without_experts(block).0).sum();
     let kv_cache = shape.kv_cache_bytes(shape.all_blocks(), CONTEXT).0;
     let head = if shape.tied_lm_head { 0 } else { shape.lm_head.0 };
@@ -213,6 +219,64 @@ fn a_cache_that_is_deleted_in_mid_answer_is_fetched_again() {
     });
 }
 
+/// Every expert of a model in the only cache in a folder.
+fn stored_experts(cache: &Path) -> Vec<PathBuf> {
+    let files = |folder: PathBuf| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let is_expert = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("expert-"));
+    files(cache.to_owned()).filter(|path| path.is_dir()).flat_map(files).filter(is_expert).collect()
+}
+
+/// Experts of several megabytes that are cut short in the cache: while a device believes that they are whole, and before
+/// another one looks. Either way what is missing comes from the network, and loading ends.
+#[test]
+fn experts_that_are_cut_short_in_the_cache_are_fetched_again() {
+    test(async {
+        let large = Synthetic { blocks: 2, experts: 6, intermediate: 1792, seed: 5, ..Synthetic::default() };
+        let (shape, _) = sizes(&large);
+        let bytes = shape.blocks[0].expert_bytes().0;
+        assert!(bytes > 5_000_000, "{bytes} bytes are too few: pieces of 4 MB");
+        let (models, cache) = (folder("models"), folder("cache"));
+        let path = write(&large, &models, "model");
+        let expected = alone(&path, TEXT, TOKENS).await;
+        let relay = relay(&models, 0).await;
+        let cut = |share: f64| {
+            let stored = stored_experts(&cache);
+            for path in &stored {
+                let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+                file.set_len((bytes as f64 * share) as u64).unwrap();
+            }
+            stored.len()
+        };
+        let served = async || relay.metric("potluck_relay_weight_bytes_total").await;
+        for (name, before, within) in [("cut while it is open", None, Some(0.6)), ("half stored", Some(0.5), None)] {
+            if let Some(share) = before {
+                assert!(cut(share) > 2, "{name}: too few are stored");
+            }
+            let options = Options { cache: Some(cache.clone()), on_demand: true, ..Options::default() };
+            let mut host = Session::start(&relay.origin, &options);
+            let source = ModelSource::Relay { name: "model".into() };
+            common::host(&mut host, &relay.origin, source, budget_of(&large, 0.4)).await;
+            host.until_up().await.unwrap();
+            let mut was_cut = within.is_none();
+            let (before, mut after) = (served().await, 0);
+            let tokens = answer(&mut host, question(1, TEXT, TOKENS), |count| {
+                if let Some(share) = within.filter(|_| count >= 8 && !std::mem::replace(&mut was_cut, true)) {
+                    after = cut(share);
+                }
+            })
+            .await;
+            assert_eq!(tokens, expected, "{name}");
+            assert!(was_cut, "{name}: the answer was too short");
+            assert!(served().await > before, "{name}: nothing came from the network; {after} were cut");
+            assert_eq!(answer(&mut host, question(2, TEXT, TOKENS), |_| {}).await, expected, "{name}, again");
+            let whole = stored_experts(&cache).iter().filter(|path| path.metadata().unwrap().len() == bytes).count();
+            assert!(whole > 0, "{name}: what was fetched is stored again");
+            drop(host);
+        }
+        relay.stop().await;
+    });
+}
+
 async fn host_of(session: &mut Session, relay: &RunningRelay) {
     host(session, &relay.origin, ModelSource::Relay { name: "model".into() }, budget(0.25)).await;
     session.until_up().await.unwrap();
@@ -232,6 +296,8 @@ fn memory_that_does_not_hold_a_tokens_experts_is_refused_with_what_is_missing() 
 struct Removable {
     file: DiskFile,
     gone: Rc<Cell<bool>>,
+    /// Read in other threads, straight into staging buffers.
+    beside: bool,
 }
 
 impl LocalFile for Removable {
@@ -249,22 +315,35 @@ impl LocalFile for Removable {
             false => self.file.read(offset, len),
         }
     }
+
+    fn reads_beside(&self) -> bool {
+        self.beside
+    }
+
+    fn read_into(&self, offset: u64, part: StagingPart) -> LocalBoxFuture<'static, Result<(), String>> {
+        match self.gone.get() {
+            true => Box::pin(std::future::ready(Err("the disk is gone.".to_owned()))),
+            false => self.file.read_into(offset, part),
+        }
+    }
 }
 
 #[test]
 fn an_expert_that_cannot_be_read_ends_the_answer_with_a_sentence() {
     test(async {
         let path = write(&model(), &folder("models"), "model");
-        let gone = Rc::new(Cell::new(false));
-        let file = Removable { file: DiskFile::open(&path).unwrap(), gone: gone.clone() };
-        let mut device = open_alone(vec![Rc::new(file)], budget(0.25));
-        device.until_up().await.unwrap();
-        gone.set(true);
-        let failed = device.chat(RequestId(1), question(1, TEXT, TOKENS), false).await.unwrap_err();
-        assert!(failed.contains("An expert cannot be loaded") && failed.contains("the disk is gone"), "{failed}");
-        gone.set(false);
         let expected = alone(&path, TEXT, TOKENS).await;
-        assert_eq!(answer(&mut device, question(2, TEXT, TOKENS), |_| {}).await, expected, "no slot was lost");
+        for beside in [false, true] {
+            let gone = Rc::new(Cell::new(false));
+            let file = Removable { file: DiskFile::open(&path).unwrap(), gone: gone.clone(), beside };
+            let mut device = open_alone(vec![Rc::new(file)], budget(0.25));
+            device.until_up().await.unwrap();
+            gone.set(true);
+            let failed = device.chat(RequestId(1), question(1, TEXT, TOKENS), false).await.unwrap_err();
+            assert!(failed.contains("An expert cannot be loaded") && failed.contains("the disk is gone"), "{failed}");
+            gone.set(false);
+            assert_eq!(answer(&mut device, question(2, TEXT, TOKENS), |_| {}).await, expected, "no slot was lost");
+        }
     });
 }
 

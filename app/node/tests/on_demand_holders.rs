@@ -132,6 +132,8 @@ fn two_holders_with_slots_for_a_third_of_their_experts_answer_bit_for_bit_like_o
             assert!((8..=16).contains(&report.slots), "a third of about 36: {report:?}");
             assert!((24..=48).contains(&report.experts), "what it is named for, not all 72: {report:?}");
             assert!(report.prompt_bytes > 0 && report.token_bytes > 0.0 && report.hits > 0, "{report:?}");
+            let a_call = report.a_call;
+            assert!(report.calls > 0 && a_call.engine > 0.0 && a_call.reads_wait > 0.0, "{report:?}");
         }
         assert!(long.len() > 100, "{} tokens are too few for guesses", long.len());
         assert_eq!(answer(&mut host, question(2, TEXT, MANY), |_| {}).await, long, "with guesses, too");

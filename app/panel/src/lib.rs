@@ -28,8 +28,9 @@ pub use potluck_protocol::{
     PromptRequest, RequestId, Role, Sampling, Timings, UnixSeconds, Work,
 };
 pub use status::{
-    BannedReport, Connection, DeviceReport, DoorsReport, ExpertHolding, InviteReport, InviteState, Notice, NoticeLevel,
-    OnDemandReport, PlanReport, Roles, RoomReport, Sealing, SelfTest, SelfTestState, StageReport, Status, Waiting,
+    BannedReport, CallTimes, Connection, DeviceReport, DoorsReport, ExpertHolding, InviteReport, InviteState, Notice,
+    NoticeLevel, OnDemandReport, PlanReport, Roles, RoomReport, Sealing, SelfTest, SelfTestState, StageReport, Status,
+    Waiting,
 };
 pub use timeline::{Mark, MarkKind, Timeline, TokenSample};
 

@@ -70,6 +70,41 @@ pub struct Sealing {
     pub ms: f64,
 }
 
+/// Milliseconds that a call of a block's experts takes on a device that loads them on demand, for decoded tokens, from when it
+/// is there until its result is. The parts add up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CallTimes {
+    /// Waiting for calls before it.
+    pub queued: f64,
+    /// Waiting for slots that earlier work or loads under way still have.
+    pub slots_wait: f64,
+    /// Waiting for experts that were not there: their reads and what follows of them.
+    pub reads_wait: f64,
+    /// Waiting for the engine, which has everything it needs.
+    pub engine: f64,
+    /// Everything else.
+    pub rest: f64,
+}
+
+impl CallTimes {
+    /// The whole call.
+    pub fn total(&self) -> f64 {
+        self.queued + self.slots_wait + self.reads_wait + self.engine + self.rest
+    }
+
+    /// Parts of two, each combined.
+    #[must_use]
+    pub fn with(&self, other: &Self, each: impl Fn(f64, f64) -> f64) -> Self {
+        Self {
+            queued: each(self.queued, other.queued),
+            slots_wait: each(self.slots_wait, other.slots_wait),
+            reads_wait: each(self.reads_wait, other.reads_wait),
+            engine: each(self.engine, other.engine),
+            rest: each(self.rest, other.rest),
+        }
+    }
+}
+
 /// What loading experts on demand costs, as means over all decoded tokens of the plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OnDemandReport {
@@ -104,6 +139,10 @@ pub struct OnDemandReport {
     pub loads: u64,
     /// Milliseconds in which any load was under way.
     pub load_ms: f64,
+    /// Calls of a block's experts by decoded tokens.
+    pub calls: u64,
+    /// What one of them took.
+    pub a_call: CallTimes,
     /// What came of this device's own guesses; none if it does not guess.
     pub guesses: Option<ForesightReport>,
 }
@@ -116,6 +155,10 @@ impl OnDemandReport {
         let a_token = |of: fn(&Self) -> f64| {
             (of(self) * self.tokens as f64 - of(before) * before.tokens as f64).max(0.0) / tokens.max(1) as f64
         };
+        let calls = self.calls.saturating_sub(before.calls);
+        let (all, earlier) = (self.calls as f64, before.calls as f64);
+        let a_call =
+            self.a_call.with(&before.a_call, |now, then| (now * all - then * earlier).max(0.0) / calls.max(1) as f64);
         let hits = self.hits.saturating_sub(before.hits);
         let misses = self.misses.saturating_sub(before.misses);
         Self {
@@ -132,6 +175,8 @@ impl OnDemandReport {
             hinted: self.hinted.saturating_sub(before.hinted),
             loads: self.loads.saturating_sub(before.loads),
             load_ms: (self.load_ms - before.load_ms).max(0.0),
+            calls,
+            a_call,
             guesses: self.guesses.map(|now| now.since(&before.guesses.unwrap_or_default())),
             ..*self
         }
@@ -477,5 +522,15 @@ mod tests {
         assert_eq!((since.tokens, since.hits, since.misses), (20, 30, 10));
         assert_eq!((since.recall, since.token_bytes), (0.75, 2.0));
         assert_eq!(now.since(&OnDemandReport::default()).token_bytes, 4.0);
+    }
+
+    #[test]
+    fn calls_since_an_earlier_report_have_times_of_their_own() {
+        let times = |engine, rest| CallTimes { engine, rest, ..CallTimes::default() };
+        let before = OnDemandReport { calls: 10, a_call: times(3.0, 1.0), ..OnDemandReport::default() };
+        let now = OnDemandReport { calls: 40, a_call: times(1.5, 1.0), ..before };
+        let since = now.since(&before);
+        assert_eq!((since.calls, since.a_call), (30, times(1.0, 1.0)));
+        assert_eq!(since.a_call.total(), 2.0);
     }
 }

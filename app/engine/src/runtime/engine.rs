@@ -133,7 +133,7 @@ impl Engine {
         self.inner.core.borrow_mut().invalidate_weights();
     }
 
-    /// Waits for a free staging buffer.
+    /// Waits for a free staging buffer. Nothing else on this thread waits meanwhile.
     ///
     /// # Errors
     /// The device is lost.
@@ -141,15 +141,41 @@ impl Engine {
         std::future::poll_fn(|context| {
             // Register before looking, so that a buffer returned in between is not missed.
             self.inner.notify.wake_on_event(context.waker());
-            self.try_staging().map_or(std::task::Poll::Pending, std::task::Poll::Ready)
+            self.free_staging().transpose().map_or(std::task::Poll::Pending, std::task::Poll::Ready)
         })
         .await
+    }
+
+    /// A staging buffer if one is free now.
+    ///
+    /// # Errors
+    /// The device is lost.
+    pub fn free_staging(&self) -> Result<Option<Staging>, EngineError> {
+        self.deliver_staging();
+        let mut core = self.inner.core.borrow_mut();
+        core.check_alive()?;
+        let Core { staging, gpu, .. } = &mut *core;
+        Ok(staging.take(gpu, &self.inner.notify))
+    }
+
+    /// Waits until the bytes of at most `most` staging buffers are on their way to tensors: what is submitted later waits for
+    /// them.
+    ///
+    /// # Errors
+    /// The device is lost.
+    pub async fn uploads_at_most(&self, most: usize) -> Result<(), EngineError> {
+        self.until(|core| core.staging.uploads() <= most).await
     }
 
     /// Ends a load and frees the staging buffers; buffers in flight are freed when their copies finish. The next
     /// [`Engine::staging`] creates new ones.
     pub fn close_staging(&self) {
         self.inner.core.borrow_mut().staging.close();
+    }
+
+    /// Bytes of a staging buffer.
+    pub fn staging_bytes(&self) -> u64 {
+        self.inner.core.borrow().staging.size()
     }
 
     /// Staging buffers that currently exist.
@@ -162,49 +188,21 @@ impl Engine {
     /// # Errors
     /// The device is lost.
     pub async fn uploaded(&self) -> Result<(), EngineError> {
+        self.until(|core| core.staging.is_whole()).await
+    }
+
+    /// Waits until something is true of the staging buffers.
+    async fn until(&self, is_true: impl Fn(&Core) -> bool) -> Result<(), EngineError> {
         std::future::poll_fn(|context| {
             self.inner.notify.wake_on_event(context.waker());
-            #[cfg(not(target_arch = "wasm32"))]
-            {
-                let gpu = self.inner.core.borrow().gpu.clone();
-                if gpu.device.poll(wgpu::PollType::wait_indefinitely()).is_err() {
-                    gpu.mark_lost();
-                }
-            }
             self.deliver_staging();
             let core = self.inner.core.borrow();
             match core.check_alive() {
-                Ok(()) if !core.staging.is_whole() => std::task::Poll::Pending,
+                Ok(()) if !is_true(&core) => std::task::Poll::Pending,
                 alive => std::task::Poll::Ready(alive),
             }
         })
         .await
-    }
-
-    /// Returns a free staging buffer. Natively it polls for pending copies itself, because nothing else drives the
-    /// device.
-    fn try_staging(&self) -> Option<Result<Staging, EngineError>> {
-        let take = || {
-            self.deliver_staging();
-            let mut core = self.inner.core.borrow_mut();
-            match core.check_alive() {
-                Ok(()) => {
-                    let Core { staging, gpu, .. } = &mut *core;
-                    staging.take(&gpu.device, &self.inner.notify).map(Ok)
-                }
-                Err(error) => Some(Err(error)),
-            }
-        };
-        let taken = take();
-        #[cfg(not(target_arch = "wasm32"))]
-        if taken.is_none() {
-            let gpu = self.inner.core.borrow().gpu.clone();
-            if gpu.device.poll(wgpu::PollType::wait_indefinitely()).is_err() {
-                gpu.mark_lost();
-            }
-            return take();
-        }
-        taken
     }
 
     /// Handles returned staging buffers but leaves results for [`Engine::poll`].

@@ -94,6 +94,8 @@ pub struct Gpu {
     tuning: Arc<Mutex<Tuning>>,
     usage: Arc<Usage>,
     keep_alive_loop: Arc<KeepAlive>,
+    #[cfg(not(target_arch = "wasm32"))]
+    closed: crate::runtime::staging_part::Closed,
 }
 
 impl Gpu {
@@ -169,6 +171,8 @@ impl Gpu {
             tuning: Arc::default(),
             usage,
             keep_alive_loop: Arc::default(),
+            #[cfg(not(target_arch = "wasm32"))]
+            closed: Arc::default(),
         })
     }
 
@@ -206,12 +210,29 @@ impl Gpu {
 
     /// Closes the device: frees all its memory, and everything that uses it sees a lost device.
     pub fn destroy(&self) {
-        self.device.destroy();
         self.mark_lost();
+        // Other threads write to mapped memory, which goes with the device.
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Ok(mut closed) = self.closed.write() {
+            *closed = true;
+        }
+        self.device.destroy();
+    }
+
+    /// Whether [`Gpu::destroy`] was called.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn closed(&self) -> &crate::runtime::staging_part::Closed {
+        &self.closed
     }
 
     pub(crate) fn mark_lost(&self) {
         self.lost.store(true, Ordering::SeqCst);
+    }
+
+    /// The mark that the device is lost, for another thread.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn lost_mark(&self) -> Arc<AtomicBool> {
+        self.lost.clone()
     }
 
     /// Takes the first unexpected error.

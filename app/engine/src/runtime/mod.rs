@@ -32,10 +32,13 @@ pub mod settings;
 pub mod sizes;
 pub mod slots;
 pub mod staging;
+pub mod staging_part;
 mod subgroups;
 pub mod submit;
 mod tensors;
 pub mod tuning_table;
+#[cfg(not(target_arch = "wasm32"))]
+mod upload_wait;
 mod usage;
 
 #[cfg(test)]

@@ -44,8 +44,9 @@ impl Default for Settings {
             arithmetic: Arithmetic::Exact,
             tuned: true,
             in_flight: 4,
-            staging_bytes: 8 << 20,
-            staging_count: 3,
+            // Natively threads fill several at a time. In a browser, where each takes a trip to another process, they are larger.
+            staging_bytes: if cfg!(target_arch = "wasm32") { 8 << 20 } else { 4 << 20 },
+            staging_count: if cfg!(target_arch = "wasm32") { 3 } else { 6 },
         }
     }
 }

@@ -1,16 +1,22 @@
 //! The ring of mapped staging buffers through which weights reach the GPU. It exists only during a load: buffers are
 //! created on first use and freed when the load ends.
 
-use std::rc::Rc;
+#[cfg(target_arch = "wasm32")]
+use std::rc::Rc as Shared;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::Arc as Shared;
 
 use potluck_plan::WeightUnit;
 
 use crate::runtime::core::{Core, Event};
 use crate::runtime::error::EngineError;
+use crate::runtime::gpu::Gpu;
 use crate::runtime::layout::{Key, Segment};
-use crate::runtime::memory::Slab;
 use crate::runtime::notify::Notify;
 use crate::runtime::settings::Settings;
+use crate::runtime::staging_part::{Hold, StagingBuffer, StagingPart};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::runtime::upload_wait::UploadWait;
 
 /// A range of a tensor's bytes in a staging buffer. `tensor_offset` and `staging_offset` are multiples of 4; so is
 /// `len`, except at the end of a tensor.
@@ -29,12 +35,13 @@ pub struct Piece {
 }
 
 /// The buffers of the ring.
-#[derive(Debug)]
 pub struct StagingRing {
     /// `None` for buffers not created yet.
-    buffers: Vec<Option<Rc<Slab>>>,
+    buffers: Vec<Option<Shared<StagingBuffer>>>,
     /// Mapped buffers that are available.
     free: Vec<usize>,
+    /// Buffers whose bytes are being copied to tensors.
+    uploads: Vec<usize>,
     /// Returned buffers are freed instead of kept.
     closed: bool,
     size: u64,
@@ -42,6 +49,8 @@ pub struct StagingRing {
     /// still mapped, so it must be filled through its existing range.
     #[cfg(target_arch = "wasm32")]
     ranges: Vec<Option<js_sys::ArrayBuffer>>,
+    #[cfg(not(target_arch = "wasm32"))]
+    wait: UploadWait,
 }
 
 impl StagingRing {
@@ -51,10 +60,13 @@ impl StagingRing {
         Self {
             buffers: vec![None; count],
             free: Vec::new(),
+            uploads: Vec::new(),
             closed: true,
             size: u64::from(settings.staging_bytes).next_multiple_of(256).max(256),
             #[cfg(target_arch = "wasm32")]
             ranges: vec![None; count],
+            #[cfg(not(target_arch = "wasm32"))]
+            wait: UploadWait::default(),
         }
     }
 
@@ -74,6 +86,11 @@ impl StagingRing {
         self.forget_range(index);
     }
 
+    /// Bytes of a buffer.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Number of existing buffers.
     pub fn count(&self) -> usize {
         self.buffers.iter().flatten().count()
@@ -84,8 +101,14 @@ impl StagingRing {
         self.free.len() == self.count()
     }
 
+    /// Number of buffers whose bytes are being copied to tensors.
+    pub fn uploads(&self) -> usize {
+        self.uploads.len()
+    }
+
     /// Takes back a buffer that is mapped again.
     pub fn give_back(&mut self, index: usize) {
+        self.uploads.retain(|upload| *upload != index);
         if self.closed {
             self.drop_buffer(index);
         } else if self.buffers.get(index).is_some_and(Option::is_some) {
@@ -102,7 +125,7 @@ impl StagingRing {
             usage: wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC,
             mapped_at_creation: true,
         });
-        self.buffers[index] = Some(Rc::new(Slab { id: index as u32, buffer }));
+        self.buffers[index] = Some(Shared::new(StagingBuffer(buffer)));
         self.free.push(index);
     }
 
@@ -115,45 +138,43 @@ impl StagingRing {
     }
 
     /// Returns a free buffer, creating one if the ring has room.
-    pub fn take(&mut self, device: &wgpu::Device, notify: &Notify) -> Option<Staging> {
+    pub fn take(&mut self, gpu: &Gpu, notify: &Notify) -> Option<Staging> {
         self.closed = false;
         if self.free.is_empty() {
-            self.grow(device);
+            self.grow(&gpu.device);
         }
         let index = self.free.pop()?;
-        let slab = self.buffers[index].clone()?;
+        let buffer = self.buffers[index].clone()?;
         #[cfg(target_arch = "wasm32")]
         if self.ranges[index].is_none() {
-            self.ranges[index] = mapped_range(&slab);
+            self.ranges[index] = mapped_range(&buffer);
         }
         Some(Staging {
-            index,
             size: self.size,
-            used: false,
-            notify: notify.clone(),
+            #[cfg(not(target_arch = "wasm32"))]
+            closed: gpu.closed().clone(),
             #[cfg(target_arch = "wasm32")]
             mapped: self.ranges[index].clone(),
-            slab,
+            hold: Hold::new(buffer, index, self.size, notify.clone()),
         })
     }
 }
 
-/// A mapped staging buffer. It returns to the ring after its upload, or when it is dropped.
+/// A mapped staging buffer. It returns to the ring after its upload, or when it and all parts of it are dropped.
 pub struct Staging {
-    index: usize,
-    slab: Rc<Slab>,
     size: u64,
-    used: bool,
-    notify: Notify,
+    #[cfg(not(target_arch = "wasm32"))]
+    closed: crate::runtime::staging_part::Closed,
     #[cfg(target_arch = "wasm32")]
     mapped: Option<js_sys::ArrayBuffer>,
+    hold: Shared<Hold>,
 }
 
 /// The raw mapped range, so that file reads write straight into it.
 #[cfg(target_arch = "wasm32")]
-fn mapped_range(slab: &Slab) -> Option<js_sys::ArrayBuffer> {
+fn mapped_range(buffer: &StagingBuffer) -> Option<js_sys::ArrayBuffer> {
     use wasm_bindgen::{JsCast, JsValue};
-    let buffer: &JsValue = slab.buffer.as_webgpu()?.as_ref();
+    let buffer: &JsValue = buffer.0.as_webgpu()?.as_ref();
     let get = js_sys::Reflect::get(buffer, &"getMappedRange".into()).ok()?;
     get.dyn_into::<js_sys::Function>().ok()?.call0(buffer).ok()?.dyn_into().ok()
 }
@@ -169,7 +190,17 @@ impl Staging {
         false
     }
 
-    /// Copies bytes in. Bytes beyond the end are dropped, and their upload is rejected.
+    /// An owned part of the buffer, to be filled elsewhere. `offset` must be a multiple of 8. `None` if the part does not lie in
+    /// the buffer, or overlaps one that is not back: up to the next multiple of 8 the bytes behind a part belong to it.
+    pub fn part(&self, offset: u64, len: u64) -> Option<StagingPart> {
+        #[cfg(not(target_arch = "wasm32"))]
+        let part = StagingPart::new(&self.hold, &self.closed, offset, len);
+        #[cfg(target_arch = "wasm32")]
+        let part = StagingPart::new(&self.hold, self.mapped.as_ref()?, offset, len);
+        part
+    }
+
+    /// Copies bytes in, where no part is out. Bytes beyond the end are dropped, and their upload is rejected.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn write(&mut self, offset: u64, bytes: &[u8]) {
         let end = (offset + bytes.len() as u64).min(self.size);
@@ -178,44 +209,31 @@ impl Staging {
         }
         // Mapped views start at multiples of 8 and contain whole words.
         let first = offset / 8 * 8;
-        let Ok(mut view) = self.slab.buffer.get_mapped_range_mut(first..end.next_multiple_of(4)) else { return };
+        let Ok(mut view) = self.hold.buffer.0.get_mapped_range_mut(first..end.next_multiple_of(4)) else { return };
         let skip = (offset - first) as usize;
         let len = (end - offset) as usize;
         view.slice(skip..skip + len).copy_from_slice(&bytes[..len]);
     }
 
-    /// Copies bytes in. Bytes beyond the end are dropped, and their upload is rejected.
+    /// Copies bytes in, where no part is out. Bytes beyond the end are dropped, and their upload is rejected.
     #[cfg(target_arch = "wasm32")]
     pub fn write(&mut self, offset: u64, bytes: &[u8]) {
         let end = (offset + bytes.len() as u64).min(self.size);
-        if offset < end {
-            let len = end - offset;
-            self.js_view(offset, len).copy_from(&bytes[..len as usize]);
-        }
-    }
-
-    /// A view of the mapped range itself. The upload detaches it.
-    #[cfg(target_arch = "wasm32")]
-    pub fn js_view(&self, offset: u64, len: u64) -> js_sys::Uint8Array {
-        match &self.mapped {
-            Some(buffer) => js_sys::Uint8Array::new_with_byte_offset_and_length(buffer, offset as u32, len as u32),
-            None => js_sys::Uint8Array::new_with_length(len as u32),
-        }
-    }
-}
-
-impl Drop for Staging {
-    fn drop(&mut self) {
-        if !self.used {
-            self.notify.event(Event::Staging(self.index, true));
+        if let (Some(buffer), true) = (&self.mapped, offset < end) {
+            let len = (end - offset) as u32;
+            let view = js_sys::Uint8Array::new_with_byte_offset_and_length(buffer, offset as u32, len);
+            view.copy_from(&bytes[..len as usize]);
         }
     }
 }
 
 impl Core {
     /// Copies pieces to their tensors. The copies precede any work submitted later.
-    pub fn upload(&mut self, mut staging: Staging, pieces: &[Piece]) -> Result<(), EngineError> {
+    pub fn upload(&mut self, staging: Staging, pieces: &[Piece]) -> Result<(), EngineError> {
         self.check_alive()?;
+        if staging.hold.has_parts_out() {
+            return Err(EngineError::PartsOut);
+        }
         #[cfg(target_arch = "wasm32")]
         if staging.mapped.is_none() {
             return Err(EngineError::Gpu("The browser gave no access to a staging buffer.".to_owned()));
@@ -224,21 +242,26 @@ impl Core {
         for piece in pieces {
             self.locate(piece, staging.size, &mut copies)?;
         }
-        staging.used = true;
-        // Drop the view before unmapping the range.
-        let Staging { slab, index, notify, .. } = &staging;
-        slab.buffer.unmap();
+        let hold = &staging.hold;
+        hold.upload();
+        let (buffer, index, notify) = (hold.buffer.0.clone(), hold.index, hold.notify.clone());
+        buffer.unmap();
         #[cfg(target_arch = "wasm32")]
-        self.staging.forget_range(*index);
+        self.staging.forget_range(index);
+        self.staging.uploads.push(index);
         let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
         for (from, key, to, len) in copies {
-            encoder.copy_buffer_to_buffer(&slab.buffer, from, &self.memory.slab(key).buffer, to, len);
+            encoder.copy_buffer_to_buffer(&buffer, from, &self.memory.slab(key).buffer, to, len);
         }
-        self.gpu.queue.submit([encoder.finish()]);
-        let (index, notify) = (*index, notify.clone());
-        slab.buffer.map_async(wgpu::MapMode::Write, .., move |result| {
-            notify.event(Event::Staging(index, result.is_ok()));
+        let submission = self.gpu.queue.submit([encoder.finish()]);
+        let mapped = notify.clone();
+        buffer.map_async(wgpu::MapMode::Write, .., move |result| {
+            mapped.event(Event::Staging(index, result.is_ok()));
         });
+        #[cfg(not(target_arch = "wasm32"))]
+        self.staging.wait.until(&self.gpu, submission, notify);
+        #[cfg(target_arch = "wasm32")]
+        drop((submission, notify));
         Ok(())
     }
 

@@ -81,7 +81,7 @@ pub struct Compute {
     self_test: RefCell<SelfTest>,
     measured: Cell<Option<Measured>>,
     tuning: TuningState,
-    slow_down: SlowDown,
+    slow_down: Rc<SlowDown>,
     /// Receives the results of timed work.
     trial_results: RefCell<Option<UnboundedSender<Computed>>>,
     keep_alive: KeepAlive,
@@ -115,7 +115,7 @@ impl Compute {
             self_test: RefCell::default(),
             measured: Cell::default(),
             tuning: TuningState::default(),
-            slow_down: SlowDown::new(slow, hesitation),
+            slow_down: Rc::new(SlowDown::new(slow, hesitation)),
             trial_results: RefCell::default(),
             keep_alive: KeepAlive::default(),
             guesses,

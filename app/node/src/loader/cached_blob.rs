@@ -106,6 +106,11 @@ impl CachedBlob {
         self.storing_stopped.set(true);
     }
 
+    /// True if it cannot be read, or not be written any further.
+    pub fn is_given_up(&self) -> bool {
+        self.storing_stopped.get()
+    }
+
     /// Opens the blob, once.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use potluck_engine::Engine;
 use potluck_plan::{Bytes, WeightUnit};
 
-use super::jobs::{cut, runs};
+use super::jobs::cut;
 use super::layout::sort_units;
 use super::{Load, LoadError};
 
@@ -64,10 +64,7 @@ impl ExpertLoader {
         let jobs = cut(&experts, &load.units, policy.max_bytes, stored, needs);
         let bytes = Bytes(jobs.iter().map(|job| job.len).sum());
         let blobs: Vec<Rc<_>> = jobs.iter().map(|job| job.blob.clone()).collect();
-        let runs = match policy.cache {
-            true => jobs.into_iter().map(|job| vec![job]).collect(),
-            false => runs(jobs, policy.max_bytes),
-        };
+        let runs = load.runs_of(jobs);
         // The origin allows fewer reads at a time.
         let ahead = if policy.cache { policy.parallel } else { READS };
         let read = load.pipeline(runs, policy.cache, ahead).await?;

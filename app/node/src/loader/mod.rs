@@ -114,10 +114,7 @@ impl Load {
         let cached: u64 = jobs.iter().map(Job::stored).sum();
         let phase = if policy.cache && cached < total { LoadPhase::Download } else { LoadPhase::Upload };
         self.progress.start(phase, Bytes(total), Bytes(cached));
-        let runs = match policy.cache {
-            true => jobs.into_iter().map(|job| vec![job]).collect(),
-            false => runs(jobs, policy.max_bytes),
-        };
+        let runs = self.runs_of(jobs);
         // Cached blobs only have to be opened.
         let ahead = if policy.cache && cached == total { OPEN_AHEAD } else { policy.parallel };
         let _staging = StagingGuard(&self.engine);
@@ -133,6 +130,15 @@ impl Load {
         resident.into_iter().try_for_each(|unit| self.engine.finish(unit))?;
         sort_units(&mut missing, &self.units);
         Ok(cut(&missing, &self.units, self.source.fetch_policy().max_bytes, stored, needs))
+    }
+
+    /// Jobs that are fetched together.
+    fn runs_of(&self, jobs: Vec<Job>) -> Vec<Vec<Job>> {
+        let policy = self.source.fetch_policy();
+        match policy.cache || policy.beside {
+            true => jobs.into_iter().map(|job| vec![job]).collect(),
+            false => runs(jobs, policy.max_bytes),
+        }
     }
 
     async fn stored(&self) -> BTreeMap<WeightUnit, u64> {

@@ -6,14 +6,14 @@ use std::rc::Rc;
 
 use futures::channel::mpsc;
 use futures::future::{Either, select};
-use futures::{SinkExt, StreamExt};
+use futures::{FutureExt, SinkExt, StreamExt};
 use potluck_model::FileRange;
 use potluck_plan::Bytes;
 
 use super::cached_blob::CachedBlob;
 use super::jobs::Job;
 use super::unsynced::{Unsynced, Written};
-use super::uploader::Uploader;
+use super::uploader::{FailedRead, ReadFrom, Uploader};
 use super::{Load, LoadError};
 use crate::blob::{BlobKey, BlobName};
 use crate::platform::StoreError;
@@ -85,13 +85,15 @@ impl Load {
         mut queue: mpsc::Sender<BlobWrite>,
         storing: &Cell<bool>,
     ) -> Result<(), LoadError> {
-        let mut uploader = Uploader::new(self.engine.clone());
+        let recover = |read| self.refetch(read, origin).boxed_local();
+        let mut uploader = Uploader::new(self.engine.clone(), &recover);
         while let Some(done) = fetched.next().await {
             let FetchedRun { run, found, _under_way } = done?;
             let start = run.first().map_or(0, |job| job.offset);
             for job in run {
                 match &found {
                     Fetched::InCache => self.upload_cached(&job, origin, &mut uploader).await?,
+                    Fetched::InSource => uploader.pull(&job, &ReadFrom::Source(origin.source)).await?,
                     Fetched::Bytes(bytes) => {
                         let from = (job.offset - start) as usize;
                         let bytes = &bytes[from..from + job.len as usize];
@@ -113,8 +115,7 @@ impl Load {
                 }
             }
         }
-        uploader.flush()?;
-        Ok(())
+        uploader.flush().await
     }
 
     /// Fetches the bytes of a run of jobs unless they are cached (cached jobs are runs of their own). The first job of a unit
@@ -125,7 +126,7 @@ impl Load {
         if cache && last.end_in_blob() > last.blob.stored() {
             last.blob.lock(&self.platform, self.model).await;
         }
-        if cache && last.end_in_blob() <= last.blob.stored() {
+        if cache && last.end_in_blob() <= last.blob.stored() && !last.blob.is_given_up() {
             let opened = match last.blob.is_complete() {
                 true => last.blob.reader(self.platform.store.as_ref(), self.model).await.map(drop),
                 false => Ok(()),
@@ -136,35 +137,45 @@ impl Load {
                 Err(error) => self.give_up(&last.blob, &error).await,
             }
         }
+        if self.source.fetch_policy().beside {
+            return Ok((run, Fetched::InSource));
+        }
         let len = last.offset + last.len - first.offset;
         let bytes = origin.read(FileRange { file: first.file, offset: first.offset, len }).await?;
         Ok((run, Fetched::Bytes(bytes)))
     }
 
-    async fn upload_cached(&self, job: &Job, origin: &Origin<'_>, uploader: &mut Uploader) -> Result<(), LoadError> {
-        match uploader.pull(self.platform.store.as_ref(), self.model, job).await {
-            Err(LoadError::Store(error)) => self.refetch(job, &error, origin, uploader).await,
-            result => result,
+    async fn upload_cached<'a>(
+        &'a self,
+        job: &Job,
+        origin: &'a Origin<'a>,
+        uploader: &mut Uploader<'a>,
+    ) -> Result<(), LoadError> {
+        // Opened before the read is queued: to open it takes a lock that whoever deletes the blob needs, too.
+        match job.blob.reader(self.platform.store.as_ref(), self.model).await {
+            Ok(reader) => uploader.pull(job, &ReadFrom::Blob(reader)).await,
+            Err(error) => {
+                let range = FileRange { file: job.file, offset: job.offset, len: job.len };
+                let bytes = self.refetch(FailedRead { blob: job.blob.clone(), range, error }, origin).await?;
+                uploader.push(job, &bytes).await
+            }
         }
     }
 
     /// Fetches a cached piece that cannot be read from the source instead.
-    async fn refetch(
-        &self,
-        job: &Job,
-        error: &StoreError,
-        origin: &Origin<'_>,
-        uploader: &mut Uploader,
-    ) -> Result<(), LoadError> {
-        self.give_up(&job.blob, error).await;
-        let bytes = origin.read(FileRange { file: job.file, offset: job.offset, len: job.len }).await?;
-        uploader.push(job, &bytes).await
+    async fn refetch(&self, read: FailedRead, origin: &Origin<'_>) -> Result<Vec<u8>, LoadError> {
+        let FailedRead { blob, range, error } = read;
+        if !blob.is_given_up() {
+            self.give_up(&blob, &error).await;
+        }
+        Ok(origin.read(range).await?)
     }
 
     /// A cached blob cannot be read: deletes it if it is broken.
     async fn give_up(&self, blob: &CachedBlob, error: &StoreError) {
         log::warn!("a cached piece cannot be read: {error}");
         let key = BlobKey { model: self.model, name: BlobName::Unit(blob.unit) };
+        blob.stop_storing();
         blob.close().await;
         // A blob that another tab has open is not broken.
         if *error != StoreError::Busy
@@ -172,7 +183,6 @@ impl Load {
         {
             log::warn!("it cannot be deleted either: {error}");
         }
-        blob.stop_storing();
     }
 
     async fn write_all(&self, mut writes: mpsc::Receiver<BlobWrite>, storing: &Cell<bool>) {
@@ -257,6 +267,8 @@ struct FetchedRun {
 enum Fetched {
     /// They are in the cache.
     InCache,
+    /// The source reads them straight into staging buffers.
+    InSource,
     /// They came from the source.
     Bytes(Vec<u8>),
 }

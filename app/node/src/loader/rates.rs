@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures::FutureExt;
+use futures::future::{LocalBoxFuture, join_all};
+use potluck_engine::{EngineError, Staging};
 use potluck_model::FileRange;
 use potluck_plan::{Bytes, WeightUnit};
 use potluck_protocol::LoadPhase;
 
 use super::jobs::{Job, runs};
 use super::layout::{blob_bytes, blobs};
-use super::uploader::Uploader;
+use super::uploader::{FailedRead, ReadFrom, Uploader, begin};
 use super::{Load, LoadError};
 
 /// Rates of a load whose bytes are all on this device, in bytes a second, measured in one go with its two halves.
@@ -77,31 +80,30 @@ impl Load {
 
     /// Reads every piece from the cache; returns bytes and milliseconds.
     async fn read_blobs(&self, jobs: Vec<Job>) -> Result<(u64, f64), LoadError> {
-        let mut staging = self.engine.staging().await?;
-        let (mut bytes, mut millis) = (0, 0.0);
+        let mut reads = Reads::new(self).await?;
         for job in jobs {
             let reader = job.blob.reader(self.platform.store.as_ref(), self.model).await?;
-            let started = self.platform.clock.now().0;
-            let mut done = 0;
-            while done < job.len {
-                let len = (job.len - done).min(staging.len());
-                reader.read(job.blob_offset + done, len, &mut staging, 0).await?;
-                done += len;
-            }
-            millis += self.platform.clock.now().0 - started;
-            bytes += job.len;
+            reads.read(&job, ReadFrom::Blob(reader)).await?;
             if job.blob.job_done() {
                 job.blob.close().await;
             }
         }
-        Ok((bytes, millis))
+        reads.end().await
     }
 
-    /// Reads every run from the file; returns bytes and milliseconds.
+    /// Reads everything from the file; returns bytes and milliseconds.
     async fn read_file(&self, jobs: Vec<Job>) -> Result<(u64, f64), LoadError> {
+        let policy = self.source.fetch_policy();
+        if policy.beside {
+            let mut reads = Reads::new(self).await?;
+            for job in jobs {
+                reads.read(&job, ReadFrom::Source(self.source.as_ref())).await?;
+            }
+            return reads.end().await;
+        }
         let mut staging = self.engine.staging().await?;
         let (mut bytes, started) = (0, self.platform.clock.now().0);
-        for run in runs(jobs, self.source.fetch_policy().max_bytes.min(staging.len())) {
+        for run in runs(jobs, policy.max_bytes.min(staging.len())) {
             let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
             let len = last.offset + last.len - first.offset;
             staging.write(0, &self.source.read(FileRange { file: first.file, offset: first.offset, len }).await?);
@@ -114,7 +116,9 @@ impl Load {
     async fn upload_blanks(&self, jobs: Vec<Job>) -> Result<(u64, f64), LoadError> {
         let mut bytes = 0;
         let work = async {
-            let mut uploader = Uploader::new(self.engine.clone());
+            // Nothing is read, so nothing fails.
+            let recover = |read: FailedRead| std::future::ready(Err(read.error.into())).boxed_local();
+            let mut uploader = Uploader::new(self.engine.clone(), &recover);
             for job in jobs {
                 uploader.blank(&job).await?;
                 bytes += job.len;
@@ -122,9 +126,59 @@ impl Load {
                     uploader.end(job.unit.unit)?;
                 }
             }
-            Ok(uploader.flush()?)
+            uploader.flush().await
         };
         let millis = self.timed(work).await?;
         Ok((bytes, millis))
+    }
+}
+
+/// Reads into one staging buffer again and again, as many pieces at a time as fit it. Only reads are timed.
+struct Reads<'a> {
+    load: &'a Load,
+    staging: Staging,
+    under_way: Vec<LocalBoxFuture<'a, Result<(), LoadError>>>,
+    filled: u64,
+    bytes: u64,
+    millis: f64,
+}
+
+impl<'a> Reads<'a> {
+    async fn new(load: &'a Load) -> Result<Self, LoadError> {
+        let staging = load.engine.staging().await?;
+        Ok(Self { load, staging, under_way: Vec::new(), filled: 0, bytes: 0, millis: 0.0 })
+    }
+
+    async fn read(&mut self, job: &Job, from: ReadFrom<'a>) -> Result<(), LoadError> {
+        let mut done = 0;
+        while done < job.len {
+            if self.filled >= self.staging.len() {
+                self.wait().await?;
+            }
+            let len = (job.len - done).min(self.staging.len() - self.filled);
+            let started = self.load.platform.clock.now().0;
+            let part = self.staging.part(self.filled, len).ok_or(EngineError::PartsOut)?;
+            let range = FileRange { file: job.file, offset: job.offset + done, len };
+            self.under_way.push(begin(&from, job.blob_offset + done, range, part));
+            self.millis += self.load.platform.clock.now().0 - started;
+            self.filled = (self.filled + len).next_multiple_of(8);
+            done += len;
+        }
+        self.bytes += job.len;
+        Ok(())
+    }
+
+    async fn wait(&mut self) -> Result<(), LoadError> {
+        let started = self.load.platform.clock.now().0;
+        join_all(self.under_way.drain(..)).await.into_iter().collect::<Result<(), _>>()?;
+        self.millis += self.load.platform.clock.now().0 - started;
+        self.filled = 0;
+        Ok(())
+    }
+
+    /// Bytes and milliseconds.
+    async fn end(mut self) -> Result<(u64, f64), LoadError> {
+        self.wait().await?;
+        Ok((self.bytes, self.millis))
     }
 }

@@ -1,58 +1,101 @@
 //! Packs the pieces of many units into staging buffers, and uploads full buffers.
 
-use potluck_engine::{Engine, EngineError, Piece, Staging};
-use potluck_plan::{ModelId, WeightUnit};
+use std::rc::Rc;
+
+use futures::future::{LocalBoxFuture, join_all};
+use potluck_engine::{Engine, EngineError, Piece, Staging, StagingPart};
+use potluck_model::FileRange;
+use potluck_plan::WeightUnit;
 
 use super::LoadError;
+use super::cached_blob::CachedBlob;
 use super::jobs::Job;
-use crate::platform::BlobStore;
+use crate::platform::{BlobReader, StoreError};
+use crate::source::Source;
 
-/// Packs pieces into staging buffers.
-pub struct Uploader {
+/// Where a job's bytes are read into staging buffers from.
+pub enum ReadFrom<'a> {
+    /// The cache. The blob was opened before: a read that waits in a buffer must not wait for anything else.
+    Blob(Rc<dyn BlobReader>),
+    /// The source.
+    Source(&'a dyn Source),
+}
+
+/// Bytes of a cached blob that could not be read.
+pub struct FailedRead {
+    /// The blob.
+    pub blob: Rc<CachedBlob>,
+    /// Where the source has them.
+    pub range: FileRange,
+    /// Why.
+    pub error: StoreError,
+}
+
+/// Gets the bytes of a failed read from elsewhere.
+pub type Recover<'a> = dyn Fn(FailedRead) -> LocalBoxFuture<'a, Result<Vec<u8>, LoadError>> + 'a;
+
+/// Packs pieces into staging buffers. While one is packed, reads into the one before it go on.
+pub struct Uploader<'a> {
     engine: Engine,
-    open: Option<Staging>,
+    recover: &'a Recover<'a>,
+    /// Its reads may be under way.
+    full: Option<Filling<'a>>,
+    open: Option<Filling<'a>>,
+}
+
+/// A staging buffer that is being filled.
+struct Filling<'a> {
+    staging: Staging,
     filled: u64,
     pieces: Vec<Piece>,
-    /// Units with every piece in a buffer; they are finished with the next upload.
+    reads: Vec<Read<'a>>,
+    /// Units with every piece in this buffer or one before it.
     ended: Vec<WeightUnit>,
 }
 
-impl Uploader {
+/// A read under way.
+struct Read<'a> {
+    done: LocalBoxFuture<'a, Result<(), LoadError>>,
+    blob: Rc<CachedBlob>,
+    range: FileRange,
+    at: u64,
+}
+
+impl<'a> Uploader<'a> {
     /// An uploader to this engine.
-    pub fn new(engine: Engine) -> Self {
-        Self { engine, open: None, filled: 0, pieces: Vec::new(), ended: Vec::new() }
+    pub fn new(engine: Engine, recover: &'a Recover<'a>) -> Self {
+        Self { engine, recover, full: None, open: None }
     }
 
     /// Uploads the bytes of a job.
     ///
     /// # Errors
-    /// The device is lost.
+    /// The device is lost, or a read before these cannot be done.
     pub async fn push(&mut self, job: &Job, bytes: &[u8]) -> Result<(), LoadError> {
         let mut done = 0;
         while done < job.len {
-            let (at, len) = self.room(job.len - done).await?;
-            if let Some(staging) = &mut self.open {
-                staging.write(at, &bytes[done as usize..(done + len) as usize]);
-            }
-            self.add(job, done, at, len);
+            let (filling, at, len) = self.room(job.len - done).await?;
+            filling.staging.write(at, &bytes[done as usize..(done + len) as usize]);
+            filling.add(job, done, at, len);
             done += len;
         }
         Ok(())
     }
 
-    /// Uploads a job's bytes from the cache.
+    /// Uploads a job's bytes, which are read meanwhile.
     ///
     /// # Errors
-    /// The cache cannot be read, or the device is lost.
-    pub async fn pull(&mut self, store: &dyn BlobStore, model: ModelId, job: &Job) -> Result<(), LoadError> {
-        let reader = job.blob.reader(store, model).await?;
+    /// The device is lost, or a read before these cannot be done.
+    pub async fn pull(&mut self, job: &Job, from: &ReadFrom<'a>) -> Result<(), LoadError> {
         let mut done = 0;
         while done < job.len {
-            let (at, len) = self.room(job.len - done).await?;
-            if let Some(staging) = &mut self.open {
-                reader.read(job.blob_offset + done, len, staging, at).await?;
-            }
-            self.add(job, done, at, len);
+            let (filling, at, len) = self.room(job.len - done).await?;
+            // Nobody else has a part of what is not filled yet.
+            let part = filling.staging.part(at, len).ok_or(EngineError::PartsOut)?;
+            let range = FileRange { file: job.file, offset: job.offset + done, len };
+            let done_reading = begin(from, job.blob_offset + done, range, part);
+            filling.reads.push(Read { done: done_reading, blob: job.blob.clone(), range, at });
+            filling.add(job, done, at, len);
             done += len;
         }
         Ok(())
@@ -65,58 +108,117 @@ impl Uploader {
     pub async fn blank(&mut self, job: &Job) -> Result<(), LoadError> {
         let mut done = 0;
         while done < job.len {
-            let (at, len) = self.room(job.len - done).await?;
-            self.add(job, done, at, len);
+            let (filling, at, len) = self.room(job.len - done).await?;
+            filling.add(job, done, at, len);
             done += len;
         }
         Ok(())
     }
 
-    /// All pieces of the unit have been pushed.
+    /// All pieces of the unit have been pushed or pulled.
     ///
     /// # Errors
     /// The device is lost.
     pub fn end(&mut self, unit: WeightUnit) -> Result<(), EngineError> {
-        self.ended.push(unit);
-        if self.open.is_none() { self.finish() } else { Ok(()) }
+        match self.open.as_mut().or(self.full.as_mut()) {
+            Some(filling) => filling.ended.push(unit),
+            None => self.engine.finish(unit)?,
+        }
+        Ok(())
     }
 
-    /// Uploads the open buffer.
+    /// Uploads everything, once it is read.
     ///
     /// # Errors
-    /// The device is lost.
-    pub fn flush(&mut self) -> Result<(), EngineError> {
-        if let Some(staging) = self.open.take() {
-            self.engine.upload(staging, &self.pieces)?;
-            self.pieces.clear();
+    /// The device is lost, or a read cannot be done.
+    pub async fn flush(&mut self) -> Result<(), LoadError> {
+        for filling in [self.full.take(), self.open.take()].into_iter().flatten() {
+            self.upload(filling).await?;
         }
-        self.finish()
+        Ok(())
     }
 
-    fn finish(&mut self) -> Result<(), EngineError> {
-        self.ended.drain(..).try_for_each(|unit| self.engine.finish(unit))
-    }
-
-    /// Finds room for up to `wanted` bytes; returns the offset in the buffer and the number of bytes. Pieces start at
-    /// multiples of 4. A piece that is cut is cut at such a multiple too, because buffers end at one.
-    async fn room(&mut self, wanted: u64) -> Result<(u64, u64), LoadError> {
-        let at = self.filled.next_multiple_of(4);
-        match &self.open {
-            Some(staging) if at < staging.len() => Ok((at, wanted.min(staging.len() - at))),
-            _ => {
-                self.flush()?;
-                let staging = self.engine.staging().await?;
-                let len = staging.len();
-                self.open = Some(staging);
-                self.filled = 0;
-                Ok((0, wanted.min(len)))
+    /// Waits for the reads of a buffer, and uploads it.
+    async fn upload(&self, filling: Filling<'a>) -> Result<(), LoadError> {
+        let Filling { mut staging, pieces, reads, ended, .. } = filling;
+        let mut failed = Vec::new();
+        let reads = reads.into_iter().map(|read| async move { (read.done.await, read.blob, read.range, read.at) });
+        for (done, blob, range, at) in join_all(reads).await {
+            match done {
+                Ok(()) => {}
+                Err(LoadError::Store(error)) => failed.push((FailedRead { blob, range, error }, at)),
+                Err(error) => return Err(error),
             }
         }
+        // All parts are back, and nobody reads a blob that is deleted now.
+        for (read, at) in failed {
+            staging.write(at, &(self.recover)(read).await?);
+        }
+        self.engine.upload(staging, &pieces)?;
+        ended.into_iter().try_for_each(|unit| self.engine.finish(unit))?;
+        Ok(())
+    }
+
+    /// Finds room for up to `wanted` bytes; returns the buffer, the offset in it and the number of bytes. Parts start at multiples
+    /// of 8. A piece that is cut is cut at such a multiple too, because buffers end at one.
+    async fn room(&mut self, wanted: u64) -> Result<(&mut Filling<'a>, u64, u64), LoadError> {
+        let has_room = |filling: &Filling| filling.next() < filling.staging.len();
+        let open = match self.open.take() {
+            Some(open) if has_room(&open) => open,
+            open => {
+                if let Some(full) = self.full.take() {
+                    self.upload(full).await?;
+                }
+                match open {
+                    // Nothing of it is still being read: in a browser reads are done when they have begun.
+                    Some(open) if open.reads.is_empty() || cfg!(target_arch = "wasm32") => self.upload(open).await?,
+                    open => self.full = open,
+                }
+                let staging = match self.engine.free_staging()? {
+                    Some(staging) => staging,
+                    // It may be the one that is full: never wait while holding one.
+                    None => {
+                        self.flush().await?;
+                        self.engine.staging().await?
+                    }
+                };
+                Filling { staging, filled: 0, pieces: Vec::new(), reads: Vec::new(), ended: Vec::new() }
+            }
+        };
+        let at = open.next();
+        let len = wanted.min(open.staging.len() - at);
+        Ok((self.open.insert(open), at, len))
+    }
+}
+
+impl Filling<'_> {
+    /// Where the next piece starts.
+    fn next(&self) -> u64 {
+        self.filled.next_multiple_of(8)
     }
 
     fn add(&mut self, job: &Job, done: u64, at: u64, len: u64) {
         let tensor_offset = job.tensor_offset + done;
         self.filled = at + len;
         self.pieces.push(Piece { unit: job.unit.unit, tensor: job.tensor, tensor_offset, staging_offset: at, len });
+    }
+}
+
+/// Begins to read into a part.
+pub fn begin<'a>(
+    from: &ReadFrom<'a>,
+    blob_offset: u64,
+    range: FileRange,
+    part: StagingPart,
+) -> LocalBoxFuture<'a, Result<(), LoadError>> {
+    match from {
+        ReadFrom::Blob(reader) => {
+            let read = reader.read(blob_offset, part);
+            Box::pin(async move { Ok(read.await?) })
+        }
+        ReadFrom::Source(source) => {
+            let read = source.read_into(range, part);
+            Box::pin(async move { Ok(read.await?) })
+        }
     }
 }

@@ -1,14 +1,16 @@
 //! Model files on this machine's disk.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
+use futures::TryFutureExt;
 use futures::future::LocalBoxFuture;
+use potluck_engine::StagingPart;
 
+use super::readers::{read_at, read_into};
 use crate::open::split_names;
 use crate::platform::LocalFile;
 
@@ -17,7 +19,7 @@ pub struct DiskFile {
     name: String,
     len: u64,
     modified: Option<u64>,
-    file: Arc<Mutex<File>>,
+    file: Arc<File>,
 }
 
 impl DiskFile {
@@ -32,7 +34,7 @@ impl DiskFile {
         let since_1970 = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let modified = since_1970.and_then(|since| u64::try_from(since.as_millis()).ok());
         let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        Ok(Self { name, len: metadata.len(), modified, file: Arc::new(Mutex::new(file)) })
+        Ok(Self { name, len: metadata.len(), modified, file: Arc::new(file) })
     }
 }
 
@@ -63,14 +65,21 @@ impl LocalFile for DiskFile {
         let (file, name) = (self.file.clone(), self.name.clone());
         Box::pin(async move {
             let read = move || {
-                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
                 let mut bytes = vec![0; usize::try_from(len).map_err(std::io::Error::other)?];
-                file.seek(SeekFrom::Start(offset))?;
-                file.read_exact(&mut bytes)?;
+                read_at(&file, offset, &mut bytes)?;
                 Ok::<_, std::io::Error>(bytes)
             };
             let read = tokio::task::spawn_blocking(read).await.map_err(std::io::Error::other).flatten();
             read.map_err(|error| format!("{name} cannot be read: {error}."))
         })
+    }
+
+    fn reads_beside(&self) -> bool {
+        true
+    }
+
+    fn read_into(&self, offset: u64, part: StagingPart) -> LocalBoxFuture<'static, Result<(), String>> {
+        let (read, name) = (read_into(self.file.clone(), offset, part), self.name.clone());
+        Box::pin(read.map_err(move |error| format!("{name} cannot be read: {error}.")))
     }
 }

@@ -6,6 +6,7 @@ mod files;
 mod fingerprint;
 mod net;
 mod public;
+mod readers;
 mod relay_tls;
 mod store;
 pub mod study;

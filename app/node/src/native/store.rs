@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use futures::TryFutureExt;
 use futures::future::LocalBoxFuture;
-use potluck_engine::Staging;
+use potluck_engine::StagingPart;
 use potluck_plan::{ModelId, WeightUnit};
 
+use super::readers;
 use crate::blob::{BlobKey, BlobName};
 use crate::platform::{BlobReader, BlobStore, LockGuard, StoreError, Usage};
 
@@ -39,12 +41,16 @@ fn blocking<T: Send + 'static>(
 ) -> LocalBoxFuture<'static, Result<T, StoreError>> {
     Box::pin(async move {
         let done = tokio::task::spawn_blocking(work).await.map_err(std::io::Error::other).flatten();
-        done.map_err(|error| match error.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::Full,
-            ErrorKind::UnexpectedEof => StoreError::ShortRead,
-            _ => StoreError::Failed(error.to_string()),
-        })
+        done.map_err(|error| store_error(&error))
     })
+}
+
+fn store_error(error: &std::io::Error) -> StoreError {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::Full,
+        ErrorKind::UnexpectedEof => StoreError::ShortRead,
+        _ => StoreError::Failed(error.to_string()),
+    }
 }
 
 /// Nothing where there is no such file or folder.
@@ -80,31 +86,18 @@ fn append(path: &Path, offset: u64, bytes: &[u8]) -> std::io::Result<()> {
     written
 }
 
-fn read_at(file: &mut File, offset: u64, len: u64) -> std::io::Result<Vec<u8>> {
+fn read_at(path: &Path, offset: u64, len: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(len).map_err(std::io::Error::other)?];
-    file.seek(SeekFrom::Start(offset))?;
-    file.read_exact(&mut bytes)?;
+    readers::read_at(&File::open(path)?, offset, &mut bytes)?;
     Ok(bytes)
 }
 
 /// An open blob.
-struct Reader(Arc<Mutex<File>>);
+struct Reader(Arc<File>);
 
 impl BlobReader for Reader {
-    fn read<'a>(
-        &'a self,
-        offset: u64,
-        len: u64,
-        staging: &'a mut Staging,
-        at: u64,
-    ) -> LocalBoxFuture<'a, Result<(), StoreError>> {
-        let file = self.0.clone();
-        // A reader before that panicked left no state behind: each read seeks.
-        let read = blocking(move || read_at(&mut file.lock().unwrap_or_else(PoisonError::into_inner), offset, len));
-        Box::pin(async move {
-            staging.write(at, &read.await?);
-            Ok(())
-        })
+    fn read(&self, offset: u64, part: StagingPart) -> LocalBoxFuture<'static, Result<(), StoreError>> {
+        Box::pin(readers::read_into(self.0.clone(), offset, part).map_err(|error| store_error(&error)))
     }
 }
 
@@ -135,13 +128,13 @@ impl BlobStore for FolderStore {
 
     fn read(&self, key: BlobKey, offset: u64, len: u64) -> LocalBoxFuture<'static, Result<Vec<u8>, StoreError>> {
         let path = self.blob(key);
-        blocking(move || read_at(&mut File::open(path)?, offset, len))
+        blocking(move || read_at(&path, offset, len))
     }
 
     fn reader(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<Rc<dyn BlobReader>, StoreError>> {
         let path = self.blob(key);
         let opened = blocking(move || File::open(path));
-        Box::pin(async move { Ok(Rc::new(Reader(Arc::new(Mutex::new(opened.await?)))) as Rc<dyn BlobReader>) })
+        Box::pin(async move { Ok(Rc::new(Reader(Arc::new(opened.await?))) as Rc<dyn BlobReader>) })
     }
 
     fn delete(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<(), StoreError>> {

@@ -188,6 +188,6 @@ impl Source for HttpSource {
     }
 
     fn fetch_policy(&self) -> FetchPolicy {
-        FetchPolicy { max_bytes: 4 << 20, parallel: 6, cache: true }
+        FetchPolicy { max_bytes: 4 << 20, parallel: 6, cache: true, beside: false }
     }
 }

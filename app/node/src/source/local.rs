@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
+use futures::TryFutureExt;
 use futures::future::LocalBoxFuture;
+use potluck_engine::StagingPart;
 use potluck_model::FileRange;
 
 use super::{FetchPolicy, Source, SourceError};
@@ -30,24 +32,37 @@ impl LocalSource {
     }
 }
 
+impl LocalSource {
+    /// The file of a range that ends in it.
+    fn file(&self, range: FileRange) -> Result<&Rc<dyn LocalFile>, SourceError> {
+        let file = self.files.get(usize::from(range.file)).ok_or(SourceError::NoSuchFile(range.file))?;
+        let wanted = range.offset.saturating_add(range.len);
+        if wanted > file.len() { Err(SourceError::TooShort { len: file.len(), wanted }) } else { Ok(file) }
+    }
+}
+
 impl Source for LocalSource {
     fn file_len(&self, file: u16) -> Option<u64> {
         self.files.get(usize::from(file)).map(|file| file.len())
     }
 
     fn read(&self, range: FileRange) -> LocalBoxFuture<'_, Result<Vec<u8>, SourceError>> {
-        Box::pin(async move {
-            let file = self.files.get(usize::from(range.file)).ok_or(SourceError::NoSuchFile(range.file))?;
-            let end = range.offset.saturating_add(range.len);
-            if end > file.len() {
-                return Err(SourceError::TooShort { len: file.len(), wanted: end });
-            }
-            file.read(range.offset, range.len).await.map_err(SourceError::File)
-        })
+        match self.file(range) {
+            Ok(file) => Box::pin(file.read(range.offset, range.len).map_err(SourceError::File)),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+
+    fn read_into(&self, range: FileRange, part: StagingPart) -> LocalBoxFuture<'_, Result<(), SourceError>> {
+        match self.file(range) {
+            Ok(file) => Box::pin(file.read_into(range.offset, part).map_err(SourceError::File)),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
     }
 
     fn fetch_policy(&self) -> FetchPolicy {
-        FetchPolicy { max_bytes: 8 << 20, parallel: 2, cache: false }
+        let beside = self.files.iter().all(|file| file.reads_beside());
+        FetchPolicy { max_bytes: 8 << 20, parallel: 2, cache: false, beside }
     }
 
     fn group_list(&self) -> Option<Rc<dyn LocalFile>> {

@@ -10,6 +10,7 @@ mod pieces;
 use std::rc::Rc;
 
 use futures::future::LocalBoxFuture;
+use potluck_engine::StagingPart;
 use potluck_model::FileRange;
 use thiserror::Error;
 
@@ -31,6 +32,18 @@ pub trait Source {
     /// The bytes cannot be had, or do not match their hash.
     fn read(&self, range: FileRange) -> LocalBoxFuture<'_, Result<Vec<u8>, SourceError>>;
 
+    /// Begins to read a range into a part of a staging buffer that is as long.
+    ///
+    /// # Errors
+    /// As [`Source::read`].
+    fn read_into(&self, range: FileRange, mut part: StagingPart) -> LocalBoxFuture<'_, Result<(), SourceError>> {
+        let read = self.read(range);
+        Box::pin(async move {
+            part.write(0, &read.await?);
+            Ok(())
+        })
+    }
+
     /// How to read from it.
     fn fetch_policy(&self) -> FetchPolicy;
 
@@ -50,6 +63,8 @@ pub struct FetchPolicy {
     pub parallel: usize,
     /// The bytes are not on this device, so they belong in the cache.
     pub cache: bool,
+    /// [`Source::read_into`] reads in other threads: better many small reads than few large ones.
+    pub beside: bool,
 }
 
 /// Why bytes cannot be had.

@@ -191,7 +191,7 @@ impl Source for PieceSource {
     }
 
     fn fetch_policy(&self) -> FetchPolicy {
-        FetchPolicy { max_bytes: u64::from(PieceRequest::MAX_LEN), parallel: MAX_OPEN, cache: true }
+        FetchPolicy { max_bytes: u64::from(PieceRequest::MAX_LEN), parallel: MAX_OPEN, cache: true, beside: false }
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
 
 use futures::channel::{mpsc, oneshot};
-use futures::future::{Either, select};
+use futures::future::{Either, select, select_all};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use potluck_engine::{Keep, SlotLoad};
@@ -18,10 +18,27 @@ use super::slots::Slots;
 /// An expert of a block.
 pub(super) type Key = (BlockIndex, ExpertId);
 
-/// Loads under way at a time. Each fills a staging buffer; one is left for what work waits for.
-const LOADS: usize = 2;
-/// Experts of one block that load together, at most: about a staging buffer.
+/// Experts of one block that load together, at most.
 const TOGETHER: usize = 3;
+
+/// How much of the loads beside the work is under way at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// Loads. Some staging buffers are left for what work waits for.
+    loads: usize,
+    /// Staging buffers that a load of several experts fills, at most.
+    buffers: u64,
+    /// Staging buffers that are being copied when another load begins: work that comes then waits for the GPU behind them.
+    uploads: usize,
+}
+
+impl Pace {
+    /// For a device that guesses what it needs itself, and has nothing else to do.
+    pub const OWN: Self =
+        Self { loads: 2, buffers: if cfg!(target_arch = "wasm32") { 1 } else { 2 }, uploads: usize::MAX };
+    /// For calls from elsewhere, which come at any moment.
+    pub const CALLED: Self = Self { loads: 2, buffers: 1, uploads: 1 };
+}
 
 /// How a load that was wanted has ended.
 #[derive(Clone, Copy, Debug)]
@@ -38,25 +55,34 @@ pub(super) enum Ended {
 #[derive(Default)]
 struct Coming {
     claimed: bool,
+    /// Told once work waits for it.
+    hurry: Option<oneshot::Sender<()>>,
     waiting: Vec<oneshot::Sender<()>>,
+}
+
+/// An expert that has its slot now.
+struct Begun {
+    key: Key,
+    /// Comes when work waits for it.
+    hurried: oneshot::Receiver<()>,
 }
 
 /// Experts that load beside the work, in the order in which they were wanted.
 pub(super) struct LoadsAhead {
     wanted: RefCell<VecDeque<Key>>,
     loading: RefCell<BTreeMap<Key, Coming>>,
+    pace: Pace,
     wake: mpsc::UnboundedSender<()>,
     woken: RefCell<Option<mpsc::UnboundedReceiver<()>>>,
 }
 
-impl Default for LoadsAhead {
-    fn default() -> Self {
-        let (wake, woken) = mpsc::unbounded();
-        Self { wanted: RefCell::default(), loading: RefCell::default(), wake, woken: RefCell::new(Some(woken)) }
-    }
-}
-
 impl LoadsAhead {
+    /// Nothing is wanted yet.
+    pub fn new(pace: Pace) -> Self {
+        let (wake, woken) = mpsc::unbounded();
+        Self { wanted: RefCell::default(), loading: RefCell::default(), pace, wake, woken: RefCell::new(Some(woken)) }
+    }
+
     /// An expert is to be loaded after those that were wanted before.
     pub fn want(&self, key: Key) {
         self.wanted.borrow_mut().push_back(key);
@@ -84,7 +110,14 @@ impl LoadsAhead {
 
     /// Work waits for an expert, and keeps it; false if it is not being loaded here.
     pub fn claim(&self, key: Key) -> bool {
-        self.loading.borrow_mut().get_mut(&key).map(|coming| coming.claimed = true).is_some()
+        let mut loading = self.loading.borrow_mut();
+        let Some(coming) = loading.get_mut(&key) else { return false };
+        coming.claimed = true;
+        if let Some(hurry) = coming.hurry.take() {
+            // It may be under way already.
+            let _ = hurry.send(());
+        }
+        true
     }
 
     /// Waits until an expert is not being loaded any more.
@@ -114,12 +147,12 @@ impl LoadsAhead {
         let Some(mut woken) = self.woken.borrow_mut().take() else { return };
         let mut under_way = FuturesUnordered::new();
         loop {
-            while under_way.len() < LOADS {
+            while under_way.len() < self.pace.loads {
                 let begun = self.begin(slots, &ended);
                 if begun.is_empty() {
                     break;
                 }
-                under_way.push(load(slots, begun));
+                under_way.push(self.load(slots, begun));
             }
             let done = if under_way.is_empty() {
                 match woken.next().await {
@@ -140,17 +173,26 @@ impl LoadsAhead {
     }
 
     /// Gives the next wanted experts of a block their slots.
-    fn begin(&self, slots: &Slots, ended: &impl Fn(Key, Ended, Fetched)) -> Vec<Key> {
-        let mut begun: Vec<Key> = Vec::new();
+    fn begin(&self, slots: &Slots, ended: &impl Fn(Key, Ended, Fetched)) -> Vec<Begun> {
+        let mut begun: Vec<Begun> = Vec::new();
+        let mut room = slots.engine().staging_bytes().saturating_mul(self.pace.buffers);
         while begun.len() < TOGETHER {
             let next = self.wanted.borrow().front().copied();
-            let Some(key) = next.filter(|(block, _)| begun.first().is_none_or(|(of, _)| of == block)) else { break };
-            self.wanted.borrow_mut().pop_front();
+            let Some(key) = next.filter(|(block, _)| begun.first().is_none_or(|first| first.key.0 == *block)) else {
+                break;
+            };
             let (block, expert) = key;
+            let bytes = slots.loader.bytes(WeightUnit::Expert(block, expert)).0;
+            if bytes > room && !begun.is_empty() {
+                break;
+            }
+            self.wanted.borrow_mut().pop_front();
             let given = || slots.engine().load_expert(block, expert, Keep::Kept);
             if !slots.has(block, expert) && matches!(given(), Ok(SlotLoad::Begun)) {
-                self.loading.borrow_mut().insert(key, Coming::default());
-                begun.push(key);
+                let (hurry, hurried) = oneshot::channel();
+                self.loading.borrow_mut().insert(key, Coming { hurry: Some(hurry), ..Coming::default() });
+                begun.push(Begun { key, hurried });
+                room = room.saturating_sub(bytes);
             } else {
                 ended(key, Ended::NotBegun, Fetched::default());
             }
@@ -161,7 +203,7 @@ impl LoadsAhead {
     fn end(&self, slots: &Slots, keys: Vec<Key>, mut fetched: Fetched, ended: &impl Fn(Key, Ended, Fetched)) {
         for key in keys {
             let (block, expert) = key;
-            let Coming { claimed, waiting } = self.loading.borrow_mut().remove(&key).unwrap_or_default();
+            let Coming { claimed, waiting, .. } = self.loading.borrow_mut().remove(&key).unwrap_or_default();
             let how = if slots.has(block, expert) {
                 Ended::Loaded { claimed }
             } else {
@@ -177,15 +219,19 @@ impl LoadsAhead {
             }
         }
     }
-}
 
-async fn load(slots: &Slots, keys: Vec<Key>) -> (Vec<Key>, Fetched) {
-    let units = keys.iter().map(|(block, expert)| WeightUnit::Expert(*block, *expert)).collect();
-    match slots.read(units).await {
-        Ok(loaded) => (keys, Fetched { bytes: loaded.bytes, network: loaded.network, ..Fetched::default() }),
-        Err(error) => {
-            log::info!("experts were not loaded ahead: {error}");
-            (keys, Fetched::default())
+    async fn load(&self, slots: &Slots, begun: Vec<Begun>) -> (Vec<Key>, Fetched) {
+        let (keys, hurried): (Vec<Key>, Vec<_>) = begun.into_iter().map(|begun| (begun.key, begun.hurried)).unzip();
+        let calm = pin!(slots.engine().uploads_at_most(self.pace.uploads));
+        // A lost device is noticed by the load.
+        drop(select(calm, select_all(hurried)).await);
+        let units = keys.iter().map(|(block, expert)| WeightUnit::Expert(*block, *expert)).collect();
+        match slots.read(units).await {
+            Ok(loaded) => (keys, Fetched { bytes: loaded.bytes, network: loaded.network, ..Fetched::default() }),
+            Err(error) => {
+                log::info!("experts were not loaded ahead: {error}");
+                (keys, Fetched::default())
+            }
         }
     }
 }

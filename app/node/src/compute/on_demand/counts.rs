@@ -1,5 +1,6 @@
 //! What experts on demand cost.
 
+use potluck_panel::CallTimes;
 use potluck_plan::{Bytes, KernelClass};
 
 /// What experts on demand cost so far.
@@ -27,6 +28,10 @@ pub(super) struct OnDemandCounts {
     pub hinted_network: Bytes,
     /// Experts that decoded tokens used and that a hint had named.
     pub hinted: u64,
+    /// Calls of a block's experts by decoded tokens.
+    pub calls: u64,
+    /// Milliseconds that they took, in all.
+    pub call_millis: CallTimes,
 }
 
 /// The bus while experts load: how many were loaded, and for how long any load was under way.
@@ -67,7 +72,10 @@ pub(super) struct Fetched {
     pub bytes: Bytes,
     /// Those of them that came over the network.
     pub network: Bytes,
+    /// Milliseconds until they were there, if any was not.
     pub millis: f64,
+    /// Milliseconds of waiting for slots before.
+    pub slots_millis: f64,
 }
 
 impl OnDemandCounts {
@@ -75,6 +83,18 @@ impl OnDemandCounts {
     pub fn recall(&self) -> Option<f64> {
         let used = self.hits + self.misses;
         (used > 0).then(|| self.hits as f64 / used as f64)
+    }
+
+    /// Adds a call.
+    pub fn add_call(&mut self, times: &CallTimes) {
+        self.calls += 1;
+        self.call_millis = self.call_millis.with(times, |all, call| all + call);
+    }
+
+    /// Means of all calls.
+    pub fn a_call(&self) -> CallTimes {
+        let calls = self.calls.max(1) as f64;
+        self.call_millis.with(&self.call_millis, |all, _| all / calls)
     }
 
     /// Adds what was loaded on a hint.
@@ -116,10 +136,22 @@ mod tests {
     }
 
     #[test]
+    fn a_call_takes_the_sum_of_its_parts() {
+        let mut counts = OnDemandCounts::default();
+        assert_eq!(counts.a_call(), CallTimes::default(), "no call yet");
+        counts.add_call(&CallTimes { queued: 1.0, slots_wait: 0.0, reads_wait: 4.0, engine: 2.0, rest: 1.0 });
+        counts.add_call(&CallTimes { engine: 2.0, ..CallTimes::default() });
+        let a_call = counts.a_call();
+        assert_eq!(a_call, CallTimes { queued: 0.5, slots_wait: 0.0, reads_wait: 2.0, engine: 2.0, rest: 0.5 });
+        assert_eq!(a_call.total(), 5.0);
+    }
+
+    #[test]
     fn recall_is_the_share_of_experts_that_were_there() {
         let mut counts = OnDemandCounts::default();
         assert_eq!(counts.recall(), None);
-        let fetched = Fetched { hits: 3, misses: 1, bytes: Bytes(100), network: Bytes(40), millis: 2.0 };
+        let fetched =
+            Fetched { hits: 3, misses: 1, bytes: Bytes(100), network: Bytes(40), millis: 2.0, slots_millis: 0.0 };
         counts.add(KernelClass::Decode, &fetched);
         counts.add(KernelClass::Decode, &Fetched { misses: 0, bytes: Bytes::ZERO, ..fetched });
         counts.add(KernelClass::Prefill, &fetched);

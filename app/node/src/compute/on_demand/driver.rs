@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use futures::channel::oneshot;
 use potluck_engine::Keep;
-use potluck_panel::OnDemandReport;
+use potluck_panel::{CallTimes, OnDemandReport};
 use potluck_plan::{
     BatchToken, BlockIndex, BlockRange, Bytes, Computed, ExpertId, ExpertOutputs, Input, KernelClass, Outcome,
     PooledExperts, Position, Route, Task, Ticket, Work,
@@ -17,6 +17,7 @@ use super::counts::{Fetched, OnDemandCounts};
 use super::guesses::Guesses;
 use super::slots::{Slots, failed};
 use super::wave::{Wave, collect};
+use crate::compute::slow_down::SlowDown;
 
 /// Tickets from here on are parts of work; no plan of a room has tickets this large.
 const FIRST_PART: u64 = 1 << 61;
@@ -25,9 +26,6 @@ const FIRST_PART: u64 = 1 << 61;
 pub(super) fn is_part(ticket: Ticket) -> bool {
     (FIRST_PART..2 * FIRST_PART).contains(&ticket.0)
 }
-
-/// Experts that hints may name at a time, loaded or not.
-const MOST_NAMED: usize = 4096;
 
 /// Where to look ahead to, and when.
 #[derive(Default)]
@@ -52,26 +50,29 @@ pub(super) struct Driver {
     pub guesses: Option<Guesses>,
     /// It has no stage: it computes what others call.
     pub serves: bool,
+    /// For measurements.
+    pub slow_down: Rc<SlowDown>,
+    /// Calls that went to the engine at once, and when.
+    pub at_once: RefCell<BTreeMap<Ticket, f64>>,
     /// Decoded rows that were called, by block.
     pub called: RefCell<BTreeMap<BlockIndex, u64>>,
     /// Experts of which a stage elsewhere said that it will probably call them; true once that has loaded them.
     pub hinted: RefCell<BTreeMap<Key, bool>>,
 }
 
-/// Hinted experts that wait or load at a time, at most: a quarter of the slots, and one where there are fewer.
-fn most_hinted(slots: u32) -> usize {
-    1.max(slots as usize / 4)
-}
-
 impl Driver {
-    /// Runs a task to its end, over all pooled blocks.
-    pub async fn finish(&self, mut task: Task) -> Outcome {
-        let started = self.slots.platform.clock.now().0;
+    pub fn now(&self) -> f64 {
+        self.slots.platform.clock.now().0
+    }
+
+    /// Runs a task, which was queued at a moment, to its end, over all pooled blocks.
+    pub async fn finish(&self, mut task: Task, queued: f64) -> Outcome {
+        let started = self.now();
         if let Some(guesses) = &self.guesses {
             guesses.begin(&task);
         }
         loop {
-            let Task::Forward { batch, class, blocks, then, .. } = &task else { return self.alone(task).await };
+            let Task::Forward { batch, class, blocks, then, .. } = &task else { return self.alone(task, queued).await };
             let (batch, class, blocks, then) = (batch.clone(), *class, *blocks, *then);
             let outcome = self.compute(task).await;
             let (block, residual, normed, routes) = match (outcome, self.first_pooled(blocks)) {
@@ -82,14 +83,14 @@ impl Driver {
                     let decoded = if ends { batch.len() as u64 } else { 0 };
                     self.count(|counts| counts.tokens += decoded);
                     if let Some(guesses) = self.guesses.as_ref().filter(|_| decoded > 0) {
-                        let millis = self.slots.platform.clock.now().0 - started;
+                        let millis = self.now() - started;
                         guesses.foresight.borrow_mut().token(millis / decoded as f64);
                     }
                     return outcome;
                 }
             };
             let ahead = self.ahead(block, class, &batch, &routes);
-            let outputs = match self.experts(block, class, (&normed, &routes), &ahead).await {
+            let outputs = match self.experts(block, class, (&normed, &routes), &ahead, self.now()).await {
                 Ok(outputs) => outputs,
                 Err(outcome) => return outcome,
             };
@@ -106,7 +107,7 @@ impl Driver {
     }
 
     /// Work of one piece. Experts that are called alone are given slots first.
-    async fn alone(&self, task: Task) -> Outcome {
+    async fn alone(&self, task: Task, queued: f64) -> Outcome {
         let Task::Experts { block, class, normed, experts } = &task else { return self.compute(task).await };
         if !self.pool.blocks.contains(block) {
             return self.compute(task).await;
@@ -114,56 +115,12 @@ impl Driver {
         let route = |row: &Vec<ExpertId>| Route { experts: row.iter().map(|expert| (*expert, 1.0)).collect() };
         let routes: Vec<Route> = experts.iter().map(route).collect();
         if *class == KernelClass::Decode && self.serves {
-            let mut called = self.called.borrow_mut();
-            let rows = called.entry(*block).or_insert(0);
-            *rows += experts.len() as u64;
-            // A token passes each block once, and calls this device in most.
-            let tokens = *rows;
-            self.count(|counts| counts.tokens = counts.tokens.max(tokens));
-            self.called_of(*block, experts);
+            self.called(*block, experts);
         }
-        match self.experts(*block, *class, (normed, &routes), &Ahead::default()).await {
+        match self.experts(*block, *class, (normed, &routes), &Ahead::default(), queued).await {
             Ok(outputs) => Outcome::ExpertOutputs(outputs),
             Err(outcome) => outcome,
         }
-    }
-
-    /// These experts will probably be called.
-    pub fn hint(&self, experts: Vec<Key>) {
-        let most = most_hinted(self.pool.slots);
-        let mut hinted = self.hinted.borrow_mut();
-        for key in experts.into_iter().filter(|(block, _)| self.pool.blocks.contains(block)) {
-            if hinted.len() < MOST_NAMED {
-                hinted.insert(key, false);
-            }
-            if self.slots.has(key.0, key.1) {
-                self.slots.engine().touch_expert(key.0, key.1);
-            } else if self.slots.ahead.len() < most && !self.slots.ahead.is_known(key) {
-                self.slots.ahead.want(key);
-            }
-        }
-    }
-
-    /// Decoded tokens of a stage elsewhere call experts of a block: what was hinted of it, and of blocks that have passed, waits
-    /// no longer. What was loaded in vain makes room first.
-    fn called_of(&self, block: BlockIndex, experts: &[Vec<ExpertId>]) {
-        let place = |block: BlockIndex| self.pool.blocks.range(..block).count();
-        let (blocks, here) = (self.pool.blocks.len(), place(block));
-        // Hints look ahead over less than half of the blocks.
-        let has_passed = |of: BlockIndex| (here + blocks - place(of)) % blocks < (blocks / 2).max(1);
-        let is_called = |expert: ExpertId| experts.iter().flatten().any(|called| *called == expert);
-        let (mut named, mut vain) = (0, Vec::new());
-        self.hinted.borrow_mut().retain(|(of, expert), loaded| {
-            match *of == block && is_called(*expert) {
-                true => named += 1,
-                false if *loaded && has_passed(*of) => vain.push((*of, *expert)),
-                false => {}
-            }
-            !has_passed(*of)
-        });
-        vain.into_iter().for_each(|(of, expert)| self.slots.engine().age_expert(of, expert));
-        self.count(|counts| counts.hinted += named);
-        self.slots.ahead.withdraw(|(of, _)| has_passed(of));
     }
 
     /// Loads beside the work what was guessed or hinted, until the driver ends.
@@ -202,7 +159,10 @@ impl Driver {
         class: KernelClass,
         (normed, routes): (&[f32], &[Route]),
         ahead: &Ahead,
+        queued: f64,
     ) -> Result<Vec<f32>, Outcome> {
+        let began = self.now();
+        let mut times = CallTimes { queued: began - queued, ..CallTimes::default() };
         let width = normed.len() / routes.len().max(1);
         let pairs: usize = routes.iter().map(|route| route.experts.len()).sum();
         let mut outputs = vec![0.0; pairs * width];
@@ -212,6 +172,8 @@ impl Driver {
                 let guesses = self.guesses.as_ref();
                 let fetched = self.slots.fetch(block, &experts, guesses, (&mut running, &mut outputs)).await?;
                 self.count(|counts| counts.add(class, &fetched));
+                times.slots_wait += fetched.slots_millis;
+                times.reads_wait += fetched.millis;
                 let rows = tokens.iter().flat_map(|token| &normed[token * width..(token + 1) * width]);
                 self.begin(Task::Experts { block, class, normed: rows.copied().collect(), experts: chosen })
             };
@@ -229,8 +191,15 @@ impl Driver {
         if let Some(guesses) = self.guesses.as_ref().filter(|_| !ahead.after_outputs) {
             guesses.look_ahead(&self.slots, &ahead.tokens);
         }
+        let submitted = self.now();
         while let Some(part) = running.pop_front() {
             collect(part, &mut outputs).await?;
+        }
+        if class == KernelClass::Decode {
+            let ended = self.now();
+            times.engine = ended - submitted;
+            times.rest = (submitted - began - times.slots_wait - times.reads_wait).max(0.0);
+            self.count(|counts| counts.add_call(&times));
         }
         Ok(outputs)
     }
@@ -273,6 +242,7 @@ impl Driver {
         self.next_part.set(self.next_part.get() + 1);
         let (part, result) = oneshot::channel();
         self.parts.borrow_mut().insert(ticket, part);
+        self.slow_down.repeat_task(self.slots.engine(), &task, self.slots.platform.clock.as_ref());
         if let Err(error) = self.slots.engine().submit(Work { ticket, task }) {
             self.parts.borrow_mut().remove(&ticket);
             return Err(failed(error));
@@ -311,11 +281,13 @@ impl Driver {
             hinted: counts.hinted,
             loads: self.slots.bus().loads,
             load_ms: self.slots.bus().millis,
+            calls: counts.calls,
+            a_call: counts.a_call(),
             guesses: self.guesses.as_ref().map(Guesses::report),
         }
     }
 
-    fn count(&self, add: impl FnOnce(&mut OnDemandCounts)) {
+    pub fn count(&self, add: impl FnOnce(&mut OnDemandCounts)) {
         let mut counts = self.counts.get();
         add(&mut counts);
         self.counts.set(counts);

@@ -2,6 +2,7 @@
 //! (od-moe.txt 3.1). Whoever submits work sees none of this but the time it takes.
 
 mod ahead;
+mod calls;
 mod counts;
 mod driver;
 mod guesses;
@@ -32,6 +33,7 @@ use potluck_predict::FirstOf;
 use potluck_predict::{Foresight, GivenLast, KnownRecall, Predictor, PredictorKind, Switch, TraceShape};
 use potluck_swarm::HintOptions;
 
+use self::ahead::{LoadsAhead, Pace};
 use self::driver::{Driver, is_part};
 use self::guesses::Guesses;
 #[cfg(not(target_arch = "wasm32"))]
@@ -65,7 +67,8 @@ pub struct GuessOptions {
 
 /// What is asked of the driver, in order.
 enum Order {
-    Work(Work),
+    /// With when it was asked for, in milliseconds.
+    Work(Work, f64),
     Forget(ConversationId),
 }
 
@@ -205,9 +208,10 @@ impl Compute {
         if pool.blocks.is_empty() {
             return;
         }
+        let pace = if matches!(calls, Calls::FromElsewhere) { Pace::CALLED } else { Pace::OWN };
         let driver = Rc::new(Driver {
             experts: Cell::new(experts),
-            slots: Slots::new(self.platform.clone(), loader),
+            slots: Slots::new(self.platform.clone(), loader, LoadsAhead::new(pace)),
             pool,
             next_part: self.next_part.clone(),
             parts: RefCell::default(),
@@ -217,6 +221,8 @@ impl Compute {
                 Calls::Own(guesses) => guesses.map(|OnDemandGuesses(guesses)| *guesses),
                 Calls::FromElsewhere => None,
             },
+            slow_down: self.slow_down.clone(),
+            at_once: RefCell::default(),
             called: RefCell::default(),
             hinted: RefCell::default(),
         });
@@ -257,8 +263,15 @@ impl Compute {
     }
 
     /// A result of the engine, given back unless it is of a part of work: the driver takes that, if it still waits.
-    pub(super) fn without_parts(&self, computed: Computed) -> Option<Computed> {
+    pub(super) fn without_parts(&self, mut computed: Computed) -> Option<Computed> {
         if !is_part(computed.ticket) {
+            if let Some(queue) = self.on_demand.borrow().as_ref() {
+                queue.driver.ended_at_once(computed.ticket);
+            }
+            if matches!(computed.outcome, Outcome::Missing { .. }) {
+                // It waited in the engine while its slots were laid out anew.
+                computed.outcome = Outcome::Cancelled;
+            }
             return Some(computed);
         }
         let part =
@@ -275,7 +288,16 @@ impl OnDemandQueue {
     /// Queues work; false if the driver has ended.
     pub fn submit(&self, work: Work) -> bool {
         let ticket = work.ticket;
-        let is_sent = self.orders.unbounded_send(Order::Work(work)).is_ok();
+        let work = match self.driver.at_once(work) {
+            Ok(Some(work)) => work,
+            Ok(None) => return true,
+            Err(outcome) => {
+                (self.deliver)(Computed { ticket, outcome, millis: 0.0 });
+                return true;
+            }
+        };
+        let now = self.driver.slots.platform.clock.now().0;
+        let is_sent = self.orders.unbounded_send(Order::Work(work, now)).is_ok();
         if is_sent {
             self.open.borrow_mut().queued.insert(ticket);
         }
@@ -291,6 +313,10 @@ impl OnDemandQueue {
 
     /// Drops work that has not begun.
     pub fn cancel(&self, ticket: Ticket) {
+        if self.driver.at_once.borrow().contains_key(&ticket) {
+            self.driver.slots.engine().cancel(ticket);
+            return;
+        }
         let mut open = self.open.borrow_mut();
         if open.queued.contains(&ticket) {
             open.cancelled.insert(ticket);
@@ -312,7 +338,7 @@ async fn run(
                 open.borrow_mut().forgets.pop_front();
                 driver.slots.engine().forget(conversation);
             }
-            Order::Work(Work { ticket, task }) => {
+            Order::Work(Work { ticket, task }, queued) => {
                 let is_cancelled = {
                     let mut open = open.borrow_mut();
                     open.queued.remove(&ticket);
@@ -320,7 +346,7 @@ async fn run(
                     open.cancelled.remove(&ticket)
                 };
                 let started = platform.clock.now().0;
-                let outcome = if is_cancelled { Outcome::Cancelled } else { driver.finish(task).await };
+                let outcome = if is_cancelled { Outcome::Cancelled } else { driver.finish(task, queued).await };
                 open.borrow_mut().running = None;
                 deliver(Computed { ticket, outcome, millis: platform.clock.now().0 - started });
             }

@@ -25,8 +25,8 @@ pub(super) struct Slots {
 
 impl Slots {
     /// Slots that this fills.
-    pub fn new(platform: Platform, loader: ExpertLoader) -> Self {
-        Self { platform, loader, ahead: LoadsAhead::default(), bus: Cell::default() }
+    pub fn new(platform: Platform, loader: ExpertLoader, ahead: LoadsAhead) -> Self {
+        Self { platform, loader, ahead, bus: Cell::default() }
     }
 
     /// What all loads took so far.
@@ -59,6 +59,7 @@ impl Slots {
             wave.iter().copied().partition(|expert| self.has(block, *expert));
         let (late, missing): (Vec<ExpertId>, Vec<ExpertId>) =
             absent.iter().copied().partition(|expert| self.ahead.claim((block, *expert)));
+        let began = self.platform.clock.now().0;
         // Those that are there are kept before any other is evicted.
         for expert in there.iter().chain(&absent) {
             while !self.try_slot(block, *expert)? {
@@ -73,7 +74,8 @@ impl Slots {
             }
         }
         let started = self.platform.clock.now().0;
-        let mut fetched = Fetched { hits: there.len() as u64, misses: absent.len() as u64, ..Fetched::default() };
+        let (hits, misses, slots_millis) = (there.len() as u64, absent.len() as u64, started - began);
+        let mut fetched = Fetched { hits, misses, slots_millis, ..Fetched::default() };
         self.load(block, &missing, guesses.filter(|_| late.is_empty()), &mut fetched).await?;
         for expert in &late {
             self.ahead.ended((block, *expert)).await;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use potluck_panel::OnDemandReport;
+use potluck_panel::{CallTimes, OnDemandReport};
 use serde_json::{Value, json};
 
 /// A round is over when nothing was called for so long.
@@ -53,6 +53,20 @@ fn line(round: u32, report: &OnDemandReport) -> Value {
         "wait_ms": all(report.token_wait_ms),
         "loads": report.loads,
         "load_ms": report.load_ms,
+        "calls": report.calls,
+        "a_call": a_call(&report.a_call),
+    })
+}
+
+/// What a call took, in milliseconds; the parts add up to `total`.
+fn a_call(times: &CallTimes) -> Value {
+    json!({
+        "total": times.total(),
+        "queued": times.queued,
+        "slots_wait": times.slots_wait,
+        "reads_wait": times.reads_wait,
+        "engine": times.engine,
+        "rest": times.rest,
     })
 }
 

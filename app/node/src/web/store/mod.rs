@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use futures::future::LocalBoxFuture;
 use js_sys::{ArrayBuffer, Uint8Array};
-use potluck_engine::Staging;
+use potluck_engine::StagingPart;
 use potluck_plan::{ModelId, WeightUnit};
 use wasm_bindgen::JsValue;
 
@@ -51,15 +51,9 @@ struct LocalReader {
 }
 
 impl BlobReader for LocalReader {
-    fn read<'a>(
-        &'a self,
-        offset: u64,
-        len: u64,
-        staging: &'a mut Staging,
-        at: u64,
-    ) -> LocalBoxFuture<'a, Result<(), StoreError>> {
-        let extents = slice(&self.extents, offset, len).ok_or(StoreError::ShortRead);
-        let read = extents.and_then(|extents| self.pack.gather(&extents, &staging.js_view(at, len)));
+    fn read(&self, offset: u64, part: StagingPart) -> LocalBoxFuture<'static, Result<(), StoreError>> {
+        let extents = slice(&self.extents, offset, part.len()).ok_or(StoreError::ShortRead);
+        let read = extents.and_then(|extents| self.pack.gather(&extents, part.js_view()));
         Box::pin(std::future::ready(read))
     }
 }
@@ -71,17 +65,12 @@ struct WorkerReader {
 }
 
 impl BlobReader for WorkerReader {
-    fn read<'a>(
-        &'a self,
-        offset: u64,
-        len: u64,
-        staging: &'a mut Staging,
-        at: u64,
-    ) -> LocalBoxFuture<'a, Result<(), StoreError>> {
+    fn read(&self, offset: u64, part: StagingPart) -> LocalBoxFuture<'static, Result<(), StoreError>> {
+        let (store, key) = (self.store.clone(), self.key);
         Box::pin(async move {
-            let (done, buffer) = self.store.clone().request(What::Read(self.key, offset, len), None).await?;
+            let (done, buffer) = store.request(What::Read(key, offset, part.len()), None).await?;
             let (Done::Bytes, Some(buffer)) = (done, buffer) else { return Err(unexpected()) };
-            staging.js_view(at, len).set(&Uint8Array::new(&buffer), 0);
+            part.js_view().set(&Uint8Array::new(&buffer), 0);
             Ok(())
         })
     }
