@@ -206,13 +206,8 @@ pub trait BlobStore {
     fn len(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<u64, StoreError>>;
 
     /// Appends bytes to a blob, which must be `offset` bytes long (0 creates it). After an error the blob is as long as
-    /// before. A unit's bytes may be lost if the browser ends before [`BlobStore::sync`], and other tabs do not see them yet.
+    /// before.
     fn append(&self, key: BlobKey, offset: u64, bytes: Vec<u8>) -> LocalBoxFuture<'static, Result<(), StoreError>>;
-
-    /// Waits until everything that was appended is stored.
-    fn sync(&self) -> LocalBoxFuture<'static, Result<(), StoreError>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
 
     /// Reads exactly `len` bytes.
     fn read(&self, key: BlobKey, offset: u64, len: u64) -> LocalBoxFuture<'static, Result<Vec<u8>, StoreError>>;

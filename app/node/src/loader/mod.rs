@@ -14,7 +14,6 @@ mod progress;
 mod rates;
 #[cfg(test)]
 mod tests;
-mod unsynced;
 mod uploader;
 
 use std::collections::{BTreeMap, BTreeSet};

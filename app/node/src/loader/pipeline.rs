@@ -12,7 +12,6 @@ use potluck_plan::Bytes;
 
 use super::cached_blob::CachedBlob;
 use super::jobs::Job;
-use super::unsynced::{Unsynced, Written};
 use super::uploader::{FailedRead, ReadFrom, Uploader};
 use super::{Load, LoadError};
 use crate::blob::{BlobKey, BlobName};
@@ -35,7 +34,7 @@ impl Load {
     pub(super) async fn pipeline(&self, runs: Vec<Vec<Job>>, cache: bool, ahead: usize) -> Result<Bytes, LoadError> {
         let storing = Cell::new(cache);
         let (queue, writes) = mpsc::channel(WAITING_WRITES);
-        let write = self.write_all(writes, &storing);
+        let write = writes.for_each(|write| self.write(write, &storing));
         let (fetched, arriving) = mpsc::unbounded();
         // What is cached may be under way in larger numbers than the origin allows reads. Of a file on this device as many
         // reads as runs are under way.
@@ -185,51 +184,22 @@ impl Load {
         }
     }
 
-    async fn write_all(&self, mut writes: mpsc::Receiver<BlobWrite>, storing: &Cell<bool>) {
-        let mut unsynced = Unsynced::default();
-        while let Some(write) = writes.next().await {
-            self.write(write, storing, &mut unsynced).await;
-            if unsynced.is_due(self.platform.clock.now()) {
-                self.sync(storing, &mut unsynced).await;
-            }
-        }
-        self.sync(storing, &mut unsynced).await;
-    }
-
     /// Writes a piece of a unit to the cache. After the first failure nothing is written any more.
-    async fn write(&self, write: BlobWrite, storing: &Cell<bool>, unsynced: &mut Unsynced) {
+    async fn write(&self, write: BlobWrite, storing: &Cell<bool>) {
         let BlobWrite { blob, piece, last } = write;
         if let Some((offset, bytes)) = piece.filter(|_| storing.get()) {
             let len = bytes.len() as u64;
             let key = BlobKey { model: self.model, name: BlobName::Unit(blob.unit) };
             match self.platform.store.append(key, offset, bytes).await {
-                Ok(()) => {
-                    blob.written(len);
-                    unsynced.written(&blob, len, self.platform.clock.now());
+                Ok(()) => blob.written(len),
+                Err(error) => {
+                    storing.set(false);
+                    (self.notice)(format!("{error} The model is used without keeping it."));
                 }
-                Err(error) => self.stop_storing(&error, storing),
             }
         }
         if last {
-            unsynced.ended(blob);
-        }
-    }
-
-    /// Waits until what was written is stored, and lets other tabs have it.
-    async fn sync(&self, storing: &Cell<bool>, unsynced: &mut Unsynced) {
-        let Written { blobs, ended } = unsynced.take();
-        if !blobs.is_empty()
-            && let Err(error) = self.platform.store.sync().await
-        {
-            self.stop_storing(&error, storing);
-            blobs.iter().for_each(|blob| blob.stop_storing());
-        }
-        ended.iter().for_each(|blob| blob.release());
-    }
-
-    fn stop_storing(&self, error: &StoreError, storing: &Cell<bool>) {
-        if storing.replace(false) {
-            (self.notice)(format!("{error} The model is used without keeping it."));
+            blob.release();
         }
     }
 }

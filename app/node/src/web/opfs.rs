@@ -330,19 +330,6 @@ impl OpenFile {
     /// # Errors
     /// The storage failed.
     pub fn append(&self, offset: u64, bytes: &Uint8Array) -> Result<(), StoreError> {
-        let outcome = self.extend(offset, bytes).and_then(|()| self.flush());
-        if outcome.is_err() {
-            self.cut(offset);
-        }
-        outcome
-    }
-
-    /// Makes `bytes` the end of the file, from `offset` on. They are on disk after [`OpenFile::flush`]. After a failure the file
-    /// ends at `offset`.
-    ///
-    /// # Errors
-    /// The storage failed.
-    pub fn extend(&self, offset: u64, bytes: &Uint8Array) -> Result<(), StoreError> {
         if self.size()? > offset {
             // Bytes without a record.
             self.0.truncate_with_f64(offset as f64).map_err(|error| store_error(&error))?;
@@ -354,32 +341,25 @@ impl OpenFile {
         outcome
     }
 
-    /// Overwrites bytes. They are on disk after [`OpenFile::flush`]. The returned count is checked: full storages were observed to
-    /// return 4294967288 instead of an exception.
+    /// Overwrites bytes and waits until they are on disk. The returned count is checked: full storages were observed to return
+    /// 4294967288 instead of an exception.
     ///
     /// # Errors
     /// The storage failed.
     pub fn write(&self, offset: u64, bytes: &Uint8Array) -> Result<(), StoreError> {
+        let failed = |error: JsValue| store_error(&error);
         let options = FileSystemReadWriteOptions::new();
         options.set_at(offset as f64);
         let wanted = f64::from(bytes.length());
         let written = self.0.write_with_js_u8_array_and_options(bytes, &options);
         match written {
-            Ok(written) if written == wanted => Ok(()),
+            Ok(written) if written == wanted => self.0.flush().map_err(failed),
             Ok(written) => {
                 let written = if (0.0..=wanted).contains(&written) { written as u64 } else { 0 };
                 Err(StoreError::ShortWrite { written, wanted: wanted as u64 })
             }
-            Err(error) => Err(store_error(&error)),
+            Err(error) => Err(failed(error)),
         }
-    }
-
-    /// Waits until everything is on disk.
-    ///
-    /// # Errors
-    /// The storage failed.
-    pub fn flush(&self) -> Result<(), StoreError> {
-        self.0.flush().map_err(|error| store_error(&error))
     }
 
     /// Removes what was appended from `offset` on.

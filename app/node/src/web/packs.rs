@@ -1,9 +1,8 @@
 //! Writes the packs of units and their journal ([`crate::pack`]) in the storage worker.
 //!
-//! Files stay open for a moment after each use. Writers, in all tabs of the profile, hold a lock from the first bytes they
-//! write until these are on disk and in the journal. To wait for a disk takes milliseconds each time, so many pieces wait together.
+//! Files stay open for a moment after each use. Writers, in all tabs of the profile, hold a lock meanwhile.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use futures::lock::Mutex;
@@ -16,7 +15,7 @@ use super::opfs::{self, Entry, Mode, OpenFile, store_error};
 use super::time::WorkerClock;
 use super::{js, random};
 use crate::blob::BlobName;
-use crate::pack::{Index, JOURNAL, Pack, RECORD, Record};
+use crate::pack::{Index, JOURNAL, Pack, Record};
 use crate::platform::{Clock, StoreError};
 
 /// Milliseconds after which unused files are closed: an open file cannot be deleted.
@@ -28,8 +27,6 @@ const MAX_OPEN: usize = 8;
 #[derive(Default)]
 pub struct Packs {
     open: Option<Open>,
-    /// The model that is written, with its lock (browsers without locks have none).
-    writing: Option<(ModelId, Option<WebLock>)>,
     /// When it was used, in milliseconds.
     used: f64,
     closing: bool,
@@ -37,18 +34,13 @@ pub struct Packs {
 
 struct Open {
     model: ModelId,
-    /// The journal, and behind it what it does not have yet.
     index: Index,
     journal: OpenFile,
     packs: HashMap<Option<BlockIndex>, OpenFile>,
-    /// Records that are not in the journal yet.
-    unsynced: Vec<Record>,
-    /// Packs with bytes that may not be on disk.
-    unflushed: BTreeSet<Option<BlockIndex>>,
 }
 
 impl Packs {
-    /// Appends bytes to a unit that has `offset` bytes. They count once [`Packs::sync`] has returned.
+    /// Appends bytes to a unit that has `offset` bytes.
     ///
     /// # Errors
     /// The storage failed.
@@ -59,10 +51,7 @@ impl Packs {
         offset: u64,
         bytes: &Uint8Array,
     ) -> Result<(), StoreError> {
-        if self.writing.as_ref().is_none_or(|(writing, _)| *writing != model) {
-            self.sync()?;
-            self.writing = Some((model, lock(model).await));
-        }
+        let _lock = lock(model).await;
         let open = self.open(model, true).await?.ok_or_else(nothing)?;
         let len = open.index.len(unit);
         if len != offset {
@@ -90,30 +79,16 @@ impl Packs {
             if extent.offset < end {
                 pack.write(extent.offset, &part)?
             } else {
-                pack.extend(extent.offset, &part)?
+                pack.append(extent.offset, &part)?
             }
             from = to;
         }
-        open.unflushed.insert(unit.block());
-        for record in room.into_iter().map(|extent| Record::Grown(unit, extent)) {
-            open.index.add(record);
-            open.unsynced.push(record);
+        let records: Vec<Record> = room.into_iter().map(|extent| Record::Grown(unit, extent)).collect();
+        let noted = open.note(&records);
+        if noted.is_err() {
+            open.pack(unit, true).await?.cut(end);
         }
-        Ok(())
-    }
-
-    /// Waits until all bytes that were appended are on disk and in the journal, then lets other tabs write.
-    ///
-    /// # Errors
-    /// The storage failed. What the journal does not have is not stored.
-    pub fn sync(&mut self) -> Result<(), StoreError> {
-        let _writing = self.writing.take();
-        let synced = self.open.as_mut().map_or(Ok(()), Open::sync);
-        if synced.is_err() {
-            // The journal is read again.
-            self.open = None;
-        }
-        synced
+        noted
     }
 
     /// Drops the stored bytes of a unit.
@@ -121,7 +96,6 @@ impl Packs {
     /// # Errors
     /// The storage failed.
     pub async fn forget(&mut self, model: ModelId, unit: WeightUnit) -> Result<(), StoreError> {
-        self.sync()?;
         let _lock = lock(model).await;
         match self.open(model, false).await? {
             Some(open) if open.index.len(unit) > 0 => open.note(&[Record::Dropped(unit)]),
@@ -157,7 +131,6 @@ impl Packs {
         generation: Option<u32>,
         known: u64,
     ) -> Result<(u64, Vec<u8>), StoreError> {
-        self.sync()?;
         let Some(open) = self.open(model, false).await? else { return Ok((0, Vec::new())) };
         let known = if generation == open.index.generation() { known.min(open.index.next()) } else { 0 };
         let mut bytes = open.journal.rest(known)?;
@@ -167,9 +140,6 @@ impl Packs {
 
     /// Closes everything.
     pub fn close(&mut self) {
-        if let Err(error) = self.sync() {
-            log::warn!("the last pieces are not stored: {error}");
-        }
         self.open = None;
     }
 
@@ -177,23 +147,13 @@ impl Packs {
     async fn open(&mut self, model: ModelId, create: bool) -> Result<Option<&mut Open>, StoreError> {
         self.used = WorkerClock.now().0;
         if self.open.as_ref().is_none_or(|open| open.model != model) {
-            if self.open.as_mut().is_some_and(|open| !open.unsynced.is_empty()) {
-                self.sync()?;
-            }
             self.open = None;
             let journal = match opfs::open(model, JOURNAL.to_owned(), Mode::Shared { create }).await {
                 Ok(journal) => journal,
                 Err(error) if opfs::is_missing(&error) => return Ok(None),
                 Err(error) => return Err(store_error(&error)),
             };
-            self.open = Some(Open {
-                model,
-                index: Index::default(),
-                journal,
-                packs: HashMap::new(),
-                unsynced: Vec::new(),
-                unflushed: BTreeSet::new(),
-            });
+            self.open = Some(Open { model, index: Index::default(), journal, packs: HashMap::new() });
         }
         let Some(open) = &mut self.open else { return Ok(None) };
         let news = open.journal.rest(open.index.next())?;
@@ -203,33 +163,15 @@ impl Packs {
 }
 
 impl Open {
-    /// Appends records to the journal at once.
+    /// Appends records to the journal.
     fn note(&mut self, records: &[Record]) -> Result<(), StoreError> {
-        self.sync()?;
-        self.append(self.index.next(), records)?;
-        records.iter().for_each(|record| self.index.add(*record));
-        Ok(())
-    }
-
-    /// Appends the records that the journal does not have yet, after the bytes they describe are on disk.
-    fn sync(&mut self) -> Result<(), StoreError> {
-        self.flush()?;
-        let records = std::mem::take(&mut self.unsynced);
-        self.append(self.index.next() - (records.len() * RECORD) as u64, &records)
-    }
-
-    fn append(&self, offset: u64, records: &[Record]) -> Result<(), StoreError> {
         if records.is_empty() {
             return Ok(());
         }
         let bytes: Vec<u8> = records.iter().flat_map(|record| record.to_bytes()).collect();
-        self.journal.append(offset, &Uint8Array::from(bytes.as_slice()))
-    }
-
-    /// Waits until the bytes in the packs are on disk.
-    fn flush(&mut self) -> Result<(), StoreError> {
-        let flushed = std::mem::take(&mut self.unflushed);
-        flushed.iter().filter_map(|block| self.packs.get(block)).try_for_each(OpenFile::flush)
+        self.journal.append(self.index.next(), &Uint8Array::from(bytes.as_slice()))?;
+        records.iter().for_each(|record| self.index.add(*record));
+        Ok(())
     }
 
     /// The pack of a unit.
@@ -237,7 +179,6 @@ impl Open {
         let block = unit.block();
         if !self.packs.contains_key(&block) {
             if self.packs.len() >= MAX_OPEN {
-                self.flush()?;
                 self.packs.clear();
             }
             let generation = self.index.generation().ok_or_else(nothing)?;

@@ -38,8 +38,6 @@ pub(super) enum What {
     Len(BlobKey),
     /// Append this many bytes from the start of the buffer, which is returned.
     Append(BlobKey, u64, u32),
-    /// Wait until the units that were appended are on disk.
-    Sync,
     /// Read bytes into a buffer.
     Read(BlobKey, u64, u64),
     /// Delete a blob.
@@ -142,10 +140,6 @@ async fn perform(
             *answer = Some(buffer);
             Done::Nothing
         }
-        What::Sync => {
-            packs.sync()?;
-            Done::Nothing
-        }
         What::Read(key, offset, len) => {
             let bytes = u32::try_from(len).map(Uint8Array::new_with_length);
             let bytes = bytes.map_err(|_| StoreError::Failed("too many bytes at once".to_owned()))?;
@@ -176,7 +170,6 @@ async fn append(key: BlobKey, offset: u64, bytes: &Uint8Array, packs: &mut Packs
 
 /// The small blobs of a model with their lengths, and its journal. Deletes packs that are not in the journal.
 async fn list(model: ModelId, packs: &mut Packs) -> Result<(Vec<(BlobName, u64)>, Vec<u8>), StoreError> {
-    packs.sync()?;
     let _lock = lock(model).await;
     let (_, journal) = packs.journal(model, None, 0).await?;
     let mut index = Index::default();

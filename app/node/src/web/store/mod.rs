@@ -189,11 +189,6 @@ impl BlobStore for OpfsStore {
         })
     }
 
-    fn sync(&self) -> LocalBoxFuture<'static, Result<(), StoreError>> {
-        let reply = self.clone().request(What::Sync, None);
-        Box::pin(async move { reply.await.map(drop) })
-    }
-
     fn read(&self, key: BlobKey, offset: u64, len: u64) -> LocalBoxFuture<'static, Result<Vec<u8>, StoreError>> {
         let reply = self.clone().request(What::Read(key, offset, len), None);
         Box::pin(async move {
