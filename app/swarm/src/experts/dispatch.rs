@@ -272,7 +272,10 @@ impl Dispatch {
             return steps;
         }
         if let Some(Owed { holder, .. }) = self.owed.take(call, from) {
-            around.holders.heartbeat(holder);
+            match failure {
+                ExpertFailure::NoPlan => around.holders.absent(holder),
+                _ => around.holders.heartbeat(holder),
+            }
             return steps;
         }
         let Some(mut open) = self.take(call, from) else { return steps };
@@ -558,7 +561,7 @@ impl Dispatch {
     }
 
     /// The first holder of a pair that is here and was not asked; one that is late with other calls only if there is no other,
-    /// and one that does not answer lately last.
+    /// and one that does not answer lately last. A stage that would have to load the expert does so only in its turn.
     fn choose(&self, id: u64, pair: usize, around: &Around<'_>) -> Option<ExpertHolder> {
         let gather = self.gathers.get(&id)?;
         let holders = holders(gather, pair, around.plan);
@@ -573,6 +576,7 @@ impl Dispatch {
         let doubt = |holder: &ExpertHolder| match holder {
             ExpertHolder::Peer(peer) if !around.holders.is_healthy(*peer) => 2,
             holder if is_late(*holder, around) => 1,
+            ExpertHolder::Own if around.plan.is_on_demand() && holders.first() != Some(&ExpertHolder::Own) => 1,
             ExpertHolder::Peer(_) | ExpertHolder::Own => 0,
         };
         let can_be =

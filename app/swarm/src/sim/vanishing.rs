@@ -165,6 +165,9 @@ fn vanish(world: &mut World, setting: &Setting, log: &mut Vec<String>) -> Result
     world.run(world.now() + LIMIT_MILLIS, |world| {
         fewest(world) >= REPLICAS.into() && !self::lending(world).contains(&victim)
     });
+    if self::lending(world).contains(&victim) {
+        return Err("the vanished holder still counts as one".to_owned());
+    }
     match fewest(world) >= REPLICAS.into() {
         true => Ok(()),
         false => Err(format!("not each expert has {REPLICAS} holders again; held by each device: {:?}", held(world))),

@@ -13,6 +13,9 @@ use super::wave::{Running, collect};
 use crate::loader::{ExpertLoader, LoadError, LoadedExperts};
 use crate::platform::Platform;
 
+/// Milliseconds that an expert waits for a slot which other work in the engine still needs.
+const PATIENCE_MILLIS: f64 = 1_000.0;
+
 /// The slots of a device's pool, and what fills them.
 pub(super) struct Slots {
     pub platform: Platform,
@@ -69,6 +72,10 @@ impl Slots {
                     (None, _) if self.ahead.one_ended().await => {}
                     // So do guesses for later blocks.
                     (None, Some(guesses)) if guesses.release_all(self) => {}
+                    // Calls that went to the engine at once keep theirs until it gets to them.
+                    (None, _) if self.platform.clock.now().0 - began < PATIENCE_MILLIS => {
+                        self.platform.clock.sleep(1.0).await;
+                    }
                     (None, _) => return Err(failed(full(block, wave.len()))),
                 }
             }

@@ -115,8 +115,10 @@ impl Planning {
         let is_spared =
             self.plans.active().is_some_and(|plan| plan.peers().contains(&peer) && plan.can_spare(peer, is_here));
         if !is_spared {
+            let inactive = self.plans.inactive.as_ref();
+            let was_to_have_part = inactive.is_some_and(|inactive| inactive.planned.plan.peers().contains(&peer));
             let is_lost = self.plans.lose(peer, cx);
-            if !is_lost {
+            if was_to_have_part && !is_lost {
                 self.policy.spared(cx.now);
             }
             return is_lost;
