@@ -170,7 +170,7 @@ impl<'a> Uploader<'a> {
                     self.upload(full).await?;
                 }
                 match open {
-                    // Nothing of it is still being read: in a browser reads are done when they have begun.
+                    // A browser reads as a read begins, so there is nothing to wait for meanwhile.
                     Some(open) if open.reads.is_empty() || cfg!(target_arch = "wasm32") => self.upload(open).await?,
                     open => self.full = open,
                 }

@@ -296,7 +296,7 @@ impl OnDemandQueue {
                 return true;
             }
         };
-        let now = self.driver.slots.platform.clock.now().0;
+        let now = self.driver.now();
         let is_sent = self.orders.unbounded_send(Order::Work(work, now)).is_ok();
         if is_sent {
             self.open.borrow_mut().queued.insert(ticket);

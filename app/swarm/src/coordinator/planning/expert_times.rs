@@ -4,7 +4,7 @@
 //! messages leave. Where tokens pass several devices, messages are not known either: then the stages' own reports count, of
 //! how long experts took from a router's choice to the last vector.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use potluck_plan::{PeerId, Plan};
 use potluck_protocol::WorkerStatus;
@@ -77,7 +77,7 @@ impl ExpertTimes {
     /// Milliseconds that a token spends on experts elsewhere, as the stages report; `None` if one of them has not.
     pub fn reported_millis(&self, plan: &Plan) -> Option<f64> {
         let stages = plan.stages.iter().filter(|stage| !stage.remote.is_empty());
-        let peers: std::collections::BTreeSet<PeerId> = stages.map(|stage| stage.peer).collect();
+        let peers: BTreeSet<PeerId> = stages.map(|stage| stage.peer).collect();
         peers.into_iter().map(|peer| self.of_stage(peer)).sum()
     }
 
