@@ -62,21 +62,27 @@ class Memory {
 
   async sample() {
     while (this.running) {
-      const [device, sizes] = await Promise.all([deviceMemory(this.others), this.pids().then((pids) => Promise.all(pids.map(pss)))]);
-      this.samples.push({ at: Date.now(), pss: sizes.reduce((sum, size) => sum + size, 0), device });
+      const measured = this.processes().then((all) => Promise.all(all.map(async ({ pid, kind }) => [kind, await pss(pid)])));
+      const [device, sizes] = await Promise.all([deviceMemory(this.others), measured]);
+      const processes = sizes.filter(([, size]) => size > 0).sort(([, one], [, other]) => other - one);
+      this.samples.push({ at: Date.now(), pss: processes.reduce((sum, [, size]) => sum + size, 0), processes, device });
       await new Promise((next) => setTimeout(next, 100));
     }
   }
 
-  /** The profile's folder is in the command line of the browser; its children are found by their parents. */
-  async pids() {
+  /**
+   * The browser's processes and what each is for. The profile's folder is in the command line of the browser; its children are found
+   * by their parents.
+   */
+  async processes() {
     const all = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
     const read = async (pid) => {
       const [command, status] = await Promise.all([
         readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''),
         readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''),
       ]);
-      return { pid, parent: status.slice(status.lastIndexOf(')') + 2).split(' ')[1], ours: command.includes(this.profile) };
+      const kind = /--type=([\w-]+)/.exec(command)?.[1] ?? 'browser';
+      return { pid, kind, parent: status.slice(status.lastIndexOf(')') + 2).split(' ')[1], ours: command.includes(this.profile) };
     };
     const processes = await Promise.all(all.map(read));
     const found = new Set(processes.filter((one) => one.ours).map((one) => one.pid));
@@ -84,7 +90,7 @@ class Memory {
       before = found.size;
       for (const one of processes) if (found.has(one.parent)) found.add(one.pid);
     }
-    return [...found];
+    return processes.filter(({ pid }) => found.has(pid));
   }
 
   /** Peaks of the whole run, and growth from the first fifth of the answers to the last one: `answering` is from when to when. */
@@ -97,6 +103,7 @@ class Memory {
     for (const sample of this.samples) sample.device -= others;
     const peak = (size) => Math.max(0, ...this.samples.map(size));
     const whole = (sample) => sample.pss + sample.device;
+    const largest = this.samples.reduce((most, sample) => (most && whole(most) >= whole(sample) ? most : sample), undefined);
     const [from, to] = answering ?? [0, 0];
     const part = (first, last) => {
       const at = (share) => from + share * (to - from);
@@ -107,6 +114,8 @@ class Memory {
       peakBytes: peak((sample) => sample.pss),
       peakDeviceBytes: peak((sample) => sample.device),
       peakTotalBytes: peak(whole),
+      peakProcesses: largest?.processes,
+      peakAt: largest && (largest.at - this.samples[0].at) / 1000,
       growthBytes: before === null || after === null ? undefined : after - before,
       samples: this.samples,
     };

@@ -103,6 +103,7 @@ try {
         runs.push({ model, peer, number, load, ...run });
         const shown = run.error ?? run.results.map((r) => `${r.prompt}/${r.answer}: ${r.prefill.toFixed(1)} / ${r.decode.toFixed(2)} tok/s`).join(', ');
         console.log(`${model} ${peer} ${number}: ${shown}`);
+        if (run.peakProcesses) console.log(`  at the peak, after ${run.peakAt.toFixed(1)} s: ${processes(run)}`);
         // After every run, so that a machine that disappears leaves its results so far.
         await write();
       }
@@ -114,6 +115,13 @@ try {
 }
 console.log(`\n${markdown(summarize(runs), about)}`);
 await record(values.memory ? 'memory' : values.flags ? 'browser-peers' : 'software-adapter', figures(summarize(runs), values.memory));
+
+/** What each process took at the peak, in MiB, and the GPU's memory. */
+function processes({ peakProcesses, peakTotalBytes }) {
+  const all = peakProcesses.reduce((sum, [, size]) => sum + size, 0);
+  const parts = [...peakProcesses, ['GPU memory', peakTotalBytes - all]];
+  return parts.map(([kind, size]) => `${kind} ${Math.round(size / 2 ** 20)}`).join(', ');
+}
 
 async function write() {
   const rows = summarize(runs);

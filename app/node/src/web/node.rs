@@ -23,7 +23,7 @@ pub(super) const PING: &str = "ping";
 pub(super) const PONG: &str = "pong";
 
 /// Runs a node in this worker. Messages are JSON of `ToNode` and `ToPage` as text (64-bit numbers survive it), or
-/// `{ json, file }` if a file goes along, and before them `{ discovery }`, a port to the shared worker.
+/// `{ json, file }` if a file goes along, and before the first room `{ discovery }`, a port to the shared worker.
 pub fn run() {
     logging::start();
     let page = Rc::new(|message: ToPage| match serde_json::to_string(&message) {

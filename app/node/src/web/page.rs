@@ -38,6 +38,8 @@ type Receiver = Rc<dyn Fn(ToPage)>;
 struct Page {
     worker: RefCell<Option<Worker>>,
     up: Cell<bool>,
+    /// The worker can find other tabs of this browser.
+    discovers: Cell<bool>,
     /// The tab's id is being claimed; messages wait meanwhile.
     claiming: Cell<bool>,
     waiting: RefCell<VecDeque<(ToNode, Option<File>)>>,
@@ -58,6 +60,7 @@ pub fn start() -> PageHalf {
     let half = PageHalf(Rc::new(Page {
         worker: RefCell::default(),
         up: Cell::default(),
+        discovers: Cell::default(),
         claiming: Cell::default(),
         waiting: RefCell::default(),
         receiver: RefCell::default(),
@@ -116,6 +119,7 @@ impl PageHalf {
 
     fn spawn(&self) {
         self.0.up.set(false);
+        self.0.discovers.set(false);
         self.0.missed.set(0);
         let worker = match Worker::new(&format!("/node_loader.js?v={BUILD}")) {
             Ok(worker) => worker,
@@ -143,9 +147,6 @@ impl PageHalf {
         match text.as_str() {
             UP => {
                 self.0.up.set(true);
-                if let Some(worker) = &*self.0.worker.borrow() {
-                    same_browser::connect(worker);
-                }
                 self.flush();
             }
             PONG => {}
@@ -182,6 +183,10 @@ impl PageHalf {
         let worker = self.0.worker.borrow().clone();
         let Some(worker) = worker else { return };
         while let Some((message, file)) = self.0.waiting.borrow_mut().pop_front() {
+            // Discovery takes a process of its own, so it starts with the first room.
+            if matches!(message, ToNode::Host(_) | ToNode::Join { .. }) && !self.0.discovers.replace(true) {
+                same_browser::connect(&worker);
+            }
             if let Err(error) = post(&worker, &message, file.as_ref()) {
                 log::error!("the worker cannot be reached: {error}");
             }
