@@ -197,6 +197,8 @@ pub struct Layout {
     /// Slots of each slab class.
     pub(crate) pool_slots: Vec<u32>,
     pub(crate) rope_table: BTreeMap<BlockIndex, u64>,
+    /// What most results need, of which `readback_bytes` is the most.
+    pub(crate) usual_readback_bytes: u64,
     pub(crate) readback_bytes: u64,
     pub(crate) logits_bytes: u64,
     pub(crate) pages: u32,
@@ -345,9 +347,9 @@ pub fn fixed_overhead(spec: &ModelSpec, settings: &Settings) -> Bytes {
         }))
         .collect();
     let scratch: u64 = scratch_sizes(spec, &every, settings).into_values().sum();
-    let (readback, logits) = readback_sizes(spec, &every, settings);
-    let pools = u64::from(settings.in_flight) * readback
-        + logits
+    let readback = readback_sizes(spec, &every, settings);
+    let pools = u64::from(settings.in_flight) * readback.most
+        + readback.logits
         + u64::from(settings.staging_bytes) * u64::from(settings.staging_count);
     Bytes(scratch + pools + PARAMS_STRIDE * PARAMS_COUNT + potluck_shaders::CODEBOOK_BYTES)
 }

@@ -326,7 +326,7 @@ impl<'a> Planner<'a> {
             .iter()
             .map(|(key, &bytes)| PlannedBuffer { name: key.name(), purpose: key.purpose(), bytes: Bytes(bytes) })
             .collect();
-        let (readback_bytes, logits_bytes) = readback_sizes(self.spec, held, settings);
+        let readback = readback_sizes(self.spec, held, settings);
         let mut add = |name: String, purpose, bytes| buffers.push(PlannedBuffer { name, purpose, bytes: Bytes(bytes) });
         add("uniforms".into(), Purpose::Parameters, PARAMS_STRIDE * PARAMS_COUNT);
         add("codebooks".into(), Purpose::Parameters, CODEBOOK_BYTES);
@@ -334,10 +334,10 @@ impl<'a> Planner<'a> {
             add(format!("staging {i}"), Purpose::Staging, u64::from(settings.staging_bytes));
         }
         for i in 0..settings.in_flight.max(1) {
-            add(format!("readback {i}"), Purpose::Readback, readback_bytes);
+            add(format!("readback {i}"), Purpose::Readback, readback.most);
         }
-        if logits_bytes > 0 {
-            add("readback of logits".into(), Purpose::Readback, logits_bytes);
+        if readback.logits > 0 {
+            add("readback of logits".into(), Purpose::Readback, readback.logits);
         }
         let total = buffers.iter().map(|buffer| buffer.bytes).sum();
         // Small tables: first the RoPE table of each block, then the slot table of each block.
@@ -363,8 +363,9 @@ impl<'a> Planner<'a> {
             classes,
             pool_slots,
             rope_table,
-            readback_bytes,
-            logits_bytes,
+            usual_readback_bytes: readback.usual,
+            readback_bytes: readback.most,
+            logits_bytes: readback.logits,
             pages,
             prefill_tokens,
         }

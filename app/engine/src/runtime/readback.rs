@@ -124,35 +124,45 @@ fn candidates(words: &[u32], rows: usize, count: usize, sampled: usize) -> Outco
 }
 
 impl Core {
-    /// Adjusts the readback buffers to the layout. Busy buffers stay until their result is read.
+    /// Adjusts the readback buffers to the layout. Busy buffers stay until their result is read. Ordinary buffers begin at the
+    /// size that most results need; [`Self::free_readback`] makes one as large as planned when a result wants it.
     pub fn make_readbacks(&mut self) {
         let layout = self.layout.clone();
         let ordinary = self.settings.in_flight.max(1) as usize;
         for index in 0..=ordinary {
-            let bytes = if index < ordinary { layout.readback_bytes } else { layout.logits_bytes.max(256) };
+            let bytes = if index < ordinary { layout.usual_readback_bytes } else { layout.logits_bytes.max(256) };
             let fits = self.readbacks.get(index).is_some_and(|r| r.slab.buffer.size() >= bytes || r.busy);
-            if fits {
-                continue;
-            }
-            let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
-            let slab = self.memory.create(&self.gpu.device, "readback", bytes, usage);
-            let readback = Readback { slab, busy: false };
-            if index < self.readbacks.len() {
-                self.readbacks[index] = readback;
-            } else {
-                self.readbacks.push(readback);
+            if !fits {
+                self.make_readback(index, bytes);
             }
         }
     }
 
-    /// Finds a free buffer with room for `bytes`.
-    pub fn free_readback(&self, bytes: u64) -> Option<usize> {
-        self.readbacks.iter().position(|r| !r.busy && r.slab.buffer.size() >= bytes)
+    fn make_readback(&mut self, index: usize, bytes: u64) {
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let slab = self.memory.create(&self.gpu.device, "readback", bytes, usage);
+        let readback = Readback { slab, busy: false };
+        match self.readbacks.get_mut(index) {
+            Some(smaller) => *smaller = readback,
+            None => self.readbacks.push(readback),
+        }
     }
 
-    /// True if some buffer has room for `bytes`, free or busy.
+    /// Finds a free buffer with room for `bytes`, or gives a smaller free one that room, if the plan has it.
+    pub fn free_readback(&mut self, bytes: u64) -> Option<usize> {
+        let found = self.readbacks.iter().position(|r| !r.busy && r.slab.buffer.size() >= bytes);
+        if found.is_some() || bytes > self.layout.readback_bytes {
+            return found;
+        }
+        let ordinary = self.settings.in_flight.max(1) as usize;
+        let smaller = self.readbacks.iter().take(ordinary).position(|r| !r.busy)?;
+        self.make_readback(smaller, self.layout.readback_bytes);
+        Some(smaller)
+    }
+
+    /// True if some buffer has room for `bytes`, or may get it, free or busy.
     pub fn can_read(&self, bytes: u64) -> bool {
-        self.readbacks.iter().any(|r| r.slab.buffer.size() >= bytes)
+        bytes <= self.layout.readback_bytes || self.readbacks.iter().any(|r| r.slab.buffer.size() >= bytes)
     }
 
     /// Handles a mapped result.

@@ -46,10 +46,9 @@ impl Core {
     /// error.
     pub fn pump(&mut self, notify: &Notify) {
         while let Some(work) = self.waiting.front() {
-            let bytes = self.result(&work.task).map_or(0, |result| result.bytes());
+            let (ticket, bytes) = (work.ticket, self.result(&work.task).map_or(0, |result| result.bytes()));
             if self.free_readback(bytes).is_none() {
                 if self.pending.is_empty() && !self.can_read(bytes) {
-                    let ticket = work.ticket;
                     self.waiting.pop_front();
                     self.answer(ticket, Outcome::Failed("The result does not fit the engine's buffers.".into()), 0.0);
                     continue;

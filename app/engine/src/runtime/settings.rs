@@ -44,8 +44,8 @@ impl Default for Settings {
             arithmetic: Arithmetic::Exact,
             tuned: true,
             in_flight: 4,
-            // Natively threads fill several at a time. In a browser, where each takes a trip to another process, they are larger.
-            staging_bytes: if cfg!(target_arch = "wasm32") { 8 << 20 } else { 4 << 20 },
+            staging_bytes: 4 << 20,
+            // Natively threads fill several at a time. In a browser each takes twice its size: another process has a copy.
             staging_count: if cfg!(target_arch = "wasm32") { 3 } else { 6 },
         }
     }

@@ -219,8 +219,18 @@ pub(crate) fn scratch_sizes(
 /// this. Longer work is cut unless its result is small.
 const RESULT_ROWS: u64 = Settings::MIN_PREFILL_TOKENS as u64;
 
-/// Bytes of an ordinary result, and of one token's logits (0 without an LM head).
-pub(crate) fn readback_sizes(spec: &ModelSpec, held: &BTreeSet<WeightUnit>, settings: &Settings) -> (u64, u64) {
+/// Bytes of results.
+pub(crate) struct ReadbackSizes {
+    /// Routed tokens and candidates.
+    pub usual: u64,
+    /// Any but logits: also the outputs of experts, a vector for each (token, expert) pair.
+    pub most: u64,
+    /// Logits of one token; 0 without an LM head.
+    pub logits: u64,
+}
+
+/// What results of these units take.
+pub(crate) fn readback_sizes(spec: &ModelSpec, held: &BTreeSet<WeightUnit>, settings: &Settings) -> ReadbackSizes {
     let w = Widths::of(spec);
     let rows = tokens_at_once(settings).min(RESULT_ROWS);
     let routed = rows * (2 * w.hidden * 4 + 2 * w.used * 4);
@@ -229,7 +239,8 @@ pub(crate) fn readback_sizes(spec: &ModelSpec, held: &BTreeSet<WeightUnit>, sett
     let head = held.contains(&WeightUnit::LmHead);
     let candidates = if head { rows * u64::from(potluck_plan::LogitsRequest::MAX_TOP) * 8 } else { 0 };
     let logits = if head { u64::from(spec.vocabulary) * 4 } else { 0 };
-    (align(routed.max(outputs).max(candidates)), if head { align(logits) } else { 0 })
+    let usual = align(routed.max(candidates));
+    ReadbackSizes { usual, most: usual.max(align(outputs)), logits: if head { align(logits) } else { 0 } }
 }
 
 pub(crate) trait AttentionBlocks {
