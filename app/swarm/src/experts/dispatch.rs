@@ -1,6 +1,7 @@
 //! Calls of experts: to whom, when to somebody else, and what to do with the answers.
 
 mod asking;
+mod ending;
 mod spot_checks;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -322,14 +323,6 @@ impl Dispatch {
         all.filter(|at| at.0.is_finite()).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    /// Nobody waits for these outputs any more.
-    pub fn drop_gather(&mut self, id: u64, around: &mut Around<'_>) -> Vec<Step> {
-        let mut steps = Vec::new();
-        self.gathers.remove(&id);
-        self.cancel_needless(id, around, &mut steps);
-        steps
-    }
-
     fn take(&mut self, call: u64, from: ExpertHolder) -> Option<Call> {
         self.calls.get(&call).filter(|call| call.holder == from)?;
         self.calls.remove(&call)
@@ -403,66 +396,6 @@ impl Dispatch {
         call.due = Millis(now.0 + call.timeout_millis);
         let share = gather.share(&call.pairs);
         steps.push(Step::Call { to, call: id, block: gather.block, class: gather.class, share });
-    }
-
-    /// Gives up a gather if nobody is left for one of these pairs. Holders whose connection ended may come back in a
-    /// moment. True if it was given up.
-    fn check_unasked(
-        &mut self,
-        id: u64,
-        unasked: &[usize],
-        wrong: Option<PeerId>,
-        around: &mut Around<'_>,
-        steps: &mut Vec<Step>,
-    ) -> bool {
-        let Some(gather) = self.gathers.get(&id) else { return false };
-        let may_come = |pair: &usize| {
-            holders(gather, *pair, around.plan).iter().any(|holder| match holder {
-                holder if gather.has_refused(*pair, *holder) => false,
-                ExpertHolder::Own => true,
-                ExpertHolder::Peer(peer) => around.members.get(*peer).is_some(),
-            })
-        };
-        let is_lost = unasked.iter().any(|pair| !may_come(pair));
-        if is_lost {
-            self.lose(id, wrong, around, steps);
-        }
-        is_lost
-    }
-
-    fn give_up(&mut self, id: u64, around: &mut Around<'_>, steps: &mut Vec<Step>) {
-        if self.gathers.get(&id).is_some_and(|gather| around.now.0 - gather.began.0 >= self.give_up_millis) {
-            self.lose(id, None, around, steps);
-        }
-    }
-
-    fn lose(&mut self, id: u64, wrong: Option<PeerId>, around: &mut Around<'_>, steps: &mut Vec<Step>) {
-        if let Some(gather) = self.gathers.remove(&id) {
-            steps.push(Step::Lost { gather: id, block: gather.block, wrong });
-            self.cancel_needless(id, around, steps);
-        }
-    }
-
-    /// Cancels the calls of a gather that can bring nothing new.
-    fn cancel_needless(&mut self, id: u64, around: &mut Around<'_>, steps: &mut Vec<Step>) {
-        let gather = self.gathers.get(&id);
-        let is_needed =
-            |call: &Call| gather.is_some_and(|gather| call.pairs.iter().any(|pair| gather.is_missing(*pair)));
-        let of_gather = self.calls.iter().filter(|(_, call)| call.gather == id && !is_needed(call));
-        let needless: Vec<u64> = of_gather.map(|(call, _)| *call).collect();
-        for call in needless {
-            let Some(Call { holder, size, asked, late_at, .. }) = self.calls.remove(&call) else { continue };
-            match holder {
-                ExpertHolder::Own => steps.push(Step::CancelOwn { call }),
-                ExpertHolder::Peer(to) => {
-                    let owed = Owed { holder: to, size, asked, late_at };
-                    if !self.owed.leave_open(call, owed, around.holders, around.now) {
-                        around.holders.cancelled(to, size, around.now.0 - asked.0);
-                        steps.push(Step::Cancel { to, call });
-                    }
-                }
-            }
-        }
     }
 }
 
