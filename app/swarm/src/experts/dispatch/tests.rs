@@ -4,7 +4,7 @@
 use potluck_plan::{
     Arithmetic, BlockRange, ExpertId, KvCacheType, ModelId, PlanEpoch, RemoteExperts, Route, Stage, StageId, WireType,
 };
-use potluck_protocol::{DeviceKind, Hello, Session};
+use potluck_protocol::{DeviceKind, ExpertFailure, Hello, Session};
 
 use super::*;
 use crate::sim::{LogNormal, Random};
