@@ -2,6 +2,7 @@
 
 mod answering;
 mod asking;
+mod call;
 mod ending;
 mod looking;
 mod spot_checks;
@@ -11,10 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use potluck_plan::{BlockIndex, ExpertHolder, ExpertOutputs, KernelClass, Millis, PeerId, Plan, StageId};
 use potluck_protocol::{ExpertPhase, ExpertWaits, Hedging};
 
+use self::call::{Call, CallState};
 use super::checks::Checks;
 use super::gather::{Gather, Share};
 use super::hedging::{Budget, MAX_COPIES};
-use super::holders::{Holders, Size};
+use super::holders::Holders;
 use super::owed::OwedCalls;
 use super::waits::Waits;
 use crate::members::Members;
@@ -54,37 +56,6 @@ pub(crate) enum Step {
     Convicted { stage: StageId, holder: PeerId },
     /// Nobody is left to ask: because of a holder's wrong numbers, or because nobody answers.
     Lost { gather: u64, block: BlockIndex, wrong: Option<PeerId> },
-}
-
-struct Call {
-    gather: u64,
-    holder: ExpertHolder,
-    pairs: Vec<usize>,
-    size: Size,
-    asked: Millis,
-    timeout_millis: f64,
-    /// Somebody else is asked then, instead, or the same holder again.
-    due: Millis,
-    state: CallState,
-    /// Somebody else is asked then, too.
-    hedge_at: Option<Millis>,
-    /// It is late then, after as many milliseconds.
-    late_at: Option<Millis>,
-    late_millis: f64,
-    is_late: bool,
-    /// 0 for the first call, then which copy it is.
-    copy: u8,
-}
-
-/// What is known of a call that is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CallState {
-    /// The holder has time until it is due.
-    Asked,
-    /// It has too much to do.
-    Busy,
-    /// It has not answered in time.
-    Overdue,
 }
 
 /// How holders are asked, as the host chose.

@@ -7,6 +7,7 @@ use potluck_plan::{
 use potluck_protocol::{DeviceKind, ExpertFailure, Hello, Session};
 
 use super::*;
+use crate::experts::holders::Size;
 use crate::sim::{LogNormal, Random};
 
 mod late;
