@@ -101,7 +101,8 @@ impl Dispatch {
         if failure == ExpertFailure::Busy {
             // It stays open until somebody else answers, or it has less to do.
             (open.due, open.state) = (Millis(around.now.0 + BUSY_MILLIS), CallState::Busy);
-            (open.hedge_at, open.late_at) = (None, None);
+            open.hedge_at = None;
+            open.late.stop();
             self.calls.insert(call, open);
         } else if let Some(gather) = self.gathers.get_mut(&id) {
             gather.refuse(&pairs, from);

@@ -9,6 +9,7 @@ use super::{Around, Call, CallState, Dispatch, Step};
 use crate::experts::gather::Gather;
 use crate::experts::hedging::{Cause, MAX_COPIES};
 use crate::experts::holders::Size;
+use crate::experts::late::LateTimer;
 
 /// Bytes of a call with its answer. A chunk of 512 tokens with eight experts of Qwen3-30B-A3B has 38 MB, and a frame 16 MiB
 /// at most; with several calls the first experts compute while later ones are on their way.
@@ -119,23 +120,8 @@ impl Dispatch {
         }
         let due = Millis(now.0 + timeout_millis);
         let (asked, state) = (now, CallState::Asked);
-        let late_at = late_millis.map(|late| Millis(now.0 + late));
-        let (late_millis, is_late) = (late_millis.unwrap_or(f64::INFINITY), false);
-        let new = Call {
-            gather: id,
-            holder,
-            pairs,
-            size,
-            asked,
-            timeout_millis,
-            due,
-            state,
-            hedge_at,
-            late_at,
-            late_millis,
-            is_late,
-            copy,
-        };
+        let late = LateTimer::start(now, late_millis);
+        let new = Call { gather: id, holder, pairs, size, asked, timeout_millis, due, state, hedge_at, late, copy };
         self.calls.insert(call, new);
     }
 

@@ -3,7 +3,9 @@
 use potluck_plan::{ExpertHolder, Millis};
 
 use crate::experts::holders::Size;
+use crate::experts::late::LateTimer;
 
+/// What a holder was asked for, and what happens when.
 pub(super) struct Call {
     pub gather: u64,
     pub holder: ExpertHolder,
@@ -16,10 +18,7 @@ pub(super) struct Call {
     pub state: CallState,
     /// Somebody else is asked then, too.
     pub hedge_at: Option<Millis>,
-    /// It is late then, after as many milliseconds.
-    pub late_at: Option<Millis>,
-    pub late_millis: f64,
-    pub is_late: bool,
+    pub late: LateTimer,
     /// 0 for the first call, then which copy it is.
     pub copy: u8,
 }

@@ -61,11 +61,11 @@ impl Dispatch {
         let of_gather = self.calls.iter().filter(|(_, call)| call.gather == id && !is_needed(call));
         let needless: Vec<u64> = of_gather.map(|(call, _)| *call).collect();
         for call in needless {
-            let Some(Call { holder, size, asked, late_at, .. }) = self.calls.remove(&call) else { continue };
+            let Some(Call { holder, size, asked, late, .. }) = self.calls.remove(&call) else { continue };
             match holder {
                 ExpertHolder::Own => steps.push(Step::CancelOwn { call }),
                 ExpertHolder::Peer(to) => {
-                    let owed = Owed { holder: to, size, asked, late_at };
+                    let owed = Owed { holder: to, size, asked, late_at: late.at() };
                     if !self.owed.leave_open(call, owed, around.holders, around.now) {
                         around.holders.cancelled(to, size, around.now.0 - asked.0);
                         steps.push(Step::Cancel { to, call });

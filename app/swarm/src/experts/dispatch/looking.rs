@@ -28,7 +28,7 @@ impl Dispatch {
 
     /// When to look next; `None` if nothing is waited for.
     pub fn next_look(&self) -> Option<Millis> {
-        let calls = self.calls.values().flat_map(|call| [call.hedge_at, call.late_at, Some(call.due)]).flatten();
+        let calls = self.calls.values().flat_map(|call| [call.hedge_at, call.late.at(), Some(call.due)]).flatten();
         let gathers = self.gathers.values().map(|gather| Millis(gather.began.0 + self.give_up_millis));
         let all = calls.chain(gathers).chain(self.owed.next_look());
         all.filter(|at| at.0.is_finite()).min_by(|a, b| a.0.total_cmp(&b.0))
@@ -69,16 +69,12 @@ impl Dispatch {
     /// A call that takes much longer than its holder's calls do goes to the next holder, too, and so do calls of the next blocks.
     fn look_for_late(&mut self, id: u64, peer: PeerId, around: &mut Around<'_>, steps: &mut Vec<Step>) {
         let Some(call) = self.calls.get_mut(&id) else { return };
-        let Some(at) = call.late_at.take_if(|at| at.0 <= around.now.0) else { return };
-        if around.now.0 - at.0 > call.late_millis {
-            // This device itself was held up: answers may wait to be read.
-            call.late_at = Some(Millis(around.now.0 + call.late_millis));
+        if !call.late.expires(around.now) {
             return;
         }
-        call.is_late = true;
         around.holders.is_late(peer, around.now);
         let (gather, copy, pairs) = (call.gather, call.copy + 1, call.pairs.clone());
-        let in_time = |call: &&Call| call.gather == gather && call.state == CallState::Asked && !call.is_late;
+        let in_time = |call: &&Call| call.gather == gather && call.state == CallState::Asked && !call.late.is_expired();
         let others: Vec<&Call> = self.calls.values().filter(in_time).collect();
         let is_alone = |pair: &usize| !others.iter().any(|call| call.pairs.binary_search(pair).is_ok());
         let alone: Vec<usize> = pairs.into_iter().filter(is_alone).collect();
