@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use potluck_plan::{BlockIndex, ExpertHolder, ExpertOutputs, KernelClass, Millis, PeerId, Plan, StageId};
 use potluck_protocol::{ExpertPhase, ExpertWaits, Hedging};
 
-use self::call::{Call, CallState};
+use self::call::Call;
 use super::checks::Checks;
 use super::gather::{Gather, Share};
 use super::hedging::{Budget, MAX_COPIES};

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::{ExpertHolder, Millis, Plan, WireType};
-use potluck_protocol::Hedging;
+use potluck_plan::{ExpertHolder, Plan, WireType};
 
-use super::{Around, Call, CallState, Dispatch, Step};
+use super::call::{Call, Delays};
+use super::{Around, Dispatch, Step};
 use crate::experts::gather::Gather;
 use crate::experts::hedging::{Cause, MAX_COPIES};
 use crate::experts::holders::Size;
-use crate::experts::late::LateTimer;
 
 /// Bytes of a call with its answer. A chunk of 512 tokens with eight experts of Qwen3-30B-A3B has 38 MB, and a frame 16 MiB
 /// at most; with several calls the first experts compute while later ones are on their way.
@@ -98,30 +97,25 @@ impl Dispatch {
     ) {
         let call = self.id();
         let Some(gather) = self.gathers.get_mut(&id) else { return };
-        gather.asks_others |= holder != ExpertHolder::Own;
         let (block, class, share) = (gather.block, gather.class, gather.share(&pairs));
         let size = Size { class, bytes: gather.bytes(&pairs, around.plan.expert_wire), pairs: pairs.len() };
-        let (now, mut timeout_millis, mut hedge_at) = (around.now, f64::INFINITY, None);
-        let mut late_millis = None;
-        match holder {
-            ExpertHolder::Own => steps.push(Step::Own { call, block, class, share }),
+        let delays = match holder {
+            ExpertHolder::Own => {
+                steps.push(Step::Own { call, block, class, share });
+                Delays::OWN
+            }
             ExpertHolder::Peer(to) => {
-                timeout_millis = around.holders.timeout(to, size);
-                let delay = around.holders.hedge_delay(to, size).filter(|_| self.hedging == Hedging::Adaptive);
-                hedge_at = delay.filter(|delay| *delay < timeout_millis).map(|delay| Millis(now.0 + delay));
-                late_millis = around.holders.late_after(to, size).filter(|late| *late < timeout_millis);
+                gather.asks_others = true;
+                gather.asked_bytes += size.bytes;
                 match copy {
                     0 => self.budget.first(size.bytes),
                     _ => around.holders.hedged(to),
                 }
-                gather.asked_bytes += size.bytes;
                 steps.push(Step::Call { to, call, block, class, share });
+                Delays::of(to, size, self.hedging, around.holders)
             }
-        }
-        let due = Millis(now.0 + timeout_millis);
-        let (asked, state) = (now, CallState::Asked);
-        let late = LateTimer::start(now, late_millis);
-        let new = Call { gather: id, holder, pairs, size, asked, timeout_millis, due, state, hedge_at, late, copy };
+        };
+        let new = Call::new(id, holder, (pairs, size), copy, delays, around.now);
         self.calls.insert(call, new);
     }
 
@@ -132,7 +126,7 @@ impl Dispatch {
         let holders = holders(gather, pair, around.plan);
         let is_asked = |holder: ExpertHolder| {
             let mut open = self.calls.values().filter(|call| call.gather == id && call.holder == holder);
-            open.any(|call| call.pairs.binary_search(&pair).is_ok())
+            open.any(|call| call.has(pair))
         };
         let is_here = |holder: &ExpertHolder| match holder {
             ExpertHolder::Own => true,
@@ -154,7 +148,7 @@ impl Dispatch {
     pub(super) fn unasked(&self, id: u64) -> Vec<usize> {
         let missing = self.gathers.get(&id).map(Gather::missing).unwrap_or_default();
         let open: Vec<&Call> = self.calls.values().filter(|call| call.gather == id).collect();
-        let is_asked = |pair: &usize| open.iter().any(|call| call.pairs.binary_search(pair).is_ok());
+        let is_asked = |pair: &usize| open.iter().any(|call| call.has(*pair));
         missing.into_iter().filter(|pair| !is_asked(pair)).collect()
     }
 }

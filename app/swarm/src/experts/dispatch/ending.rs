@@ -3,7 +3,8 @@
 use potluck_plan::{ExpertHolder, PeerId};
 
 use super::asking::holders;
-use super::{Around, Call, Dispatch, Step};
+use super::call::Call;
+use super::{Around, Dispatch, Step};
 use crate::experts::owed::Owed;
 
 impl Dispatch {

@@ -1,9 +1,10 @@
 //! What to do as time passes: calls that are late or due, and holders that left.
 
-use potluck_plan::{ExpertHolder, Millis, PeerId};
+use potluck_plan::{ExpertHolder, Millis, PeerId, Plan};
 
 use super::asking::holders;
-use super::{Around, BUSY_MILLIS, Call, CallState, Dispatch, Step};
+use super::call::{Call, CallState};
+use super::{Around, Dispatch, Step};
 use crate::experts::hedging::Cause;
 
 impl Dispatch {
@@ -34,32 +35,42 @@ impl Dispatch {
         all.filter(|at| at.0.is_finite()).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
+    /// Looks at one call.
     fn look_at(&mut self, id: u64, around: &mut Around<'_>, steps: &mut Vec<Step>) {
-        let Some(call) = self.calls.get_mut(&id) else { return };
-        let ExpertHolder::Peer(peer) = call.holder else { return };
-        let gather = call.gather;
-        let is_holder = self.gathers.get(&gather).is_some_and(|gather| {
-            call.pairs.iter().all(|pair| holders(gather, *pair, around.plan).contains(&call.holder))
-        });
-        if !around.members.is_here(peer) || !is_holder {
+        let Some(ExpertHolder::Peer(peer)) = self.calls.get(&id).map(|call| call.holder) else { return };
+        if !around.members.is_here(peer) || !self.is_in_plan(id, around.plan) {
             // Whatever is on its way is lost with the connection; or it has been struck off.
             self.calls.remove(&id);
             return;
         }
+        self.look_for_hedge(id, around, steps);
+        self.look_for_late(id, peer, around, steps);
+        self.look_for_due(id, peer, around, steps);
+    }
+
+    /// The plan still names the call's holder for all that it was asked for.
+    fn is_in_plan(&self, id: u64, plan: &Plan) -> bool {
+        let Some(call) = self.calls.get(&id) else { return false };
+        let is_holder = |gather, pair: &usize| holders(gather, *pair, plan).contains(&call.holder);
+        self.gathers.get(&call.gather).is_some_and(|gather| call.pairs.iter().all(|pair| is_holder(gather, pair)))
+    }
+
+    fn look_for_hedge(&mut self, id: u64, around: &mut Around<'_>, steps: &mut Vec<Step>) {
+        let Some(call) = self.calls.get_mut(&id) else { return };
         if call.hedge_at.take_if(|at| at.0 <= around.now.0).is_some() {
-            let (pairs, copy) = (call.pairs.clone(), call.copy + 1);
+            let (gather, pairs, copy) = (call.gather, call.pairs.clone(), call.copy + 1);
             self.hedge(gather, &pairs, copy, Cause::Hedge, around, steps);
         }
-        self.look_for_late(id, peer, around, steps);
+    }
+
+    /// A call that was not answered in time goes to others, or to the same holder again.
+    fn look_for_due(&mut self, id: u64, peer: PeerId, around: &mut Around<'_>, steps: &mut Vec<Step>) {
         let Some(call) = self.calls.get_mut(&id).filter(|call| call.due.0 <= around.now.0) else { return };
-        let pairs = call.pairs.clone();
-        let is_busy = call.state == CallState::Busy;
-        if !is_busy {
+        if call.state != CallState::Busy {
             around.holders.timed_out(peer);
-            (call.state, call.timeout_millis) = (CallState::Overdue, 2.0 * call.timeout_millis);
         }
-        // Its answer still counts if it comes first. Until then others may fail.
-        call.due = Millis(around.now.0 + if is_busy { BUSY_MILLIS } else { call.timeout_millis });
+        call.put_off(around.now);
+        let (gather, pairs) = (call.gather, call.pairs.clone());
         let left = self.ask_missing(gather, &pairs, around, steps);
         if left.iter().any(|pair| !self.is_asked_besides(id, *pair)) {
             self.ask_again(id, around.now, steps);
@@ -76,7 +87,7 @@ impl Dispatch {
         let (gather, copy, pairs) = (call.gather, call.copy + 1, call.pairs.clone());
         let in_time = |call: &&Call| call.gather == gather && call.state == CallState::Asked && !call.late.is_expired();
         let others: Vec<&Call> = self.calls.values().filter(in_time).collect();
-        let is_alone = |pair: &usize| !others.iter().any(|call| call.pairs.binary_search(pair).is_ok());
+        let is_alone = |pair: &usize| !others.iter().any(|call| call.has(*pair));
         let alone: Vec<usize> = pairs.into_iter().filter(is_alone).collect();
         self.hedge(gather, &alone, copy, Cause::Late, around, steps);
     }
@@ -85,17 +96,14 @@ impl Dispatch {
     fn is_asked_besides(&self, id: u64, pair: usize) -> bool {
         let Some(gather) = self.calls.get(&id).map(|call| call.gather) else { return false };
         let mut others = self.calls.iter().filter(|(other, call)| **other != id && call.gather == gather);
-        others.any(|(_, call)| call.state == CallState::Asked && call.pairs.binary_search(&pair).is_ok())
+        others.any(|(_, call)| call.state == CallState::Asked && call.has(pair))
     }
 
     /// Nobody else can be asked: the same call once more, because a frame may be lost, or it was refused.
     fn ask_again(&mut self, id: u64, now: Millis, steps: &mut Vec<Step>) {
         let Some(call) = self.calls.get_mut(&id) else { return };
         let (ExpertHolder::Peer(to), Some(gather)) = (call.holder, self.gathers.get(&call.gather)) else { return };
-        if call.state == CallState::Busy {
-            call.state = CallState::Asked;
-        }
-        call.due = Millis(now.0 + call.timeout_millis);
+        call.ask_again(now);
         let share = gather.share(&call.pairs);
         steps.push(Step::Call { to, call: id, block: gather.block, class: gather.class, share });
     }
