@@ -1,5 +1,7 @@
 //! What the planner knows of members: what they promise, what they timed, and what their stages take in use.
 
+mod drift;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
@@ -7,12 +9,13 @@ use potluck_plan::{
 };
 use potluck_planner::measures::{PeerMeasure, Ring, SPEEDS, access_latencies};
 use potluck_planner::{
-    AccessLink, Device, HopCost, Layers, Link, Links, Observed, ObservedStage, Prediction, Room, Speed, StageCost,
+    AccessLink, Device, HopCost, Layers, Link, Links, Observed, ObservedStage, Room, Speed, StageCost,
     split_network_millis, storage_rate,
 };
 
 use potluck_protocol::{HolderReport, WorkerStatus};
 
+pub(super) use self::drift::Drift;
 use super::Planning;
 use super::calibrating::Profile;
 use super::expert_times::ExpertTimes;
@@ -440,40 +443,5 @@ fn middle(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }
-
-/// A stage whose predicted time has changed by this factor since its plan was made is worth another look.
-const DRIFT: f64 = 2.0;
-/// The change must last: a first token is slow, and devices are busy now and then.
-const DRIFT_MILLIS: f64 = 4_000.0;
-
-/// Whether measurements have moved far from those a plan was made with.
-#[derive(Default)]
-pub(super) struct Drift {
-    epoch: PlanEpoch,
-    expected: Vec<f64>,
-    since: Option<Millis>,
-}
-
-impl Drift {
-    /// Sets the times that the plan's stages were chosen for.
-    pub fn expect(&mut self, epoch: PlanEpoch, prediction: &Prediction) {
-        *self = Self { epoch, expected: prediction.stage_millis(), since: None };
-    }
-
-    /// True once a stage's time has been far from the expected one for a while.
-    pub fn is_far(&mut self, epoch: PlanEpoch, prediction: &Prediction, now: Millis) -> bool {
-        if self.epoch != epoch {
-            self.expect(epoch, prediction);
-        }
-        let pairs = self.expected.iter().zip(prediction.stage_millis());
-        let far = pairs.into_iter().any(|(before, now)| !(1.0 / DRIFT..=DRIFT).contains(&(now / before)));
-        if !far {
-            self.since = None;
-            return false;
-        }
-        now.0 - self.since.get_or_insert(now).0 >= DRIFT_MILLIS
-    }
-}
-
 #[cfg(test)]
 mod tests;
