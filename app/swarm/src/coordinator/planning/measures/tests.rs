@@ -6,6 +6,7 @@ use potluck_protocol::{ExpertPhase, ExpertWaits};
 
 use super::*;
 use crate::sim::SimModel;
+use potluck_planner::Layers;
 
 #[test]
 fn messages_of_another_plan_were_not_measured() {
