@@ -2,25 +2,23 @@
 
 mod devices;
 mod drift;
+mod links;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
     Bytes, ExpertHolder, FeedForwardShape, Millis, PeerId, Plan, PlanEpoch, RemoteExperts, Stage, StageId,
 };
-use potluck_planner::measures::{PeerMeasure, Ring, SPEEDS, access_latencies};
-use potluck_planner::{
-    AccessLink, Device, HopCost, Link, Links, Observed, ObservedStage, Room, StageCost, split_network_millis,
-    storage_rate,
-};
+use potluck_planner::measures::{PeerMeasure, Ring, SPEEDS};
+use potluck_planner::{Device, HopCost, Observed, ObservedStage, Room, StageCost, split_network_millis, storage_rate};
 
 use potluck_protocol::{HolderReport, WorkerStatus};
 
 pub(super) use self::drift::Drift;
+pub(super) use self::links::path_noise;
 use super::calibrating::Profile;
 use super::expert_times::ExpertTimes;
 use crate::coordinator::answering::{DecodePass, PrefillPass};
-use crate::members::Members;
 
 /// Passes needed before a measured value counts.
 const ENOUGH: usize = 3;
@@ -275,34 +273,6 @@ impl Measures {
         let usual = middle(devices.iter().filter_map(ratio).collect()).unwrap_or(1.0);
         if usual.is_finite() { usual.clamp(1.0 / MAX_SLOWDOWN, MAX_SLOWDOWN) } else { 1.0 }
     }
-
-    /// Links between members. Each has an access link to the relay, found from the round trips that it and others
-    /// measured.
-    pub fn links(&self, members: &Members) -> Links {
-        let mut links = Links::default();
-        let bandwidth = |peer: PeerId| members.get(peer).and_then(|member| member.link.bandwidth());
-        let usual = middle(members.known.keys().filter_map(|peer| bandwidth(*peer)).collect());
-        let usual = usual.unwrap_or(Link::BANDWIDTH / 2.0);
-        let known = access_latencies(&one_way(members));
-        let usual_access = middle(known.values().copied().collect()).unwrap_or(0.0);
-        for peer in members.known.keys().copied() {
-            let access = known.get(&peer).copied().unwrap_or(usual_access);
-            // A probe passes two access links, and which of them was slower is unknown.
-            let bandwidth = 2.0 * bandwidth(peer).unwrap_or(usual);
-            let latency_millis = (access + self.hop_millis() / 2.0).max(MIN_HOP_MILLIS);
-            let access = Link { latency_millis, bandwidth };
-            links.set_access(peer, AccessLink { up: access, down: access });
-        }
-        for ((caller, holder), answering) in &self.holders {
-            if answering.answers >= ENOUGH_CALLS
-                && [caller, holder].iter().all(|peer| members.known.contains_key(*peer))
-            {
-                links.set_way(*caller, *holder, answering.way_millis);
-                links.set_spread(*holder, answering.spread);
-            }
-        }
-        links
-    }
 }
 
 /// Bytes of weights that a token passes in a stage's own work: without the experts of blocks that have some elsewhere. Own
@@ -319,32 +289,6 @@ fn own_cost(room: &Room<'_>, plan: &Plan, stage: &Stage) -> f64 {
     };
     let apart: f64 = stage.remote.iter().map(experts).sum();
     (room.layers.stage_decode(plan, stage) - apart).max(0.0)
-}
-
-/// Uncertainty, in milliseconds, of what a peer's link adds to a token. Each token passes the link in both
-/// directions.
-pub(super) fn path_noise(members: &Members, peer: PeerId) -> f64 {
-    2.0 * members.get(peer).and_then(|member| member.link.noise_millis()).unwrap_or(0.0)
-}
-
-/// One-way latencies between members through the relay, in milliseconds.
-fn one_way(members: &Members) -> BTreeMap<(PeerId, PeerId), f64> {
-    let mut paths: BTreeMap<(PeerId, PeerId), f64> = BTreeMap::new();
-    let mut put = |a: PeerId, b: PeerId, millis: f64| {
-        // Where both measured each other, the quieter moment counts.
-        let path = paths.entry((a.min(b), a.max(b))).or_insert(f64::INFINITY);
-        *path = path.min(millis);
-    };
-    for (peer, member) in members.known.iter().filter(|(peer, _)| **peer != members.me) {
-        if let Some(millis) = member.link.latency_millis() {
-            put(members.me, *peer, millis);
-        }
-        let reported = member.status.round_trips.iter();
-        // We measured the path between it and us ourselves.
-        let reported = reported.filter(|(other, _)| *other != members.me && members.known.contains_key(other));
-        reported.for_each(|(other, round_trip)| put(*peer, *other, round_trip / 2.0));
-    }
-    paths
 }
 
 fn middle(mut values: Vec<f64>) -> Option<f64> {

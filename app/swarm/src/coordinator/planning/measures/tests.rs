@@ -7,6 +7,7 @@ use potluck_protocol::{ExpertPhase, ExpertWaits};
 use super::*;
 use crate::sim::SimModel;
 use potluck_planner::Layers;
+use potluck_planner::{AccessLink, Link, Links};
 
 #[test]
 fn messages_of_another_plan_were_not_measured() {
