@@ -2,19 +2,18 @@
 
 mod devices;
 mod drift;
+mod holders;
 mod links;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use potluck_plan::{
-    Bytes, ExpertHolder, FeedForwardShape, Millis, PeerId, Plan, PlanEpoch, RemoteExperts, Stage, StageId,
-};
+use potluck_plan::{FeedForwardShape, Millis, PeerId, Plan, PlanEpoch, RemoteExperts, Stage, StageId};
 use potluck_planner::measures::{PeerMeasure, Ring, SPEEDS};
 use potluck_planner::{Device, HopCost, Observed, ObservedStage, Room, StageCost, split_network_millis, storage_rate};
-
-use potluck_protocol::{HolderReport, WorkerStatus};
+use potluck_protocol::WorkerStatus;
 
 pub(super) use self::drift::Drift;
+use self::holders::Answering;
 pub(super) use self::links::path_noise;
 use super::calibrating::Profile;
 use super::expert_times::ExpertTimes;
@@ -53,34 +52,6 @@ pub(super) struct Measures {
     used: Option<(Millis, Millis)>,
     /// What stages reported last of their holders. All of them are in the room.
     holders: BTreeMap<(PeerId, PeerId), Answering>,
-}
-
-/// How a holder answers a stage's calls.
-#[derive(Clone, Copy, Debug, Default)]
-struct Answering {
-    /// Calls so far.
-    answers: u32,
-    /// Milliseconds that half of the calls and their answers are on their way.
-    way_millis: f64,
-    /// Standard deviation of the logarithm of a call's time.
-    spread: f64,
-}
-
-/// Calls after which their quantiles mean something.
-const ENOUGH_CALLS: u32 = 12;
-/// In standard deviations: 95% of a normal distribution lie below.
-const SLOW_DEVIATIONS: f64 = 1.645;
-
-impl Answering {
-    fn of(report: &HolderReport) -> Self {
-        let HolderReport { answers, round_trip_millis, slow_millis, engine_millis, .. } = *report;
-        let spread = if slow_millis > round_trip_millis && round_trip_millis > 0.0 {
-            (slow_millis / round_trip_millis).ln() / SLOW_DEVIATIONS
-        } else {
-            0.0
-        };
-        Self { answers, way_millis: (round_trip_millis - engine_millis).max(0.0), spread }
-    }
 }
 
 /// Measurements of a stage in use.
@@ -190,40 +161,6 @@ impl Measures {
         }
     }
 
-    /// A stage reports how holders of its experts answer: their engines' times teach their speed, the rest of a round trip
-    /// what messages take.
-    pub fn learn_holders(&mut self, room: &Room<'_>, plan: &Plan, caller: PeerId, reports: &[HolderReport]) {
-        let expert = plan.stages.iter().filter(|stage| stage.peer == caller).flat_map(|stage| &stage.remote).next();
-        let Some(expert) = expert.map(|remote| room.shape.blocks[usize::from(remote.block.0)].expert_bytes()) else {
-            return;
-        };
-        self.holders.retain(|(caller, holder), _| room.device(*caller).is_some() && room.device(*holder).is_some());
-        let pool: BTreeSet<&ExpertHolder> = plan.pooled().flat_map(|(.., holders)| holders).collect();
-        let is_holder = |peer: PeerId| peer != caller && pool.contains(&ExpertHolder::Peer(peer));
-        for report in reports.iter().filter(|report| is_holder(report.peer)) {
-            let Some(device) = room.device(report.peer) else { continue };
-            let known = self.holders.entry((caller, report.peer)).or_default();
-            let is_new = std::mem::replace(known, Answering::of(report)).answers != report.answers;
-            if !is_new || report.round_trip_millis <= 0.0 {
-                continue;
-            }
-            let fresh = || PeerMeasure::new(device);
-            let cost = expert.0 as f64 * report.experts;
-            match potluck_planner::holder_storage_rate(room, plan, report.peer, cost, report.engine_millis) {
-                // With experts on demand, time says as much of the storage as of the GPU.
-                Some(rate) => self.storage.entry(report.peer).or_default().push(rate),
-                None if plan.holder_pool(report.peer).is_some() => {}
-                None => self.peers.entry(report.peer).or_insert_with(fresh).called(cost, report.engine_millis),
-            }
-            let bytes = Bytes(room.expert_wire.bytes(u64::from(room.shape.hidden)));
-            let expected =
-                room.links.millis(caller, report.peer, bytes) + room.links.millis(report.peer, caller, bytes);
-            let on_the_way = report.round_trip_millis - report.engine_millis;
-            // There and back are two messages.
-            self.hop.push_difference(self.hop_millis() + (on_the_way - expected) / 2.0);
-        }
-    }
-
     /// A stage reports how long it waited for experts elsewhere.
     pub fn learn_waits(&mut self, plan: &Plan, stage: PeerId, status: &WorkerStatus) {
         if self.epoch == plan.epoch {
@@ -295,5 +232,6 @@ fn middle(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }
+
 #[cfg(test)]
 mod tests;

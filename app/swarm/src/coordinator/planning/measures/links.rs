@@ -6,7 +6,8 @@ use potluck_plan::PeerId;
 use potluck_planner::measures::access_latencies;
 use potluck_planner::{AccessLink, Link, Links};
 
-use super::{ENOUGH_CALLS, MIN_HOP_MILLIS, Measures, middle};
+use super::holders::ENOUGH_CALLS;
+use super::{MIN_HOP_MILLIS, Measures, middle};
 use crate::members::Members;
 
 impl Measures {

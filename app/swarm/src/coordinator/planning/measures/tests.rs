@@ -4,10 +4,13 @@ use potluck_plan::{Arithmetic, BlockRange, ExpertHolder, KvCacheType, ModelId, M
 use potluck_planner::{Effort, Hedging, Sharing, forecast, predict};
 use potluck_protocol::{ExpertPhase, ExpertWaits};
 
+use super::holders::SLOW_DEVIATIONS;
 use super::*;
 use crate::sim::SimModel;
+use potluck_plan::Bytes;
 use potluck_planner::Layers;
 use potluck_planner::{AccessLink, Link, Links};
+use potluck_protocol::HolderReport;
 
 #[test]
 fn messages_of_another_plan_were_not_measured() {
