@@ -54,6 +54,15 @@ pub(super) struct Measures {
     holders: BTreeMap<(PeerId, PeerId), Answering>,
 }
 
+/// What a stage's engine took for the tokens of one pass.
+#[derive(Clone, Copy)]
+struct Spent {
+    millis: f64,
+    /// Milliseconds for which it idled before each token.
+    pause: f64,
+    steps: u16,
+}
+
 /// Measurements of a stage in use.
 #[derive(Default)]
 struct StageUse {
@@ -110,9 +119,7 @@ impl Measures {
 
     /// A decoded token passed all stages alone.
     pub fn learn(&mut self, room: &Room<'_>, plan: &Plan, pass: &DecodePass, now: Millis) {
-        let since = self.used.filter(|(_, last)| now.0 - pass.millis - last.0 < REST).map_or(now, |(since, _)| since);
-        self.used = Some((since, now));
-        let settles = now.0 - since.0 < SETTLING;
+        let settles = self.settles(pass, now);
         if pass.stage_millis.len() != plan.stages.len() {
             return;
         }
@@ -122,42 +129,65 @@ impl Measures {
             self.paths = Ring::default();
             self.experts = ExpertTimes::default();
         }
-        let steps = f64::from(pass.steps);
-        self.experts.passed(pass.millis / steps);
+        let token_millis = pass.millis / f64::from(pass.steps);
+        self.experts.passed(token_millis);
         let prediction = potluck_planner::predict(room, plan);
         // Only the sum of messages and experts is measured by tokens.
-        let predicted = || prediction.stages.iter().map(StageCost::experts_millis).sum();
-        let waited: f64 = self.experts.reported_millis(plan).unwrap_or_else(predicted);
-        for ((stage, millis), cost_of) in plan.stages.iter().zip(&pass.stage_millis).zip(&prediction.stages) {
-            let cost = own_cost(room, plan, stage) * steps;
-            if let (Some(device), true) = (room.device(stage.peer), cost > 0.0) {
-                let fresh = || PeerMeasure::new(device);
-                // The planner adds the cost of pauses, so it is taken out here. It counts no wait for a stage's own experts.
-                let own_wait = if stage.remote.is_empty() { 0.0 } else { waited };
-                let factor = device.pause_factor(pass.millis / steps - millis / steps - own_wait);
-                let used = self.stages.entry(stage.id).or_default();
-                used.is_settled = !settles || factor < VARYING;
-                used.millis.push(millis / steps);
-                if let Some(rate) = storage_rate(room, stage, cost_of, millis / steps) {
-                    self.storage.entry(stage.peer).or_default().push(rate);
-                }
-                // With experts on demand, time says as much of the storage as of the GPU.
-                let is_computing = stage.pool.is_none();
-                if is_computing && (!settles || device.pause_factor(f64::INFINITY) < VARYING) {
-                    // A router's choice is read back before its experts are asked.
-                    let readbacks = cost_of.experts.len() * usize::from(pass.steps);
-                    self.peers.entry(stage.peer).or_insert_with(fresh).decoded(cost, readbacks, *millis / factor);
-                }
-            }
+        let predicted = || prediction.stages.iter().map(StageCost::experts_millis).collect();
+        let waits: Vec<f64> = self.experts.reported_millis(plan).unwrap_or_else(predicted);
+        for (index, (stage, cost)) in plan.stages.iter().zip(&prediction.stages).enumerate() {
+            // The planner adds the cost of pauses, so it is taken out here. It counts no wait for a stage's own experts.
+            let pause = token_millis - pass.stage_millis[index] / f64::from(pass.steps) - waits[index];
+            let spent = Spent { millis: pass.stage_millis[index], pause, steps: pass.steps };
+            self.learn_stage((room, plan), (stage, cost), spent, settles);
         }
-        let hops = &prediction.hops;
-        if !hops.is_empty() {
-            let on_the_way = pass.millis - pass.stage_millis.iter().sum::<f64>() - waited * steps;
-            self.paths.push(on_the_way.max(MIN_HOP_MILLIS * hops.len() as f64));
-            if plan.stages.iter().all(|stage| stage.remote.is_empty()) {
-                let expected: f64 = hops.iter().map(HopCost::millis).sum();
-                self.hop.push_difference(self.hop_millis() + (on_the_way - expected) / hops.len() as f64);
-            }
+        self.learn_messages(plan, &prediction.hops, pass, waits.iter().sum());
+    }
+
+    /// True in the first seconds after a pause, while clocks adapt.
+    fn settles(&mut self, pass: &DecodePass, now: Millis) -> bool {
+        let since = self.used.filter(|(_, last)| now.0 - pass.millis - last.0 < REST).map_or(now, |(since, _)| since);
+        self.used = Some((since, now));
+        now.0 - since.0 < SETTLING
+    }
+
+    /// What a token took on a stage.
+    fn learn_stage(
+        &mut self,
+        (room, plan): (&Room<'_>, &Plan),
+        (stage, predicted): (&Stage, &StageCost),
+        spent: Spent,
+        settles: bool,
+    ) {
+        let cost = own_cost(room, plan, stage) * f64::from(spent.steps);
+        let Some(device) = room.device(stage.peer).filter(|_| cost > 0.0) else { return };
+        let (millis, factor) = (spent.millis / f64::from(spent.steps), device.pause_factor(spent.pause));
+        let used = self.stages.entry(stage.id).or_default();
+        used.is_settled = !settles || factor < VARYING;
+        used.millis.push(millis);
+        if let Some(rate) = storage_rate(room, stage, predicted, millis) {
+            self.storage.entry(stage.peer).or_default().push(rate);
+        }
+        // With experts on demand, time says as much of the storage as of the GPU.
+        let is_computing = stage.pool.is_none();
+        if is_computing && (!settles || device.pause_factor(f64::INFINITY) < VARYING) {
+            // A router's choice is read back before its experts are asked.
+            let readbacks = predicted.experts.len() * usize::from(spent.steps);
+            let measure = self.peers.entry(stage.peer).or_insert_with(|| PeerMeasure::new(device));
+            measure.decoded(cost, readbacks, spent.millis / factor);
+        }
+    }
+
+    /// What engines and experts leave of a token's time. `waited`: milliseconds of a token for experts.
+    fn learn_messages(&mut self, plan: &Plan, hops: &[HopCost], pass: &DecodePass, waited: f64) {
+        if hops.is_empty() {
+            return;
+        }
+        let on_the_way = pass.millis - pass.stage_millis.iter().sum::<f64>() - waited * f64::from(pass.steps);
+        self.paths.push(on_the_way.max(MIN_HOP_MILLIS * hops.len() as f64));
+        if plan.stages.iter().all(|stage| stage.remote.is_empty()) {
+            let expected: f64 = hops.iter().map(HopCost::millis).sum();
+            self.hop.push_difference(self.hop_millis() + (on_the_way - expected) / hops.len() as f64);
         }
     }
 

@@ -185,3 +185,55 @@ fn holders_are_measured_by_the_calls_that_they_answer() {
     measures.learn_holders(&room, &plan, hub, &[report(60)]);
     assert!(measures.holders.is_empty(), "the holder has left: {:?}", measures.holders);
 }
+
+/// A token waits for both stages' experts, and each of their devices idles while the other one waits.
+#[test]
+fn a_stage_waits_for_its_own_experts_alone() {
+    let [first, second, holder] = [1, 2, 3].map(|peer| PeerId([peer; 16]));
+    let shape = SimModel { blocks: 2, experts: 8, kv_bytes: 0, state_bytes: 0 }.shape();
+    let layers = Layers::from_shape(&shape, 64, WireType::F32);
+    // A pause of 100 ms makes work three times as slow.
+    let device = |peer| Device { pauses: vec![(100.0, 3.0)], ..Device::declared(peer, Bytes(1 << 40), 20_000.0, 0.0) };
+    let devices = [first, second, holder].map(device);
+    let links = Links::default();
+    let stage = |index: u16, peer| {
+        let holders = vec![vec![ExpertHolder::Peer(holder)]; 8];
+        let remote = vec![RemoteExperts { block: potluck_plan::BlockIndex(index), holders }];
+        Stage { remote, ..Stage::new(StageId(index), peer, BlockRange::new(index, index + 1)) }
+    };
+    let plan = Plan {
+        epoch: PlanEpoch(1),
+        model: ModelId([0; 32]),
+        stages: vec![stage(0, first), stage(1, second)],
+        pools: Vec::new(),
+        wire: WireType::F32,
+        expert_wire: WireType::F32,
+        arithmetic: Arithmetic::Exact,
+        context: 64,
+        kv_cache: KvCacheType::F32,
+    };
+    let room = room(&shape, &layers, &links, &devices);
+    let mut measures = Measures::default();
+    // Each engine takes 10 ms of a token's 100, experts of the first stage take 10 and those of the second one 30.
+    let pass = DecodePass { steps: 1, stage_millis: vec![10.0, 10.0], millis: 100.0, is_first: false };
+    measures.learn(&room, &plan, &pass, Millis(0.0));
+    for (peer, millis) in [(first, 10.0), (second, 30.0)] {
+        let status = WorkerStatus {
+            expert_waits: ExpertWaits { trips: 1.0, ..ExpertWaits::default() },
+            expert_phases: vec![ExpertPhase { asked: 1, passes: 20, millis }],
+            ..WorkerStatus::default()
+        };
+        measures.learn_waits(&plan, peer, &status);
+    }
+    for token in 1..100 {
+        measures.learn(&room, &plan, &pass, Millis(f64::from(token) * 100.0));
+    }
+    for (stage, pause) in plan.stages.iter().zip([80.0, 60.0]) {
+        let slower = 1.0 + 2.0 * pause / 100.0;
+        let speed = measures.peers[&stage.peer].speed().decode;
+        let expected = own_cost(&room, &plan, stage) * slower / 10.0;
+        assert!((speed / expected - 1.0).abs() < 1e-6, "{speed} instead of {expected}, after pauses of {pause} ms");
+    }
+    let seen = measures.seen(&plan).map(|seen| seen.network_millis);
+    assert_eq!(seen, Some(40.0), "messages take what engines and all experts leave");
+}
