@@ -15,7 +15,7 @@ use potluck_protocol::{ExpertPhase, ExpertWaits, Hedging};
 use self::call::Call;
 use super::checks::Checks;
 use super::gather::{Gather, Share};
-use super::hedging::{Budget, MAX_COPIES};
+use super::hedging::{Budgets, MAX_COPIES};
 use super::holders::Holders;
 use super::owed::OwedCalls;
 use super::waits::Waits;
@@ -74,7 +74,7 @@ pub(crate) struct Dispatch {
     gathers: BTreeMap<u64, Gather>,
     calls: BTreeMap<u64, Call>,
     owed: OwedCalls,
-    budget: Budget,
+    budgets: Budgets,
     waits: Waits,
     /// A block whose experts do not come for this long has none.
     give_up_millis: f64,
@@ -90,7 +90,7 @@ impl Dispatch {
             gathers: BTreeMap::new(),
             calls: BTreeMap::new(),
             owed: OwedCalls::default(),
-            budget: Budget::default(),
+            budgets: Budgets::default(),
             waits: Waits::default(),
             give_up_millis: GIVE_UP_MILLIS,
         }

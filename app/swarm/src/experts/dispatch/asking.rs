@@ -74,7 +74,7 @@ impl Dispatch {
         let can_be = |pair: &usize| self.choose(id, *pair, around).is_some_and(|holder| !is_late(holder, around));
         let can_be: Vec<usize> = missing.into_iter().filter(can_be).collect();
         let bytes = gather.bytes(&can_be, around.plan.expert_wire);
-        if bytes > 0 && self.budget.take(bytes, cause) {
+        if bytes > 0 && self.budgets.of(gather.class).take(bytes, cause) {
             self.ask(id, &can_be, copy, around, steps);
         }
     }
@@ -108,7 +108,7 @@ impl Dispatch {
                 gather.asks_others = true;
                 gather.asked_bytes += size.bytes;
                 match copy {
-                    0 => self.budget.first(size.bytes),
+                    0 => self.budgets.of(class).first(size.bytes),
                     _ => around.holders.hedged(to),
                 }
                 steps.push(Step::Call { to, call, block, class, share });
