@@ -10,8 +10,7 @@ const LATE_FACTOR: f64 = 2.0;
 const MIN_LATE_MILLIS: f64 = 2.0;
 /// After so many calls in a row that were given up, because copies of them were answered before, one is left open: is it late?
 const UNANSWERED: u32 = 4;
-/// A late holder is asked again after this time at the latest. A device that is there says so within a second; of one that is
-/// not, the relay says so after ten seconds.
+/// A late holder is asked again after this time at the latest. Of a device that has vanished the relay says so after ten seconds.
 const AVOIDED_MILLIS: f64 = 12_000.0;
 
 /// How long to wait for a holder before a call of it is late, from the 95th percentile of its answers.
@@ -65,7 +64,7 @@ impl LateTimer {
     }
 }
 
-/// What a holder owes. An answer or a heartbeat ends it: the holder is there.
+/// What a holder owes. An answer or a refusal ends it. A heartbeat does not: a device may beat whose GPU is slow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lateness {
     /// Others are preferred since then.
@@ -90,6 +89,11 @@ impl Lateness {
     /// A call that nobody waits for any more is left open, to see whether the holder is there.
     pub fn has_to_show(&self, now: Millis) -> bool {
         self.unanswered >= UNANSWERED || self.is_overtaken(now)
+    }
+
+    /// It said that it is there.
+    pub fn is_there(&mut self) {
+        self.unanswered = 0;
     }
 
     /// New calls prefer others. Nobody is left out for that: where there is no other, the holder is asked.

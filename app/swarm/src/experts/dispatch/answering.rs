@@ -119,7 +119,7 @@ impl Dispatch {
         if let Some(Owed { holder, .. }) = self.owed.take(call, from) {
             match failure {
                 ExpertFailure::NoPlan => around.holders.absent(holder),
-                _ => around.holders.heartbeat(holder),
+                _ => around.holders.refused(holder),
             }
             return steps;
         }

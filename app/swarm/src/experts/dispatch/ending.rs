@@ -66,7 +66,7 @@ impl Dispatch {
             match holder {
                 ExpertHolder::Own => steps.push(Step::CancelOwn { call }),
                 ExpertHolder::Peer(to) => {
-                    let owed = Owed { holder: to, size, asked, late_at: late.at() };
+                    let owed = Owed { holder: to, size, asked, late };
                     if !self.owed.leave_open(call, owed, around.holders, around.now) {
                         around.holders.cancelled(to, size, around.now.0 - asked.0);
                         steps.push(Step::Cancel { to, call });

@@ -12,7 +12,8 @@ impl Dispatch {
     pub fn look(&mut self, around: &mut Around<'_>) -> Vec<Step> {
         let mut steps = Vec::new();
         self.checks.forget_old(around.now);
-        self.owed.look(around.members, around.holders, around.now);
+        let given_up = self.owed.look(around.members, around.holders, around.now);
+        steps.extend(given_up.into_iter().map(|(call, to)| Step::Cancel { to, call }));
         let ids: Vec<u64> = self.calls.keys().copied().collect();
         for id in ids {
             self.look_at(id, around, &mut steps);
