@@ -1,11 +1,12 @@
 //! Stages, holders and messages that were measured in use.
 
-use potluck_plan::{Arithmetic, BlockRange, ExpertHolder, KvCacheType, ModelId, ModelShape, Stage, WireType};
+use potluck_plan::{Arithmetic, BlockRange, ExpertHolder, ModelShape, Stage, WireType};
 use potluck_planner::{Effort, Hedging, Sharing, forecast, predict};
 use potluck_protocol::{ExpertPhase, ExpertWaits};
 
 use super::holders::SLOW_DEVIATIONS;
 use super::*;
+use crate::examples;
 use crate::sim::SimModel;
 use potluck_plan::Bytes;
 use potluck_planner::Layers;
@@ -55,17 +56,7 @@ fn measurements_before_the_clock_has_settled_do_not_count() {
     let link = Link { latency_millis: 10.0, bandwidth: 1e9 };
     let mut links = Links::default();
     links.set_access(peer, AccessLink { up: link, down: link });
-    let plan = Plan {
-        epoch: PlanEpoch(1),
-        model: ModelId([0; 32]),
-        stages: vec![Stage::new(StageId(0), peer, BlockRange::new(0, 6))],
-        pools: Vec::new(),
-        wire: WireType::F32,
-        expert_wire: WireType::F32,
-        arithmetic: Arithmetic::Exact,
-        context: 64,
-        kv_cache: KvCacheType::F32,
-    };
+    let plan = examples::plan(vec![Stage::new(StageId(0), peer, BlockRange::new(0, 6))]);
     let pass =
         |compute: f64| DecodePass { steps: 1, stage_millis: vec![compute], millis: compute + 20.0, is_first: false };
     let expected = |measures: &Measures| {
@@ -109,17 +100,7 @@ fn holders_are_measured_by_the_calls_that_they_answer() {
     let mut stage = Stage::new(StageId(0), hub, BlockRange::new(0, 2));
     let holders = vec![vec![ExpertHolder::Peer(holder)]; 8];
     stage.remote = vec![RemoteExperts { block: potluck_plan::BlockIndex(1), holders }];
-    let plan = Plan {
-        epoch: PlanEpoch(1),
-        model: ModelId([0; 32]),
-        stages: vec![stage],
-        pools: Vec::new(),
-        wire: WireType::F32,
-        expert_wire: WireType::F32,
-        arithmetic: Arithmetic::Exact,
-        context: 64,
-        kv_cache: KvCacheType::F32,
-    };
+    let plan = examples::plan(vec![stage]);
     let room = room(&shape, &layers, &links, &devices);
     let mut measures = Measures::default();
     let report = |answers| HolderReport {
@@ -201,17 +182,7 @@ fn a_stage_waits_for_its_own_experts_alone() {
         let remote = vec![RemoteExperts { block: potluck_plan::BlockIndex(index), holders }];
         Stage { remote, ..Stage::new(StageId(index), peer, BlockRange::new(index, index + 1)) }
     };
-    let plan = Plan {
-        epoch: PlanEpoch(1),
-        model: ModelId([0; 32]),
-        stages: vec![stage(0, first), stage(1, second)],
-        pools: Vec::new(),
-        wire: WireType::F32,
-        expert_wire: WireType::F32,
-        arithmetic: Arithmetic::Exact,
-        context: 64,
-        kv_cache: KvCacheType::F32,
-    };
+    let plan = examples::plan(vec![stage(0, first), stage(1, second)]);
     let room = room(&shape, &layers, &links, &devices);
     let mut measures = Measures::default();
     // Each engine takes 10 ms of a token's 100, experts of the first stage take 10 and those of the second one 30.
