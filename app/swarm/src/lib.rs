@@ -9,6 +9,8 @@ mod coordinator;
 mod doorkeeper;
 mod event;
 mod event_context;
+#[cfg(test)]
+mod examples;
 mod executor;
 mod experts;
 mod file_parts;

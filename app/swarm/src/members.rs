@@ -399,25 +399,19 @@ impl Members {
 
 #[cfg(test)]
 mod tests {
-    use potluck_plan::{Bytes, PlanEpoch};
-    use potluck_protocol::{Contribution, DeviceKind, Session};
+    use potluck_plan::Bytes;
+    use potluck_protocol::Contribution;
 
     use super::*;
+    use crate::examples;
 
     const PEER: PeerId = PeerId([2; 16]);
 
     fn hello(budget: u64) -> Hello {
         let budget = Bytes(budget);
         Hello {
-            session: Session(1),
-            build: String::new(),
-            kernel_class: 1,
-            name: String::new(),
-            kind: DeviceKind::Native,
-            adapter: String::new(),
             contribution: Some(Contribution { budget, binding: budget, bandwidth: 1.0, sync_millis: 1.0 }),
-            epoch: PlanEpoch(0),
-            hidden: false,
+            ..examples::hello()
         }
     }
 

@@ -1,8 +1,8 @@
 //! Experts pooled on devices that cannot hold a block: whoever answers, whoever leaves, the answer is the undisturbed one.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use potluck_plan::{PeerId, Plan, PlanEpoch};
-use potluck_protocol::{ExpertPhase, Hedging, MemberStatus, PlanStatus, Sharing};
+use potluck_plan::PeerId;
+use potluck_protocol::{ExpertPhase, Hedging, MemberStatus, Sharing};
 use potluck_swarm::sim::{
     Fault, Link, LogNormal, SimDevice, SimModel, World, Wrong, scenario, undisturbed, undisturbed_sampled,
 };
@@ -30,20 +30,9 @@ fn pooled(seed: u64, replicas: u8, hedging: Hedging, helpers: &[SimDevice]) -> (
     (world, asker)
 }
 
-fn plan(world: &World) -> Option<(PlanEpoch, Plan)> {
-    let view = world.view(0).room?.plan.clone();
-    let plan = view.plan.filter(|_| view.status == PlanStatus::Up)?;
-    Some((plan.epoch, plan))
-}
-
-/// The least holders of any pooled expert.
-fn fewest(world: &World) -> usize {
-    plan(world).map_or(0, |(_, plan)| plan.pooled().map(|(.., holders)| holders.len()).min().unwrap_or(0))
-}
-
 /// Helpers with experts, by their index.
 fn holders(world: &World) -> Vec<usize> {
-    let (_, plan) = plan(world).unwrap();
+    let plan = world.plan_up().unwrap();
     plan.peers().into_iter().filter(|peer| !plan.has_stage(*peer)).map(|PeerId(id)| usize::from(id[0]) - 1).collect()
 }
 
@@ -59,11 +48,11 @@ fn expected(tokens: u32) -> Vec<u32> {
 fn replicas_are_loaded_while_the_plan_runs() {
     let (mut world, asker) = pooled(1, 2, Hedging::Adaptive, &[helper(); 5]);
     world.prompt(asker, 1, TEXT, 60, 300.0);
-    world.run(30_000.0, |world| plan(world).is_some());
-    let first = plan(&world).unwrap().0;
-    world.run(30_000.0, |world| fewest(world) == 2);
-    assert_eq!(fewest(&world), 2, "every pooled expert has two holders: {:?}", plan(&world));
-    assert_eq!(plan(&world).unwrap().0, first, "and the plan is the same");
+    world.run(30_000.0, |world| world.plan_up().is_some());
+    let first = world.plan_up().unwrap().epoch;
+    world.run(30_000.0, |world| world.fewest_holders() == 2);
+    assert_eq!(world.fewest_holders(), 2, "every pooled expert has two holders: {:?}", world.plan_up());
+    assert_eq!(world.plan_up().unwrap().epoch, first, "and the plan is the same");
     world.run(60_000.0, |world| ended(world, asker, 1));
     let answer = world.answer(asker, 1).unwrap();
     assert_eq!((&answer.tokens, answer.recoveries), (&expected(60), 0));
@@ -74,9 +63,9 @@ fn replicas_are_loaded_while_the_plan_runs() {
 fn each_expert_has_as_many_holders_as_the_host_wants() {
     for wanted in 1..=3 {
         let (mut world, _) = pooled(1, wanted, Hedging::Adaptive, &[helper(); 6]);
-        world.run(30_000.0, |world| plan(world).is_some_and(|(_, plan)| plan.peers().len() == 7));
+        world.run(30_000.0, |world| world.plan_up().is_some_and(|plan| plan.peers().len() == 7));
         let counts = |world: &World| -> Vec<usize> {
-            plan(world).unwrap().1.pooled().map(|(.., holders)| holders.len()).collect()
+            world.plan_up().unwrap().pooled().map(|(.., holders)| holders.len()).collect()
         };
         assert!(counts(&world).iter().all(|count| *count == usize::from(wanted)), "{wanted}: {:?}", counts(&world));
     }
@@ -86,7 +75,7 @@ fn each_expert_has_as_many_holders_as_the_host_wants() {
 fn copies_that_are_missing_are_shown_while_others_load_them() {
     let slow = SimDevice { download: 40.0, ..helper() };
     let (mut world, _) = pooled(1, 2, Hedging::Adaptive, &[slow; 5]);
-    world.run(60_000.0, |world| fewest(world) == 2);
+    world.run(60_000.0, |world| world.fewest_holders() == 2);
     let shown = |world: &World| world.view(0).room.and_then(|room| room.plan.experts.clone()).unwrap_or_default();
     assert_eq!(shown(&world).short, 0, "{:?}", shown(&world));
     world.fault(Fault::Kill(holders(&world)[0]), world.now());
@@ -109,8 +98,8 @@ fn copies_that_are_missing_are_shown_while_others_load_them() {
 fn a_lost_holder_is_not_missed_and_another_takes_its_place() {
     for seed in 0..20 {
         let (mut world, asker) = pooled(seed, 2, Hedging::Adaptive, &[helper(); 5]);
-        world.run(30_000.0, |world| fewest(world) == 2);
-        let (epoch, victim) = (plan(&world).unwrap().0, holders(&world)[seed as usize % 4]);
+        world.run(30_000.0, |world| world.fewest_holders() == 2);
+        let (epoch, victim) = (world.plan_up().unwrap().epoch, holders(&world)[seed as usize % 4]);
         let begin = world.now() + 100.0;
         world.prompt(asker, 1, TEXT, 60, begin);
         world.fault(Fault::Kill(victim), begin + 2_000.0);
@@ -118,9 +107,9 @@ fn a_lost_holder_is_not_missed_and_another_takes_its_place() {
         let answer = world.answer(asker, 1).unwrap().clone();
         let log = format!("seed {seed}, device {victim}");
         assert_eq!((&answer.tokens, answer.recoveries), (&expected(60), 0), "{log}: {:?}", answer.sentences);
-        assert_eq!(plan(&world).unwrap().0, epoch, "{log}: no other plan was needed");
-        world.run(begin + 60_000.0, |world| fewest(world) == 2);
-        assert_eq!(fewest(&world), 2, "{log}: the others have loaded what it held");
+        assert_eq!(world.plan_up().unwrap().epoch, epoch, "{log}: no other plan was needed");
+        world.run(begin + 60_000.0, |world| world.fewest_holders() == 2);
+        assert_eq!(world.fewest_holders(), 2, "{log}: the others have loaded what it held");
         assert!(!holders(&world).contains(&victim), "{log}");
         let mut gaps: Vec<f64> = answer.times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         gaps.sort_by(f64::total_cmp);
@@ -139,7 +128,7 @@ fn calls_at_a_holder_that_leaves_go_to_the_next_one_at_once() {
         let mut world = World::new(step, model(), Sharing::Fastest, near(SimDevice::with_budget(530)));
         world.pool_experts(2, Hedging::Off);
         (0..5).for_each(|_| _ = world.add(near(helper()), 0.0));
-        world.run(30_000.0, |world| fewest(world) == 2);
+        world.run(30_000.0, |world| world.fewest_holders() == 2);
         let victim = holders(&world)[step as usize % 4];
         let begin = world.now() + 100.0;
         world.prompt(0, 1, TEXT, 60, begin);
@@ -162,13 +151,13 @@ fn calls_at_a_holder_that_leaves_go_to_the_next_one_at_once() {
 #[test]
 fn experts_are_spread_over_devices_that_come_later() {
     let mut world = World::new(1, model(), Sharing::Experts, SimDevice::with_budget(2_000));
-    let alone = |world: &World| plan(world).is_some_and(|(_, plan)| plan.peers().len() == 1);
+    let alone = |world: &World| world.plan_up().is_some_and(|plan| plan.peers().len() == 1);
     world.run(10_000.0, alone);
-    assert!(alone(&world), "{:?}", plan(&world));
+    assert!(alone(&world), "{:?}", world.plan_up());
     for helpers in 1..=2 {
         world.add(helper(), world.now());
-        world.run(world.now() + 30_000.0, |world| plan(world).is_some() && holders(world).len() == helpers);
-        assert_eq!(holders(&world).len(), helpers, "{:?}", plan(&world));
+        world.run(world.now() + 30_000.0, |world| world.plan_up().is_some() && holders(world).len() == helpers);
+        assert_eq!(holders(&world).len(), helpers, "{:?}", world.plan_up());
     }
     world.prompt(0, 1, TEXT, 30, world.now());
     world.run(world.now() + 60_000.0, |world| ended(world, 0, 1));
@@ -178,8 +167,13 @@ fn experts_are_spread_over_devices_that_come_later() {
     assert!(sentence.starts_with("Experts are spread: "), "{sentence}");
     let second = holders(&world)[1];
     world.fault(Fault::Kill(second), world.now());
-    world.run(world.now() + 20_000.0, |world| plan(world).is_some() && holders(world).len() == 1);
-    assert_eq!((holders(&world).len(), fewest(&world)), (1, 2), "the other one has copies of all: {:?}", plan(&world));
+    world.run(world.now() + 20_000.0, |world| world.plan_up().is_some() && holders(world).len() == 1);
+    assert_eq!(
+        (holders(&world).len(), world.fewest_holders()),
+        (1, 2),
+        "the other one has copies of all: {:?}",
+        world.plan_up()
+    );
 }
 
 #[test]
@@ -232,7 +226,7 @@ fn tokens_take_what_was_predicted_whoever_holds_the_experts() {
 fn a_storm_of_late_answers_changes_nothing() {
     for seed in 0..20 {
         let (mut world, asker) = pooled(seed, 2, Hedging::Adaptive, &[helper(); 5]);
-        world.run(30_000.0, |world| fewest(world) == 2);
+        world.run(30_000.0, |world| world.fewest_holders() == 2);
         let begin = world.now() + 100.0;
         world.prompt(asker, 1, TEXT, 60, begin);
         for (index, holder) in holders(&world).into_iter().enumerate().take(2) {
@@ -248,7 +242,7 @@ fn a_storm_of_late_answers_changes_nothing() {
 fn copies_at_once_cancel_the_slower_ones() {
     let slow = SimDevice { hesitation: Some(LogNormal { median: 20.0, sigma: 0.5 }), ..helper() };
     let (mut world, asker) = pooled(1, 2, Hedging::Copies(2), &[slow; 5]);
-    world.run(30_000.0, |world| fewest(world) == 2);
+    world.run(30_000.0, |world| world.fewest_holders() == 2);
     let begin = world.now() + 100.0;
     world.prompt(asker, 1, TEXT, 60, begin);
     world.run(begin + 60_000.0, |world| ended(world, asker, 1));
@@ -270,12 +264,12 @@ fn copies_at_once_cancel_the_slower_ones() {
 #[test]
 fn the_room_shows_who_holds_which_experts_what_they_cost_and_who_computed_how_much() {
     let (mut world, asker) = pooled(1, 2, Hedging::Adaptive, &[helper(); 5]);
-    world.run(30_000.0, |world| fewest(world) == 2);
+    world.run(30_000.0, |world| world.fewest_holders() == 2);
     let begin = world.now() + 100.0;
     world.prompt(asker, 1, TEXT, 60, begin);
     world.run(begin + 60_000.0, |world| ended(world, asker, 1));
     world.run(world.now() + 3_000.0, |_| false);
-    let (_, plan) = plan(&world).unwrap();
+    let plan = world.plan_up().unwrap();
     let room = world.view(0).room.unwrap();
     let shown = room.plan.experts.clone().unwrap();
     let copies: usize = plan.pooled().map(|(.., holders)| holders.len()).sum();
@@ -333,7 +327,7 @@ fn the_time_of_a_blocks_experts_is_the_integral_over_the_holders_that_are_asked(
         let mut world = World::new(seed, model(), Sharing::Fastest, quick(SimDevice::with_budget(530)));
         world.pool_experts(copies, Hedging::Copies(copies));
         (0..7).for_each(|_| _ = world.add(SimDevice { hesitation: Some(delay), ..quick(helper()) }, 0.0));
-        world.run(30_000.0, |world| fewest(world) >= copies.into());
+        world.run(30_000.0, |world| world.fewest_holders() >= copies.into());
         let begin = world.now() + 100.0;
         world.prompt(0, 1, TEXT, 200, begin);
         let seen = std::cell::RefCell::new(Vec::new());
@@ -368,7 +362,7 @@ fn hedging_after_a_delay_is_quicker_than_waiting() {
     let tail = SimDevice { hesitation: Some(LogNormal { median: 20.0, sigma: 1.0 }), ..helper() };
     let room = |seed, hedging| {
         let (mut world, asker) = pooled(seed, 2, hedging, &[tail; 6]);
-        world.run(30_000.0, |world| fewest(world) == 2);
+        world.run(30_000.0, |world| world.fewest_holders() == 2);
         let begin = world.now() + 100.0;
         world.prompt(asker, 1, TEXT, 200, begin);
         world.run(begin + 200_000.0, |world| ended(world, asker, 1));
@@ -384,7 +378,7 @@ fn hedging_after_a_delay_is_quicker_than_waiting() {
 #[test]
 fn all_holders_gone_at_once_ends_in_another_plan() {
     let (mut world, asker) = pooled(3, 2, Hedging::Adaptive, &[helper(); 4]);
-    world.run(30_000.0, |world| fewest(world) == 2);
+    world.run(30_000.0, |world| world.fewest_holders() == 2);
     let begin = world.now() + 100.0;
     world.prompt(asker, 1, TEXT, 60, begin);
     for holder in holders(&world) {
@@ -405,13 +399,13 @@ fn a_holder_that_lies_now_and_then_is_dropped_and_no_honest_one_is() {
     for seed in 0..20 {
         let (mut world, asker) = pooled(seed, 3, Hedging::Adaptive, &[helper(); 7]);
         world.check_answers(0.5);
-        world.run(30_000.0, |world| fewest(world) == 3);
+        world.run(30_000.0, |world| world.fewest_holders() == 3);
         let liar = holders(&world)[seed as usize % 5];
         let begin = world.now() + 100.0;
         world.fault(Fault::Wrong(liar, Wrong::Lies(4)), begin);
         (1..=3).for_each(|request| world.prompt(asker, request, TEXT, 200, begin + f64::from(request)));
         let peer = PeerId([liar as u8 + 1; 16]);
-        let is_dropped = |world: &World| plan(world).is_some_and(|(_, plan)| !plan.peers().contains(&peer));
+        let is_dropped = |world: &World| world.plan_up().is_some_and(|plan| !plan.peers().contains(&peer));
         world.run(begin + 300_000.0, |world| ended(world, asker, 3) || is_dropped(world));
         let members = world.view(0).room.unwrap().members.clone();
         let failed = members.iter().filter(|member| member.status == MemberStatus::Failed);
@@ -432,7 +426,7 @@ fn drafts_share_the_round_trips_of_their_token() {
         let mut world = World::new(seed, model(), Sharing::Fastest, far(SimDevice::with_budget(530)));
         world.pool_experts(2, Hedging::Adaptive);
         (0..5).for_each(|_| _ = world.add(far(helper()), 0.0));
-        world.run(30_000.0, |world| fewest(world) == 2);
+        world.run(30_000.0, |world| world.fewest_holders() == 2);
         let begin = world.now() + 100.0;
         let expected = match song {
             true => {

@@ -1,8 +1,8 @@
 //! Calls that reach a holder after it has dropped its experts, before their stage knows: somebody else is asked at once.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use potluck_plan::{PeerId, Plan};
-use potluck_protocol::{Hedging, PlanStatus, Sharing};
+use potluck_plan::PeerId;
+use potluck_protocol::{Hedging, Sharing};
 use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed};
 
 const TEXT: &str = "how do bees find home?";
@@ -20,13 +20,8 @@ fn link(latency: f64) -> Link {
     Link { latency, ..Link::default() }
 }
 
-fn plan(world: &World) -> Option<Plan> {
-    let view = world.view(0).room?.plan.clone();
-    view.plan.filter(|_| view.status == PlanStatus::Up)
-}
-
 fn has_copies(world: &World) -> bool {
-    plan(world).is_some_and(|plan| plan.pooled().all(|(.., holders)| holders.len() >= 2))
+    world.plan_up().is_some_and(|plan| plan.pooled().all(|(.., holders)| holders.len() >= 2))
 }
 
 /// The longest gap between two tokens and the usual one, if a holder drops its experts so many milliseconds after the question.
@@ -38,7 +33,7 @@ fn gaps(seed: u64, fault: fn(usize) -> Fault, after: f64) -> (f64, f64) {
     (0..5).for_each(|_| _ = world.add(SimDevice::with_budget(250).behind(link(NEAR)), 0.0));
     world.run(60_000.0, has_copies);
     let holders: Vec<PeerId> = {
-        let plan = plan(&world).unwrap();
+        let plan = world.plan_up().unwrap();
         plan.peers().into_iter().filter(|peer| !plan.has_stage(*peer)).collect()
     };
     assert!(!holders.is_empty() && !holders.contains(&PeerId([2; 16])), "the stage is the second device: {holders:?}");

@@ -2,7 +2,7 @@
 //! devices waits until its experts are in slots, of which the one used longest ago makes room.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use potluck_plan::{KvCacheType, Plan};
+use potluck_plan::KvCacheType;
 use potluck_protocol::{AnswerStop, Hedging, PlanStatus, Sharing};
 use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, scenario, undisturbed};
 
@@ -25,13 +25,8 @@ fn room(seed: u64, budget: u64) -> World {
     world
 }
 
-fn plan(world: &World) -> Option<Plan> {
-    let plan = &world.view(0).room.unwrap().plan;
-    plan.plan.clone().filter(|_| plan.status == PlanStatus::Up)
-}
-
 fn is_up(world: &World, on_demand: bool) -> bool {
-    plan(world).is_some_and(|plan| plan.is_on_demand() == on_demand)
+    world.plan_up().is_some_and(|plan| plan.is_on_demand() == on_demand)
 }
 
 fn is_answered(world: &World, request: u32) -> bool {
@@ -70,12 +65,12 @@ fn a_larger_kv_cache_on_demand_does_not_keep_all_experts_from_memory() {
         World::new(2, model.clone(), Sharing::Fastest, SimDevice::with_budget(PINNED + EXACT + experts / 3));
     world.load_on_demand();
     world.run(30_000.0, |world| is_up(world, true));
-    assert_eq!(plan(&world).map(|plan| plan.kv_cache), Some(KvCacheType::F32), "the first that fits");
+    assert_eq!(world.plan_up().map(|plan| plan.kv_cache), Some(KvCacheType::F32), "the first that fits");
     // Together the devices hold all experts with half of that cache.
     world.add(SimDevice::with_budget(experts / 3 * 2 - EXACT / 2 + 500), 30_000.0);
     world.run(600_000.0, |world| is_up(world, false));
     assert_eq!(
-        plan(&world).map(|plan| plan.kv_cache),
+        world.plan_up().map(|plan| plan.kv_cache),
         Some(KvCacheType::F16),
         "{:?}",
         world.view(0).room.unwrap().plan
@@ -166,8 +161,8 @@ fn a_stage_tells_its_holders_what_it_will_probably_call() {
     for holder in 0..3 {
         world.add(SimDevice::with_budget(10 + 90), f64::from(holder));
     }
-    world.run(20_000.0, |world| plan(world).is_some_and(|plan| plan.pools.len() == 3));
-    let slots: Vec<u32> = plan(&world).unwrap().pools.iter().map(|pool| pool.slots).collect();
+    world.run(20_000.0, |world| world.plan_up().is_some_and(|plan| plan.pools.len() == 3));
+    let slots: Vec<u32> = world.plan_up().unwrap().pools.iter().map(|pool| pool.slots).collect();
     assert_eq!(slots, [4; 3], "for 24 experts");
     world.prompt(0, 1, "bees", MANY, 20_000.0);
     world.run(300_000.0, |world| is_answered(world, 1));

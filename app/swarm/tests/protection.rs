@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use potluck_plan::{PeerId, Plan, WeightUnit};
-use potluck_protocol::{Hedging, PlanStatus, Sharing};
+use potluck_plan::{PeerId, WeightUnit};
+use potluck_protocol::{Hedging, Sharing};
 use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, undisturbed};
 
 const TEXT: &str = "how do bees find home?";
@@ -27,14 +27,9 @@ fn protected(seed: u64, sharing: Sharing) -> (World, usize, usize) {
     (world, guest, stranger)
 }
 
-fn plan(world: &World) -> Option<Plan> {
-    let view = world.view(0).room?.plan.clone();
-    view.plan.filter(|_| view.status == PlanStatus::Up)
-}
-
 /// Units that the plan has a device hold.
 fn named(world: &World, index: usize) -> BTreeSet<WeightUnit> {
-    plan(world).unwrap().units_for(PeerId([index as u8 + 1; 16]), &model().shape()).into_iter().collect()
+    world.plan_up().unwrap().units_for(PeerId([index as u8 + 1; 16]), &model().shape()).into_iter().collect()
 }
 
 fn ended(world: &World, asker: usize) -> bool {
@@ -45,8 +40,8 @@ fn ended(world: &World, asker: usize) -> bool {
 fn who_holds_experts_may_read_those_and_who_holds_nothing_may_read_nothing() {
     for sharing in [Sharing::Fastest, Sharing::Everyone, Sharing::Experts] {
         let (mut world, guest, stranger) = protected(1, sharing);
-        world.run(30_000.0, |world| plan(world).is_some_and(|plan| plan.peers().len() > 2));
-        let holders = plan(&world).unwrap().peers();
+        world.run(30_000.0, |world| world.plan_up().is_some_and(|plan| plan.peers().len() > 2));
+        let holders = world.plan_up().unwrap().peers();
         assert!(holders.len() > 2, "{sharing:?}");
         for index in 1..=HOLDERS {
             let may: BTreeSet<WeightUnit> = world.may_read_units(index).into_iter().collect();
@@ -67,7 +62,7 @@ fn who_holds_experts_may_read_those_and_who_holds_nothing_may_read_nothing() {
 fn a_host_that_protects_nothing_sends_members_whatever_they_ask_for() {
     let mut world = World::new(1, model(), Sharing::Fastest, SimDevice::with_budget(2_000));
     let guest = world.add(SimDevice::default(), 0.0);
-    world.run(10_000.0, |world| plan(world).is_some());
+    world.run(10_000.0, |world| world.plan_up().is_some());
     assert_eq!(world.may_read_units(guest).len(), 2 + 3 * 2 + 3 * 8, "ends, mixers and routers, experts");
 }
 
@@ -78,7 +73,7 @@ fn nobody_is_sent_what_the_host_keeps_whoever_leaves() {
     let expected = undisturbed(&model(), &TEXT.bytes().map(u32::from).collect::<Vec<_>>(), 60);
     for seed in 0..100 {
         let (mut world, guest, stranger) = protected(seed, [Sharing::Fastest, Sharing::Experts][seed as usize % 2]);
-        world.run(30_000.0, |world| plan(world).is_some_and(|plan| plan.peers().len() > 2));
+        world.run(30_000.0, |world| world.plan_up().is_some_and(|plan| plan.peers().len() > 2));
         let begin = world.now();
         world.prompt(guest, 1, TEXT, 60, begin + 100.0);
         let victim = |number: u64| 1 + ((seed + number) % HOLDERS as u64) as usize;

@@ -2,8 +2,8 @@
 //! progress.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use potluck_plan::{PeerId, Plan};
-use potluck_protocol::{AnswerStop, Hedging, PlanStatus, Sharing};
+use potluck_plan::PeerId;
+use potluck_protocol::{AnswerStop, Hedging, Sharing};
 use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed};
 
 const TEXT: &str = "how do bees find home?";
@@ -27,8 +27,8 @@ fn room(seed: u64) -> World {
     let mut world = World::new(seed, model(), Sharing::Fastest, far(SimDevice::with_budget(530)));
     world.pool_experts(2, Hedging::Off);
     (0..HOLDERS).for_each(|_| _ = world.add(far(SimDevice::with_budget(250)), 0.0));
-    world.run(30_000.0, |world| fewest(world) == 2);
-    assert_eq!(fewest(&world), 2, "seed {seed}");
+    world.run(30_000.0, |world| world.fewest_holders() == 2);
+    assert_eq!(world.fewest_holders(), 2, "seed {seed}");
     world
 }
 
@@ -37,17 +37,8 @@ fn large() -> SimDevice {
     far(SimDevice::with_budget(2_000).at_speed(4.0))
 }
 
-fn plan(world: &World) -> Option<Plan> {
-    let view = world.view(0).room?.plan.clone();
-    view.plan.filter(|_| view.status == PlanStatus::Up)
-}
-
 fn epoch(world: &World) -> u32 {
-    plan(world).map_or(0, |plan| plan.epoch.0)
-}
-
-fn fewest(world: &World) -> usize {
-    plan(world).and_then(|plan| plan.pooled().map(|(.., holders)| holders.len()).min()).unwrap_or(0)
+    world.plan_up().map_or(0, |plan| plan.epoch.0)
 }
 
 fn ended(world: &World, request: u32) -> bool {
@@ -55,7 +46,7 @@ fn ended(world: &World, request: u32) -> bool {
 }
 
 fn a_holder(world: &World, seed: u64) -> usize {
-    let plan = plan(world).unwrap();
+    let plan = world.plan_up().unwrap();
     let holders: Vec<PeerId> = plan.peers().into_iter().filter(|peer| !plan.has_stage(*peer)).collect();
     usize::from(holders[seed as usize % holders.len()].0[0]) - 1
 }
@@ -77,12 +68,12 @@ fn a_better_plan_waits_until_the_answer_has_ended() {
         let newcomer = world.add(large(), begin + LOSS + 500.0);
         world.run(begin + LOSS + 5_000.0, |_| false);
         assert!(!ended(&world, 1), "seed {seed}: the answer goes on");
-        assert_eq!(fewest(&world), 2, "seed {seed}: copies are loaded at once, beside the answer");
+        assert_eq!(world.fewest_holders(), 2, "seed {seed}: copies are loaded at once, beside the answer");
         world.run(begin + 60_000.0, |world| ended(world, 1));
         assert_eq!(epoch(&world), before, "seed {seed}: no other plan in mid-answer");
         assert_undisturbed(&world, 1);
         let has_newcomer =
-            |world: &World| plan(world).is_some_and(|plan| plan.has_stage(PeerId([newcomer as u8 + 1; 16])));
+            |world: &World| world.plan_up().is_some_and(|plan| plan.has_stage(PeerId([newcomer as u8 + 1; 16])));
         world.run(world.now() + 5_000.0, has_newcomer);
         assert!(has_newcomer(&world), "seed {seed}: the better plan follows at once");
     }
@@ -112,7 +103,7 @@ fn a_loss_that_leaves_an_expert_without_a_holder_brings_another_plan_at_once() {
     let mut world = World::new(3, model(), Sharing::Fastest, SimDevice::with_budget(530));
     world.pool_experts(1, Hedging::Off);
     (0..HOLDERS).for_each(|_| _ = world.add(SimDevice::with_budget(250), 0.0));
-    world.run(30_000.0, |world| fewest(world) == 1);
+    world.run(30_000.0, |world| world.fewest_holders() == 1);
     let (before, begin) = (epoch(&world), world.now());
     world.prompt(0, 1, TEXT, TOKENS, begin);
     world.fault(Fault::Kill(a_holder(&world, 0)), begin + LOSS);

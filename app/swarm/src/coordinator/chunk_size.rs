@@ -67,7 +67,8 @@ impl ChunkSize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use potluck_plan::{Arithmetic, BlockRange, KvCacheType, ModelId, PeerId, PlanEpoch, Stage, StageId, WireType};
+    use crate::examples;
+    use potluck_plan::{BlockRange, PeerId, Stage, StageId};
 
     /// Of the hidden vectors.
     const WIDTH: u32 = 2048;
@@ -76,17 +77,7 @@ mod tests {
     fn plan(devices: u16) -> Plan {
         let stage = |i| Stage::new(StageId(i), PeerId([i as u8; 16]), BlockRange::new(i, i + 1));
         let stages = (0..devices).map(stage).collect();
-        Plan {
-            epoch: PlanEpoch(1),
-            model: ModelId([0; 32]),
-            stages,
-            pools: Vec::new(),
-            wire: WireType::F32,
-            expert_wire: WireType::F32,
-            arithmetic: Arithmetic::Exact,
-            context: 64,
-            kv_cache: KvCacheType::F32,
-        }
+        examples::plan(stages)
     }
 
     #[test]

@@ -89,6 +89,11 @@ impl Coordinator {
         self.planning.plans.epoch
     }
 
+    /// Milliseconds of a token of the running plan, as the planner predicts them.
+    pub fn predicted_millis(&self) -> Option<f64> {
+        Some(self.planning.plans.running()?.prediction.token_millis)
+    }
+
     /// The epoch of the next plan.
     #[cfg(test)]
     pub fn next_epoch(&self, members: &Members) -> PlanEpoch {

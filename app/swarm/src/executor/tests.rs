@@ -2,13 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::{
-    Arithmetic, BlockIndex, Computed, ExpertHolder, ExpertId, KvCacheType, LmHeadRequest, LmHeadTokens, LogitsRequest,
-    Millis, ModelId, RemoteExperts, Route, Ticket, WireType,
+    BlockIndex, Computed, ExpertHolder, ExpertId, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis, RemoteExperts,
+    Route, Ticket, WireType,
 };
-use potluck_protocol::{DeviceKind, ExpertCall, ExpertCancel, ExpertFailure, ExpertResult, Hedging, Hello, Session};
+use potluck_protocol::{ExpertCall, ExpertCancel, ExpertFailure, ExpertResult, Hedging, Hello};
 
 use super::*;
 use crate::RelayRoute;
+use crate::examples;
 use crate::experts::Holders;
 use crate::members::Members;
 use crate::outbox::Outbox;
@@ -23,17 +24,7 @@ fn plan() -> Plan {
     let mut second = Stage::new(StageId(1), SECOND, BlockRange::new(1, 2));
     let remote = RemoteExperts { block: BlockIndex(1), holders: vec![vec![ExpertHolder::Peer(FIRST)]] };
     second.remote = vec![remote];
-    Plan {
-        epoch: EPOCH,
-        model: ModelId([0; 32]),
-        stages: vec![Stage::new(StageId(0), FIRST, BlockRange::new(0, 1)), second],
-        pools: Vec::new(),
-        wire: WireType::F32,
-        expert_wire: WireType::F32,
-        arithmetic: Arithmetic::Exact,
-        context: 64,
-        kv_cache: KvCacheType::F32,
-    }
+    Plan { epoch: EPOCH, ..examples::plan(vec![Stage::new(StageId(0), FIRST, BlockRange::new(0, 1)), second]) }
 }
 
 /// An executor on `me`, which reaches the others.
@@ -264,17 +255,7 @@ fn experts_are_not_asked_for_a_conversation_that_is_over() {
 fn with_half_of_the_experts() -> (Executor, EventContext) {
     let (mut executor, mut cx) = on(SECOND);
     executor.plan.stages[1].remote[0].holders = vec![vec![ExpertHolder::Own], vec![ExpertHolder::Peer(FIRST)]];
-    let hello = Hello {
-        session: Session(1),
-        build: String::new(),
-        kernel_class: 1,
-        name: String::new(),
-        kind: DeviceKind::Native,
-        adapter: String::new(),
-        contribution: None,
-        epoch: EPOCH,
-        hidden: false,
-    };
+    let hello = Hello { epoch: EPOCH, ..examples::hello() };
     cx.members.enter(FIRST, &hello);
     (executor, cx)
 }

@@ -1,18 +1,14 @@
 //! When a copy of a call goes to another holder, and how many bytes copies may take.
 
+use potluck_plan::KernelClass;
 pub(super) use potluck_planner::MAX_COPIES;
 
 use super::latency::Latencies;
 
-/// Bytes of copies, as a share of the bytes of first calls. One call in four is copied, which leaves some for holders whose
-/// tail grows…
-const MAX_HEDGES: f64 = 0.28;
-/// … and for calls that are late, which count with them.
+/// Bytes of copies, hedges and late calls together, as a share of the bytes of first calls.
 const MAX_EXTRA: f64 = 0.3;
 /// Calls after which a holder's quantiles mean something.
 pub(super) const ENOUGH: usize = 12;
-/// Bytes after which what was sent counts half, so that a burst long ago is not an allowance for ever.
-const MEMORY_BYTES: f64 = 16e6;
 
 /// How long to wait for a holder before another one is asked; `None` before enough is known of it.
 pub(super) fn delay(latencies: &Latencies) -> Option<f64> {
@@ -28,9 +24,39 @@ pub(super) enum Cause {
     Late,
 }
 
+/// What copies may take. Decoded tokens and prompts have a budget each: a call of a chunk has as many bytes as those of a token.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budgets {
+    decode: Budget,
+    prefill: Budget,
+}
+
+impl Budgets {
+    pub fn of(&mut self, class: KernelClass) -> &mut Budget {
+        match class {
+            KernelClass::Decode => &mut self.decode,
+            KernelClass::Prefill => &mut self.prefill,
+        }
+    }
+}
+
+impl Default for Budgets {
+    fn default() -> Self {
+        // One call in four is hedged, which leaves some for holders whose tail grows, and for late calls.
+        let decode = Budget { memory: 16e6, max_hedges: 0.28, first: 0.0, copies: 0.0 };
+        // A chunk's calls have up to 38 MB a block. If one of three holders vanishes, what hedges leave does for its share.
+        let prefill = Budget { memory: 256e6, max_hedges: 0.2, first: 0.0, copies: 0.0 };
+        Self { decode, prefill }
+    }
+}
+
 /// Bytes of first calls and of copies lately, answers included.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
+    /// Bytes after which what was sent counts half, so that a burst long ago is not an allowance for ever.
+    memory: f64,
+    /// Bytes of hedges, as a share of those of first calls.
+    max_hedges: f64,
     first: f64,
     copies: f64,
 }
@@ -38,7 +64,7 @@ pub(super) struct Budget {
 impl Budget {
     pub fn first(&mut self, bytes: u64) {
         self.first += bytes as f64;
-        if self.first > MEMORY_BYTES {
+        if self.first > self.memory {
             (self.first, self.copies) = (self.first / 2.0, self.copies / 2.0);
         }
     }
@@ -47,7 +73,7 @@ impl Budget {
     #[must_use]
     pub fn take(&mut self, bytes: u64, cause: Cause) -> bool {
         let most = match cause {
-            Cause::Hedge => MAX_HEDGES,
+            Cause::Hedge => self.max_hedges,
             Cause::Late => MAX_EXTRA,
         };
         let has_room = self.copies + bytes as f64 <= most * self.first;
@@ -77,9 +103,27 @@ mod tests {
         assert!(delay < 15.0, "not the tail, but what most calls take: {delay}");
     }
 
+    /// A chunk of 512 tokens with eight experts of 2,048 values, which three holders share: ten calls a block.
+    #[test]
+    fn hedges_of_prompts_leave_enough_for_a_holder_that_vanishes() {
+        const CALL: u64 = 3_800_000;
+        let mut budgets = Budgets::default();
+        let budget = budgets.of(KernelClass::Prefill);
+        for call in 0..1_000 {
+            budget.first(CALL);
+            let _ = budget.take(CALL, Cause::Hedge);
+            if call > 40 && call % 10 == 9 {
+                let mut later = *budget;
+                assert!((0..3).all(|_| later.take(CALL, Cause::Late)), "all of its calls go to others, after {call}");
+            }
+        }
+        assert!(!budgets.of(KernelClass::Decode).take(1, Cause::Late), "they say nothing of decoded tokens");
+    }
+
     #[test]
     fn copies_take_at_most_their_share_of_bytes() {
-        let mut budget = Budget::default();
+        let mut budgets = Budgets::default();
+        let budget = budgets.of(KernelClass::Decode);
         assert!(!budget.take(1, Cause::Late), "nothing was sent yet");
         let mut copied = 0;
         for _ in 0..100_000 {

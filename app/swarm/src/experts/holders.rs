@@ -44,12 +44,42 @@ impl Size {
     }
 }
 
+/// How long calls took from the question to the answer, in what times are compared in.
+#[derive(Clone, Debug, Default)]
+struct RoundTrips {
+    /// Of decoded tokens, milliseconds.
+    decode: Latencies,
+    /// Of chunks, milliseconds a byte.
+    prefill: Latencies,
+}
+
+impl RoundTrips {
+    fn of(&self, class: KernelClass) -> &Latencies {
+        match class {
+            KernelClass::Decode => &self.decode,
+            KernelClass::Prefill => &self.prefill,
+        }
+    }
+
+    fn of_mut(&mut self, class: KernelClass) -> &mut Latencies {
+        match class {
+            KernelClass::Decode => &mut self.decode,
+            KernelClass::Prefill => &mut self.prefill,
+        }
+    }
+
+    /// The 95th percentile; `None` before enough is known.
+    fn slow(&self, class: KernelClass) -> Option<f64> {
+        let latencies = self.of(class);
+        if latencies.len() < ENOUGH { None } else { latencies.quantile(0.95) }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 struct Holder {
-    /// Round trips of decoded tokens, milliseconds.
-    decode: Latencies,
-    /// Round trips of chunks, milliseconds a byte.
-    prefill: Latencies,
+    all: RoundTrips,
+    /// Without answers that came after somebody else's: one that is slow now does not get more time for that.
+    in_time: RoundTrips,
     /// Engine milliseconds of calls of decoded tokens.
     engine: Latencies,
     /// Mean vectors of such a call.
@@ -66,29 +96,9 @@ struct Holder {
 }
 
 impl Holder {
-    /// It is heard.
+    /// It answers.
     fn is_there(&mut self) {
         (self.timeouts, self.lateness) = (0, Lateness::default());
-    }
-
-    /// The 95th percentile of its answers, in what times are compared in; `None` before enough is known of it.
-    fn slow(&self, class: KernelClass) -> Option<f64> {
-        let latencies = self.latencies(class);
-        if latencies.len() < ENOUGH { None } else { latencies.quantile(0.95) }
-    }
-
-    fn latencies(&self, class: KernelClass) -> &Latencies {
-        match class {
-            KernelClass::Decode => &self.decode,
-            KernelClass::Prefill => &self.prefill,
-        }
-    }
-
-    fn latencies_mut(&mut self, class: KernelClass) -> &mut Latencies {
-        match class {
-            KernelClass::Decode => &mut self.decode,
-            KernelClass::Prefill => &mut self.prefill,
-        }
     }
 }
 
@@ -104,7 +114,9 @@ impl Holders {
         let holder = self.known.entry(peer).or_default();
         holder.is_there();
         holder.answers = holder.answers.saturating_add(1);
-        holder.latencies_mut(size.class).answered(millis / size.scale());
+        for trips in [&mut holder.all, &mut holder.in_time] {
+            trips.of_mut(size.class).answered(millis / size.scale());
+        }
         let most = millis.max(0.0);
         let engine = if engine.is_nan() { most } else { engine.clamp(0.0, most) };
         holder.work.gpu_millis += engine;
@@ -118,8 +130,16 @@ impl Holders {
     /// A call was given up after `millis`: somebody else was quicker.
     pub fn cancelled(&mut self, peer: PeerId, size: Size, millis: f64) {
         let holder = self.known.entry(peer).or_default();
-        holder.latencies_mut(size.class).cancelled(millis / size.scale());
+        for trips in [&mut holder.all, &mut holder.in_time] {
+            trips.of_mut(size.class).cancelled(millis / size.scale());
+        }
         holder.lateness.given_up();
+    }
+
+    /// A late call was left open for `millis`, and given up without an answer.
+    pub fn gave_no_answer(&mut self, peer: PeerId, size: Size, millis: f64) {
+        let holder = self.known.entry(peer).or_default();
+        holder.all.of_mut(size.class).cancelled(millis / size.scale());
     }
 
     /// A call takes much longer than this holder's calls do: new calls prefer others until it is heard again.
@@ -131,7 +151,12 @@ impl Holders {
     pub fn answered_late(&mut self, peer: PeerId, size: Size, millis: f64) {
         let holder = self.known.entry(peer).or_default();
         holder.is_there();
-        holder.latencies_mut(size.class).answered(millis / size.scale());
+        holder.all.of_mut(size.class).answered(millis / size.scale());
+    }
+
+    /// It cannot answer a call, and is there.
+    pub fn refused(&mut self, peer: PeerId) {
+        self.known.entry(peer).or_default().is_there();
     }
 
     /// One of its calls is left open though nobody waits for it.
@@ -173,10 +198,11 @@ impl Holders {
         self.known.entry(peer).or_default().hedges_won += 1;
     }
 
-    /// It said that it is there.
+    /// It said that it is there. Its GPU may still be slow, so a late call stays late.
     pub fn heartbeat(&mut self, peer: PeerId) {
         if let Some(holder) = self.known.get_mut(&peer) {
-            holder.is_there();
+            holder.timeouts = 0;
+            holder.lateness.is_there();
         }
     }
 
@@ -196,7 +222,7 @@ impl Holders {
 
     /// Milliseconds after which another holder is asked.
     pub fn timeout(&self, peer: PeerId, size: Size) -> f64 {
-        match self.known.get(&peer).and_then(|holder| holder.slow(size.class)) {
+        match self.known.get(&peer).and_then(|holder| holder.all.slow(size.class)) {
             Some(slow) => (TIMEOUT_FACTOR * slow * size.scale()).clamp(MIN_TIMEOUT_MILLIS, MAX_TIMEOUT_MILLIS),
             None => FIRST_TIMEOUT_MILLIS + size.bytes as f64 / SLOW_BYTES_A_MILLI,
         }
@@ -205,14 +231,15 @@ impl Holders {
     /// Milliseconds after which a copy of a call goes to another holder; `None` before it is known how long this one
     /// takes.
     pub fn hedge_delay(&self, peer: PeerId, size: Size) -> Option<f64> {
-        Some(hedging::delay(self.known.get(&peer)?.latencies(size.class))? * size.scale())
+        Some(hedging::delay(self.known.get(&peer)?.all.of(size.class))? * size.scale())
     }
 
     /// Milliseconds after which a call is late; `None` before any holder is known. One that is not known yet has as long as the
     /// slowest of the others.
     pub fn late_after(&self, peer: PeerId, size: Size) -> Option<f64> {
-        let own = self.known.get(&peer).and_then(|holder| holder.slow(size.class));
-        let slowest = || self.known.values().filter_map(|holder| holder.slow(size.class)).max_by(f64::total_cmp);
+        let own = self.known.get(&peer).and_then(|holder| holder.in_time.slow(size.class));
+        let slowest =
+            || self.known.values().filter_map(|holder| holder.in_time.slow(size.class)).max_by(f64::total_cmp);
         Some(late::late_after(own.or_else(slowest)? * size.scale()))
     }
 
@@ -221,8 +248,8 @@ impl Holders {
         let report = |(peer, holder): (&PeerId, &Holder)| HolderReport {
             peer: *peer,
             answers: holder.answers,
-            round_trip_millis: holder.decode.quantile(0.5).unwrap_or(0.0),
-            slow_millis: holder.decode.quantile(0.95).unwrap_or(0.0),
+            round_trip_millis: holder.all.decode.quantile(0.5).unwrap_or(0.0),
+            slow_millis: holder.all.decode.quantile(0.95).unwrap_or(0.0),
             engine_millis: holder.engine.quantile(0.5).unwrap_or(0.0),
             experts: holder.pairs,
             hedges: holder.hedges,
@@ -287,16 +314,28 @@ mod tests {
     }
 
     #[test]
-    fn a_late_holder_is_overtaken_until_it_is_heard() {
+    fn answers_that_came_too_late_do_not_give_a_holder_more_time() {
+        let mut holders = Holders::default();
+        (0..64).for_each(|_| holders.answered(PEER, TOKEN, 40.0, 2.0));
+        (0..4).for_each(|_| holders.answered_late(PEER, TOKEN, 5_000.0));
+        (0..4).for_each(|_| holders.gave_no_answer(PEER, TOKEN, 12_000.0));
+        assert_eq!(holders.late_after(PEER, TOKEN), Some(80.0));
+        let [report] = holders.reports(|_| 0)[..] else { panic!("one holder") };
+        assert_eq!(report.slow_millis, 12_000.0, "the planner knows of them: one in eight");
+    }
+
+    #[test]
+    fn a_late_holder_is_overtaken_until_it_answers() {
         let heard: [fn(&mut Holders); 3] = [
             |holders| holders.answered(PEER, TOKEN, 80.0, 2.0),
             |holders| holders.answered_late(PEER, TOKEN, 500.0),
-            |holders| holders.heartbeat(PEER),
+            |holders| holders.refused(PEER),
         ];
         for heard in heard {
             let mut holders = Holders::default();
             holders.is_late(PEER, Millis(100.0));
-            assert!(holders.is_overtaken(PEER, Millis(101.0)));
+            holders.heartbeat(PEER);
+            assert!(holders.is_overtaken(PEER, Millis(101.0)), "a slow GPU beats, too");
             heard(&mut holders);
             assert!(!holders.is_overtaken(PEER, Millis(101.0)));
         }

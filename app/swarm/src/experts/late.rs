@@ -10,8 +10,7 @@ const LATE_FACTOR: f64 = 2.0;
 const MIN_LATE_MILLIS: f64 = 2.0;
 /// After so many calls in a row that were given up, because copies of them were answered before, one is left open: is it late?
 const UNANSWERED: u32 = 4;
-/// A late holder is asked again after this time at the latest. A device that is there says so within a second; of one that is
-/// not, the relay says so after ten seconds.
+/// A late holder is asked again after this time at the latest. Of a device that has vanished the relay says so after ten seconds.
 const AVOIDED_MILLIS: f64 = 12_000.0;
 
 /// How long to wait for a holder before a call of it is late, from the 95th percentile of its answers.
@@ -19,7 +18,53 @@ pub(super) fn late_after(slow: f64) -> f64 {
     (LATE_FACTOR * slow).max(MIN_LATE_MILLIS)
 }
 
-/// What a holder owes. An answer or a heartbeat ends it: the holder is there.
+/// When a call is late, and whether it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum LateTimer {
+    /// It is never late: how long its holder takes is unknown, or the call is due before, or the holder has refused it.
+    Off,
+    /// It is late at this time, which is so many milliseconds after it was asked.
+    Running { at: Millis, millis: f64 },
+    /// It is late.
+    Expired,
+}
+
+impl LateTimer {
+    /// Of a call that is asked now, and late after so many milliseconds.
+    pub fn start(now: Millis, millis: Option<f64>) -> Self {
+        millis.map_or(Self::Off, |millis| Self::Running { at: Millis(now.0 + millis), millis })
+    }
+
+    /// When to look at it.
+    pub fn at(self) -> Option<Millis> {
+        if let Self::Running { at, .. } = self { Some(at) } else { None }
+    }
+
+    pub fn is_expired(self) -> bool {
+        self == Self::Expired
+    }
+
+    /// The call will not become late.
+    pub fn stop(&mut self) {
+        if !self.is_expired() {
+            *self = Self::Off;
+        }
+    }
+
+    /// Time has passed. True once: when the call becomes late.
+    pub fn expires(&mut self, now: Millis) -> bool {
+        let Self::Running { at, millis } = *self else { return false };
+        if now.0 < at.0 {
+            return false;
+        }
+        // Much later than that, this device itself was held up: answers may wait to be read.
+        let is_held_up = now.0 - at.0 > millis;
+        *self = if is_held_up { Self::start(now, Some(millis)) } else { Self::Expired };
+        !is_held_up
+    }
+}
+
+/// What a holder owes. An answer or a refusal ends it. A heartbeat does not: a device may beat whose GPU is slow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lateness {
     /// Others are preferred since then.
@@ -44,6 +89,11 @@ impl Lateness {
     /// A call that nobody waits for any more is left open, to see whether the holder is there.
     pub fn has_to_show(&self, now: Millis) -> bool {
         self.unanswered >= UNANSWERED || self.is_overtaken(now)
+    }
+
+    /// It said that it is there.
+    pub fn is_there(&mut self) {
+        self.unanswered = 0;
     }
 
     /// New calls prefer others. Nobody is left out for that: where there is no other, the holder is asked.
@@ -75,6 +125,21 @@ mod tests {
         assert!(!lateness.has_to_show(Millis(10.0)));
         lateness.given_up();
         assert!(lateness.has_to_show(Millis(10.0)) && !lateness.is_overtaken(Millis(10.0)), "it may be there");
+    }
+
+    #[test]
+    fn a_timer_expires_once_and_not_for_who_was_held_up_itself() {
+        let mut timer = LateTimer::start(Millis(100.0), Some(20.0));
+        assert_eq!((timer.expires(Millis(119.0)), timer.at()), (false, Some(Millis(120.0))));
+        assert!(timer.expires(Millis(120.0)) && timer.is_expired());
+        assert!(!timer.expires(Millis(121.0)), "once");
+        timer.stop();
+        assert!(timer.is_expired(), "it was late");
+        let mut timer = LateTimer::start(Millis(100.0), Some(20.0));
+        assert!(!timer.expires(Millis(141.0)), "nobody looked for 21 ms");
+        assert_eq!(timer.at(), Some(Millis(161.0)));
+        timer.stop();
+        assert!(!timer.expires(Millis(161.0)) && !timer.is_expired());
     }
 
     #[test]

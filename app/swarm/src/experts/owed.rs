@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use potluck_plan::{ExpertHolder, Millis, PeerId};
 
 use super::holders::{Holders, Size};
+use super::late::LateTimer;
 use crate::members::Members;
 
 /// A call whose answer nobody waits for.
@@ -13,8 +14,7 @@ pub(super) struct Owed {
     pub holder: PeerId,
     pub size: Size,
     pub asked: Millis,
-    /// It is late then; `None` once it is.
-    pub late_at: Option<Millis>,
+    pub late: LateTimer,
 }
 
 /// At most one of each holder.
@@ -26,7 +26,7 @@ pub(super) struct OwedCalls {
 impl OwedCalls {
     /// Leaves a call open, if its holder is late or others overtake it all the time. True if so.
     pub fn leave_open(&mut self, call: u64, owed: Owed, holders: &Holders, now: Millis) -> bool {
-        let shows_something = owed.late_at.is_some() || holders.is_overtaken(owed.holder, now);
+        let shows_something = owed.late.at().is_some() || holders.is_overtaken(owed.holder, now);
         let is_first = !self.open.values().any(|known| known.holder == owed.holder);
         let is_wanted = shows_something && is_first && holders.has_to_show(owed.holder, now);
         if is_wanted {
@@ -46,19 +46,25 @@ impl OwedCalls {
         self.open.remove(&call)
     }
 
-    /// Time has passed, or somebody left. Nothing is kept of holders that left, or that are avoided no more.
-    pub fn look(&mut self, members: &Members, holders: &mut Holders, now: Millis) {
+    /// Time has passed, or somebody left. Returns the calls that are given up: their holders have had time enough. Nothing is
+    /// kept of holders that left.
+    pub fn look(&mut self, members: &Members, holders: &mut Holders, now: Millis) -> Vec<(u64, PeerId)> {
         self.open.retain(|_, owed| members.is_here(owed.holder));
         for owed in self.open.values_mut() {
-            if owed.late_at.take_if(|at| at.0 <= now.0).is_some() {
+            if owed.late.expires(now) {
                 holders.is_late(owed.holder, now);
             }
         }
-        self.open.retain(|_, owed| owed.late_at.is_some() || holders.is_overtaken(owed.holder, now));
+        let is_over = |owed: &Owed| owed.late.at().is_none() && !holders.is_overtaken(owed.holder, now);
+        let over: Vec<(u64, Owed)> = self.open.extract_if(.., |_, owed| is_over(owed)).collect();
+        for (_, Owed { holder, size, asked, .. }) in &over {
+            holders.gave_no_answer(*holder, *size, now.0 - asked.0);
+        }
+        over.into_iter().map(|(call, owed)| (call, owed.holder)).collect()
     }
 
     /// When to look next.
     pub fn next_look(&self) -> impl Iterator<Item = Millis> {
-        self.open.values().filter_map(|owed| owed.late_at)
+        self.open.values().filter_map(|owed| owed.late.at())
     }
 }

@@ -7,12 +7,13 @@ use potluck_plan::{
     ModelShape, Position, RemoteExperts, Stage, WireType,
 };
 use potluck_protocol::{
-    AnswerPart, AnswerStop, DeviceKind, ExpertCancel, ExpertHint, ExpertResult, Forward, Hedging, Hello, Holding,
-    LmHeadOutput, LoadFault, ModelCard, ModelSource, PassId, PieceRequest, PlanView, Prepare, PromptRequest, RequestId,
-    RoomView, Sampling, Session, Sharing, StandbyOrder, Timings,
+    AnswerPart, AnswerStop, ExpertCancel, ExpertHint, ExpertResult, Forward, Hedging, Hello, Holding, LmHeadOutput,
+    LoadFault, ModelCard, ModelSource, PassId, PieceRequest, PlanView, Prepare, PromptRequest, RequestId, RoomView,
+    Sampling, Sharing, StandbyOrder, Timings,
 };
 
 use super::*;
+use crate::examples;
 
 const HOST: PeerId = PeerId([1; 16]);
 const FIRST: PeerId = PeerId([2; 16]);
@@ -69,17 +70,8 @@ fn receiver(me: PeerId) -> Receiver {
     let mut second = Stage::new(StageId(1), SECOND, BlockRange::new(1, 2));
     let holders = vec![vec![ExpertHolder::Peer(HOLDER), ExpertHolder::Own], vec![ExpertHolder::Own]];
     second.remote = vec![RemoteExperts { block: BlockIndex(1), holders }];
-    let plan = Plan {
-        epoch: EPOCH,
-        model: ModelId([0; 32]),
-        stages: vec![Stage::new(StageId(0), FIRST, BlockRange::new(0, 1)), second],
-        pools: Vec::new(),
-        wire: WireType::F32,
-        expert_wire: WireType::F32,
-        arithmetic: Arithmetic::Exact,
-        context: 64,
-        kv_cache: KvCacheType::F32,
-    };
+    let plan =
+        Plan { epoch: EPOCH, ..examples::plan(vec![Stage::new(StageId(0), FIRST, BlockRange::new(0, 1)), second]) };
     Receiver { me, plan }
 }
 
@@ -150,17 +142,7 @@ fn logits(epoch: PlanEpoch) -> Frame {
 }
 
 fn hello() -> Frame {
-    Frame::Hello(Hello {
-        session: Session(1),
-        build: String::new(),
-        kernel_class: 1,
-        name: String::new(),
-        kind: DeviceKind::Native,
-        adapter: String::new(),
-        contribution: None,
-        epoch: EPOCH,
-        hidden: false,
-    })
+    Frame::Hello(Hello { epoch: EPOCH, ..examples::hello() })
 }
 
 fn card() -> ModelCard {

@@ -167,6 +167,12 @@ impl Peer {
         self.trace.lines().cloned().collect()
     }
 
+    /// Milliseconds of a token of the running plan as the planner predicts them: from devices, links and holders, without
+    /// this plan's tokens, which correct what is shown.
+    pub(crate) fn predicted_millis(&self) -> Option<f64> {
+        self.coordinator.as_ref()?.predicted_millis()
+    }
+
     /// The host found this peer's results wrong, once or more often.
     pub(crate) fn has_blamed(&self, peer: PeerId) -> bool {
         self.cx.members.has_blamed(peer)

@@ -92,7 +92,7 @@ pub const SCENARIOS: [Scenario; 14] = [
     },
     Scenario {
         name: "pooled-forecast",
-        about: "predicted and measured time of a token in thirteen rooms with pooled experts",
+        about: "predicted and measured time of a token in seventeen rooms with pooled experts",
         run: forecast::pooled_forecast,
     },
     Scenario {

@@ -113,7 +113,8 @@ pub(crate) fn vanishing_holder(seed: u64) -> Run {
 
 fn vanish(world: &mut World, setting: &Setting, log: &mut Vec<String>) -> Result<(), String> {
     let Setting { holders, is_silent, .. } = *setting;
-    let has_formed = |world: &World| fewest(world) >= REPLICAS.into() && lending(world).len() as u64 == holders;
+    let has_formed =
+        |world: &World| world.fewest_holders() >= REPLICAS.into() && lending(world).len() as u64 == holders;
     world.run(LIMIT_MILLIS, has_formed);
     if !has_formed(world) {
         return Err(format!("the room has not formed: {} of {holders} hold experts", lending(world).len()));
@@ -163,12 +164,12 @@ fn vanish(world: &mut World, setting: &Setting, log: &mut Vec<String>) -> Result
         return Err("another plan took over in mid-answer".to_owned());
     }
     world.run(world.now() + LIMIT_MILLIS, |world| {
-        fewest(world) >= REPLICAS.into() && !self::lending(world).contains(&victim)
+        world.fewest_holders() >= REPLICAS.into() && !self::lending(world).contains(&victim)
     });
     if self::lending(world).contains(&victim) {
         return Err("the vanished holder still counts as one".to_owned());
     }
-    match fewest(world) >= REPLICAS.into() {
+    match world.fewest_holders() >= REPLICAS.into() {
         true => Ok(()),
         false => Err(format!("not each expert has {REPLICAS} holders again; held by each device: {:?}", held(world))),
     }
@@ -219,11 +220,6 @@ impl Gaps {
 
 fn epoch(world: &World) -> Option<PlanEpoch> {
     world.plan_up().map(|plan| plan.epoch)
-}
-
-/// The least holders of any pooled expert; none while nothing is pooled.
-fn fewest(world: &World) -> usize {
-    world.plan_up().and_then(|plan| plan.pooled().map(|(.., holders)| holders.len()).min()).unwrap_or(0)
 }
 
 /// How many experts each device holds for others, by index.

@@ -134,9 +134,14 @@ impl World {
     }
 
     /// The plan that runs, as the host shows it.
-    pub(super) fn plan_up(&self) -> Option<Plan> {
+    pub fn plan_up(&self) -> Option<Plan> {
         let plan = &self.view(0).room?.plan;
         plan.plan.clone().filter(|_| plan.status == PlanStatus::Up)
+    }
+
+    /// The least holders that any pooled expert has; none while nothing is pooled.
+    pub fn fewest_holders(&self) -> usize {
+        self.plan_up().and_then(|plan| plan.pooled().map(|(.., holders)| holders.len()).min()).unwrap_or(0)
     }
 
     /// Stages send a wrong hint with every call.

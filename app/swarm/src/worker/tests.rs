@@ -2,13 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::{
-    Arithmetic, BlockIndex, BlockRange, ExpertHolder, ExpertId, KernelClass, Outcome, RemoteExperts, Stage, StageId,
-    Ticket, WireType,
+    BlockIndex, BlockRange, ExpertHolder, ExpertId, KernelClass, Outcome, RemoteExperts, Stage, StageId, Ticket,
+    WireType,
 };
 use potluck_protocol::{Hedging, ModelSource};
 
 use super::*;
 use crate::RelayRoute;
+use crate::examples;
 use crate::members::Members;
 use crate::outbox::Outbox;
 use crate::sim::SimModel;
@@ -50,17 +51,7 @@ fn order(experts: &[u16]) -> Prepare {
     };
     stage.remote = vec![RemoteExperts { block: BLOCK, holders: (0..8).map(holder).collect() }];
     let shape = model.shape();
-    let plan = Plan {
-        epoch: EPOCH,
-        model: shape.model,
-        stages: vec![stage],
-        pools: Vec::new(),
-        wire: WireType::F32,
-        expert_wire: WireType::F32,
-        arithmetic: Arithmetic::Exact,
-        context: 64,
-        kv_cache: shape.kv_cache,
-    };
+    let plan = Plan { epoch: EPOCH, model: shape.model, kv_cache: shape.kv_cache, ..examples::plan(vec![stage]) };
     let model = ModelCard {
         id: shape.model,
         source: ModelSource::Relay { name: String::new() },

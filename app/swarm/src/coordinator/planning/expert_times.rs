@@ -4,9 +4,9 @@
 //! messages leave. Where tokens pass several devices, messages are not known either: then the stages' own reports count, of
 //! how long experts took from a router's choice to the last vector.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
-use potluck_plan::{PeerId, Plan};
+use potluck_plan::{PeerId, Plan, Stage};
 use potluck_protocol::WorkerStatus;
 
 /// Tokens that are remembered: answers that vary take about as many until their mean means something.
@@ -74,14 +74,21 @@ impl ExpertTimes {
         }
     }
 
-    /// Milliseconds that a token spends on experts elsewhere, as the stages report; `None` if one of them has not.
-    pub fn reported_millis(&self, plan: &Plan) -> Option<f64> {
-        let stages = plan.stages.iter().filter(|stage| !stage.remote.is_empty());
-        let peers: BTreeSet<PeerId> = stages.map(|stage| stage.peer).collect();
-        peers.into_iter().map(|peer| self.of_stage(peer)).sum()
+    /// Milliseconds that a token spends on experts elsewhere in each stage, as their devices report; `None` if one of them has
+    /// not. Stages of one device share what it reports.
+    pub fn reported_millis(&self, plan: &Plan) -> Option<Vec<f64>> {
+        let asks = |stage: &&Stage| !stage.remote.is_empty();
+        let of = |stage: &Stage| {
+            if !asks(&stage) {
+                return Some(0.0);
+            }
+            let stages = plan.stages.iter().filter(asks).filter(|other| other.peer == stage.peer).count();
+            Some(self.of_device(stage.peer)? / stages as f64)
+        };
+        plan.stages.iter().map(of).collect()
     }
 
-    fn of_stage(&self, stage: PeerId) -> Option<f64> {
+    fn of_device(&self, stage: PeerId) -> Option<f64> {
         let reports = self.reports.get(&stage)?;
         let last = *reports.back()?;
         let before = if reports.len() > 1 { *reports.front()? } else { Report::default() };
@@ -157,16 +164,16 @@ mod tests {
     #[test]
     fn the_latest_reports_count_of_how_long_experts_took() {
         let (stage, mut times) = (PeerId([1; 16]), ExpertTimes::default());
-        assert_eq!(times.of_stage(stage), None);
+        assert_eq!(times.of_device(stage), None);
         times.reported(stage, &status(2.0, &[(1, 10, 20.0)]));
-        assert_eq!(times.of_stage(stage), Some(40.0), "two blocks of 20 ms");
+        assert_eq!(times.of_device(stage), Some(40.0), "two blocks of 20 ms");
         // Ten more take 4 ms each: another kernel was chosen.
         times.reported(stage, &status(2.0, &[(1, 15, 44.0 / 3.0), (2, 5, 4.0)]));
-        let found = times.of_stage(stage).unwrap_or_default();
+        let found = times.of_device(stage).unwrap_or_default();
         assert!((found - 8.0).abs() < 1e-9, "{found}");
         times.reported(stage, &status(1.0, &[(1, 4, 3.0)]));
-        assert_eq!(times.of_stage(stage), Some(3.0), "another plan began");
+        assert_eq!(times.of_device(stage), Some(3.0), "another plan began");
         times.reported(stage, &status(1.0, &[(1, 4, 3.0)]));
-        assert_eq!(times.of_stage(stage), Some(3.0), "a report that says nothing new");
+        assert_eq!(times.of_device(stage), Some(3.0), "a report that says nothing new");
     }
 }

@@ -1,33 +1,26 @@
 //! What the planner knows of members: what they promise, what they timed, and what their stages take in use.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod devices;
+mod drift;
+mod holders;
+mod links;
 
-use potluck_plan::{
-    Bytes, ExpertHolder, FeedForwardShape, Millis, ModelShape, PeerId, Plan, PlanEpoch, RemoteExperts, Stage, StageId,
-};
-use potluck_planner::measures::{PeerMeasure, Ring, SPEEDS, access_latencies};
-use potluck_planner::{
-    AccessLink, Device, HopCost, Layers, Link, Links, Observed, ObservedStage, Prediction, Room, Speed, StageCost,
-    split_network_millis, storage_rate,
-};
+use std::collections::BTreeMap;
 
-use potluck_protocol::{HolderReport, WorkerStatus};
+use potluck_plan::{FeedForwardShape, Millis, PeerId, Plan, PlanEpoch, RemoteExperts, Stage, StageId};
+use potluck_planner::measures::{PeerMeasure, Ring, SPEEDS};
+use potluck_planner::{Device, HopCost, Observed, ObservedStage, Room, StageCost, split_network_millis, storage_rate};
+use potluck_protocol::WorkerStatus;
 
-use super::Planning;
+pub(super) use self::drift::Drift;
+use self::holders::Answering;
+pub(super) use self::links::path_noise;
 use super::calibrating::Profile;
 use super::expert_times::ExpertTimes;
 use crate::coordinator::answering::{DecodePass, PrefillPass};
-use crate::members::Members;
 
 /// Passes needed before a measured value counts.
 const ENOUGH: usize = 3;
-/// Bytes of weights a millisecond that a device may claim: from a byte a second to a petabyte a second.
-const MIN_SPEED: f64 = 1e-3;
-const MAX_SPEED: f64 = 1e12;
-/// Milliseconds of overhead that a device may claim for a piece of work.
-const MAX_SESSION_MILLIS: f64 = 1e5;
-/// Cost of an LM head that a device may claim, as bytes of weights.
-const MAX_COST: f64 = 1e13;
 /// Milliseconds a hop takes in use beyond its idle link, until that is measured: devices, links and the relay sleep
 /// between tokens and wake up, frames are encoded and decoded (0.3 to 0.5 between native peers).
 const HOP_MILLIS: f64 = 0.4;
@@ -61,32 +54,13 @@ pub(super) struct Measures {
     holders: BTreeMap<(PeerId, PeerId), Answering>,
 }
 
-/// How a holder answers a stage's calls.
-#[derive(Clone, Copy, Debug, Default)]
-struct Answering {
-    /// Calls so far.
-    answers: u32,
-    /// Milliseconds that half of the calls and their answers are on their way.
-    way_millis: f64,
-    /// Standard deviation of the logarithm of a call's time.
-    spread: f64,
-}
-
-/// Calls after which their quantiles mean something.
-const ENOUGH_CALLS: u32 = 12;
-/// In standard deviations: 95% of a normal distribution lie below.
-const SLOW_DEVIATIONS: f64 = 1.645;
-
-impl Answering {
-    fn of(report: &HolderReport) -> Self {
-        let HolderReport { answers, round_trip_millis, slow_millis, engine_millis, .. } = *report;
-        let spread = if slow_millis > round_trip_millis && round_trip_millis > 0.0 {
-            (slow_millis / round_trip_millis).ln() / SLOW_DEVIATIONS
-        } else {
-            0.0
-        };
-        Self { answers, way_millis: (round_trip_millis - engine_millis).max(0.0), spread }
-    }
+/// What a stage's engine took for the tokens of one pass.
+#[derive(Clone, Copy)]
+struct Spent {
+    millis: f64,
+    /// Milliseconds for which it idled before each token.
+    pause: f64,
+    steps: u16,
 }
 
 /// Measurements of a stage in use.
@@ -145,9 +119,7 @@ impl Measures {
 
     /// A decoded token passed all stages alone.
     pub fn learn(&mut self, room: &Room<'_>, plan: &Plan, pass: &DecodePass, now: Millis) {
-        let since = self.used.filter(|(_, last)| now.0 - pass.millis - last.0 < REST).map_or(now, |(since, _)| since);
-        self.used = Some((since, now));
-        let settles = now.0 - since.0 < SETTLING;
+        let settles = self.settles(pass, now);
         if pass.stage_millis.len() != plan.stages.len() {
             return;
         }
@@ -157,76 +129,65 @@ impl Measures {
             self.paths = Ring::default();
             self.experts = ExpertTimes::default();
         }
-        let steps = f64::from(pass.steps);
-        self.experts.passed(pass.millis / steps);
+        let token_millis = pass.millis / f64::from(pass.steps);
+        self.experts.passed(token_millis);
         let prediction = potluck_planner::predict(room, plan);
         // Only the sum of messages and experts is measured by tokens.
-        let predicted = || prediction.stages.iter().map(StageCost::experts_millis).sum();
-        let waited: f64 = self.experts.reported_millis(plan).unwrap_or_else(predicted);
-        for ((stage, millis), cost_of) in plan.stages.iter().zip(&pass.stage_millis).zip(&prediction.stages) {
-            let cost = own_cost(room, plan, stage) * steps;
-            if let (Some(device), true) = (room.device(stage.peer), cost > 0.0) {
-                let fresh = || PeerMeasure::new(device);
-                // The planner adds the cost of pauses, so it is taken out here. It counts no wait for a stage's own experts.
-                let own_wait = if stage.remote.is_empty() { 0.0 } else { waited };
-                let factor = device.pause_factor(pass.millis / steps - millis / steps - own_wait);
-                let used = self.stages.entry(stage.id).or_default();
-                used.is_settled = !settles || factor < VARYING;
-                used.millis.push(millis / steps);
-                if let Some(rate) = storage_rate(room, stage, cost_of, millis / steps) {
-                    self.storage.entry(stage.peer).or_default().push(rate);
-                }
-                // With experts on demand, time says as much of the storage as of the GPU.
-                let is_computing = stage.pool.is_none();
-                if is_computing && (!settles || device.pause_factor(f64::INFINITY) < VARYING) {
-                    // A router's choice is read back before its experts are asked.
-                    let readbacks = cost_of.experts.len() * usize::from(pass.steps);
-                    self.peers.entry(stage.peer).or_insert_with(fresh).decoded(cost, readbacks, *millis / factor);
-                }
-            }
+        let predicted = || prediction.stages.iter().map(StageCost::experts_millis).collect();
+        let waits: Vec<f64> = self.experts.reported_millis(plan).unwrap_or_else(predicted);
+        for (index, (stage, cost)) in plan.stages.iter().zip(&prediction.stages).enumerate() {
+            // The planner adds the cost of pauses, so it is taken out here. It counts no wait for a stage's own experts.
+            let pause = token_millis - pass.stage_millis[index] / f64::from(pass.steps) - waits[index];
+            let spent = Spent { millis: pass.stage_millis[index], pause, steps: pass.steps };
+            self.learn_stage((room, plan), (stage, cost), spent, settles);
         }
-        let hops = &prediction.hops;
-        if !hops.is_empty() {
-            let on_the_way = pass.millis - pass.stage_millis.iter().sum::<f64>() - waited * steps;
-            self.paths.push(on_the_way.max(MIN_HOP_MILLIS * hops.len() as f64));
-            if plan.stages.iter().all(|stage| stage.remote.is_empty()) {
-                let expected: f64 = hops.iter().map(HopCost::millis).sum();
-                self.hop.push_difference(self.hop_millis() + (on_the_way - expected) / hops.len() as f64);
-            }
+        self.learn_messages(plan, &prediction.hops, pass, waits.iter().sum());
+    }
+
+    /// True in the first seconds after a pause, while clocks adapt.
+    fn settles(&mut self, pass: &DecodePass, now: Millis) -> bool {
+        let since = self.used.filter(|(_, last)| now.0 - pass.millis - last.0 < REST).map_or(now, |(since, _)| since);
+        self.used = Some((since, now));
+        now.0 - since.0 < SETTLING
+    }
+
+    /// What a token took on a stage.
+    fn learn_stage(
+        &mut self,
+        (room, plan): (&Room<'_>, &Plan),
+        (stage, predicted): (&Stage, &StageCost),
+        spent: Spent,
+        settles: bool,
+    ) {
+        let cost = own_cost(room, plan, stage) * f64::from(spent.steps);
+        let Some(device) = room.device(stage.peer).filter(|_| cost > 0.0) else { return };
+        let (millis, factor) = (spent.millis / f64::from(spent.steps), device.pause_factor(spent.pause));
+        let used = self.stages.entry(stage.id).or_default();
+        used.is_settled = !settles || factor < VARYING;
+        used.millis.push(millis);
+        if let Some(rate) = storage_rate(room, stage, predicted, millis) {
+            self.storage.entry(stage.peer).or_default().push(rate);
+        }
+        // With experts on demand, time says as much of the storage as of the GPU.
+        let is_computing = stage.pool.is_none();
+        if is_computing && (!settles || device.pause_factor(f64::INFINITY) < VARYING) {
+            // A router's choice is read back before its experts are asked.
+            let readbacks = predicted.experts.len() * usize::from(spent.steps);
+            let measure = self.peers.entry(stage.peer).or_insert_with(|| PeerMeasure::new(device));
+            measure.decoded(cost, readbacks, spent.millis / factor);
         }
     }
 
-    /// A stage reports how holders of its experts answer: their engines' times teach their speed, the rest of a round trip
-    /// what messages take.
-    pub fn learn_holders(&mut self, room: &Room<'_>, plan: &Plan, caller: PeerId, reports: &[HolderReport]) {
-        let expert = plan.stages.iter().filter(|stage| stage.peer == caller).flat_map(|stage| &stage.remote).next();
-        let Some(expert) = expert.map(|remote| room.shape.blocks[usize::from(remote.block.0)].expert_bytes()) else {
+    /// What engines and experts leave of a token's time. `waited`: milliseconds of a token for experts.
+    fn learn_messages(&mut self, plan: &Plan, hops: &[HopCost], pass: &DecodePass, waited: f64) {
+        if hops.is_empty() {
             return;
-        };
-        self.holders.retain(|(caller, holder), _| room.device(*caller).is_some() && room.device(*holder).is_some());
-        let pool: BTreeSet<&ExpertHolder> = plan.pooled().flat_map(|(.., holders)| holders).collect();
-        let is_holder = |peer: PeerId| peer != caller && pool.contains(&ExpertHolder::Peer(peer));
-        for report in reports.iter().filter(|report| is_holder(report.peer)) {
-            let Some(device) = room.device(report.peer) else { continue };
-            let known = self.holders.entry((caller, report.peer)).or_default();
-            let is_new = std::mem::replace(known, Answering::of(report)).answers != report.answers;
-            if !is_new || report.round_trip_millis <= 0.0 {
-                continue;
-            }
-            let fresh = || PeerMeasure::new(device);
-            let cost = expert.0 as f64 * report.experts;
-            match potluck_planner::holder_storage_rate(room, plan, report.peer, cost, report.engine_millis) {
-                // With experts on demand, time says as much of the storage as of the GPU.
-                Some(rate) => self.storage.entry(report.peer).or_default().push(rate),
-                None if plan.holder_pool(report.peer).is_some() => {}
-                None => self.peers.entry(report.peer).or_insert_with(fresh).called(cost, report.engine_millis),
-            }
-            let bytes = Bytes(room.expert_wire.bytes(u64::from(room.shape.hidden)));
-            let expected =
-                room.links.millis(caller, report.peer, bytes) + room.links.millis(report.peer, caller, bytes);
-            let on_the_way = report.round_trip_millis - report.engine_millis;
-            // There and back are two messages.
-            self.hop.push_difference(self.hop_millis() + (on_the_way - expected) / 2.0);
+        }
+        let on_the_way = pass.millis - pass.stage_millis.iter().sum::<f64>() - waited * f64::from(pass.steps);
+        self.paths.push(on_the_way.max(MIN_HOP_MILLIS * hops.len() as f64));
+        if plan.stages.iter().all(|stage| stage.remote.is_empty()) {
+            let expected: f64 = hops.iter().map(HopCost::millis).sum();
+            self.hop.push_difference(self.hop_millis() + (on_the_way - expected) / hops.len() as f64);
         }
     }
 
@@ -279,34 +240,6 @@ impl Measures {
         let usual = middle(devices.iter().filter_map(ratio).collect()).unwrap_or(1.0);
         if usual.is_finite() { usual.clamp(1.0 / MAX_SLOWDOWN, MAX_SLOWDOWN) } else { 1.0 }
     }
-
-    /// Links between members. Each has an access link to the relay, found from the round trips that it and others
-    /// measured.
-    pub fn links(&self, members: &Members) -> Links {
-        let mut links = Links::default();
-        let bandwidth = |peer: PeerId| members.get(peer).and_then(|member| member.link.bandwidth());
-        let usual = middle(members.known.keys().filter_map(|peer| bandwidth(*peer)).collect());
-        let usual = usual.unwrap_or(Link::BANDWIDTH / 2.0);
-        let known = access_latencies(&one_way(members));
-        let usual_access = middle(known.values().copied().collect()).unwrap_or(0.0);
-        for peer in members.known.keys().copied() {
-            let access = known.get(&peer).copied().unwrap_or(usual_access);
-            // A probe passes two access links, and which of them was slower is unknown.
-            let bandwidth = 2.0 * bandwidth(peer).unwrap_or(usual);
-            let latency_millis = (access + self.hop_millis() / 2.0).max(MIN_HOP_MILLIS);
-            let access = Link { latency_millis, bandwidth };
-            links.set_access(peer, AccessLink { up: access, down: access });
-        }
-        for ((caller, holder), answering) in &self.holders {
-            if answering.answers >= ENOUGH_CALLS
-                && [caller, holder].iter().all(|peer| members.known.contains_key(*peer))
-            {
-                links.set_way(*caller, *holder, answering.way_millis);
-                links.set_spread(*holder, answering.spread);
-            }
-        }
-        links
-    }
 }
 
 /// Bytes of weights that a token passes in a stage's own work: without the experts of blocks that have some elsewhere. Own
@@ -325,343 +258,10 @@ fn own_cost(room: &Room<'_>, plan: &Plan, stage: &Stage) -> f64 {
     (room.layers.stage_decode(plan, stage) - apart).max(0.0)
 }
 
-/// Uncertainty, in milliseconds, of what a peer's link adds to a token. Each token passes the link in both
-/// directions.
-pub(super) fn path_noise(members: &Members, peer: PeerId) -> f64 {
-    2.0 * members.get(peer).and_then(|member| member.link.noise_millis()).unwrap_or(0.0)
-}
-
-/// One-way latencies between members through the relay, in milliseconds.
-fn one_way(members: &Members) -> BTreeMap<(PeerId, PeerId), f64> {
-    let mut paths: BTreeMap<(PeerId, PeerId), f64> = BTreeMap::new();
-    let mut put = |a: PeerId, b: PeerId, millis: f64| {
-        // Where both measured each other, the quieter moment counts.
-        let path = paths.entry((a.min(b), a.max(b))).or_insert(f64::INFINITY);
-        *path = path.min(millis);
-    };
-    for (peer, member) in members.known.iter().filter(|(peer, _)| **peer != members.me) {
-        if let Some(millis) = member.link.latency_millis() {
-            put(members.me, *peer, millis);
-        }
-        let reported = member.status.round_trips.iter();
-        // We measured the path between it and us ourselves.
-        let reported = reported.filter(|(other, _)| *other != members.me && members.known.contains_key(other));
-        reported.for_each(|(other, round_trip)| put(*peer, *other, round_trip / 2.0));
-    }
-    paths
-}
-
-/// A device within what any has: a made-up speed would leave no meaning to sums with others.
-fn plausible(mut device: Device) -> Device {
-    let speed = &mut device.speed;
-    for speed in [&mut speed.decode, &mut speed.prefill, &mut device.storage] {
-        *speed = speed.clamp(MIN_SPEED, MAX_SPEED);
-    }
-    for millis in [&mut device.session_millis, &mut device.sync_millis] {
-        *millis = millis.clamp(0.0, MAX_SESSION_MILLIS);
-    }
-    device
-}
-
-impl Planning {
-    /// All available devices.
-    pub(super) fn devices(&self, members: &Members, shape: &ModelShape, layers: &Layers) -> Vec<Device> {
-        let declared = members.known.iter().filter(|(_, member)| member.is_available()).filter_map(|(peer, member)| {
-            let contribution = member.hello.contribution.as_ref()?;
-            let budget = Bytes((contribution.budget.0 as f64 * member.trust) as u64);
-            let mut device = Device::declared(*peer, budget, contribution.bandwidth, contribution.sync_millis);
-            device.binding = contribution.binding;
-            self.observed.downloads.apply(&mut device);
-            if let Some(rate) = self.observed.measures.storage(*peer, self.observed.downloads.of(*peer)) {
-                device.storage = rate;
-            }
-            device.holds = self.held_blocks(*peer, members, shape);
-            device.presence.hidden = member.hello.hidden;
-            device.presence.departures = self.observed.churn_history.departures(*peer);
-            Some((device, self.observed.calibrating.profile(*peer, layers)))
-        });
-        let mut devices: Vec<(Device, Option<Profile>)> = declared.collect();
-        // The host alone never waits for others.
-        if let [(device, Some(profile))] = &mut devices[..]
-            && device.peer == members.me
-        {
-            (profile.session_millis, profile.speed.decode) = profile.alone;
-            profile.pauses.clear();
-        }
-        let share =
-            |(device, profile): &(Device, Option<Profile>)| Some(profile.as_ref()?.speed.decode / device.speed.decode);
-        let shares: Vec<f64> = devices.iter().filter_map(share).collect();
-        let share = middle(shares).unwrap_or(1.0);
-        let in_use = self.observed.measures.in_use(&devices);
-        for (device, profile) in &mut devices {
-            match profile {
-                Some(profile) => {
-                    device.speed = profile.speed;
-                    device.session_millis = profile.session_millis;
-                    device.pauses.clone_from(&profile.pauses);
-                }
-                // Kernels reach the promised bandwidth; a token gets a share of it, probably the same as elsewhere.
-                None => {
-                    let Speed { decode, prefill } = device.speed;
-                    device.speed = Speed { decode: decode * share, prefill: prefill * share };
-                }
-            }
-            match self.observed.measures.peers.get(&device.peer).filter(|measure| measure.is_measured()) {
-                Some(measure) => measure.apply(device),
-                // A device without work yet would probably slow down in use as much as those with work.
-                None => {
-                    let Speed { decode, prefill } = device.speed;
-                    device.speed = Speed { decode: decode * in_use, prefill: prefill * in_use };
-                }
-            }
-            if let Some(prefill) = self.observed.measures.peers.get(&device.peer).and_then(PeerMeasure::prefill) {
-                device.speed.prefill = prefill;
-            }
-        }
-        devices.into_iter().map(|(device, _)| plausible(device)).collect()
-    }
-
-    /// The model's layers, with the LM head's cost as the devices timed it.
-    pub(super) fn with_lm_head(&self, layers: Layers, members: &Members) -> Layers {
-        let heads = members
-            .known
-            .keys()
-            .filter_map(|peer| self.observed.calibrating.profile(*peer, &layers)?.lm_head)
-            .filter(|cost| *cost <= MAX_COST)
-            .collect();
-        match middle(heads) {
-            Some(cost) => layers.with_lm_head(cost),
-            None => layers,
-        }
-    }
-}
-
 fn middle(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }
 
-/// A stage whose predicted time has changed by this factor since its plan was made is worth another look.
-const DRIFT: f64 = 2.0;
-/// The change must last: a first token is slow, and devices are busy now and then.
-const DRIFT_MILLIS: f64 = 4_000.0;
-
-/// Whether measurements have moved far from those a plan was made with.
-#[derive(Default)]
-pub(super) struct Drift {
-    epoch: PlanEpoch,
-    expected: Vec<f64>,
-    since: Option<Millis>,
-}
-
-impl Drift {
-    /// Sets the times that the plan's stages were chosen for.
-    pub fn expect(&mut self, epoch: PlanEpoch, prediction: &Prediction) {
-        *self = Self { epoch, expected: prediction.stage_millis(), since: None };
-    }
-
-    /// True once a stage's time has been far from the expected one for a while.
-    pub fn is_far(&mut self, epoch: PlanEpoch, prediction: &Prediction, now: Millis) -> bool {
-        if self.epoch != epoch {
-            self.expect(epoch, prediction);
-        }
-        let pairs = self.expected.iter().zip(prediction.stage_millis());
-        let far = pairs.into_iter().any(|(before, now)| !(1.0 / DRIFT..=DRIFT).contains(&(now / before)));
-        if !far {
-            self.since = None;
-            return false;
-        }
-        now.0 - self.since.get_or_insert(now).0 >= DRIFT_MILLIS
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use potluck_plan::{Arithmetic, BlockRange, ExpertHolder, KvCacheType, ModelId, ModelShape, Stage, WireType};
-    use potluck_planner::{Effort, Hedging, Sharing, forecast, predict};
-    use potluck_protocol::{ExpertPhase, ExpertWaits};
-
-    use super::*;
-    use crate::sim::SimModel;
-
-    #[test]
-    fn messages_of_another_plan_were_not_measured() {
-        let (from, to) = (PeerId([1; 16]), PeerId([2; 16]));
-        let hops = [HopCost { from, to, latency_millis: 4.0, transfer_millis: 0.0 }];
-        let mut measures = Measures { epoch: PlanEpoch(3), ..Measures::default() };
-        assert_eq!(measures.hop_millis_of(PlanEpoch(3), &hops), [0.0], "nothing is measured");
-        measures.paths.push(14.0);
-        assert_eq!(measures.hop_millis_of(PlanEpoch(3), &hops), [14.0]);
-        assert_eq!(measures.hop_millis_of(PlanEpoch(2), &hops), [0.0], "that was another plan");
-    }
-
-    fn room<'a>(shape: &'a ModelShape, layers: &'a Layers, links: &'a Links, devices: &'a [Device]) -> Room<'a> {
-        Room {
-            shape,
-            layers,
-            devices,
-            links,
-            coordinator: PeerId([9; 16]),
-            sharing: Sharing::Fastest,
-            replicas: potluck_planner::REPLICAS,
-            context: 64,
-            overhead: Bytes(0),
-            wire: WireType::F32,
-            expert_wire: WireType::F32,
-            arithmetic: Arithmetic::Exact,
-            epoch: PlanEpoch(1),
-            hedging: Hedging::default(),
-            effort: Effort::default(),
-        }
-    }
-
-    #[test]
-    fn measurements_before_the_clock_has_settled_do_not_count() {
-        let peer = PeerId([1; 16]);
-        let shape = SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }.shape();
-        let layers = Layers::from_shape(&shape, 64, WireType::F32);
-        // 10 ms for the model, and three times as long after pauses.
-        let cost = layers.decode_cost(BlockRange::new(0, 6));
-        let mut device = Device::declared(peer, Bytes(1 << 40), cost * 1e2, 0.0);
-        device.pauses = vec![(20.0, 3.0)];
-        let link = Link { latency_millis: 10.0, bandwidth: 1e9 };
-        let mut links = Links::default();
-        links.set_access(peer, AccessLink { up: link, down: link });
-        let plan = Plan {
-            epoch: PlanEpoch(1),
-            model: ModelId([0; 32]),
-            stages: vec![Stage::new(StageId(0), peer, BlockRange::new(0, 6))],
-            pools: Vec::new(),
-            wire: WireType::F32,
-            expert_wire: WireType::F32,
-            arithmetic: Arithmetic::Exact,
-            context: 64,
-            kv_cache: KvCacheType::F32,
-        };
-        let pass = |compute: f64| DecodePass {
-            steps: 1,
-            stage_millis: vec![compute],
-            millis: compute + 20.0,
-            is_first: false,
-        };
-        let expected = |measures: &Measures| {
-            let mut device = device.clone();
-            if let Some(measure) = measures.peers.get(&peer) {
-                measure.apply(&mut device);
-            }
-            predict(&room(&shape, &layers, &links, &[device]), &plan).stage_millis()[0]
-        };
-        let timed = room(&shape, &layers, &links, std::slice::from_ref(&device));
-        let mut measures = Measures::default();
-        let mut at = 0.0;
-        for _ in 0..15 {
-            at += 32.0;
-            measures.learn(&timed, &plan, &pass(12.0), Millis(at));
-        }
-        assert!((expected(&measures) - 30.0).abs() < 2.0, "the clock is still high: {}", expected(&measures));
-        let seen = measures.seen(&plan).map(|seen| (seen.stages, seen.network_millis));
-        assert_eq!(seen, Some((vec![ObservedStage { millis: 12.0, is_settled: false }], 20.0)));
-        for _ in 0..90 {
-            at += 56.0;
-            measures.learn(&timed, &plan, &pass(36.0), Millis(at));
-        }
-        assert!((expected(&measures) - 36.0).abs() < 2.0, "this is what later tokens take: {}", expected(&measures));
-        let seen = measures.seen(&plan).map(|seen| (seen.stages, seen.network_millis));
-        assert_eq!(seen, Some((vec![ObservedStage { millis: 36.0, is_settled: true }], 20.0)));
-        assert_eq!(measures.seen(&Plan { epoch: PlanEpoch(2), ..plan.clone() }), None, "of this plan nothing was seen");
-    }
-
-    /// Plans with pooled experts teach as others do: stages by their own share, holders by their engines' times.
-    #[test]
-    fn holders_are_measured_by_the_calls_that_they_answer() {
-        let (hub, holder) = (PeerId([1; 16]), PeerId([2; 16]));
-        let shape = SimModel { blocks: 2, experts: 8, kv_bytes: 0, state_bytes: 0 }.shape();
-        let layers = Layers::from_shape(&shape, 64, WireType::F32);
-        let device = |peer| Device::declared(peer, Bytes(1 << 40), 20_000.0, 1.0);
-        let devices = [device(hub), device(holder), device(PeerId([3; 16]))];
-        let link = Link { latency_millis: 5.0, bandwidth: 1e9 };
-        let mut links = Links::default();
-        [hub, holder].iter().for_each(|peer| links.set_access(*peer, AccessLink { up: link, down: link }));
-        let mut stage = Stage::new(StageId(0), hub, BlockRange::new(0, 2));
-        let holders = vec![vec![ExpertHolder::Peer(holder)]; 8];
-        stage.remote = vec![RemoteExperts { block: potluck_plan::BlockIndex(1), holders }];
-        let plan = Plan {
-            epoch: PlanEpoch(1),
-            model: ModelId([0; 32]),
-            stages: vec![stage],
-            pools: Vec::new(),
-            wire: WireType::F32,
-            expert_wire: WireType::F32,
-            arithmetic: Arithmetic::Exact,
-            context: 64,
-            kv_cache: KvCacheType::F32,
-        };
-        let room = room(&shape, &layers, &links, &devices);
-        let mut measures = Measures::default();
-        let report = |answers| HolderReport {
-            slow_millis: 62.0,
-            timeouts: 0,
-            is_unhealthy: false,
-            work: potluck_protocol::Work::default(),
-            peer: holder,
-            answers,
-            round_trip_millis: 31.0,
-            engine_millis: 9.0,
-            experts: 2.0,
-            hedges: 0,
-            hedges_won: 0,
-            open: 0,
-        };
-        // The second report says nothing new, and a guest has no stage to report of.
-        for answers in [10, 10, 20, 30, 40] {
-            measures.learn_holders(&room, &plan, hub, &[report(answers)]);
-            measures.learn_holders(&room, &plan, PeerId([7; 16]), &[report(answers + 1)]);
-        }
-        let Answering { answers, way_millis, spread } = measures.holders[&(hub, holder)];
-        assert_eq!((answers, way_millis), (40, 22.0), "of 31 ms the engine took 9");
-        assert!(
-            (spread - 2f64.ln() / SLOW_DEVIATIONS).abs() < 1e-9,
-            "one call in twenty takes twice as long: {spread}"
-        );
-        // Neither does it believe what the stage says of itself, or of devices that hold nothing or are not there.
-        let [guest, gone] = [PeerId([3; 16]), PeerId([4; 16])];
-        for peer in [hub, guest, gone] {
-            measures.learn_holders(&room, &plan, hub, &[HolderReport { peer, ..report(50) }]);
-        }
-        assert_eq!(measures.peers.keys().collect::<Vec<_>>(), [&holder]);
-        assert_eq!(measures.holders.keys().collect::<Vec<_>>(), [&(hub, holder)]);
-        // Two experts of 20 bytes in 9 ms instead of 3, of which a submit takes one.
-        let known = measures.peers.get(&holder).map(|measure| (measure.speed().decode, measure.session_millis()));
-        assert_eq!(known, Some((20.0 / 3.0, 3.0)), "all of it took three times as long");
-        // 22 ms on the way instead of 20: a message takes a millisecond more than was assumed.
-        assert!((measures.hop_millis() - HOP_MILLIS - 1.0).abs() < 0.1, "{}", measures.hop_millis());
-        // The stage's own share: all but two experts of 20 bytes, besides the readback before its router's experts.
-        let own = own_cost(&room, &plan, &plan.stages[0]);
-        assert_eq!(own, layers.stage_decode(&plan, &plan.stages[0]) - 40.0);
-        for _ in 0..8 {
-            let pass = DecodePass { steps: 1, stage_millis: vec![22.0], millis: 60.0, is_first: false };
-            measures.learn(&room, &plan, &pass, Millis(1e6));
-        }
-        let speed = measures.peers.get(&hub).map(|measure| measure.speed().decode).unwrap_or_default();
-        assert!((speed - own / 20.0).abs() < 0.5, "22 ms without submit and readback: {speed}, not {}", own / 20.0);
-        // What is left of a token are messages and experts. Reports of the stage tell them apart.
-        let seen = measures.seen(&plan).map(|seen| (seen.token_millis(), seen.network_millis));
-        assert!(seen.is_some_and(|(token, _)| (token - 60.0).abs() < 1e-9), "{seen:?}");
-        let status = WorkerStatus {
-            expert_waits: ExpertWaits { trips: 1.0, ..ExpertWaits::default() },
-            expert_phases: vec![ExpertPhase { asked: 1, passes: 20, millis: 30.0 }],
-            ..WorkerStatus::default()
-        };
-        measures.learn_waits(&plan, hub, &status);
-        for _ in 0..SPEEDS {
-            let pass = DecodePass { steps: 1, stage_millis: vec![22.0], millis: 60.0, is_first: false };
-            measures.learn(&room, &plan, &pass, Millis(1e6));
-        }
-        let seen = measures.seen(&plan).map(|seen| (seen.experts_millis, seen.network_millis));
-        assert_eq!(seen, Some((Some(30.0), 8.0)), "22 ms of the engine and 30 of 60 for experts");
-        assert_eq!(forecast(&predict(&room, &plan), &measures.seen(&plan).unwrap_or_default()).token_millis, 60.0);
-        let room = Room { devices: &devices[..1], ..room };
-        measures.learn_holders(&room, &plan, hub, &[report(60)]);
-        assert!(measures.holders.is_empty(), "the holder has left: {:?}", measures.holders);
-    }
-}
+mod tests;

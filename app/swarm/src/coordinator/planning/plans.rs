@@ -37,7 +37,12 @@ impl Plans {
 
     /// The active plan, once everyone in it has switched to it and tokens may be sent.
     pub fn up(&self) -> Option<&Plan> {
-        self.active.as_ref().filter(|active| active.is_up()).map(|active| &active.planned.plan)
+        self.running().map(|planned| &planned.plan)
+    }
+
+    /// The plan that tokens may be sent through, and what was predicted of it last.
+    pub fn running(&self) -> Option<&Planned> {
+        self.active.as_ref().filter(|active| active.is_up()).map(|active| &active.planned)
     }
 
     /// The plan whose devices the answers need: the active one, else the one that is being prepared.

@@ -1,12 +1,12 @@
 //! Holders that are quick, slow, silent, gone or wrong.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use potluck_plan::{
-    Arithmetic, BlockRange, ExpertId, KvCacheType, ModelId, PlanEpoch, RemoteExperts, Route, Stage, StageId, WireType,
-};
-use potluck_protocol::{DeviceKind, Hello, Session};
+use potluck_plan::{BlockRange, ExpertId, RemoteExperts, Route, Stage, StageId};
+use potluck_protocol::ExpertFailure;
 
 use super::*;
+use crate::examples;
+use crate::experts::holders::Size;
 use crate::sim::{LogNormal, Random};
 
 mod late;
@@ -25,38 +25,14 @@ struct Room {
     now: f64,
 }
 
-fn hello() -> Hello {
-    Hello {
-        session: Session(1),
-        build: String::new(),
-        kernel_class: 1,
-        name: String::new(),
-        kind: DeviceKind::Native,
-        adapter: String::new(),
-        contribution: None,
-        epoch: PlanEpoch(0),
-        hidden: false,
-    }
-}
-
 /// A room with these holders of each expert, all of which are there.
 fn room(hedging: Hedging, holders: Vec<Vec<ExpertHolder>>) -> Room {
     let mut stage = Stage::new(StageId(0), ME, BlockRange::new(0, 1));
     stage.remote = vec![RemoteExperts { block: BLOCK, holders }];
-    let plan = Plan {
-        epoch: PlanEpoch(1),
-        model: ModelId([0; 32]),
-        stages: vec![stage],
-        pools: Vec::new(),
-        wire: WireType::F32,
-        expert_wire: WireType::F32,
-        arithmetic: Arithmetic::Exact,
-        context: 64,
-        kv_cache: KvCacheType::F32,
-    };
+    let plan = examples::plan(vec![stage]);
     let mut members = Members::new(ME);
     for peer in plan.peers().into_iter().chain([A, B, C]) {
-        members.enter(peer, &hello());
+        members.enter(peer, &examples::hello());
     }
     Room {
         dispatch: Dispatch::new(Settings { hedging, spot_checks: 0.0 }, 0),
@@ -241,7 +217,7 @@ fn three_timeouts_in_a_row_put_a_holder_last_until_its_heartbeat() {
     room.members.known.remove(&B);
     room.look(room.now);
     assert_eq!(whom(&room.begin(&[0])), [(A, vec![0])], "but it is better than nobody");
-    room.members.enter(B, &hello());
+    room.members.enter(B, &examples::hello());
     room.holders.heartbeat(A);
     assert_eq!(whom(&room.begin(&[0])), [(A, vec![0])], "it is there again");
 }

@@ -1,9 +1,10 @@
 //! What is hinted, to whom, and when.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use potluck_plan::{Arithmetic, BlockRange, HolderPool, KvCacheType, ModelId, PlanEpoch, Stage, StageId, WireType};
+use potluck_plan::{BlockRange, HolderPool, Stage, StageId};
 
 use super::*;
+use crate::examples;
 
 const HOLDER: PeerId = PeerId([2; 16]);
 
@@ -14,17 +15,7 @@ fn plan(blocks: u16) -> Plan {
     let mut stage = Stage::new(StageId(0), PeerId([1; 16]), BlockRange::new(0, blocks));
     let remote = |block| RemoteExperts { block: BlockIndex(block), holders: vec![vec![ExpertHolder::Peer(HOLDER)]; 8] };
     stage.remote = (0..blocks).map(remote).collect();
-    Plan {
-        epoch: PlanEpoch(1),
-        model: ModelId([0; 32]),
-        stages: vec![stage],
-        pools: vec![HolderPool { peer: HOLDER, slots: 4 }],
-        wire: WireType::F32,
-        expert_wire: WireType::F32,
-        arithmetic: Arithmetic::Exact,
-        context: 64,
-        kv_cache: KvCacheType::F32,
-    }
+    Plan { pools: vec![HolderPool { peer: HOLDER, slots: 4 }], ..examples::plan(vec![stage]) }
 }
 
 fn chose(expert: u16) -> [Route; 1] {

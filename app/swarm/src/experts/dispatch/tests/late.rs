@@ -72,14 +72,12 @@ fn a_late_answer_brings_its_holder_back() {
 }
 
 #[test]
-fn a_failure_or_a_heartbeat_shows_as_well_that_a_late_holder_is_there() {
+fn a_failure_shows_as_well_that_a_late_holder_is_there_and_a_heartbeat_says_nothing_of_its_gpu() {
     let mut room = steady(Hedging::Off);
     let owed = overtake(&mut room);
-    assert_eq!(room.fail(owed, A, ExpertFailure::Busy), []);
-    assert_eq!(whom(&room.begin(&[0])), [(A, vec![0])]);
-    let mut room = steady(Hedging::Off);
-    overtake(&mut room);
     room.holders.heartbeat(A);
+    assert_eq!(whom(&room.begin(&[0])), [(B, vec![0])]);
+    assert_eq!(room.fail(owed, A, ExpertFailure::Busy), []);
     assert_eq!(whom(&room.begin(&[0])), [(A, vec![0])]);
 }
 
@@ -88,11 +86,11 @@ fn a_silent_holder_is_asked_again_after_twelve_seconds_at_the_latest() {
     let mut room = steady(Hedging::Off);
     let begun = room.now;
     let owed = overtake(&mut room);
-    room.look(begun + 12_000.0);
+    assert_eq!(cancelled(&room.look(begun + 12_000.0)), []);
     let calls = called(&room.begin(&[0]));
     assert_eq!(calls[0].0, B);
     answer_all(&mut room, &calls);
-    room.look(begun + 12_021.0);
+    assert_eq!(cancelled(&room.look(begun + 12_021.0)), [A], "its call is given up");
     assert_eq!(whom(&room.begin(&[0])), [(A, vec![0])]);
     assert!(!room.dispatch.awaits(owed, A), "nothing is kept of it");
 }
@@ -196,6 +194,59 @@ fn a_busy_host_that_slows_all_holders_down_is_not_asked_twice_as_much() {
             let calls = calls_if_all_slow_down(hedging, times);
             println!("{hedging:?}, {times} times as slow: {calls:.3} calls for one");
             assert!(calls <= most, "{hedging:?}, {times} times as slow: {calls:.3} calls for one");
+        }
+    }
+}
+
+/// The mean phase of 20 s in which A takes so long for each call, B takes 10 ms, and both beat once a second.
+fn phase_if_one_is_slow(hedging: Hedging, slow: f64) -> f64 {
+    let mut room = room(hedging, vec![[A, B].map(ExpertHolder::Peer).to_vec()]);
+    room.have_answered(&[A, B], 10.0);
+    for _ in 0..50 {
+        let calls = called(&room.begin(&[0]));
+        room.now += 10.0;
+        answer_all(&mut room, &calls);
+    }
+    let (begun, mut beat) = (room.now, room.now + 500.0);
+    let mut due: Vec<(f64, PeerId, u64)> = Vec::new();
+    let mut phases = 0;
+    while room.now < begun + 20_000.0 {
+        phases += 1;
+        let mut steps = room.begin(&[0]);
+        loop {
+            for (to, _, call) in called(&steps) {
+                due.push((room.now + if to == A { slow } else { 10.0 }, to, call));
+            }
+            if outputs(&steps).is_some() {
+                break;
+            }
+            due.sort_by(|a, b| b.0.total_cmp(&a.0));
+            let next = due.last().map_or(f64::INFINITY, |(at, ..)| *at);
+            let look = room.dispatch.next_look().map_or(f64::INFINITY, |at| at.0);
+            room.now = room.now.max(next.min(look).min(beat));
+            steps = if beat <= room.now {
+                beat += 1_000.0;
+                room.holders.heartbeat(A);
+                room.holders.heartbeat(B);
+                room.act(Dispatch::look)
+            } else if look < next {
+                room.act(Dispatch::look)
+            } else {
+                let (_, from, call) = due.pop().unwrap();
+                room.answer(call, from, &[0.0; 2])
+            };
+        }
+    }
+    (room.now - begun) / f64::from(phases)
+}
+
+#[test]
+fn a_slow_gpu_that_still_beats_holds_up_few_tokens() {
+    for hedging in [Hedging::Off, Hedging::Adaptive] {
+        for slow in [100.0, 400.0, 900.0, 1_500.0, 5_000.0, 15_000.0] {
+            let millis = phase_if_one_is_slow(hedging, slow);
+            println!("{hedging:?}, calls of {slow} ms: {millis:.1} ms");
+            assert!(millis < 17.0, "{hedging:?}, calls of {slow} ms: {millis:.1} ms instead of 10");
         }
     }
 }

@@ -1,0 +1,166 @@
+//! Whom to ask for experts, and with how many calls.
+
+use std::collections::BTreeMap;
+
+use potluck_plan::{ExpertHolder, Plan, WireType};
+
+use super::call::{Call, Delays};
+use super::{Around, Dispatch, Step};
+use crate::experts::gather::Gather;
+use crate::experts::hedging::{Cause, MAX_COPIES};
+use crate::experts::holders::Size;
+
+/// Bytes of a call with its answer. A chunk of 512 tokens with eight experts of Qwen3-30B-A3B has 38 MB, and a frame 16 MiB
+/// at most; with several calls the first experts compute while later ones are on their way.
+const MAX_CALL_BYTES: u64 = 4 << 20;
+
+impl Dispatch {
+    /// Asks the first holder of each pair that has not been asked yet. Returns the pairs for which there is none.
+    pub(super) fn ask(
+        &mut self,
+        id: u64,
+        pairs: &[usize],
+        copy: u8,
+        around: &mut Around<'_>,
+        steps: &mut Vec<Step>,
+    ) -> Vec<usize> {
+        let (mut shares, mut unasked) = (BTreeMap::<ExpertHolder, Vec<usize>>::new(), Vec::new());
+        let stage = self.gathers.get(&id).and_then(|gather| around.plan.stage(gather.stage));
+        // What the stage would have to load first is no copy of anything: it is for experts that nobody else computes.
+        let is_no_copy = copy > 0 && stage.is_some_and(|(_, stage)| stage.pool.is_some());
+        for pair in pairs {
+            match self.choose(id, *pair, around) {
+                Some(ExpertHolder::Own) if is_no_copy => {}
+                // A copy there would be of no use. Where all holders are late, nothing is copied.
+                Some(holder) if copy > 0 && is_late(holder, around) => {}
+                Some(holder) => shares.entry(holder).or_default().push(*pair),
+                None => unasked.push(*pair),
+            }
+        }
+        // The own engine last: the calls are on their way meanwhile.
+        let own = shares.remove(&ExpertHolder::Own).map(|pairs| (ExpertHolder::Own, pairs));
+        for (holder, pairs) in shares.into_iter().chain(own) {
+            for part in self.parts(id, &pairs, around.plan.expert_wire) {
+                self.call(id, holder, part, copy, around, steps);
+            }
+        }
+        unasked
+    }
+
+    pub(super) fn ask_missing(
+        &mut self,
+        id: u64,
+        pairs: &[usize],
+        around: &mut Around<'_>,
+        steps: &mut Vec<Step>,
+    ) -> Vec<usize> {
+        let Some(gather) = self.gathers.get(&id) else { return Vec::new() };
+        let missing: Vec<usize> = pairs.iter().copied().filter(|pair| gather.is_missing(*pair)).collect();
+        self.ask(id, &missing, 0, around, steps)
+    }
+
+    /// Asks others too, as far as the budget of bytes allows.
+    pub(super) fn hedge(
+        &mut self,
+        id: u64,
+        pairs: &[usize],
+        copy: u8,
+        cause: Cause,
+        around: &mut Around<'_>,
+        steps: &mut Vec<Step>,
+    ) {
+        let Some(gather) = self.gathers.get(&id).filter(|_| copy < MAX_COPIES) else { return };
+        let missing: Vec<usize> = pairs.iter().copied().filter(|pair| gather.is_missing(*pair)).collect();
+        let can_be = |pair: &usize| self.choose(id, *pair, around).is_some_and(|holder| !is_late(holder, around));
+        let can_be: Vec<usize> = missing.into_iter().filter(can_be).collect();
+        let bytes = gather.bytes(&can_be, around.plan.expert_wire);
+        if bytes > 0 && self.budgets.of(gather.class).take(bytes, cause) {
+            self.ask(id, &can_be, copy, around, steps);
+        }
+    }
+
+    /// Pairs in as many calls as their bytes take.
+    fn parts(&self, id: u64, pairs: &[usize], wire: WireType) -> Vec<Vec<usize>> {
+        let bytes = self.gathers.get(&id).map_or(0, |gather| gather.bytes(pairs, wire));
+        let calls = bytes.div_ceil(MAX_CALL_BYTES).max(1) as usize;
+        pairs.chunks(pairs.len().div_ceil(calls).max(1)).map(<[usize]>::to_vec).collect()
+    }
+
+    fn call(
+        &mut self,
+        id: u64,
+        holder: ExpertHolder,
+        pairs: Vec<usize>,
+        copy: u8,
+        around: &mut Around<'_>,
+        steps: &mut Vec<Step>,
+    ) {
+        let call = self.id();
+        let Some(gather) = self.gathers.get_mut(&id) else { return };
+        let (block, class, share) = (gather.block, gather.class, gather.share(&pairs));
+        let size = Size { class, bytes: gather.bytes(&pairs, around.plan.expert_wire), pairs: pairs.len() };
+        let delays = match holder {
+            ExpertHolder::Own => {
+                steps.push(Step::Own { call, block, class, share });
+                Delays::OWN
+            }
+            ExpertHolder::Peer(to) => {
+                gather.asks_others = true;
+                gather.asked_bytes += size.bytes;
+                match copy {
+                    0 => self.budgets.of(class).first(size.bytes),
+                    _ => around.holders.hedged(to),
+                }
+                steps.push(Step::Call { to, call, block, class, share });
+                Delays::of(to, size, self.hedging, around.holders)
+            }
+        };
+        let new = Call::new(id, holder, (pairs, size), copy, delays, around.now);
+        self.calls.insert(call, new);
+    }
+
+    /// The first holder of a pair that is here and was not asked; one that is late with other calls only if there is no other,
+    /// and one that does not answer lately last. A stage that would have to load the expert does so only in its turn.
+    fn choose(&self, id: u64, pair: usize, around: &Around<'_>) -> Option<ExpertHolder> {
+        let gather = self.gathers.get(&id)?;
+        let holders = holders(gather, pair, around.plan);
+        let is_asked = |holder: ExpertHolder| {
+            let mut open = self.calls.values().filter(|call| call.gather == id && call.holder == holder);
+            open.any(|call| call.has(pair))
+        };
+        let is_here = |holder: &ExpertHolder| match holder {
+            ExpertHolder::Own => true,
+            ExpertHolder::Peer(peer) => around.members.is_here(*peer),
+        };
+        let doubt = |holder: &ExpertHolder| match holder {
+            ExpertHolder::Peer(peer) if !around.holders.is_healthy(*peer) => 2,
+            holder if is_late(*holder, around) => 1,
+            ExpertHolder::Own if around.plan.is_on_demand() && holders.first() != Some(&ExpertHolder::Own) => 1,
+            ExpertHolder::Peer(_) | ExpertHolder::Own => 0,
+        };
+        let can_be =
+            |holder: &ExpertHolder| is_here(holder) && !gather.has_refused(pair, *holder) && !is_asked(*holder);
+        // The first one of those that are doubted least.
+        holders.iter().copied().filter(can_be).min_by_key(doubt)
+    }
+
+    /// Pairs without a vector that nobody is asked for.
+    pub(super) fn unasked(&self, id: u64) -> Vec<usize> {
+        let missing = self.gathers.get(&id).map(Gather::missing).unwrap_or_default();
+        let open: Vec<&Call> = self.calls.values().filter(|call| call.gather == id).collect();
+        let is_asked = |pair: &usize| open.iter().any(|call| call.has(*pair));
+        missing.into_iter().filter(|pair| !is_asked(pair)).collect()
+    }
+}
+
+/// A holder is late with other calls.
+fn is_late(holder: ExpertHolder, around: &Around<'_>) -> bool {
+    matches!(holder, ExpertHolder::Peer(peer) if around.holders.is_overtaken(peer, around.now))
+}
+
+/// The holders of a pair's expert, in order of preference.
+pub(super) fn holders<'a>(gather: &Gather, pair: usize, plan: &'a Plan) -> &'a [ExpertHolder] {
+    let remote = plan.stage(gather.stage).and_then(|(_, stage)| stage.remote_experts(gather.block));
+    let holders = remote.and_then(|remote| remote.holders.get(usize::from(gather.expert(pair).0)));
+    holders.map_or(&[], Vec::as_slice)
+}

@@ -1,0 +1,78 @@
+//! Gathers that end without their outputs, and calls that can bring nothing new.
+
+use potluck_plan::{ExpertHolder, PeerId};
+
+use super::asking::holders;
+use super::call::Call;
+use super::{Around, Dispatch, Step};
+use crate::experts::owed::Owed;
+
+impl Dispatch {
+    /// Nobody waits for these outputs any more.
+    pub fn drop_gather(&mut self, id: u64, around: &mut Around<'_>) -> Vec<Step> {
+        let mut steps = Vec::new();
+        self.gathers.remove(&id);
+        self.cancel_needless(id, around, &mut steps);
+        steps
+    }
+
+    /// Gives up a gather if nobody is left for one of these pairs. Holders whose connection ended may come back in a
+    /// moment. True if it was given up.
+    pub(super) fn check_unasked(
+        &mut self,
+        id: u64,
+        unasked: &[usize],
+        wrong: Option<PeerId>,
+        around: &mut Around<'_>,
+        steps: &mut Vec<Step>,
+    ) -> bool {
+        let Some(gather) = self.gathers.get(&id) else { return false };
+        let may_come = |pair: &usize| {
+            holders(gather, *pair, around.plan).iter().any(|holder| match holder {
+                holder if gather.has_refused(*pair, *holder) => false,
+                ExpertHolder::Own => true,
+                ExpertHolder::Peer(peer) => around.members.get(*peer).is_some(),
+            })
+        };
+        let is_lost = unasked.iter().any(|pair| !may_come(pair));
+        if is_lost {
+            self.lose(id, wrong, around, steps);
+        }
+        is_lost
+    }
+
+    pub(super) fn give_up(&mut self, id: u64, around: &mut Around<'_>, steps: &mut Vec<Step>) {
+        if self.gathers.get(&id).is_some_and(|gather| around.now.0 - gather.began.0 >= self.give_up_millis) {
+            self.lose(id, None, around, steps);
+        }
+    }
+
+    fn lose(&mut self, id: u64, wrong: Option<PeerId>, around: &mut Around<'_>, steps: &mut Vec<Step>) {
+        if let Some(gather) = self.gathers.remove(&id) {
+            steps.push(Step::Lost { gather: id, block: gather.block, wrong });
+            self.cancel_needless(id, around, steps);
+        }
+    }
+
+    /// Cancels the calls of a gather that can bring nothing new.
+    pub(super) fn cancel_needless(&mut self, id: u64, around: &mut Around<'_>, steps: &mut Vec<Step>) {
+        let gather = self.gathers.get(&id);
+        let is_needed =
+            |call: &Call| gather.is_some_and(|gather| call.pairs.iter().any(|pair| gather.is_missing(*pair)));
+        let of_gather = self.calls.iter().filter(|(_, call)| call.gather == id && !is_needed(call));
+        let needless: Vec<u64> = of_gather.map(|(call, _)| *call).collect();
+        for call in needless {
+            let Some(Call { holder, size, asked, late, .. }) = self.calls.remove(&call) else { continue };
+            match holder {
+                ExpertHolder::Own => steps.push(Step::CancelOwn { call }),
+                ExpertHolder::Peer(to) => {
+                    let owed = Owed { holder: to, size, asked, late };
+                    if !self.owed.leave_open(call, owed, around.holders, around.now) {
+                        around.holders.cancelled(to, size, around.now.0 - asked.0);
+                        steps.push(Step::Cancel { to, call });
+                    }
+                }
+            }
+        }
+    }
+}
