@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::PeerId;
-use potluck_protocol::{AnswerStop, Hedging, Sharing};
+use potluck_protocol::{AnswerStop, Hedging, MemberStatus, MemberView, Sharing};
 use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed};
 
 const TEXT: &str = "how do bees find home?";
@@ -111,4 +111,36 @@ fn a_loss_that_leaves_an_expert_without_a_holder_brings_another_plan_at_once() {
     assert!(![0, before].contains(&epoch(&world)), "the answer waits for its experts");
     world.run(begin + 120_000.0, |world| ended(world, 1));
     assert_eq!(world.answer(0, 1).unwrap().end, Some(AnswerStop::Length));
+}
+
+/// While an answer goes on that loses a holder, the host wants all on a newcomer, which begins to load, and then wants experts
+/// spread again.
+#[test]
+fn a_plan_that_the_host_no_longer_wants_is_given_up_though_an_answer_goes_on() {
+    for seed in 0..4 {
+        let mut world = World::new(seed, model(), Sharing::Experts, far(SimDevice::with_budget(530)));
+        world.pool_experts(2, Hedging::Off);
+        (0..4).for_each(|_| _ = world.add(far(SimDevice::with_budget(400)), 0.0));
+        world.run(30_000.0, |world| world.fewest_holders() == 2);
+        let (before, begin) = (epoch(&world), world.now());
+        world.prompt(0, 1, TEXT, TOKENS, begin);
+        let newcomer = world.add(SimDevice { download: 100.0, ..large() }, begin + 500.0);
+        world.run(begin + 600.0, |_| false);
+        world.set_sharing(Sharing::Fastest);
+        world.fault(Fault::Kill(a_holder(&world, seed)), begin + LOSS);
+        world.add(far(SimDevice::with_budget(400)), begin + LOSS + 200.0);
+        world.run(begin + LOSS + 2_500.0, |_| false);
+        let is_loading = |world: &World| {
+            let is_newcomer = |member: &&MemberView| member.peer == PeerId([newcomer as u8 + 1; 16]);
+            let member = world.view(0).room.unwrap().members.iter().find(is_newcomer);
+            member.is_some_and(|member| member.status == MemberStatus::Loading)
+        };
+        assert!(is_loading(&world), "seed {seed}: the plan is one for the newcomer");
+        world.set_sharing(Sharing::Experts);
+        world.run(world.now() + 1_000.0, |_| false);
+        assert!(!is_loading(&world), "seed {seed}: it loads what nobody wants");
+        world.run(begin + 60_000.0, |world| ended(world, 1));
+        assert_eq!(epoch(&world), before, "seed {seed}: no other plan in mid-answer");
+        assert_undisturbed(&world, 1);
+    }
 }

@@ -241,6 +241,11 @@ impl World {
         self.event(0, Event::Admit { peer, allow });
     }
 
+    /// The host chooses how work is shared out.
+    pub fn set_sharing(&mut self, sharing: Sharing) {
+        self.event(0, Event::SetSharing(sharing));
+    }
+
     /// The host puts a peer out.
     pub fn remove(&mut self, index: usize) {
         let peer = self.peers[index].id;

@@ -169,11 +169,15 @@ impl Planning {
         let running =
             self.plans.active.as_mut().filter(|active| can_go_on(&active.planned.plan) && active.share == share);
         if let Some(active) = running.filter(|_| lets_end) {
-            // A plan that was being prepared before goes on.
             active.planned = Planned::describe(room, active.planned.plan.clone());
             active.planned.reason = format!("{} {BETTER_LATER}", active.planned.reason);
             self.policy.drift.expect(active.epoch(), &active.planned.prediction);
             self.policy.when_idle = true;
+            // A plan that was being prepared before goes on, unless it cannot, or the host wants another one by now.
+            let is_wanted = |inactive: &Inactive| can_go_on(&inactive.planned.plan) && inactive.share == share;
+            if !self.plans.inactive.as_ref().is_some_and(is_wanted) {
+                self.plans.abandon(cx);
+            }
             return;
         }
         let inactive = self.plans.inactive.as_ref().filter(|inactive| can_go_on(&inactive.planned.plan));
