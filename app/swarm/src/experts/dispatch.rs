@@ -7,6 +7,7 @@ use potluck_plan::{
 };
 use potluck_protocol::{ExpertFailure, ExpertPhase, ExpertWaits, Hedging};
 
+use super::asked;
 use super::checks::{Check, Checks, Verdict};
 use super::gather::{Gather, Share};
 use super::hedging::{Budget, Cause, MAX_COPIES};
@@ -150,6 +151,7 @@ impl Dispatch {
                 self.count_asked(id);
             }
         }
+        self.note_pattern(id);
         self.check_unasked(id, &unasked, None, around, &mut steps);
         (id, steps)
     }
@@ -159,8 +161,23 @@ impl Dispatch {
         let of_gather = self.calls.values().filter(|call| call.gather == id && call.holder != ExpertHolder::Own);
         let asked = of_gather.map(|call| call.holder).collect::<BTreeSet<_>>().len();
         if let Some(gather) = self.gathers.get_mut(&id) {
-            gather.first_asked = asked as u16;
+            (gather.first_asked, gather.first_bytes) = (asked as u16, gather.asked_bytes);
         }
+    }
+
+    /// Notes which calls each expert waits for now.
+    fn note_pattern(&mut self, id: u64) {
+        let Some(gather) = self.gathers.get_mut(&id).filter(|gather| gather.class == KernelClass::Decode) else {
+            return;
+        };
+        let calls: Vec<(&u64, &Call)> = self.calls.iter().filter(|(_, call)| call.gather == id).collect();
+        let of_pair = |pair: usize| {
+            let of_it = calls.iter().filter(move |(_, call)| call.pairs.binary_search(&pair).is_ok());
+            // What the own engine computes waits for nobody.
+            let is_own = of_it.clone().any(|(_, call)| call.holder == ExpertHolder::Own);
+            if is_own { BTreeSet::new() } else { of_it.map(|(call, _)| **call).collect() }
+        };
+        gather.pattern = asked::pattern(gather.missing().into_iter().map(of_pair));
     }
 
     /// Whether a holder's answer to a call counts.
@@ -188,6 +205,11 @@ impl Dispatch {
     /// A decoded token leaves its stage, on which the own engine has spent so many milliseconds.
     pub fn left(&mut self, millis: f64) {
         self.waits.left(millis);
+    }
+
+    /// What there is to tell of blocks since the last time.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        self.waits.take_notes()
     }
 
     /// How long experts took, by the number of devices that were asked for them.
@@ -251,6 +273,7 @@ impl Dispatch {
                 let (waited, bytes) = (gather.waited(around.now), gather.bytes_a_token());
                 self.waits.passed(gather.block, Passed { waited, engine, bytes });
                 self.waits.gathered(gather.first_asked, around.now.0 - gather.began.0);
+                self.waits.note(&gather, around.now);
             }
             let helpers = gather.helpers.iter().copied().collect();
             steps.push(Step::Done { gather: id, outputs: gather.finish(), helpers });
