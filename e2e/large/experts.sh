@@ -25,7 +25,8 @@ several="--conversations 1,8 --prompt-tokens 16,128,512"
 set=${cases:-}
 case ${shape:-large} in
   large) case $set in
-      small-device) vanish=${vanish:-2} tokens=${tokens-64} rounds=${rounds-2} cases="2 adaptive 9 5G/5G/5G/5G/5G/5G/5G/5G/300M 0 1" ;;
+      small-device) vanish=${vanish:-2} tokens=${tokens-64} rounds=${rounds-2} host=${host:-6G}
+        cases="2 adaptive 9 5G/5G/5G/5G/5G/5G/5G/5G/300M 0 1" ;;
     esac
     host=${host:-4G} file="--shape qwen3-30b-a3b" cases=${cases:-"1 off 8 2500M 0 1 $several
 1 off 8 2500M 0.5 1
@@ -44,11 +45,14 @@ case ${shape:-large} in
       vanish) wanted_holders=${wanted_holders:-4} ;;
     esac
     case $set in
-      hedging) tokens=${tokens-300} rounds=${rounds-3} host=${host:-120M} cases="1 off 6 300M answers=20,0.5 1
-2 2 6 300M answers=20,0.5 1
-3 3 6 300M answers=20,0.5 1
-4 4 6 300M answers=20,0.5 1
-2 adaptive 6 300M answers=20,0.5 1" ;;
+      # Holders of 37 MB have no room for a whole block: each asks several of them.
+      hedging) tokens=${tokens-200} rounds=${rounds-4} host=${host:-36M} cases="1 off 6 300M answers=20,0.5 1 --share fastest
+2 2 6 300M answers=20,0.5 1 --share fastest
+3 3 6 300M answers=20,0.5 1 --share fastest
+4 4 6 300M answers=20,0.5 1 --share fastest
+2 off 12 37M answers=20,0.5 1
+2 2 12 37M answers=20,0.5 1
+2 adaptive 12 37M answers=20,0.5 1" ;;
       forecast) tokens=${tokens-100} rounds=${rounds-4} cases="1 off 3 300M 0 1
 1 off 4 300M 2 1
 1 off 4 300M 0.5/2/5/10 1
@@ -63,7 +67,7 @@ case ${shape:-large} in
 2 off 4 300M 2 1
 2 adaptive 5 300M answers=5,0.5 1" ;;
       small-device) tokens=${tokens-600} rounds=${rounds-2} vanish=${vanish:-1} host=${host:-1G}
-        cases="2 adaptive 4 300M/300M/300M/SMALL 0 1" ;;
+        cases="2 adaptive 4 300M/300M/300M/34M 0 1" ;;
     esac
     host=${host:-1G} host_on_demand=${host_on_demand:-36M} wanted_holders=${wanted_holders:-2} cases=${cases:-"1 off 3 300M 0 1 $several
 1 off 3 300M 0 0
@@ -76,11 +80,12 @@ case ${shape:-large} in
   *) echo "shape is large or small" >&2; exit 2 ;;
 esac
 tokens=${tokens:-64} rounds=${rounds:-3}
-# Further options of the host in a set. A forecast is of a token that comes alone: a sampled answer does not repeat itself, so nothing in it is drafted.
-asking_more=
+# Further options of the host in a set. A sampled answer does not repeat itself, so nothing in it is drafted: each token comes alone. Where
+# phases are measured the host protects its file, so that it is the one that asks, and nobody else.
+asking_more= model=experts
 case $set in
-  forecast) asking_more="--temperature 1 --seed 1" ;;
-  hedging) asking_more="--temperature 1 --seed 1 --last-round last-round" ;;
+  forecast|vanish|small-device) asking_more="--temperature 1 --seed 1" ;;
+  hedging) asking_more="--temperature 1 --seed 1 --last-round last-round --protect" model=models/experts.gguf ;;
 esac
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$(realpath "$0")")/relay.sh"
@@ -101,11 +106,13 @@ while read -r replicas hedging holders budget delay slow more; do
   [ "$lent" = "$budget" ] || rm -rf "$cache"/*
   lent=$budget
   case $more in *--share*) wanted=0 ;; *) wanted=${wanted_holders:-$holders} more="--share experts $more" ;; esac
+  # The host of this set has no memory for them all, so somebody holds experts in any case.
+  case $set in hedging) wanted=1 ;; esac
   memory=$host
   case $more in *--on-demand*) memory=${host_on_demand:-2200M} ;; esac
   # shellcheck disable=SC2086 # further options are words
   : > host.out; rm -f last-round
-  timeout "$limit" "$bin/potluck-node" host experts --relay "http://localhost:$port" --replicas "$replicas" --hedging "$hedging" \
+  timeout "$limit" "$bin/potluck-node" host "$model" --relay "http://localhost:$port" --replicas "$replicas" --hedging "$hedging" \
     --budget "$memory" --context "${context:-2048}" --cache "$cache/host" --raw --prompt "$text" --max-tokens "$tokens" \
     --rounds "$rounds" --members "$((holders + 1))" --holders "$wanted" --gpu-index "${gpu:-0}" $asking_more $more > host.out 2> host.log &
   asking=$! peers=

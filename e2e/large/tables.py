@@ -81,7 +81,7 @@ def phases(rooms):
     """From the router's choice to the last vector, beside the integral. What the same blocks take in the room's last round, in which no answer
     waits, is subtracted; the round before it is told."""
     head("asked at once", "blocks", "calls that a block waits for", "ms", "without waits", "left", "integral", "off by", "p99", "times the bytes",
-         "same places")
+         "asked alike in the last round")
     for room in rooms:
         if not late(room) or len(room["rounds"]) < 2:
             continue
@@ -103,7 +103,25 @@ def phases(rooms):
         most = sorted(told.items(), key=lambda each: -each[1][0])[:3]
         row(room["hedging"], blocks, "; ".join(f"{asked} {passes / blocks:.0%}" for asked, (passes, _) in most), f"{took:.1f}", f"{still:.1f}",
             f"{took - still:.1f}", f"{integral:.1f}", off, f"{experts['quantiles_ms']['99']:.1f}", f"{experts['times_the_bytes']:.2f}",
-            "yes" if waiting["recorded"]["placement"] == without["recorded"]["placement"] else "**no**")
+            f"{sum(told[asked][0] for asked in told if asked in base) / blocks:.0%}")
+
+
+def hedged(rooms):
+    """What asking another holder after a delay leaves of what two at once gain, at the 99th percentile of the time of a block's experts. Only rooms
+    with as many copies and holders are compared."""
+    head("copies", "holders", "one asked: p99", "two at once", "adaptive", "of the gain", "times the bytes", "devices asked for a block, one asked and adaptive")
+    alike = {}
+    for room in rooms:
+        if late(room) and len(room["rounds"]) >= 2 and (room["rounds"][-2].get("recorded") or {}).get("experts"):
+            alike.setdefault((room["replicas"], room["holders"], room["budget"], room["delay"]), {})[room["hedging"]] = room["rounds"][-2]
+    for (copies, holders, *_), of in alike.items():
+        if not all(hedging in of for hedging in ("off", "2", "adaptive")):
+            continue
+        experts = {hedging: done["recorded"]["experts"] for hedging, done in of.items()}
+        one, two, adaptive = (experts[hedging]["quantiles_ms"]["99"] for hedging in ("off", "2", "adaptive"))
+        devices = lambda done: mean(len(asked.split()) for asked, (passes, _) in by_pattern(done).items() for _ in range(passes))
+        row(copies, holders, f"{one:.1f}", f"{two:.1f}", f"{adaptive:.1f}", f"{(one - adaptive) / (one - two):.0%}" if one > two else "there is none",
+            f"{experts['adaptive']['times_the_bytes']:.2f}", f"{devices(of['off']):.1f}, {devices(of['adaptive']):.1f}")
 
 
 def placements(rooms):
@@ -117,13 +135,13 @@ def placements(rooms):
 
 def gaps(rooms):
     """The longest gaps between two pieces of an answer, and what the node recorded meanwhile."""
-    head("room", "round", "median, ms", "gap, ms", "piece", "longest quiet time, ms", "after", "before", "besides")
+    head("room", "round", "median, ms", "gap, ms", "piece", "rows", "longest quiet time, ms", "after", "before", "besides")
     for room in rooms:
         for done in room["rounds"]:
             for gap in ((done.get("recorded") or {}).get("gaps") or [])[:3]:
                 quiet = gap["quiet"] or {"ms": 0, "after": "", "before": ""}
                 row(f"{room['holders']} of {room['budget']}, {room['delay']}", done["round"], f"{done['gap_ms']['median'] or 0:.1f}",
-                    f"{gap['ms']:.1f}", gap["piece"], f"{quiet['ms']:.1f}", quiet["after"][:60], quiet["before"][:60],
+                    f"{gap['ms']:.1f}", gap["piece"], gap.get("rows") or "", f"{quiet['ms']:.1f}", quiet["after"][:60], quiet["before"][:60],
                     "; ".join(other[:70] for other in gap["others"][:4]).replace("|", "/"))
 
 
@@ -164,7 +182,7 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     all_rooms = read(sys.argv[1])
-    for title, table in (("Expert phase", phases), ("Where experts lie", placements), ("Tokens", tokens),
+    for title, table in (("Expert phase", phases), ("Hedging after a delay", hedged), ("Where experts lie", placements), ("Tokens", tokens),
                          ("A device vanishes", vanished), ("Longest gaps", gaps)):
         print(f"\n## {title}\n")
         table(all_rooms)

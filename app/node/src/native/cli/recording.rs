@@ -44,6 +44,10 @@ impl Line {
         is_frame.then(|| self.what.split_once(": ").map(|(_, act)| act)).flatten().unwrap_or(&self.what)
     }
 
+    fn rows(&self) -> Option<u32> {
+        self.what.split_once(" rows ")?.1.split(' ').next()?.parse().ok()
+    }
+
     fn usual(&self) -> Option<&'static str> {
         USUAL.into_iter().find(|usual| self.act().starts_with(usual))
     }
@@ -132,6 +136,8 @@ fn longest_gaps(lines: &[&Line], request: RequestId) -> Vec<Value> {
             "piece": index,
             "at_ms": started - begin,
             "ms": millis(gap),
+            // More than one row is a batch with draft tokens.
+            "rows": gap.iter().filter_map(|line| line.rows()).max(),
             "usual": usual,
             "others": others.take(LINES).map(|other| line(other)).collect::<Vec<String>>(),
             // The longest time in which nothing happened, with what came before and after.
@@ -198,5 +204,6 @@ mod tests {
         assert_eq!(gap["usual"], json!({ "answer part": 2, "computed": 1 }));
         assert_eq!(gap["quiet"]["ms"], 26.0);
         assert_eq!(report["gaps"][1]["usual"]["expert call"], 1);
+        assert_eq!((&report["gaps"][1]["rows"], &gap["rows"]), (&json!(1), &json!(null)));
     }
 }

@@ -142,9 +142,10 @@ impl Session {
                 }
                 let before = (self.status.sealing, self.status.on_demand);
                 let asked = self.ask_at_once(prompt, first, *count).await?;
+                // Before another plan may be made.
+                let recording = self.recording().await?;
                 self.pause(if options.on_demand { ROUND_OVER } else { REPORTED }).await?;
                 asked_tokens = asked.timings.first().map_or(0, |timings| timings.prompt_tokens);
-                let recording = self.recording().await?;
                 let mut line = self.round(round, asked, before);
                 line["recorded"] = recording::report(&recording, RequestId(first), *count);
                 line["recall_percent"] = json!(options.guesses.recall(round));
