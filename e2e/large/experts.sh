@@ -42,10 +42,10 @@ case ${shape:-large} in
   small) case $set in
       # Where answers are late the planner may have few devices hold experts, and a forecast is about what it chose.
       hedging|forecast) wanted_holders=${wanted_holders:-1} ;;
-      vanish) wanted_holders=${wanted_holders:-4} ;;
+      vanish|small-device) wanted_holders=${wanted_holders:-4} ;;
     esac
     case $set in
-      # Holders of 37 MB have no room for a whole block: each asks several of them.
+      # Devices need about 30 MB besides. Holders of 37 MB have no room for a whole block: each asks several of them.
       hedging) tokens=${tokens-200} rounds=${rounds-4} host=${host:-36M} cases="1 off 6 300M answers=20,0.5 1 --share fastest
 2 2 6 300M answers=20,0.5 1 --share fastest
 3 3 6 300M answers=20,0.5 1 --share fastest
@@ -67,7 +67,7 @@ case ${shape:-large} in
 2 off 4 300M 2 1
 2 adaptive 5 300M answers=5,0.5 1" ;;
       small-device) tokens=${tokens-600} rounds=${rounds-2} vanish=${vanish:-1} host=${host:-1G}
-        cases="2 adaptive 4 300M/300M/300M/34M 0 1" ;;
+        cases="2 adaptive 4 60M/60M/60M/37M 0 1" ;;
     esac
     host=${host:-1G} host_on_demand=${host_on_demand:-36M} wanted_holders=${wanted_holders:-2} cases=${cases:-"1 off 3 300M 0 1 $several
 1 off 3 300M 0 0
