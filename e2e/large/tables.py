@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Tables of what e2e/large/experts.sh has printed: tables.py FILE."""
+import functools
 import json
 import math
 import re
@@ -23,14 +24,30 @@ def read(path):
     return rooms
 
 
-def slowest(median, sigma, asked, copies):
-    """Mean milliseconds of the slowest of `asked` answers, each the quickest of `copies` (moex.txt, equations 14 to 18)."""
-    step, most = median / 400, 12 * median
+def done_ways(asked):
+    """Of so many calls, in how many ways can k have been answered so that nobody waits any more? For k from 0."""
+    calls = sorted(set(asked) - {" "})
+    experts = [sum(1 << calls.index(call) for call in expert) for expert in asked.split()]
+    ways = [0] * (len(calls) + 1)
+    for answered in range(1 << len(calls)):
+        ways[answered.bit_count()] += all(answered & expert for expert in experts)
+    return ways
+
+
+@functools.cache
+def expected(median, sigma, asked):
+    """Mean milliseconds until each expert has its first answer (moex.txt, equations 14 to 18), if the calls `asked` are answered
+    independently of each other: "ab ac" is one expert that the calls a and b ask for, and one of a and c."""
+    if not asked.strip() or "?" in asked:
+        return 0.0 if not asked.strip() else math.nan
+    ways = done_ways(asked)
+    calls = len(ways) - 1
+    step, most = median / 200, 12 * median
     total = 0.0
     for index in range(int(most / step)):
         at = (index + 0.5) * step
         late = 0.5 * math.erfc(math.log(at / median) / sigma / math.sqrt(2))
-        total += step * (1 - (1 - late**copies) ** asked)
+        total += step * (1 - sum(count * (1 - late) ** k * late ** (calls - k) for k, count in enumerate(ways)))
     return total
 
 
@@ -54,36 +71,91 @@ def late(room):
     return (float(found.group(1)), float(found.group(2))) if found else None
 
 
+def by_pattern(done):
+    """Of a round: blocks and their mean milliseconds, by whom they waited for."""
+    experts = (done.get("recorded") or {}).get("experts") or {}
+    return {each["asked"]: (each["passes"], each["ms"]) for each in experts.get("asked", [])}
+
+
 def phases(rooms):
-    """From the router's choice to the last vector, beside the integral. What the same takes without waiting is subtracted."""
-    prompt = {}
+    """From the router's choice to the last vector, beside the integral. What the same blocks take in the room's last round, in which no answer
+    waits, is subtracted; the round before it is told."""
+    head("asked at once", "blocks", "calls that a block waits for", "ms", "without waits", "left", "integral", "off by", "p99", "times the bytes",
+         "asked alike in the last round")
     for room in rooms:
-        if room["delay"] == "0" and room["rounds"]:
-            prompt = {phase["asked"]: phase["millis"] for phase in room["rounds"][-1]["expert_phases"] or []}
-    head("asked at once", "devices asked for a block", "blocks", "ms", "without waits", "left", "integral", "off by", "MB a token")
-    for room in rooms:
-        if not late(room) or not room["rounds"]:
+        if not late(room) or len(room["rounds"]) < 2:
             continue
-        last = room["rounds"][-1]
-        copies = int(room["hedging"]) if room["hedging"].isdigit() else 1
-        for phase in last["expert_phases"] or []:
-            base = prompt.get(phase["asked"], mean(prompt.values()))
-            left, integral = phase["millis"] - base, slowest(*late(room), phase["asked"], copies)
-            share = f"{left / integral - 1:+.0%}" if room["hedging"] != "adaptive" else ""
-            row(room["hedging"], phase["asked"], phase["passes"], f"{phase['millis']:.1f}", f"{base:.1f}", f"{left:.1f}",
-                f"{integral:.1f}", share, f"{last['vector_bytes_a_token'] / 1e6:.3f}")
+        waiting, without = room["rounds"][-2:]
+        told, base = by_pattern(waiting), by_pattern(without)
+        told.pop("", None)
+        base.pop("", None)
+        blocks = sum(passes for passes, _ in told.values())
+        if not blocks or not base:
+            continue
+        whole = sum(passes * millis for passes, millis in base.values()) / sum(passes for passes, _ in base.values())
+        over = lambda of: sum(passes * of(asked, millis) for asked, (passes, millis) in told.items()) / blocks
+        took = over(lambda asked, millis: millis)
+        # The text is the same, so patterns are, unless the plan changed.
+        still = over(lambda asked, _: base[asked][1] if asked in base else whole)
+        integral = over(lambda asked, _: expected(*late(room), asked))
+        off = "" if room["hedging"] == "adaptive" else f"{(took - still) / integral - 1:+.1%}"
+        experts = waiting["recorded"]["experts"]
+        most = sorted(told.items(), key=lambda each: -each[1][0])[:3]
+        row(room["hedging"], blocks, "; ".join(f"{asked} {passes / blocks:.0%}" for asked, (passes, _) in most), f"{took:.1f}", f"{still:.1f}",
+            f"{took - still:.1f}", f"{integral:.1f}", off, f"{experts['quantiles_ms']['99']:.1f}", f"{experts['times_the_bytes']:.2f}",
+            f"{sum(told[asked][0] for asked in told if asked in base) / blocks:.0%}")
+
+
+def hedged(rooms):
+    """What asking another holder after a delay leaves of what two at once gain, at the 99th percentile of the time of a block's experts. Only rooms
+    with as many copies and holders are compared."""
+    head("copies", "holders", "one asked: p99", "two at once", "adaptive", "of the gain", "times the bytes", "devices asked for a block, one asked and adaptive")
+    alike = {}
+    for room in rooms:
+        if late(room) and len(room["rounds"]) >= 2 and (room["rounds"][-2].get("recorded") or {}).get("experts"):
+            alike.setdefault((room["replicas"], room["holders"], room["budget"], room["delay"]), {})[room["hedging"]] = room["rounds"][-2]
+    for (copies, holders, *_), of in alike.items():
+        if not all(hedging in of for hedging in ("off", "2", "adaptive")):
+            continue
+        experts = {hedging: done["recorded"]["experts"] for hedging, done in of.items()}
+        one, two, adaptive = (experts[hedging]["quantiles_ms"]["99"] for hedging in ("off", "2", "adaptive"))
+        devices = lambda done: mean(len(asked.split()) for asked, (passes, _) in by_pattern(done).items() for _ in range(passes))
+        row(copies, holders, f"{one:.1f}", f"{two:.1f}", f"{adaptive:.1f}", f"{(one - adaptive) / (one - two):.0%}" if one > two else "there is none",
+            f"{experts['adaptive']['times_the_bytes']:.2f}", f"{devices(of['off']):.1f}, {devices(of['adaptive']):.1f}")
+
+
+def placements(rooms):
+    """Where experts lay in the round that is told: for each rank of copies the devices and how many experts each holds."""
+    head("asked", "copies", "experts")
+    for room in rooms:
+        done = room["rounds"][-2:][:1]
+        for line in done[0].get("recorded", {}).get("placement", [])[:6] if done else []:
+            row(room["hedging"], room["replicas"], line.replace("|", "/"))
+
+
+def gaps(rooms):
+    """The longest gaps between two pieces of an answer, and what the node recorded meanwhile."""
+    head("room", "round", "median, ms", "gap, ms", "piece", "rows", "longest quiet time, ms", "after", "before", "besides")
+    for room in rooms:
+        for done in room["rounds"]:
+            for gap in ((done.get("recorded") or {}).get("gaps") or [])[:3]:
+                quiet = gap["quiet"] or {"ms": 0, "after": "", "before": ""}
+                row(f"{room['holders']} of {room['budget']}, {room['delay']}", done["round"], f"{done['gap_ms']['median'] or 0:.1f}",
+                    f"{gap['ms']:.1f}", gap["piece"], gap.get("rows") or "", f"{quiet['ms']:.1f}", quiet["after"][:60], quiet["before"][:60],
+                    "; ".join(other[:70] for other in gap["others"][:4]).replace("|", "/"))
 
 
 def tokens(rooms):
-    """What a token was expected to take after the round before, and what it took."""
-    head("copies", "asked", "holders", "ms late", "slow", "options", "expected", "measured", "off by", "median", "p99")
+    """What a token was expected to take after each round, and what it took in the next one; by how much the room itself changed between both."""
+    head("copies", "asked", "holders", "ms late", "slow", "options", "after round", "it took", "expected", "the next took", "off by", "room changed by",
+         "median", "p99")
     for room in rooms:
-        if len(room["rounds"]) < 2:
-            continue
-        before, last = room["rounds"][-2:]
-        expected, measured, gap = before["expected_token_ms"], mean(last["token_ms"]), last["gap_ms"]
-        row(f"{last['copies'] or 0:.1f}", room["hedging"], last["holders"], room["delay"], room["slow"], room["more"],
-            f"{expected:.1f}", f"{measured:.1f}", f"{expected / measured - 1:+.0%}", f"{gap['median']:.1f}", f"{gap['p99']:.1f}")
+        for before, after in zip(room["rounds"], room["rounds"][1:]):
+            took, measured, gap = mean(before["token_ms"]), mean(after["token_ms"]), after["gap_ms"]
+            told = before["expected_token_ms"]
+            row(f"{after['copies'] or 0:.1f}", room["hedging"], after["holders"], room["delay"], room["slow"], room["more"], before["round"] + 1,
+                f"{took:.1f}", f"{told:.1f}", f"{measured:.1f}", f"{told / measured - 1:+.0%}", f"{measured / took - 1:+.0%}",
+                f"{gap['median']:.1f}", f"{gap['p99']:.1f}")
 
 
 def vanished(rooms):
@@ -110,6 +182,7 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     all_rooms = read(sys.argv[1])
-    for title, table in (("Expert phase", phases), ("Tokens", tokens), ("A device vanishes", vanished)):
+    for title, table in (("Expert phase", phases), ("Hedging after a delay", hedged), ("Where experts lie", placements), ("Tokens", tokens),
+                         ("A device vanishes", vanished), ("Longest gaps", gaps)):
         print(f"\n## {title}\n")
         table(all_rooms)

@@ -11,6 +11,8 @@ use crate::{Action, RelayRoute, Severity};
 pub(crate) struct Outbox {
     me: PeerId,
     pub actions: Vec<Action>,
+    /// What only the recording tells.
+    pub notes: Vec<String>,
     own: VecDeque<Frame>,
     /// The sealed sessions that frames may go over.
     pub sessions: Sessions,
@@ -20,7 +22,8 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     pub fn new(me: PeerId) -> Self {
-        Self { me, actions: Vec::new(), own: VecDeque::new(), sessions: Sessions::default(), routes: BTreeMap::new() }
+        let (own, sessions, routes) = (VecDeque::new(), Sessions::default(), BTreeMap::new());
+        Self { me, actions: Vec::new(), notes: Vec::new(), own, sessions, routes }
     }
 
     /// To one peer, or to this one. A peer without a route is gone or not here yet; recovery repeats what it misses.

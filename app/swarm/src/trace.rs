@@ -1,10 +1,14 @@
 //! The last events and actions, for `potluck.trace()`.
 
+mod placement;
+
 use std::collections::VecDeque;
 
 use potluck_plan::Millis;
 use potluck_protocol::Frame;
 use serde::Serialize;
+
+pub(crate) use placement::placement;
 
 use crate::may::Refusal;
 use crate::{Action, Event};
@@ -16,18 +20,29 @@ const KEPT: usize = 4_000;
 pub struct TraceLine {
     /// The peer's clock.
     pub millis: f64,
-    /// `event` or `action`.
+    /// `event` or `action`; `note`: what neither tells; `plan`: where experts lie now.
     pub kind: &'static str,
     /// What it was, without texts and numbers of a conversation.
     pub what: String,
 }
 
-#[derive(Default)]
 pub(crate) struct Trace {
     lines: VecDeque<TraceLine>,
+    kept: usize,
+}
+
+impl Default for Trace {
+    fn default() -> Self {
+        Self { lines: VecDeque::new(), kept: KEPT }
+    }
 }
 
 impl Trace {
+    /// Keeps so many lines.
+    pub fn keep(&mut self, lines: usize) {
+        self.kept = lines.max(1);
+    }
+
     pub fn lines(&self) -> impl Iterator<Item = &TraceLine> {
         self.lines.iter()
     }
@@ -58,8 +73,12 @@ impl Trace {
         }
     }
 
+    pub fn note(&mut self, what: String, now: Millis) {
+        self.push("note", what, now);
+    }
+
     fn push(&mut self, kind: &'static str, what: String, now: Millis) {
-        if self.lines.len() == KEPT {
+        while self.lines.len() >= self.kept {
             self.lines.pop_front();
         }
         self.lines.push_back(TraceLine { millis: now.0, kind, what });

@@ -356,6 +356,69 @@ fn the_time_of_a_blocks_experts_is_the_integral_over_the_holders_that_are_asked(
     }
 }
 
+/// Mean milliseconds until each expert has the first answer of those that a pattern names, such as `ab ac`: the integral over all ways in
+/// which calls can have been answered.
+fn awaited(delay: LogNormal, asked: &str) -> f64 {
+    const STEP: f64 = 0.2;
+    let experts: Vec<u32> =
+        asked.split(' ').map(|expert| expert.bytes().map(|call| 1 << (call - b'a')).sum::<u32>()).collect();
+    let calls = asked.bytes().filter(|letter| *letter != b' ').collect::<std::collections::BTreeSet<u8>>().len() as u32;
+    let mut ways = vec![0.0; calls as usize + 1];
+    for answered in (0u32..1 << calls).filter(|answered| experts.iter().all(|expert| expert & answered > 0)) {
+        ways[answered.count_ones() as usize] += 1.0;
+    }
+    let waits = |at: f64| {
+        let late = 1.0 - normal((at / delay.median).ln() / delay.sigma);
+        let way =
+            |(done, ways): (usize, &f64)| ways * (1.0 - late).powi(done as i32) * late.powi(calls as i32 - done as i32);
+        1.0 - ways.iter().enumerate().map(way).sum::<f64>()
+    };
+    (0..1_500).map(|step| STEP * waits(STEP * (f64::from(step) + 0.5))).sum()
+}
+
+/// The same by the calls that blocks wait for, which the recording tells: wherever copies lie, and however many devices are asked.
+#[test]
+fn the_time_of_a_blocks_experts_is_the_integral_over_the_calls_that_it_waits_for() {
+    let delay = LogNormal { median: 20.0, sigma: 0.5 };
+    let quick = |device: SimDevice| SimDevice { submit_millis: 0.01, link: Link::default(), ..device.at_speed(100.0) };
+    for copies in 1..=4 {
+        let (mut passes, mut took, mut integral) = (0.0, 0.0, 0.0);
+        let mut patterns = std::collections::BTreeMap::new();
+        for seed in 0..12 {
+            let mut world = World::new(seed, model(), Sharing::Experts, quick(SimDevice::with_budget(530)));
+            world.pool_experts(copies, Hedging::Copies(copies));
+            (0..8).for_each(|_| _ = world.add(SimDevice { hesitation: Some(delay), ..quick(helper()) }, 0.0));
+            world.run(30_000.0, |world| fewest(world) >= copies.into());
+            let begin = world.now() + 100.0;
+            world.prompt(0, 1, TEXT, 150, begin);
+            world.run(begin + 200_000.0, |world| ended(world, 0, 1));
+            for line in world.trace(0) {
+                let Some((_, rest)) =
+                    line.what.strip_prefix("experts of block ").and_then(|rest| rest.split_once(" in "))
+                else {
+                    continue;
+                };
+                let (millis, rest) = rest.split_once(" ms, ").unwrap();
+                let (_, asked) = rest.split_once(", asked ").unwrap();
+                if !asked.is_empty() {
+                    passes += 1.0;
+                    took += millis.parse::<f64>().unwrap();
+                    integral += *patterns.entry(asked.to_owned()).or_insert_with(|| awaited(delay, asked));
+                }
+            }
+        }
+        let off = took / integral - 1.0;
+        let names = patterns.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        println!(
+            "{copies} at once: {:.1} ms in {passes} passes, integral {:.1} ms: {names}",
+            took / passes,
+            integral / passes
+        );
+        assert!(passes > 1_000.0, "only {passes} passes were recorded");
+        assert!(off.abs() < 0.05, "{copies} at once: off by {off:.3}");
+    }
+}
+
 /// A copy is asked for while the first holder hesitates, so a long tail costs less.
 #[test]
 fn hedging_after_a_delay_is_quicker_than_waiting() {

@@ -1,5 +1,6 @@
 //! For measurements: messages that leave late, as on a slower network, and experts that answer late.
 
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -39,9 +40,12 @@ impl FromStr for Delay {
 }
 
 impl Delay {
-    /// A wait of so long, drawn anew each time. Must be used inside a `LocalSet`.
-    pub fn hesitation(self) -> Hesitation {
-        Rc::new(move || Box::pin(wait(Instant::now() + self.at(standard_normal()), ())))
+    /// A wait of so long, drawn anew each time; none once the file `until` exists. Must be used inside a `LocalSet`.
+    pub fn hesitation(self, until: Option<PathBuf>) -> Hesitation {
+        Rc::new(move || match &until {
+            Some(file) if file.exists() => Box::pin(std::future::ready(())),
+            _ => Box::pin(wait(Instant::now() + self.at(standard_normal()), ())),
+        })
     }
 
     /// The delay at a point of the standard normal distribution.
@@ -122,7 +126,7 @@ mod tests {
     fn a_hesitation_does_not_wait_for_an_earlier_one() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let tasks = tokio::task::LocalSet::new();
-        let hesitation = |median_millis| Delay { median_millis, sigma: 0.0 }.hesitation();
+        let hesitation = |median_millis| Delay { median_millis, sigma: 0.0 }.hesitation(None);
         let is_short_first = tasks.block_on(&runtime, async {
             let (long, short) = (hesitation(10_000.0)(), hesitation(1.0)());
             matches!(futures::future::select(long, short).await, futures::future::Either::Right(_))

@@ -41,3 +41,16 @@ pub enum Input {
     /// End the loop.
     Quit,
 }
+
+impl Input {
+    /// For the recording.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Event(Event::Tick) => "a tick",
+            Self::Event(Event::Wake) => "a wake-up",
+            Self::Event(_) => "an event",
+            Self::Page(..) => "a message of the page",
+            _ => "an input",
+        }
+    }
+}

@@ -48,6 +48,8 @@ pub use self::input::Input;
 pub const KERNEL_CLASS: u32 = 1;
 /// Milliseconds between two ticks.
 const TICK_MILLIS: f64 = 200.0;
+/// An input that takes so long holds other work up.
+const SLOW_MILLIS: f64 = 3.0;
 
 /// How a node is set up.
 pub struct NodeOptions {
@@ -70,6 +72,8 @@ pub struct NodeOptions {
     pub guesses: GuessOptions,
     /// How holders that load on demand are told what they will be asked for.
     pub hints: HintOptions,
+    /// For measurements only: how many lines of the recording are kept.
+    pub recorded: Option<usize>,
 }
 
 /// A peer's driver.
@@ -88,6 +92,7 @@ pub struct Node {
     pooling: Pooling,
     on_demand: bool,
     hints: HintOptions,
+    recorded: Option<usize>,
     models: Models,
     tasks: Tasks,
     words: Words,
@@ -124,6 +129,7 @@ impl Node {
             pooling: options.pooling,
             on_demand: options.on_demand,
             hints: options.hints,
+            recorded: options.recorded,
             tasks: Tasks::default(),
             words: Words::default(),
         };
@@ -137,12 +143,28 @@ impl Node {
             if matches!(input, Input::Quit) {
                 break;
             }
+            let (name, began) = (input.name(), self.platform.clock.now());
             self.handle(input);
+            let handled = self.platform.clock.now();
             self.send_snapshot();
+            self.note_slow(name, [began, handled, self.platform.clock.now()]);
         }
         self.tasks.abort_load();
         self.tasks.abort_bench();
         self.compute.unload();
+    }
+
+    /// Has the recording say what held everything else up.
+    fn note_slow(&mut self, name: &str, [began, handled, shown]: [Millis; 3]) {
+        if shown.0 - began.0 >= SLOW_MILLIS
+            && let Some(peer) = &mut self.peer
+        {
+            let (handled, shown) = (handled.0 - began.0, shown.0 - handled.0);
+            peer.note(
+                format!("{name} took {handled:.1} ms, and what the page shows {shown:.1} ms"),
+                self.platform.clock.now(),
+            );
+        }
     }
 
     fn start_ticking(&self) {
@@ -287,7 +309,11 @@ impl Node {
             kind: identity.kind,
             adapter: self.compute.adapter(),
         });
-        self.peer = Some(peer.with_hints(self.hints.clone()));
+        let peer = peer.with_hints(self.hints.clone());
+        self.peer = Some(match self.recorded {
+            Some(lines) => peer.with_trace(lines),
+            None => peer,
+        });
         self.page.mark_changed();
         std::mem::take(&mut self.early_inputs).into_iter().for_each(|input| self.handle(input));
     }

@@ -37,6 +37,7 @@ pub fn run() {
         page,
         slow: 1,
         hesitation: None,
+        recorded: None,
         hidden: Vec::new(),
         pooling,
         on_demand: true,

@@ -1,6 +1,7 @@
 //! Experts of a block that lie together, so that a token asks fewer devices: the slowest of few answers comes sooner than the
 //! slowest of many, where answers vary.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use potluck_plan::{BlockIndex, Bytes, ExpertId, ModelShape, PeerId, WeightUnit};
@@ -21,7 +22,7 @@ pub(super) fn place(wanted: &[Wanted], holders: usize, lenders: &[Lender]) -> Re
     for mut experts in blocks.into_values() {
         experts.sort_by_key(|wanted| wanted.expert);
         let size = experts.len().div_ceil(holders.max(1));
-        experts.chunks(size.max(1)).for_each(|group| placement.give(group));
+        experts.chunks(size.max(1)).for_each(|group| placement.give(group, group[0].expert, &[]));
     }
     let Placement { placed, unplaced, .. } = placement;
     let missing = unplaced.iter().map(|wanted| wanted.bytes).sum();
@@ -53,17 +54,43 @@ pub fn repair_together(
     let mut placement =
         Placement { lenders: lenders.to_vec(), placed: live.clone(), unplaced: Vec::new(), added: Vec::new() };
     for copies in 0..most {
-        let mut groups: BTreeMap<(BlockIndex, Vec<PeerId>), Vec<Wanted>> = BTreeMap::new();
-        for (key, holders) in &placement.placed {
-            if holders.len() == copies && wanted(key) > copies {
-                let bytes = shape.unit_bytes(WeightUnit::Expert(key.0, key.1));
-                let wanted = Wanted { expert: *key, bytes, replicas: 1 };
-                groups.entry((key.0, holders.clone())).or_default().push(wanted);
+        let mut groups: BTreeMap<(BlockIndex, Vec<PeerId>), Group> = BTreeMap::new();
+        for (key, holders) in placement.placed.iter().filter(|(key, _)| wanted(key) > copies) {
+            let Some(first) = holders.get(..copies) else { continue };
+            let group = groups.entry((key.0, first.to_vec())).or_insert_with(|| Group::of(*key));
+            match holders.get(copies) {
+                Some(peer) => *group.held.entry(*peer).or_default() += 1,
+                None => {
+                    let bytes = shape.unit_bytes(WeightUnit::Expert(key.0, key.1));
+                    group.lacking.push(Wanted { expert: *key, bytes, replicas: 1 });
+                }
             }
         }
-        groups.values().for_each(|group| placement.give(group));
+        for Group { first, held, lacking } in groups.values() {
+            let mut near: Vec<(usize, PeerId)> = held.iter().map(|(peer, count)| (*count, *peer)).collect();
+            near.sort_by_key(|(count, peer)| (Reverse(*count), *peer));
+            // What nobody holds has no copy beside which it could lie.
+            let near: Vec<PeerId> = near.into_iter().filter(|_| copies > 0).map(|(_, peer)| peer).collect();
+            placement.give(lacking, *first, &near);
+        }
     }
     placement.added
+}
+
+/// Experts of a block that have the same holders, up to some copy.
+struct Group {
+    /// What it is hashed by: also if only some of them lack the next copy.
+    first: ExpertKey,
+    /// Who has the next copy of how many of them.
+    held: BTreeMap<PeerId, usize>,
+    /// Those without it.
+    lacking: Vec<Wanted>,
+}
+
+impl Group {
+    fn of(first: ExpertKey) -> Self {
+        Self { first, held: BTreeMap::new(), lacking: Vec::new() }
+    }
 }
 
 struct Placement {
@@ -75,18 +102,24 @@ struct Placement {
 }
 
 impl Placement {
-    /// One more holder for experts that have the same ones, together if somebody has memory for all of them.
-    fn give(&mut self, group: &[Wanted]) {
+    /// One more holder for experts that have the same ones, together if somebody has memory for all of them: who is `near`, in this order, or
+    /// who scores highest for `key`.
+    fn give(&mut self, group: &[Wanted], key: ExpertKey, near: &[PeerId]) {
         let Some(first) = group.first() else { return };
         let bytes: Bytes = group.iter().map(|wanted| wanted.bytes).sum();
         let known = self.placed.get(&first.expert).cloned().unwrap_or_default();
-        match next_holder(first.expert, bytes, &known, &mut self.lenders) {
+        let near_one = near.iter().filter(|peer| !known.contains(peer)).find_map(|peer| {
+            let lender = self.lenders.iter_mut().find(|lender| lender.peer == *peer && lender.free >= bytes)?;
+            lender.free = lender.free.saturating_sub(bytes);
+            Some(*peer)
+        });
+        match near_one.or_else(|| next_holder(key, bytes, &known, &mut self.lenders)) {
             Some(peer) => group.iter().for_each(|wanted| self.add(wanted.expert, peer)),
             None if group.len() == 1 => self.unplaced.push(*first),
             None => {
                 let (front, back) = group.split_at(group.len() / 2);
-                self.give(front);
-                self.give(back);
+                self.give(front, front[0].expert, near);
+                self.give(back, back[0].expert, near);
             }
         }
     }
@@ -224,6 +257,76 @@ mod tests {
         assert_eq!(loads.len(), lost, "as many are loaded as were lost");
         assert!(loads.iter().all(|(block, expert, peer)| !live[&(*block, *expert)].contains(peer)));
         assert_eq!(repair_together(&shape, &live, &[], |_, _| 2), [], "nobody has memory");
+    }
+
+    /// Devices load in parts: after each part the rest is placed anew.
+    #[test]
+    fn what_is_loaded_in_parts_lies_together_in_the_end() {
+        for seed in 0..20 {
+            let shape = fixtures::shape(4, 48, 4);
+            let mut random = Random::new(seed);
+            let lenders = lenders(&mut random, 6, 1 << 40);
+            let (first, others) = lenders.split_first().unwrap();
+            let mut live: Holders = fixtures::keys(&shape).map(|key| (key, vec![first.peer])).collect();
+            let mut parts = 0;
+            loop {
+                let loads = repair_together(&shape, &live, others, |_, _| 3);
+                if loads.is_empty() {
+                    break;
+                }
+                let mut left: BTreeMap<PeerId, u32> = others.iter().map(|lender| (lender.peer, 20)).collect();
+                for (block, expert, peer) in loads {
+                    let left = left.get_mut(&peer).unwrap();
+                    if *left > 0 {
+                        *left -= 1;
+                        live.get_mut(&(block, expert)).unwrap().push(peer);
+                    }
+                }
+                parts += 1;
+            }
+            assert!(parts > 1, "seed {seed}: it was too much for one part");
+            for block in shape.all_blocks().iter() {
+                let alike: std::collections::BTreeSet<Vec<PeerId>> =
+                    live.iter().filter(|(key, _)| key.0 == block).map(|(_, holders)| sorted(holders)).collect();
+                assert_eq!(alike.len(), 1, "seed {seed}, {block:?}: three devices have it all: {alike:?}");
+            }
+        }
+    }
+
+    fn sorted(holders: &[PeerId]) -> Vec<PeerId> {
+        let mut holders = holders.to_vec();
+        holders.sort();
+        holders
+    }
+
+    /// One holder more each time: it gets what lacks a copy, and nothing that is there moves.
+    #[test]
+    fn devices_that_come_one_by_one_get_whole_blocks() {
+        for seed in 0..20 {
+            let shape = fixtures::shape(6, 32, 4);
+            let mut random = Random::new(seed);
+            let lenders = lenders(&mut random, 6, 6 * 32 * 100);
+            let mut live: Holders = fixtures::keys(&shape).map(|key| (key, vec![lenders[0].peer])).collect();
+            for count in 2..=lenders.len() {
+                let here: Vec<Lender> = lenders[1..count]
+                    .iter()
+                    .map(|lender| {
+                        let held = live.values().filter(|holders| holders.contains(&lender.peer)).count() as u64;
+                        Lender { free: lender.free.saturating_sub(Bytes(100 * held)), ..*lender }
+                    })
+                    .collect();
+                let before = live.clone();
+                for (block, expert, peer) in repair_together(&shape, &live, &here, |_, _| 4) {
+                    live.get_mut(&(block, expert)).unwrap().push(peer);
+                }
+                let stays = |(key, holders): (&ExpertKey, &Vec<PeerId>)| live[key].starts_with(holders);
+                assert!(before.iter().all(stays), "seed {seed}: nothing moves when the {count}th device comes");
+            }
+            let ranks: std::collections::BTreeSet<(BlockIndex, Vec<PeerId>)> =
+                live.iter().map(|(key, holders)| (key.0, holders.clone())).collect();
+            assert_eq!(ranks.len(), 6, "seed {seed}: the experts of each block lie on the same four devices");
+            assert!(live.values().all(|holders| holders.len() == 4), "seed {seed}: each has four holders");
+        }
     }
 
     #[test]

@@ -127,6 +127,8 @@ impl Spread<'_> {
         let wanted = |block, expert| replicas(room, block, expert);
         match self.reach {
             Reach::Together(_) => groups::replicate(room.shape, &mut self.placed, &left, wanted),
+            // First copies lie on few devices. Where answers vary, so do further ones; else everybody takes part.
+            Reach::Quickest if room.links.varies() => groups::replicate(room.shape, &mut self.placed, &left, wanted),
             Reach::Everybody | Reach::Quickest => {
                 for (block, expert, peer) in repair(room.shape, &self.placed, &left, wanted) {
                     self.placed.entry((block, expert)).or_default().push(peer);

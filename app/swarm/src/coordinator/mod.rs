@@ -348,7 +348,8 @@ impl Coordinator {
                 self.planning.time_alone(&model, &self.command, cx);
             }
             let asked_again = cx.members.take_retries(cx.now);
-            if self.planning.is_due(&model, &self.command, cx) || asked_again {
+            let answering = self.answers.is_answering();
+            if self.planning.is_due((&model, &self.command), answering, cx) || asked_again {
                 self.replan(cx);
             }
         }

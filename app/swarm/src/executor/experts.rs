@@ -74,7 +74,10 @@ impl Executor {
                 Step::CancelOwn { call } => {
                     self.cancel(|purpose| matches!(purpose, Purpose::OwnExperts(known) if *known == call), cx);
                 }
-                Step::Done { gather, outputs, helpers } => self.gathered(gather, outputs, &helpers),
+                Step::Done { gather, outputs, helpers } => {
+                    cx.out.notes.extend(self.dispatch.take_notes());
+                    self.gathered(gather, outputs, &helpers);
+                }
                 Step::Wrong { gather, holder } => {
                     let waiting = self.waiting.get(&gather).and_then(|jobs| jobs.iter().find(|job| !job.dropped));
                     if let Some(forward) = waiting.map(|job| &job.forward) {

@@ -13,6 +13,7 @@ use potluck_plan::{BlockIndex, ExpertHolder, ExpertOutputs, KernelClass, Millis,
 use potluck_protocol::{ExpertPhase, ExpertWaits, Hedging};
 
 use self::call::Call;
+use super::asked;
 use super::checks::Checks;
 use super::gather::{Gather, Share};
 use super::hedging::{Budgets, MAX_COPIES};
@@ -121,6 +122,7 @@ impl Dispatch {
                 self.count_asked(id);
             }
         }
+        self.note_pattern(id);
         self.check_unasked(id, &unasked, None, around, &mut steps);
         (id, steps)
     }
@@ -130,8 +132,23 @@ impl Dispatch {
         let of_gather = self.calls.values().filter(|call| call.gather == id && call.holder != ExpertHolder::Own);
         let asked = of_gather.map(|call| call.holder).collect::<BTreeSet<_>>().len();
         if let Some(gather) = self.gathers.get_mut(&id) {
-            gather.first_asked = asked as u16;
+            (gather.first_asked, gather.first_bytes) = (asked as u16, gather.asked_bytes);
         }
+    }
+
+    /// Notes which calls each expert waits for now.
+    fn note_pattern(&mut self, id: u64) {
+        let Some(gather) = self.gathers.get_mut(&id).filter(|gather| gather.class == KernelClass::Decode) else {
+            return;
+        };
+        let calls: Vec<(&u64, &Call)> = self.calls.iter().filter(|(_, call)| call.gather == id).collect();
+        let of_pair = |pair: usize| {
+            let of_it = calls.iter().filter(move |(_, call)| call.pairs.binary_search(&pair).is_ok());
+            // What the own engine computes waits for nobody.
+            let is_own = of_it.clone().any(|(_, call)| call.holder == ExpertHolder::Own);
+            if is_own { BTreeSet::new() } else { of_it.map(|(call, _)| **call).collect() }
+        };
+        gather.pattern = asked::pattern(gather.missing().into_iter().map(of_pair));
     }
 
     /// Whether a holder's answer to a call counts.
@@ -159,6 +176,11 @@ impl Dispatch {
     /// A decoded token leaves its stage, on which the own engine has spent so many milliseconds.
     pub fn left(&mut self, millis: f64) {
         self.waits.left(millis);
+    }
+
+    /// What there is to tell of blocks since the last time.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        self.waits.take_notes()
     }
 
     /// How long experts took, by the number of devices that were asked for them.

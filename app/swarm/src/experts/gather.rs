@@ -16,6 +16,10 @@ pub(crate) struct Gather {
     pub asks_others: bool,
     /// How many of them were asked at first, without those that were asked besides or in their place.
     pub first_asked: u16,
+    /// Which calls each expert waited for at first ([`super::asked::pattern`]).
+    pub pattern: String,
+    /// Bytes of vectors in the first calls and their answers.
+    pub first_bytes: u64,
     /// Bytes of vectors in all calls and their answers.
     pub asked_bytes: u64,
     /// When the own engine had computed its share.
@@ -65,7 +69,8 @@ impl Gather {
         let size = routes.len() * width;
         let fits = residual.len() == size && normed.len() == size && !pairs.is_empty();
         let (outputs, missing) = (vec![0.0; pairs.len() * width], pairs.len());
-        let (asks_others, first_asked, asked_bytes, own_done, helpers) = (false, 0, 0, None, BTreeSet::new());
+        let (asks_others, first_asked, own_done, helpers) = (false, 0, None, BTreeSet::new());
+        let (pattern, first_bytes, asked_bytes) = (String::new(), 0, 0);
         fits.then_some(Self {
             stage,
             block,
@@ -73,6 +78,8 @@ impl Gather {
             began,
             asks_others,
             first_asked,
+            pattern,
+            first_bytes,
             asked_bytes,
             own_done,
             helpers,

@@ -2,6 +2,7 @@
 //! asked for a while. A pure state machine: [`Dispatch`] is told what has happened and what time it is, and says what to
 //! send. One vector comes back for each token and expert, so it does not matter who computed which.
 
+mod asked;
 mod checks;
 mod dispatch;
 mod gather;

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::BlockIndex;
+use potluck_plan::{BlockIndex, Millis};
 use potluck_protocol::{ExpertPhase, ExpertWaits};
+
+use super::gather::Gather;
 
 /// The mean is one of so many tokens, the newest counting most: a few seconds of decoding.
 const TOKENS: u32 = 64;
@@ -16,6 +18,8 @@ pub(crate) struct Waits {
     own: Mean,
     /// By the number of devices that were asked.
     phases: BTreeMap<u16, Phase>,
+    /// For the recording.
+    notes: Vec<String>,
 }
 
 /// Means over all batches.
@@ -86,6 +90,22 @@ impl Waits {
             phase.passes = phase.passes.saturating_add(1);
             phase.millis += (millis - phase.millis) / f64::from(phase.passes);
         }
+    }
+
+    /// Has the recording say how a block's experts came: in which time, who was asked at first, and what that and all later calls
+    /// carried.
+    pub fn note(&mut self, gather: &Gather, now: Millis) {
+        if gather.first_asked > 0 {
+            let Gather { block, began, pattern, first_bytes, asked_bytes, .. } = gather;
+            let millis = now.0 - began.0;
+            let bytes = format!("{asked_bytes} bytes for {first_bytes}");
+            self.notes.push(format!("experts of block {} in {millis:.2} ms, {bytes}, asked {pattern}", block.0));
+        }
+    }
+
+    /// What there is to tell since the last time.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 
     /// All batches for which others were asked, by how many.

@@ -23,7 +23,7 @@ use crate::limits;
 use crate::members::Members;
 use crate::outbox::Outbox;
 use crate::sessions::Session;
-use crate::trace::{Trace, TraceLine};
+use crate::trace::{Trace, TraceLine, placement};
 use crate::worker::Worker;
 use crate::{Action, Event};
 
@@ -129,6 +129,8 @@ impl Peer {
             self.cx.out.act(Action::ViewChanged);
         }
         self.ask_to_be_woken();
+        let notes = std::mem::take(&mut self.cx.out.notes);
+        notes.into_iter().for_each(|what| self.trace.note(what, now));
         let actions = std::mem::take(&mut self.cx.out.actions);
         actions.iter().for_each(|action| self.trace.action(action, now));
         actions
@@ -162,9 +164,26 @@ impl Peer {
         }
     }
 
-    /// The last events and actions.
+    /// Keeps so many lines of the recording.
+    #[must_use]
+    pub fn with_trace(mut self, lines: usize) -> Self {
+        self.trace.keep(lines);
+        self
+    }
+
+    /// Has the recording say what the state machine cannot know.
+    pub fn note(&mut self, what: String, now: Millis) {
+        self.trace.note(what, now);
+    }
+
+    /// The last events and actions, and where experts lie now.
     pub fn trace(&self) -> Vec<TraceLine> {
-        self.trace.lines().cloned().collect()
+        let plan = self.worker.running();
+        self.trace
+            .lines()
+            .cloned()
+            .chain(plan.into_iter().flat_map(|plan| placement(&plan.stages, self.cx.now)))
+            .collect()
     }
 
     /// Milliseconds of a token of the running plan as the planner predicts them: from devices, links and holders, without

@@ -289,6 +289,11 @@ impl World {
         self.peers[index].machine.view()
     }
 
+    /// What a peer has recorded.
+    pub fn trace(&self, index: usize) -> Vec<crate::TraceLine> {
+        self.peers[index].machine.trace()
+    }
+
     /// The virtual clock, milliseconds.
     pub fn now(&self) -> f64 {
         self.now

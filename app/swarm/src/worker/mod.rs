@@ -294,6 +294,11 @@ impl Worker {
         }
     }
 
+    /// The plan that computes here, with all changes of where experts lie.
+    pub fn running(&self) -> Option<&Plan> {
+        self.active.as_ref().map(|active| active.executor.plan())
+    }
+
     /// The plans that compute here, or are made ready to.
     pub fn plans(&self) -> impl Iterator<Item = &Plan> {
         let active = self.active.iter().map(|active| &active.prepare.plan);

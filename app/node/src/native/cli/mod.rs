@@ -4,6 +4,7 @@ mod bench;
 mod guesses;
 mod holder_changes;
 mod options;
+mod recording;
 mod rounds;
 mod secret_file;
 mod served;

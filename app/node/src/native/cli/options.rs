@@ -216,6 +216,9 @@ pub struct Options {
     /// For measurements: how long outputs of this device's experts wait before they are sent, each for itself: like --delay
     #[arg(long, hide = true, value_name = "MILLIS")]
     pub hesitate: Option<Delay>,
+    /// For measurements: they do not wait any more once this file exists
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub hesitate_until: Option<PathBuf>,
     /// How often the prompt is asked, and from how many conversations.
     #[command(flatten)]
     pub rounds: RoundOptions,
@@ -265,6 +268,7 @@ impl Default for Options {
             slow: 1,
             delay: None,
             hesitate: None,
+            hesitate_until: None,
             rounds: RoundOptions::default(),
             tier: None,
             hidden: Vec::new(),

@@ -1,6 +1,7 @@
 //! For measurements: the same question several times, from one or several conversations at once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use potluck_text::texts;
 use serde_json::{Value, json};
 
 use super::holder_changes::HolderChanges;
+use super::recording;
 use super::served::QUIET;
 use super::session::REQUEST;
 use super::{Options, Session};
@@ -41,11 +43,14 @@ pub struct RoundOptions {
     /// For measurements: wait until this many devices are in the room
     #[arg(long, hide = true, value_name = "N", default_value_t = 1)]
     pub members: usize,
+    /// For measurements: a file that is made before the last round
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub last_round: Option<PathBuf>,
 }
 
 impl Default for RoundOptions {
     fn default() -> Self {
-        Self { rounds: 1, conversations: vec![1], prompt_tokens: Vec::new(), holders: 0, members: 1 }
+        Self { rounds: 1, conversations: vec![1], prompt_tokens: Vec::new(), holders: 0, members: 1, last_round: None }
     }
 }
 
@@ -132,11 +137,17 @@ impl Session {
         self.settle().await?;
         for count in conversations {
             for round in 0..*rounds {
+                if let Some(file) = options.rounds.last_round.as_ref().filter(|_| round + 1 == *rounds) {
+                    std::fs::write(file, "").map_err(|error| error.to_string())?;
+                }
                 let before = (self.status.sealing, self.status.on_demand);
                 let asked = self.ask_at_once(prompt, first, *count).await?;
+                // Before another plan may be made.
+                let recording = self.recording().await?;
                 self.pause(if options.on_demand { ROUND_OVER } else { REPORTED }).await?;
                 asked_tokens = asked.timings.first().map_or(0, |timings| timings.prompt_tokens);
                 let mut line = self.round(round, asked, before);
+                line["recorded"] = recording::report(&recording, RequestId(first), *count);
                 line["recall_percent"] = json!(options.guesses.recall(round));
                 line["equation_1"] = json!(self.equation_1(options.guesses.lead()));
                 println!("{line}");
@@ -240,6 +251,16 @@ impl Session {
             }
         }
         Ok(Asked { timings: all, gaps, changes })
+    }
+
+    /// What the node has recorded, as it writes it.
+    async fn recording(&mut self) -> Result<String, String> {
+        self.page(ToNode::Trace);
+        loop {
+            if let ToPage::Trace(lines) = self.next().await? {
+                return Ok(lines);
+            }
+        }
     }
 
     /// Waits until the plan has not changed, and nobody has loaded anything, for a while.

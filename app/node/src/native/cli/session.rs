@@ -21,12 +21,15 @@ use super::rounds::is_ready;
 use super::secret_file::{KeptRoom, device_key, keep_room, read_room};
 use super::served::Served;
 use crate::events::Inputs;
-use crate::native::{Delay, Network, platform, random};
+use crate::native::{Network, platform, random};
 use crate::node::{Input, Node, NodeOptions};
 use crate::platform::LocalFile;
 
 /// The request of `--prompt`.
 pub(super) const REQUEST: RequestId = RequestId(1);
+
+/// Lines of the recording of a whole round.
+const RECORDED: usize = 200_000;
 
 /// How often a device that holds experts looks whether a round is over.
 const LOOK: Duration = Duration::from_millis(100);
@@ -88,12 +91,13 @@ impl Session {
             gpu,
             page,
             slow: options.slow,
-            hesitation: options.hesitate.map(Delay::hesitation),
+            hesitation: options.hesitate.map(|delay| delay.hesitation(options.hesitate_until.clone())),
             hidden: options.hidden.clone(),
             pooling,
             on_demand: options.on_demand,
             hints: (&options.guesses).into(),
             guesses: options.guesses.clone().into(),
+            recorded: options.rounds.several().then_some(RECORDED),
         };
         let (node, queue, inputs) = Node::new(platform, options_of_node);
         let task = tokio::task::spawn_local(node.run(queue));

@@ -32,12 +32,17 @@ enum Kind {
 impl Planning {
     /// True if it is time to look for a better plan: devices were timed, stages take much longer than predicted, or
     /// the last look is a while ago.
-    pub fn is_due(&mut self, model: &OpenedModel, command: &HostCommand, cx: &EventContext) -> bool {
+    pub fn is_due(
+        &mut self,
+        (model, command): (&OpenedModel, &HostCommand),
+        answering: bool,
+        cx: &EventContext,
+    ) -> bool {
         let slower = self.update_prediction(model, command, cx);
         if slower {
             self.policy.hysteresis.drifted();
         }
-        let due = self.policy.is_check_due(cx.now) && self.plans.inactive.is_none();
+        let due = self.policy.is_check_due(answering, cx.now) && self.plans.inactive.is_none();
         let known = self.policy.awaits_calibration && !self.observed.calibrating.is_waited_for(cx);
         slower || due || known
     }

@@ -8,6 +8,8 @@ use super::measures::Drift;
 
 /// A better plan is looked for this often, whatever happens.
 const CHECK_MILLIS: f64 = 10_000.0;
+/// … and this often while tokens are written: they wait for a search, which takes up to a quarter of a second with 48 blocks of 128 experts.
+const ANSWERING_CHECK_MILLIS: f64 = 30_000.0;
 /// After a loss that the active plan can spare, answers in progress end before another plan that is merely better is prepared:
 /// a change costs them more than the plan gains. A room that is always busy waits for this long.
 const LET_END_MILLIS: f64 = 30_000.0;
@@ -41,8 +43,8 @@ impl ReplanPolicy {
     }
 
     /// Nobody has looked for a while.
-    pub fn is_check_due(&self, now: Millis) -> bool {
-        now.0 - self.checked.0 >= CHECK_MILLIS
+    pub fn is_check_due(&self, answering: bool, now: Millis) -> bool {
+        now.0 - self.checked.0 >= if answering { ANSWERING_CHECK_MILLIS } else { CHECK_MILLIS }
     }
 
     /// A device left, and the active plan goes on without it. Further losses do not make answers' time longer.
@@ -77,6 +79,16 @@ mod tests {
         assert!(policy.lets_answers_end(true, Millis(30_000.0)));
         assert!(!policy.lets_answers_end(false, Millis(30_100.0)), "they have ended");
         assert!(!policy.lets_answers_end(true, Millis(30_200.0)), "the next one began after the loss");
+    }
+
+    #[test]
+    fn nobody_looks_for_a_better_plan_so_often_while_tokens_are_written() {
+        let mut policy = ReplanPolicy::default();
+        policy.checked(Millis(1_000.0));
+        assert!(!policy.is_check_due(false, Millis(10_000.0)) && policy.is_check_due(false, Millis(11_000.0)));
+        assert!(!policy.is_check_due(true, Millis(30_000.0)) && policy.is_check_due(true, Millis(31_000.0)));
+        policy.check_soon();
+        assert!(policy.is_check_due(true, Millis(0.0)), "there is a reason to look");
     }
 
     #[test]

@@ -249,21 +249,30 @@ impl Planning {
             };
             holders.iter().filter_map(peer).collect()
         };
-        let live: Holders =
+        let mut live: Holders =
             plan.pooled().map(|(block, expert, holders)| ((block, expert), peers(block, holders))).collect();
+        let is_fit =
+            |peer: PeerId| cx.members.get(peer).is_some_and(|member| !member.is_silent() || peer == cx.members.me);
+        // What is being loaded counts, and what comes after it lies beside it.
+        for (peer, order) in self.replicas.orders.iter().filter(|(peer, _)| is_fit(**peer)) {
+            for key in &order.experts {
+                live.get_mut(key)
+                    .into_iter()
+                    .filter(|holders| !holders.contains(peer))
+                    .for_each(|holders| holders.push(*peer));
+            }
+        }
         let mut input = PlannerInput::new(self, request.model, request.command, &cx.members);
         let may_load = |peer: PeerId| {
-            let is_fit = cx.members.get(peer).is_some_and(|member| !member.is_silent() || peer == cx.members.me);
             // Their memory is full of slots.
             let has_slots = plan.loads_on_demand().any(|other| other == peer);
-            is_fit
-                && !has_slots
-                && !self.replicas.orders.contains_key(&peer)
-                && !self.replicas.refused.contains_key(&peer)
+            is_fit(peer) && !has_slots && !self.replicas.refused.contains_key(&peer)
         };
         let mut free: BTreeMap<PeerId, Bytes> = BTreeMap::new();
         for device in input.devices().iter().filter(|device| may_load(device.peer)) {
-            let units: Vec<WeightUnit> = plan.units_for(device.peer, shape);
+            let mut units: Vec<WeightUnit> = plan.units_for(device.peer, shape);
+            units
+                .extend(self.replicas.ordered_of(device.peer).map(|(block, expert)| WeightUnit::Expert(block, expert)));
             let held = resident_bytes(shape, &units, plan.context).saturating_add(request.model.overhead);
             free.insert(device.peer, device.budget.saturating_sub(held));
         }
@@ -274,6 +283,8 @@ impl Planning {
                 order.push((block, expert));
             }
         }
+        // The rest of what such a device gets follows once it has loaded this.
+        orders.retain(|peer, _| !self.replicas.orders.contains_key(peer));
         orders
     }
 }
