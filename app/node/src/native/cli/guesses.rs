@@ -17,12 +17,16 @@ pub struct GuessArguments {
     /// Load guesses, and send hints, whether they pay or not
     #[arg(long)]
     pub always_guess: bool,
-    /// run: the same model in a type of fewer bits, which guesses a token ahead (`potluck-node requantize` makes one)
+    /// host, run: the same model in a type of fewer bits, which guesses a token ahead (`potluck-node requantize` makes one); it
+    /// runs on this device
     #[arg(long, value_name = "FILE")]
     pub shadow: Option<PathBuf>,
-    /// run: every how many tokens the shadow takes over the model's token and its KV cache: T1, T4KV16, KV8 or unaligned
+    /// host, run: every how many tokens the shadow takes over the model's token and its KV cache: T1, T4KV16, KV8 or unaligned
     #[arg(long, value_name = "HOW", default_value = "T1", value_parser = parse_alignment)]
     pub align: Alignment,
+    /// For tests: the shadow is gone after so many tokens of answers
+    #[arg(long, hide = true, value_name = "N")]
+    pub shadow_tokens: Option<u32>,
     /// For measurements: who guesses what holders that load on demand will be asked for: none, frequent or recorded
     #[arg(long, hide = true, value_name = "WHO", default_value_t = PredictorKind::Frequent)]
     pub hints: PredictorKind,
@@ -57,6 +61,7 @@ impl Default for GuessArguments {
             always_guess: false,
             shadow: None,
             align,
+            shadow_tokens: None,
             hints: PredictorKind::Frequent,
             recalls: Vec::new(),
             lead: None,
@@ -75,8 +80,12 @@ fn parse_recall(text: &str) -> Result<f64, String> {
 
 impl From<&GuessArguments> for HintOptions {
     fn from(arguments: &GuessArguments) -> Self {
+        // As for a device's own experts: beside a recorded text a shadow computes and is not believed.
+        let shadow = arguments.shadow.is_some();
+        let is_believed = shadow && arguments.hints == PredictorKind::Frequent;
         Self {
-            predictor: arguments.hints,
+            predictor: if is_believed { PredictorKind::Shadow } else { arguments.hints },
+            shadow,
             recalls: arguments.recalls.clone(),
             always: arguments.always_guess,
             lead: arguments.lead(),
@@ -86,8 +95,10 @@ impl From<&GuessArguments> for HintOptions {
 
 impl From<GuessArguments> for GuessOptions {
     fn from(arguments: GuessArguments) -> Self {
-        let GuessArguments { predictor, always_guess: always, shadow, align, recalls, lead, .. } = arguments;
-        let shadow = shadow.map(|file| ShadowOptions { file, alignment: align });
+        let GuessArguments {
+            predictor, always_guess: always, shadow, align, shadow_tokens: tokens, recalls, lead, ..
+        } = arguments;
+        let shadow = shadow.map(|file| ShadowOptions { file, alignment: align, tokens });
         // A shadow beside a recorded text shows what its computing costs at a known recall.
         let is_believed = shadow.is_some() && predictor != PredictorKind::Recorded;
         let predictor = if is_believed { PredictorKind::Shadow } else { predictor };

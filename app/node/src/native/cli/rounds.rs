@@ -208,6 +208,8 @@ impl Session {
             "expected_token_ms": plan.map(|plan| plan.token_ms),
             "holder_changes": changes.lines(),
             "members": self.status.peers.len(),
+            // Of all rounds so far.
+            "hints": self.status.hints,
             "on_demand": self.status.on_demand.map(|now| now.since(&on_demand.unwrap_or_default())),
         })
     }
