@@ -212,7 +212,8 @@ impl Compute {
         request: &LoadRequest,
     ) -> Result<(Engine, Rc<UnitMap>), LoadError> {
         let &LoadRequest { context, kv_cache, arithmetic, budget, .. } = request;
-        let settings = Settings { arithmetic, ..settings(budget, context, kv_cache) };
+        let eviction = self.guesses.eviction;
+        let settings = Settings { arithmetic, eviction, ..settings(budget, context, kv_cache) };
         if let Some(existing) = self.model_engine.borrow().as_ref()
             && existing.model == model.card.id
             && existing.settings == (Settings { budget: existing.settings.budget, ..settings.clone() })

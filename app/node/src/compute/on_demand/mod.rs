@@ -21,6 +21,7 @@ use std::rc::Rc;
 use futures::StreamExt;
 use futures::channel::mpsc;
 use futures::future::{AbortHandle, Abortable, Either, select};
+use potluck_engine::Eviction;
 use potluck_model::FeedForwardSpec;
 use potluck_panel::OnDemandReport;
 use potluck_plan::{
@@ -58,6 +59,8 @@ pub struct GuessOptions {
     pub recalls: Vec<f64>,
     /// Blocks to look ahead; by default one, of a recorded text four.
     pub lead: Option<u16>,
+    /// Which expert makes room where they come on demand, for this device or for others.
+    pub eviction: Eviction,
     /// The shadow, for [`PredictorKind::Shadow`].
     #[cfg(not(target_arch = "wasm32"))]
     pub shadow: Option<ShadowOptions>,

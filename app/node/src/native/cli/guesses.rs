@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use potluck_engine::Eviction;
 use potluck_predict::{Alignment, NoAlignment, PredictorKind};
 use potluck_swarm::HintOptions;
 
@@ -24,6 +25,9 @@ pub struct GuessArguments {
     /// host, run: every how many tokens the shadow takes over the model's token and its KV cache: T1, T4KV16, KV8 or unaligned
     #[arg(long, value_name = "HOW", default_value = "T1", value_parser = parse_alignment)]
     pub align: Alignment,
+    /// Which expert makes room where they load on demand: lru (the one used longest ago) or lfu (the one used least often)
+    #[arg(long, value_name = "WHICH", default_value = "lru", value_parser = parse_eviction)]
+    pub eviction: Eviction,
     /// For tests: the shadow is gone after so many tokens of answers
     #[arg(long, hide = true, value_name = "N")]
     pub shadow_tokens: Option<u32>,
@@ -61,6 +65,7 @@ impl Default for GuessArguments {
             always_guess: false,
             shadow: None,
             align,
+            eviction: Eviction::default(),
             shadow_tokens: None,
             hints: PredictorKind::Frequent,
             recalls: Vec::new(),
@@ -71,6 +76,14 @@ impl Default for GuessArguments {
 
 fn parse_alignment(text: &str) -> Result<Alignment, NoAlignment> {
     text.parse()
+}
+
+fn parse_eviction(text: &str) -> Result<Eviction, String> {
+    match text {
+        "lru" => Ok(Eviction::Lru),
+        "lfu" => Ok(Eviction::Lfu),
+        _ => Err("expected lru or lfu".to_owned()),
+    }
 }
 
 fn parse_recall(text: &str) -> Result<f64, String> {
@@ -96,12 +109,20 @@ impl From<&GuessArguments> for HintOptions {
 impl From<GuessArguments> for GuessOptions {
     fn from(arguments: GuessArguments) -> Self {
         let GuessArguments {
-            predictor, always_guess: always, shadow, align, shadow_tokens: tokens, recalls, lead, ..
+            predictor,
+            always_guess: always,
+            shadow,
+            align,
+            shadow_tokens: tokens,
+            recalls,
+            lead,
+            eviction,
+            ..
         } = arguments;
         let shadow = shadow.map(|file| ShadowOptions { file, alignment: align, tokens });
         // A shadow beside a recorded text shows what its computing costs at a known recall.
         let is_believed = shadow.is_some() && predictor != PredictorKind::Recorded;
         let predictor = if is_believed { PredictorKind::Shadow } else { predictor };
-        Self { predictor, always, recalls, lead, shadow }
+        Self { predictor, always, recalls, lead, eviction, shadow }
     }
 }

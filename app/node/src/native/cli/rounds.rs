@@ -115,6 +115,7 @@ fn lengths_line(timings: &Timings) -> Value {
     if answer_tokens > 1 {
         line["answer_tokens"] = json!(answer_tokens);
         line["token_ms"] = json!(timings.millis_a_token());
+        line["decode_per_second"] = json!(1e3 / timings.millis_a_token());
         line["tokens_per_second"] = json!(f64::from(answer_tokens) * 1e3 / (first_token_ms + decode_ms));
     }
     line
