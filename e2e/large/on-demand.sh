@@ -2,7 +2,15 @@
 # Experts on demand, measured with a known recall: native peers on this machine's Vulkan adapter have slots for a third of the experts.
 #   e2e/large/on-demand.sh BINARIES WORK       the 48 blocks of Qwen3-30B-A3B (18.6 GB), eight holders
 #   shape=small e2e/large/on-demand.sh …       a file of some MB, for a machine without a GPU
-# BINARIES holds potluck-node, potluck-relay and the example `synthetic`. Each line of `cases` is
+# `set` names the cases; with the large shape and tokens=32 each set takes less than nine minutes of an H100, the file included:
+#   goal     everything resident; slots with no guesses, 95.7 and 99.9%; the same with a shadow beside it that is not believed, and one that is
+#   recalls  slots at each recall
+#   lengths  table 2 of od-moe.txt: prompts and answers of 16/64, 16/256, 128/64 and 128/256 tokens, everything resident and slots without guesses
+#   lengths-shadow  the same with a shadow's hints
+#   slow     figure 10: holders that compute everything twice, everything resident and slots
+#   cold     files that are in no cache
+#   alone    one device without a room
+# BINARIES holds potluck-node, potluck-relay and the example `synthetic`. Instead of a set, `cases` may be given. Each of its lines is
 #   room HOLDERS LENT HOST OPTIONS    a host that lends HOST, for everything but experts, and holders of these; OPTIONS are the host's, those
 #                                     that begin with join: the holders' (join:--slow=2)
 #   alone LENT OPTIONS                one device with the file and no room
@@ -11,7 +19,9 @@
 # A text is answered several times. With `--hints recorded` (rooms) or `--predictor recorded` (one device) the first round records which experts it
 # needs, and each of the others guesses these with the next of `--recalls` (percent; 0: nobody guesses). Answers are sampled: greedy ones of random
 # weights repeat themselves. The same seed gives the same tokens in every round.
-# With `--shadow FILE` beside `--predictor recorded` a shadow computes too, to be timed, and is not believed.
+# With `--shadow FILE` beside `recorded` a shadow computes too, to be timed, and is not believed. Its file here is the model's own, so it knows everything
+# that it is asked for in time, and takes 18.6 GB more and the time of a model that is not smaller.
+# The plan may keep one of many devices as a spare, so measuring begins with `wanted` holders: one less than there are, from five on.
 # `--cold` among the options drops the page cache all the time, so that experts come from storage; the line with `from_storage_MB` says
 # how many of the bytes that were read did (/proc/PID/io). `a_call_ms` is what a call of a block's experts took on a holder, on average: the whole,
 # and of it waiting for calls before it, for slots, for experts that were missing, for the engine, and the rest.
@@ -19,26 +29,36 @@
 set -euo pipefail
 bin=$(realpath "${1:?usage: on-demand.sh BINARIES WORK}") work=$(realpath -m "${2:?usage: on-demand.sh BINARIES WORK}")
 # Seconds for one case, and after which no further case begins.
-tokens=${tokens:-32} limit=${limit:-300} stop=${stop:-100000}
-recalls=${recalls:-0,33,86,91,95.7,97.3,99.9}
-commas=${recalls//[^,]/}
-known="recorded --always-guess --recalls $recalls --rounds $((${#commas} + 2))"
+tokens=${tokens:-32} limit=${limit:-340} stop=${stop:-100000}
+known() { local commas=${1//[^,]/}; echo "recorded --always-guess --recalls $1 --rounds $((${#commas} + 2))"; }
 case ${shape:-large} in
-  large) file="--shape qwen3-30b-a3b" cases=${cases:-"room 8 2500M 4G
-room 8 740M 1160M --on-demand --hints $known
-room 8 740M 1160M --on-demand --hints none --cold --rounds 2
-alone 6500M --predictor $known
-alone 6500M --shadow models/experts.gguf --predictor $known
-alone 6500M --cold --rounds 2"} ;;
-  small) cases=${cases:-"room 3 300M 1G
-room 3 35M 35500K --on-demand --hints $known
-room 3 35M 35500K --on-demand --hints none --cold --rounds 2
-alone 47M --predictor $known
-alone 47M --shadow models/experts.gguf --predictor $known
-alone 47M --cold --rounds 2"}
+  large) resident="room 8 2500M 4G" slots="room 8 740M 1160M --on-demand" one="alone 6500M" file="--shape qwen3-30b-a3b" ;;
+  small) resident="room 3 300M 1G" slots="room 3 35M 35500K --on-demand" one="alone 47M"
     file="--arch qwen3moe --type Q4_K --hidden 512 --blocks 4 --heads 8 --kv-heads 2 --head-dim 64 --intermediate 256 --experts 32 --used 4 --vocabulary 512 --context 4096 --seed 8" ;;
   *) echo "shape is large or small" >&2; exit 2 ;;
 esac
+recalls=${recalls:-0,33,86,91,95.7,97.3,99.9} shadow="--shadow models/experts.gguf"
+table_2="--rounds 2 --prompt-tokens 16/64,16/256,128/64,128/256"
+case ${set:-goal} in
+  goal) sets="$resident
+$slots --hints $(known 0,95.7,99.9)
+$slots $shadow --hints $(known 95.7,99.9)
+$slots $shadow --always-guess" ;;
+  recalls) sets="$slots --hints $(known "$recalls")" ;;
+  lengths) sets="$resident $table_2
+$slots --hints none $table_2" ;;
+  lengths-shadow) sets="$slots $shadow --always-guess $table_2" ;;
+  slow) sets="$resident join:--slow=2
+$slots --hints $(known 0,95.7,99.9) join:--slow=2" ;;
+  cold) sets="$slots --hints none --cold --rounds 2
+$slots --hints $(known 95.7) --cold
+$one --cold --rounds 2" ;;
+  alone) sets="$one --predictor $(known "$recalls")
+$one $shadow --predictor $(known 0,95.7,99.9)
+$one $shadow --always-guess" ;;
+  *) echo "set is goal, recalls, lengths, lengths-shadow, slow, cold or alone" >&2; exit 2 ;;
+esac
+cases=${cases:-$sets}
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$(realpath "$0")")/relay.sh"
 text=$(printf 'once %.0s' $(seq 1 16)) before=
@@ -100,8 +120,10 @@ room() {
   # Other parts go to the same devices: their folders would only grow.
   [ "$before" = "$lent" ] || rm -rf "$cache"/[0-9]*
   before=$lent
+  # The link of the room before must not be found.
+  : > host.out
   timeout "$limit" "$bin/potluck-node" host experts --relay "http://localhost:$port" --share experts --replicas 1 --hedging off --budget "$host" \
-    --cache "$cache/host" --members "$((holders + 1))" --holders "${wanted:-$holders}" --gpu-index "${gpu:-0}" "${asked[@]}" "${options[@]}" > host.out 2> host.log &
+    --cache "$cache/host" --members "$((holders + 1))" --holders "${wanted:-$((holders > 4 ? holders - 1 : holders))}" --gpu-index "${gpu:-0}" "${asked[@]}" "${options[@]}" > host.out 2> host.log &
   asking=$!
   await "$asking" host.log grep -qE 'http[^ ]*/r/' host.out || return 0
   link=$(grep -oE 'http[^ ]*/r/[^ ]*' host.out | head -1)

@@ -35,7 +35,7 @@ pub use runtime::layout::{
     Layout, PlannedBuffer, Purpose, binding_limit, fixed_overhead, kv_cache_bytes_per_position, largest_kv_cache_buffer,
 };
 pub use runtime::settings::Settings;
-pub use runtime::slots::{Keep, SlotError, SlotLoad};
+pub use runtime::slots::{Eviction, Keep, SlotError, SlotLoad};
 pub use runtime::staging::{Piece, Staging};
 pub use runtime::staging_part::StagingPart;
 pub use runtime::tuning_table as tuning;

@@ -86,6 +86,7 @@ pub fn snapshot(view: Option<&SwarmView<'_>>, own: Own<'_>) -> panel::Status {
         loading: view.and_then(|view| view.loading),
         bytes_loaded: own.loaded,
         on_demand: own.on_demand,
+        hints: view.and_then(|view| view.hints),
         bytes_downloaded: own.downloaded,
         direct_frames: own.direct_frames,
         sealing: own.sealing,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use common::*;
 use futures::future::LocalBoxFuture;
-use potluck_engine::StagingPart;
+use potluck_engine::{Eviction, StagingPart};
 use potluck_gguf::TensorType;
 use potluck_gguf::synthetic::Synthetic;
 use potluck_node::native::cli::{GuessArguments, Options, Session};
@@ -108,6 +108,32 @@ fn guesses_change_no_token() {
                 assert!(used > 0 && guesses.useful <= guesses.loaded, "{report:?}");
             }
         }
+    });
+}
+
+/// Which expert makes room changes what is loaded, and no token.
+#[test]
+fn evicting_the_least_often_used_changes_no_token() {
+    test(async {
+        let path = write(&model(), &folder("models"), "model");
+        let expected = alone(&path, TEXT, TOKENS).await;
+        let mut misses = Vec::new();
+        for eviction in [Eviction::Lru, Eviction::Lfu] {
+            let guesses = GuessArguments { eviction, ..GuessArguments::default() };
+            let mut device = open_guessing(open_model_files(&path).unwrap(), budget(0.33), guesses);
+            device.until_up().await.unwrap();
+            for request in 1..3 {
+                let tokens = answer(&mut device, question(request, TEXT, TOKENS), |_| {}).await;
+                assert_eq!(tokens, expected, "{eviction:?}, answer {request}");
+            }
+            until(&mut device, "the answers are counted", |status| {
+                status.on_demand.is_some_and(|report| report.tokens >= 2 * (u64::from(TOKENS) - 1))
+            })
+            .await;
+            misses.push(report(&device).misses);
+        }
+        println!("misses: {misses:?}");
+        assert_ne!(misses[0], misses[1], "others made room");
     });
 }
 

@@ -9,8 +9,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use common::*;
+use potluck_gguf::TensorType;
+use potluck_gguf::synthetic::Synthetic;
 use potluck_node::native::cli::{GuessArguments, Options, Session};
 use potluck_node::native::open_model_files;
+use potluck_node::native::study::requantize;
 use potluck_panel::{ModelSource, OnDemandReport, PredictorKind, Sharing, Status};
 
 const TEXT: &str = "Once upon a time there was a pot of soup";
@@ -171,6 +174,108 @@ fn holders_that_are_told_what_a_text_calls_have_it_in_their_slots() {
             }
         }
         drop((host, joiners));
+        relay.stop().await;
+    });
+}
+
+/// The same model in single precision: as a shadow it chooses what its base does.
+fn shadow(models: &std::path::Path, kind: TensorType) -> PathBuf {
+    let path = models.join("shadow.gguf");
+    requantize(&built_in(), &path, kind, |_, _| {}).unwrap();
+    path
+}
+
+/// Which share of the experts that were called had been hinted to the holders, and bytes loaded on hints.
+async fn hinted(joiners: &mut [Session]) -> (f64, u64) {
+    let (mut hinted, mut called, mut bytes) = (0, 0, 0);
+    for joiner in joiners {
+        let report = last_report(joiner).await;
+        println!("{report:?}");
+        hinted += report.hinted;
+        called += report.hits + report.misses;
+        bytes += report.guessed_bytes;
+    }
+    (hinted as f64 / called as f64, bytes)
+}
+
+#[test]
+fn a_shadow_beside_the_stage_tells_holders_what_is_called() {
+    test_within(Duration::from_secs(300), async {
+        let models = folder("models");
+        std::fs::copy(built_in(), models.join("model.gguf")).unwrap();
+        let ([expected, _], pinned, overhead) = alone_with_sizes().await;
+        let shadow = Some(shadow(&folder("shadow"), TensorType::F32));
+        let relay = relay(&models, 0).await;
+        for (align, hints) in
+            [("T1", PredictorKind::Frequent), ("T4KV2", PredictorKind::Frequent), ("T1", PredictorKind::Recorded)]
+        {
+            let (shadow, align) = (shadow.clone(), align.parse().unwrap());
+            let guesses =
+                GuessArguments { shadow, align, hints, always_guess: true, lead: Some(2), ..Default::default() };
+            let (mut host, mut joiners, _) = room_with(&relay, (pinned + EXPERTS / 64, guesses), overhead).await;
+            assert_eq!(answer(&mut host, question(1, TEXT, TOKENS), |_| {}).await, expected, "{align}, {hints}");
+            let (hinted, _) = hinted(&mut joiners).await;
+            let report = host.status.hints.expect("hints are sent");
+            println!("{align}, {hints}: {hinted}, {report:?}");
+            let known = report.shadow.expect("the shadow was heard");
+            assert!(known > 0.95, "the same weights choose the same experts: {report:?}");
+            match hints {
+                PredictorKind::Recorded => assert_eq!(hinted, 0.0, "a shadow beside a recorded text is not believed"),
+                _ => {
+                    assert_eq!(report.predictor, PredictorKind::Shadow);
+                    // The shadow is late for the first tokens. Frequent experts alone are half of those that are called.
+                    assert!(hinted > 0.75, "{align}: {hinted}, {report:?}");
+                }
+            }
+            drop((host, joiners));
+        }
+        relay.stop().await;
+    });
+}
+
+#[test]
+fn where_the_shadow_is_gone_in_mid_answer_frequent_experts_are_hinted_and_no_token_changes() {
+    test(async {
+        let models = folder("models");
+        std::fs::copy(built_in(), models.join("model.gguf")).unwrap();
+        let ([expected, _], pinned, overhead) = alone_with_sizes().await;
+        let relay = relay(&models, 0).await;
+        let guesses = GuessArguments {
+            shadow: Some(shadow(&folder("shadow"), TensorType::Q8_0)),
+            shadow_tokens: Some(8),
+            always_guess: true,
+            lead: Some(2),
+            ..GuessArguments::default()
+        };
+        let (mut host, mut joiners, _) = room_with(&relay, (pinned + EXPERTS / 64, guesses), overhead).await;
+        let mut before = 0;
+        for request in 1..3 {
+            assert_eq!(answer(&mut host, question(request, TEXT, TOKENS), |_| {}).await, expected, "answer {request}");
+            let (share, bytes) = hinted(&mut joiners).await;
+            assert!(share > 0.3 && share < 0.95, "hints go on without the shadow: {share}");
+            assert!(bytes > before, "answer {request}: {bytes}");
+            before = bytes;
+        }
+        drop((host, joiners));
+        relay.stop().await;
+    });
+}
+
+#[test]
+fn a_shadow_of_another_model_opens_no_room() {
+    test(async {
+        let models = folder("models");
+        std::fs::copy(built_in(), models.join("model.gguf")).unwrap();
+        let relay = relay(&models, 0).await;
+        let other = write(&Synthetic { blocks: 2, experts: 4, seed: 3, ..Synthetic::default() }, &models, "other");
+        let guesses = GuessArguments { shadow: Some(other), ..GuessArguments::default() };
+        let options = Options { guesses, on_demand: true, cache: Some(folder("cache")), ..Options::default() };
+        let mut host = Session::start(&relay.origin, &options);
+        let source = ModelSource::Relay { name: "model".into() };
+        host_sharing(&mut host, &relay.origin, source, (100_000_000, Sharing::Experts), Vec::new()).await;
+        let sentence = host.until_up().await.unwrap_err();
+        assert!(sentence.contains("is no shadow of") && sentence.contains("another vocabulary"), "{sentence}");
+        drop(host);
         relay.stop().await;
     });
 }

@@ -43,6 +43,8 @@ pub struct Status {
     pub bytes_loaded: u64,
     /// What loading experts on demand costs this device; none if it holds all of its experts.
     pub on_demand: Option<OnDemandReport>,
+    /// What came of this device's hints to holders that load on demand: who guesses, and how well; none if it sends none.
+    pub hints: Option<ForesightReport>,
     /// Weight bytes this tab fetched over the network since it opened.
     pub bytes_downloaded: u64,
     /// Frames that came from other tabs of this browser without the relay, on the room's present connection.

@@ -12,6 +12,17 @@ use crate::{Guess, Predictor};
 /// Choices that are kept: those of a few tokens.
 const KEPT: usize = 1024;
 
+/// What a shadow says about the tokens of a text, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShadowWord {
+    /// An answer begins at this position.
+    Begins(Position),
+    /// What a token will probably use in a block. The latest word counts.
+    Chose(Position, BlockIndex, Vec<ExpertId>),
+    /// Everything from a position on is taken back: it was said of another token.
+    TakenBack(Position),
+}
+
 /// Choices of the same tokens in another model. Clones share them: one publishes, the other predicts.
 #[derive(Clone, Debug, Default)]
 pub struct Published(Rc<RefCell<Inner>>);
@@ -30,6 +41,15 @@ struct Inner {
 }
 
 impl Published {
+    /// A shadow has said something.
+    pub fn hear(&self, word: ShadowWord) {
+        match word {
+            ShadowWord::Begins(first) => self.begin(first),
+            ShadowWord::Chose(position, block, experts) => self.publish(position, block, experts),
+            ShadowWord::TakenBack(from) => self.withdraw(from),
+        }
+    }
+
     /// An answer begins at this position.
     pub fn begin(&self, first: Position) {
         self.0.borrow_mut().first = first;
@@ -109,12 +129,12 @@ mod tests {
         };
         publisher.publish(Position(3), BlockIndex(0), vec![ExpertId(2), ExpertId(1)]);
         publisher.publish(Position(3), BlockIndex(1), vec![ExpertId(4)]);
-        publisher.publish(Position(4), BlockIndex(0), vec![ExpertId(5)]);
+        publisher.hear(ShadowWord::Chose(Position(4), BlockIndex(0), vec![ExpertId(5)]));
         assert_eq!(experts(&predictor, 3, 0), [2, 1]);
         predictor.observe(Position(3), BlockIndex(0), &[]);
         assert!(experts(&predictor, 3, 0).is_empty(), "it has passed");
         assert_eq!(experts(&predictor, 3, 1), [4]);
-        publisher.withdraw(Position(4));
+        publisher.hear(ShadowWord::TakenBack(Position(4)));
         assert!(experts(&predictor, 4, 0).is_empty(), "it was another token");
         assert_eq!(experts(&predictor, 3, 1), [4]);
     }

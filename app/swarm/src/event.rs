@@ -9,7 +9,7 @@ use potluck_plan::{
 };
 use potluck_planner::REPLICAS;
 use potluck_planner::measures::Measure;
-use potluck_predict::PredictorKind;
+use potluck_predict::{PredictorKind, ShadowWord};
 use potluck_protocol::{
     AnswerPart, CalibrationRuns, Contribution, DeviceKind, Doors, Frame, Hedging, Invite, InviteId, LoadFault,
     LoadReport, ModelCard, ModelSource, PieceFault, PieceRequest, PromptRequest, RequestId, Sharing, UnixSeconds,
@@ -141,6 +141,9 @@ pub enum Event {
     LoadFailed(PlanEpoch, LoadFault),
     /// A result of [`Action::Compute`].
     Computed(Computed),
+    /// A shadow of this device's model says what the tokens of a conversation will use, in any block and as early or late as
+    /// it likes. Changes no result.
+    Foreseen(ConversationId, ShadowWord),
     /// Answer to [`Action::Calibrate`]: the times, or one sentence.
     Calibrated(ModelId, Result<CalibrationRuns, String>),
     /// The GPU device is gone; the driver opens another and everything on it must be loaded again.
@@ -219,8 +222,11 @@ impl Default for Pooling {
 /// How this device's stages tell holders with slots what they will probably call. Changes no result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HintOptions {
-    /// Who guesses: nobody, for measurements [`PredictorKind::Recorded`], or else [`PredictorKind::Frequent`].
+    /// Who guesses: nobody, a shadow ([`Event::Foreseen`]), for measurements [`PredictorKind::Recorded`], or else
+    /// [`PredictorKind::Frequent`], which also stands in where a shadow has said nothing.
     pub predictor: PredictorKind,
+    /// This device has a shadow, believed or not: it is told when it is wanted ([`Action::Foresee`]).
+    pub shadow: bool,
     /// What a recorded text is known with, as shares, by round.
     pub recalls: Vec<f64>,
     /// Hints go out whether they pay or not.
@@ -236,7 +242,7 @@ impl HintOptions {
 
 impl Default for HintOptions {
     fn default() -> Self {
-        Self { predictor: PredictorKind::Frequent, recalls: Vec::new(), always: false, lead: Self::LEAD }
+        Self { predictor: PredictorKind::Frequent, shadow: false, recalls: Vec::new(), always: false, lead: Self::LEAD }
     }
 }
 
@@ -309,6 +315,8 @@ pub enum Action {
     /// Load experts into slots before they are called, the first one first, while there is no work. What was named before and
     /// is not there yet is not wanted any more.
     LoadAhead(Vec<(BlockIndex, ExpertId)>),
+    /// From the next token on a shadow's words are wanted ([`Event::Foreseen`]), or not.
+    Foresee(bool),
     /// Send [`Event::Wake`] at this time of the clock that [`crate::Peer::on`] is given, as exactly as possible. Each one
     /// counts; an earlier one does not replace a later one.
     WakeAt(Millis),
@@ -366,6 +374,8 @@ pub struct LoadRequest {
     pub pool: PooledExperts,
     /// Experts that share these slots.
     pub pool_experts: u32,
+    /// A stage here has all blocks and calls experts that lie in the slots of others: a shadow could say which.
+    pub hints: bool,
     /// Positions of KV cache to reserve for every block whose token mixer is held.
     pub context: u32,
     /// KV cache type.

@@ -87,7 +87,7 @@ impl Trace {
 
 fn describe_event(event: &Event) -> Option<String> {
     Some(match event {
-        Event::Tick | Event::Wake | Event::LoadProgress { .. } | Event::Writing => return None,
+        Event::Tick | Event::Wake | Event::LoadProgress { .. } | Event::Writing | Event::Foreseen(..) => return None,
         Event::Host(command) => format!("host {:?} context {}", command.source, command.context),
         Event::Join => "join".into(),
         Event::Contribute(contribution) => format!("contribute {contribution:?}"),
@@ -133,6 +133,7 @@ fn describe_action(action: &Action) -> Option<String> {
         Action::Unload => "unload".into(),
         Action::Compute(work) => format!("compute {:?}", work.ticket),
         Action::LoadAhead(experts) => format!("load ahead {experts:?}"),
+        Action::Foresee(wanted) => format!("foresee {wanted}"),
         Action::Cancel(ticket) => format!("cancel {ticket:?}"),
         Action::Forget(conversation) => format!("forget {conversation:?}"),
         Action::Answer(request, _) => format!("answer part {request:?}"),

@@ -165,7 +165,8 @@ impl Core {
         self.encode_ahead.clear();
         let was = self.memory.adopt(&self.gpu.device, &layout, renewed);
         if (&layout.classes, &layout.pool_slots) != (&old.classes, &old.pool_slots) {
-            self.slots = Slots::new(layout.classes.clone(), layout.pool_slots.clone());
+            let slots = Slots::new(layout.classes.clone(), layout.pool_slots.clone());
+            self.slots = slots.evicting(self.settings.eviction);
         }
         let layout = Rc::new(layout);
         self.layout = layout.clone();

@@ -2,6 +2,8 @@
 
 use potluck_plan::{Arithmetic, Bytes, KvCacheType};
 
+use crate::runtime::slots::Eviction;
+
 /// Sizes fixed before anything is allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -26,6 +28,8 @@ pub struct Settings {
     pub staging_bytes: u32,
     /// Number of staging buffers.
     pub staging_count: u32,
+    /// Which expert makes room in a pool of slots.
+    pub eviction: Eviction,
 }
 
 impl Settings {
@@ -47,6 +51,7 @@ impl Default for Settings {
             staging_bytes: 4 << 20,
             // Natively threads fill several at a time. In a browser each takes twice its size: another process has a copy.
             staging_count: if cfg!(target_arch = "wasm32") { 3 } else { 6 },
+            eviction: Eviction::default(),
         }
     }
 }

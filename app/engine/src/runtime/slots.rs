@@ -8,10 +8,20 @@ use potluck_plan::{BlockIndex, ExpertId};
 /// An expert of a block.
 pub type ExpertKey = (BlockIndex, ExpertId);
 
+/// Which evictable expert makes room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Eviction {
+    /// The one used longest ago.
+    #[default]
+    Lru,
+    /// The one used least often since it has its slot, and of these the one used longest ago.
+    Lfu,
+}
+
 /// How long an expert stays in its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Keep {
-    /// It makes room when another expert needs a slot and none is free. The expert that was used longest ago goes first.
+    /// It makes room when another expert needs a slot and none is free, in the order of [`Eviction`].
     Evictable,
     /// It stays until it is dropped.
     Kept,
@@ -68,6 +78,8 @@ struct Tenant {
     loaded: bool,
     /// When it was used last, by the pool's count of uses.
     used: u64,
+    /// How often it was used.
+    times: u64,
 }
 
 /// The slots of every class and the experts in them.
@@ -78,13 +90,20 @@ pub struct Slots {
     free: Vec<BTreeSet<u32>>,
     tenants: BTreeMap<ExpertKey, Tenant>,
     uses: u64,
+    eviction: Eviction,
 }
 
 impl Slots {
     /// Empty slots: the class of each block, and how many slots each class has.
     pub fn new(classes: BTreeMap<BlockIndex, u16>, counts: Vec<u32>) -> Self {
         let free = counts.iter().map(|count| (0..*count).collect()).collect();
-        Self { classes, counts, free, tenants: BTreeMap::new(), uses: 0 }
+        Self { classes, counts, free, tenants: BTreeMap::new(), uses: 0, eviction: Eviction::Lru }
+    }
+
+    /// Experts make room in this order.
+    #[must_use]
+    pub fn evicting(self, eviction: Eviction) -> Self {
+        Self { eviction, ..self }
     }
 
     /// Whether experts of the block lie in slots.
@@ -124,11 +143,11 @@ impl Slots {
                 (tenant.slot, Some(evicted))
             }
         };
-        self.tenants.insert(expert, Tenant { slot, keep, loaded: false, used: self.uses });
+        self.tenants.insert(expert, Tenant { slot, keep, loaded: false, used: self.uses, times: 0 });
         Ok(Some(Given { slot, evicted }))
     }
 
-    /// The evictable expert of a class that was used longest ago. One whose upload runs is not evictable.
+    /// The evictable expert of a class that makes room first. One whose upload runs is not evictable.
     fn idlest(&self, class: u16, needed: &BTreeSet<ExpertKey>) -> Option<ExpertKey> {
         let evictable = self.tenants.iter().filter(|(expert, tenant)| {
             self.classes.get(&expert.0) == Some(&class)
@@ -136,7 +155,11 @@ impl Slots {
                 && tenant.keep == Keep::Evictable
                 && !needed.contains(expert)
         });
-        evictable.min_by_key(|(_, tenant)| tenant.used).map(|(expert, _)| *expert)
+        let order = |tenant: &Tenant| match self.eviction {
+            Eviction::Lru => (0, tenant.used),
+            Eviction::Lfu => (tenant.times, tenant.used),
+        };
+        evictable.min_by_key(|(_, tenant)| order(tenant)).map(|(expert, _)| *expert)
     }
 
     /// Marks the expert as completely uploaded; returns its slot.
@@ -173,19 +196,21 @@ impl Slots {
         self.uses += 1;
         if let Some(tenant) = self.tenants.get_mut(&expert) {
             tenant.used = self.uses;
+            tenant.times += 1;
         }
     }
 
     /// The expert counts as unused for longest: it makes room first.
     pub fn age(&mut self, expert: ExpertKey) {
         if let Some(tenant) = self.tenants.get_mut(&expert) {
-            tenant.used = 0;
+            (tenant.used, tenant.times) = (0, 0);
         }
     }
 
     /// Forgets all bytes: every slot is free.
     pub fn clear(&mut self) {
-        *self = Self::new(std::mem::take(&mut self.classes), std::mem::take(&mut self.counts));
+        let (classes, counts) = (std::mem::take(&mut self.classes), std::mem::take(&mut self.counts));
+        *self = Self::new(classes, counts).evicting(self.eviction);
     }
 
     /// Whether all bytes of the expert are in its slot.
@@ -264,6 +289,21 @@ mod tests {
         assert_eq!(load(&mut slots, expert(0, 6), Keep::Evictable), Some(expert(2, 5)));
         assert_eq!(load(&mut slots, expert(1, 0), Keep::Evictable), None);
         assert_eq!(slots.begin(expert(3, 0), Keep::Kept, &NONE), Err(SlotError::NotPooled(BlockIndex(3))));
+    }
+
+    #[test]
+    fn the_expert_used_least_often_makes_room_if_that_is_chosen() {
+        for (eviction, first) in [(Eviction::Lru, 1), (Eviction::Lfu, 2)] {
+            let mut slots = slots().evicting(eviction);
+            slots.clear();
+            load(&mut slots, expert(0, 1), Keep::Evictable);
+            slots.touch(expert(0, 1));
+            slots.touch(expert(0, 1));
+            load(&mut slots, expert(0, 2), Keep::Evictable);
+            slots.touch(expert(0, 2));
+            let evicted = load(&mut slots, expert(0, 3), Keep::Evictable);
+            assert_eq!(evicted, Some(expert(0, first)), "{eviction:?}");
+        }
     }
 
     #[test]

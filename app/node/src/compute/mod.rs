@@ -6,6 +6,8 @@ mod measure;
 mod on_demand;
 mod report;
 mod self_test;
+#[cfg(not(target_arch = "wasm32"))]
+mod shadows;
 mod slow_down;
 mod tuning;
 
@@ -44,6 +46,9 @@ use crate::platform::Platform;
 /// How long waiting for the GPU may block everything else on this thread.
 #[cfg(not(target_arch = "wasm32"))]
 const POLL_TIMEOUT: std::time::Duration = std::time::Duration::from_micros(500);
+/// The same for a shadow, whose results nobody's answer waits for.
+#[cfg(not(target_arch = "wasm32"))]
+const SHADOW_POLL_TIMEOUT: std::time::Duration = std::time::Duration::from_micros(100);
 /// How long an idle engine sleeps before it checks whether it was replaced.
 #[cfg(not(target_arch = "wasm32"))]
 const IDLE_MILLIS: f64 = 4.0;
@@ -87,9 +92,9 @@ pub struct Compute {
     keep_alive: KeepAlive,
     /// Who guesses which experts come next.
     guesses: GuessOptions,
-    /// The engine of a shadow model, to be polled.
+    /// A shadow model beside the engine, which has to be polled, too.
     #[cfg(not(target_arch = "wasm32"))]
-    shadow: RefCell<Option<Engine>>,
+    shadow: RefCell<Option<shadows::RunningShadow>>,
 }
 
 impl Compute {
@@ -207,7 +212,8 @@ impl Compute {
         request: &LoadRequest,
     ) -> Result<(Engine, Rc<UnitMap>), LoadError> {
         let &LoadRequest { context, kv_cache, arithmetic, budget, .. } = request;
-        let settings = Settings { arithmetic, ..settings(budget, context, kv_cache) };
+        let eviction = self.guesses.eviction;
+        let settings = Settings { arithmetic, eviction, ..settings(budget, context, kv_cache) };
         if let Some(existing) = self.model_engine.borrow().as_ref()
             && existing.model == model.card.id
             && existing.settings == (Settings { budget: existing.settings.budget, ..settings.clone() })
@@ -236,7 +242,7 @@ impl Compute {
     pub fn unload(&self) {
         self.end_on_demand(&PooledExperts::default());
         #[cfg(not(target_arch = "wasm32"))]
-        self.shadow.borrow_mut().take();
+        self.end_shadow();
         self.weight_bytes.set(Bytes::ZERO);
         if let Some(loaded) = self.model_engine.borrow_mut().take() {
             loaded.engine.destroy();
@@ -260,6 +266,8 @@ impl Compute {
         if let Some(outcome) = self.slow_down.empty(&work.task) {
             return self.deliver(Computed { ticket, outcome, millis: 0.0 });
         }
+        #[cfg(not(target_arch = "wasm32"))]
+        self.tell_shadow(&work);
         if let Some(on_demand) = self.on_demand.borrow().as_ref() {
             if !on_demand.submit(work) {
                 self.deliver(Computed { ticket, outcome: Outcome::DeviceLost, millis: 0.0 });
@@ -338,13 +346,13 @@ impl Compute {
     /// Native only: waits a moment for the engine's oldest work and delivers results. True while work is under way.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn poll(&self) -> bool {
-        let shadow = self.shadow.borrow().clone();
+        let shadow = self.shadow_engine();
         let base = self.engine().is_some_and(|engine| {
             engine.poll_for(POLL_TIMEOUT);
             engine.pending() > 0
         });
         shadow.is_some_and(|shadow| {
-            shadow.poll_for(POLL_TIMEOUT);
+            shadow.poll_for(SHADOW_POLL_TIMEOUT);
             shadow.pending() > 0
         }) || base
     }
@@ -354,7 +362,7 @@ impl Compute {
     pub async fn busy(&self) {
         let idle = self.platform.clock.sleep(IDLE_MILLIS);
         let Some(engine) = self.engine() else { return idle.await };
-        let shadow = self.shadow.borrow().clone();
+        let shadow = self.shadow_engine();
         let shadow_busy = async {
             match shadow {
                 Some(shadow) => shadow.busy().await,
@@ -363,6 +371,11 @@ impl Compute {
         };
         let (busy, shadow_busy) = (std::pin::pin!(engine.busy()), std::pin::pin!(shadow_busy));
         select(select(busy, shadow_busy), idle).await;
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn shadow_engine(&self) -> Option<Engine> {
+        self.shadow.borrow().as_ref().map(|running| running.engine().clone())
     }
 
     fn engine(&self) -> Option<Engine> {

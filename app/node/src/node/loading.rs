@@ -52,6 +52,10 @@ impl Node {
 
     pub(super) fn model_opened(&mut self, model: &Rc<Model>, metadata: &Metadata) {
         let Some(context) = self.hosting.context() else { return };
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Err(sentence) = self.compute.check_shadow(&model.card.name, metadata, &model.spec) {
+            return self.event(Event::ModelFailed(sentence));
+        }
         let now = LocalTime::from_unix(self.platform.clock.unix_seconds());
         match model.for_coordinator(metadata, context, now) {
             Ok((opened, remarks)) => {
@@ -177,16 +181,30 @@ impl LoadTask {
             _ => {}
         }
         verdict?;
-        let calls = if request.units.iter().any(|unit| matches!(unit, WeightUnit::TokenMixer(_))) {
-            Calls::Own(self.compute.guesses(&model, &request.pool).await)
-        } else {
-            Calls::FromElsewhere
-        };
+        let calls = self.calls(&model).await;
         let pool = (request.pool.clone(), request.pool_experts);
         self.compute.set_on_demand(ExpertLoader::new(self.silent(&model)?), pool, calls);
         self.compute.set_weight_bytes(weight_bytes);
         progress.phase(LoadPhase::Ready);
         Ok(())
+    }
+
+    /// Who calls the experts in this device's slots, and who says beforehand which.
+    async fn calls(&self, model: &Model) -> Calls {
+        let LoadRequest { units, pool, hints, .. } = &self.request;
+        #[cfg(not(target_arch = "wasm32"))]
+        if *hints {
+            let shadow = self.compute.shadow_for_hints().await;
+            shadow.unwrap_or_else(|sentence| self.inputs.send(Input::Notice(sentence)));
+        } else if pool.blocks.is_empty() {
+            self.compute.end_shadow();
+        }
+        match units.iter().any(|unit| matches!(unit, WeightUnit::TokenMixer(_))) {
+            // A stage that asks others first hints, and guesses nothing for itself.
+            true if *hints => Calls::Own(None),
+            true => Calls::Own(self.compute.guesses(model, pool).await),
+            false => Calls::FromElsewhere,
+        }
     }
 
     /// Loads whose progress nobody sees: those of experts on demand. What keeps them from the cache is said once.

@@ -270,6 +270,11 @@ impl Node {
             Action::Compute(work) => self.compute.submit(work),
             Action::Cancel(ticket) => self.compute.cancel(ticket),
             Action::LoadAhead(experts) => self.compute.load_ahead(experts),
+            #[cfg(not(target_arch = "wasm32"))]
+            Action::Foresee(wanted) => self.compute.foresee(wanted),
+            // A page has no shadow.
+            #[cfg(target_arch = "wasm32")]
+            Action::Foresee(_) => {}
             Action::WakeAt(at) => self.wake_at(at),
             Action::Forget(conversation) => self.compute.forget(conversation),
             Action::Answer(request, part) => {

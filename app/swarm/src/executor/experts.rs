@@ -4,6 +4,7 @@ use potluck_plan::{
     BlockIndex, ConversationId, ExpertHolder, ExpertId, ExpertOutputs, Input, Millis, Outcome, PeerId, Position, Task,
     Ticket, WireType,
 };
+use potluck_predict::{ForesightReport, ShadowWord};
 use potluck_protocol::{
     ExpertCall, ExpertCancel, ExpertFailure, ExpertHint, ExpertPhase, ExpertResult, ExpertWaits, Forward, Frame,
     StageFaultKind,
@@ -13,7 +14,7 @@ use super::queue::Job;
 use super::{Executor, Purpose};
 use crate::Action;
 use crate::event_context::EventContext;
-use crate::experts::{Around, Gather, Share, Step};
+use crate::experts::{Around, Gather, Hinted, Share, Step};
 use crate::limits;
 
 /// What a dispatch decides by.
@@ -50,10 +51,28 @@ impl Executor {
         let (id, steps) = self.dispatch.begin(gather, around!(self, cx));
         self.waiting.insert(id, jobs);
         self.carry_out(steps, cx);
+        self.send_hints(hinted, cx);
+        if let Some(wanted) = self.hints.take_wanted(&cx.hints) {
+            cx.out.act(Action::Foresee(wanted));
+        }
+    }
+
+    /// A shadow says what tokens of a conversation will use.
+    pub fn foreseen(&mut self, conversation: ConversationId, word: &ShadowWord, cx: &mut EventContext) {
+        let hinted = self.hints.foreseen((&self.plan, &cx.hints), conversation, word);
+        self.send_hints(hinted, cx);
+    }
+
+    fn send_hints(&self, hinted: Hinted, cx: &mut EventContext) {
         let epoch = self.plan.epoch;
         for (holder, experts) in hinted {
             cx.out.send(holder, Frame::ExpertHint(ExpertHint { epoch, experts }));
         }
+    }
+
+    /// What came of the hints so far.
+    pub fn hints(&self) -> Option<ForesightReport> {
+        self.hints.report()
     }
 
     fn carry_out(&mut self, steps: Vec<Step>, cx: &mut EventContext) {

@@ -7,7 +7,10 @@ use potluck_plan::{
     BlockIndex, ConversationId, ExpertHolder, ExpertId, KernelClass, Millis, PeerId, Plan, Position, RemoteExperts,
     Route,
 };
-use potluck_predict::{GivenLast, KnownRecall, Next, Predictor, PredictorKind, Switch, TraceShape};
+use potluck_predict::{
+    ForesightReport, GivenLast, Guessing, KnownRecall, Next, Predictor, PredictorKind, Published, ShadowWord, Switch,
+    TraceShape, Verdict,
+};
 
 use crate::HintOptions;
 use crate::limits::MAX_HINTS;
@@ -20,17 +23,36 @@ pub(crate) type Hinted = Vec<(PeerId, Vec<(BlockIndex, ExpertId)>)>;
 
 /// Watches what routers choose on this device, and says what comes next.
 #[derive(Default)]
-pub(crate) struct Hints(Option<Watched>);
+pub(crate) struct Hints {
+    watched: Option<Watched>,
+    shadow: Shadow,
+    /// What the driver was told last of whether a shadow is wanted.
+    told: Option<bool>,
+}
+
+/// What a shadow has said of the conversation that it follows.
+#[derive(Default)]
+struct Shadow {
+    conversation: Option<ConversationId>,
+    said: Published,
+}
 
 struct Watched {
+    kind: PredictorKind,
     predictor: Box<dyn Predictor>,
     /// `None`: hints go out whether they pay or not.
     switch: Option<Switch>,
     used: usize,
     /// The conversation whose tokens follow each other.
     conversation: Option<ConversationId>,
-    /// Blocks of a text that were hinted, counted over all its tokens from its beginning.
+    /// The block that was routed last, counted over all tokens of the text from its beginning.
+    here: u64,
+    /// Blocks of the text that were hinted, counted likewise.
     hinted: u64,
+    /// The experts that were named in blocks to come, by block of the text.
+    named: BTreeMap<u64, Vec<ExpertId>>,
+    /// Experts that tokens used in blocks that were hinted, and those of them that were named.
+    judged: (u64, u64),
     /// When the token's first choice came.
     began: Option<Millis>,
 }
@@ -60,20 +82,95 @@ impl Hints {
         let stage = plan.stages.iter().find(|stage| stage.remote_experts(block).is_some());
         let Some(remote) = stage.map(|stage| stage.remote.as_slice()) else { return Vec::new() };
         let Some(at) = remote.iter().position(|remote| remote.block == block) else { return Vec::new() };
-        let watched = self.0.get_or_insert_with(|| Watched::new(plan, options, route.experts.len()));
+        let watched = self.watched.get_or_insert_with(|| Watched::new(plan, options, route.experts.len()));
         for (row, route) in rows.iter().zip(routes) {
             let chosen: Vec<ExpertId> = route.experts.iter().map(|(expert, _)| *expert).collect();
             watched.observe(*row, (remote, at), &chosen, now);
+            self.shadow.observe(*row, block, &chosen);
         }
         let until = watched.until(*position, at, remote.len(), options.lead);
-        watched.hint(plan, remote, until)
+        watched.hint(plan, remote, until, &self.shadow)
+    }
+
+    /// A shadow has said something. Its word counts from when a block is hinted, and later too as long as that is still to come.
+    pub fn foreseen(
+        &mut self,
+        (plan, options): (&Plan, &HintOptions),
+        conversation: ConversationId,
+        word: &ShadowWord,
+    ) -> Hinted {
+        self.shadow.hear(conversation, word);
+        let (ShadowWord::Chose(position, block, experts), PredictorKind::Shadow) = (word, options.predictor) else {
+            return Vec::new();
+        };
+        let stage = plan.stages.iter().find(|stage| stage.remote_experts(*block).is_some());
+        let (Some(stage), Some(watched)) = (stage, &mut self.watched) else { return Vec::new() };
+        match watched.conversation == Some(conversation) {
+            true => watched.late(plan, &stage.remote, (*position, *block), experts),
+            false => Vec::new(),
+        }
+    }
+
+    /// Whether a shadow is wanted from now on, if that has changed.
+    pub fn take_wanted(&mut self, options: &HintOptions) -> Option<bool> {
+        let watched = self.watched.as_ref().filter(|_| options.shadow)?;
+        let wanted = watched.switch.as_ref().is_none_or(|switch| switch.next() != Next::Without);
+        (self.told.replace(wanted) != Some(wanted)).then_some(wanted)
+    }
+
+    /// What came of the hints so far; none before the first token.
+    pub fn report(&self) -> Option<ForesightReport> {
+        let watched = self.watched.as_ref()?;
+        let (shadow_by_index, shadow) = self.shadow.said.recall();
+        let (used, right) = watched.judged;
+        let guessing = match watched.switch.as_ref().map(Switch::verdict) {
+            None => Guessing::Always,
+            Some(Verdict::Trying) => Guessing::Trying,
+            Some(Verdict::On) => Guessing::On,
+            Some(Verdict::Off) => Guessing::Off,
+        };
+        let recall = (used > 0).then(|| right as f64 / used as f64);
+        let report = ForesightReport { predictor: watched.kind, guessing, used, right, recall, ..Default::default() };
+        Some(ForesightReport { shadow_by_index, shadow, ..report })
     }
 
     /// Another text, or several at once.
     fn restart(&mut self) {
-        if let Some(watched) = &mut self.0 {
+        if let Some(watched) = &mut self.watched {
             watched.restart();
         }
+    }
+}
+
+impl Shadow {
+    fn hear(&mut self, conversation: ConversationId, word: &ShadowWord) {
+        if self.conversation != Some(conversation) {
+            if !matches!(word, ShadowWord::Begins(_)) {
+                return;
+            }
+            self.conversation = Some(conversation);
+            self.said.restart();
+        }
+        self.said.hear(word.clone());
+    }
+
+    fn observe(
+        &mut self,
+        (conversation, position): (ConversationId, Position),
+        block: BlockIndex,
+        chosen: &[ExpertId],
+    ) {
+        if self.conversation == Some(conversation) {
+            self.said.observe(position, block, chosen);
+        }
+    }
+
+    /// What it has said of a token of this conversation; nothing if it is late or gone.
+    fn predict(&self, conversation: Option<ConversationId>, position: Position, block: BlockIndex) -> Vec<ExpertId> {
+        if conversation.is_none() || self.conversation != conversation {
+            return Vec::new();
+        }
+        self.said.predict(position, block).into_iter().map(|guess| guess.expert).collect()
     }
 }
 
@@ -89,13 +186,24 @@ impl Watched {
             PredictorKind::Recorded => Box::new(KnownRecall::new(shape, options.recalls.clone(), SEED)),
             _ => Box::new(GivenLast::new(shape)),
         };
-        let switch = (!options.always).then(Switch::new);
-        Self { predictor, switch, used, conversation: None, hinted: 0, began: None }
+        Self {
+            kind: options.predictor,
+            predictor,
+            switch: (!options.always).then(Switch::new),
+            used,
+            conversation: None,
+            here: 0,
+            hinted: 0,
+            named: BTreeMap::new(),
+            judged: (0, 0),
+            began: None,
+        }
     }
 
     fn restart(&mut self) {
         self.predictor.restart();
-        (self.conversation, self.hinted, self.began) = (None, 0, None);
+        (self.conversation, self.here, self.hinted, self.began) = (None, 0, 0, None);
+        self.named.clear();
     }
 
     fn observe(
@@ -113,6 +221,12 @@ impl Watched {
             self.began = Some(now);
         }
         self.predictor.observe(position, remote[at].block, chosen);
+        self.here = u64::from(position.0) * remote.len() as u64 + at as u64;
+        if let Some(named) = self.named.get(&self.here) {
+            self.judged.0 += chosen.len() as u64;
+            self.judged.1 += chosen.iter().filter(|expert| named.contains(expert)).count() as u64;
+        }
+        self.named.retain(|place, _| *place > self.here);
         if at + 1 == remote.len()
             && at > 0
             && let (Some(since), Some(switch)) = (self.began.take(), &mut self.switch)
@@ -142,28 +256,63 @@ impl Watched {
         }
     }
 
-    /// Tells holders with slots what is theirs of the blocks up to one.
-    fn hint(&mut self, plan: &Plan, remote: &[RemoteExperts], until: u64) -> Hinted {
-        let mut guesses: BTreeMap<PeerId, Vec<(BlockIndex, ExpertId)>> = BTreeMap::new();
+    /// Tells holders with slots what is theirs of the blocks up to one: what a shadow has said, if it is believed and has.
+    fn hint(&mut self, plan: &Plan, remote: &[RemoteExperts], until: u64, shadow: &Shadow) -> Hinted {
+        let mut guesses = Vec::new();
         for ahead in self.hinted..until {
             let (position, at) = (ahead / remote.len() as u64, ahead % remote.len() as u64);
-            let RemoteExperts { block, holders } = &remote[at as usize];
-            let predicted = self.predictor.predict(Position(position as u32), *block);
-            for guess in predicted.into_iter().take(self.used) {
-                if let Some(ExpertHolder::Peer(peer)) =
-                    holders.get(usize::from(guess.expert.0)).and_then(|holders| holders.first())
-                    && plan.holder_pool(*peer).is_some()
-                {
-                    guesses.entry(*peer).or_default().push((*block, guess.expert));
-                }
+            let (position, of) = (Position(position as u32), &remote[at as usize]);
+            let mut named = match self.kind {
+                PredictorKind::Shadow => shadow.predict(self.conversation, position, of.block),
+                _ => Vec::new(),
+            };
+            if named.is_empty() {
+                named = self.predictor.predict(position, of.block).into_iter().map(|guess| guess.expert).collect();
             }
+            named.truncate(self.used);
+            guesses.extend(named.iter().map(|expert| (of, *expert)));
+            self.named.insert(ahead, named);
         }
         self.hinted = self.hinted.max(until);
-        let mut hinted: Hinted = guesses.into_iter().collect();
-        hinted.iter_mut().for_each(|(_, experts)| experts.truncate(MAX_HINTS));
-        hinted
+        to_holders(plan, guesses)
+    }
+
+    /// What a shadow says of a block that was hinted without it and is still to come.
+    fn late(
+        &mut self,
+        plan: &Plan,
+        remote: &[RemoteExperts],
+        (position, block): (Position, BlockIndex),
+        experts: &[ExpertId],
+    ) -> Hinted {
+        let Some(at) = remote.iter().position(|remote| remote.block == block) else { return Vec::new() };
+        let place = u64::from(position.0) * remote.len() as u64 + at as u64;
+        let is_to_come = place > self.here && place < self.hinted;
+        let Some(named) = self.named.get_mut(&place).filter(|_| is_to_come) else { return Vec::new() };
+        let new: Vec<ExpertId> =
+            experts.iter().take(self.used).filter(|expert| !named.contains(expert)).copied().collect();
+        named.extend(&new);
+        to_holders(plan, new.into_iter().map(|expert| (&remote[at], expert)).collect())
     }
 }
 
+/// What each holder with slots is told: the experts for which it is asked first.
+fn to_holders(plan: &Plan, guesses: Vec<(&RemoteExperts, ExpertId)>) -> Hinted {
+    let mut by_holder: BTreeMap<PeerId, Vec<(BlockIndex, ExpertId)>> = BTreeMap::new();
+    for (of, expert) in guesses {
+        if let Some(ExpertHolder::Peer(peer)) =
+            of.holders.get(usize::from(expert.0)).and_then(|holders| holders.first())
+            && plan.holder_pool(*peer).is_some()
+        {
+            by_holder.entry(*peer).or_default().push((of.block, expert));
+        }
+    }
+    let mut hinted: Hinted = by_holder.into_iter().collect();
+    hinted.iter_mut().for_each(|(_, experts)| experts.truncate(MAX_HINTS));
+    hinted
+}
+
+#[cfg(test)]
+mod shadow_tests;
 #[cfg(test)]
 mod tests;

@@ -16,5 +16,5 @@ mod waits;
 
 pub(crate) use dispatch::{Around, Dispatch, Settings, Step};
 pub(crate) use gather::{Gather, Share};
-pub(crate) use hints::Hints;
+pub(crate) use hints::{Hinted, Hints};
 pub(crate) use holders::Holders;

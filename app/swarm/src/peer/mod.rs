@@ -11,6 +11,7 @@ mod tests;
 use std::sync::Arc;
 
 use potluck_plan::{Millis, PeerId, PlanEpoch};
+use potluck_predict::ForesightReport;
 use potluck_protocol::{Contribution, Doors, Frame, LoadReport, PieceFault, PromptRequest, RequestId, RoomView};
 
 use crate::coordinator::Coordinator;
@@ -53,6 +54,8 @@ pub struct SwarmView<'a> {
     pub room: Option<&'a RoomView>,
     /// What it is loading.
     pub loading: Option<LoadReport>,
+    /// What came of the hints that its stage sends to holders with slots.
+    pub hints: Option<ForesightReport>,
     /// Who may come in, on the host.
     pub doors: Option<&'a Doors>,
     /// Newest plan epoch it has heard of; a host keeps it over reloads.
@@ -158,6 +161,7 @@ impl Peer {
                 None => self.guest.room.as_ref(),
             },
             loading: self.worker.loading,
+            hints: self.worker.hints(),
             doors: self.coordinator.as_ref().map(|_| self.doorkeeper.doors()),
             epoch: self.epoch(),
             pending: self.guest.pending(),
@@ -262,6 +266,7 @@ impl Peer {
                 self.liveness.worked = self.cx.now;
                 self.worker.computed(computed, &mut self.cx);
             }
+            Event::Foreseen(conversation, word) => self.worker.foreseen(conversation, &word, &mut self.cx),
             Event::Calibrated(model, runs) => {
                 self.liveness.worked = self.cx.now;
                 self.worker.calibrated(model, runs, &mut self.cx);

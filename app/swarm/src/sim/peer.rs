@@ -10,7 +10,7 @@ use super::device::SimDevice;
 use super::engine::{SimEngine, SimModel};
 use super::fault::Wrong;
 use super::relay::Line;
-use crate::{Event, Identity, LoadRequest, Peer};
+use crate::{Event, HintOptions, Identity, LoadRequest, Peer};
 
 /// What came of a question.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,6 +59,8 @@ pub(super) struct SimPeer {
     pub id: PeerId,
     pub device: SimDevice,
     pub machine: Peer,
+    /// How its stages tell holders what comes.
+    pub hints: HintOptions,
     /// Counts restarts; what was in flight for an earlier life is dropped.
     pub life: u64,
     /// Its tab is open.
@@ -113,6 +115,7 @@ impl SimPeer {
             id,
             device,
             machine: Peer::new(identity(id, 0)),
+            hints: HintOptions::default(),
             life: 0,
             present: false,
             line: None,
@@ -143,7 +146,7 @@ impl SimPeer {
 
     /// A new session of the same peer.
     pub fn fresh_machine(&self) -> Peer {
-        Peer::new(self.identity())
+        Peer::new(self.identity()).with_hints(self.hints.clone())
     }
 
     pub fn identity(&self) -> Identity {

@@ -8,6 +8,7 @@ use potluck_plan::{
     LmHeadTokens, LogitsRequest, ModelId, Outcome, PlanEpoch, PooledExperts, Position, Task, Then, WeightUnit, Work,
 };
 use potluck_planner::measures::{MIN_RUNS, RUNS};
+use potluck_predict::ShadowWord;
 use potluck_protocol::{
     AnswerPart, CalibrationRuns, ExpertHint, Frame, LoadFault, LoadPhase, LoadReport, ModelCard, ModelSource,
 };
@@ -55,7 +56,10 @@ impl World {
                 self.peers[index].engine = SimEngine::default();
             }
             Action::Expect => self.peers[index].expecting += 1,
-            Action::Compute(work) => self.compute(index, &work),
+            Action::Compute(work) => {
+                self.foresee(index, &work.task);
+                self.compute(index, &work);
+            }
             // Allowed: that work runs nevertheless, and that its result is nobody's.
             Action::Cancel(_) => self.peers[index].cancelled += 1,
             Action::LoadAhead(experts) => {
@@ -234,6 +238,29 @@ impl World {
         let mut random = || (BlockIndex(self.random.below(blocks) as u16), ExpertId(self.random.below(experts) as u16));
         let count = 6;
         Frame::ExpertHint(ExpertHint { epoch, experts: (0..count).map(|_| random()).collect() })
+    }
+
+    /// What a shadow says while a token's first blocks are computed: of that token and the next ones, true or not.
+    fn foresee(&mut self, index: usize, task: &Task) {
+        let Task::Forward { batch, class, input: Input::Tokens(_), .. } = task else { return };
+        let (Some(random), Some(row)) = (self.foretells.as_mut().filter(|_| index == 0), batch.last()) else { return };
+        let (blocks, experts) = (u64::from(self.model.blocks) + 1, u64::from(self.model.experts) + 2);
+        let mut words = Vec::new();
+        if *class == KernelClass::Prefill {
+            words.push(ShadowWord::Begins(Position(row.position.0 + 1)));
+        }
+        for _ in 0..random.below(8) {
+            let position = Position(row.position.0 + random.below(3) as u32);
+            let experts = (0..2).map(|_| ExpertId(random.below(experts) as u16)).collect();
+            words.push(ShadowWord::Chose(position, BlockIndex(random.below(blocks) as u16), experts));
+        }
+        if random.below(8) == 0 {
+            words.push(ShadowWord::TakenBack(row.position));
+        }
+        let said = words.into_iter().map(|word| (word, 5.0 * random.unit())).collect::<Vec<_>>();
+        for (word, after) in said {
+            self.schedule(self.now + after, index, Scheduled::Event(Event::Foreseen(row.conversation, word)));
+        }
     }
 
     /// One queue a device: its state changes in the order of submission, results come when their time is over. An engine that

@@ -87,6 +87,11 @@ pub(crate) fn pooled_on_demand(seed: u64) -> Run {
     if misleads {
         world.mislead();
     }
+    // A shadow that talks at random beside the host's stage.
+    let foretells = seed % 3 == 1;
+    if foretells {
+        world.foretell(seed ^ 0x51ad);
+    }
     let hesitation = Some(LogNormal { median: 5.0, sigma: 0.5 });
     for holder in 0..LOADERS {
         // Two or three slots for a fifth of 24 experts or more.
@@ -120,7 +125,7 @@ pub(crate) fn pooled_on_demand(seed: u64) -> Run {
     let guessed: u64 = (0..=LOADERS as usize).map(|index| world.guessed(index)).sum();
     event_log.push(format!("{guessed} were loaded on a guess"));
     let unused = (missed == 0).then(|| "no expert was loaded on demand".to_owned());
-    let unused = unused.or((misleads && guessed == 0).then(|| "no hint was followed".to_owned()));
+    let unused = unused.or(((misleads || foretells) && guessed == 0).then(|| "no hint was followed".to_owned()));
     let wrong = expected.iter().find_map(|(asker, tokens)| judge(&world, *asker, 1, tokens));
     Run::new(seed, &world, event_log, world.violation().map(str::to_owned).or(wrong).or(unformed).or(unused))
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use potluck_panel::Timeline;
 use potluck_plan::{Arithmetic, Bytes, KvCacheType, Millis, Plan, PlanEpoch};
+use potluck_predict::PredictorKind;
 use potluck_protocol::{Hedging, Message, ModelSource, PlanStatus, PromptRequest, RequestId, Role, Sharing};
 
 use super::device::SimDevice;
@@ -15,7 +16,7 @@ use super::language::sampling;
 use super::peer::{Answer, SimPeer};
 use super::random::{Random, mix};
 use super::relay::{Downlink, Relay, Uplink};
-use crate::{Event, HostCommand, Membership, Pooling, RelayRoute, SwarmView};
+use crate::{Event, HintOptions, HostCommand, Membership, Pooling, RelayRoute, SwarmView};
 
 /// A driver sends ticks this often.
 const TICK_MILLIS: f64 = 200.0;
@@ -73,6 +74,8 @@ pub struct World {
     pub(super) protect: bool,
     /// Every call comes with a hint that is wrong.
     pub(super) misleads: bool,
+    /// A shadow that talks at random.
+    pub(super) foretells: Option<Random>,
     pooling: Pooling,
     due: BinaryHeap<Due>,
     pending: BTreeMap<u64, Scheduled>,
@@ -100,6 +103,7 @@ impl World {
             on_demand: false,
             protect: false,
             misleads: false,
+            foretells: None,
             pooling: Pooling { replicas: 1, hedging: Hedging::Adaptive, spot_checks: 0.0, ..Pooling::default() },
             due: BinaryHeap::new(),
             pending: BTreeMap::new(),
@@ -147,6 +151,15 @@ impl World {
     /// Stages send a wrong hint with every call.
     pub fn mislead(&mut self) {
         self.misleads = true;
+    }
+
+    /// The host has a shadow that is believed, and that says anything at any time.
+    pub fn foretell(&mut self, seed: u64) {
+        self.foretells = Some(Random(seed));
+        let host = &mut self.peers[0];
+        let predictor = PredictorKind::Shadow;
+        host.hints = HintOptions { predictor, shadow: true, always: true, lead: 1, ..HintOptions::default() };
+        host.machine = host.fresh_machine();
     }
 
     /// Experts that a peer has loaded on a guess.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use potluck_plan::{Bytes, PeerId, PlanEpoch, WeightUnit};
+use potluck_plan::{Bytes, PeerId, PlanEpoch, Stage, WeightUnit};
 use potluck_protocol::{Frame, LoadFault, LoadReport, Prepare};
 
 use super::Worker;
@@ -56,6 +56,14 @@ impl Worker {
         Some((active, active.plan.units_for(me, &active.shape)))
     }
 
+    /// In a plan that computes or is made ready, the only stage is here and calls experts that lie in the slots of others.
+    pub(super) fn sends_hints(&self, me: PeerId) -> bool {
+        self.plans().any(|plan| {
+            let is_mine = |stage: &Stage| stage.peer == me && !stage.remote.is_empty();
+            !plan.pools.is_empty() && matches!(plan.stages.as_slice(), [stage] if is_mine(stage))
+        })
+    }
+
     /// Loads what the plans need now. Standby units stay where they fit beside it, and are dropped otherwise.
     pub(super) fn load(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
         let (Some((prepare, units)), Some(contribution)) = (self.of_plans(cx.members.me), self.contribution) else {
@@ -78,6 +86,7 @@ impl Worker {
             units,
             pool,
             pool_experts,
+            hints: self.sends_hints(cx.members.me),
             context,
             kv_cache,
             arithmetic,

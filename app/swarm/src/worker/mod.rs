@@ -9,6 +9,7 @@ mod standby;
 use std::collections::BTreeSet;
 
 use potluck_plan::{Bytes, Computed, ConversationId, Millis, ModelId, PeerId, Plan, PlanEpoch, WeightUnit};
+use potluck_predict::{ForesightReport, ShadowWord};
 use potluck_protocol::{
     CalibrationRuns, Contribution, ExpertCall, ExpertCancel, ExpertHint, ExpertResult, Forward, Frame, LoadFault,
     LoadPhase, LoadReport, ModelCard, Prepare, StageFaultKind, WorkerStatus,
@@ -351,6 +352,16 @@ impl Worker {
         if let Some(executor) = self.executor(hint.epoch, cx.members.me) {
             executor.expert_hint(caller, hint, cx);
         }
+    }
+
+    /// A shadow says what tokens of a conversation will use.
+    pub fn foreseen(&mut self, conversation: ConversationId, word: &ShadowWord, cx: &mut EventContext) {
+        self.executors().for_each(|executor| executor.foreseen(conversation, word, cx));
+    }
+
+    /// What came of this device's hints; none before the first token of a plan with slots elsewhere.
+    pub fn hints(&self) -> Option<ForesightReport> {
+        self.active.as_ref()?.executor.hints()
     }
 
     pub fn computed(&mut self, computed: Computed, cx: &mut EventContext) {

@@ -125,6 +125,7 @@ impl Worker {
             }
             None => Default::default(),
         };
+        let hints = self.sends_hints(cx.members.me);
         let Some(standby) = &mut self.standby else { return };
         let order = &standby.order;
         let both = joined(units, &order.units);
@@ -145,6 +146,7 @@ impl Worker {
             // Nothing stands by beside slots.
             pool,
             pool_experts: 0,
+            hints,
             context,
             kv_cache,
             arithmetic,

@@ -138,12 +138,7 @@ impl Driver {
                 }
             }
         };
-        let follow = async {
-            if let Some(guesses) = &self.guesses {
-                guesses.follow().await;
-            }
-        };
-        futures::join!(self.slots.ahead.run(&self.slots, ended), follow);
+        self.slots.ahead.run(&self.slots, ended).await;
     }
 
     /// The first block whose router ends a pass over these blocks.

@@ -13,6 +13,8 @@ use potluck_engine::reference::Routers;
 use potluck_plan::{
     BatchToken, BlockIndex, Bytes, ExpertId, ExpertOutputs, KernelClass, Position, Route, Task, WeightUnit,
 };
+#[cfg(not(target_arch = "wasm32"))]
+use potluck_predict::Published;
 use potluck_predict::{Foresight, ForesightReport};
 
 use super::ahead::{Ended, Key};
@@ -29,9 +31,9 @@ pub(super) struct Guesses {
     /// For predictors that ask the next router.
     #[cfg(not(target_arch = "wasm32"))]
     pub routers: Option<Rc<Routers>>,
-    /// Publishes what it chooses.
+    /// Says what it chooses, and where that is heard.
     #[cfg(not(target_arch = "wasm32"))]
-    pub shadow: Option<Rc<Shadow>>,
+    pub shadow: Option<(Rc<Shadow>, Published)>,
     /// Blocks to look ahead.
     pub lead: u16,
     /// Experts that a token uses in a block: so many slots stay for what is needed.
@@ -64,8 +66,8 @@ impl Guesses {
     pub fn report(&self) -> ForesightReport {
         let report = self.foresight.borrow().report();
         #[cfg(not(target_arch = "wasm32"))]
-        if let Some(shadow) = &self.shadow {
-            let (shadow_by_index, shadow) = shadow.published().recall();
+        if let Some((_, published)) = &self.shadow {
+            let (shadow_by_index, shadow) = published.recall();
             return ForesightReport { shadow_by_index, shadow, ..report };
         }
         report
@@ -187,16 +189,8 @@ impl Guesses {
             foresight.begin(first.position);
         }
         #[cfg(not(target_arch = "wasm32"))]
-        if let Some(shadow) = &self.shadow {
+        if let Some((shadow, _)) = &self.shadow {
             shadow.tell(task, foresight.is_active());
-        }
-    }
-
-    /// Runs a shadow, until the driver ends.
-    pub async fn follow(&self) {
-        #[cfg(not(target_arch = "wasm32"))]
-        if let Some(shadow) = &self.shadow {
-            shadow.follow().await;
         }
     }
 

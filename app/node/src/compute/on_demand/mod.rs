@@ -21,15 +21,14 @@ use std::rc::Rc;
 use futures::StreamExt;
 use futures::channel::mpsc;
 use futures::future::{AbortHandle, Abortable, Either, select};
-#[cfg(not(target_arch = "wasm32"))]
-use potluck_engine::Settings;
+use potluck_engine::Eviction;
 use potluck_model::FeedForwardSpec;
 use potluck_panel::OnDemandReport;
 use potluck_plan::{
     BlockIndex, Bytes, Computed, ConversationId, ExpertId, Outcome, PooledExperts, Ticket, WeightUnit, Work,
 };
 #[cfg(not(target_arch = "wasm32"))]
-use potluck_predict::FirstOf;
+use potluck_predict::{FirstOf, Published};
 use potluck_predict::{Foresight, GivenLast, KnownRecall, Predictor, PredictorKind, Switch, TraceShape};
 use potluck_swarm::HintOptions;
 
@@ -37,9 +36,9 @@ use self::ahead::{LoadsAhead, Pace};
 use self::driver::{Driver, is_part};
 use self::guesses::Guesses;
 #[cfg(not(target_arch = "wasm32"))]
-use self::shadow::Shadow;
-#[cfg(not(target_arch = "wasm32"))]
 pub use self::shadow::ShadowOptions;
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) use self::shadow::{Listener, Shadow};
 use self::slots::Slots;
 use super::Compute;
 use crate::loader::ExpertLoader;
@@ -60,6 +59,8 @@ pub struct GuessOptions {
     pub recalls: Vec<f64>,
     /// Blocks to look ahead; by default one, of a recorded text four.
     pub lead: Option<u16>,
+    /// Which expert makes room where they come on demand, for this device or for others.
+    pub eviction: Eviction,
     /// The shadow, for [`PredictorKind::Shadow`].
     #[cfg(not(target_arch = "wasm32"))]
     pub shadow: Option<ShadowOptions>,
@@ -149,18 +150,15 @@ impl Compute {
             }
             #[cfg(not(target_arch = "wasm32"))]
             PredictorKind::Shadow => {
-                let loaded = self.load_shadow();
-                let loaded = loaded.inspect_err(|sentence| log::warn!("no shadow: {sentence}")).ok()?;
-                let published = shadow.insert(Rc::new(loaded)).published();
+                let (_, published) = shadow.insert(self.own_shadow().await?);
                 // Where the shadow is late or gone, the next in line is believed.
-                Box::new(FirstOf(vec![Box::new(published), frequent]))
+                Box::new(FirstOf(vec![Box::new(published.clone()), frequent]))
             }
             PredictorKind::Recorded => {
                 let recorded = Box::new(KnownRecall::new(shape, self.guesses.recalls.clone(), SEED));
                 #[cfg(not(target_arch = "wasm32"))]
                 if self.guesses.shadow.is_some() {
-                    let loaded = self.load_shadow();
-                    shadow = loaded.inspect_err(|sentence| log::warn!("no shadow: {sentence}")).ok().map(Rc::new);
+                    shadow = self.own_shadow().await;
                 }
                 recorded
             }
@@ -176,25 +174,19 @@ impl Compute {
         #[cfg(not(target_arch = "wasm32"))]
         {
             guesses.routers = routers;
-            *self.shadow.borrow_mut() = shadow.as_ref().map(|shadow| shadow.engine().clone());
             guesses.shadow = shadow;
         }
         Some(OnDemandGuesses(Box::new(guesses)))
     }
 
-    /// Loads the shadow of the options beside the room's engine.
+    /// A shadow for experts of this device, and where it publishes what it chooses.
     #[cfg(not(target_arch = "wasm32"))]
-    fn load_shadow(&self) -> Result<Shadow, String> {
-        let options = self.guesses.shadow.as_ref().ok_or("no shadow's file was named")?;
-        let gpu = self.gpu.borrow().clone().ok_or_else(|| self.no_gpu())?;
-        let base = self.model_engine.borrow();
-        let base = base.as_ref().ok_or("there is no model yet")?;
-        // Beside what is lent to the room.
-        let settings = Settings { budget: Bytes(u64::MAX), ..base.settings.clone() };
-        let shadow = Shadow::load(&gpu, options, &base.engine, settings)?;
-        let sentence = format!("The shadow takes {} of GPU memory besides.", Bytes(shadow.bytes.get()));
-        log::info!("{sentence}");
-        Ok(shadow)
+    async fn own_shadow(&self) -> Option<(Rc<Shadow>, Published)> {
+        let published = Published::default();
+        let hears = published.clone();
+        let loaded = self.shadow(Rc::new(move |_, word| hears.hear(word)), false).await;
+        let shadow = loaded.inspect_err(|sentence| log::warn!("no shadow: {sentence}")).ok()?;
+        Some((shadow, published))
     }
 
     /// From now on experts of these blocks come on demand; of none if the pool has no blocks. What was counted of the same

@@ -1,5 +1,5 @@
-//! A shadow model: the same model in a type of fewer bits, on the same GPU, a few tokens ahead of its base. What its routers
-//! choose is published block by block (od-moe.txt 3.2). It follows one conversation, the one whose prompt came last. If it
+//! A shadow model: the same model in a type of fewer bits, on the same GPU, a few tokens ahead of its base. It says block by
+//! block what its routers choose (od-moe.txt 3.2). It follows one conversation, the one whose prompt came last. If it
 //! fails, the next predictor in line is believed, and no answer changes.
 
 use std::cell::{Cell, RefCell};
@@ -15,7 +15,7 @@ use potluck_plan::{
     BatchToken, BlockIndex, BlockRange, ConversationId, ExpertOutputs, Input, KernelClass, LmHeadRequest, LmHeadTokens,
     LogitsRequest, Outcome, Position, Task, Then, Ticket, Work,
 };
-use potluck_predict::{Alignment, Published};
+use potluck_predict::{Alignment, ShadowWord};
 
 use crate::native::study::{ModelFile, load_unit};
 
@@ -29,7 +29,12 @@ pub struct ShadowOptions {
     pub file: PathBuf,
     /// Every how many tokens it takes over its base's token and KV cache.
     pub alignment: Alignment,
+    /// For tests: the shadow is gone after so many tokens of answers.
+    pub tokens: Option<u32>,
 }
+
+/// Hears what a shadow says of a conversation's tokens.
+pub(in crate::compute) type Listener = Rc<dyn Fn(ConversationId, ShadowWord)>;
 
 /// What its base computes.
 enum Told {
@@ -39,12 +44,14 @@ enum Told {
 }
 
 /// A shadow model on an engine of its own.
-pub(super) struct Shadow {
+pub(in crate::compute) struct Shadow {
     engine: Engine,
     base: Engine,
     spec: ModelSpec,
     alignment: Alignment,
-    published: Published,
+    listener: RefCell<Listener>,
+    /// Tokens of answers that it may still hear of.
+    left: Cell<u32>,
     result: Rc<RefCell<Option<oneshot::Sender<Outcome>>>>,
     told: mpsc::UnboundedSender<Told>,
     hears: RefCell<Option<mpsc::UnboundedReceiver<Told>>>,
@@ -53,11 +60,17 @@ pub(super) struct Shadow {
 }
 
 impl Shadow {
-    /// Loads a shadow with a KV cache like its base's.
+    /// Loads a shadow with a KV cache like its base's, and lets others work between its parts.
     ///
     /// # Errors
     /// A sentence: it cannot be read, or does not fit.
-    pub fn load(gpu: &Gpu, options: &ShadowOptions, base: &Engine, settings: Settings) -> Result<Self, String> {
+    pub async fn load(
+        gpu: &Gpu,
+        options: &ShadowOptions,
+        base: &Engine,
+        settings: Settings,
+        listener: Listener,
+    ) -> Result<Self, String> {
         let failed = |error: EngineError| format!("The shadow cannot run: {error}");
         let file = ModelFile::open(&options.file).map_err(|error| error.to_string())?;
         let (spec, units) = file.spec().map_err(|error| error.to_string())?;
@@ -70,23 +83,28 @@ impl Shadow {
             }
         });
         let engine = Engine::new(gpu, spec.clone(), units.clone(), settings, receive).map_err(failed)?;
-        let layout = engine.reserve(&units.units().collect()).map_err(failed)?;
-        for unit in engine.missing() {
-            load_unit(&engine, &file, &units, unit).map_err(|error| error.to_string())?;
-        }
-        engine.close_staging();
         let (told, hears) = mpsc::unbounded();
-        Ok(Self {
+        // From here on its engine ends with it.
+        let shadow = Self {
             engine,
             base: base.clone(),
             spec,
             alignment: options.alignment,
-            published: Published::default(),
+            listener: RefCell::new(listener),
+            left: Cell::new(options.tokens.unwrap_or(u32::MAX)),
             result,
             told,
             hears: RefCell::new(Some(hears)),
-            bytes: Cell::new(layout.weights().0),
-        })
+            bytes: Cell::default(),
+        };
+        let layout = shadow.engine.reserve(&units.units().collect()).map_err(failed)?;
+        for unit in shadow.engine.missing() {
+            load_unit(&shadow.engine, &file, &units, unit).map_err(|error| error.to_string())?;
+            tokio::task::yield_now().await;
+        }
+        shadow.engine.close_staging();
+        shadow.bytes.set(layout.weights().0);
+        Ok(shadow)
     }
 
     /// Its engine, which has to be polled.
@@ -94,9 +112,14 @@ impl Shadow {
         &self.engine
     }
 
-    /// What it publishes.
-    pub fn published(&self) -> Published {
-        self.published.clone()
+    /// From now on it speaks to somebody else.
+    pub fn set_listener(&self, listener: Listener) {
+        self.listener.replace(listener);
+    }
+
+    fn say(&self, conversation: ConversationId, word: ShadowWord) {
+        let listener = self.listener.borrow().clone();
+        listener(conversation, word);
     }
 
     /// Its base begins a task. `wanted`: guesses are loaded for its tokens.
@@ -150,8 +173,9 @@ impl Shadow {
     fn unless_lost(&self, done: Result<(), Outcome>, following: &mut Option<Following>) {
         if let Err(outcome) = done {
             log::warn!("the shadow lost its base: {outcome:?}");
-            self.published.withdraw(Position(0));
-            *following = None;
+            if let Some(lost) = following.take() {
+                self.say(lost.conversation, ShadowWord::TakenBack(Position(0)));
+            }
         }
     }
 
@@ -189,7 +213,7 @@ impl Shadow {
                 self.catch_up(&mut now).await?;
                 let token = self.prompt(&batch, tokens).await?;
                 now.first = Position(last.position.0 + 1);
-                self.published.begin(now.first);
+                self.say(now.conversation, ShadowWord::Begins(now.first));
                 now.expected = VecDeque::from([Expected { position: now.first, token, after: None }]);
                 now.wanted = false;
                 *following = Some(now);
@@ -203,6 +227,8 @@ impl Shadow {
                     now.skip(row, token);
                     return Ok(());
                 }
+                let left = self.left.get().checked_sub(1);
+                self.left.set(left.ok_or_else(|| Outcome::Failed("it is gone, as was asked for".to_owned()))?);
                 now.skipped.retain(|(at, _)| at.position < row.position);
                 now.wanted = true;
                 self.token(now, row, token).await
@@ -225,7 +251,7 @@ impl Shadow {
             }
             None => {
                 if !is_right {
-                    self.published.withdraw(row.position);
+                    self.say(now.conversation, ShadowWord::TakenBack(row.position));
                 }
                 now.expected.clear();
                 if takes_kv {
@@ -278,7 +304,7 @@ impl Shadow {
             };
             let ids = |route: &potluck_plan::Route| route.experts.iter().map(|(id, _)| *id).collect::<Vec<_>>();
             let experts: Vec<_> = routes.iter().map(ids).collect();
-            self.published.publish(row.position, block, experts.concat());
+            self.say(row.conversation, ShadowWord::Chose(row.position, block, experts.concat()));
             let Outcome::ExpertOutputs(outputs) = self.run(Task::Experts { block, class, normed, experts }).await?
             else {
                 return Err(unexpected());

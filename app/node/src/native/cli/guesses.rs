@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use potluck_engine::Eviction;
 use potluck_predict::{Alignment, NoAlignment, PredictorKind};
 use potluck_swarm::HintOptions;
 
@@ -17,12 +18,19 @@ pub struct GuessArguments {
     /// Load guesses, and send hints, whether they pay or not
     #[arg(long)]
     pub always_guess: bool,
-    /// run: the same model in a type of fewer bits, which guesses a token ahead (`potluck-node requantize` makes one)
+    /// host, run: the same model in a type of fewer bits, which guesses a token ahead (`potluck-node requantize` makes one); it
+    /// runs on this device
     #[arg(long, value_name = "FILE")]
     pub shadow: Option<PathBuf>,
-    /// run: every how many tokens the shadow takes over the model's token and its KV cache: T1, T4KV16, KV8 or unaligned
+    /// host, run: every how many tokens the shadow takes over the model's token and its KV cache: T1, T4KV16, KV8 or unaligned
     #[arg(long, value_name = "HOW", default_value = "T1", value_parser = parse_alignment)]
     pub align: Alignment,
+    /// Which expert makes room where they load on demand: lru (the one used longest ago) or lfu (the one used least often)
+    #[arg(long, value_name = "WHICH", default_value = "lru", value_parser = parse_eviction)]
+    pub eviction: Eviction,
+    /// For tests: the shadow is gone after so many tokens of answers
+    #[arg(long, hide = true, value_name = "N")]
+    pub shadow_tokens: Option<u32>,
     /// For measurements: who guesses what holders that load on demand will be asked for: none, frequent or recorded
     #[arg(long, hide = true, value_name = "WHO", default_value_t = PredictorKind::Frequent)]
     pub hints: PredictorKind,
@@ -57,6 +65,8 @@ impl Default for GuessArguments {
             always_guess: false,
             shadow: None,
             align,
+            eviction: Eviction::default(),
+            shadow_tokens: None,
             hints: PredictorKind::Frequent,
             recalls: Vec::new(),
             lead: None,
@@ -68,6 +78,14 @@ fn parse_alignment(text: &str) -> Result<Alignment, NoAlignment> {
     text.parse()
 }
 
+fn parse_eviction(text: &str) -> Result<Eviction, String> {
+    match text {
+        "lru" => Ok(Eviction::Lru),
+        "lfu" => Ok(Eviction::Lfu),
+        _ => Err("expected lru or lfu".to_owned()),
+    }
+}
+
 fn parse_recall(text: &str) -> Result<f64, String> {
     let percent = text.trim().parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
     percent.map(|percent: f64| percent / 100.0).ok_or_else(|| "expected percent, such as 86,95.7".to_owned())
@@ -75,8 +93,12 @@ fn parse_recall(text: &str) -> Result<f64, String> {
 
 impl From<&GuessArguments> for HintOptions {
     fn from(arguments: &GuessArguments) -> Self {
+        // As for a device's own experts: beside a recorded text a shadow computes and is not believed.
+        let shadow = arguments.shadow.is_some();
+        let is_believed = shadow && arguments.hints == PredictorKind::Frequent;
         Self {
-            predictor: arguments.hints,
+            predictor: if is_believed { PredictorKind::Shadow } else { arguments.hints },
+            shadow,
             recalls: arguments.recalls.clone(),
             always: arguments.always_guess,
             lead: arguments.lead(),
@@ -86,11 +108,21 @@ impl From<&GuessArguments> for HintOptions {
 
 impl From<GuessArguments> for GuessOptions {
     fn from(arguments: GuessArguments) -> Self {
-        let GuessArguments { predictor, always_guess: always, shadow, align, recalls, lead, .. } = arguments;
-        let shadow = shadow.map(|file| ShadowOptions { file, alignment: align });
+        let GuessArguments {
+            predictor,
+            always_guess: always,
+            shadow,
+            align,
+            shadow_tokens: tokens,
+            recalls,
+            lead,
+            eviction,
+            ..
+        } = arguments;
+        let shadow = shadow.map(|file| ShadowOptions { file, alignment: align, tokens });
         // A shadow beside a recorded text shows what its computing costs at a known recall.
         let is_believed = shadow.is_some() && predictor != PredictorKind::Recorded;
         let predictor = if is_believed { PredictorKind::Shadow } else { predictor };
-        Self { predictor, always, recalls, lead, shadow }
+        Self { predictor, always, recalls, lead, eviction, shadow }
     }
 }

@@ -120,6 +120,7 @@ fn lengths_line(timings: &Timings) -> Value {
     if answer_tokens > 1 {
         line["answer_tokens"] = json!(answer_tokens);
         line["token_ms"] = json!(timings.millis_a_token());
+        line["decode_per_second"] = json!(1e3 / timings.millis_a_token());
         line["tokens_per_second"] = json!(f64::from(answer_tokens) * 1e3 / (first_token_ms + decode_ms));
     }
     line
@@ -219,6 +220,8 @@ impl Session {
             "expected_token_ms": plan.map(|plan| plan.token_ms),
             "holder_changes": changes.lines(),
             "members": self.status.peers.len(),
+            // Of all rounds so far.
+            "hints": self.status.hints,
             "on_demand": self.status.on_demand.map(|now| now.since(&on_demand.unwrap_or_default())),
         })
     }

@@ -18,7 +18,7 @@ pub use on_cpu::OnCpu;
 pub use on_gpu::{OnGpu, load_unit};
 pub use requantize::requantize;
 pub use runner::{Appended, Recording, Runner};
-pub use trace::{ShadowChoice, TraceChoice, TraceOptions, check_shadow_of, read_prompts, trace};
+pub use trace::{ShadowChoice, TraceChoice, TraceOptions, check_shadow, check_shadow_of, read_prompts, trace};
 
 use crate::language::LanguageError;
 

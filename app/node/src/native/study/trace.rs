@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use potluck_engine::Gpu;
-use potluck_gguf::quantization;
-use potluck_model::LocalTime;
+use potluck_gguf::{Metadata, quantization};
+use potluck_model::{LocalTime, ModelSpec};
 use potluck_predict::{Alignment, Recorded, Sequence, Trace, TraceShape, recall};
 use potluck_protocol::{Message, Role};
 use potluck_swarm::Language;
@@ -102,7 +102,7 @@ pub fn trace(
     }
     let shadows = files.into_iter().map(ModelFile::open).collect::<Result<Vec<_>, _>>()?;
     let shape = shape_of(&base.spec()?.0).ok_or_else(|| StudyError::NoExperts(base.name.clone()))?;
-    shadows.iter().try_for_each(|shadow| check_shadow(&base, shadow))?;
+    shadows.iter().try_for_each(|shadow| check_files(&base, shadow))?;
     let study = Study { choice, shape, base: &base, shadows: &shadows, channels: &channels, progress: &progress };
     let trace = match gpu {
         None => study.on_cpu(&mut keep)?,
@@ -121,23 +121,33 @@ pub fn trace(
 /// # Errors
 /// A file cannot be read, or [`StudyError::NoShadow`] says what differs.
 pub fn check_shadow_of(base: &Path, shadow: &Path) -> Result<(), StudyError> {
-    check_shadow(&ModelFile::open(base)?, &ModelFile::open(shadow)?)
+    check_files(&ModelFile::open(base)?, &ModelFile::open(shadow)?)
+}
+
+fn check_files(base: &ModelFile, shadow: &ModelFile) -> Result<(), StudyError> {
+    check_shadow((&base.name, &base.model.metadata, &base.spec()?.0), shadow)
 }
 
 /// A shadow has the base's tokenizer and the shape of its blocks.
-fn check_shadow(base: &ModelFile, shadow: &ModelFile) -> Result<(), StudyError> {
-    let no_shadow = |why| StudyError::NoShadow { shadow: shadow.name.clone(), base: base.name.clone(), why };
+///
+/// # Errors
+/// [`StudyError::NoShadow`] says what differs; or the shadow cannot run here.
+pub fn check_shadow(
+    (base, metadata, spec): (&str, &Metadata, &ModelSpec),
+    shadow: &ModelFile,
+) -> Result<(), StudyError> {
+    let no_shadow = |why| StudyError::NoShadow { shadow: shadow.name.clone(), base: base.to_owned(), why };
     for (key, why) in [
         ("tokenizer.ggml.tokens", "it has another vocabulary"),
         ("tokenizer.ggml.merges", "it has another tokenizer"),
         ("tokenizer.ggml.pre", "it has another tokenizer"),
     ] {
-        if base.model.metadata.get(key) != shadow.model.metadata.get(key) {
+        if metadata.get(key) != shadow.model.metadata.get(key) {
             return Err(no_shadow(why));
         }
     }
-    let (base, shadow) = (base.spec()?.0, shadow.spec()?.0);
-    if base.blocks != shadow.blocks || base.hidden != shadow.hidden {
+    let of_shadow = shadow.spec()?.0;
+    if spec.blocks != of_shadow.blocks || spec.hidden != of_shadow.hidden {
         return Err(no_shadow("its blocks have other sizes"));
     }
     Ok(())

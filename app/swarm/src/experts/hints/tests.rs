@@ -8,17 +8,17 @@ use crate::examples;
 
 const HOLDER: PeerId = PeerId([2; 16]);
 
-const TEXT: ConversationId = ConversationId(1);
+pub(super) const TEXT: ConversationId = ConversationId(1);
 
 /// A stage with this many blocks, whose experts all lie in the slots of one holder.
-fn plan(blocks: u16) -> Plan {
+pub(super) fn plan(blocks: u16) -> Plan {
     let mut stage = Stage::new(StageId(0), PeerId([1; 16]), BlockRange::new(0, blocks));
     let remote = |block| RemoteExperts { block: BlockIndex(block), holders: vec![vec![ExpertHolder::Peer(HOLDER)]; 8] };
     stage.remote = (0..blocks).map(remote).collect();
     Plan { pools: vec![HolderPool { peer: HOLDER, slots: 4 }], ..examples::plan(vec![stage]) }
 }
 
-fn chose(expert: u16) -> [Route; 1] {
+pub(super) fn chose(expert: u16) -> [Route; 1] {
     [Route { experts: vec![(ExpertId(expert), 1.0)] }]
 }
 
@@ -61,7 +61,8 @@ fn hints_that_do_not_help_end() {
 
 /// A text of eight tokens in 12 blocks, computed three times: what each block hinted in the last round, by token and block.
 fn recorded(lead: u16) -> BTreeMap<(u32, u16), Vec<(BlockIndex, ExpertId)>> {
-    let options = HintOptions { predictor: PredictorKind::Recorded, recalls: vec![1.0], always: true, lead };
+    let options =
+        HintOptions { predictor: PredictorKind::Recorded, recalls: vec![1.0], always: true, lead, shadow: false };
     let (plan, mut hints, mut sent) = (plan(12), Hints::default(), BTreeMap::new());
     for round in 0..3 {
         for position in 5..13 {
@@ -79,7 +80,7 @@ fn recorded(lead: u16) -> BTreeMap<(u32, u16), Vec<(BlockIndex, ExpertId)>> {
     sent
 }
 
-fn expert(position: u32, block: u16) -> u16 {
+pub(super) fn expert(position: u32, block: u16) -> u16 {
     ((position + u32::from(block)) % 8) as u16
 }
 
@@ -134,7 +135,7 @@ fn without_slots_or_if_nobody_guesses_nothing_is_hinted() {
     let mut hint = |plan: &Plan, options: &HintOptions| {
         let of = (BlockIndex(1), KernelClass::Decode);
         let hinted = hints.routed((plan, options), of, &[(TEXT, Position(0))], &chose(1), Millis(0.0));
-        assert!(hinted.is_empty() && hints.0.is_none());
+        assert!(hinted.is_empty() && hints.watched.is_none());
     };
     options.predictor = PredictorKind::None;
     hint(&plan, &options);
