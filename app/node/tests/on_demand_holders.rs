@@ -14,7 +14,8 @@ use potluck_gguf::synthetic::Synthetic;
 use potluck_node::native::cli::{GuessArguments, Options, Session};
 use potluck_node::native::open_model_files;
 use potluck_node::native::study::requantize;
-use potluck_panel::{ModelSource, OnDemandReport, PredictorKind, Sharing, Status};
+use potluck_node::node::Input;
+use potluck_panel::{HostChoice, ModelSource, OnDemandReport, PredictorKind, Sharing, Status, ToNode};
 
 const TEXT: &str = "Once upon a time there was a pot of soup";
 const TOKENS: u32 = 24;
@@ -272,7 +273,8 @@ fn a_shadow_of_another_model_opens_no_room() {
         let options = Options { guesses, on_demand: true, cache: Some(folder("cache")), ..Options::default() };
         let mut host = Session::start(&relay.origin, &options);
         let source = ModelSource::Relay { name: "model".into() };
-        host_sharing(&mut host, &relay.origin, source, (100_000_000, Sharing::Experts), Vec::new()).await;
+        let choice = HostChoice { sharing: Sharing::Experts, ..choice(source, 100_000_000) };
+        host.send(Input::Page(ToNode::Host(choice), Vec::new()));
         let sentence = host.until_up().await.unwrap_err();
         assert!(sentence.contains("is no shadow of") && sentence.contains("another vocabulary"), "{sentence}");
         drop(host);

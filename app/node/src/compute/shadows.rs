@@ -56,6 +56,7 @@ impl Compute {
     pub(super) async fn shadow(&self, listener: Listener, for_hints: bool) -> Result<Rc<Shadow>, String> {
         if let Some(running) = self.shadow.borrow().as_ref() {
             running.shadow.set_listener(listener);
+            running.shadow.overtakes.set(for_hints);
             running.for_hints.set(for_hints);
             return Ok(running.shadow.clone());
         }
@@ -66,6 +67,7 @@ impl Compute {
         // Beside what is lent to the room.
         let settings = Settings { budget: Bytes(u64::MAX), ..settings };
         let shadow = Rc::new(Shadow::load(&gpu, options, &base, settings, listener).await?);
+        shadow.overtakes.set(for_hints);
         log::info!("The shadow takes {} of GPU memory besides.", Bytes(shadow.bytes.get()));
         let (task, registration) = AbortHandle::new_pair();
         let follows = shadow.clone();

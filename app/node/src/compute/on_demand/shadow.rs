@@ -50,6 +50,9 @@ pub(in crate::compute) struct Shadow {
     spec: ModelSpec,
     alignment: Alignment,
     listener: RefCell<Listener>,
+    /// It may pass its base within a token, which waits for others. Where it did not expect the token that its base has begun, its
+    /// word on that one counts, too.
+    pub overtakes: Cell<bool>,
     /// Tokens of answers that it may still hear of.
     left: Cell<u32>,
     result: Rc<RefCell<Option<oneshot::Sender<Outcome>>>>,
@@ -91,6 +94,7 @@ impl Shadow {
             spec,
             alignment: options.alignment,
             listener: RefCell::new(listener),
+            overtakes: Cell::new(false),
             left: Cell::new(options.tokens.unwrap_or(u32::MAX)),
             result,
             told,
@@ -143,8 +147,10 @@ impl Shadow {
         let Some(mut hears) = self.hears.borrow_mut().take() else { return };
         let mut following: Option<Following> = None;
         loop {
-            let ahead =
-                following.as_ref().filter(|now| now.expected.len() <= AHEAD && now.wanted).and_then(Following::last);
+            let may = |now: &&Following| {
+                now.expected.len() <= AHEAD && now.wanted && (now.was_right || !self.overtakes.get())
+            };
+            let ahead = following.as_ref().filter(may).and_then(Following::last);
             let told = match ahead {
                 None => hears.next().await,
                 Some(last) => match hears.next().now_or_never() {
@@ -242,6 +248,7 @@ impl Shadow {
         let takes_kv = self.alignment.takes_kv(index) && index > 0;
         now.expected.retain(|expected| expected.position >= row.position);
         let own = now.expected.front().copied().filter(|own| own.position == row.position);
+        now.was_right = own.is_none_or(|own| own.token == token);
         let token = own.filter(|_| !self.alignment.takes_token(index)).map_or(token, |own| own.token);
         let is_right = own.is_some_and(|own| own.token == token);
         match own.filter(|_| is_right && !takes_kv).and_then(|own| own.after) {
@@ -259,9 +266,16 @@ impl Shadow {
                     let copied = self.engine.copy_kv_cache(&self.base, row.conversation, row.position.0);
                     copied.map_err(|error| Outcome::Failed(error.to_string()))?;
                 }
-                // Its base has begun this token, so its routers would come too late. The next one may be in time.
-                now.skipped.push((row, token));
-                if let Some(after) = self.catch_up(now).await? {
+                let after = if self.overtakes.get() && !now.was_right {
+                    // It will not be ahead of the next one either, as with sampled text.
+                    self.catch_up(now).await?;
+                    Some(self.step(row, token).await?)
+                } else {
+                    // Its base has begun this token, so its routers would come too late. The next one may be in time.
+                    now.skipped.push((row, token));
+                    self.catch_up(now).await?
+                };
+                if let Some(after) = after {
                     let position = Position(row.position.0 + 1);
                     now.expected.push_back(Expected { position, token: after, after: None });
                 }
@@ -351,13 +365,22 @@ struct Following {
     expected: VecDeque<Expected>,
     /// Somebody wants to know.
     wanted: bool,
+    /// The last token was the one that the shadow expected. Sampled ones hardly are.
+    was_right: bool,
     /// Tokens of the base that nobody wanted to know about.
     skipped: Vec<(BatchToken, u32)>,
 }
 
 impl Following {
     fn new(conversation: ConversationId) -> Self {
-        Self { conversation, first: Position(0), expected: VecDeque::new(), wanted: false, skipped: Vec::new() }
+        Self {
+            conversation,
+            first: Position(0),
+            expected: VecDeque::new(),
+            wanted: false,
+            was_right: true,
+            skipped: Vec::new(),
+        }
     }
 
     /// A token of the base that is computed later; drafts that were not taken are replaced.
