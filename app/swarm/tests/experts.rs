@@ -388,7 +388,7 @@ fn the_time_of_a_blocks_experts_is_the_integral_over_the_calls_that_it_waits_for
             let mut world = World::new(seed, model(), Sharing::Experts, quick(SimDevice::with_budget(530)));
             world.pool_experts(copies, Hedging::Copies(copies));
             (0..8).for_each(|_| _ = world.add(SimDevice { hesitation: Some(delay), ..quick(helper()) }, 0.0));
-            world.run(30_000.0, |world| fewest(world) >= copies.into());
+            world.run(30_000.0, |world| world.fewest_holders() >= copies.into());
             let begin = world.now() + 100.0;
             world.prompt(0, 1, TEXT, 150, begin);
             world.run(begin + 200_000.0, |world| ended(world, 0, 1));
