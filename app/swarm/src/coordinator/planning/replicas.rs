@@ -124,6 +124,8 @@ impl Planning {
             return is_lost;
         }
         self.policy.spared(cx.now);
+        // Its experts lack a holder now.
+        self.replicas.looked = None;
         self.plans.spare(peer, cx);
         self.move_experts(&[ResidencyChange::Drop(peer)], cx);
         false
