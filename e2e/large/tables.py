@@ -79,11 +79,11 @@ def by_pattern(done):
 
 def phases(rooms):
     """From the router's choice to the last vector, beside the integral. What the same blocks take in the room's last round, in which no answer
-    waits, is subtracted; the round before it is told."""
+    waits (`--last-round`), is subtracted; the round before it is told. A GPU that waits is slower: what its engine takes longer is subtracted, too."""
     head("asked at once", "blocks", "calls that a block waits for", "ms", "without waits", "left", "integral", "off by", "p99", "times the bytes",
          "asked alike in the last round")
     for room in rooms:
-        if not late(room) or len(room["rounds"]) < 2:
+        if not late(room) or len(room["rounds"]) < 2 or not room["rounds"][-1].get("is_last"):
             continue
         waiting, without = room["rounds"][-2:]
         told, base = by_pattern(waiting), by_pattern(without)
@@ -96,7 +96,8 @@ def phases(rooms):
         over = lambda of: sum(passes * of(asked, millis) for asked, (passes, millis) in told.items()) / blocks
         took = over(lambda asked, millis: millis)
         # The text is the same, so patterns are, unless the plan changed.
-        still = over(lambda asked, _: base[asked][1] if asked in base else whole)
+        slower = waiting["recorded"]["experts"]["engine_ms"] - without["recorded"]["experts"]["engine_ms"]
+        still = over(lambda asked, _: base[asked][1] if asked in base else whole) + slower
         integral = over(lambda asked, _: expected(*late(room), asked))
         off = "" if room["hedging"] == "adaptive" else f"{(took - still) / integral - 1:+.1%}"
         experts = waiting["recorded"]["experts"]
@@ -109,7 +110,7 @@ def phases(rooms):
 def hedged(rooms):
     """What asking another holder after a delay leaves of what two at once gain, at the 99th percentile of the time of a block's experts. Only rooms
     with as many copies and holders are compared."""
-    head("copies", "holders", "one asked: p99", "two at once", "adaptive", "of the gain", "times the bytes", "devices asked for a block, one asked and adaptive")
+    head("copies", "holders", "one asked: p99", "two at once", "adaptive", "of the gain", "times the bytes", "groups of a block's experts, one asked and adaptive")
     alike = {}
     for room in rooms:
         if late(room) and len(room["rounds"]) >= 2 and (room["rounds"][-2].get("recorded") or {}).get("experts"):
@@ -119,9 +120,9 @@ def hedged(rooms):
             continue
         experts = {hedging: done["recorded"]["experts"] for hedging, done in of.items()}
         one, two, adaptive = (experts[hedging]["quantiles_ms"]["99"] for hedging in ("off", "2", "adaptive"))
-        devices = lambda done: mean(len(asked.split()) for asked, (passes, _) in by_pattern(done).items() for _ in range(passes))
+        groups = lambda done: mean(len(asked.split()) for asked, (passes, _) in by_pattern(done).items() for _ in range(passes))
         row(copies, holders, f"{one:.1f}", f"{two:.1f}", f"{adaptive:.1f}", f"{(one - adaptive) / (one - two):.0%}" if one > two else "there is none",
-            f"{experts['adaptive']['times_the_bytes']:.2f}", f"{devices(of['off']):.1f}, {devices(of['adaptive']):.1f}")
+            f"{experts['adaptive']['times_the_bytes']:.2f}", f"{groups(of['off']):.1f}, {groups(of['adaptive']):.1f}")
 
 
 def placements(rooms):

@@ -63,12 +63,16 @@ impl DraftCost {
     }
 
     /// The number of drafts, at most `max`, that yields the most tokens a second. Before anything is measured, a
-    /// further token is assumed to cost little beside `network_hops` and much without any, and one is tried: somebody waits for the pass.
+    /// further token is assumed to cost little beside `network_hops` and much without any. One is tried then, once a pass without drafts was
+    /// timed: somebody waits for the pass.
     pub fn best_length(&self, acceptance: Acceptance, network_hops: u32, max: usize) -> usize {
         let further = self.further.unwrap_or(if network_hops > 1 { 0.05 } else { 0.5 });
         let mut best = (0, 1.0);
         let (mut tokens, mut chance) = (1.0, 1.0);
-        let max = if self.further.is_none() { max.min(1) } else { max.min(MAX_DRAFTS) };
+        let max = match self.further {
+            Some(_) => max.min(MAX_DRAFTS),
+            None => max.min(usize::from(self.single > 0.0)),
+        };
         for length in 1..=max {
             chance *= acceptance.0;
             tokens += chance;
@@ -105,8 +109,9 @@ mod tests {
         };
         let mut cost = DraftCost::default();
         assert_eq!(cost.best_length(accepted(0), 0, 7), 0, "on one device nothing is tried on suspicion");
-        assert_eq!(cost.best_length(accepted(50), 3, 7), 1, "what it costs is not known");
+        assert_eq!(cost.best_length(accepted(50), 3, 7), 0, "there is nothing to compare its cost with");
         cost.measure(0, 10.0);
+        assert_eq!(cost.best_length(accepted(50), 3, 7), 1, "what it costs is not known");
         cost.measure(1, 10.5);
         assert!((1..7).contains(&cost.best_length(accepted(0), 3, 7)));
         assert_eq!(cost.best_length(accepted(50), 3, 7), 7, "all were right");

@@ -348,7 +348,8 @@ impl Coordinator {
                 self.planning.time_alone(&model, &self.command, cx);
             }
             let asked_again = cx.members.take_retries(cx.now);
-            let answering = self.answers.is_answering();
+            // Where there is no plan, all answers wait for one.
+            let answering = self.answers.is_answering() && self.planning.plans.up().is_some();
             if self.planning.is_due((&model, &self.command), answering, cx) || asked_again {
                 self.replan(cx);
             }

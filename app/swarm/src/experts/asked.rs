@@ -8,7 +8,8 @@ const MOST_CALLS: usize = 20;
 
 /// What experts wait for: `ab ac` is one expert that the calls a and b ask for, and one of a and c. Each call is a letter, since each
 /// is answered for itself. Experts that wait for the same calls are one; an expert with further calls than another one is left out, because it is
-/// never the last. `asked`: the calls of each expert. Too many are `?`.
+/// never the last. `asked`: the calls of each expert. Too many are `?`. The same calls under other numbers mostly give the same pattern, and always one
+/// with the same time.
 pub(super) fn pattern(asked: impl IntoIterator<Item = BTreeSet<u64>>) -> String {
     let all: BTreeSet<BTreeSet<u64>> = asked.into_iter().filter(|calls| !calls.is_empty()).collect();
     let is_last = |calls: &&BTreeSet<u64>| !all.iter().any(|other| other != *calls && other.is_subset(calls));

@@ -24,7 +24,8 @@ pub(super) enum Cause {
     Late,
 }
 
-/// What copies may take. Decoded tokens and prompts have a budget each: a call of a chunk has as many bytes as those of a token.
+/// What copies may take. Decoded tokens and prompts have a budget each: one call of a chunk has as many bytes as all calls of
+/// a token.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budgets {
     decode: Budget,

@@ -142,7 +142,8 @@ impl Holders {
         holder.all.of_mut(size.class).cancelled(millis / size.scale());
     }
 
-    /// A call takes much longer than this holder's calls do: new calls prefer others until it is heard again.
+    /// A call takes much longer than this holder's calls do: new calls prefer others until it answers or refuses, for twelve seconds
+    /// at most.
     pub fn is_late(&mut self, peer: PeerId, now: Millis) {
         self.known.entry(peer).or_default().lateness.is_late(now);
     }

@@ -11,7 +11,7 @@ const MIN_LATE_MILLIS: f64 = 2.0;
 /// After so many calls in a row that were given up, because copies of them were answered before, one is left open: is it late?
 const UNANSWERED: u32 = 4;
 /// A late holder is asked again after this time at the latest. Of a device that has vanished the relay says so after ten seconds.
-const AVOIDED_MILLIS: f64 = 12_000.0;
+pub(super) const AVOIDED_MILLIS: f64 = 12_000.0;
 
 /// How long to wait for a holder before a call of it is late, from the 95th percentile of its answers.
 pub(super) fn late_after(slow: f64) -> f64 {

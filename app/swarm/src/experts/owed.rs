@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use potluck_plan::{ExpertHolder, Millis, PeerId};
 
 use super::holders::{Holders, Size};
-use super::late::LateTimer;
+use super::late::{AVOIDED_MILLIS, LateTimer};
 use crate::members::Members;
 
 /// A call whose answer nobody waits for.
@@ -55,7 +55,11 @@ impl OwedCalls {
                 holders.is_late(owed.holder, now);
             }
         }
-        let is_over = |owed: &Owed| owed.late.at().is_none() && !holders.is_overtaken(owed.holder, now);
+        let is_over = |owed: &Owed| match owed.late.at() {
+            None => !holders.is_overtaken(owed.holder, now),
+            // It was put off again and again, as this device itself was held up.
+            Some(_) => now.0 - owed.asked.0 >= AVOIDED_MILLIS,
+        };
         let over: Vec<(u64, Owed)> = self.open.extract_if(.., |_, owed| is_over(owed)).collect();
         for (_, Owed { holder, size, asked, .. }) in &over {
             holders.gave_no_answer(*holder, *size, now.0 - asked.0);

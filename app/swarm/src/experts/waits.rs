@@ -92,14 +92,15 @@ impl Waits {
         }
     }
 
-    /// Has the recording say how a block's experts came: in which time, who was asked at first, and what that and all later calls
-    /// carried.
-    pub fn note(&mut self, gather: &Gather, now: Millis) {
+    /// Has the recording say how a block's experts came: in which time, how long the last engine took, who was asked at first,
+    /// and what that and all later calls carried.
+    pub fn note(&mut self, gather: &Gather, engine: f64, now: Millis) {
         if gather.first_asked > 0 {
             let Gather { block, began, pattern, first_bytes, asked_bytes, .. } = gather;
             let millis = now.0 - began.0;
             let bytes = format!("{asked_bytes} bytes for {first_bytes}");
-            self.notes.push(format!("experts of block {} in {millis:.2} ms, {bytes}, asked {pattern}", block.0));
+            let took = format!("{millis:.2} ms, {engine:.2} ms of an engine");
+            self.notes.push(format!("experts of block {} in {took}, {bytes}, asked {pattern}", block.0));
         }
     }
 

@@ -19,8 +19,8 @@ pub(crate) fn placement(stages: &[Stage], now: Millis) -> Vec<TraceLine> {
                 let name = match holder {
                     ExpertHolder::Own => "own".to_owned(),
                     ExpertHolder::Peer(peer) => {
-                        let next = char::from(b'a' + (letters.len() % 26) as u8);
-                        letters.entry(*peer).or_insert_with(|| next.to_string()).clone()
+                        let next = letter(letters.len());
+                        letters.entry(*peer).or_insert(next).clone()
                     }
                 };
                 *held.entry(name).or_default() += 1;
@@ -36,6 +36,12 @@ pub(crate) fn placement(stages: &[Stage], now: Millis) -> Vec<TraceLine> {
         what: format!("blocks {}: {ranks}", runs(&blocks)),
     };
     alike.into_iter().map(line).collect()
+}
+
+/// `a` to `z`, `a1` to `z1`…
+fn letter(index: usize) -> String {
+    let letter = char::from(b'a' + (index % 26) as u8);
+    if index < 26 { letter.to_string() } else { format!("{letter}{}", index / 26) }
 }
 
 /// `0-2 5`

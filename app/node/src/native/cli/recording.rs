@@ -53,10 +53,11 @@ impl Line {
     }
 }
 
-/// How a block's experts came: `experts of block 3 in 22.10 ms, 4096 bytes for 2048, asked ab ac`.
+/// How a block's experts came: `experts of block 3 in 22.10 ms, 1.20 ms of an engine, 4096 bytes for 2048, asked ab ac`.
 #[derive(Clone, Debug, PartialEq)]
 struct Pass {
     millis: f64,
+    engine: f64,
     bytes: f64,
     first_bytes: f64,
     asked: String,
@@ -66,11 +67,13 @@ impl Pass {
     fn read(line: &Line) -> Option<Self> {
         let (_, rest) = line.what.strip_prefix("experts of block ")?.split_once(" in ")?;
         let (millis, rest) = rest.split_once(" ms, ")?;
+        let (engine, rest) = rest.split_once(" ms of an engine, ")?;
         let (bytes, asked) = rest.split_once(", asked ")?;
         let (bytes, first_bytes) = bytes.split_once(" bytes for ")?;
         let number = |text: &str| text.parse::<f64>().ok();
         let asked = asked.to_owned();
-        Some(Self { millis: number(millis)?, bytes: number(bytes)?, first_bytes: number(first_bytes)?, asked })
+        let (millis, engine) = (number(millis)?, number(engine)?);
+        Some(Self { millis, engine, bytes: number(bytes)?, first_bytes: number(first_bytes)?, asked })
     }
 }
 
@@ -103,6 +106,7 @@ fn experts(passes: &[Pass]) -> Option<Value> {
     Some(json!({
         "passes": passes.len(),
         "ms": sum(|pass| pass.millis) / passes.len() as f64,
+        "engine_ms": sum(|pass| pass.engine) / passes.len() as f64,
         "quantiles_ms": { "50": quantile(0.5), "90": quantile(0.9), "95": quantile(0.95), "99": quantile(0.99) },
         "times_the_bytes": sum(|pass| pass.bytes) / sum(|pass| pass.first_bytes),
         "asked": asked.into_iter().map(pattern).collect::<Vec<Value>>(),
@@ -160,11 +164,11 @@ mod tests {
     fn blocks_are_told_by_whom_they_waited_for() {
         let lines = recorded(&[
             (0.0, "event", "prompt RequestId(1), 1 messages"),
-            (1.0, "note", "experts of block 0 in 90.00 ms, 10 bytes for 10, asked a"),
+            (1.0, "note", "experts of block 0 in 90.00 ms, 1.00 ms of an engine, 10 bytes for 10, asked a"),
             (2.0, "event", "prompt RequestId(2), 1 messages"),
-            (3.0, "note", "experts of block 0 in 20.00 ms, 200 bytes for 100, asked ab"),
-            (4.0, "note", "experts of block 1 in 30.00 ms, 200 bytes for 100, asked ab"),
-            (5.0, "note", "experts of block 2 in 40.00 ms, 100 bytes for 100, asked "),
+            (3.0, "note", "experts of block 0 in 20.00 ms, 1.00 ms of an engine, 200 bytes for 100, asked ab"),
+            (4.0, "note", "experts of block 1 in 30.00 ms, 1.00 ms of an engine, 200 bytes for 100, asked ab"),
+            (5.0, "note", "experts of block 2 in 40.00 ms, 1.00 ms of an engine, 100 bytes for 100, asked "),
             (6.0, "plan", "blocks 0-2: a 4 | b 4"),
         ]);
         let report = report(&lines, RequestId(2), 1);

@@ -138,7 +138,9 @@ impl Session {
         self.settle().await?;
         for count in conversations {
             for round in 0..*rounds {
-                if let Some(file) = options.rounds.last_round.as_ref().filter(|_| round + 1 == *rounds) {
+                let is_last = round + 1 == *rounds && conversations.last() == Some(count);
+                let last_round = options.rounds.last_round.as_ref().filter(|_| is_last);
+                if let Some(file) = last_round {
                     std::fs::write(file, "").map_err(|error| error.to_string())?;
                 }
                 let before = (self.status.sealing, self.status.on_demand);
@@ -149,6 +151,8 @@ impl Session {
                 asked_tokens = asked.timings.first().map_or(0, |timings| timings.prompt_tokens);
                 let mut line = self.round(round, asked, before);
                 line["recorded"] = recording::report(&recording, RequestId(first), *count);
+                // In which nobody's answers wait on purpose.
+                line["is_last"] = json!(last_round.is_some());
                 line["recall_percent"] = json!(options.guesses.recall(round));
                 line["equation_1"] = json!(self.equation_1(options.guesses.lead()));
                 println!("{line}");

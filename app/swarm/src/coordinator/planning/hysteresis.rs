@@ -7,12 +7,16 @@ use potluck_planner::Room;
 /// A plan must be better at every look for this long, if nothing else has changed: three looks ten seconds apart,
 /// less the variation of their times.
 const MIN_BETTER_MILLIS: f64 = 19_000.0;
+/// … and at so many looks: while tokens are written, they are further apart.
+const MIN_BETTER_LOOKS: u32 = 3;
 
 /// Results of the last looks.
 #[derive(Default)]
 pub(super) struct Hysteresis {
     room: Option<Basis>,
     better_since: Option<Millis>,
+    /// Looks since then.
+    looks: u32,
     /// A change was granted and is on its way.
     granted: bool,
     /// A stage became much slower or faster.
@@ -34,7 +38,7 @@ impl Hysteresis {
 
     /// The plan changed: the next change starts from nothing.
     pub fn over(&mut self) {
-        (self.better_since, self.granted) = (None, false);
+        (self.better_since, self.looks, self.granted) = (None, 0, false);
     }
 
     /// Takes the result of a look. True if the better plan is worth a change: at once if the room has changed, else
@@ -52,7 +56,9 @@ impl Hysteresis {
             return false;
         }
         let since = *self.better_since.get_or_insert(now);
-        self.granted |= has_changed || now.0 - since.0 >= MIN_BETTER_MILLIS;
+        self.looks += 1;
+        let is_steady = self.looks >= MIN_BETTER_LOOKS && now.0 - since.0 >= MIN_BETTER_MILLIS;
+        self.granted |= has_changed || is_steady;
         self.granted
     }
 }

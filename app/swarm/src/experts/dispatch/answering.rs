@@ -98,7 +98,7 @@ impl Dispatch {
             let (waited, bytes) = (gather.waited(around.now), gather.bytes_a_token());
             self.waits.passed(gather.block, Passed { waited, engine, bytes });
             self.waits.gathered(gather.first_asked, around.now.0 - gather.began.0);
-            self.waits.note(&gather, around.now);
+            self.waits.note(&gather, engine, around.now);
         }
         let helpers = gather.helpers.iter().copied().collect();
         steps.push(Step::Done { gather: id, outputs: gather.finish(), helpers });
