@@ -10,7 +10,7 @@ use potluck_protocol::{Frame, Prepare};
 
 use super::measures::path_noise;
 use super::planner_input::PlannerInput;
-use super::plans::{Inactive, Purpose};
+use super::plans::{Active, Inactive, Purpose};
 use super::{PlanRequest, Planning, kv_cache_type};
 use crate::event::{HostCommand, OpenedModel};
 use crate::event_context::EventContext;
@@ -18,7 +18,7 @@ use crate::members::Members;
 use crate::memory::{pool_bytes, resident_bytes};
 
 /// What is said of a plan after a loss that it could spare.
-const BETTER_LATER: &str = "A better plan is made once the answers in progress have ended.";
+const BETTER_LATER: &str = "A better plan is looked for once the answers in progress have ended.";
 
 /// A kind of plan.
 #[derive(Clone, Copy)]
@@ -56,6 +56,9 @@ impl Planning {
         }
         self.policy.checked(cx.now);
         let epoch = self.plans.next_epoch(&cx.members);
+        if self.looks_later(request, epoch, cx) {
+            return None;
+        }
         let not_timed = self.not_timed(request.command, &cx.members);
         self.observed.calibrating.ask(request.model, &not_timed, cx);
         // An answer that lost its plan does not wait.
@@ -99,6 +102,26 @@ impl Planning {
             }
         }
         None
+    }
+
+    /// After a loss that the active plan can spare no plan is looked for until the answers in progress have ended: the best one could not
+    /// be prepared before, and tokens would wait for the search.
+    fn looks_later(&mut self, request: PlanRequest<'_>, epoch: PlanEpoch, cx: &EventContext) -> bool {
+        if !self.policy.lets_answers_end(request.answering, cx.now) || self.plans.inactive.is_some() {
+            return false;
+        }
+        let input = PlannerInput::new(self, request.model, request.command, &cx.members);
+        let room = input.room(epoch);
+        let is_wanted = |active: &&mut Active| {
+            let plan = &active.planned.plan;
+            active.share == request.command.sharing && !plan.is_on_demand() && can_run(plan, &room)
+        };
+        let Some(active) = self.plans.active.as_mut().filter(is_wanted) else { return false };
+        active.planned = Planned::describe(&room, active.planned.plan.clone());
+        active.planned.reason = format!("{} {BETTER_LATER}", active.planned.reason);
+        self.policy.drift.expect(active.epoch(), &active.planned.prediction);
+        self.policy.when_idle = true;
+        true
     }
 
     /// What may be planned with, in the order of preference: each KV cache type with all experts in memory, then experts on
