@@ -74,6 +74,12 @@ async fn room_with(
     (host_bytes, guesses): (u64, GuessArguments),
     overhead: u64,
 ) -> (Session, Vec<Session>, String) {
+    let (mut host, link) = host_with_slots(relay, host_bytes, guesses).await;
+    let joiners = joiners(relay, &mut host, &link, overhead).await;
+    (host, joiners, link)
+}
+
+async fn host_with_slots(relay: &RunningRelay, host_bytes: u64, guesses: GuessArguments) -> (Session, String) {
     let options = Options {
         guesses,
         name: "host".to_owned(),
@@ -85,13 +91,18 @@ async fn room_with(
     let mut host = Session::start(&relay.origin, &options);
     let (source, sharing) = (ModelSource::Relay { name: "model".into() }, (host_bytes, Sharing::Experts));
     let link = host_sharing(&mut host, &relay.origin, source, sharing, Vec::new()).await;
+    (host, link)
+}
+
+/// Two holders with slots for a third of what each holds.
+async fn joiners(relay: &RunningRelay, host: &mut Session, link: &str, overhead: u64) -> Vec<Session> {
     let mut joiners: Vec<Session> = (0..2).map(|_| peer("joiner", &relay.origin, folder("cache"))).collect();
-    joiners.iter().for_each(|joiner| join_room(joiner, &link, lent(overhead)));
-    until(&mut host, "two holders with slots", |status| holders(status) == 2).await;
+    joiners.iter().for_each(|joiner| join_room(joiner, link, lent(overhead)));
+    until(host, "two holders with slots", |status| holders(status) == 2).await;
     for joiner in &mut joiners {
         until(joiner, "a joiner's own id", |status| status.peer.is_some()).await;
     }
-    (host, joiners, link)
+    joiners
 }
 
 /// Devices that hold experts for a stage of the plan that is up.
@@ -207,6 +218,11 @@ fn a_shadow_beside_the_stage_tells_holders_what_is_called() {
         let ([expected, _], pinned, overhead) = alone_with_sizes().await;
         let shadow = Some(shadow(&folder("shadow"), TensorType::F32));
         let relay = relay(&models, 0).await;
+        let guesses = GuessArguments { always_guess: true, lead: Some(2), ..Default::default() };
+        let (mut host, mut joiners, _) = room_with(&relay, (pinned + EXPERTS / 64, guesses), overhead).await;
+        assert_eq!(answer(&mut host, question(1, TEXT, TOKENS), |_| {}).await, expected, "without a shadow");
+        let (frequent, _) = hinted(&mut joiners).await;
+        drop((host, joiners));
         for (align, hints) in
             [("T1", PredictorKind::Frequent), ("T4KV2", PredictorKind::Frequent), ("T1", PredictorKind::Recorded)]
         {
@@ -224,8 +240,8 @@ fn a_shadow_beside_the_stage_tells_holders_what_is_called() {
                 PredictorKind::Recorded => assert_eq!(hinted, 0.0, "a shadow beside a recorded text is not believed"),
                 _ => {
                     assert_eq!(report.predictor, PredictorKind::Shadow);
-                    // The shadow is late for the first tokens. Frequent experts alone are half of those that are called.
-                    assert!(hinted > 0.75, "{align}: {hinted}, {report:?}");
+                    // The shadow is late for the first tokens, and for more where the machine is busy.
+                    assert!(hinted > frequent + 0.05, "{align}: {hinted}, without {frequent}: {report:?}");
                 }
             }
             drop((host, joiners));
@@ -252,12 +268,47 @@ fn where_the_shadow_is_gone_in_mid_answer_frequent_experts_are_hinted_and_no_tok
         let mut before = 0;
         for request in 1..3 {
             assert_eq!(answer(&mut host, question(request, TEXT, TOKENS), |_| {}).await, expected, "answer {request}");
+            let has_spoken = |status: &Status| status.hints.is_some_and(|hints| hints.shadow.is_some());
+            until(&mut host, "the shadow has spoken before it was gone", has_spoken).await;
             let (share, bytes) = hinted(&mut joiners).await;
             assert!(share > 0.3 && share < 0.95, "hints go on without the shadow: {share}");
             assert!(bytes > before, "answer {request}: {bytes}");
             before = bytes;
         }
         drop((host, joiners));
+        relay.stop().await;
+    });
+}
+
+#[test]
+fn a_shadow_speaks_to_holders_once_they_join_and_not_to_the_slots_of_the_stage_any_more() {
+    test_within(Duration::from_secs(300), async {
+        let models = folder("models");
+        std::fs::copy(built_in(), models.join("model.gguf")).unwrap();
+        let ([expected, _], pinned, overhead) = alone_with_sizes().await;
+        let relay = relay(&models, 0).await;
+        let slots = EXPERTS / 6;
+        let guesses = GuessArguments {
+            shadow: Some(shadow(&folder("shadow"), TensorType::F32)),
+            always_guess: true,
+            lead: Some(2),
+            ..GuessArguments::default()
+        };
+        let (mut host, link) = host_with_slots(&relay, pinned + slots + slots / 32, guesses).await;
+        host.until_up().await.unwrap();
+        assert_eq!(answer(&mut host, question(1, TEXT, TOKENS), |_| {}).await, expected, "alone");
+        let own = |status: &Status| status.on_demand.and_then(|report| report.guesses).and_then(|own| own.shadow);
+        until(&mut host, "the shadow speaks to the stage's own guesses", |status| own(status).is_some()).await;
+        let before = host.status.on_demand.unwrap();
+        let _joiners = joiners(&relay, &mut host, &link, overhead).await;
+        assert_eq!(answer(&mut host, question(2, TEXT, TOKENS), |_| {}).await, expected, "with holders");
+        let has_spoken = |status: &Status| status.hints.is_some_and(|hints| hints.shadow.is_some());
+        until(&mut host, "the shadow speaks to holders", has_spoken).await;
+        let after = host.status.on_demand.expect("the stage has slots");
+        assert_eq!(after.slots, before.slots, "the same pool, whose driver goes on");
+        assert!(after.tokens >= before.tokens && after.guessed_bytes >= before.guessed_bytes, "{before:?}, {after:?}");
+        assert!(after.guesses.is_none(), "each token is told once: {after:?}");
+        drop(host);
         relay.stop().await;
     });
 }

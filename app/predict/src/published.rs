@@ -50,9 +50,13 @@ impl Published {
         }
     }
 
-    /// An answer begins at this position.
+    /// An answer begins at this position. What was said or chosen there before was of another one: a text may be rewound.
     pub fn begin(&self, first: Position) {
-        self.0.borrow_mut().first = first;
+        let inner = &mut *self.0.borrow_mut();
+        inner.first = first;
+        for of_before in [&mut inner.choices, &mut inner.chosen] {
+            of_before.retain(|(position, _), _| *position < first);
+        }
     }
 
     /// What a token will probably use in a block. The latest word counts; one that comes too late is only judged.
@@ -150,6 +154,21 @@ mod tests {
         publisher.publish(Position(3), BlockIndex(1), vec![ExpertId(7), ExpertId(8)]);
         assert!(predictor.predict(Position(3), BlockIndex(1)).is_empty(), "the block has passed");
         assert_eq!(publisher.recall(), ([Some(0.75), None, None, None], Some(0.75)));
+    }
+
+    #[test]
+    fn a_text_that_is_rewound_forgets_the_answer_that_it_had() {
+        let publisher = Published::default();
+        let mut predictor = publisher.clone();
+        publisher.begin(Position(3));
+        predictor.observe(Position(3), BlockIndex(0), &[ExpertId(1)]);
+        publisher.publish(Position(5), BlockIndex(0), vec![ExpertId(2)]);
+        publisher.begin(Position(3));
+        assert!(predictor.predict(Position(5), BlockIndex(0)).is_empty(), "said of the answer before");
+        publisher.publish(Position(3), BlockIndex(0), vec![ExpertId(4)]);
+        assert_eq!(publisher.recall().1, None, "what the answer before chose judges no word on this one");
+        let guesses = predictor.predict(Position(3), BlockIndex(0));
+        assert_eq!(guesses.first().map(|guess| guess.expert), Some(ExpertId(4)), "the word came in time");
     }
 
     #[test]

@@ -84,9 +84,14 @@ impl Core {
         Some(Outcome::Missing { block, experts: absent.into_iter().map(|(_, expert)| expert).collect() })
     }
 
-    /// Notes which experts a task uses.
+    /// Notes which experts a task needs, also if it cannot begin yet.
     pub fn touch_experts(&mut self, task: &Task) {
         named_experts(task).for_each(|expert| self.slots.touch(expert));
+    }
+
+    /// Counts which experts a task uses.
+    pub fn use_experts(&mut self, task: &Task) {
+        named_experts(task).for_each(|expert| self.slots.used(expert));
     }
 
     /// Ends a forward pass at the router of its first pooled block: only the router knows which experts it needs.
@@ -149,7 +154,7 @@ impl Engine {
         self.inner.core.borrow_mut().slots.age((block, expert));
     }
 
-    /// The expert counts as used now: it will be needed soon.
+    /// The expert makes room as if it was used now, since it will be needed soon. That counts as no use ([`Eviction::Lfu`]).
     pub fn touch_expert(&self, block: BlockIndex, expert: ExpertId) {
         self.inner.core.borrow_mut().slots.touch((block, expert));
     }

@@ -77,6 +77,7 @@ impl Core {
             notify.event(Event::Answered);
             return Ok(());
         }
+        self.use_experts(&work.task);
         let max = self.tokens_at_once(&work.task)?;
         if rows_of(&work.task) > max {
             let ticket = work.ticket;

@@ -78,7 +78,7 @@ struct Tenant {
     loaded: bool,
     /// When it was used last, by the pool's count of uses.
     used: u64,
-    /// How often it was used.
+    /// How many tokens of work used it since it has its slot.
     times: u64,
 }
 
@@ -191,11 +191,17 @@ impl Slots {
         Ok(())
     }
 
-    /// Notes that work uses the expert.
+    /// Notes that the expert is needed now or soon. That counts as no use.
     pub fn touch(&mut self, expert: ExpertKey) {
         self.uses += 1;
         if let Some(tenant) = self.tenants.get_mut(&expert) {
             tenant.used = self.uses;
+        }
+    }
+
+    /// Counts that a token of work uses the expert.
+    pub fn used(&mut self, expert: ExpertKey) {
+        if let Some(tenant) = self.tenants.get_mut(&expert) {
             tenant.times += 1;
         }
     }
@@ -297,10 +303,11 @@ mod tests {
             let mut slots = slots().evicting(eviction);
             slots.clear();
             load(&mut slots, expert(0, 1), Keep::Evictable);
-            slots.touch(expert(0, 1));
-            slots.touch(expert(0, 1));
+            (0..2).for_each(|_| slots.used(expert(0, 1)));
             load(&mut slots, expert(0, 2), Keep::Evictable);
-            slots.touch(expert(0, 2));
+            slots.used(expert(0, 2));
+            // As hints do: needed soon, but not used.
+            (0..2).for_each(|_| slots.touch(expert(0, 2)));
             let evicted = load(&mut slots, expert(0, 3), Keep::Evictable);
             assert_eq!(evicted, Some(expert(0, first)), "{eviction:?}");
         }

@@ -1,7 +1,7 @@
 //! The shadow model beside this device's engine: loaded once, told what its base computes, and gone with it. It guesses for the
 //! experts of this device (`on_demand`), or for those that its stage calls on others (`Event::Foreseen`).
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use futures::future::{AbortHandle, Abortable};
@@ -9,6 +9,7 @@ use potluck_engine::{Engine, Settings};
 use potluck_gguf::Metadata;
 use potluck_model::ModelSpec;
 use potluck_plan::{Bytes, Work};
+use potluck_predict::Published;
 use potluck_swarm::Event;
 
 use super::Compute;
@@ -16,17 +17,34 @@ use super::on_demand::{Listener, Shadow};
 use super::slow_down::FIRST_TRIAL;
 use crate::native::study::{ModelFile, check_shadow};
 
+/// Who hears a shadow.
+#[derive(Clone)]
+pub(super) enum Hearer {
+    /// Hints to others, which hold the experts.
+    Hints,
+    /// Guesses of this device: they read what is published here.
+    Own(Published),
+}
+
 /// A shadow that follows its base. Dropping this ends it.
 pub(super) struct RunningShadow {
     shadow: Rc<Shadow>,
-    /// It speaks of experts that others hold.
-    for_hints: Cell<bool>,
+    /// Who hears it.
+    hearer: RefCell<Hearer>,
     /// Somebody wants to know of the next token.
     wanted: Cell<bool>,
     task: AbortHandle,
 }
 
 impl RunningShadow {
+    /// Where it is heard, if this device's own guesses read that.
+    pub fn published(&self) -> Option<Published> {
+        match &*self.hearer.borrow() {
+            Hearer::Own(published) => Some(published.clone()),
+            Hearer::Hints => None,
+        }
+    }
+
     pub fn engine(&self) -> &Engine {
         self.shadow.engine()
     }
@@ -53,11 +71,22 @@ impl Compute {
     ///
     /// # Errors
     /// A sentence: it cannot be read, or does not fit.
-    pub(super) async fn shadow(&self, listener: Listener, for_hints: bool) -> Result<Rc<Shadow>, String> {
+    pub(super) async fn shadow(&self, hearer: Hearer) -> Result<Rc<Shadow>, String> {
+        let for_hints = matches!(hearer, Hearer::Hints);
+        let listener: Listener = match &hearer {
+            Hearer::Hints => {
+                let inputs = self.inputs.clone();
+                Rc::new(move |conversation, word| inputs.event(Event::Foreseen(conversation, word)))
+            }
+            Hearer::Own(published) => {
+                let hears = published.clone();
+                Rc::new(move |_, word| hears.hear(word))
+            }
+        };
         if let Some(running) = self.shadow.borrow().as_ref() {
             running.shadow.set_listener(listener);
             running.shadow.overtakes.set(for_hints);
-            running.for_hints.set(for_hints);
+            running.hearer.replace(hearer);
             return Ok(running.shadow.clone());
         }
         let options = self.guesses.shadow.as_ref().ok_or("no shadow's file was named")?;
@@ -76,7 +105,7 @@ impl Compute {
             let _ = Abortable::new(async move { follows.follow().await }, registration).await;
         }));
         let running =
-            RunningShadow { shadow: shadow.clone(), for_hints: Cell::new(for_hints), wanted: Cell::new(false), task };
+            RunningShadow { shadow: shadow.clone(), hearer: RefCell::new(hearer), wanted: Cell::new(false), task };
         self.shadow.replace(Some(running));
         Ok(shadow)
     }
@@ -89,9 +118,7 @@ impl Compute {
         if self.guesses.shadow.is_none() {
             return Ok(());
         }
-        let inputs = self.inputs.clone();
-        let listener = Rc::new(move |conversation, word| inputs.event(Event::Foreseen(conversation, word)));
-        self.shadow(listener, true).await.map(drop)
+        self.shadow(Hearer::Hints).await.map(drop)
     }
 
     /// Nobody wants a shadow any more.
@@ -108,7 +135,7 @@ impl Compute {
 
     /// The stage's engine begins with work.
     pub(super) fn tell_shadow(&self, work: &Work) {
-        if let Some(running) = self.shadow.borrow().as_ref().filter(|running| running.for_hints.get())
+        if let Some(running) = self.shadow.borrow().as_ref().filter(|running| running.published().is_none())
             && work.ticket.0 < FIRST_TRIAL
         {
             running.shadow.tell(&work.task, running.wanted.get());

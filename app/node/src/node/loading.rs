@@ -192,14 +192,15 @@ impl LoadTask {
     /// Who calls the experts in this device's slots, and who says beforehand which.
     async fn calls(&self, model: &Model) -> Calls {
         let LoadRequest { units, pool, hints, .. } = &self.request;
+        let is_stage = units.iter().any(|unit| matches!(unit, WeightUnit::TokenMixer(_)));
         #[cfg(not(target_arch = "wasm32"))]
         if *hints {
             let shadow = self.compute.shadow_for_hints().await;
             shadow.unwrap_or_else(|sentence| self.inputs.send(Input::Notice(sentence)));
-        } else if pool.blocks.is_empty() {
+        } else if pool.blocks.is_empty() || !is_stage {
             self.compute.end_shadow();
         }
-        match units.iter().any(|unit| matches!(unit, WeightUnit::TokenMixer(_))) {
+        match is_stage {
             // A stage that asks others first hints, and guesses nothing for itself.
             true if *hints => Calls::Own(None),
             true => Calls::Own(self.compute.guesses(model, pool).await),

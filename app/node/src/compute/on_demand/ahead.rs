@@ -1,7 +1,7 @@
 //! Loads experts beside the work: what will probably be needed loads while other blocks are computed (od-moe.txt 3.1). Who
 //! says what that is, guesses of this device or hints of others, is told how each load ended.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
 
@@ -67,20 +67,27 @@ struct Begun {
     hurried: oneshot::Receiver<()>,
 }
 
-/// Experts that load beside the work, in the order in which they were wanted.
+/// Experts that load beside the work, in the order in which they were wanted, at first at [`Pace::OWN`].
 pub(super) struct LoadsAhead {
     wanted: RefCell<VecDeque<Key>>,
     loading: RefCell<BTreeMap<Key, Coming>>,
-    pace: Pace,
+    pace: Cell<Pace>,
     wake: mpsc::UnboundedSender<()>,
     woken: RefCell<Option<mpsc::UnboundedReceiver<()>>>,
 }
 
-impl LoadsAhead {
-    /// Nothing is wanted yet.
-    pub fn new(pace: Pace) -> Self {
+impl Default for LoadsAhead {
+    fn default() -> Self {
         let (wake, woken) = mpsc::unbounded();
+        let pace = Cell::new(Pace::OWN);
         Self { wanted: RefCell::default(), loading: RefCell::default(), pace, wake, woken: RefCell::new(Some(woken)) }
+    }
+}
+
+impl LoadsAhead {
+    /// Loads that begin from now on come at this pace.
+    pub fn set_pace(&self, pace: Pace) {
+        self.pace.set(pace);
     }
 
     /// An expert is to be loaded after those that were wanted before.
@@ -147,7 +154,7 @@ impl LoadsAhead {
         let Some(mut woken) = self.woken.borrow_mut().take() else { return };
         let mut under_way = FuturesUnordered::new();
         loop {
-            while under_way.len() < self.pace.loads {
+            while under_way.len() < self.pace.get().loads {
                 let begun = self.begin(slots, &ended);
                 if begun.is_empty() {
                     break;
@@ -175,7 +182,7 @@ impl LoadsAhead {
     /// Gives the next wanted experts of a block their slots.
     fn begin(&self, slots: &Slots, ended: &impl Fn(Key, Ended, Fetched)) -> Vec<Begun> {
         let mut begun: Vec<Begun> = Vec::new();
-        let mut room = slots.engine().staging_bytes().saturating_mul(self.pace.buffers);
+        let mut room = slots.engine().staging_bytes().saturating_mul(self.pace.get().buffers);
         while begun.len() < TOGETHER {
             let next = self.wanted.borrow().front().copied();
             let Some(key) = next.filter(|(block, _)| begun.first().is_none_or(|first| first.key.0 == *block)) else {
@@ -222,7 +229,7 @@ impl LoadsAhead {
 
     async fn load(&self, slots: &Slots, begun: Vec<Begun>) -> (Vec<Key>, Fetched) {
         let (keys, hurried): (Vec<Key>, Vec<_>) = begun.into_iter().map(|begun| (begun.key, begun.hurried)).unzip();
-        let calm = pin!(slots.engine().uploads_at_most(self.pace.uploads));
+        let calm = pin!(slots.engine().uploads_at_most(self.pace.get().uploads));
         // A lost device is noticed by the load.
         drop(select(calm, select_all(hurried)).await);
         let units = keys.iter().map(|(block, expert)| WeightUnit::Expert(*block, *expert)).collect();

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use potluck_panel::CallTimes;
 use potluck_plan::{BlockIndex, ExpertId, KernelClass, Outcome, Task, Ticket, Work};
 
-use super::ahead::Key;
+use super::ahead::{Key, Pace};
 use super::counts::Fetched;
 use super::driver::Driver;
 use super::slots::failed;
+use super::{Calls, OnDemandGuesses};
 
 /// Experts that hints may name at a time, loaded or not.
 const MOST_NAMED: usize = 4096;
@@ -19,6 +20,27 @@ fn most_hinted(slots: u32) -> usize {
 }
 
 impl Driver {
+    /// From now on these call, and guess or do not. Guesses of the same kind go on with what they have learned.
+    pub fn set_calls(&self, calls: Calls) {
+        let (serves, guesses) = match calls {
+            Calls::Own(guesses) => (false, guesses.map(|OnDemandGuesses(guesses)| guesses)),
+            Calls::FromElsewhere => (true, None),
+        };
+        if serves == self.serves.get() && guesses.is_some() == self.guesses().is_some() {
+            return;
+        }
+        if let Some(ended) = self.guesses.replace(guesses) {
+            ended.release_all(&self.slots);
+            let loaded = Fetched { bytes: ended.bytes(), network: ended.network(), ..Fetched::default() };
+            self.count(|counts| counts.add_hinted(&loaded));
+        }
+        // Whoever wanted these is gone, too.
+        self.slots.ahead.withdraw(|_| true);
+        self.hinted.borrow_mut().clear();
+        self.slots.ahead.set_pace(if serves { Pace::CALLED } else { Pace::OWN });
+        self.serves.set(serves);
+    }
+
     /// Hands a call of decoded tokens to the engine if every expert is in its slot: that is all that a device does which holds all
     /// of its experts. Otherwise the work comes back.
     ///
@@ -29,7 +51,7 @@ impl Driver {
             return Ok(Some(work));
         };
         let named: BTreeSet<ExpertId> = experts.iter().flatten().copied().collect();
-        let is_pooled = self.serves && self.pool.blocks.contains(block);
+        let is_pooled = self.serves.get() && self.pool.blocks.contains(block);
         if !is_pooled || named.iter().any(|expert| !self.slots.has(*block, *expert)) {
             return Ok(Some(work));
         }

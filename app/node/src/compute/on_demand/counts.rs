@@ -22,7 +22,7 @@ pub(super) struct OnDemandCounts {
     pub wait_millis: f64,
     /// Bytes loaded for prompts.
     pub prefill_bytes: Bytes,
-    /// Bytes loaded on hints of others.
+    /// Bytes loaded on hints of others, or on guesses of this device's that have ended.
     pub hinted_bytes: Bytes,
     /// Those of them that came over the network.
     pub hinted_network: Bytes,
@@ -97,7 +97,7 @@ impl OnDemandCounts {
         self.call_millis.with(&self.call_millis, |all, _| all / calls)
     }
 
-    /// Adds what was loaded on a hint.
+    /// Adds what was loaded on a hint, or on guesses that have ended.
     pub fn add_hinted(&mut self, fetched: &Fetched) {
         self.hinted_bytes = self.hinted_bytes.saturating_add(fetched.bytes);
         self.hinted_network = self.hinted_network.saturating_add(fetched.network);

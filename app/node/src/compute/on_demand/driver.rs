@@ -47,9 +47,9 @@ pub(super) struct Driver {
     pub parts: RefCell<BTreeMap<Ticket, oneshot::Sender<Computed>>>,
     pub counts: Cell<OnDemandCounts>,
     /// What this device's own predictor loads ahead, if it has one.
-    pub guesses: Option<Guesses>,
+    pub guesses: RefCell<Option<Rc<Guesses>>>,
     /// It has no stage: it computes what others call.
-    pub serves: bool,
+    pub serves: Cell<bool>,
     /// For measurements.
     pub slow_down: Rc<SlowDown>,
     /// Calls that went to the engine at once, and when.
@@ -65,10 +65,15 @@ impl Driver {
         self.slots.platform.clock.now().0
     }
 
+    /// This device's own guesses, if it has any now.
+    pub fn guesses(&self) -> Option<Rc<Guesses>> {
+        self.guesses.borrow().clone()
+    }
+
     /// Runs a task, which was queued at a moment, to its end, over all pooled blocks.
     pub async fn finish(&self, mut task: Task, queued: f64) -> Outcome {
         let started = self.now();
-        if let Some(guesses) = &self.guesses {
+        if let Some(guesses) = self.guesses() {
             guesses.begin(&task);
         }
         loop {
@@ -82,7 +87,7 @@ impl Driver {
                     let ends = class == KernelClass::Decode && !matches!(outcome, Outcome::Routed { .. });
                     let decoded = if ends { batch.len() as u64 } else { 0 };
                     self.count(|counts| counts.tokens += decoded);
-                    if let Some(guesses) = self.guesses.as_ref().filter(|_| decoded > 0) {
+                    if let Some(guesses) = self.guesses().filter(|_| decoded > 0) {
                         let millis = self.now() - started;
                         guesses.foresight.borrow_mut().token(millis / decoded as f64);
                     }
@@ -95,7 +100,7 @@ impl Driver {
                 Err(outcome) => return outcome,
             };
             let outputs = ExpertOutputs { block, residual, routes, outputs };
-            if let Some(guesses) = &self.guesses
+            if let Some(guesses) = self.guesses()
                 && ahead.after_outputs
             {
                 guesses.output(&batch, &outputs);
@@ -114,7 +119,7 @@ impl Driver {
         }
         let route = |row: &Vec<ExpertId>| Route { experts: row.iter().map(|expert| (*expert, 1.0)).collect() };
         let routes: Vec<Route> = experts.iter().map(route).collect();
-        if *class == KernelClass::Decode && self.serves {
+        if *class == KernelClass::Decode && self.serves.get() {
             self.called(*block, experts);
         }
         match self.experts(*block, *class, (normed, &routes), &Ahead::default(), queued).await {
@@ -125,7 +130,7 @@ impl Driver {
 
     /// Loads beside the work what was guessed or hinted, until the driver ends.
     pub async fn load_ahead(&self) {
-        let ended = |key: Key, how, fetched: Fetched| match &self.guesses {
+        let ended = |key: Key, how, fetched: Fetched| match self.guesses() {
             Some(guesses) => guesses.ended(&self.slots, key, how, fetched),
             None => {
                 self.count(|counts| counts.add_hinted(&fetched));
@@ -164,8 +169,9 @@ impl Driver {
         let mut running = VecDeque::new();
         for Wave { experts, tokens, chosen, places } in self.waves(block, routes)? {
             let begun = async {
-                let guesses = self.guesses.as_ref();
-                let fetched = self.slots.fetch(block, &experts, guesses, (&mut running, &mut outputs)).await?;
+                let guesses = self.guesses();
+                let fetched =
+                    self.slots.fetch(block, &experts, guesses.as_deref(), (&mut running, &mut outputs)).await?;
                 self.count(|counts| counts.add(class, &fetched));
                 times.slots_wait += fetched.slots_millis;
                 times.reads_wait += fetched.millis;
@@ -183,7 +189,7 @@ impl Driver {
             self.slots.release(block, &experts)?;
             running.push_back((part, places));
         }
-        if let Some(guesses) = self.guesses.as_ref().filter(|_| !ahead.after_outputs) {
+        if let Some(guesses) = self.guesses().filter(|_| !ahead.after_outputs) {
             guesses.look_ahead(&self.slots, &ahead.tokens);
         }
         let submitted = self.now();
@@ -201,7 +207,7 @@ impl Driver {
 
     /// A router has chosen: tells the predictor, and says for which tokens and block to look ahead.
     fn ahead(&self, block: BlockIndex, class: KernelClass, batch: &[BatchToken], routes: &[Route]) -> Ahead {
-        let Some(guesses) = &self.guesses else { return Ahead::default() };
+        let Some(guesses) = self.guesses() else { return Ahead::default() };
         if class == KernelClass::Prefill {
             guesses.release_all(&self.slots);
             guesses.observe_prompt(batch, block, routes);
@@ -256,8 +262,9 @@ impl Driver {
     pub fn report(&self) -> OnDemandReport {
         let counts = self.counts.get();
         let a_token = |all: f64| all / (counts.tokens.max(1)) as f64;
+        let guesses = self.guesses();
         let (own, own_network) =
-            self.guesses.as_ref().map_or((Bytes::ZERO, Bytes::ZERO), |guesses| (guesses.bytes(), guesses.network()));
+            guesses.as_ref().map_or((Bytes::ZERO, Bytes::ZERO), |guesses| (guesses.bytes(), guesses.network()));
         let guessed = counts.hinted_bytes.saturating_add(own);
         let network = counts.network.0 + counts.hinted_network.0 + own_network.0;
         OnDemandReport {
@@ -278,7 +285,7 @@ impl Driver {
             load_ms: self.slots.bus().millis,
             calls: counts.calls,
             a_call: counts.a_call(),
-            guesses: self.guesses.as_ref().map(Guesses::report),
+            guesses: guesses.map(|guesses| guesses.report()),
         }
     }
 

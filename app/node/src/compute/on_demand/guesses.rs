@@ -1,5 +1,5 @@
 //! Experts that this device guesses. What is needed goes before what is guessed: a guess takes a free slot or that of
-//! the expert that was used longest ago, never one that work needs, and waiting guesses are dropped when their block is
+//! the expert that makes room first, never one that work needs, and waiting guesses are dropped when their block is
 //! there.
 
 use std::cell::{Cell, RefCell};

@@ -32,7 +32,7 @@ use potluck_predict::{FirstOf, Published};
 use potluck_predict::{Foresight, GivenLast, KnownRecall, Predictor, PredictorKind, Switch, TraceShape};
 use potluck_swarm::HintOptions;
 
-use self::ahead::{LoadsAhead, Pace};
+use self::ahead::LoadsAhead;
 use self::driver::{Driver, is_part};
 use self::guesses::Guesses;
 #[cfg(not(target_arch = "wasm32"))]
@@ -41,6 +41,8 @@ pub use self::shadow::ShadowOptions;
 pub(super) use self::shadow::{Listener, Shadow};
 use self::slots::Slots;
 use super::Compute;
+#[cfg(not(target_arch = "wasm32"))]
+use super::shadows::{Hearer, RunningShadow};
 use crate::loader::ExpertLoader;
 use crate::open::Model;
 use crate::platform::Platform;
@@ -92,7 +94,7 @@ pub enum Calls {
 }
 
 /// Guesses for one pool ([`Compute::guesses`]).
-pub struct OnDemandGuesses(Box<Guesses>);
+pub struct OnDemandGuesses(Rc<Guesses>);
 
 /// The driver, and the way to give it work. Dropping this ends the driver: its work is answered as cancelled.
 pub struct OnDemandQueue {
@@ -176,48 +178,47 @@ impl Compute {
             guesses.routers = routers;
             guesses.shadow = shadow;
         }
-        Some(OnDemandGuesses(Box::new(guesses)))
+        Some(OnDemandGuesses(Rc::new(guesses)))
     }
 
     /// A shadow for experts of this device, and where it publishes what it chooses.
     #[cfg(not(target_arch = "wasm32"))]
     async fn own_shadow(&self) -> Option<(Rc<Shadow>, Published)> {
-        let published = Published::default();
-        let hears = published.clone();
-        let loaded = self.shadow(Rc::new(move |_, word| hears.hear(word)), false).await;
+        // Guesses that hear it already go on if the pool stays.
+        let heard = self.shadow.borrow().as_ref().and_then(RunningShadow::published);
+        let published = heard.unwrap_or_default();
+        let loaded = self.shadow(Hearer::Own(published.clone())).await;
         let shadow = loaded.inspect_err(|sentence| log::warn!("no shadow: {sentence}")).ok()?;
         Some((shadow, published))
     }
 
     /// From now on experts of these blocks come on demand; of none if the pool has no blocks. What was counted of the same
-    /// pool goes on. `experts`: how many share its slots.
+    /// pool goes on, also where others call them now or guess. `experts`: how many share its slots.
     pub fn set_on_demand(self: &Rc<Self>, loader: ExpertLoader, (pool, experts): (PooledExperts, u32), calls: Calls) {
         self.end_on_demand(&pool);
         if let Some(on_demand) = self.on_demand.borrow().as_ref() {
             on_demand.driver.experts.set(experts);
+            on_demand.driver.set_calls(calls);
             return;
         }
         if pool.blocks.is_empty() {
             return;
         }
-        let pace = if matches!(calls, Calls::FromElsewhere) { Pace::CALLED } else { Pace::OWN };
         let driver = Rc::new(Driver {
             experts: Cell::new(experts),
-            slots: Slots::new(self.platform.clone(), loader, LoadsAhead::new(pace)),
+            slots: Slots::new(self.platform.clone(), loader, LoadsAhead::default()),
             pool,
             next_part: self.next_part.clone(),
             parts: RefCell::default(),
             counts: Cell::default(),
-            serves: matches!(calls, Calls::FromElsewhere),
-            guesses: match calls {
-                Calls::Own(guesses) => guesses.map(|OnDemandGuesses(guesses)| *guesses),
-                Calls::FromElsewhere => None,
-            },
+            serves: Cell::default(),
+            guesses: RefCell::default(),
             slow_down: self.slow_down.clone(),
             at_once: RefCell::default(),
             called: RefCell::default(),
             hinted: RefCell::default(),
         });
+        driver.set_calls(calls);
         let this = Rc::downgrade(self);
         let deliver: Rc<dyn Fn(Computed)> = Rc::new(move |computed| {
             if let Some(this) = this.upgrade() {

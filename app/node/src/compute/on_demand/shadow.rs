@@ -50,8 +50,8 @@ pub(in crate::compute) struct Shadow {
     spec: ModelSpec,
     alignment: Alignment,
     listener: RefCell<Listener>,
-    /// It may pass its base within a token, which waits for others. Where it did not expect the token that its base has begun, its
-    /// word on that one counts, too.
+    /// It may pass its base within a token, which waits for others: its word counts, too, on a token that its base has begun and
+    /// that it has not computed ahead.
     pub overtakes: Cell<bool>,
     /// Tokens of answers that it may still hear of.
     left: Cell<u32>,
@@ -251,7 +251,8 @@ impl Shadow {
         now.was_right = own.is_none_or(|own| own.token == token);
         let token = own.filter(|_| !self.alignment.takes_token(index)).map_or(token, |own| own.token);
         let is_right = own.is_some_and(|own| own.token == token);
-        match own.filter(|_| is_right && !takes_kv).and_then(|own| own.after) {
+        let after = own.filter(|_| is_right).and_then(|own| own.after);
+        match after.filter(|_| !takes_kv) {
             // What comes after it is in line.
             Some(_) => {
                 now.expected.pop_front();
@@ -266,8 +267,8 @@ impl Shadow {
                     let copied = self.engine.copy_kv_cache(&self.base, row.conversation, row.position.0);
                     copied.map_err(|error| Outcome::Failed(error.to_string()))?;
                 }
-                let after = if self.overtakes.get() && !now.was_right {
-                    // It will not be ahead of the next one either, as with sampled text.
+                let after = if self.overtakes.get() && after.is_none() {
+                    // Nothing was said of it yet, as with sampled text, or where the token before was another than expected.
                     self.catch_up(now).await?;
                     Some(self.step(row, token).await?)
                 } else {
