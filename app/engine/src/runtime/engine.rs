@@ -71,7 +71,7 @@ impl Inner {
 }
 
 impl Engine {
-    /// Creates an engine for a model. Readback buffers are allocated immediately, staging buffers when a load begins,
+    /// Creates an engine for a model. Readback buffers are allocated immediately at the size of most results, staging buffers when a load begins,
     /// and everything else in [`Engine::reserve`].
     ///
     /// # Errors
