@@ -62,6 +62,11 @@ impl LateTimer {
         *self = if is_held_up { Self::start(now, Some(millis)) } else { Self::Expired };
         !is_held_up
     }
+
+    /// Whether the time was put off since the call was asked.
+    pub fn was_put_off(&self, asked: Millis) -> bool {
+        matches!(self, Self::Running { at, millis } if at.0 - millis > asked.0 + 0.5)
+    }
 }
 
 /// What a holder owes. An answer or a refusal ends it. A heartbeat does not: a device may beat whose GPU is slow.

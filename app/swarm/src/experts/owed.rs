@@ -58,7 +58,7 @@ impl OwedCalls {
         let is_over = |owed: &Owed| match owed.late.at() {
             None => !holders.is_overtaken(owed.holder, now),
             // It was put off again and again, as this device itself was held up.
-            Some(_) => now.0 - owed.asked.0 >= AVOIDED_MILLIS,
+            Some(_) => owed.late.was_put_off(owed.asked) && now.0 - owed.asked.0 >= AVOIDED_MILLIS,
         };
         let over: Vec<(u64, Owed)> = self.open.extract_if(.., |_, owed| is_over(owed)).collect();
         for (_, Owed { holder, size, asked, .. }) in &over {

@@ -56,11 +56,11 @@ impl Planning {
         }
         self.policy.checked(cx.now);
         let epoch = self.plans.next_epoch(&cx.members);
+        let not_timed = self.not_timed(request.command, &cx.members);
+        self.observed.calibrating.ask(request.model, &not_timed, cx);
         if self.looks_later(request, epoch, cx) {
             return None;
         }
-        let not_timed = self.not_timed(request.command, &cx.members);
-        self.observed.calibrating.ask(request.model, &not_timed, cx);
         // An answer that lost its plan does not wait.
         let urgent = request.answering && self.plans.active.is_none();
         self.policy.awaits_calibration = !urgent && self.observed.calibrating.is_waited_for(cx);
@@ -120,7 +120,7 @@ impl Planning {
         active.planned = Planned::describe(&room, active.planned.plan.clone());
         active.planned.reason = format!("{} {BETTER_LATER}", active.planned.reason);
         self.policy.drift.expect(active.epoch(), &active.planned.prediction);
-        self.policy.when_idle = true;
+        (self.policy.when_idle, self.policy.awaits_calibration) = (true, false);
         true
     }
 
