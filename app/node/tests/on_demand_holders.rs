@@ -281,6 +281,7 @@ fn where_the_shadow_is_gone_in_mid_answer_frequent_experts_are_hinted_and_no_tok
 }
 
 #[test]
+#[ignore = "three quarters of a minute: two plans, each with all experts from storage"]
 fn a_shadow_speaks_to_holders_once_they_join_and_not_to_the_slots_of_the_stage_any_more() {
     test_within(Duration::from_secs(300), async {
         let models = folder("models");

@@ -384,7 +384,7 @@ fn the_time_of_a_blocks_experts_is_the_integral_over_the_calls_that_it_waits_for
     for copies in 1..=4 {
         let (mut passes, mut took, mut integral) = (0.0, 0.0, 0.0);
         let mut patterns = std::collections::BTreeMap::new();
-        for seed in 0..12 {
+        for seed in 0..6 {
             let mut world = World::new(seed, model(), Sharing::Experts, quick(SimDevice::with_budget(530)));
             world.pool_experts(copies, Hedging::Copies(copies));
             (0..8).for_each(|_| _ = world.add(SimDevice { hesitation: Some(delay), ..quick(helper()) }, 0.0));
