@@ -10,7 +10,7 @@ import { MB, ask, assertQuiet, contribute, enter, host, isUp, isUpOn, send, stat
 
 const MODEL = 'six-blocks';
 // One device is too small, two are enough, three share: so each holds a part, and one can be lost.
-const LENDS = 52 * MB;
+const LENDS = 40 * MB;
 const PROMPT = { max_tokens: 24, temperature: 0, raw: true };
 const TEXT = 'Once upon a time there was a table';
 
