@@ -11,7 +11,7 @@ import { MB, ask, assertQuiet, contribute, enter, host, isUp, isUpOn, status, un
 
 const MODEL = 'six-blocks';
 // One tab is too small, two are enough, three share.
-const LENDS = 52 * MB;
+const LENDS = 40 * MB;
 const PROMPT = { max_tokens: 24, temperature: 0, raw: true };
 const TEXT = 'Once upon a time there was a table';
 

@@ -200,12 +200,11 @@ impl LoadTask {
         } else if pool.blocks.is_empty() || !is_stage {
             self.compute.end_shadow();
         }
-        match is_stage {
-            // A stage that asks others first hints, and guesses nothing for itself.
-            true if *hints => Calls::Own(None),
-            true => Calls::Own(self.compute.guesses(model, pool).await),
-            false => Calls::FromElsewhere,
+        if !is_stage {
+            return Calls::FromElsewhere;
         }
+        // A stage that asks others first hints, and guesses nothing for itself.
+        Calls::Own(if *hints { None } else { self.compute.guesses(model, pool).await })
     }
 
     /// Loads whose progress nobody sees: those of experts on demand. What keeps them from the cache is said once.

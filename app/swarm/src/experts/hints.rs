@@ -105,10 +105,10 @@ impl Hints {
         };
         let stage = plan.stages.iter().find(|stage| stage.remote_experts(*block).is_some());
         let (Some(stage), Some(watched)) = (stage, &mut self.watched) else { return Vec::new() };
-        match watched.conversation == Some(conversation) {
-            true => watched.late(plan, &stage.remote, (*position, *block), experts),
-            false => Vec::new(),
+        if watched.conversation != Some(conversation) {
+            return Vec::new();
         }
+        watched.late(plan, &stage.remote, (*position, *block), experts)
     }
 
     /// Whether a shadow is wanted from now on, if that has changed.
