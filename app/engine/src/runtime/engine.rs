@@ -71,8 +71,8 @@ impl Inner {
 }
 
 impl Engine {
-    /// Creates an engine for a model. Readback buffers are allocated immediately at the size of most results, staging buffers when a load begins,
-    /// and everything else in [`Engine::reserve`].
+    /// Creates an engine for a model. Readback buffers are allocated immediately, at the size of usual results; staging
+    /// buffers when a load begins; and everything else in [`Engine::reserve`].
     ///
     /// # Errors
     /// The model has shapes that no kernel supports, or its fixed buffers exceed the budget or a device limit.

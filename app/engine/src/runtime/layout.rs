@@ -197,7 +197,7 @@ pub struct Layout {
     /// Slots of each slab class.
     pub(crate) pool_slots: Vec<u32>,
     pub(crate) rope_table: BTreeMap<BlockIndex, u64>,
-    /// What most results need, of which `readback_bytes` is the most.
+    /// Bytes of a usual result; `readback_bytes` are those of the largest one.
     pub(crate) usual_readback_bytes: u64,
     pub(crate) readback_bytes: u64,
     pub(crate) logits_bytes: u64,

@@ -20,7 +20,8 @@ fn most_hinted(slots: u32) -> usize {
 }
 
 impl Driver {
-    /// From now on these call, and guess or do not. Guesses of the same kind go on with what they have learned.
+    /// Changes who calls the experts in these slots, and whether this device guesses. Guesses of the same kind keep what they
+    /// have learned.
     pub fn set_calls(&self, calls: Calls) {
         let (serves, guesses) = match calls {
             Calls::Own(guesses) => (false, guesses.map(|OnDemandGuesses(guesses)| guesses)),

@@ -50,8 +50,8 @@ pub(in crate::compute) struct Shadow {
     spec: ModelSpec,
     alignment: Alignment,
     listener: RefCell<Listener>,
-    /// It may pass its base within a token, which waits for others: its word counts, too, on a token that its base has begun and
-    /// that it has not computed ahead.
+    /// The base waits for other devices within a token, so the shadow may pass it there: its word counts also for a token that
+    /// the base has begun.
     pub overtakes: Cell<bool>,
     /// Tokens of answers that it may still hear of.
     left: Cell<u32>,

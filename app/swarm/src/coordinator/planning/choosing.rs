@@ -104,8 +104,8 @@ impl Planning {
         None
     }
 
-    /// After a loss that the active plan can spare no plan is looked for until the answers in progress have ended: the best one could not
-    /// be prepared before, and tokens would wait for the search.
+    /// True if the search for another plan waits until the answers in progress have ended, after a loss that the active plan
+    /// can spare: the plan could not be prepared before, and tokens would wait for the search.
     fn looks_later(&mut self, request: PlanRequest<'_>, epoch: PlanEpoch, cx: &EventContext) -> bool {
         if !self.policy.lets_answers_end(request.answering, cx.now) || self.plans.inactive.is_some() {
             return false;
