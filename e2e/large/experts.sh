@@ -80,7 +80,7 @@ case ${shape:-large} in
   *) echo "shape is large or small" >&2; exit 2 ;;
 esac
 tokens=${tokens:-64} rounds=${rounds:-3}
-# Further options of the host in a set. A sampled answer does not repeat itself, so nothing in it is drafted: each token comes alone. Where
+# Further options of the host in a set. A sampled answer hardly repeats itself, so few tokens have drafts beside them (tables.py tells them apart). Where
 # phases are measured the host protects its file, so that it is the one that asks, and nobody else.
 asking_more= model=experts
 case $set in

@@ -147,16 +147,19 @@ def gaps(rooms):
 
 
 def tokens(rooms):
-    """What a token was expected to take after each round, and what it took in the next one; by how much the room itself changed between both."""
+    """What a token was expected to take after each round, and what it took in the next one; by how much the room itself, and its holders' engines,
+    changed between both. Only tokens without drafts beside them count: that is what a forecast is about, and drafts that are right make the mean less."""
     head("copies", "asked", "holders", "ms late", "slow", "options", "after round", "it took", "expected", "the next took", "off by", "room changed by",
-         "median", "p99")
+         "holders' engines changed by", "median", "p99", "with drafts")
+    single = lambda done: ((done.get("recorded") or {}).get("single") or {"ms": mean(done["token_ms"])})["ms"]
+    engines = lambda done: ((done.get("recorded") or {}).get("experts") or {}).get("engine_ms")
     for room in rooms:
         for before, after in zip(room["rounds"], room["rounds"][1:]):
-            took, measured, gap = mean(before["token_ms"]), mean(after["token_ms"]), after["gap_ms"]
-            told = before["expected_token_ms"]
+            took, measured, gap = single(before), single(after), after["gap_ms"]
+            told, (slow, slower) = before["expected_token_ms"], (engines(before), engines(after))
             row(f"{after['copies'] or 0:.1f}", room["hedging"], after["holders"], room["delay"], room["slow"], room["more"], before["round"] + 1,
                 f"{took:.1f}", f"{told:.1f}", f"{measured:.1f}", f"{told / measured - 1:+.0%}", f"{measured / took - 1:+.0%}",
-                f"{gap['median']:.1f}", f"{gap['p99']:.1f}")
+                f"{slower / slow - 1:+.0%}" if slow and slower else "", f"{gap['median']:.1f}", f"{gap['p99']:.1f}", f"{mean(after['token_ms']):.1f}")
 
 
 def vanished(rooms):

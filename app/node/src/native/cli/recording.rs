@@ -86,8 +86,9 @@ pub(super) fn report(lines: &str, first: RequestId, count: u32) -> Value {
     let begin = lines.iter().rposition(is_asked).unwrap_or(lines.len());
     let lines: Vec<&Line> = lines[begin..].iter().filter(|line| line.kind != "plan").collect();
     let passes: Vec<Pass> = lines.iter().filter_map(|line| Pass::read(line)).collect();
-    let gaps = if count == 1 { longest_gaps(&lines, first) } else { Vec::new() };
-    json!({ "placement": placement, "experts": experts(&passes), "gaps": gaps })
+    let gaps = if count == 1 { gaps(&lines, first) } else { Vec::new() };
+    let single = single_tokens(&gaps);
+    json!({ "placement": placement, "experts": experts(&passes), "single": single, "gaps": longest(gaps, &lines) })
 }
 
 /// Times of blocks, all and by whom they waited for.
@@ -113,35 +114,66 @@ fn experts(passes: &[Pass]) -> Option<Value> {
     }))
 }
 
-/// The longest times between two pieces of an answer, and what happened meanwhile.
-fn longest_gaps(lines: &[&Line], request: RequestId) -> Vec<Value> {
+/// What was recorded between two pieces of an answer, the second one included.
+struct Gap<'a> {
+    piece: usize,
+    lines: &'a [&'a Line],
+}
+
+impl Gap<'_> {
+    fn started(&self) -> f64 {
+        self.lines.first().map_or(0.0, |first| first.at)
+    }
+
+    fn millis(&self) -> f64 {
+        self.lines.last().map_or(0.0, |last| last.at) - self.started()
+    }
+
+    /// Of the largest batch; more than one is a prompt's, or a token with drafts.
+    fn rows(&self) -> Option<u32> {
+        self.lines.iter().filter_map(|line| line.rows()).max()
+    }
+}
+
+/// All gaps of an answer.
+fn gaps<'a>(lines: &'a [&'a Line], request: RequestId) -> Vec<Gap<'a>> {
     let part = format!("answer part {request:?}");
     let is_piece = |line: &&Line| line.kind == "action" && line.what == part;
     let pieces: Vec<usize> =
         lines.iter().enumerate().filter(|(_, line)| is_piece(line)).map(|(index, _)| index).collect();
     // Before the first tokens come parts of other kinds, and the last one is the answer's end.
-    let mut gaps: Vec<(usize, &[&Line])> =
-        pieces.windows(2).map(|pair| &lines[pair[0]..=pair[1]]).enumerate().collect();
-    let millis = |gap: &[&Line]| gap.last().map_or(0.0, |last| last.at) - gap.first().map_or(0.0, |first| first.at);
-    gaps.sort_by(|a, b| millis(b.1).total_cmp(&millis(a.1)));
+    let gap = |(piece, pair): (usize, &[usize])| Gap { piece, lines: &lines[pair[0]..=pair[1]] };
+    pieces.windows(2).enumerate().map(gap).collect()
+}
+
+/// What a token took that had no drafts beside it. Drafts that are right make the mean of all tokens less than that.
+fn single_tokens(gaps: &[Gap<'_>]) -> Option<Value> {
+    let millis: Vec<f64> = gaps.iter().filter(|gap| gap.rows() == Some(1)).map(Gap::millis).collect();
+    let mean = millis.iter().sum::<f64>() / millis.len() as f64;
+    (!millis.is_empty()).then(|| json!({ "tokens": millis.len(), "ms": mean }))
+}
+
+/// The longest times between two pieces of an answer, and what happened meanwhile.
+fn longest(mut gaps: Vec<Gap<'_>>, lines: &[&Line]) -> Vec<Value> {
+    gaps.sort_by(|a, b| b.millis().total_cmp(&a.millis()));
     gaps.truncate(GAPS);
     let begin = lines.first().map_or(0.0, |line| line.at);
-    let told = |(index, gap): (usize, &[&Line])| {
-        let started = gap.first().map_or(0.0, |first| first.at);
+    let told = |gap: Gap<'_>| {
+        let started = gap.started();
         let mut usual: BTreeMap<&str, u32> = BTreeMap::new();
-        gap.iter()
+        gap.lines
+            .iter()
             .filter_map(|line| line.usual())
             .for_each(|usual_act| *usual.entry(usual_act.trim_end()).or_default() += 1);
-        let others = gap.iter().filter(|line| line.usual().is_none());
+        let others = gap.lines.iter().filter(|line| line.usual().is_none());
         let line =
             |line: &Line| format!("{:.1}: {}", line.at - started, line.what.chars().take(120).collect::<String>());
-        let quiet = gap.windows(2).max_by(|a, b| (a[1].at - a[0].at).total_cmp(&(b[1].at - b[0].at)));
+        let quiet = gap.lines.windows(2).max_by(|a, b| (a[1].at - a[0].at).total_cmp(&(b[1].at - b[0].at)));
         json!({
-            "piece": index,
+            "piece": gap.piece,
             "at_ms": started - begin,
-            "ms": millis(gap),
-            // More than one row is a batch with draft tokens.
-            "rows": gap.iter().filter_map(|line| line.rows()).max(),
+            "ms": gap.millis(),
+            "rows": gap.rows(),
             "usual": usual,
             "others": others.take(LINES).map(|other| line(other)).collect::<Vec<String>>(),
             // The longest time in which nothing happened, with what came before and after.
@@ -179,6 +211,31 @@ mod tests {
         assert_eq!(experts["times_the_bytes"], 500.0 / 300.0);
         let asked = json!([{ "asked": "", "passes": 1, "ms": 40.0 }, { "asked": "ab", "passes": 2, "ms": 25.0 }]);
         assert_eq!(experts["asked"], asked);
+    }
+
+    #[test]
+    fn a_token_without_drafts_is_told_apart() {
+        let piece = "answer part RequestId(1)";
+        let call = |rows| format!("to PeerId(2): expert call 7 block 0 rows {rows}");
+        let (prompt, single, drafted) = (call(50), call(1), call(3));
+        let lines = recorded(&[
+            (0.0, "event", "prompt RequestId(1), 1 messages"),
+            (0.0, "action", piece),
+            (1.0, "action", &prompt),
+            (50.0, "action", piece),
+            (51.0, "action", &single),
+            (54.0, "action", piece),
+            (55.0, "action", &drafted),
+            (64.0, "action", piece),
+            (65.0, "action", &single),
+            (70.0, "action", piece),
+        ]);
+        assert_eq!(report(&lines, RequestId(1), 1)["single"], json!({ "tokens": 2, "ms": 5.0 }));
+        assert_eq!(
+            report(&lines, RequestId(1), 2)["single"],
+            json!(null),
+            "several answers at once cannot be told apart"
+        );
     }
 
     #[test]
