@@ -66,7 +66,7 @@ asked=(--raw --prompt "$text" --max-tokens "$tokens" --rounds 3 --temperature 1 
 
 # What is cached of the files leaves memory, again and again. Where the kernel does not drop it for us, each file is asked to.
 drop_cache() {
-  while sleep 0.5; do
+  while sleep 0.1; do
     { echo 3 > /proc/sys/vm/drop_caches; } 2>/dev/null ||
       find -L models "$cache" -type f -print0 | xargs -0 -r -P 4 -I {} dd if={} iflag=nocache count=0 status=none 2>/dev/null || true
   done

@@ -64,18 +64,27 @@ fn bundler() -> std::process::Command {
 
 /// Makes `dist/` of the compiled programs and the manifest in `index.html`.
 fn bundle() -> Result<()> {
-    let fresh = root().join(".run").join("page");
+    // A folder of its own: another build may be doing the same.
+    let fresh = root().join(".run").join(format!("page-{}", std::process::id()));
+    let bundled = bundle_to(&fresh);
+    if bundled.is_err() && fresh.exists() {
+        fs::remove_dir_all(&fresh).context("cannot remove what is left of the page")?;
+    }
+    bundled
+}
+
+fn bundle_to(fresh: &Path) -> Result<()> {
     let mut bundle = command(target_folder().join("debug").join(executable("potluck-bundle")));
-    run(bundle.arg("index.html").arg(target_folder().join(TARGET).join("web")).arg(&fresh))?;
+    run(bundle.arg("index.html").arg(target_folder().join(TARGET).join("web")).arg(fresh))?;
     if let Some(wasm_opt) = find("wasm-opt") {
-        optimize(&fresh, &wasm_opt)?;
+        optimize(fresh, &wasm_opt)?;
     }
     // Replaced in one go: a relay that is running serves the old page or the new one, never half of each.
     let dist = root().join("dist");
     if dist.exists() {
         fs::remove_dir_all(&dist).context("cannot remove the old dist")?;
     }
-    fs::rename(&fresh, &dist).context("cannot put the page into dist")
+    fs::rename(fresh, &dist).context("cannot put the page into dist")
 }
 
 /// Makes the WebAssembly smaller where the optimizer is installed. The page works without it and only loads slower.
