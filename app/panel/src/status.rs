@@ -1,15 +1,16 @@
 //! The status of node and room: one snapshot, the source of the table and of `potluck.status()`.
 
+mod doors;
 mod on_demand;
 
-use potluck_plan::{DeviceId, KvCacheType, PeerId, PlanEpoch, Sharing, StageId};
+use potluck_plan::{KvCacheType, PeerId, PlanEpoch, Sharing, StageId};
 use potluck_predict::ForesightReport;
 use potluck_protocol::{
-    CreditView, ExpertsView, ForecastView, HopView, Invite, LoadReport, MemberView, ModelCard, PlanStatus, RequestId,
-    UnixSeconds,
+    CreditView, ExpertsView, ForecastView, HopView, LoadReport, MemberView, ModelCard, PlanStatus, RequestId,
 };
 use serde::{Deserialize, Serialize};
 
+pub use self::doors::{BannedReport, DoorsReport, InviteReport, InviteState};
 pub use self::on_demand::{CallTimes, OnDemandReport};
 
 /// A whole snapshot, as one tab sees it.
@@ -147,65 +148,6 @@ pub struct RoomReport {
     pub visible: bool,
     /// This tab came by an invite to chat: it cannot lend its GPU.
     pub chat_only: bool,
-}
-
-/// Who may come into a hosted room.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DoorsReport {
-    /// Invites, newest first.
-    pub invites: Vec<InviteReport>,
-    /// Devices that may not come in.
-    pub banned: Vec<BannedReport>,
-}
-
-/// An invite that the host gave out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InviteReport {
-    /// Its terms.
-    pub invite: Invite,
-    /// Path and fragment of its link.
-    pub link: String,
-    /// Devices that came by it.
-    pub used: u16,
-    /// The host took it back.
-    pub revoked: bool,
-}
-
-impl InviteReport {
-    /// Whether it lets a new device in.
-    #[must_use]
-    pub fn state(&self, now: UnixSeconds) -> InviteState {
-        match () {
-            () if self.revoked => InviteState::Revoked,
-            () if now > self.invite.expires => InviteState::Expired,
-            () if self.used >= self.invite.uses => InviteState::UsedUp,
-            () => InviteState::Open,
-        }
-    }
-}
-
-/// Whether an invite lets a new device in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InviteState {
-    /// It does.
-    Open,
-    /// Its time is over.
-    Expired,
-    /// As many devices as it was for came by it.
-    UsedUp,
-    /// The host took it back.
-    Revoked,
-}
-
-/// A device that may not come in.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BannedReport {
-    /// Its key.
-    pub device: DeviceId,
-    /// The name it had.
-    pub name: String,
-    /// The three words of its key.
-    pub words: String,
 }
 
 /// Where the model's parts live.
