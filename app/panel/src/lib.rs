@@ -11,6 +11,7 @@
 mod bench;
 mod command;
 mod keys;
+mod notice;
 mod status;
 mod timeline;
 
@@ -20,6 +21,7 @@ pub use bench::{
 };
 pub use command::{ContributeChoice, HostChoice, InviteChoice, StoredModel, ToNode, ToPage};
 pub use keys::{KeySeed, RoomKeys};
+pub use notice::{Notice, NoticeLevel};
 pub use potluck_plan::{Arithmetic, Bytes, DeviceId, KvCacheType, ModelId, PeerId, PlanEpoch, Sharing, StageId};
 pub use potluck_predict::{ForesightReport, Guessing, PredictorKind};
 pub use potluck_protocol::{
@@ -28,9 +30,8 @@ pub use potluck_protocol::{
     PromptRequest, RequestId, Role, Sampling, Timings, UnixSeconds, Work,
 };
 pub use status::{
-    BannedReport, CallTimes, Connection, DeviceReport, DoorsReport, ExpertHolding, InviteReport, InviteState, Notice,
-    NoticeLevel, OnDemandReport, PlanReport, Roles, RoomReport, Sealing, SelfTest, SelfTestState, StageReport, Status,
-    Waiting,
+    BannedReport, CallTimes, Connection, DeviceReport, DoorsReport, ExpertHolding, InviteReport, InviteState,
+    OnDemandReport, PlanReport, Roles, RoomReport, Sealing, SelfTest, SelfTestState, StageReport, Status, Waiting,
 };
 pub use timeline::{Mark, MarkKind, Timeline, TokenSample};
 
