@@ -206,7 +206,7 @@ mod tests {
     use potluck_plan::KvCacheType;
     use potluck_shaders::{Extras, Kernel};
 
-    use super::super::{Case, fused, outside};
+    use super::super::{Case, outside, split_attention};
     use super::grouped;
 
     /// Runs cases on this machine's adapter.
@@ -236,9 +236,9 @@ mod tests {
                 judge(&engine, &name, vec![grouped(flash, kv_type, None, (quads, queries), false)]);
             }
             let split = Kernel::Split { kv_type, quads, heads, extras };
-            judge(&engine, &split.name(), fused::split(split, kv_type, quads, heads));
+            judge(&engine, &split.name(), split_attention::split(split, kv_type, quads, heads));
             let merge = Kernel::Merge { quads };
-            judge(&engine, &merge.name(), vec![fused::merge(merge, quads)]);
+            judge(&engine, &merge.name(), vec![split_attention::merge(merge, quads)]);
         }
     }
 }

@@ -3,7 +3,7 @@
 use potluck_shaders::{Format, Glu, Kernel, NO_SLOT, Operand, SEGMENT, Strategy, params, reference};
 
 use super::data::{Matrices, Random, Weights, raw, zeros};
-use super::{Case, Expected, attention, fused, general, recurrent, sample};
+use super::{Case, Expected, attention, fused, general, recurrent, sample, split_attention};
 use crate::lab::microbench::Probe;
 use crate::runtime::sizes::tile_count;
 
@@ -36,8 +36,8 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         }
         Kernel::Fused { format, rows, job, .. } => fused::of(kernel, format, &m.long(format), (rows, job)),
         Kernel::Joined { first, .. } => [0, 1].map(|lead| fused::joined(kernel, &m.long(first), lead)).to_vec(),
-        Kernel::Split { kv_type, quads, heads, .. } => fused::split(kernel, kv_type, quads, heads),
-        Kernel::Merge { quads } => vec![fused::merge(kernel, quads)],
+        Kernel::Split { kv_type, quads, heads, .. } => split_attention::split(kernel, kv_type, quads, heads),
+        Kernel::Merge { quads } => vec![split_attention::merge(kernel, quads)],
         Kernel::Groups(_) => vec![groups(kernel, 2), groups(kernel, 3)],
         Kernel::Rope { kv_type, pairs, qk_norm, factors } => {
             attention::ropes(kernel, kv_type, pairs, (qk_norm, factors))

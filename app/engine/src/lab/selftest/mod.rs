@@ -11,6 +11,7 @@ mod outside;
 mod packed;
 mod recurrent;
 mod sample;
+mod split_attention;
 
 use std::collections::{BTreeMap, BTreeSet};
 
