@@ -1,14 +1,16 @@
 //! Test cases for the fused decode kernels.
 
 mod experts;
+mod joined;
 
-use potluck_shaders::{Format, Glu, Job, Kernel, joined_params, params, reference};
+use potluck_shaders::{Format, Glu, Job, Kernel, params, reference};
 
 pub use self::experts::summed;
 use self::experts::{CHOSEN, expert_down, expert_sum, gated_expert};
+pub use self::joined::{joined, lead};
+use super::Case;
 use super::cases::{case, floats};
 use super::data::{Matrices, Random, Weights, raw, zeros};
-use super::{Case, Expected};
 
 const EPSILON: f32 = 1e-5;
 /// Factor of normalized vectors.
@@ -138,50 +140,6 @@ fn products(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, 
 
 fn normed(x: &[f32], gain: &[f32]) -> Vec<f32> {
     reference::norm(x, gain, EPSILON).into_iter().map(|v| SCALE * v).collect()
-}
-
-/// Values of all results of [`products`] with one matrix.
-const RESULTS: u32 = 9 * 41;
-
-/// Two products in one dispatch: the one that leads is the case of the fused kernel, and its results come first.
-pub fn joined(kernel: Kernel, m: &Matrices<'_>, lead: usize) -> Case {
-    let parts = kernel.parts().expect("the kernel is joined");
-    let formats = parts.map(|part| part.format().expect("a product has a format"));
-    let [first, second] = [lead, 1 - lead];
-    let mut case = products(parts[first], formats[first], m, (1, Job::Normed));
-    let Expected::Floats(expected, _) = &mut case.expected else { return case };
-    let w = m.weights(&mut Random(15), formats[second], 37);
-    let cols = w.cols as usize;
-    let [x, gain] = [1, 3].map(|binding| bytemuck::pod_collect_to_vec::<u8, f32>(&case.probe.bindings[binding]));
-    let before = expected.len();
-    expected.resize(2 * before, 0.0);
-    for (y, x) in expected[before..].chunks_exact_mut(41).zip(x.chunks_exact(cols).skip(1)) {
-        y[..37].copy_from_slice(&reference::matvec(&w.values, &normed(x, &gain)));
-    }
-    case.probe.bindings[2].resize(8 * before, 0);
-    let its: params::Fused = bytemuck::pod_read_unaligned(&case.probe.params);
-    let other = params::Fused { n: 9, x_first: 1, y_stride: 41, y_0: RESULTS, ..sizes(parts[second], &w) };
-    let mut weights = [std::mem::take(&mut case.probe.bindings[0]), w.bytes];
-    let mut both = [its, other];
-    if lead == 1 {
-        weights.reverse();
-        both.reverse();
-    }
-    let [one, two] = weights;
-    case.probe.bindings[0] = one;
-    case.probe.bindings.push(two);
-    case.probe.params = joined_params(&both[0], &both[1]);
-    case.probe.kernel = kernel;
-    case.probe.x = 2 * 37u32.div_ceil(kernel.matrix_rows());
-    case
-}
-
-/// The format of the product that leads in a case of [`joined`], and whether its vectors are quantized.
-pub fn lead(case: &Case) -> Option<(Format, bool)> {
-    let parts = case.probe.kernel.parts()?;
-    let first: params::Fused = bytemuck::pod_read_unaligned(case.probe.params.get(..size_of::<params::Fused>())?);
-    let lead = parts[usize::from(first.y_0 == RESULTS)];
-    Some((lead.format()?, lead.quantizes()))
 }
 
 /// Stores up before gate.
