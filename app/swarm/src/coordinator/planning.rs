@@ -17,6 +17,7 @@ mod measures;
 mod observations;
 mod planner_input;
 mod plans;
+mod proposing;
 mod protection;
 mod replan_policy;
 mod replicas;

@@ -1,24 +1,18 @@
-//! Looks for the best plan and decides whether it is worth a change. If so, it is prepared beside the active one or
-//! in its place.
+//! Looks for the best plan for the room's devices, and has them prepare a plan.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use potluck_plan::{ExpertHolder, KvCacheType, Millis, ModelShape, Plan, PlanEpoch, Stage, WeightUnit};
-use potluck_planner::{Planned, Room, Sharing, Shortfall, TAU, keeps_up};
+use potluck_plan::{KvCacheType, Millis, ModelShape, Plan, PlanEpoch, Stage};
+use potluck_planner::{Planned, Room, Shortfall, keeps_up};
 use potluck_protocol::{Frame, Prepare};
 
-use super::measures::path_noise;
 use super::planner_input::PlannerInput;
 use super::plans::{Active, Inactive, Purpose};
+use super::proposing::BETTER_LATER;
 use super::{PlanRequest, Planning, kv_cache_type};
 use crate::event::{HostCommand, OpenedModel};
 use crate::event_context::EventContext;
-use crate::members::Members;
 use crate::memory::{pool_bytes, resident_bytes};
-
-/// What is said of a plan after a loss that it could spare.
-const BETTER_LATER: &str = "A better plan is looked for once the answers in progress have ended.";
 
 /// A kind of plan.
 #[derive(Clone, Copy)]
@@ -164,104 +158,6 @@ impl Planning {
         found.map_err(Some)
     }
 
-    /// What becomes of the best plan: it is dropped, put off, or prepared beside the active one or in its place.
-    fn propose(&mut self, planned: Planned, room: &Room<'_>, request: PlanRequest<'_>, cx: &mut EventContext) {
-        let found = Found { planned: &planned, room, request };
-        let lets_end = self.policy.lets_answers_end(request.answering, cx.now);
-        if self.keeps_active(found, cx) {
-            self.describe_active(room, None);
-            self.plans.abandon(cx);
-        } else if lets_end && self.has_wanted_active(found) {
-            self.put_off(found, cx);
-        } else if !self.keeps_inactive(found, &cx.members) && self.makes_way(found, cx) {
-            let keep = self.plans.active().map(|plan| plan.epoch);
-            self.prepare(planned, keep, Purpose::Best, request, cx);
-        }
-    }
-
-    /// The active plan goes on, and nothing is prepared: the plan found is not worth the change, or has not been for long enough.
-    /// The look counts in the hysteresis.
-    fn keeps_active(&mut self, found: Found<'_>, cx: &EventContext) -> bool {
-        let active = self.plans.active.as_ref().filter(|active| found.lets_go_on(&active.planned.plan));
-        let Some(active) = active else { return false };
-        let is_better = found.is_better(&active.planned.plan, self.noise(found, &active.planned.plan, &cx.members));
-        let timed = self.observed.calibrating.timed();
-        let is_over = self.policy.hysteresis.is_over(found.room, timed, is_better, cx.now);
-        !is_over && active.share == found.request.command.sharing
-    }
-
-    /// The active plan can go on, and is shared as the host wants.
-    fn has_wanted_active(&self, found: Found<'_>) -> bool {
-        self.plans.active.as_ref().is_some_and(|active| found.is_wanted(&active.planned.plan, active.share))
-    }
-
-    /// The plan found is looked for again once the answers in progress have ended.
-    fn put_off(&mut self, found: Found<'_>, cx: &mut EventContext) {
-        self.describe_active(found.room, Some(BETTER_LATER));
-        self.policy.when_idle = true;
-        // A plan that was being prepared before goes on, unless it cannot, or the host wants another one by now.
-        let is_wanted = |inactive: &Inactive| found.is_wanted(&inactive.planned.plan, inactive.share);
-        if !self.plans.inactive.as_ref().is_some_and(is_wanted) {
-            self.plans.abandon(cx);
-        }
-    }
-
-    /// The plan that is being prepared goes on: it takes over for a lost one, or the plan found is not worth beginning anew.
-    fn keeps_inactive(&self, found: Found<'_>, members: &Members) -> bool {
-        let inactive = self.plans.inactive.as_ref().filter(|inactive| found.lets_go_on(&inactive.planned.plan));
-        let Some(inactive) = inactive else { return false };
-        let plan = &inactive.planned.plan;
-        let goes_on = || {
-            !found.is_better(plan, self.noise(found, plan, members))
-                || self.is_nearly_there(found.room, plan, &found.planned.plan)
-        };
-        inactive.purpose == Purpose::TakesOver || inactive.share == found.request.command.sharing && goes_on()
-    }
-
-    /// Drops the active plan if the plan found does not fit beside it. False if the plan found has to wait instead.
-    fn makes_way(&mut self, found: Found<'_>, cx: &EventContext) -> bool {
-        let Found { planned, room, request } = found;
-        let unfit = self.plans.unfit_beside.as_ref().is_some_and(|unfit| same_placement(unfit, &planned.plan));
-        let keep_active = !unfit && self.fits_beside(&planned.plan, request.model, &cx.members);
-        let Some(active) = self.plans.active.as_ref().filter(|_| !keep_active) else { return true };
-        // A plan that can stay does so until a better one is worth the wait and nobody would have to wait.
-        let old = &active.planned.plan;
-        let can_stay =
-            active.share == request.command.sharing && is_held(old, room, request.model) && !found.is_makeshift(old);
-        let why_not = self.policy.in_place.refusal(room, planned, old, request.usage, cx.now);
-        if can_stay && let Some(sentence) = why_not {
-            self.describe_active(room, Some(&sentence));
-            return false;
-        }
-        if request.answering {
-            self.policy.when_idle = true;
-            return false;
-        }
-        self.plans.drop_active();
-        true
-    }
-
-    /// Describes the active plan again, with a sentence on what comes of a better one: newcomers may be spares, and measurements
-    /// are newer.
-    fn describe_active(&mut self, room: &Room<'_>, better: Option<&str>) {
-        let Some(active) = self.plans.active.as_mut() else { return };
-        active.planned = Planned::describe(room, active.planned.plan.clone());
-        if let Some(sentence) = better {
-            active.planned.reason = format!("{} {sentence}", active.planned.reason);
-        }
-        self.policy.drift.expect(active.epoch(), &active.planned.prediction);
-    }
-
-    /// How far the predictions of the plan found and of another one may be off.
-    fn noise(&self, found: Found<'_>, old: &Plan, members: &Members) -> Noise {
-        let (new_peers, old_peers) = (found.planned.plan.peers(), old.peers());
-        let exchanged = new_peers.symmetric_difference(&old_peers).copied();
-        Noise {
-            share: self.observed.measures.spread(new_peers.union(&old_peers).copied()),
-            millis: exchanged.map(|peer| path_noise(members, peer)).sum(),
-        }
-    }
-
     /// Has everyone prepare a plan, while the plan `keep` stays active.
     pub(super) fn prepare(
         &mut self,
@@ -283,26 +179,6 @@ impl Planning {
         inactive.send_orders(cx);
         self.plans.inactive = Some(inactive);
     }
-
-    /// Every peer has memory for the units of the active and the new plan together.
-    fn fits_beside(&self, plan: &Plan, model: &OpenedModel, members: &Members) -> bool {
-        let Some(active) = self.plans.active().filter(|active| active.kv_cache == plan.kv_cache) else { return false };
-        if active.is_on_demand() || plan.is_on_demand() {
-            // Slots take all the memory that is left, and lie elsewhere with another number of them.
-            return false;
-        }
-        plan.peers().into_iter().all(|peer| {
-            let contributed = members
-                .get(peer)
-                .and_then(|member| member.hello.contribution.as_ref())
-                .map(|contribution| contribution.budget);
-            let both: BTreeSet<WeightUnit> =
-                [active, plan].into_iter().flat_map(|plan| plan.units_for(peer, &model.shape)).collect();
-            let both: Vec<WeightUnit> = both.into_iter().collect();
-            let needed = resident_bytes(&model.shape, &both, plan.context).saturating_add(model.overhead);
-            contributed.is_some_and(|contributed| needed <= contributed)
-        })
-    }
 }
 
 /// The order to prepare a plan.
@@ -321,84 +197,12 @@ pub(super) fn can_run(plan: &Plan, room: &Room<'_>) -> bool {
         && plan.stages.iter().all(is_seen)
 }
 
-/// All devices of a running plan still contribute enough for it, whatever KV cache type the room plans with now.
-fn is_held(plan: &Plan, room: &Room<'_>, model: &OpenedModel) -> bool {
-    let shape = model.shapes.iter().find(|shape| shape.kv_cache == plan.kv_cache);
-    (plan.context, plan.arithmetic) == (room.context, room.arithmetic)
-        && shape.is_some_and(|shape| fits(plan, room, shape))
-}
-
-fn fits(plan: &Plan, room: &Room<'_>, shape: &ModelShape) -> bool {
+/// All devices of a plan contribute enough for their parts of a model of this shape.
+pub(super) fn fits(plan: &Plan, room: &Room<'_>, shape: &ModelShape) -> bool {
     plan.peers().into_iter().all(|peer| {
         let units = plan.units_for(peer, shape);
         let weights = resident_bytes(shape, &units, plan.context).saturating_add(pool_bytes(plan, shape, peer));
         let needed = weights.saturating_add(room.overhead);
         room.device(peer).is_some_and(|device| device.budget >= needed)
     })
-}
-
-/// The best plan that was found, and what for.
-#[derive(Clone, Copy)]
-struct Found<'a> {
-    planned: &'a Planned,
-    room: &'a Room<'a>,
-    request: PlanRequest<'a>,
-}
-
-impl Found<'_> {
-    /// It is worth the change from an old plan if more devices take part, or hold experts (where that is wanted), or if it is
-    /// faster by more than a margin and by more than measurements vary.
-    fn is_better(self, old: &Plan, noise: Noise) -> bool {
-        let (new, room) = (self.planned, self.room);
-        let taking_part = |plan: &Plan| match room.sharing {
-            Sharing::Fastest => 0,
-            Sharing::Everyone => plan.peers().len(),
-            Sharing::Experts => expert_holders(plan),
-        };
-        let (many, before) = (taking_part(&new.plan), taking_part(old));
-        if many != before {
-            return many > before;
-        }
-        let old_millis = potluck_planner::predict(room, old).token_millis;
-        !same_placement(&new.plan, old) && new.prediction.token_millis + noise.millis < (TAU - noise.share) * old_millis
-    }
-
-    /// An old plan can go on, as far as it depends on its devices and on this plan.
-    fn lets_go_on(self, old: &Plan) -> bool {
-        can_run(old, self.room) && !self.is_makeshift(old)
-    }
-
-    /// An old plan can go on, and is shared as the host wants.
-    fn is_wanted(self, old: &Plan, share: Sharing) -> bool {
-        self.lets_go_on(old) && share == self.request.command.sharing
-    }
-
-    /// What loads experts on demand was chosen for want of memory: a plan that holds them all replaces it.
-    fn is_makeshift(self, old: &Plan) -> bool {
-        old.is_on_demand() && !self.planned.plan.is_on_demand()
-    }
-}
-
-/// How far the prediction of a plan may be off, compared with that of another one.
-struct Noise {
-    /// As a share of the total: stages.
-    share: f64,
-    /// In milliseconds: links of devices that are only in one of both.
-    millis: f64,
-}
-
-/// Devices that hold experts for a stage of another one.
-fn expert_holders(plan: &Plan) -> usize {
-    let holders = plan.pooled().flat_map(|(.., holders)| holders).filter(|holder| **holder != ExpertHolder::Own);
-    holders.collect::<BTreeSet<_>>().len()
-}
-
-/// The same parts on the same peers, whatever the epoch.
-fn same_placement(a: &Plan, b: &Plan) -> bool {
-    a.model == b.model
-        && a.stages == b.stages
-        && a.pools == b.pools
-        && (a.wire, a.expert_wire) == (b.wire, b.expert_wire)
-        && a.arithmetic == b.arithmetic
-        && (a.context, a.kv_cache) == (b.context, b.kv_cache)
 }
