@@ -1,0 +1,138 @@
+//! Rooms whose experts lie on many devices: what a host plans while answers go on.
+
+use potluck_plan::{
+    Arithmetic, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch,
+    WireType,
+};
+use potluck_planner::{AccessLink, Device, Effort, Hedging, Layers, Link, Links, Room, Sharing};
+
+/// From 0 to 1, the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as f64 / (1u64 << 31) as f64
+    }
+}
+
+/// A room whose experts lie on many devices.
+#[derive(Clone, Copy)]
+pub struct Pool {
+    pub blocks: usize,
+    pub experts: u16,
+    pub devices: usize,
+    pub sharing: Sharing,
+    /// Answers take different times.
+    pub varies: bool,
+    /// The host keeps everything but experts for itself.
+    pub is_protected: bool,
+}
+
+/// Where answers came late, and the largest model that was measured.
+pub const POOLS: &[(&str, Pool)] = &[
+    ("4 blocks of 32 experts, 5 devices, late", small(Sharing::Experts, true)),
+    ("48 blocks of 128, 9 devices, experts", large(Sharing::Experts, false)),
+    ("48 blocks of 128, 9 devices, experts, late", large(Sharing::Experts, true)),
+    ("48 blocks of 128, 9 devices, fastest", large(Sharing::Fastest, false)),
+    ("48 blocks of 128, 9 devices, fastest, late", large(Sharing::Fastest, true)),
+    ("48 blocks of 128, 9 devices, protected", protected(large(Sharing::Fastest, false))),
+    ("48 blocks of 128, 9 devices, protected, late", protected(large(Sharing::Fastest, true))),
+    ("48 blocks of 128, 9 devices, everyone, late", large(Sharing::Everyone, true)),
+];
+
+const fn small(sharing: Sharing, varies: bool) -> Pool {
+    Pool { blocks: 4, experts: 32, devices: 5, sharing, varies, is_protected: false }
+}
+
+const fn protected(pool: Pool) -> Pool {
+    Pool { is_protected: true, ..pool }
+}
+
+const fn large(sharing: Sharing, varies: bool) -> Pool {
+    Pool { blocks: 48, experts: 128, devices: 9, sharing, varies, is_protected: false }
+}
+
+/// What a [`Room`] borrows.
+pub struct Pooled {
+    pool: Pool,
+    shape: ModelShape,
+    layers: Layers,
+    pub devices: Vec<Device>,
+    links: Links,
+}
+
+/// Blocks of Qwen3-30B-A3B in `Q4_K_M`, with another number of experts.
+fn shape(blocks: usize, count: u16) -> ModelShape {
+    let block = BlockShape {
+        token_mixer: Bytes(22_000_000),
+        kv_cache_per_position: Bytes(4_096),
+        kv_buffers: 2,
+        state: Bytes::ZERO,
+        feed_forward: FeedForwardShape::Experts {
+            router: Bytes(1_000_000),
+            expert: Bytes(2_750_000),
+            count,
+            used: 8,
+            shared: Bytes::ZERO,
+        },
+    };
+    ModelShape {
+        model: ModelId([0; 32]),
+        hidden: 2_048,
+        vocabulary: 151_936,
+        embedding: Bytes(175_000_000),
+        lm_head: Bytes(255_000_000),
+        tied_lm_head: false,
+        cuts: Cuts::Anywhere,
+        kv_cache: KvCacheType::F32,
+        blocks: vec![block; blocks],
+    }
+}
+
+impl Pooled {
+    /// Devices that have room for 2.2 times all experts together, and each for everything else besides.
+    pub fn new(pool: Pool, seed: u64) -> Self {
+        let random = &mut Random(seed);
+        let shape = shape(pool.blocks, pool.experts);
+        let layers = Layers::from_shape(&shape, 4_096, WireType::F32);
+        let experts = 2.75e6 * f64::from(pool.experts) * pool.blocks as f64;
+        let others = 500e6 + 40e6 * pool.blocks as f64;
+        let mut links = Links::default();
+        let link = |random: &mut Random| Link { latency_millis: 0.5 + 4.0 * random.unit(), bandwidth: 20e3 };
+        let devices = (0..pool.devices).map(|_| {
+            let peer = PeerId(std::array::from_fn(|_| (256.0 * random.unit()) as u8));
+            links.set_access(peer, AccessLink { up: link(random), down: link(random) });
+            if pool.varies {
+                links.set_spread(peer, 0.1 + 0.5 * random.unit());
+            }
+            let budget = others + 2.2 * experts / pool.devices as f64 * (0.9 + 0.2 * random.unit());
+            let mut device = Device::declared(peer, Bytes(budget as u64), 0.0, 0.3 + random.unit());
+            (device.speed.decode, device.speed.prefill) = (1e8 * (0.3 + random.unit()), 8e8);
+            device
+        });
+        let mut devices: Vec<Device> = devices.collect();
+        devices.iter_mut().skip(1).for_each(|device| device.experts_only = pool.is_protected);
+        Self { pool, shape, layers, devices, links }
+    }
+
+    pub fn room(&self) -> Room<'_> {
+        Room {
+            shape: &self.shape,
+            layers: &self.layers,
+            devices: &self.devices,
+            links: &self.links,
+            coordinator: self.devices[0].peer,
+            sharing: self.pool.sharing,
+            replicas: potluck_planner::REPLICAS,
+            hedging: Hedging::default(),
+            context: 4_096,
+            overhead: Bytes(50_000_000),
+            wire: WireType::F32,
+            expert_wire: WireType::F32,
+            arithmetic: Arithmetic::Exact,
+            epoch: PlanEpoch(1),
+            effort: Effort::default(),
+        }
+    }
+}
