@@ -1,13 +1,14 @@
 //! The cost of a token under a plan: layers over speeds, one session overhead per stage, messages, round trips for
 //! experts (dynamic-partitioning.txt 5.2.1, extended by readbacks of a browser and by messages from stage to stage).
 
-use potluck_plan::{BlockIndex, Bytes, PeerId, Plan, Stage};
+use potluck_plan::{BlockIndex, Bytes, PeerId, Plan, RemoteExperts, Stage};
 
+use crate::delay::{Call, expected_max, expected_max_at_least};
 use crate::layers::LayerRange;
 use crate::on_demand::{loading_millis, misses};
 use crate::prediction::{HopCost, Prediction, StageCost};
 use crate::room::paused_millis;
-use crate::trips::{Routing, trip};
+use crate::trips::{BlockHolders, Routing, trip};
 use crate::{Device, Room};
 
 /// Speeds outside this range are measuring errors, or lies.
@@ -37,23 +38,85 @@ pub fn predict(room: &Room<'_>, plan: &Plan) -> Prediction {
 
 /// The time of one token each of `tokens` conversations that pass the stages together.
 pub(crate) fn predict_batch(room: &Room<'_>, plan: &Plan, tokens: u32) -> Prediction {
-    let mut hops = Vec::new();
-    let mut at = room.coordinator;
-    let mut hop = |from: PeerId, to: PeerId, bytes: Bytes| {
-        if from != to {
-            let (latency_millis, transfer_millis) = room.links.parts(from, to, bytes);
-            hops.push(HopCost { from, to, latency_millis, transfer_millis });
+    Estimate::of(room, plan, tokens, remote).predicted(room)
+}
+
+fn remote(stage: &Stage) -> Vec<&RemoteExperts> {
+    stage.remote.iter().collect()
+}
+
+/// A prediction in which the waits for experts are still to be integrated: they take most of its time.
+pub(crate) struct Estimate {
+    stages: Vec<StageCost>,
+    /// What each stage waits for, trip by trip.
+    waits: Vec<Vec<Vec<Call>>>,
+    hops: Vec<HopCost>,
+}
+
+impl Estimate {
+    /// Everything but the waits. The blocks of a stage that have experts elsewhere are those of `remote`.
+    pub fn of<'p, H: BlockHolders>(
+        room: &Room<'_>,
+        plan: &'p Plan,
+        tokens: u32,
+        remote: impl Fn(&'p Stage) -> Vec<H>,
+    ) -> Self {
+        let mut hops = Vec::new();
+        let mut at = room.coordinator;
+        let mut hop = |from: PeerId, to: PeerId, bytes: Bytes| {
+            if from != to {
+                let (latency_millis, transfer_millis) = room.links.parts(from, to, bytes);
+                hops.push(HopCost { from, to, latency_millis, transfer_millis });
+            }
+        };
+        let (mut stages, mut waits) = (Vec::new(), Vec::new());
+        for stage in &plan.stages {
+            let layers = stage_layers(room, plan, stage);
+            hop(at, stage.peer, room.layers.message(layers.start, tokens));
+            at = stage.peer;
+            let (cost, calls) = stage_cost(room, plan, stage, tokens, &remote(stage));
+            stages.push(cost);
+            waits.push(calls);
         }
-    };
-    let mut stages = Vec::new();
-    for stage in &plan.stages {
-        let layers = stage_layers(room, plan, stage);
-        hop(at, stage.peer, room.layers.message(layers.start, tokens));
-        at = stage.peer;
-        stages.push(stage_cost(room, plan, stage, tokens));
+        hop(at, room.coordinator, room.layers.message(room.layers.count(), tokens));
+        Self { stages, waits, hops }
     }
-    hop(at, room.coordinator, room.layers.message(room.layers.count(), tokens));
-    with_pauses(room, Prediction::new(stages, hops))
+
+    /// The whole prediction.
+    pub fn predicted(mut self, room: &Room<'_>) -> Prediction {
+        let mut known = Waits::default();
+        for (cost, waits) in self.stages.iter_mut().zip(&self.waits) {
+            for (trip, calls) in cost.experts.iter_mut().zip(waits) {
+                trip.wait_millis = known.millis(calls);
+            }
+        }
+        with_pauses(room, Prediction::new(self.stages, self.hops))
+    }
+
+    /// A token takes no less than this, milliseconds: in a fraction of the time.
+    pub fn at_least(&self) -> f64 {
+        // Pauses only add to it.
+        let waits: f64 = self.waits.iter().flatten().map(|calls| expected_max_at_least(calls)).sum();
+        let others: f64 = self.stages.iter().map(StageCost::millis).chain(self.hops.iter().map(HopCost::millis)).sum();
+        (others + waits) * (1.0 - TOLERANCE)
+    }
+}
+
+/// Integrals that were computed already: blocks are often alike.
+#[derive(Default)]
+struct Waits<'a> {
+    known: Vec<(&'a [Call], f64)>,
+}
+
+impl<'a> Waits<'a> {
+    fn millis(&mut self, calls: &'a [Call]) -> f64 {
+        if let Some((_, millis)) = self.known.iter().find(|(known, _)| *known == calls) {
+            return *millis;
+        }
+        let millis = expected_max(calls);
+        self.known.push((calls, millis));
+        millis
+    }
 }
 
 /// While a token is elsewhere, the device of a stage idles, and is slower for the next token.
@@ -99,34 +162,52 @@ pub(crate) fn fixed_point(busy: f64, millis: impl Fn(f64) -> f64) -> f64 {
     token
 }
 
-fn stage_cost(room: &Room<'_>, plan: &Plan, stage: &Stage, tokens: u32) -> StageCost {
+/// What a stage costs without the waits for experts elsewhere, and what it waits for.
+fn stage_cost<H: BlockHolders>(
+    room: &Room<'_>,
+    plan: &Plan,
+    stage: &Stage,
+    tokens: u32,
+    remote: &[H],
+) -> (StageCost, Vec<Vec<Call>>) {
     let Some(device) = room.device(stage.peer) else {
         let (session_millis, compute_millis, experts) = (0.0, 0.0, Vec::new());
         let (stage, peer, loading_millis) = (stage.id, stage.peer, 0.0);
-        return StageCost { stage, peer, session_millis, compute_millis, loading_millis, experts };
+        return (StageCost { stage, peer, session_millis, compute_millis, loading_millis, experts }, Vec::new());
     };
     let (layers, misses) = (stage_layers(room, plan, stage), misses(room, plan, stage));
-    StageCost {
+    let trips = remote.iter().filter_map(|block| trip(room, device, block, tokens, &misses));
+    let (experts, waits) = trips.unzip();
+    let cost = StageCost {
         stage: stage.id,
         peer: stage.peer,
         session_millis: millis(device.session_millis),
-        compute_millis: compute_millis(room, device, stage, layers, tokens),
+        compute_millis: compute_millis(room, device, layers, tokens, |block| {
+            remote.iter().any(|remote| remote.block() == block)
+        }),
         loading_millis: loading_millis(room, device, stage),
-        experts: stage.remote.iter().filter_map(|remote| trip(room, device, remote, tokens, &misses)).collect(),
-    }
+        experts,
+    };
+    (cost, waits)
 }
 
 /// Milliseconds for a stage's own layers. Tokens of a batch share the reading of weights, until arithmetic is the limit.
-fn compute_millis(room: &Room<'_>, device: &Device, stage: &Stage, layers: LayerRange, tokens: u32) -> f64 {
+fn compute_millis(
+    room: &Room<'_>,
+    device: &Device,
+    layers: LayerRange,
+    tokens: u32,
+    has_experts_elsewhere: impl Fn(BlockIndex) -> bool,
+) -> f64 {
     let read = |block: BlockIndex| {
         let routing = Routing::of(room, block)?;
         let used = f64::from(routing.used) * routing.expert.0 as f64;
-        if stage.remote_experts(block).is_some() {
+        if has_experts_elsewhere(block) {
             // Own experts are computed while others are waited for, and counted there.
             return Some(-used);
         }
         let all: Vec<usize> = (0..usize::from(routing.count)).collect();
-        let read = (tokens > 1).then(|| routing.share(room, block, &all).asked(tokens).read)?;
+        let read = (tokens > 1).then(|| routing.asked(room, block, &all, tokens).read)?;
         Some(read * routing.expert.0 as f64 - used)
     };
     let more: f64 = room.layers.blocks(layers).iter().filter_map(read).sum();

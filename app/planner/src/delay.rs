@@ -1,6 +1,9 @@
 //! How long the slowest of several calls takes, if each takes a random time: the integrals of moex.txt 4.1 and B, for
 //! calls that differ and are made with some probability only.
 
+use std::ops::Range;
+use std::sync::OnceLock;
+
 /// The distribution of the time until an answer is back, milliseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delay {
@@ -37,6 +40,8 @@ pub struct Call {
     pub attempts: Vec<Attempt>,
 }
 
+/// Beyond so many standard deviations a probability of f64 is 0 or 1 (from 8.3 on).
+const CERTAIN: f64 = 8.5;
 /// Steps of the integral.
 const STEPS: usize = 256;
 /// The integral ends where a log-normal delay is exceeded with a probability of 1e-9.
@@ -81,7 +86,7 @@ impl Delay {
         let probability = probability.clamp(0.0, 1.0);
         match self {
             Self::Fixed(at) => *at,
-            Self::LogNormal { median, sigma } => median * (sigma * normal_quantile(probability)).exp(),
+            Self::LogNormal { median, sigma } => median * (sigma * usual_quantile(probability)).exp(),
             Self::Quantiles(quantiles) => {
                 let at = probability * quantiles.len().saturating_sub(1) as f64;
                 let value = |index: usize| quantiles.get(index).or(quantiles.last()).copied().unwrap_or(0.0);
@@ -115,6 +120,21 @@ impl Attempt {
         // Most attempts are one device's, and a power takes as long as the rest.
         1.0 - if self.devices == 1.0 { there } else { there.powf(self.devices) }
     }
+
+    /// Of ascending times those after which something may be there or missing: [`Self::late`] is 1 before, and 0 after them.
+    fn uncertain(&self, times: &[f64]) -> Range<usize> {
+        let all = 0..times.len();
+        let (from, to) = match &self.delay {
+            Delay::Fixed(at) => (*at, *at),
+            // The smallest share that a number can be less than 1 by is exceeded within this.
+            Delay::LogNormal { median, sigma } if self.devices >= 1.0 => {
+                (median * (-CERTAIN * sigma).exp(), median * (CERTAIN * sigma).exp())
+            }
+            _ => return all,
+        };
+        let before = |limit: f64| times.partition_point(|millis| millis - self.start_millis < limit);
+        before(from)..before(to)
+    }
 }
 
 impl Call {
@@ -128,37 +148,92 @@ impl Call {
         Self { chance: 1.0, attempts: vec![Attempt::of_one(delay.clone(), 0.0); copies] }
     }
 
-    /// The probability that the call is made and no attempt is complete after this time (equations 6 and 15).
-    fn open(&self, millis: f64) -> f64 {
-        self.chance.clamp(0.0, 1.0) * self.attempts.iter().map(|attempt| attempt.late(millis)).product::<f64>()
+    /// The probability that the call is made and no attempt is complete after each of these ascending times (equations 6 and
+    /// 15).
+    fn open(&self, times: &[f64]) -> Vec<f64> {
+        let mut late = vec![1.0; times.len()];
+        for attempt in &self.attempts {
+            let uncertain = attempt.uncertain(times);
+            late[uncertain.end..].fill(0.0);
+            for (late, millis) in late[uncertain.clone()].iter_mut().zip(&times[uncertain]) {
+                if *late > 0.0 {
+                    *late *= attempt.late(*millis);
+                }
+            }
+        }
+        let chance = self.chance.clamp(0.0, 1.0);
+        late.iter_mut().for_each(|late| *late *= chance);
+        late
     }
 }
 
 /// Milliseconds until the last of these calls has its first answer, on average: ∫ 1 − Π (1 − open(t)) dt, equations 16
 /// to 18 for unequal calls. Calls are independent of each other.
 pub fn expected_max(calls: &[Call]) -> f64 {
-    let calls: Vec<&Call> = calls.iter().filter(|call| call.chance > 0.0 && !call.attempts.is_empty()).collect();
-    let mut edges = vec![0.0];
-    let (mut low, mut high) = (f64::INFINITY, 0.0f64);
-    let attempts = || calls.iter().flat_map(|call| &call.attempts);
-    for Attempt { delay, start_millis, .. } in attempts() {
-        let (from, to) = delay.range();
-        let end = (to + start_millis).min(MILLIS.1);
-        edges.push((from + start_millis).min(MILLIS.1));
-        edges.push(end);
-        (low, high) = (low.min(from.max(MILLIS.0)), high.max(end));
+    let Cells { widths, middles } = Cells::of(calls);
+    widths.iter().zip(any_open(calls, &middles)).map(|(width, open)| width * open).sum()
+}
+
+/// No more than [`expected_max`], in a fraction of the time: what is open does not become more with time, so neighbouring
+/// cells of the integral have at least the height of the last.
+pub(crate) fn expected_max_at_least(calls: &[Call]) -> f64 {
+    let Cells { widths, middles } = Cells::of(calls);
+    let size = middles.len().div_ceil(HEIGHTS).max(1);
+    // The first cell is wide, because no answer comes before its end.
+    let starts = (0..middles.len().min(1)).chain((1..middles.len()).step_by(size));
+    let ends = (1..middles.len()).step_by(size).chain([middles.len()]);
+    let groups: Vec<Range<usize>> = starts.zip(ends).map(|(start, end)| start..end).collect();
+    let lasts: Vec<f64> = groups.iter().map(|group| middles[group.end - 1]).collect();
+    let sums = groups.into_iter().map(|group| widths[group].iter().sum::<f64>());
+    sums.zip(any_open(calls, &lasts)).map(|(width, open)| width * open).sum::<f64>() * (1.0 - ROUNDING)
+}
+
+/// Heights of which [`expected_max_at_least`] is made.
+const HEIGHTS: usize = 28;
+/// What a bound may be off by, as a share, because Φ is known to seven digits.
+const ROUNDING: f64 = 1e-6;
+
+/// Cells of the integral: narrow where something may happen soon.
+struct Cells {
+    widths: Vec<f64>,
+    /// Ascending.
+    middles: Vec<f64>,
+}
+
+impl Cells {
+    fn of(calls: &[Call]) -> Self {
+        let mut edges = vec![0.0];
+        let (mut low, mut high) = (f64::INFINITY, 0.0f64);
+        let attempts = || made(calls).flat_map(|call| &call.attempts);
+        for Attempt { delay, start_millis, .. } in attempts() {
+            let (from, to) = delay.range();
+            let end = (to + start_millis).min(MILLIS.1);
+            edges.push((from + start_millis).min(MILLIS.1));
+            edges.push(end);
+            (low, high) = (low.min(from.max(MILLIS.0)), high.max(end));
+        }
+        if attempts().any(|attempt| !matches!(attempt.delay, Delay::Fixed(_))) {
+            let ratio = (high / low).max(1.0).ln() / STEPS as f64;
+            edges.extend((0..STEPS).map(|step| low * (ratio * step as f64).exp()));
+        }
+        edges.sort_by(f64::total_cmp);
+        let cells = edges.windows(2).filter(|edge| edge[1] > edge[0]);
+        let (widths, middles) = cells.map(|edge| (edge[1] - edge[0], (edge[0] + edge[1]) / 2.0)).unzip();
+        Self { widths, middles }
     }
-    if attempts().any(|attempt| !matches!(attempt.delay, Delay::Fixed(_))) {
-        let ratio = (high / low).max(1.0).ln() / STEPS as f64;
-        edges.extend((0..STEPS).map(|step| low * (ratio * step as f64).exp()));
+}
+
+fn made(calls: &[Call]) -> impl Iterator<Item = &Call> {
+    calls.iter().filter(|call| call.chance > 0.0 && !call.attempts.is_empty())
+}
+
+/// The probability that any call is open after each of these ascending times.
+fn any_open(calls: &[Call], times: &[f64]) -> Vec<f64> {
+    let mut closed = vec![1.0; times.len()];
+    for call in made(calls) {
+        closed.iter_mut().zip(call.open(times)).for_each(|(closed, open)| *closed *= 1.0 - open);
     }
-    edges.sort_by(f64::total_cmp);
-    let open = |millis: f64| 1.0 - calls.iter().map(|call| 1.0 - call.open(millis)).product::<f64>();
-    edges
-        .windows(2)
-        .filter(|edge| edge[1] > edge[0])
-        .map(|edge| (edge[1] - edge[0]) * open((edge[0] + edge[1]) / 2.0))
-        .sum()
+    closed.iter().map(|closed| 1.0 - closed).collect()
 }
 
 /// Where answers vary, the next holder is asked once the first one has taken longer than this share of its answers. So one
@@ -195,6 +270,16 @@ fn normal_cdf(z: f64) -> f64 {
     let sum = COEFFICIENTS.iter().rev().fold(0.0, |sum, coefficient| sum * t + coefficient);
     let tail = t * (sum - x * x).exp() / 2.0;
     if z >= 0.0 { 1.0 - tail } else { tail }
+}
+
+/// [`normal_quantile`]. Those that hedging asks for are kept, because it takes sixty steps.
+fn usual_quantile(probability: f64) -> f64 {
+    const USUAL: [f64; 3] = [0.5, HEDGE_QUANTILE, 0.95];
+    static KNOWN: OnceLock<[f64; 3]> = OnceLock::new();
+    match USUAL.iter().position(|usual| *usual == probability) {
+        Some(at) => KNOWN.get_or_init(|| USUAL.map(normal_quantile))[at],
+        None => normal_quantile(probability),
+    }
 }
 
 /// The inverse of Φ within ±8, by bisection.
@@ -269,7 +354,7 @@ mod tests {
             let (mut low, mut high) = (0.0, 1e3);
             for _ in 0..60 {
                 let middle = (low + high) / 2.0;
-                if (1.0 - call.open(middle)).powi(5) < 0.99 { low = middle } else { high = middle }
+                if (1.0 - call.open(&[middle])[0]).powi(5) < 0.99 { low = middle } else { high = middle }
             }
             low
         };
@@ -302,6 +387,47 @@ mod tests {
         let (measured, known) = (Call::hedged(&quantiles, 2), Call::hedged(&worker(), 2));
         let ratio = expected_max(&vec![measured; 8]) / expected_max(&vec![known; 8]);
         assert!((ratio - 1.0).abs() < 0.02, "{ratio}");
+    }
+
+    /// Calls to several holders with a copy each, of all kinds of delays.
+    fn drawn_calls(random: &mut Random) -> Vec<Call> {
+        let count = 1 + random.below(9);
+        let delay = |random: &mut Random| match random.below(4) {
+            0 => Delay::Fixed(40.0 * random.unit()),
+            1 => Delay::Quantiles((0..5).map(|step| 4.0 * f64::from(step) + 3.0 * random.unit()).collect()),
+            _ => Delay::LogNormal { median: 1.0 + 60.0 * random.unit(), sigma: 0.02 + 1.5 * random.unit() },
+        };
+        let call = |_| {
+            let first = Attempt::of_one(delay(random), 0.0);
+            let (start_millis, devices) = (30.0 * random.unit(), 1.0 + random.below(2) as f64 * random.unit());
+            let copy = Attempt { delay: delay(random), devices, start_millis };
+            Call { chance: random.unit(), attempts: if random.below(3) > 0 { vec![first, copy] } else { vec![first] } }
+        };
+        (0..count).map(call).collect()
+    }
+
+    #[test]
+    fn the_integral_looks_at_each_time_only_where_something_is_uncertain() {
+        for seed in 0..300 {
+            let calls = drawn_calls(&mut Random::new(seed));
+            let Cells { widths, middles } = Cells::of(&calls);
+            let open = |call: &Call, millis: f64| {
+                call.chance * call.attempts.iter().map(|attempt| attempt.late(millis)).product::<f64>()
+            };
+            let all = |millis: f64| 1.0 - calls.iter().map(|call| 1.0 - open(call, millis)).product::<f64>();
+            let every: f64 = widths.iter().zip(middles).map(|(width, millis)| width * all(millis)).sum();
+            assert_eq!(expected_max(&calls), every, "seed {seed}: to the bit");
+        }
+    }
+
+    #[test]
+    fn the_bound_is_below_the_integral_and_near_it() {
+        for seed in 0..300 {
+            let calls = drawn_calls(&mut Random::new(seed));
+            let (bound, all) = (expected_max_at_least(&calls), expected_max(&calls));
+            assert!(bound <= all, "seed {seed}: {bound} is above {all}");
+            assert!(bound >= 0.5 * all, "seed {seed}: {bound} is far below {all}");
+        }
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub(crate) fn best_stages(room: &Room<'_>) -> Option<Vec<Stage>> {
     if room.devices.is_empty() || room.shape.blocks.is_empty() {
         return None;
     }
-    experts::better(room, best_layers(room, Chain::new(room)))
+    experts::better(room, || best_layers(room, Chain::new(room)))
 }
 
 /// The stages of the best plan by layers for these workers.

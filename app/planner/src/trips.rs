@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use potluck_plan::{BlockIndex, Bytes, ExpertHolder, FeedForwardShape, Hedging, PeerId, RemoteExperts};
 
 use crate::cost::{millis, speed};
-use crate::delay::{Attempt, Call, Delay, HEDGE_QUANTILE, expected_max, hedge_millis};
+use crate::delay::{Attempt, Call, Delay, HEDGE_QUANTILE, hedge_millis};
 use crate::layers::FRAME;
 use crate::prediction::ExpertTrip;
 use crate::{Device, Room};
@@ -23,13 +23,36 @@ pub(crate) struct Routing {
     pub used: u16,
 }
 
-/// Some experts of a block.
-#[derive(Clone, Debug)]
-pub(crate) struct Share {
-    /// The probability that a token uses at least one of them.
-    called: f64,
-    /// The probability that a token uses it, for each.
-    each: Vec<f64>,
+/// Who holds the experts of a block, however that is written down.
+pub(crate) trait BlockHolders {
+    fn block(&self) -> BlockIndex;
+
+    /// Experts of the block.
+    fn experts(&self) -> usize;
+
+    /// How many holders an expert has.
+    fn count(&self, expert: usize) -> usize;
+
+    /// An expert's holders in order of preference, counted from 0.
+    fn holder(&self, expert: usize, level: usize) -> Option<ExpertHolder>;
+}
+
+impl BlockHolders for &RemoteExperts {
+    fn block(&self) -> BlockIndex {
+        self.block
+    }
+
+    fn experts(&self) -> usize {
+        self.holders.len()
+    }
+
+    fn count(&self, expert: usize) -> usize {
+        self.holders[expert].len()
+    }
+
+    fn holder(&self, expert: usize, level: usize) -> Option<ExpertHolder> {
+        self.holders[expert].get(level).copied()
+    }
 }
 
 /// What a batch asks of some experts, on average.
@@ -53,17 +76,19 @@ impl Routing {
         }
     }
 
-    /// How often tokens use these experts: as measured, else all choices are equally likely.
-    pub fn share(self, room: &Room<'_>, block: BlockIndex, experts: &[usize]) -> Share {
+    /// What a batch of so many tokens asks of these experts. They are used as often as was measured, else all choices are
+    /// equally likely.
+    pub fn asked(self, room: &Room<'_>, block: BlockIndex, experts: &[usize], tokens: u32) -> Asked {
         match room.layers.expert_shares(block, self.count) {
             Some(shares) => {
                 let use_of = |expert: &usize| (f64::from(self.used) * shares[*expert]).min(1.0);
-                let each: Vec<f64> = experts.iter().map(use_of).collect();
-                Share { called: 1.0 - each.iter().map(|chance| 1.0 - chance).product::<f64>(), each }
+                let each = experts.iter().map(use_of);
+                let called = 1.0 - each.clone().map(|chance| 1.0 - chance).product::<f64>();
+                Asked::of(called, each, tokens)
             }
             None => {
-                let chance = f64::from(self.used) / f64::from(self.count.max(1));
-                Share { called: self.called(experts.len()), each: vec![chance.min(1.0); experts.len()] }
+                let chance = (f64::from(self.used) / f64::from(self.count.max(1))).min(1.0);
+                Asked::of(self.called(experts.len()), std::iter::repeat_n(chance, experts.len()), tokens)
             }
         }
     }
@@ -79,21 +104,20 @@ impl Routing {
     }
 }
 
-impl Share {
-    /// What a batch of this many tokens asks of them. Tokens choose independently of each other.
-    pub fn asked(&self, tokens: u32) -> Asked {
-        let (all, sum) = (f64::from(tokens), self.each.iter().sum::<f64>());
+impl Asked {
+    /// What a batch of this many tokens asks of experts: the probability that a token uses at least one of them, and that it
+    /// uses it, for each. Tokens choose independently of each other.
+    fn of(called: f64, each: impl Iterator<Item = f64> + Clone, tokens: u32) -> Self {
+        let (all, sum) = (f64::from(tokens), each.clone().sum::<f64>());
         let any = |chance: f64| if tokens == 1 { chance } else { 1.0 - (1.0 - chance).powf(all) };
-        Asked {
-            called: any(self.called),
-            rows: all * self.called,
+        Self {
+            called: any(called),
+            rows: all * called,
             vectors: all * sum,
-            read: if tokens == 1 { sum } else { self.each.iter().map(|chance| any(*chance)).sum() },
+            read: if tokens == 1 { sum } else { each.map(any).sum() },
         }
     }
-}
 
-impl Asked {
     /// The same, given that they are asked.
     fn given_called(self) -> Self {
         let of = |value: f64| if self.called > 0.0 { value / self.called } else { 0.0 };
@@ -138,18 +162,26 @@ fn work(device: &Device, routing: Routing, asked: &Asked) -> f64 {
 /// The share of experts that each holder has to load first; none of those that it does not name.
 pub(crate) type Misses = BTreeMap<ExpertHolder, f64>;
 
+/// Some of a block's experts, and the holder that is asked for them.
+type Held = (ExpertHolder, Vec<usize>);
+
 /// Some of a block's experts by the holder that is asked for them: for the first time, or for a copy (their `level`th
 /// holder, counted from 0). `None` if one of them has fewer holders.
-fn by_holder(
-    remote: &RemoteExperts,
-    experts: impl IntoIterator<Item = usize>,
-    level: usize,
-) -> Option<BTreeMap<ExpertHolder, Vec<usize>>> {
-    let mut holders: BTreeMap<ExpertHolder, Vec<usize>> = BTreeMap::new();
+fn by_holder(block: &impl BlockHolders, experts: impl IntoIterator<Item = usize>, level: usize) -> Option<Vec<Held>> {
+    let mut held: Vec<Held> = Vec::new();
     for expert in experts {
-        holders.entry(*remote.holders[expert].get(level)?).or_default().push(expert);
+        let holder = block.holder(expert, level)?;
+        match held.iter_mut().find(|(other, _)| *other == holder) {
+            Some((_, experts)) => experts.push(expert),
+            None => {
+                let mut experts = Vec::with_capacity(block.experts().div_ceil(4));
+                experts.push(expert);
+                held.push((holder, experts));
+            }
+        }
     }
-    Some(holders)
+    held.sort_unstable_by_key(|(holder, _)| *holder);
+    Some(held)
 }
 
 /// What is asked of one device in a block.
@@ -161,44 +193,48 @@ struct Load {
 }
 
 /// A block's experts and their holders, for a batch of one token each of `tokens` conversations.
-struct Calls<'a> {
+struct Calls<'a, H> {
     room: &'a Room<'a>,
     caller: &'a Device,
-    remote: &'a RemoteExperts,
+    block: &'a H,
     routing: Routing,
     tokens: u32,
     misses: &'a Misses,
     /// What each device is asked for the first time, and for each copy that is asked for at once.
-    levels: Vec<BTreeMap<ExpertHolder, Load>>,
+    levels: Vec<Vec<(Held, Load)>>,
+    /// Bytes of all calls and of their answers, on average.
+    bytes: Message,
 }
 
-impl<'a> Calls<'a> {
-    fn new(
-        room: &'a Room<'a>,
-        caller: &'a Device,
-        remote: &'a RemoteExperts,
-        tokens: u32,
-        misses: &'a Misses,
-    ) -> Option<Self> {
-        let routing = Routing::of(room, remote.block)?;
-        let mut calls = Self { room, caller, remote, routing, tokens, misses, levels: Vec::new() };
+impl<'a, H: BlockHolders> Calls<'a, H> {
+    fn new(room: &'a Room<'a>, caller: &'a Device, block: &'a H, tokens: u32, misses: &'a Misses) -> Option<Self> {
+        let (routing, bytes) = (Routing::of(room, block.block())?, Message { out: 0.0, back: 0.0 });
+        let mut calls = Self { room, caller, block, routing, tokens, misses, levels: Vec::new(), bytes };
         let copies = match room.hedging {
             Hedging::Copies(copies) => usize::from(copies.clamp(1, MAX_COPIES)),
             Hedging::Off | Hedging::Adaptive => 1,
         };
         for level in 0..copies {
             // Experts with fewer holders are asked for less often.
-            let experts = (0..remote.holders.len()).filter(|expert| remote.holders[*expert].len() > level);
-            let holders = by_holder(remote, experts, level).unwrap_or_default();
-            let loads = holders.into_iter().map(|(holder, experts)| (holder, calls.load(holder, &experts)));
+            let experts = (0..block.experts()).filter(|expert| block.count(*expert) > level);
+            let held = by_holder(block, experts, level).unwrap_or_default();
+            let loads = held.into_iter().map(|(holder, experts)| {
+                let load = calls.load(holder, &experts);
+                ((holder, experts), load)
+            });
             let loads = loads.collect();
             calls.levels.push(loads);
         }
+        let loads = calls.levels.iter().flatten().filter(|((holder, _), _)| *holder != ExpertHolder::Own);
+        calls.bytes = loads.fold(bytes, |sum, (_, load)| Message {
+            out: sum.out + load.asked.called * load.message.out,
+            back: sum.back + load.asked.called * load.message.back,
+        });
         Some(calls)
     }
 
     fn load(&self, holder: ExpertHolder, experts: &[usize]) -> Load {
-        let asked = self.routing.share(self.room, self.remote.block, experts).asked(self.tokens);
+        let asked = self.routing.asked(self.room, self.block.block(), experts, self.tokens);
         let given = asked.given_called();
         let work_millis = match holder {
             ExpertHolder::Own => millis(self.caller.sync_millis) + work(self.caller, self.routing, &given),
@@ -220,26 +256,16 @@ impl<'a> Calls<'a> {
 
     /// The own engine computes while others are waited for.
     fn own(&self) -> Option<&Load> {
-        self.levels.first()?.get(&ExpertHolder::Own)
-    }
-
-    /// Bytes of all calls and of their answers, on average.
-    fn bytes(&self) -> Message {
-        let loads = self.levels.iter().flatten().filter(|(holder, _)| **holder != ExpertHolder::Own);
-        loads.fold(Message { out: 0.0, back: 0.0 }, |sum, (_, load)| Message {
-            out: sum.out + load.asked.called * load.message.out,
-            back: sum.back + load.asked.called * load.message.back,
-        })
+        load_of(self.levels.first()?, ExpertHolder::Own)
     }
 
     /// How long some experts take at a holder. What else it is asked for in this block, and asked for before, takes its
     /// time too, and calls and answers of other holders pass the caller's own link.
-    fn delay(&self, holder: ExpertHolder, experts: &[usize], level: usize) -> Delay {
-        let before = self.levels.iter().take(level).filter_map(|loads| loads.get(&holder));
+    fn delay(&self, holder: ExpertHolder, load: &Load, level: usize) -> Delay {
+        let before = self.levels.iter().take(level).filter_map(|loads| load_of(loads, holder));
         let queue: f64 = before.map(|load| load.asked.called * load.work_millis).sum();
-        let load = self.load(holder, experts);
         let ExpertHolder::Peer(peer) = holder else { return Delay::Fixed(queue + load.work_millis) };
-        let all = self.bytes();
+        let all = self.bytes;
         let (out, back) =
             (all.out - load.asked.called * load.message.out, all.back - load.asked.called * load.message.back);
         let others = shared_millis(self.room, self.caller.peer, out, back);
@@ -248,10 +274,20 @@ impl<'a> Calls<'a> {
         Delay::spread(median, self.room.links.spread(peer))
     }
 
-    /// The call of some experts of which this peer is the first holder.
-    fn call(&self, peer: PeerId, experts: &[usize]) -> Call {
-        let chance = self.levels[0][&ExpertHolder::Peer(peer)].asked.called;
-        let first = self.delay(ExpertHolder::Peer(peer), experts, 0);
+    /// The calls of a block, those for its own experts last. `None` if some expert has no holder.
+    fn calls(&self) -> Option<Vec<Call>> {
+        let firsts = self.levels.first()?;
+        let held: usize = firsts.iter().map(|((_, experts), _)| experts.len()).sum();
+        let others = firsts.iter().filter(|((holder, _), _)| *holder != ExpertHolder::Own);
+        let own = self.own().map(|own| Call { chance: own.asked.called, ..Call::sure(Delay::Fixed(own.work_millis)) });
+        let calls = others.map(|((holder, experts), load)| self.call(*holder, experts, load)).chain(own);
+        (held == self.block.experts()).then(|| calls.collect())
+    }
+
+    /// The call of some experts of which another peer is the first holder.
+    fn call(&self, holder: ExpertHolder, experts: &[usize], load: &Load) -> Call {
+        let chance = load.asked.called;
+        let first = self.delay(holder, load, 0);
         let mut attempts = vec![Attempt::of_one(first.clone(), 0.0)];
         match self.room.hedging {
             Hedging::Off => {}
@@ -269,11 +305,12 @@ impl<'a> Calls<'a> {
 
     /// The same experts asked of their next holders, which need not be one: those take about as long as each other.
     fn copy(&self, chance: f64, experts: &[usize], level: usize, start_millis: f64) -> Option<Attempt> {
-        let holders = by_holder(self.remote, experts.iter().copied(), level)?;
+        let held = by_holder(self.block, experts.iter().copied(), level)?;
         let (mut devices, mut median, mut variation) = (0.0, 0.0, 0.0);
-        for (holder, experts) in &holders {
-            let share = self.load(*holder, experts).asked.called / chance;
-            let delay = self.delay(*holder, experts, level);
+        for (holder, experts) in &held {
+            let load = self.load(*holder, experts);
+            let share = load.asked.called / chance;
+            let delay = self.delay(*holder, &load, level);
             devices += share;
             median += share * delay.quantile(0.5);
             if let Delay::LogNormal { sigma, .. } = delay {
@@ -285,40 +322,38 @@ impl<'a> Calls<'a> {
     }
 }
 
+fn load_of(loads: &[(Held, Load)], holder: ExpertHolder) -> Option<&Load> {
+    loads.iter().find(|((other, _), _)| *other == holder).map(|(_, load)| load)
+}
+
 /// The round trip for a block's experts, averaged over the routers' choices for a batch of one token each of `tokens`
-/// conversations.
+/// conversations, without the wait for these calls.
 pub(crate) fn trip(
     room: &Room<'_>,
     device: &Device,
-    remote: &RemoteExperts,
+    block: &impl BlockHolders,
     tokens: u32,
     misses: &Misses,
-) -> Option<ExpertTrip> {
-    let calls = Calls::new(room, device, remote, tokens, misses)?;
-    let firsts = by_holder(remote, 0..remote.holders.len(), 0)?;
-    let of_peer = |(holder, experts): (&ExpertHolder, &Vec<usize>)| match holder {
-        ExpertHolder::Peer(peer) => Some(calls.call(*peer, experts)),
-        ExpertHolder::Own => None,
-    };
-    let mut asked: Vec<Call> = firsts.iter().filter_map(of_peer).collect();
-    let holders = asked.len();
-    let most = asked.iter().map(|call| call.attempts.len()).max().unwrap_or(0);
-    let Message { out, back } = calls.bytes();
+) -> Option<(ExpertTrip, Vec<Call>)> {
+    let asking = Calls::new(room, device, block, tokens, misses)?;
+    let calls = asking.calls()?;
+    let others = &calls[..calls.len() - usize::from(asking.own().is_some())];
+    let most = others.iter().map(|call| call.attempts.len()).max().unwrap_or(0);
     // A copy that goes out later is sent for some calls only.
     let is_later = room.hedging == Hedging::Adaptive && most > 1;
     let copied = if is_later { 1.0 - HEDGE_QUANTILE } else { 0.0 };
-    let others_asked = asked.iter().map(|call| call.chance).sum();
-    asked.extend(calls.own().map(|own| Call { chance: own.asked.called, ..Call::sure(Delay::Fixed(own.work_millis)) }));
-    Some(ExpertTrip {
-        block: remote.block,
-        holders,
-        others_asked,
-        replicas: remote.holders.iter().map(Vec::len).min().unwrap_or(0),
+    let Message { out, back } = asking.bytes;
+    let trip = ExpertTrip {
+        block: block.block(),
+        holders: others.len(),
+        others_asked: others.iter().map(|call| call.chance).sum(),
+        replicas: (0..block.experts()).map(|expert| block.count(expert)).min().unwrap_or(0),
         asked: most,
         sync_millis: millis(device.sync_millis),
-        wait_millis: expected_max(&asked),
+        wait_millis: 0.0,
         bytes: (out + back) * (1.0 + copied),
-    })
+    };
+    Some((trip, calls))
 }
 
 /// Milliseconds that bytes of other calls take on a peer's own access link.
@@ -342,10 +377,10 @@ mod tests {
 
     #[test]
     fn a_batch_shares_its_calls() {
-        let share = Share { called: 0.5, each: vec![0.25, 0.25] };
-        let one = share.asked(1);
+        let asked = |tokens| Asked::of(0.5, [0.25, 0.25].into_iter(), tokens);
+        let one = asked(1);
         assert_eq!((one.called, one.rows, one.vectors, one.read), (0.5, 0.5, 0.5, 0.5));
-        let two = share.asked(2);
+        let two = asked(2);
         assert_eq!((two.called, two.rows, two.vectors), (0.75, 1.0, 1.0));
         assert_eq!(two.read, 2.0 * (1.0 - 0.75 * 0.75), "each is read unless both tokens miss it");
     }

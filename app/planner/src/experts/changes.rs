@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 
 use potluck_plan::{BlockIndex, Bytes, ExpertId, ModelShape, PeerId};
 
-use super::placement::{Candidate, ExpertKey, Holders, Lender, next_holder, score};
+use super::board::{Board, Lending, Roster, named};
+use super::placement::{Candidate, ExpertKey, Holders, Lender, score};
 
 /// A copy of an expert that moves to a newcomer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,22 +26,43 @@ pub fn repair(
     lenders: &[Lender],
     replicas: impl Fn(BlockIndex, ExpertId) -> usize,
 ) -> Vec<(BlockIndex, ExpertId, PeerId)> {
-    let mut lenders = lenders.to_vec();
-    let lacks = |(key, holders): (&ExpertKey, &Vec<PeerId>)| {
-        let wanted = replicas(key.0, key.1).max(1);
-        (holders.len() < wanted).then(|| (*key, wanted, holders.clone()))
+    let board = board(shape, live, lenders);
+    let wanted = |expert: usize| replicas(board.keys[expert].0, board.keys[expert].1).max(1);
+    let most = (0..board.keys.len()).map(wanted).max().unwrap_or(0);
+    let mut roster = Roster::of(&board, live, most);
+    named(&board, &repair_roster(&board, &mut roster, &mut board.lending(lenders), wanted))
+}
+
+/// The experts that live holders have, and everybody who holds or lends.
+pub(super) fn board(shape: &ModelShape, live: &Holders, lenders: &[Lender]) -> Board {
+    let experts = live.keys().map(|key| (*key, expert_bytes(shape, *key))).collect();
+    let lending = lenders.iter().map(|lender| lender.peer);
+    Board::new(experts, live.values().flatten().copied().chain(lending).collect())
+}
+
+/// See [`repair`]. Nothing is missing of an expert of which no holder is `wanted`.
+pub(super) fn repair_roster(
+    board: &Board,
+    roster: &mut Roster,
+    lenders: &mut [Lending],
+    wanted: impl Fn(usize) -> usize,
+) -> Vec<(usize, u16)> {
+    let lacks = |expert: usize| {
+        let (has, wanted) = (roster.count(expert), wanted(expert));
+        (has < wanted).then_some((has, Reverse(wanted), expert))
     };
-    let mut lacking: Vec<_> = live.iter().filter_map(lacks).collect();
+    let mut lacking: Vec<_> = (0..board.keys.len()).filter_map(lacks).collect();
     let mut loads = Vec::new();
     while !lacking.is_empty() {
-        lacking.sort_by_key(|(key, wanted, holders)| (holders.len(), Reverse(*wanted), *key));
-        lacking.retain_mut(|(key, wanted, holders)| {
-            let next = next_holder(*key, expert_bytes(shape, *key), holders, &mut lenders);
-            if let Some(peer) = next {
-                loads.push((key.0, key.1, peer));
-                holders.push(peer);
+        lacking.sort_unstable();
+        lacking.retain_mut(|(has, Reverse(wanted), expert)| {
+            let next = board.next_holder(*expert, board.bytes(*expert), roster.holders(*expert), lenders);
+            if let Some(number) = next {
+                loads.push((*expert, number));
+                roster.push(*expert, number);
+                *has += 1;
             }
-            next.is_some() && holders.len() < *wanted
+            next.is_some() && *has < *wanted
         });
     }
     loads

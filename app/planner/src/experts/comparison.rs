@@ -1,5 +1,6 @@
 //! The two ways to place experts, side by side: with their blocks, and spread over all devices.
 
+use super::spread::Pool;
 use super::{best_of, drafts, has_experts, millis};
 use crate::planned::best_layers;
 use crate::search::Chain;
@@ -25,10 +26,11 @@ pub fn compare(room: &Room<'_>) -> Option<Comparison> {
     let of = |sharing| Room { sharing, ..room.clone() };
     let (fastest, spread) = (of(Sharing::Fastest), of(Sharing::Experts));
     let whole = best_layers(&fastest, Chain::new(&fastest));
-    let stages = best_of(&spread, drafts(&spread, whole.is_none()), f64::INFINITY)?;
+    let pool = Pool::new(&spread);
+    let best = best_of(&pool, &drafts(&pool, whole.is_none()), f64::INFINITY)?;
     Some(Comparison {
-        trips: stages.iter().map(|stage| stage.remote.len()).sum(),
-        spread_millis: millis(&spread, &stages),
+        trips: best.stages.iter().map(|stage| stage.remote.len()).sum(),
+        spread_millis: best.millis,
         whole_millis: whole.map(|stages| millis(&fastest, &stages)),
     })
 }

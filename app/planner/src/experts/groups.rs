@@ -2,43 +2,28 @@
 //! slowest of many, where answers vary.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
-use potluck_plan::{BlockIndex, Bytes, ExpertId, ModelShape, PeerId, WeightUnit};
+use potluck_plan::{BlockIndex, Bytes, ExpertId, ModelShape, PeerId};
 
-use super::placement::{ExpertKey, Holders, Lender, Unplaced, Wanted, next_holder};
+use super::board::{Board, Lending, Roster, named};
+use super::changes::board;
+use super::placement::{Holders, Lender};
 
-/// First holders for all of these experts: those of each block on `holders` devices where their memory allows.
-///
-/// # Errors
-/// [`Unplaced`] if some expert would have no holder.
-pub(super) fn place(wanted: &[Wanted], holders: usize, lenders: &[Lender]) -> Result<Holders, Unplaced> {
-    let mut blocks: BTreeMap<BlockIndex, Vec<Wanted>> = BTreeMap::new();
-    for wanted in wanted {
-        blocks.entry(wanted.expert.0).or_default().push(*wanted);
+/// First holders for these experts, in ascending order: those of each block on `holders` devices where their memory allows.
+/// `None` if some expert would have no holder.
+pub(super) fn place(
+    board: &Board,
+    roster: Roster,
+    experts: &[usize],
+    holders: usize,
+    lenders: Vec<Lending>,
+) -> Option<Roster> {
+    let mut placement = Placement { board, lenders, roster, unplaced: 0, added: Vec::new() };
+    for block in experts.chunk_by(|a, b| board.keys[*a].0 == board.keys[*b].0) {
+        let size = block.len().div_ceil(holders.max(1));
+        block.chunks(size.max(1)).for_each(|group| placement.give(group, group[0], &[]));
     }
-    let mut placement =
-        Placement { lenders: lenders.to_vec(), placed: Holders::new(), unplaced: Vec::new(), added: Vec::new() };
-    for mut experts in blocks.into_values() {
-        experts.sort_by_key(|wanted| wanted.expert);
-        let size = experts.len().div_ceil(holders.max(1));
-        experts.chunks(size.max(1)).for_each(|group| placement.give(group, group[0].expert, &[]));
-    }
-    let Placement { placed, unplaced, .. } = placement;
-    let missing = unplaced.iter().map(|wanted| wanted.bytes).sum();
-    if unplaced.is_empty() { Ok(placed) } else { Err(Unplaced { experts: unplaced.len(), missing }) }
-}
-
-/// Further holders, as far as the lenders have memory, as [`repair_together`] chooses them.
-pub(super) fn replicate(
-    shape: &ModelShape,
-    placed: &mut Holders,
-    lenders: &[Lender],
-    replicas: impl Fn(BlockIndex, ExpertId) -> usize,
-) {
-    for (block, expert, peer) in repair_together(shape, placed, lenders, replicas) {
-        placed.entry((block, expert)).or_default().push(peer);
-    }
+    (placement.unplaced == 0).then_some(placement.roster)
 }
 
 /// As [`super::repair`], but what one device holds of a block has its next copy on one device, too, where memory allows: two calls
@@ -49,84 +34,111 @@ pub fn repair_together(
     lenders: &[Lender],
     replicas: impl Fn(BlockIndex, ExpertId) -> usize,
 ) -> Vec<(BlockIndex, ExpertId, PeerId)> {
-    let wanted = |key: &ExpertKey| replicas(key.0, key.1).max(1);
-    let most = live.keys().map(wanted).max().unwrap_or(0);
-    let mut placement =
-        Placement { lenders: lenders.to_vec(), placed: live.clone(), unplaced: Vec::new(), added: Vec::new() };
-    for copies in 0..most {
-        let mut groups: BTreeMap<(BlockIndex, Vec<PeerId>), Group> = BTreeMap::new();
-        for (key, holders) in placement.placed.iter().filter(|(key, _)| wanted(key) > copies) {
-            let Some(first) = holders.get(..copies) else { continue };
-            let group = groups.entry((key.0, first.to_vec())).or_insert_with(|| Group::of(*key));
-            match holders.get(copies) {
-                Some(peer) => *group.held.entry(*peer).or_default() += 1,
-                None => {
-                    let bytes = shape.unit_bytes(WeightUnit::Expert(key.0, key.1));
-                    group.lacking.push(Wanted { expert: *key, bytes, replicas: 1 });
-                }
+    let board = board(shape, live, lenders);
+    let wanted = |expert: usize| replicas(board.keys[expert].0, board.keys[expert].1).max(1);
+    let most = (0..board.keys.len()).map(wanted).max().unwrap_or(0);
+    let (_, added) = repair_roster_together(&board, Roster::of(&board, live, most), board.lending(lenders), wanted);
+    named(&board, &added)
+}
+
+/// See [`repair_together`]. Nothing is missing of an expert of which no holder is `wanted`.
+pub(super) fn repair_roster_together(
+    board: &Board,
+    roster: Roster,
+    lenders: Vec<Lending>,
+    wanted: impl Fn(usize) -> usize,
+) -> (Roster, Vec<(usize, u16)>) {
+    let wanted: Vec<usize> = (0..board.keys.len()).map(wanted).collect();
+    let mut placement = Placement { board, lenders, roster, unplaced: 0, added: Vec::new() };
+    for copies in 0..wanted.iter().copied().max().unwrap_or(0) {
+        for block in board.blocks() {
+            let experts = block.filter(|expert| wanted[*expert] > copies);
+            for Group { first, held, lacking } in groups(&placement.roster, experts, copies) {
+                // What nobody holds has no copy beside which it could lie.
+                let near = if copies > 0 { held } else { Vec::new() };
+                placement.give(&lacking, first, &near);
             }
         }
-        for Group { first, held, lacking } in groups.values() {
-            let mut near: Vec<(usize, PeerId)> = held.iter().map(|(peer, count)| (*count, *peer)).collect();
-            near.sort_by_key(|(count, peer)| (Reverse(*count), *peer));
-            // What nobody holds has no copy beside which it could lie.
-            let near: Vec<PeerId> = near.into_iter().filter(|_| copies > 0).map(|(_, peer)| peer).collect();
-            placement.give(lacking, *first, &near);
-        }
     }
-    placement.added
+    (placement.roster, placement.added)
 }
 
 /// Experts of a block that have the same holders, up to some copy.
 struct Group {
     /// What it is hashed by: also if only some of them lack the next copy.
-    first: ExpertKey,
-    /// Who has the next copy of how many of them.
-    held: BTreeMap<PeerId, usize>,
+    first: usize,
+    /// Who has the next copy of any of them, those with most of them first.
+    held: Vec<u16>,
     /// Those without it.
-    lacking: Vec<Wanted>,
+    lacking: Vec<usize>,
+}
+
+/// Experts of a block by their first holders, in the order of these.
+fn groups(roster: &Roster, experts: impl Iterator<Item = usize>, copies: usize) -> Vec<Group> {
+    let mut groups: Vec<(&[u16], Vec<usize>)> = Vec::new();
+    for expert in experts {
+        let Some(first) = roster.holders(expert).get(..copies) else { continue };
+        match groups.iter_mut().find(|(holders, _)| *holders == first) {
+            Some((_, experts)) => experts.push(expert),
+            None => groups.push((first, vec![expert])),
+        }
+    }
+    groups.sort_unstable_by_key(|(holders, _)| *holders);
+    groups.into_iter().map(|(_, experts)| Group::of(roster, &experts, copies)).collect()
 }
 
 impl Group {
-    fn of(first: ExpertKey) -> Self {
-        Self { first, held: BTreeMap::new(), lacking: Vec::new() }
+    fn of(roster: &Roster, experts: &[usize], copies: usize) -> Self {
+        let (mut held, mut lacking) = (Vec::<(Reverse<usize>, u16)>::new(), Vec::new());
+        for expert in experts {
+            match roster.holders(*expert).get(copies) {
+                None => lacking.push(*expert),
+                Some(number) => match held.iter_mut().find(|(_, other)| other == number) {
+                    Some((Reverse(count), _)) => *count += 1,
+                    None => held.push((Reverse(1), *number)),
+                },
+            }
+        }
+        held.sort_unstable();
+        Self { first: experts[0], held: held.into_iter().map(|(_, number)| number).collect(), lacking }
     }
 }
 
-struct Placement {
-    lenders: Vec<Lender>,
-    placed: Holders,
-    unplaced: Vec<Wanted>,
+struct Placement<'a> {
+    board: &'a Board,
+    lenders: Vec<Lending>,
+    roster: Roster,
+    unplaced: usize,
     /// What was placed, in this order.
-    added: Vec<(BlockIndex, ExpertId, PeerId)>,
+    added: Vec<(usize, u16)>,
 }
 
-impl Placement {
+impl Placement<'_> {
     /// One more holder for experts that have the same ones, together if somebody has memory for all of them: who is `near`, in this order, or
-    /// who scores highest for `key`.
-    fn give(&mut self, group: &[Wanted], key: ExpertKey, near: &[PeerId]) {
+    /// who scores highest for the expert `key`.
+    fn give(&mut self, group: &[usize], key: usize, near: &[u16]) {
         let Some(first) = group.first() else { return };
-        let bytes: Bytes = group.iter().map(|wanted| wanted.bytes).sum();
-        let known = self.placed.get(&first.expert).cloned().unwrap_or_default();
-        let near_one = near.iter().filter(|peer| !known.contains(peer)).find_map(|peer| {
-            let lender = self.lenders.iter_mut().find(|lender| lender.peer == *peer && lender.free >= bytes)?;
+        let bytes: Bytes = group.iter().map(|expert| self.board.bytes(*expert)).sum();
+        let known = self.roster.holders(*first);
+        let near_one = near.iter().filter(|number| !known.contains(number)).find_map(|number| {
+            let lender = self.lenders.iter_mut().find(|lender| lender.number == *number && lender.free >= bytes)?;
             lender.free = lender.free.saturating_sub(bytes);
-            Some(*peer)
+            Some(*number)
         });
-        match near_one.or_else(|| next_holder(key, bytes, &known, &mut self.lenders)) {
-            Some(peer) => group.iter().for_each(|wanted| self.add(wanted.expert, peer)),
-            None if group.len() == 1 => self.unplaced.push(*first),
+        match near_one.or_else(|| self.board.next_holder(key, bytes, known, &mut self.lenders)) {
+            Some(number) => group.iter().for_each(|expert| self.add(*expert, number)),
+            None if group.len() == 1 => self.unplaced += 1,
             None => {
                 let (front, back) = group.split_at(group.len() / 2);
-                self.give(front, front[0].expert, near);
-                self.give(back, back[0].expert, near);
+                self.give(front, front[0], near);
+                self.give(back, back[0], near);
             }
         }
     }
 
-    fn add(&mut self, expert: ExpertKey, peer: PeerId) {
-        self.placed.entry(expert).or_default().push(peer);
-        self.added.push((expert.0, expert.1, peer));
+    fn add(&mut self, expert: usize, number: u16) {
+        self.roster.push(expert, number);
+        self.added.push((expert, number));
     }
 }
 
@@ -134,11 +146,37 @@ impl Placement {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use potluck_plan::random::Random;
+    use std::collections::BTreeMap;
+
     use potluck_plan::{Arithmetic, ExpertHolder, PlanEpoch, RemoteExperts, Stage, StageId, WireType};
 
+    use super::super::placement::{ExpertKey, Wanted};
     use super::*;
     use crate::experts::{fixtures, repair};
     use crate::{AccessLink, Device, Effort, Hedging, Layers, Links, Room, Sharing, predict};
+
+    /// As [`super::place`], by name.
+    fn place(wanted: &[Wanted], holders: usize, lenders: &[Lender]) -> Holders {
+        let experts = wanted.iter().map(|wanted| (wanted.expert, wanted.bytes)).collect();
+        let board = Board::new(experts, lenders.iter().map(|lender| lender.peer).collect());
+        let all: Vec<usize> = (0..board.keys.len()).collect();
+        let roster = super::place(&board, Roster::new(&board, 1), &all, holders, board.lending(lenders));
+        let roster = roster.expect("every expert has a holder");
+        let peers = |expert: usize| roster.holders(expert).iter().map(|number| board.peer(*number)).collect();
+        all.iter().map(|expert| (board.keys[*expert], peers(*expert))).collect()
+    }
+
+    /// Further holders, as [`repair_together`] chooses them.
+    fn replicate(
+        shape: &ModelShape,
+        placed: &mut Holders,
+        lenders: &[Lender],
+        replicas: impl Fn(BlockIndex, ExpertId) -> usize,
+    ) {
+        for (block, expert, peer) in repair_together(shape, placed, lenders, replicas) {
+            placed.entry((block, expert)).or_default().push(peer);
+        }
+    }
 
     fn lenders(random: &mut Random, count: usize, free: u64) -> Vec<Lender> {
         let mut lender =
@@ -155,7 +193,7 @@ mod tests {
         let wanted: Vec<Wanted> =
             fixtures::keys(&shape).map(|expert| Wanted { expert, bytes: Bytes(100), replicas: 1 }).collect();
         let mut placed = match each {
-            Some(each) => place(&wanted, each, &lenders).unwrap(),
+            Some(each) => place(&wanted, each, &lenders),
             None => super::super::place(&wanted, &lenders).unwrap(),
         };
         if each.is_some() {
@@ -239,7 +277,7 @@ mod tests {
         let lenders = lenders(&mut random, 6, 1 << 40);
         let wanted: Vec<Wanted> =
             fixtures::keys(&shape).map(|expert| Wanted { expert, bytes: Bytes(100), replicas: 1 }).collect();
-        let mut live = place(&wanted, 1, &lenders).unwrap();
+        let mut live = place(&wanted, 1, &lenders);
         for (block, expert, peer) in repair_together(&shape, &live, &lenders, |_, _| 2) {
             live.get_mut(&(block, expert)).unwrap().push(peer);
         }
@@ -341,7 +379,7 @@ mod tests {
             let lenders = lenders(&mut random, count, free);
             let wanted: Vec<Wanted> =
                 fixtures::keys(&shape).map(|expert| Wanted { expert, bytes: Bytes(100), replicas: 1 }).collect();
-            let mut placed = place(&wanted, each, &lenders).unwrap();
+            let mut placed = place(&wanted, each, &lenders);
             let left: Vec<Lender> = lenders
                 .iter()
                 .map(|lender| {

@@ -2,6 +2,7 @@
 //! round trip per block costs more than a hop per stage, so this wins where whole blocks do not fit. The same prediction
 //! compares both.
 
+mod board;
 pub mod changes;
 mod comparison;
 mod everyone;
@@ -19,7 +20,7 @@ use crate::planned::best_layers;
 use crate::search::Chain;
 use crate::{Device, Room, Sharing, placement as plans};
 
-use spread::{Draft, Reach, Spread};
+use spread::{Draft, Pool, Reach, Spread};
 
 pub use changes::{Move, join, repair};
 
@@ -40,26 +41,92 @@ const FINALISTS: usize = 3;
 const HOLDERS_A_BLOCK: [usize; 4] = [1, 2, 4, 8];
 
 /// The better one of a plan by layers and the best with experts elsewhere.
-pub(crate) fn better(room: &Room<'_>, layers: Option<Vec<Stage>>) -> Option<Vec<Stage>> {
+pub(crate) fn better(room: &Room<'_>, layers: impl FnOnce() -> Option<Vec<Stage>>) -> Option<Vec<Stage>> {
     if !has_experts(room) {
-        return layers;
+        return layers();
     }
+    if room.sharing == Sharing::Experts {
+        return spread_out(room, layers);
+    }
+    let layers = layers();
     if let (Sharing::Everyone, Some(stages)) = (room.sharing, layers.as_ref()) {
         return Some(everyone::with_experts(room, stages.clone()));
     }
-    if room.sharing == Sharing::Experts {
-        return best_of(room, drafts(room, layers.is_none()), f64::INFINITY).or(layers);
-    }
+    let pool = Pool::new(room);
     let limit = layers.as_ref().map_or(f64::INFINITY, |layers| millis(room, layers));
-    let drafts = drafts(room, layers.is_none());
-    let pooled = best_of(room, drafts, limit);
-    pooled.filter(|pooled| millis(room, pooled) < limit).or(layers)
+    let pooled = best_of(&pool, &drafts(&pool, layers.is_none()), limit).filter(|best| best.millis < limit);
+    pooled.map(|best| best.stages).or(layers)
 }
 
-/// The best plan with experts elsewhere that takes less than `limit` milliseconds a token.
-fn best_of(room: &Room<'_>, drafts: Vec<Draft<'_>>, limit: f64) -> Option<Vec<Stage>> {
-    let links = room.links.steady();
-    let steady = Room { links: &links, ..room.clone() };
+/// The best plan with experts elsewhere, if there is any; else by layers.
+fn spread_out(room: &Room<'_>, layers: impl FnOnce() -> Option<Vec<Stage>>) -> Option<Vec<Stage>> {
+    let pool = Pool::new(room);
+    let on_one_stage = drafts(&pool, false);
+    if let Some(best) = best_of(&pool, &on_one_stage, f64::INFINITY) {
+        return Some(best.stages);
+    }
+    let layers = layers();
+    let on_several = || best_of(&pool, &drafts(&pool, true), f64::INFINITY).map(|best| best.stages);
+    if on_one_stage.is_empty() && layers.is_none() { on_several() } else { layers }
+}
+
+/// The best plan with experts elsewhere.
+struct Best {
+    stages: Vec<Stage>,
+    /// Milliseconds a token.
+    millis: f64,
+}
+
+/// The best plan with experts elsewhere; where it takes `limit` milliseconds a token or more, another may be better.
+fn best_of(pool: &Pool<'_, '_>, drafts: &[Draft<'_>], limit: f64) -> Option<Best> {
+    let varies = pool.room.links.varies();
+    let ranked = ranked(pool, drafts, limit);
+    let finalists = ranked.into_iter().take(if varies { FINALISTS } else { 1 });
+    let finalists = finalists.map(|(draft, spread)| (draft, spread.with_replicas(pool))).collect();
+    let (mut millis, draft, mut best) = quickest(pool, finalists, f64::INFINITY)?;
+    // Which experts lie together matters only where the slowest of many answers comes later than the slowest of few.
+    let tried = if varies { &HOLDERS_A_BLOCK[..] } else { &[] };
+    let together = tried.iter().filter_map(|holders| {
+        let spread = drafts[draft].spread(pool, Reach::Together(*holders))?.with_replicas(pool);
+        Some((draft, spread))
+    });
+    if let Some((less, _, together)) = quickest(pool, together.collect(), millis).filter(|(less, ..)| *less < millis) {
+        (millis, best) = (less, together);
+    }
+    Some(Best { stages: best.into_stages(pool), millis })
+}
+
+/// The first of the quickest of these, with its milliseconds a token; it need not be found if it takes `limit` or more.
+fn quickest<'a>(
+    pool: &Pool<'_, '_>,
+    candidates: Vec<(usize, Spread<'a>)>,
+    mut limit: f64,
+) -> Option<(f64, usize, Spread<'a>)> {
+    let estimate = |(place, (draft, spread)): (usize, (usize, Spread<'a>))| {
+        let estimate = spread.estimate(pool, pool.room);
+        (estimate.at_least(), place, draft, spread, estimate)
+    };
+    let mut estimates: Vec<_> = candidates.into_iter().enumerate().map(estimate).collect();
+    // The integrals take longest: those of the most promising first spare those of most others.
+    estimates.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut best: Option<((f64, usize), usize, Spread<'a>)> = None;
+    for (at_least, place, draft, spread, estimate) in estimates {
+        if at_least > limit {
+            break;
+        }
+        let millis = estimate.predicted(pool.room).token_millis;
+        if best.as_ref().is_none_or(|(best, ..)| (millis, place) < *best) {
+            limit = limit.min(millis);
+            best = Some(((millis, place), draft, spread));
+        }
+    }
+    best.map(|((millis, _), draft, spread)| (millis, draft, spread))
+}
+
+/// The drafts with one holder for each expert, the quickest first as if answers did not vary.
+fn ranked<'a>(pool: &Pool<'_, 'a>, drafts: &[Draft<'a>], limit: f64) -> Vec<(usize, Spread<'a>)> {
+    let links = pool.room.links.steady();
+    let steady = Room { links: &links, ..pool.room.clone() };
     let mut ranked: Vec<(f64, usize, Spread<'_>)> = Vec::new();
     let mut least = limit;
     for (index, draft) in drafts.iter().enumerate() {
@@ -67,41 +134,26 @@ fn best_of(room: &Room<'_>, drafts: Vec<Draft<'_>>, limit: f64) -> Option<Vec<St
             break;
         }
         for reach in [Reach::Everybody, Reach::Quickest] {
-            if let Some(spread) = draft.spread(room, reach) {
-                let millis = millis(&steady, &spread.stages);
-                least = least.min(millis);
-                ranked.push((millis, index, spread));
-            }
+            let Some(spread) = draft.spread(pool, reach) else { continue };
+            let millis = spread.estimate(pool, &steady).predicted(&steady).token_millis;
+            least = least.min(millis);
+            ranked.push((millis, index, spread));
         }
     }
     ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let varies = room.links.varies();
-    let finalists = ranked.into_iter().take(if varies { FINALISTS } else { 1 });
-    let timed = finalists.map(|(_, draft, spread)| {
-        let stages = spread.with_replicas(room);
-        (millis(room, &stages), draft, stages)
-    });
-    let (least, draft, best) = timed.min_by(|a, b| a.0.total_cmp(&b.0))?;
-    // Which experts lie together matters only where the slowest of many answers comes later than the slowest of few.
-    let tried = if varies { &HOLDERS_A_BLOCK[..] } else { &[] };
-    let together = tried.iter().filter_map(|holders| {
-        let stages = drafts.get(draft)?.spread(room, Reach::Together(*holders))?.with_replicas(room);
-        Some((millis(room, &stages), stages))
-    });
-    let together = together.min_by(|a, b| a.0.total_cmp(&b.0)).filter(|(millis, _)| *millis < least);
-    Some(together.map_or(best, |(_, stages)| stages))
+    ranked.into_iter().map(|(_, index, spread)| (index, spread)).collect()
 }
 
 /// Ways to keep the token mixers, the most promising first. More than one stage is tried only if it must be.
-fn drafts<'a>(room: &Room<'a>, must: bool) -> Vec<Draft<'a>> {
-    let hubs = hubs(room);
-    let blocks = room.shape.all_blocks();
-    let mut drafts: Vec<Draft<'_>> = hubs.iter().filter_map(|hub| Draft::new(room, vec![(*hub, blocks)])).collect();
+fn drafts<'a>(pool: &Pool<'_, 'a>, must: bool) -> Vec<Draft<'a>> {
+    let hubs = hubs(pool.room);
+    let blocks = pool.room.shape.all_blocks();
+    let mut drafts: Vec<Draft<'_>> = hubs.iter().filter_map(|hub| Draft::new(pool, vec![(*hub, blocks)])).collect();
     if drafts.is_empty() && must {
-        drafts = paired_hubs(room, &hubs);
+        drafts = paired_hubs(pool, &hubs);
     }
     if drafts.is_empty() && must {
-        drafts.extend(hub_chain(room));
+        drafts.extend(hub_chain(pool));
     }
     drafts.sort_by(|a, b| a.bound.total_cmp(&b.bound));
     drafts
@@ -141,7 +193,8 @@ fn hubs<'a>(room: &Room<'a>) -> Vec<&'a Device> {
 }
 
 /// Two stages with the token mixers, where no device has memory for all of them.
-fn paired_hubs<'a>(room: &Room<'a>, hubs: &[&'a Device]) -> Vec<Draft<'a>> {
+fn paired_hubs<'a>(pool: &Pool<'_, 'a>, hubs: &[&'a Device]) -> Vec<Draft<'a>> {
+    let room = pool.room;
     let end = room.shape.all_blocks().end;
     let paired = &hubs[..hubs.len().min(PAIRED_HUBS)];
     let pairs = paired.iter().flat_map(|first| paired.iter().map(move |second| (*first, *second)));
@@ -151,13 +204,14 @@ fn paired_hubs<'a>(room: &Room<'a>, hubs: &[&'a Device]) -> Vec<Draft<'a>> {
     let halves = |at| (BlockRange::new(0, at), BlockRange::new(at, end));
     cuts.filter_map(|((first, second), at)| {
         let (start, rest) = halves(at);
-        Draft::new(room, vec![(first, start), (second, rest)])
+        Draft::new(pool, vec![(first, start), (second, rest)])
     })
     .collect()
 }
 
 /// As many stages as the token mixers need, found by the search over layers as if blocks had no experts.
-fn hub_chain<'a>(room: &Room<'a>) -> Option<Draft<'a>> {
+fn hub_chain<'a>(pool: &Pool<'_, 'a>) -> Option<Draft<'a>> {
+    let room = pool.room;
     let mut layers: Vec<_> = room.layers.iter().copied().collect();
     for (layer, block) in layers.iter_mut().skip(1).zip(&room.shape.blocks) {
         let experts = block.weights().saturating_sub(block.without_experts());
@@ -170,5 +224,5 @@ fn hub_chain<'a>(room: &Room<'a>) -> Option<Draft<'a>> {
         .iter()
         .map(|stage| Some((room.devices.iter().find(|device| device.peer == stage.peer)?, stage.blocks)))
         .collect();
-    Draft::new(room, hubs?)
+    Draft::new(pool, hubs?)
 }

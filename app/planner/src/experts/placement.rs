@@ -2,12 +2,14 @@
 //! scores hold it, so that a device that comes or goes moves its own share and nothing else. The ring of moex.txt 3.3
 //! promises the same, without weights.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{BlockIndex, Bytes, ExpertId, PeerId};
 use thiserror::Error;
 
 use potluck_plan::random::mix;
+
+use super::board::{Board, Lending, Roster};
 
 /// An expert of a model.
 pub type ExpertKey = (BlockIndex, ExpertId);
@@ -75,15 +77,20 @@ pub fn holders(block: BlockIndex, expert: ExpertId, candidates: &[Candidate], re
 
 /// −weight / ln(u) with u from 0 to 1, by a hash of expert and peer. Of several candidates each has the highest with the
 /// probability of its share of the weights.
-pub(crate) fn score((block, expert): ExpertKey, candidate: &Candidate) -> f64 {
+pub(crate) fn score(expert: ExpertKey, candidate: &Candidate) -> f64 {
     if !(candidate.weight > 0.0 && candidate.weight.is_finite()) {
         return 0.0;
     }
-    let peer = u128::from_le_bytes(candidate.peer.0);
+    -candidate.weight / draw(expert, candidate.peer)
+}
+
+/// ln(u).
+pub(super) fn draw((block, expert): ExpertKey, peer: PeerId) -> f64 {
+    let peer = u128::from_le_bytes(peer.0);
     let expert = u64::from(block.0) << 16 | u64::from(expert.0);
     let hash = [peer as u64, (peer >> 64) as u64].into_iter().fold(mix(expert), |hash, part| mix(hash ^ part));
     let unit = ((hash >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
-    -candidate.weight / unit.ln()
+    unit.ln()
 }
 
 /// Holders for all of these experts within the devices' memory. Every expert gets its first holder before any gets a
@@ -92,26 +99,47 @@ pub(crate) fn score((block, expert): ExpertKey, candidate: &Candidate) -> f64 {
 /// # Errors
 /// [`Unplaced`] if some expert would have no holder.
 pub fn place(wanted: &[Wanted], lenders: &[Lender]) -> Result<Holders, Unplaced> {
-    let mut lenders = lenders.to_vec();
+    let experts: BTreeMap<ExpertKey, Bytes> = wanted.iter().map(|wanted| (wanted.expert, wanted.bytes)).collect();
+    let board = Board::new(experts, lenders.iter().map(|lender| lender.peer).collect::<BTreeSet<_>>());
+    let mut lending = board.lending(lenders);
     let mut order: Vec<&Wanted> = wanted.iter().collect();
     order.sort_by_key(|wanted| (std::cmp::Reverse(wanted.replicas), wanted.expert));
-    let mut placed = Holders::new();
+    let by_number = |wanted: &&Wanted| Some((board.expert(wanted.expert)?, wanted.replicas));
+    let order: Vec<(usize, usize)> = order.iter().filter_map(by_number).collect();
+    let most = wanted.iter().map(|wanted| wanted.replicas).max().unwrap_or(0).max(1);
+    let mut roster = Roster::new(&board, most);
+    first_holders(&board, &mut roster, order.iter().map(|(expert, _)| *expert), &mut lending)?;
+    for round in 1..most {
+        for (expert, _) in order.iter().filter(|(_, replicas)| round < *replicas) {
+            let next = board.next_holder(*expert, board.bytes(*expert), roster.holders(*expert), &mut lending);
+            next.into_iter().for_each(|number| roster.push(*expert, number));
+        }
+    }
+    let peers = |expert: usize| roster.holders(expert).iter().map(|number| board.peer(*number)).collect();
+    Ok((0..board.keys.len()).map(|expert| (board.keys[expert], peers(expert))).collect())
+}
+
+/// A holder for each of these experts, which have none.
+///
+/// # Errors
+/// [`Unplaced`] if some expert has none.
+pub(super) fn first_holders(
+    board: &Board,
+    roster: &mut Roster,
+    experts: impl Iterator<Item = usize>,
+    lenders: &mut [Lending],
+) -> Result<(), Unplaced> {
     let mut unplaced = Unplaced { experts: 0, missing: Bytes::ZERO };
-    let rounds = wanted.iter().map(|wanted| wanted.replicas).max().unwrap_or(0).max(1);
-    for round in 0..rounds {
-        for wanted in order.iter().filter(|wanted| round == 0 || round < wanted.replicas) {
-            let holders = placed.entry(wanted.expert).or_default();
-            match next_holder(wanted.expert, wanted.bytes, holders, &mut lenders) {
-                Some(peer) => holders.push(peer),
-                None if round == 0 => {
-                    unplaced.experts += 1;
-                    unplaced.missing = unplaced.missing.saturating_add(wanted.bytes);
-                }
-                None => {}
+    for expert in experts {
+        match board.next_holder(expert, board.bytes(expert), &[], lenders) {
+            Some(number) => roster.push(expert, number),
+            None => {
+                unplaced.experts += 1;
+                unplaced.missing = unplaced.missing.saturating_add(board.bytes(expert));
             }
         }
     }
-    if unplaced.experts == 0 { Ok(placed) } else { Err(unplaced) }
+    if unplaced.experts == 0 { Ok(()) } else { Err(unplaced) }
 }
 
 /// The device with the highest score that has memory left and not this expert; its memory is taken.

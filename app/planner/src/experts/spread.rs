@@ -1,16 +1,19 @@
 //! Experts that do not fit on their stages, spread over other devices.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use potluck_plan::{
-    BlockIndex, BlockRange, Bytes, ExpertHolder, ExpertId, PeerId, Plan, RemoteExperts, Stage, StageId,
+    BlockIndex, BlockRange, Bytes, ExpertHolder, ExpertId, PeerId, Plan, RemoteExperts, Stage, StageId, WeightUnit,
 };
 
-use super::placement::{ExpertKey, Holders, Lender, Wanted, place};
-use super::{groups, repair};
-use crate::cost::millis;
-use crate::trips::{Routing, call_millis};
-use crate::{Device, Room, Sharing};
+use super::board::{Board, Roster};
+use super::changes::repair_roster;
+use super::groups;
+use super::placement::{Lender, first_holders};
+use crate::cost::{Estimate, millis};
+use crate::trips::{BlockHolders, Routing, call_millis};
+use crate::{Device, Room, Sharing, placement as plans};
 
 /// A used expert gets more replicas than others, this many times as many at most.
 const MOST: usize = 2;
@@ -26,79 +29,109 @@ pub(super) enum Reach {
     Together(usize),
 }
 
+/// What all drafts of a search share.
+pub(super) struct Pool<'r, 'a> {
+    pub room: &'r Room<'a>,
+    board: Board,
+    /// How many holders each expert shall have.
+    replicas: Vec<usize>,
+}
+
 /// Devices for the stages, and the experts for which they have no memory.
 pub(super) struct Draft<'a> {
     hubs: Vec<(&'a Device, BlockRange)>,
-    away: Vec<Wanted>,
+    /// In ascending order.
+    away: Vec<usize>,
+    /// First holders of all reach, where they were looked for already.
+    everybody: Option<Roster>,
     /// A token takes at least this, milliseconds.
     pub bound: f64,
 }
 
 /// Stages with experts elsewhere.
 pub(super) struct Spread<'a> {
-    pub stages: Vec<Stage>,
+    /// The stages, without the holders of their experts.
+    stages: Vec<Stage>,
     hub: &'a Device,
     hubs: BTreeSet<PeerId>,
     reach: Reach,
-    placed: Holders,
+    roster: Roster,
     /// Experts of which the stage keeps a copy, for when no other device answers.
-    kept: BTreeSet<ExpertKey>,
+    kept: Vec<bool>,
+}
+
+impl<'r, 'a> Pool<'r, 'a> {
+    pub fn new(room: &'r Room<'a>) -> Self {
+        let experts = room.shape.all_blocks().iter().flat_map(|block| {
+            let experts = room.shape.block_experts(block).into_iter().map(move |expert| (block, expert));
+            experts.map(|key| (key, room.shape.unit_bytes(WeightUnit::Expert(key.0, key.1))))
+        });
+        let board = Board::new(experts.collect(), room.devices.iter().map(|device| device.peer).collect());
+        let replicas = board.keys.iter().map(|(block, expert)| replicas(room, *block, *expert)).collect();
+        Self { room, board, replicas }
+    }
+
+    /// A roster without any holder.
+    fn roster(&self) -> Roster {
+        Roster::new(&self.board, MOST * usize::from(self.room.replicas).max(1))
+    }
 }
 
 impl<'a> Draft<'a> {
     /// Stages on these devices, whose other experts go elsewhere. `None` if the others have no memory for them, or if
     /// none has to go (the search by layers covers that).
-    pub fn new(room: &Room<'a>, hubs: Vec<(&'a Device, BlockRange)>) -> Option<Self> {
+    pub fn new(pool: &Pool<'_, 'a>, hubs: Vec<(&'a Device, BlockRange)>) -> Option<Self> {
+        let room = pool.room;
         let (hub, _) = *hubs.first()?;
         let lenders = lenders(room, hub, &peers(&hubs));
         if room.sharing == Sharing::Experts {
             let sizes: Vec<u64> = hubs.iter().flat_map(|(_, blocks)| expert_sizes(room, *blocks)).collect();
             for given in [packed(&sizes, &lenders), certain(&sizes, &lenders)] {
-                let most = Self::giving(room, hubs.clone(), &lenders, given);
+                let Some(draft) = Self::giving(pool, hubs.clone(), &lenders, given) else { continue };
                 // Where experts differ in size, hashing may pack fewer of them.
-                if let Some(draft) = most.filter(|draft| draft.spread(room, Reach::Everybody).is_some()) {
-                    return Some(draft);
+                if let Some(roster) = first_copies(pool, hub, &peers(&hubs), &draft.away, Reach::Everybody) {
+                    return Some(Self { everybody: Some(roster), ..draft });
                 }
             }
         }
-        Self::giving(room, hubs, &lenders, 0)
+        Self::giving(pool, hubs, &lenders, 0)
     }
 
     /// The same. So many experts go, also where their stage has memory for them.
     fn giving(
-        room: &Room<'a>,
+        pool: &Pool<'_, 'a>,
         hubs: Vec<(&'a Device, BlockRange)>,
         lenders: &[Lender],
         mut given: usize,
     ) -> Option<Self> {
         let last = hubs.len() - 1;
-        let mut away: Vec<Wanted> = Vec::new();
+        let mut away: Vec<usize> = Vec::new();
         let mut bound = 0.0;
         for (index, (device, blocks)) in hubs.iter().enumerate() {
-            let experts = overflow(room, device, *blocks, (index == 0, index == last), given)?;
+            let experts = overflow(pool, device, *blocks, (index == 0, index == last), given)?;
             given = given.saturating_sub(experts.len());
-            let trips = experts.iter().map(|wanted| wanted.expert.0).collect::<BTreeSet<_>>().len();
+            let trips = experts.chunk_by(|a, b| pool.board.keys[*a].0 == pool.board.keys[*b].0).count();
             // The last of these blocks may keep some of its experts, and not every token needs the trip.
-            bound += trips.saturating_sub(1) as f64 * trip_bound(room, device, lenders);
+            bound += trips.saturating_sub(1) as f64 * trip_bound(pool.room, device, lenders);
             away.extend(experts);
         }
-        let smallest = away.iter().map(|wanted| wanted.bytes.0).min()?.max(1);
+        away.sort_unstable();
+        let smallest = away.iter().map(|expert| pool.board.bytes(*expert).0).min()?.max(1);
         let places: u64 = lenders.iter().map(|lender| lender.free.0 / smallest).sum();
-        (places >= away.len() as u64).then_some(Self { hubs, away, bound })
+        (places >= away.len() as u64).then_some(Self { hubs, away, everybody: None, bound })
     }
 
     /// First holders for these experts.
-    pub fn spread(&self, room: &Room<'a>, reach: Reach) -> Option<Spread<'a>> {
+    pub fn spread(&self, pool: &Pool<'_, 'a>, reach: Reach) -> Option<Spread<'a>> {
         let (hub, _) = *self.hubs.first()?;
         let hubs = peers(&self.hubs);
-        let placed = first_copies(room, hub, &hubs, &self.away, reach)?;
+        let known = self.everybody.clone().filter(|_| reach == Reach::Everybody);
+        let roster = known.or_else(|| first_copies(pool, hub, &hubs, &self.away, reach))?;
         let stage = |(index, (device, blocks)): (usize, &(&Device, BlockRange))| {
             Stage::new(StageId(index as u16), device.peer, *blocks)
         };
         let stages = self.hubs.iter().enumerate().map(stage).collect();
-        let mut spread = Spread { stages, hub, hubs, reach, placed, kept: BTreeSet::new() };
-        spread.fill_in(room);
-        Some(spread)
+        Some(Spread { stages, hub, hubs, reach, roster, kept: vec![false; pool.board.keys.len()] })
     }
 }
 
@@ -115,70 +148,131 @@ fn trip_bound(room: &Room<'_>, hub: &Device, lenders: &[Lender]) -> f64 {
 
 impl Spread<'_> {
     /// The same with further holders, as far as the others have memory. First copies stay the preferred ones.
-    pub fn with_replicas(mut self, room: &Room<'_>) -> Vec<Stage> {
-        let held = |peer: PeerId| -> Bytes {
-            let keys = self.placed.iter().filter(|(_, holders)| holders.contains(&peer)).map(|(key, _)| *key);
-            keys.map(|key| expert_bytes(room, key)).sum()
-        };
-        let left: Vec<Lender> = lenders(room, self.hub, &self.hubs)
-            .into_iter()
-            .map(|lender| Lender { free: lender.free.saturating_sub(held(lender.peer)), ..lender })
-            .collect();
-        let wanted = |block, expert| replicas(room, block, expert);
+    pub fn with_replicas(mut self, pool: &Pool<'_, '_>) -> Self {
+        let (room, board) = (pool.room, &pool.board);
+        let mut left = board.lending(&lenders(room, self.hub, &self.hubs));
+        for (expert, number) in self
+            .roster
+            .placed()
+            .flat_map(|expert| self.roster.holders(expert).iter().map(move |number| (expert, *number)))
+        {
+            let lender = left.iter_mut().find(|lender| lender.number == number);
+            lender.into_iter().for_each(|lender| lender.free = lender.free.saturating_sub(board.bytes(expert)));
+        }
+        let first: Vec<bool> = (0..board.keys.len()).map(|expert| self.roster.count(expert) > 0).collect();
+        let wanted = |expert: usize| if first[expert] { pool.replicas[expert] } else { 0 };
         match self.reach {
-            Reach::Together(_) => groups::replicate(room.shape, &mut self.placed, &left, wanted),
             // First copies lie on few devices. Where answers vary, so do further ones; else everybody takes part.
-            Reach::Quickest if room.links.varies() => groups::replicate(room.shape, &mut self.placed, &left, wanted),
-            Reach::Everybody | Reach::Quickest => {
-                for (block, expert, peer) in repair(room.shape, &self.placed, &left, wanted) {
-                    self.placed.entry((block, expert)).or_default().push(peer);
-                }
+            Reach::Quickest if !room.links.varies() => {
+                repair_roster(board, &mut self.roster, &mut left, wanted);
+            }
+            Reach::Everybody => {
+                repair_roster(board, &mut self.roster, &mut left, wanted);
+            }
+            Reach::Together(_) | Reach::Quickest => {
+                (self.roster, _) = groups::repair_roster_together(board, self.roster, left, wanted);
             }
         }
         if room.sharing == Sharing::Experts {
-            self.keep_copies(room);
+            self.keep_copies(pool);
         }
-        self.fill_in(room);
-        self.stages
+        self
     }
 
     /// A stage with memory left keeps copies of its own experts.
-    fn keep_copies(&mut self, room: &Room<'_>) {
+    fn keep_copies(&mut self, pool: &Pool<'_, '_>) {
+        let (room, board) = (pool.room, &pool.board);
         let last = self.stages.len() - 1;
         for (index, stage) in self.stages.iter().enumerate() {
             let Some(device) = room.device(stage.peer) else { continue };
             let layers = room.layers.range(stage.blocks, index == 0, index == last);
-            let away = || self.placed.keys().filter(|(block, _)| stage.blocks.contains(*block));
-            let gone: Bytes = away().map(|key| expert_bytes(room, *key)).sum();
+            let away = || self.roster.placed().filter(|expert| stage.blocks.contains(board.keys[*expert].0));
+            let gone: Bytes = away().map(|expert| board.bytes(expert)).sum();
             let all = room.layers.memory(layers).saturating_add(room.overhead);
             let mut free = device.budget.saturating_sub(all.saturating_sub(gone));
-            for key in away() {
-                let bytes = expert_bytes(room, *key);
+            for expert in away() {
+                let bytes = board.bytes(expert);
                 if bytes <= free {
                     free = free.saturating_sub(bytes);
-                    self.kept.insert(*key);
+                    self.kept[expert] = true;
                 }
             }
         }
     }
 
-    /// Writes the holders into the stages.
-    fn fill_in(&mut self, room: &Room<'_>) {
-        for stage in &mut self.stages {
-            let blocks: BTreeSet<BlockIndex> =
-                self.placed.keys().map(|(block, _)| *block).filter(|block| stage.blocks.contains(*block)).collect();
-            let holders = |key: ExpertKey| match self.placed.get(&key) {
-                Some(peers) => {
-                    let own = self.kept.contains(&key).then_some(ExpertHolder::Own);
-                    peers.iter().map(|peer| ExpertHolder::Peer(*peer)).chain(own).collect()
-                }
-                None => vec![ExpertHolder::Own],
-            };
-            let remote = |block: BlockIndex| RemoteExperts {
+    /// A token's time in a room, up to the waits for experts.
+    pub fn estimate(&self, pool: &Pool<'_, '_>, room: &Room<'_>) -> Estimate {
+        let plan = plans::plan(room, self.stages.clone());
+        Estimate::of(room, &plan, 1, |stage| self.remote(pool, stage.blocks))
+    }
+
+    /// The blocks of a stage that have experts elsewhere.
+    fn remote<'s>(&'s self, pool: &'s Pool<'_, '_>, blocks: BlockRange) -> Vec<SpreadBlock<'s>> {
+        let block = |block| {
+            let experts = pool.board.block(block);
+            let has_some = experts.clone().any(|expert| self.roster.count(expert) > 0);
+            has_some.then_some(SpreadBlock {
+                roster: &self.roster,
+                kept: &self.kept,
+                board: &pool.board,
                 block,
-                holders: room.shape.block_experts(block).into_iter().map(|expert| holders((block, expert))).collect(),
-            };
-            stage.remote = blocks.into_iter().map(remote).collect();
+                experts,
+            })
+        };
+        blocks.iter().filter_map(block).collect()
+    }
+
+    /// The stages, with the holders of their experts.
+    pub fn into_stages(mut self, pool: &Pool<'_, '_>) -> Vec<Stage> {
+        let mut stages = std::mem::take(&mut self.stages);
+        for stage in &mut stages {
+            stage.remote = self.remote(pool, stage.blocks).iter().map(SpreadBlock::named).collect();
+        }
+        stages
+    }
+}
+
+/// Who holds the experts of a block of a [`Spread`].
+struct SpreadBlock<'s> {
+    roster: &'s Roster,
+    kept: &'s [bool],
+    board: &'s Board,
+    block: BlockIndex,
+    experts: Range<usize>,
+}
+
+impl SpreadBlock<'_> {
+    fn named(&self) -> RemoteExperts {
+        let holders = |expert| (0..self.count(expert)).filter_map(|level| self.holder(expert, level)).collect();
+        RemoteExperts { block: self.block, holders: (0..self.experts()).map(holders).collect() }
+    }
+
+    /// The stage has it: nobody else does, or it keeps a copy.
+    fn is_own(&self, expert: usize) -> bool {
+        self.roster.count(expert) == 0 || self.kept[expert]
+    }
+}
+
+impl BlockHolders for SpreadBlock<'_> {
+    fn block(&self) -> BlockIndex {
+        self.block
+    }
+
+    fn experts(&self) -> usize {
+        self.experts.len()
+    }
+
+    fn count(&self, expert: usize) -> usize {
+        let expert = self.experts.start + expert;
+        self.roster.count(expert) + usize::from(self.is_own(expert))
+    }
+
+    fn holder(&self, expert: usize, level: usize) -> Option<ExpertHolder> {
+        let expert = self.experts.start + expert;
+        let holders = self.roster.holders(expert);
+        match holders.get(level) {
+            Some(number) => Some(ExpertHolder::Peer(self.board.peer(*number))),
+            None => (level == holders.len() && self.is_own(expert)).then_some(ExpertHolder::Own),
         }
     }
 }
@@ -224,19 +318,20 @@ fn certain(sizes: &[u64], lenders: &[Lender]) -> usize {
 /// Experts of a stage's last blocks that its device has no memory for: of as few blocks as possible, because each costs
 /// a round trip, and of a block's experts those that are used least. At least `given` go.
 fn overflow(
-    room: &Room<'_>,
+    pool: &Pool<'_, '_>,
     device: &Device,
     blocks: BlockRange,
     (embeds, has_lm_head): (bool, bool),
     given: usize,
-) -> Option<Vec<Wanted>> {
+) -> Option<Vec<usize>> {
+    let room = pool.room;
     if !room.shows(device, blocks) {
         return None;
     }
     let layers = room.layers.range(blocks, embeds, has_lm_head);
     let needed = room.layers.memory(layers).saturating_add(room.overhead);
     let mut excess = needed.saturating_sub(device.budget).0;
-    let mut away: Vec<Wanted> = Vec::new();
+    let mut away: Vec<usize> = Vec::new();
     for block in blocks.iter().rev() {
         if excess == 0 && away.len() >= given {
             break;
@@ -244,9 +339,8 @@ fn overflow(
         if let Some(routing) = Routing::of(room, block).filter(|routing| routing.expert > Bytes::ZERO) {
             let too_many = usize::try_from(excess.div_ceil(routing.expert.0)).unwrap_or(usize::MAX);
             let wanted = too_many.max(given.saturating_sub(away.len()));
-            let wanted_of = |expert| Wanted { expert: (block, expert), bytes: routing.expert, replicas: 1 };
-            let before = away.len();
-            away.extend(by_use(room, block).into_iter().take(wanted).map(wanted_of));
+            let (before, first) = (away.len(), pool.board.block(block).start);
+            away.extend(by_use(room, block).into_iter().take(wanted).map(|expert| first + usize::from(expert.0)));
             excess = excess.saturating_sub(routing.expert.0 * (away.len() - before) as u64);
         }
     }
@@ -264,29 +358,37 @@ fn by_use(room: &Room<'_>, block: BlockIndex) -> Vec<ExpertId> {
 }
 
 fn first_copies(
-    room: &Room<'_>,
+    pool: &Pool<'_, '_>,
     hub: &Device,
     hubs: &BTreeSet<PeerId>,
-    away: &[Wanted],
+    away: &[usize],
     reach: Reach,
-) -> Option<Holders> {
+) -> Option<Roster> {
+    let (room, board) = (pool.room, &pool.board);
     let mut lenders = lenders(room, hub, hubs);
+    let place = |lenders: &[Lender]| {
+        let mut roster = pool.roster();
+        first_holders(board, &mut roster, away.iter().copied(), &mut board.lending(lenders)).ok()?;
+        Some(roster)
+    };
     match reach {
-        Reach::Everybody => return place(away, &lenders).ok(),
-        Reach::Together(holders) => return groups::place(away, holders, &lenders).ok(),
+        Reach::Everybody => return place(&lenders),
+        Reach::Together(holders) => {
+            return groups::place(board, pool.roster(), away, holders, board.lending(&lenders));
+        }
         Reach::Quickest => {}
     }
     // Per byte of memory a device that answers sooner weighs more.
     let per_byte: BTreeMap<PeerId, f64> =
         lenders.iter().map(|lender| (lender.peer, lender.weight / lender.free.0.max(1) as f64)).collect();
     lenders.sort_by(|a, b| per_byte[&b.peer].total_cmp(&per_byte[&a.peer]).then(a.peer.cmp(&b.peer)));
-    let needed: Bytes = away.iter().map(|wanted| wanted.bytes).sum();
+    let needed: Bytes = away.iter().map(|expert| board.bytes(*expert)).sum();
     let mut sums = lenders.iter().scan(Bytes::ZERO, |sum, lender| {
         *sum = sum.saturating_add(lender.free);
         Some(*sum)
     });
     let fewest = sums.position(|sum| sum >= needed)? + 1;
-    (fewest..=lenders.len()).find_map(|count| place(away, &lenders[..count]).ok())
+    (fewest..=lenders.len()).find_map(|count| place(&lenders[..count]))
 }
 
 /// What these devices have left for experts of a plan that runs, weighed as when it was made.
@@ -320,7 +422,7 @@ pub(super) fn lenders(room: &Room<'_>, hub: &Device, hubs: &BTreeSet<PeerId>) ->
 pub(super) fn answer_millis(room: &Room<'_>, hub: &Device, holder: &Device) -> f64 {
     let block = room.shape.all_blocks().iter().find_map(|block| Some((block, Routing::of(room, block)?)));
     block.map_or(1.0, |(block, routing)| {
-        let asked = routing.share(room, block, &[0]).asked(1);
+        let asked = routing.asked(room, block, &[0], 1);
         call_millis(room, hub.peer, holder.peer, routing, &asked)
     })
 }
@@ -328,8 +430,4 @@ pub(super) fn answer_millis(room: &Room<'_>, hub: &Device, holder: &Device) -> f
 /// To a power of two, so that the noise of measurements moves no expert.
 fn rounded(millis: f64) -> f64 {
     millis.max(1e-3).log2().round().exp2()
-}
-
-fn expert_bytes(room: &Room<'_>, (block, _): ExpertKey) -> Bytes {
-    room.shape.unit_bytes(potluck_plan::WeightUnit::Expert(block, ExpertId(0)))
 }
