@@ -19,6 +19,16 @@ pub enum ExpertHolder {
     Peer(PeerId),
 }
 
+impl ExpertHolder {
+    /// The holder, if it is another peer than the stage's.
+    fn peer(&self) -> Option<PeerId> {
+        match self {
+            Self::Own => None,
+            Self::Peer(peer) => Some(*peer),
+        }
+    }
+}
+
 /// Number format of hidden vectors on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum WireType {
@@ -258,12 +268,16 @@ impl Plan {
 
     /// Everyone with work in this plan.
     pub fn peers(&self) -> BTreeSet<PeerId> {
-        let holders = self.stages.iter().flat_map(|stage| &stage.remote).flat_map(|remote| &remote.holders).flatten();
-        let remote = holders.filter_map(|holder| match holder {
-            ExpertHolder::Peer(peer) => Some(*peer),
-            ExpertHolder::Own => None,
-        });
-        self.stages.iter().map(|stage| stage.peer).chain(remote).collect()
+        let mut peers: BTreeSet<PeerId> = self.stages.iter().map(|stage| stage.peer).collect();
+        let mut before: &[ExpertHolder] = &[];
+        for holders in self.stages.iter().flat_map(|stage| &stage.remote).flat_map(|remote| &remote.holders) {
+            // Thousands of experts often have the same holders as the one before.
+            if before != holders {
+                peers.extend(holders.iter().filter_map(|holder| holder.peer()));
+                before = holders;
+            }
+        }
+        peers
     }
 
     /// A device has one of the stages.
@@ -339,11 +353,10 @@ impl Plan {
                 if own {
                     units.extend(shape.block_units(block));
                 }
-                for expert in shape.block_experts(block) {
-                    if is_resident && self.holds(stage, block, expert, peer) {
-                        units.push(WeightUnit::Expert(block, expert));
-                    }
-                }
+                let remote = stage.remote_experts(block);
+                let is_held = |expert: &ExpertId| is_resident && holds(stage, remote, *expert, peer);
+                let experts = shape.block_experts(block).into_iter().filter(is_held);
+                units.extend(experts.map(|expert| WeightUnit::Expert(block, expert)));
             }
             if own && self.has_lm_head(stage.id) {
                 units.push(WeightUnit::LmHead);
@@ -386,17 +399,18 @@ impl Plan {
         let stages = self.stages.iter().filter(|stage| stage.pool.is_some()).map(|stage| stage.peer);
         stages.chain(self.pools.iter().map(|pool| pool.peer))
     }
+}
 
-    fn holds(&self, stage: &Stage, block: BlockIndex, expert: ExpertId, peer: PeerId) -> bool {
-        match stage.remote_experts(block) {
-            None => stage.peer == peer,
-            Some(remote) => remote.holders.get(usize::from(expert.0)).is_some_and(|holders| {
-                holders.iter().any(|holder| match holder {
-                    ExpertHolder::Own => stage.peer == peer,
-                    ExpertHolder::Peer(other) => *other == peer,
-                })
-            }),
-        }
+/// A peer has an expert of a stage's block, whose holders are `remote` unless they all lie with the stage.
+fn holds(stage: &Stage, remote: Option<&RemoteExperts>, expert: ExpertId, peer: PeerId) -> bool {
+    match remote {
+        None => stage.peer == peer,
+        Some(remote) => remote.holders.get(usize::from(expert.0)).is_some_and(|holders| {
+            holders.iter().any(|holder| match holder {
+                ExpertHolder::Own => stage.peer == peer,
+                ExpertHolder::Peer(other) => *other == peer,
+            })
+        }),
     }
 }
 

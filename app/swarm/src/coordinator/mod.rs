@@ -371,8 +371,10 @@ impl Coordinator {
 
     /// Brings the room view up to date and sends it if it changed; `at_once`: without waiting for other changes.
     pub fn refresh(&mut self, at_once: bool, cx: &mut EventContext) {
+        let known_plan = self.published.take_plan();
         let (planning, answers, credits) = (&self.planning, &self.answers, &self.credits);
-        let view = view::room(self.model.as_deref(), &self.command, planning, answers, credits, &cx.members);
+        let view =
+            view::room(self.model.as_deref(), &self.command, planning, answers, credits, &cx.members, known_plan);
         self.published.update(view, at_once, cx);
     }
 

@@ -1,9 +1,9 @@
 //! The room view as everyone last received it, and when the next one is due.
 
-use potluck_plan::Millis;
+use potluck_plan::{Millis, Plan};
 use potluck_protocol::{Frame, RoomView};
 
-use super::view::without_measures;
+use super::view::only_measures_differ;
 use crate::Action;
 use crate::event_context::EventContext;
 
@@ -30,6 +30,11 @@ impl PublishedView {
         &self.view
     }
 
+    /// The plan of the view that the next [`Self::update`] replaces: it is large, and mostly the same again.
+    pub fn take_plan(&mut self) -> Option<Plan> {
+        self.view.plan.plan.take()
+    }
+
     pub fn update(&mut self, view: RoomView, at_once: bool, cx: &mut EventContext) {
         let tokens = self.view.tokens;
         self.view = view;
@@ -43,12 +48,12 @@ impl PublishedView {
         }
     }
 
-    fn is_due(&self, at_once: bool, now: Millis) -> bool {
-        let Some((sent, at)) = &self.sent else { return true };
+    fn is_due(&mut self, at_once: bool, now: Millis) -> bool {
+        let Some((sent, at)) = &mut self.sent else { return true };
         let waited = now.0 - at.0;
-        let urgent = || at_once || waited >= VIEW_MILLIS;
-        let only_measures = || without_measures(sent) == without_measures(&self.view);
-        *sent != self.view && (waited >= COUNT_MILLIS || urgent() && !only_measures())
+        let urgent = at_once || waited >= VIEW_MILLIS;
+        let is_waited_for = waited >= COUNT_MILLIS || urgent && !only_measures_differ(sent, &mut self.view);
+        is_waited_for && *sent != self.view
     }
 
     fn send(&mut self, cx: &mut EventContext) {

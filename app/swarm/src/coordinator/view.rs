@@ -25,6 +25,7 @@ pub(super) fn empty(me: PeerId, command: &HostCommand) -> RoomView {
     }
 }
 
+/// What everyone sees. `known_plan`: the plan as it was seen last.
 pub(super) fn room(
     model: Option<&OpenedModel>,
     command: &HostCommand,
@@ -32,16 +33,19 @@ pub(super) fn room(
     answers: &Answers,
     credits: &Credits,
     members: &Members,
+    known_plan: Option<Plan>,
 ) -> RoomView {
-    let mut list: Vec<MemberView> =
-        members.known.iter().map(|(peer, known)| member(*peer, known, planning, members)).collect();
+    let (_, shown) = planning.plans.shown();
+    let working = shown.map(|planned| planned.plan.peers()).unwrap_or_default();
+    let member = |(peer, known): (&PeerId, &Member)| member(*peer, known, working.contains(peer), planning, members);
+    let mut list: Vec<MemberView> = members.known.iter().map(member).collect();
     list.sort_by_key(|member| (member.peer != members.me, member.peer));
     RoomView {
         host: members.me,
         model: model.map(|model| model.card.clone()),
         context: command.context,
         sharing: command.sharing,
-        plan: plan(planning, model, command, answers, members),
+        plan: plan(planning, model, command, answers, members, known_plan),
         members: list,
         tokens_per_second: answers.tokens_per_second,
         tokens: answers.tokens,
@@ -49,8 +53,17 @@ pub(super) fn room(
     }
 }
 
+/// Two views differ in nothing but what changes with every token and heartbeat.
+pub(super) fn only_measures_differ(a: &mut RoomView, b: &mut RoomView) -> bool {
+    // Plans are large, so they are compared where they are.
+    let plans = (a.plan.plan.take(), b.plan.plan.take());
+    let is_so = plans.0 == plans.1 && without_measures(a) == without_measures(b);
+    (a.plan.plan, b.plan.plan) = plans;
+    is_so
+}
+
 /// The same view without anything that changes with every token and heartbeat.
-pub(super) fn without_measures(view: &RoomView) -> RoomView {
+fn without_measures(view: &RoomView) -> RoomView {
     let mut view = RoomView { tokens: 0, tokens_per_second: 0.0, credits: Vec::new(), ..view.clone() };
     let plan = &mut view.plan;
     (plan.token_ms, plan.measured_token_ms, plan.forecast) = (0.0, 0.0, None);
@@ -67,6 +80,7 @@ fn plan(
     command: &HostCommand,
     answers: &Answers,
     members: &Members,
+    known_plan: Option<Plan>,
 ) -> PlanView {
     let (status, planned) = planning.plans.shown();
     // Prefers what tokens measured here last to the worker's own mean.
@@ -83,7 +97,10 @@ fn plan(
     let shortfall = planning.shortfall.as_ref().filter(|_| planned.is_none());
     PlanView {
         status,
-        plan: planned.map(|planned| planned.plan.clone()),
+        plan: planned.map(|planned| match known_plan {
+            Some(known) if known == planned.plan => known,
+            _ => planned.plan.clone(),
+        }),
         stage_bytes: planned.map(|planned| planned.stage_bytes.clone()).unwrap_or_default(),
         kv_cache_bytes: kv_cache_bytes.unwrap_or_default(),
         overhead: model.filter(|_| planned.is_some()).map(|model| model.overhead).unwrap_or_default(),
@@ -116,10 +133,9 @@ fn plan(
     }
 }
 
-fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members) -> MemberView {
+fn member(peer: PeerId, member: &Member, has_work: bool, planning: &Planning, members: &Members) -> MemberView {
     let lent = member.hello.contribution.as_ref().map(|contribution| contribution.budget);
     let (_, shown) = planning.plans.shown();
-    let has_work = shown.is_some_and(|planned| planned.plan.peers().contains(&peer));
     let loading = member.status.loading.filter(|report| report.phase != LoadPhase::Ready);
     let status = match () {
         () if !member.admitted => MemberStatus::Asking,

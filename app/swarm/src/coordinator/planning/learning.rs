@@ -36,22 +36,22 @@ impl Planning {
         now: Millis,
     ) {
         let Some(active) = self.plans.active.as_ref().filter(|active| active.is_up()) else { return };
-        let (before, plan) = (self.expected(&active.planned).token_millis, active.planned.plan.clone());
+        let (before, plan) = (self.expected(&active.planned).token_millis, &active.planned.plan);
         let input = PlannerInput::new(self, model, command, members);
-        self.observed.measures.learn(&input.room(plan.epoch), &plan, pass, now);
+        self.observed.measures.learn(&input.room(plan.epoch), plan, pass, now);
         if self.forecasts.passed(plan.epoch, pass, before) {
             let input = PlannerInput::new(self, model, command, members);
-            let steady = potluck_planner::predict(&input.room(plan.epoch), &plan);
-            self.forecasts.set(expected(&self.observed.measures, &steady, &plan).token_millis);
+            let steady = potluck_planner::predict(&input.room(plan.epoch), plan);
+            self.forecasts.set(expected(&self.observed.measures, &steady, plan).token_millis);
         }
     }
 
     /// A prompt's chunk passed the active plan.
     pub fn learn_prefill(&mut self, model: &OpenedModel, command: &HostCommand, members: &Members, pass: &PrefillPass) {
         let Some(active) = self.plans.active.as_ref().filter(|active| active.is_up()) else { return };
-        let plan = active.planned.plan.clone();
+        let plan = &active.planned.plan;
         let input = PlannerInput::new(self, model, command, members);
-        self.observed.measures.learn_prefill(&input.room(plan.epoch), &plan, pass);
+        self.observed.measures.learn_prefill(&input.room(plan.epoch), plan, pass);
     }
 
     /// Predicted milliseconds until the first token if nothing else runs, for this many tokens, tokens a chunk, and
@@ -106,12 +106,12 @@ impl Planning {
 
     /// Learns from what stages report of the holders of their experts.
     fn learn_holders(&mut self, model: &OpenedModel, command: &HostCommand, members: &Members) {
-        let Some(plan) = self.plans.up().filter(|plan| plan.pooled().next().is_some()).cloned() else { return };
+        let Some(plan) = self.plans.up().filter(|plan| plan.pooled().next().is_some()) else { return };
         let input = PlannerInput::new(self, model, command, members);
         let room = input.room(plan.epoch);
         for (caller, member) in members.known.iter().filter(|(peer, _)| plan.has_stage(**peer)) {
-            self.observed.measures.learn_holders(&room, &plan, *caller, &member.status.holders);
-            self.observed.measures.learn_waits(&plan, *caller, &member.status);
+            self.observed.measures.learn_holders(&room, plan, *caller, &member.status.holders);
+            self.observed.measures.learn_waits(plan, *caller, &member.status);
         }
     }
 
