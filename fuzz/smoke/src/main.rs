@@ -1,8 +1,10 @@
-//! Runs the fuzz targets on stable Rust: `potluck-fuzz-smoke SECONDS [TARGET…]`, every target for that long, or until it has had
-//! `--executions N` inputs. Fails on a panic and names the input that led to it. A run with the same seed repeats.
+//! Runs the fuzz targets on stable Rust: `potluck-fuzz-smoke SECONDS [TARGET…]`, one on each core, every target for that long, or
+//! until it has had `--executions N` inputs. Fails on a panic and names the input that led to it. A run with the same seed repeats.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -34,12 +36,23 @@ fn main() -> Result<()> {
     if let Some(unknown) = names.iter().find(|name| TARGETS.iter().all(|target| target.name != **name)) {
         bail!("there is no target {unknown}; there are {}", TARGETS.map(|target| target.name).join(", "));
     }
-    for target in TARGETS.iter().filter(|target| names.is_empty() || names.iter().any(|name| name == target.name)) {
-        let started = Instant::now();
-        let executions = run(target, &options)?;
-        println!("{:<16} {executions:>10} executions in {:.1} s", target.name, started.elapsed().as_secs_f64());
-    }
-    Ok(())
+    let wanted = TARGETS.iter().filter(|target| names.is_empty() || names.iter().any(|name| name == target.name));
+    let waiting = Mutex::new(wanted);
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+    // A target has one thread, and every core a target.
+    let work = || {
+        while let Some(target) = next() {
+            let started = Instant::now();
+            let executions = run(target, &options)?;
+            println!("{:<16} {executions:>10} executions in {:.1} s", target.name, started.elapsed().as_secs_f64());
+        }
+        anyhow::Ok(())
+    };
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|_| bail!("a worker panicked")))
+    })
 }
 
 /// Seeds first, then mutations of them until the time is up or there were enough. How many inputs were run.
