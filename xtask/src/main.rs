@@ -10,6 +10,7 @@ mod options;
 mod run;
 mod shell;
 mod size;
+mod targets;
 mod test;
 mod tools;
 

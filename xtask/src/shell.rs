@@ -1,9 +1,9 @@
 //! Running programs, with a line that says which one.
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -72,6 +72,28 @@ fn stream(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<()> {
         bail!("failed ({status}): {line}");
     }
     Ok(())
+}
+
+/// Runs a command and gives back what it prints; an error if it fails. Its errors are shown at once.
+pub fn lines_of(command: &mut Command) -> Result<Vec<String>> {
+    let mut lines = Vec::new();
+    stream(command, |line| lines.push(line.to_owned()))?;
+    Ok(lines)
+}
+
+/// Runs a command and gives back what it printed, errors among the rest, and how it ended.
+pub fn output_of(command: &mut Command) -> Result<(String, ExitStatus)> {
+    let line = line(command);
+    let run = |command: &mut Command| {
+        let (mut reader, writer) = std::io::pipe()?;
+        let mut child = command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).spawn()?;
+        // The command keeps the ends to write to, and the output ends when the last of them is closed.
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut output = Vec::new();
+        reader.read_to_end(&mut output)?;
+        std::io::Result::Ok((String::from_utf8_lossy(&output).into_owned(), child.wait()?))
+    };
+    run(command).with_context(|| format!("cannot run: {line}"))
 }
 
 /// What a command prints, or nothing if it fails.

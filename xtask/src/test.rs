@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::shell::{command, run as run_command, run_keeping};
+use crate::shell::{command, run as run_command};
 use crate::tools::{cargo, ensure_component, ensure_target};
-use crate::{build, dependencies, e2e, root, size};
+use crate::{build, dependencies, e2e, root, size, targets};
 
 /// The last lines of a step's test runner, shown again at the very end.
 pub type Closing = Vec<String>;
@@ -26,7 +26,7 @@ const STEPS: [Step; 10] = [
     Step { name: "clippy-wasm", run: || (Vec::new(), clippy_wasm()) },
     Step { name: "train", run: train },
     Step { name: "page", run: || (Vec::new(), build::page()) },
-    Step { name: "test", run: test },
+    Step { name: "test", run: targets::test },
     Step { name: "fuzz", run: || (Vec::new(), fuzz()) },
     Step { name: "e2e", run: e2e::tests },
 ];
@@ -104,14 +104,6 @@ fn in_the_tab() -> Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
-}
-
-fn test() -> (Closing, Result<()>) {
-    let closing = |line: &str| {
-        let verdict = line.starts_with("test result:") && !line.contains(" 0 passed; 0 failed");
-        verdict || (line.starts_with("test ") && line.ends_with("FAILED"))
-    };
-    run_keeping(cargo().args(["test", "--workspace", "--no-fail-fast"]), closing)
 }
 
 /// Seconds for each fuzz target. Mutations are blind and the seed is fixed, so most of what a change breaks shows in the first

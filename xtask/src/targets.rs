@@ -1,0 +1,158 @@
+//! Runs the tests of all crates. Cargo runs one target after the other; many of them have one long test, or wait for timers, and
+//! leave cores idle. Here two run at a time.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow};
+use serde::Deserialize;
+
+use crate::root;
+use crate::shell::{command, lines_of, output_of};
+use crate::test::Closing;
+use crate::tools::cargo;
+
+/// Programs that run at a time. Each has a thread for every core, so more of them would only make tests wait for each other.
+const AT_ONCE: usize = 2;
+
+/// What takes longest begins first, so that none of it is left to run alone at the end.
+const LONG: [&str; 7] = [
+    "app/engine unit",
+    "app/engine architectures",
+    "app/node on_demand_holders",
+    "app/swarm churn",
+    "app/node on_demand",
+    "app/node spread_experts",
+    "app/node tuning",
+];
+
+/// A line of `cargo test --message-format=json`.
+#[derive(Deserialize)]
+struct Message {
+    manifest_path: Option<PathBuf>,
+    target: Option<Target>,
+    profile: Option<Profile>,
+    executable: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+/// A program of tests.
+struct Job {
+    /// The crate's folder and the target.
+    name: String,
+    command: Command,
+}
+
+impl Job {
+    /// The program that a line of Cargo's tells of, if it is one of tests.
+    fn read(line: &str) -> Result<Option<Self>> {
+        let message: Message = serde_json::from_str(line).with_context(|| format!("Cargo wrote: {line}"))?;
+        let Message { manifest_path: Some(manifest), target: Some(target), profile: Some(profile), executable } =
+            message
+        else {
+            return Ok(None);
+        };
+        let Some(executable) = executable.filter(|_| profile.test) else { return Ok(None) };
+        let folder = manifest.parent().context("a manifest lies in a folder")?;
+        let place = folder.strip_prefix(root()).unwrap_or(folder).to_string_lossy().replace('\\', "/");
+        let kind = target.kind.first().filter(|kind| !kind.ends_with("lib")).map_or("unit", |kind| kind);
+        let name = match kind {
+            "test" => format!("{place} {}", target.name),
+            _ => format!("{place} {kind}"),
+        };
+        // Where Cargo runs it, and with what Cargo tells it.
+        let mut command = command(executable);
+        command.current_dir(folder).env("CARGO_MANIFEST_DIR", folder);
+        Ok(Some(Self { name, command }))
+    }
+
+    /// Runs it and shows what it printed when it has ended, so that outputs are not mixed.
+    fn run(mut self) -> Outcome {
+        println!("+ {}", self.name);
+        let started = Instant::now();
+        let (output, passed) = match output_of(&mut self.command) {
+            Ok((output, status)) => (output, status.success()),
+            Err(error) => (format!("{error:#}\n"), false),
+        };
+        let took = started.elapsed().as_secs_f64();
+        println!("\n-- {}: {took:.1} s --\n{output}", self.name);
+        Outcome { name: self.name, took, output, passed }
+    }
+}
+
+struct Outcome {
+    name: String,
+    took: f64,
+    output: String,
+    passed: bool,
+}
+
+impl Outcome {
+    /// The line for the summary, and the tests that failed.
+    fn closing(&self) -> Vec<String> {
+        let ran = |line: &&str| line.starts_with("test result:") && !line.contains(" 0 passed; 0 failed");
+        let failed = |line: &&str| line.starts_with("test ") && line.ends_with("FAILED");
+        let mut lines: Vec<String> = self.output.lines().filter(failed).map(str::to_owned).collect();
+        lines.extend(self.output.lines().filter(ran).map(|line| format!("{:7.1} s  {}: {line}", self.took, self.name)));
+        if !self.passed && lines.is_empty() {
+            lines.push(format!("{}: FAILED", self.name));
+        }
+        lines
+    }
+}
+
+/// Compiles and runs all tests. A target runs even if an earlier one failed.
+pub fn test() -> (Closing, Result<()>) {
+    match jobs() {
+        Ok(jobs) => side_by_side(jobs),
+        Err(error) => (Vec::new(), Err(error)),
+    }
+}
+
+/// All programs of tests, compiled, the longest first.
+fn jobs() -> Result<VecDeque<Job>> {
+    let (mut build, mut documentation) = (cargo(), cargo());
+    build.args(["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"]);
+    documentation.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
+    let lines = lines_of(&mut build)?;
+    let programs = lines.iter().filter_map(|line| Job::read(line).transpose());
+    let mut jobs = programs.collect::<Result<Vec<Job>>>()?;
+    jobs.push(Job { name: "documentation".to_owned(), command: documentation });
+    jobs.sort_by_key(|job| LONG.iter().position(|name| job.name == *name).unwrap_or(LONG.len()));
+    Ok(jobs.into())
+}
+
+fn side_by_side(jobs: VecDeque<Job>) -> (Closing, Result<()>) {
+    let (waiting, outcomes) = (Mutex::new(jobs), Mutex::new(Vec::new()));
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(job) = next() {
+                    let outcome = job.run();
+                    outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
+                }
+            });
+        }
+    });
+    let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    outcomes.sort_by(|a: &Outcome, b| a.name.cmp(&b.name));
+    let failed: Vec<&str> =
+        outcomes.iter().filter(|outcome| !outcome.passed).map(|outcome| outcome.name.as_str()).collect();
+    let result = if failed.is_empty() { Ok(()) } else { Err(anyhow!("tests failed: {}", failed.join(", "))) };
+    (outcomes.iter().flat_map(Outcome::closing).collect(), result)
+}
