@@ -1,11 +1,12 @@
 //! `cargo xtask test`: every check that a change must pass, in steps that can be run alone.
 
 use std::fs;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use crate::shell::{command, run as run_command};
+use crate::shell::{command, output_of, run as run_command};
 use crate::tools::{cargo, ensure_component, ensure_target};
 use crate::{build, dependencies, e2e, root, size, targets};
 
@@ -17,14 +18,16 @@ struct Step {
     run: fn() -> (Closing, Result<()>),
 }
 
-/// Quick ones first, so that a mistake shows soon.
-const STEPS: [Step; 10] = [
+/// Waits for downloads and then keeps one core busy: runs beside the others.
+const BESIDE: Step = Step { name: "train", run: train };
+
+/// One after the other; quick ones first, so that a mistake shows soon.
+const STEPS: [Step; 9] = [
     Step { name: "fmt", run: || (Vec::new(), fmt()) },
     Step { name: "size", run: || (Vec::new(), size::check()) },
     Step { name: "dependencies", run: || (Vec::new(), dependencies::check()) },
     Step { name: "clippy", run: || (Vec::new(), clippy()) },
     Step { name: "clippy-wasm", run: || (Vec::new(), clippy_wasm()) },
-    Step { name: "train", run: train },
     Step { name: "page", run: || (Vec::new(), build::page()) },
     Step { name: "test", run: targets::test },
     Step { name: "fuzz", run: || (Vec::new(), fuzz()) },
@@ -38,27 +41,37 @@ struct Report {
     result: Result<()>,
 }
 
-/// The names of all steps, in order.
+impl Step {
+    fn is_wanted(&self, only: &[String]) -> bool {
+        only.is_empty() || only.iter().any(|name| name == self.name)
+    }
+
+    fn report(&self) -> Report {
+        let start = Instant::now();
+        let (closing, result) = (self.run)();
+        if let Err(error) = &result {
+            println!("{}: {error:#}", self.name);
+        }
+        Report { name: self.name, took: start.elapsed(), closing, result }
+    }
+}
+
+/// The names of all steps.
 pub fn step_names() -> Vec<&'static str> {
-    STEPS.iter().map(|step| step.name).collect()
+    std::iter::once(&BESIDE).chain(&STEPS).map(|step| step.name).collect()
 }
 
 /// Runs the steps named in `only`, or all. A step runs even if an earlier one failed, except that the end-to-end tests need
 /// a page.
 pub fn run(only: &[String]) -> Result<()> {
-    let wanted = STEPS.iter().filter(|step| only.is_empty() || only.iter().any(|name| name == step.name));
-    let mut reports: Vec<Report> = Vec::new();
-    for step in wanted {
-        println!("\n== {} ==", step.name);
-        let start = Instant::now();
-        let without_page = step.name == "e2e" && reports.iter().any(|r| r.name == "page" && r.result.is_err());
-        let (closing, result) =
-            if without_page { (Vec::new(), Err(anyhow!("there is no page to test"))) } else { (step.run)() };
-        if let Err(error) = &result {
-            println!("{}: {error:#}", step.name);
+    let reports = thread::scope(|scope| {
+        let beside = BESIDE.is_wanted(only).then(|| scope.spawn(|| BESIDE.report()));
+        let mut reports = one_after_the_other(only);
+        if let Some(beside) = beside {
+            reports.push(beside.join().map_err(|_| anyhow!("the step {} panicked", BESIDE.name))?);
         }
-        reports.push(Report { name: step.name, took: start.elapsed(), closing, result });
-    }
+        anyhow::Ok(reports)
+    })?;
     println!("\n== summary ==");
     for report in &reports {
         let verdict = if report.result.is_ok() { "ok" } else { "FAILED" };
@@ -70,6 +83,19 @@ pub fn run(only: &[String]) -> Result<()> {
     }
     let failed: Vec<&str> = reports.iter().filter(|report| report.result.is_err()).map(|report| report.name).collect();
     if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
+}
+
+fn one_after_the_other(only: &[String]) -> Vec<Report> {
+    let mut reports: Vec<Report> = Vec::new();
+    for step in STEPS.iter().filter(|step| step.is_wanted(only)) {
+        println!("\n== {} ==", step.name);
+        let without_page = step.name == "e2e" && reports.iter().any(|r| r.name == "page" && r.result.is_err());
+        reports.push(match without_page {
+            true => Step { run: || (Vec::new(), Err(anyhow!("there is no page to test"))), ..*step }.report(),
+            false => step.report(),
+        });
+    }
+    reports
 }
 
 fn fmt() -> Result<()> {
@@ -115,7 +141,8 @@ fn fuzz() -> Result<()> {
     run_command(cargo().args(["run", "--package", "potluck-fuzz-smoke", "--", FUZZ_SECONDS]))
 }
 
-/// The smoke test of the training scripts: a model of a few thousand weights, from corpus to GGUF.
+/// The smoke test of the training scripts: a model of a few thousand weights, from corpus to GGUF. What it prints is shown at its
+/// end, so that it does not get mixed up with that of other steps.
 fn train() -> (Closing, Result<()>) {
     let folder = root().join("train");
     let smoke = || {
@@ -124,7 +151,10 @@ fn train() -> (Closing, Result<()>) {
             bail!("no Python environment for train/: {}", String::from_utf8_lossy(&made.stderr));
         }
         let python = String::from_utf8_lossy(&made.stdout).trim().to_owned();
-        run_command(command("bash").arg(folder.join("smoke.sh")).arg(python))
+        let (output, status) = output_of(command("bash").arg(folder.join("smoke.sh")).arg(python))?;
+        println!("\n== train ==\n{output}");
+        ensure!(status.success(), "train/smoke.sh failed ({status})");
+        Ok(())
     };
     (Vec::new(), smoke().context("the smoke test of train/"))
 }
