@@ -13,11 +13,13 @@ await init();
 document.body.textContent = 'Ready';
 </script>`;
 
-/** Builds the judge for the browser. Its dependencies are those of the page. */
+/** Builds the judge for the browser, together with the page: then both have the same dependencies with the same features, which
+ * are compiled once. */
 export function build() {
   const target = 'wasm32-unknown-unknown';
   const quiet = { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] };
-  execFileSync('cargo', ['build', '--quiet', '--profile', 'web', '--target', target, '-p', 'potluck-judge'], quiet);
+  const crates = ['-p', 'potluck-web', '-p', 'potluck-judge'];
+  execFileSync('cargo', ['build', '--quiet', '--profile', 'web', '--target', target, ...crates, '--bins'], quiet);
   const folder = process.env.CARGO_TARGET_DIR ?? join(root, 'target');
   const program = join(folder, target, 'web/potluck-judge.wasm');
   execFileSync('cargo', ['run', '--quiet', '--package', 'potluck-bundle', '--', program, out], quiet);

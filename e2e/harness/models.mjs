@@ -3,6 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
+import { example } from './cargo.mjs';
+
 const root = resolve(import.meta.dirname, '../..');
 export const folder = join(root, 'e2e/out/models');
 
@@ -24,8 +26,7 @@ export function make(...names) {
   for (const name of names) {
     const path = join(folder, `${name}.gguf`);
     if (existsSync(path)) continue;
-    const args = ['run', '--quiet', '--release', '-p', 'potluck-gguf', '--example', 'synthetic', '--', ...models[name], `${path}.part`];
-    execFileSync('cargo', args, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] });
+    execFileSync(example('synthetic'), [...models[name], `${path}.part`], { stdio: ['ignore', 'ignore', 'inherit'] });
     renameSync(`${path}.part`, path);
   }
   return folder;

@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path';
 import { after, before, test } from 'node:test';
 
 import { Device } from '../harness/browser.mjs';
+import { example } from '../harness/cargo.mjs';
 import { build, serve } from '../harness/judge.mjs';
 
 const data = resolve(import.meta.dirname, '../golden/data');
@@ -34,9 +35,7 @@ test('there are golden files for every architecture and weight type', () => {
 });
 
 test('Chromium accepts every variant of every kernel', async () => {
-  const example = ['run', '--quiet', '-p', 'potluck-shaders', '--example', 'variants'];
-  const printed = execFileSync('cargo', example, { cwd: resolve(import.meta.dirname, '../..'), maxBuffer: 1 << 28 });
-  const variants = JSON.parse(printed);
+  const variants = JSON.parse(execFileSync(example('variants'), { maxBuffer: 1 << 28 }));
   assert.ok(variants.length > 400, `only ${variants.length} variants`);
   const refused = await device.page.evaluate(async (variants) => {
     // Every software adapter has subgroups; without them the request fails, and so does the test.

@@ -74,7 +74,7 @@ fn bundle() -> Result<()> {
 }
 
 fn bundle_to(fresh: &Path) -> Result<()> {
-    let mut bundle = command(target_folder().join("debug").join(executable("potluck-bundle")));
+    let mut bundle = command(program_path("debug", "potluck-bundle"));
     run(bundle.arg("index.html").arg(target_folder().join(TARGET).join("web")).arg(fresh))?;
     if let Some(wasm_opt) = find("wasm-opt") {
         optimize(fresh, &wasm_opt)?;
@@ -105,9 +105,21 @@ fn optimize(page: &Path, wasm_opt: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Builds what other steps run, with the features that all crates together have in tests: those of one crate's dependencies may
+/// be fewer, and then most of them would be compiled again. After `cargo test --workspace` little is left to do.
+pub fn as_in_tests() -> Result<()> {
+    let programs = ["--bin", "potluck-relay", "--bin", "potluck-fuzz-smoke", "--examples"];
+    run(cargo().args(["build", "--workspace"]).args(programs))
+}
+
 /// Where the relay is after a build with this profile.
 pub fn relay_path(profile: &str) -> PathBuf {
-    target_folder().join(profile).join(executable("potluck-relay"))
+    program_path(profile, "potluck-relay")
+}
+
+/// Where a program is after a build with this profile.
+pub fn program_path(profile: &str, name: &str) -> PathBuf {
+    target_folder().join(profile).join(executable(name))
 }
 
 fn target_folder() -> PathBuf {

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::shell::{run, run_keeping};
 use crate::test::Closing;
-use crate::tools::{cargo, npm};
+use crate::tools::npm;
 use crate::{browser, build, root};
 
 /// Lines at the end of the test runner's output that are worth seeing again.
@@ -15,8 +15,7 @@ const CLOSING_LINES: usize = 12;
 /// Runs the end-to-end tests against the page in `dist/`.
 pub fn tests() -> (Closing, Result<()>) {
     let prepare = || {
-        // In the profile of the tests and with the features of the whole workspace, so that little is compiled again.
-        run(cargo().args(["build", "--workspace", "--exclude", "xtask", "--bins"]))?;
+        build::as_in_tests()?;
         let mut npm = npm_with_browser(npm()?)?;
         npm.arg("test").env("POTLUCK_RELAY", build::relay_path("debug"));
         anyhow::Ok(npm)

@@ -138,7 +138,8 @@ const FUZZ_SECONDS: &str = "8";
 
 /// Feeds mutated input to every fuzz target. The real fuzzer (`fuzz/`) needs nightly Rust; this runs with stable.
 fn fuzz() -> Result<()> {
-    run_command(cargo().args(["run", "--package", "potluck-fuzz-smoke", "--", FUZZ_SECONDS]))
+    build::as_in_tests()?;
+    run_command(command(build::program_path("debug", "potluck-fuzz-smoke")).arg(FUZZ_SECONDS))
 }
 
 /// The smoke test of the training scripts: a model of a few thousand weights, from corpus to GGUF. What it prints is shown at its
