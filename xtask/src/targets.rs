@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde::Deserialize;
 
 use crate::root;
@@ -131,6 +131,9 @@ fn jobs() -> Result<VecDeque<Job>> {
     let lines = lines_of(&mut build)?;
     let programs = lines.iter().filter_map(|line| Job::read(line).transpose());
     let mut jobs = programs.collect::<Result<Vec<Job>>>()?;
+    // Also noticed if Cargo's lines are not understood any more.
+    let missing = LONG.iter().find(|name| jobs.iter().all(|job| job.name != **name));
+    ensure!(missing.is_none(), "there are no tests {missing:?}: change the list in xtask/src/targets.rs");
     jobs.push(Job { name: "documentation".to_owned(), command: documentation });
     jobs.sort_by_key(|job| LONG.iter().position(|name| job.name == *name).unwrap_or(LONG.len()));
     Ok(jobs.into())
@@ -155,4 +158,45 @@ fn side_by_side(jobs: VecDeque<Job>) -> (Closing, Result<()>) {
         outcomes.iter().filter(|outcome| !outcome.passed).map(|outcome| outcome.name.as_str()).collect();
     let result = if failed.is_empty() { Ok(()) } else { Err(anyhow!("tests failed: {}", failed.join(", "))) };
     (outcomes.iter().flat_map(Outcome::closing).collect(), result)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use super::*;
+
+    /// The name of the job in a line as Cargo writes it.
+    fn name(kind: &str, test: bool, executable: &str) -> Option<String> {
+        let manifest = root().join("app/engine/Cargo.toml");
+        let line = serde_json::json!({
+            "reason": "compiler-artifact",
+            "manifest_path": manifest,
+            "target": { "kind": [kind], "name": "golden" },
+            "profile": { "test": test, "opt_level": "1" },
+            "executable": (!executable.is_empty()).then_some(executable),
+        });
+        Job::read(&line.to_string()).unwrap().map(|job| job.name)
+    }
+
+    #[test]
+    fn programs_of_tests_are_told_from_what_else_is_compiled() {
+        assert_eq!(name("test", true, "/deps/golden-1").as_deref(), Some("app/engine golden"));
+        assert_eq!(name("lib", true, "/deps/engine-1").as_deref(), Some("app/engine unit"));
+        assert_eq!(name("bin", true, "/deps/engine-2").as_deref(), Some("app/engine bin"));
+        assert_eq!(name("bin", false, "/engine"), None, "a program itself");
+        assert_eq!(name("lib", false, ""), None, "a library");
+        assert!(Job::read(r#"{"reason":"build-finished","success":true}"#).unwrap().is_none());
+    }
+
+    #[test]
+    fn the_summary_names_what_failed() {
+        let outcome = |output: &str, passed| Outcome { name: "a b".into(), took: 1.0, output: output.into(), passed };
+        let failed = outcome("test one ... ok\ntest two ... FAILED\ntest result: FAILED. 1 passed; 1 failed", false);
+        assert_eq!(
+            failed.closing(),
+            ["test two ... FAILED", "    1.0 s  a b: test result: FAILED. 1 passed; 1 failed"]
+        );
+        assert_eq!(outcome("test one ...", false).closing(), ["a b: FAILED"], "it crashed");
+        assert!(outcome("test result: ok. 0 passed; 0 failed", true).closing().is_empty(), "there was nothing to run");
+    }
 }
