@@ -174,6 +174,50 @@ fn experts_on_other_engines_give_the_bits_of_experts_here() {
     }
 }
 
+/// Has a bench hold the experts that `here` accepts, and loads what it lacks of them.
+fn hold(bench: &Bench, model: &Model, here: impl Fn(u16) -> bool) -> Layout {
+    let layout = bench.engine.reserve(&experts(model, here)).unwrap();
+    support::load(&bench.engine, &model.units, &|unit, tensor| model.bytes(unit, tensor));
+    layout
+}
+
+/// Names and sizes of buffers with weights.
+fn weights(layout: &Layout) -> BTreeSet<(String, u64)> {
+    let weights = layout.buffers.iter().filter(|buffer| buffer.purpose == Purpose::Weights);
+    weights.map(|buffer| (buffer.name.clone(), buffer.bytes.0)).collect()
+}
+
+#[test]
+fn experts_that_come_later_leave_the_others_where_they_are() {
+    for tier in TIERS {
+        let gpu = gpu_as(Some(tier));
+        for model in models() {
+            let mut whole = Bench::new(&gpu, &model, &model.all_units(), settings());
+            let mut hub = Bench::new(&gpu, &model, &without_experts(&model), settings());
+            let grown = Holder::new(&gpu, &model, |e| e != 7);
+            let mut before = weights(&hold(&grown.bench, &model, |e| e == 5));
+            for more in [|e| matches!(e, 2 | 5), |e| e != 7] {
+                let after = weights(&hold(&grown.bench, &model, more));
+                assert!(before.is_subset(&after), "{before:?} stay, and {after:?} are there then");
+                before = after;
+            }
+            let parts = before.iter().filter(|(name, _)| name.ends_with("block 1 part 2")).count();
+            assert!(parts > 0, "what came last lies in the third buffer: {before:?}");
+            let mut holders = [grown, Holder::new(&gpu, &model, |_| true)];
+            for cut in CUTS {
+                let task = forward(rows(cut.0..cut.1), class(cut), tokens(&model, cut), (0, BLOCKS), Then::Hidden);
+                let got = spread(&mut hub, &mut holders, cut, (tokens(&model, cut), &[0, 1, 2]), Then::Hidden);
+                assert!(bits(&got) == bits(&whole.hidden(task)), "{tier:?} {} {cut:?}", model.spec.name);
+            }
+            let all = weights(&hold(&holders[0].bench, &model, |_| true));
+            let in_one = all.iter().all(|(name, _)| name.ends_with("part 0"));
+            assert!(in_one, "a complete block lies in one buffer, for its sum: {all:?}");
+            let fewer = weights(&hold(&holders[0].bench, &model, |e| e < 3));
+            assert!(fewer.iter().all(|(name, _)| name.ends_with("part 0")), "nothing is left over: {fewer:?}");
+        }
+    }
+}
+
 #[test]
 fn blocks_with_experts_here_follow_those_with_experts_elsewhere() {
     for tier in TIERS {

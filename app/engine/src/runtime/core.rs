@@ -151,12 +151,13 @@ impl Core {
     pub fn hold(&mut self, units: &BTreeSet<WeightUnit>, pool: &PooledExperts) -> Result<Layout, EngineError> {
         self.check_alive()?;
         let limits = self.gpu.capabilities().limits.clone();
-        let layout = Layout::plan_pooled(&self.spec, &self.units, (units, pool), &self.settings, &limits)?;
         let old = self.layout.clone();
+        let held = (units, pool);
+        let layout = Layout::plan_after(&old.experts, &self.spec, &self.units, held, &self.settings, &limits)?;
         let changed: BTreeSet<BlockIndex> = old
             .experts
             .iter()
-            .filter(|(block, places)| layout.experts.get(block).is_none_or(|new| new.slots != places.slots))
+            .filter(|(block, places)| layout.experts.get(block).is_none_or(|new| !places.stay_in(new)))
             .map(|(&block, _)| block)
             .collect();
         let renewed = |key: &Key| matches!(key, Key::Experts(SlotsOf::Block(block), ..) if changed.contains(block));

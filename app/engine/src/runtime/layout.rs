@@ -164,9 +164,11 @@ pub(crate) struct ExpertMatrix {
     pub stride: u64,
     /// Offset of the matrix in its slot. Gate and up share slots so that one binding covers both.
     pub inside: u64,
-    /// First slot, number of slots, and buffer.
-    pub chunks: Vec<(u32, u32, Key)>,
+    pub chunks: Vec<ExpertChunk>,
 }
+
+/// First slot, number of slots, and buffer.
+pub(crate) type ExpertChunk = (u32, u32, Key);
 
 /// The experts of a block that are held here, or its pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -233,10 +235,26 @@ impl Layout {
         settings: &Settings,
         limits: &wgpu::Limits,
     ) -> Result<Layout, LayoutError> {
+        Self::plan_after(&BTreeMap::new(), spec, units, held, settings, limits)
+    }
+
+    /// As [`Layout::plan_pooled`]. Where a block gets more experts, those of `before` stay where they are: to move them takes
+    /// memory twice, and long on a GPU that is in use.
+    ///
+    /// # Errors
+    /// As [`Layout::plan_pooled`].
+    pub(crate) fn plan_after(
+        before: &BTreeMap<BlockIndex, ExpertPlaces>,
+        spec: &ModelSpec,
+        units: &UnitMap,
+        held: (&BTreeSet<WeightUnit>, &PooledExperts),
+        settings: &Settings,
+        limits: &wgpu::Limits,
+    ) -> Result<Layout, LayoutError> {
         let mut settings = settings.clone();
         loop {
             let fewer = settings.prefill_tokens / 2;
-            match Self::plan_rows(spec, units, held, &settings, limits) {
+            match Self::plan_rows(before, spec, units, held, &settings, limits) {
                 Err(LayoutError::TooLarge { .. } | LayoutError::BufferLimit { .. })
                     if fewer >= Settings::MIN_PREFILL_TOKENS =>
                 {
@@ -248,6 +266,7 @@ impl Layout {
     }
 
     fn plan_rows(
+        before: &BTreeMap<BlockIndex, ExpertPlaces>,
         spec: &ModelSpec,
         units: &UnitMap,
         (held, pool): (&BTreeSet<WeightUnit>, &PooledExperts),
@@ -262,7 +281,7 @@ impl Layout {
                 _ => planner.unit(unit)?,
             }
         }
-        planner.all_experts(held)?;
+        planner.all_experts(held, before)?;
         planner.pool(held, pool)?;
         planner.kv_cache(held, settings)?;
         // Buffers for intermediate vectors and results do not depend on which experts are loaded.
@@ -395,7 +414,27 @@ impl Key {
     }
 }
 
+/// Most buffers of one expert matrix after a block got more experts: each is a dispatch more.
+const MOST_CHUNKS: usize = 6;
+
 impl ExpertPlaces {
+    /// Whether these experts may stay where they are while others of a block, which has `all`, are added. Not if some are
+    /// dropped, and not if the block is complete then: in one buffer, its products and their sum are one dispatch.
+    pub fn can_grow(&self, experts: &BTreeSet<ExpertId>, all: u32) -> bool {
+        let stay = !self.slots.is_empty() && self.slots.keys().all(|expert| experts.contains(expert));
+        let grows = experts.len() > self.slots.len();
+        // Kernels want all biases in one buffer.
+        let may = self.biases.is_none() && experts.len() < all as usize && self.down.chunks.len() < MOST_CHUNKS;
+        stay && (!grows || may)
+    }
+
+    /// True if each of these experts has the same place in `after`.
+    pub fn stay_in(&self, after: &Self) -> bool {
+        let mut matrices = self.all().zip(after.all());
+        self.slots.iter().all(|(expert, slot)| after.slots.get(expert) == Some(slot))
+            && matrices.all(|((_, before), (_, after))| after.chunks.starts_with(&before.chunks))
+    }
+
     /// Every matrix and bias with its role.
     pub fn all(&self) -> impl Iterator<Item = (TensorRole, &ExpertMatrix)> {
         use TensorRole::{Down, DownBias, Gate, GateBias, Up, UpBias};

@@ -8,8 +8,8 @@ use potluck_shaders::CODEBOOK_BYTES;
 
 use crate::runtime::error::LayoutError;
 use crate::runtime::layout::{
-    ALIGNMENT, ExpertMatrix, ExpertPlaces, Key, Layout, PARAMS_COUNT, PARAMS_STRIDE, Place, PlannedBuffer, Purpose,
-    Segment, SlotsOf, binding_limit, kv_cache_buffer, kv_owner,
+    ALIGNMENT, ExpertChunk, ExpertMatrix, ExpertPlaces, Key, Layout, PARAMS_COUNT, PARAMS_STRIDE, Place, PlannedBuffer,
+    Purpose, Segment, SlotsOf, binding_limit, kv_cache_buffer, kv_owner,
 };
 use crate::runtime::settings::Settings;
 use crate::runtime::sizes::{
@@ -110,17 +110,28 @@ impl<'a> Planner<'a> {
         })
     }
 
-    pub fn all_experts(&mut self, held: &BTreeSet<WeightUnit>) -> Result<(), LayoutError> {
-        let mut by_block: BTreeMap<BlockIndex, BTreeMap<ExpertId, u32>> = BTreeMap::new();
+    /// Places the experts of each block that are held. Those of `before` stay where they are if they can.
+    pub fn all_experts(
+        &mut self,
+        held: &BTreeSet<WeightUnit>,
+        before: &BTreeMap<BlockIndex, ExpertPlaces>,
+    ) -> Result<(), LayoutError> {
+        let mut by_block: BTreeMap<BlockIndex, BTreeSet<ExpertId>> = BTreeMap::new();
         for unit in held {
             if let WeightUnit::Expert(block, expert) = *unit {
-                let slots = by_block.entry(block).or_default();
-                slots.insert(expert, slots.len() as u32);
+                by_block.entry(block).or_default().insert(expert);
             }
         }
-        for (block, slots) in by_block {
-            let shapes = self.expert_shapes(block, slots.keys().copied())?;
-            let places = self.expert_matrices(SlotsOf::Block(block), slots.len() as u32, shapes)?;
+        for (block, experts) in by_block {
+            let shapes = self.expert_shapes(block, experts.iter().copied())?;
+            let all = self.spec.experts(usize::from(block.0)).map_or(0, |experts| experts.count);
+            let kept = before.get(&block).filter(|places| places.can_grow(&experts, all));
+            let mut slots = kept.map(|places| places.slots.clone()).unwrap_or_default();
+            for expert in experts {
+                let next = slots.len() as u32;
+                slots.entry(expert).or_insert(next);
+            }
+            let places = self.expert_matrices(SlotsOf::Block(block), slots.len() as u32, shapes, kept)?;
             self.experts.insert(block, places.places(slots));
         }
         Ok(())
@@ -149,7 +160,7 @@ impl<'a> Planner<'a> {
         let too_few = LayoutError::TooFewSlots { slots: pool.slots, needed: experts.len() as u32 };
         self.pool_slots = divide_slots(pool.slots, &experts).ok_or(too_few)?;
         for (class, (shapes, _)) in classes.into_iter().enumerate() {
-            let matrices = self.expert_matrices(SlotsOf::Pool(class as u16), self.pool_slots[class], shapes)?;
+            let matrices = self.expert_matrices(SlotsOf::Pool(class as u16), self.pool_slots[class], shapes, None)?;
             let blocks = self.classes.iter().filter(|(_, of)| usize::from(**of) == class).map(|(block, _)| *block);
             for block in blocks.collect::<Vec<_>>() {
                 self.experts.insert(block, matrices.clone().places(BTreeMap::new()));
@@ -158,11 +169,18 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Places `count` slots for experts of these shapes.
-    fn expert_matrices(&mut self, of: SlotsOf, count: u32, shapes: ExpertShapes) -> Result<ExpertSlots, LayoutError> {
+    /// Places `count` slots for experts of these shapes. The first of them are where they are in `kept`.
+    fn expert_matrices(
+        &mut self,
+        of: SlotsOf,
+        count: u32,
+        shapes: ExpertShapes,
+        kept: Option<&ExpertPlaces>,
+    ) -> Result<ExpertSlots, LayoutError> {
         let [gate, up, down] = shapes.matrices;
-        let (gate, up) = self.gate_and_up(of, count, gate, up)?;
-        let matrices = [gate, up, self.expert_matrix(of, count, TensorRole::Down, down)?];
+        let (gate, up) = self.gate_and_up(of, count, (gate, up), kept)?;
+        let kept = kept.map_or(&[][..], |places| &places.down.chunks);
+        let matrices = [gate, up, self.expert_matrix(of, count, TensorRole::Down, down, kept)?];
         let biases = shapes.biases.map(|biases| self.expert_biases(of, count, biases)).transpose()?;
         Ok(ExpertSlots { matrices, biases })
     }
@@ -170,7 +188,7 @@ impl<'a> Planner<'a> {
     /// Places the three biases of each expert in shared slots.
     fn expert_biases(&mut self, of: SlotsOf, count: u32, biases: [Shape; 3]) -> Result<[ExpertMatrix; 3], LayoutError> {
         let stride = biases.iter().map(|shape| align(shape.bytes())).sum();
-        let chunks = self.expert_chunks(of, count, TensorRole::GateBias, stride)?;
+        let chunks = self.expert_chunks(of, count, TensorRole::GateBias, stride, &[])?;
         let mut inside = 0;
         Ok(biases.map(|shape| {
             let matrix = ExpertMatrix { shape, stride, inside, chunks: chunks.clone() };
@@ -224,15 +242,16 @@ impl<'a> Planner<'a> {
         &mut self,
         of: SlotsOf,
         count: u32,
-        gate: Shape,
-        up: Shape,
+        (gate, up): (Shape, Shape),
+        kept: Option<&ExpertPlaces>,
     ) -> Result<(ExpertMatrix, ExpertMatrix), LayoutError> {
         let (first, stride) = (align(gate.bytes()), align(gate.bytes()) + align(up.bytes()));
+        let [kept_gate, kept_up] = kept.map_or([&[][..]; 2], |places| [&places.gate.chunks, &places.up.chunks]);
         if stride > self.max {
-            let gate = self.expert_matrix(of, count, TensorRole::Gate, gate)?;
-            return Ok((gate, self.expert_matrix(of, count, TensorRole::Up, up)?));
+            let gate = self.expert_matrix(of, count, TensorRole::Gate, gate, kept_gate)?;
+            return Ok((gate, self.expert_matrix(of, count, TensorRole::Up, up, kept_up)?));
         }
-        let chunks = self.expert_chunks(of, count, TensorRole::Gate, stride)?;
+        let chunks = self.expert_chunks(of, count, TensorRole::Gate, stride, kept_gate)?;
         let gate = ExpertMatrix { shape: gate, stride, inside: 0, chunks: chunks.clone() };
         Ok((gate, ExpertMatrix { shape: up, stride, inside: first, chunks }))
     }
@@ -243,20 +262,22 @@ impl<'a> Planner<'a> {
         count: u32,
         role: TensorRole,
         shape: Shape,
+        kept: &[ExpertChunk],
     ) -> Result<ExpertMatrix, LayoutError> {
         let stride = align(shape.bytes());
-        let chunks = self.expert_chunks(of, count, role, stride)?;
+        let chunks = self.expert_chunks(of, count, role, stride, kept)?;
         Ok(ExpertMatrix { shape, stride, inside: 0, chunks })
     }
 
-    /// Buffers for `count` slots: first slot, number of slots and key of each.
+    /// Buffers for `count` slots: those of `kept` first, and others for the rest.
     fn expert_chunks(
         &mut self,
         of: SlotsOf,
         count: u32,
         role: TensorRole,
         stride: u64,
-    ) -> Result<Vec<(u32, u32, Key)>, LayoutError> {
+        kept: &[ExpertChunk],
+    ) -> Result<Vec<ExpertChunk>, LayoutError> {
         let per_chunk = self.max / stride;
         if per_chunk == 0 {
             return Err(LayoutError::BufferLimit {
@@ -268,8 +289,9 @@ impl<'a> Planner<'a> {
                 limit: Bytes(self.max),
             });
         }
-        let mut chunks = Vec::new();
-        let mut first = 0;
+        let mut chunks = kept.to_vec();
+        self.sizes.extend(kept.iter().map(|&(_, slots, key)| (key, u64::from(slots) * stride)));
+        let mut first: u32 = kept.iter().map(|(_, slots, _)| slots).sum();
         while first < count {
             let here = (count - first).min(u32::try_from(per_chunk).unwrap_or(u32::MAX));
             let key = Key::Experts(of, role, chunks.len() as u16);
