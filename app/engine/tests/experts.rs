@@ -219,6 +219,29 @@ fn experts_that_come_later_leave_the_others_where_they_are() {
 }
 
 #[test]
+fn a_device_with_some_experts_has_the_kernels_of_all() {
+    let recipe = Recipe::new(Architecture::Qwen3Moe, TensorType::Q4_K);
+    let model = Recipe { odd_down: Some(TensorType::Q6_K), ..recipe }.build();
+    let of_block = |block, here: fn(u16) -> bool| {
+        let is_its = move |unit: &WeightUnit| unit.block() == Some(BlockIndex(block));
+        experts(&model, here).into_iter().filter(is_its).collect::<BTreeSet<_>>()
+    };
+    let whole = of_block(0, |_| true);
+    for (name, first) in [("two experts", of_block(0, |e| e < 2)), ("all of a block", whole.clone())] {
+        let bench = Bench::new(&gpu_as(None), &model, &first, settings());
+        futures::executor::block_on(bench.engine.prepare()).unwrap();
+        for more in [of_block(1, |e| e < 4), of_block(1, |_| true)] {
+            bench.engine.reserve(&whole.union(&more).copied().collect()).unwrap();
+            let count = more.len();
+            assert!(
+                bench.engine.is_prepared(),
+                "{name}, and {count} of another block come while answers go on: nothing may have to be compiled"
+            );
+        }
+    }
+}
+
+#[test]
 fn blocks_with_experts_here_follow_those_with_experts_elsewhere() {
     for tier in TIERS {
         let gpu = gpu_as(Some(tier));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_model::{ExpertsSpec, FeedForwardSpec, QkNorm, RecurrentSpec, Rule, TensorRole};
-use potluck_plan::WeightUnit;
+use potluck_plan::{BlockIndex, ExpertId, WeightUnit};
 use potluck_shaders::{Addition, Dots, Format, Glu, Job, Kernel, KernelVariant, Operand, PackedTile, Tile, TileKind};
 
 use crate::runtime::core::Core;
@@ -11,8 +11,7 @@ use crate::runtime::encode::fused::gate_job;
 use crate::runtime::encode::fused_experts::expert_jobs;
 use crate::runtime::encode::recurrent::{conv, scan};
 use crate::runtime::encode::{activation, extras, pairs};
-use crate::runtime::layout::ExpertPlaces;
-use crate::runtime::tensors::Shape;
+use crate::runtime::tensors::{self, Shape};
 use crate::runtime::tuning_table::Shape as Tunable;
 
 impl Core {
@@ -41,8 +40,14 @@ impl Core {
         }
         for (block, places) in &self.layout.experts {
             if let Some(experts) = self.spec.experts(usize::from(block.0)) {
-                self.expert_kernels(experts, places, &mut all);
+                let formats = [&places.gate, &places.up, &places.down].map(|matrix| matrix.shape.format);
+                // Whoever chooses experts elsewhere also adds them up.
+                let sums = self.held.contains(&WeightUnit::Router(*block)) && Core::can_sum(experts, places);
+                self.expert_kernels(experts, formats, sums, &mut all);
             }
+        }
+        for (experts, formats) in self.experts_to_come() {
+            self.expert_kernels(experts, formats, false, &mut all);
         }
         if all.iter().any(|kernel| matches!(kernel, Kernel::Packed { .. })) {
             all.insert(Kernel::Quantize);
@@ -63,19 +68,46 @@ impl Core {
         }
     }
 
-    /// Kernels of a block's experts.
-    fn expert_kernels(&self, experts: &ExpertsSpec, places: &ExpertPlaces, all: &mut BTreeSet<Kernel>) {
+    /// Experts of other blocks, with the formats of gate, up and down. A device that computes experts for a stage elsewhere may
+    /// be told to hold any others while answers go on, and must not compile kernels then.
+    fn experts_to_come(&self) -> impl Iterator<Item = (&ExpertsSpec, [Format; 3])> {
+        let serves = self.layout.experts.iter().any(|(block, places)| {
+            let all = self.spec.experts(usize::from(block.0)).map_or(0, |experts| experts.count);
+            let is_part = (1..all as usize).contains(&places.slots.len());
+            is_part || !places.slots.is_empty() && !self.held.contains(&WeightUnit::Router(*block))
+        });
+        let blocks = (0..self.spec.blocks.len()).filter(move |_| serves);
+        let others = blocks.filter(|block| !self.layout.experts.contains_key(&BlockIndex(*block as u16)));
+        others.filter_map(|block| Some((self.spec.experts(block)?, self.expert_formats(BlockIndex(block as u16))?)))
+    }
+
+    /// The formats of gate, up and down of a block's experts, held or not.
+    fn expert_formats(&self, block: BlockIndex) -> Option<[Format; 3]> {
+        let unit = WeightUnit::Expert(block, ExpertId(0));
+        let format = |role| {
+            let tensor = self.units.tensors(unit).iter().find(|tensor| tensor.role == role)?;
+            tensors::shape(&self.spec, unit, tensor).ok().map(|shape| shape.format)
+        };
+        Some([format(TensorRole::Gate)?, format(TensorRole::Up)?, format(TensorRole::Down)?])
+    }
+
+    /// Kernels of experts with these formats of gate, up and down, and of their sum.
+    fn expert_kernels(
+        &self,
+        experts: &ExpertsSpec,
+        [gate, up, down]: [Format; 3],
+        sums: bool,
+        all: &mut BTreeSet<Kernel>,
+    ) {
         all.insert(activation(experts.activation));
         all.extend(experts.biases.then_some(Kernel::ExpertBias));
-        if let Some([gated, down, sum]) = expert_jobs(experts.activation, experts.biases) {
-            let sum = Core::can_sum(experts, places).then_some((&places.down, sum));
-            for (matrix, job) in [(&places.gate, gated), (&places.down, down)].into_iter().chain(sum) {
-                all.extend(self.profile.fused(matrix.shape.format, job, 1));
-                all.extend(self.profile.variants(matrix.shape.format, job));
+        if let Some([gated, product, sum]) = expert_jobs(experts.activation, experts.biases) {
+            for (format, job) in [(gate, gated), (down, product)].into_iter().chain(sums.then_some((down, sum))) {
+                all.extend(self.profile.fused(format, job, 1));
+                all.extend(self.profile.variants(format, job));
             }
         }
-        for matrix in [&places.gate, &places.up, &places.down] {
-            let format = matrix.shape.format;
+        for format in [gate, up, down] {
             all.insert(self.profile.decode(format, Operand::Expert, 1));
             let prefill = self.profile.prefill_experts(format);
             if prefill.is_tiled() {
