@@ -288,6 +288,10 @@ impl Planning {
         if is_busy || self.plans.active.is_some() != self.plans.up().is_some() {
             return;
         }
+        // After a loss that the plan can spare, answers in progress would wait for the search and for devices that load.
+        if self.policy.lets_answers_end(request.answering, cx.now) {
+            return;
+        }
         // Slots take all memory of a device whose experts come on demand, so nothing stands by for it. The others load what
         // they will get once the model fits.
         let is_makeshift = self.plans.active.is_none() || self.is_on_demand();
