@@ -174,6 +174,12 @@ fn experts_on_other_engines_give_the_bits_of_experts_here() {
     }
 }
 
+/// Compiles the kernels in use and runs them once, so that nothing is under way when a test ends: a software adapter may crash then.
+fn compile(bench: &Bench) {
+    futures::executor::block_on(bench.engine.prepare()).unwrap();
+    assert!(futures::executor::block_on(bench.engine.self_test()).unwrap().usable);
+}
+
 /// Has a bench hold the experts that `here` accepts, and loads what it lacks of them.
 fn hold(bench: &Bench, model: &Model, here: impl Fn(u16) -> bool) -> Layout {
     let layout = bench.engine.reserve(&experts(model, here)).unwrap();
@@ -229,7 +235,7 @@ fn a_device_with_some_experts_has_the_kernels_of_all() {
     let whole = of_block(0, |_| true);
     for (name, first) in [("two experts", of_block(0, |e| e < 2)), ("all of a block", whole.clone())] {
         let bench = Bench::new(&gpu_as(None), &model, &first, settings());
-        futures::executor::block_on(bench.engine.prepare()).unwrap();
+        compile(&bench);
         for more in [of_block(1, |e| e < 4), of_block(1, |_| true)] {
             bench.engine.reserve(&whole.union(&more).copied().collect()).unwrap();
             let count = more.len();
@@ -238,7 +244,25 @@ fn a_device_with_some_experts_has_the_kernels_of_all() {
                 "{name}, and {count} of another block come while answers go on: nothing may have to be compiled"
             );
         }
+        compile(&bench);
     }
+}
+
+#[test]
+fn kernels_of_what_is_here_already_do_not_hold_up_experts() {
+    let model = Recipe::new(Architecture::Qwen3Moe, TensorType::Q4_K).build();
+    let bench = Bench::new(&gpu_as(None), &model, &experts(&model, |e| e < 2), settings());
+    compile(&bench);
+    let reserve = |units: BTreeSet<WeightUnit>| {
+        let mixer = WeightUnit::TokenMixer(BlockIndex(0));
+        bench.engine.reserve(&units.into_iter().chain([mixer]).collect()).unwrap();
+        bench.engine.is_prepared_for_missing()
+    };
+    assert!(!reserve(experts(&model, |e| e < 2)), "a token mixer needs kernels of its own");
+    support::load(&bench.engine, &model.units, &|unit, tensor| model.bytes(unit, tensor));
+    assert!(reserve(experts(&model, |e| e < 4)), "only experts are missing now");
+    assert!(!bench.engine.is_prepared(), "nobody has compiled those of the token mixer");
+    compile(&bench);
 }
 
 #[test]

@@ -11,14 +11,20 @@ use crate::runtime::encode::fused::gate_job;
 use crate::runtime::encode::fused_experts::expert_jobs;
 use crate::runtime::encode::recurrent::{conv, scan};
 use crate::runtime::encode::{activation, extras, pairs};
+use crate::runtime::layout::ExpertPlaces;
 use crate::runtime::tensors::{self, Shape};
 use crate::runtime::tuning_table::Shape as Tunable;
 
 impl Core {
     /// Every variant that work on the held units may use.
     pub fn kernels_in_use(&self) -> BTreeSet<Kernel> {
+        self.kernels_of(&self.held)
+    }
+
+    /// Every variant that work on some of the held units may use.
+    pub fn kernels_of(&self, units: &BTreeSet<WeightUnit>) -> BTreeSet<Kernel> {
         let mut all = BTreeSet::new();
-        for &unit in &self.held {
+        for &unit in units {
             match unit {
                 WeightUnit::Embedding => self.embedding_kernels(unit, &mut all),
                 WeightUnit::LmHead => {
@@ -38,7 +44,12 @@ impl Core {
                 WeightUnit::Expert(..) => {}
             }
         }
-        for (block, places) in &self.layout.experts {
+        let has_experts = |block: BlockIndex, places: &ExpertPlaces| {
+            // Of a pool no unit is held.
+            let some = WeightUnit::Expert(block, ExpertId(0))..=WeightUnit::Expert(block, ExpertId(u16::MAX));
+            places.slots.is_empty() || units.range(some).next().is_some()
+        };
+        for (block, places) in self.layout.experts.iter().filter(|(block, places)| has_experts(**block, places)) {
             if let Some(experts) = self.spec.experts(usize::from(block.0)) {
                 let formats = [&places.gate, &places.up, &places.down].map(|matrix| matrix.shape.format);
                 // Whoever chooses experts elsewhere also adds them up.

@@ -14,6 +14,14 @@ impl Engine {
         core.kernels_in_use().into_iter().all(|kernel| core.pipelines.has(kernel))
     }
 
+    /// True if every pipeline exists that units need which are still to be loaded. Others may be missing: which kernels a resident unit
+    /// uses changes with what is measured.
+    pub fn is_prepared_for_missing(&self) -> bool {
+        let core = self.inner.core.borrow();
+        let missing = core.held.difference(&core.resident).copied().collect();
+        core.kernels_of(&missing).into_iter().all(|kernel| core.pipelines.has(kernel))
+    }
+
     /// Creates every pipeline that the held units need. Call it after [`Engine::reserve`]; otherwise the first work
     /// pays for compilation.
     ///

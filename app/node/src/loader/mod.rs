@@ -65,9 +65,9 @@ impl Load {
         wanted.iter().all(|unit| self.engine.is_resident(*unit))
     }
 
-    /// True if the reserved units need no kernels besides those that are compiled.
+    /// True if what is missing needs no kernels besides those that are compiled.
     pub fn is_prepared(&self) -> bool {
-        self.engine.is_prepared()
+        self.engine.is_prepared_for_missing()
     }
 
     /// Reserves GPU memory for the wanted units; returns the bytes of their weights.
@@ -99,10 +99,12 @@ impl Load {
         let (_, verdict) = futures::try_join!(self.load_missing(), async {
             Ok::<_, LoadError>(if test { Some(self.test().await?) } else { None })
         })?;
-        if test {
-            self.compute.tune(&self.engine).await;
+        if !test {
+            return Ok(verdict);
         }
-        Ok(verdict)
+        self.compute.tune(&self.engine).await;
+        // A variant that was measured for one product is used for two in one kernel, too.
+        if self.engine.is_prepared() { Ok(verdict) } else { self.self_test().await.map(Some) }
     }
 
     async fn load_missing(&self) -> Result<(), LoadError> {
@@ -150,17 +152,20 @@ impl Load {
         }
     }
 
-    /// Compiles the kernels and compares their results with the CPU's.
+    /// Compiles the kernels and compares their results with the CPU's; then compiles what may replace them.
     async fn test(&self) -> Result<Verdict, LoadError> {
+        let verdict = self.self_test().await?;
+        self.compute.prepare_tuning(&self.engine).await;
+        Ok(verdict)
+    }
+
+    /// Compiles the kernels in use and tests them.
+    async fn self_test(&self) -> Result<Verdict, LoadError> {
         self.progress.beside(LoadPhase::Kernels);
         self.engine.prepare().await?;
         self.progress.beside(LoadPhase::SelfTest);
         let verdict = self.engine.self_test().await?;
-        if !verdict.usable {
-            return Err(LoadError::WrongResults(Box::new(verdict)));
-        }
-        self.compute.prepare_tuning(&self.engine).await;
-        Ok(verdict)
+        if verdict.usable { Ok(verdict) } else { Err(LoadError::WrongResults(Box::new(verdict))) }
     }
 }
 
