@@ -8,7 +8,7 @@ use super::measures::Drift;
 
 /// A better plan is looked for this often, whatever happens.
 const CHECK_MILLIS: f64 = 10_000.0;
-/// … and this often while tokens are written: they wait for a search, which takes up to a quarter of a second with 48 blocks of 128 experts.
+/// … and this often while tokens are written: they wait for a search, which takes up to 50 ms with 48 blocks of 128 experts.
 const ANSWERING_CHECK_MILLIS: f64 = 30_000.0;
 /// After a loss that the active plan can spare, answers in progress end before another plan that is merely better is prepared:
 /// a change costs them more than the plan gains. A room that is always busy waits for this long, and for the next look.
