@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{BlockIndex, Bytes, ExpertId, PeerId};
 
-use super::placement::{ExpertKey, Holders, Lender, draw};
+use super::placement::{ExpertKey, Holders, Lender, draw, weighted};
 
 /// Experts and peers, each in ascending order. They are named by their places here.
 pub(super) struct Board {
@@ -74,14 +74,13 @@ impl Board {
 
     /// As [`super::placement::score`].
     fn score(&self, expert: usize, lender: &Lending) -> f64 {
-        if !(lender.weight > 0.0 && lender.weight.is_finite()) {
-            return 0.0;
-        }
-        let cell = &self.draws[expert * self.peers.len() + usize::from(lender.number)];
-        if cell.get().is_nan() {
-            cell.set(draw(self.keys[expert], self.peer(lender.number)));
-        }
-        -lender.weight / cell.get()
+        weighted(lender.weight, || {
+            let cell = &self.draws[expert * self.peers.len() + usize::from(lender.number)];
+            if cell.get().is_nan() {
+                cell.set(draw(self.keys[expert], self.peer(lender.number)));
+            }
+            cell.get()
+        })
     }
 
     /// The lender with the highest score for an expert that has memory for these bytes and is not among the holders; its
@@ -121,12 +120,13 @@ impl Roster {
         Self { most, counts: vec![0; experts], holders: vec![0; experts * most] }
     }
 
-    /// The holders of all experts of the board, each of whom is on it, too. No expert will have more than `most` unless it has them here.
+    /// These holders of the board's experts, as far as they are on it, with room for `most` more of each.
     pub fn of(board: &Board, live: &Holders, most: usize) -> Self {
         let most = most.min(board.peers.len()) + live.values().map(Vec::len).max().unwrap_or(0);
         let experts = board.keys.len();
         let mut roster = Self { most, counts: vec![0; experts], holders: vec![0; experts * most] };
-        for (expert, peers) in live.values().enumerate() {
+        for (key, peers) in live {
+            let Some(expert) = board.expert(*key) else { continue };
             peers.iter().filter_map(|peer| board.number(*peer)).for_each(|number| roster.push(expert, number));
         }
         roster
@@ -141,6 +141,7 @@ impl Roster {
     }
 
     pub fn push(&mut self, expert: usize, number: u16) {
+        debug_assert!(self.count(expert) < self.most, "expert {expert} has {} holders already", self.most);
         let next = expert * self.most + self.count(expert);
         self.holders[next] = number;
         self.counts[expert] += 1;

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use potluck_plan::{BlockIndex, Bytes, ExpertHolder, ExpertId, PeerId, RemoteExperts, Stage};
 
-use super::placement::{Lender, next_holder};
+use super::board::Board;
+use super::placement::Lender;
 use super::spread::lenders;
 use crate::cost::predict;
 use crate::trips::Routing;
@@ -52,9 +53,12 @@ fn share_out(block: BlockIndex, routing: Routing, idle: &mut [Lender]) -> Remote
         lender.free = lender.free.saturating_sub(routing.expert);
         holders[expert].insert(0, ExpertHolder::Peer(lender.peer));
     }
+    let experts = (0..routing.count).map(|expert| ((block, ExpertId(expert)), routing.expert.max(Bytes(1))));
+    let board = Board::new(experts.collect(), idle.iter().map(|lender| lender.peer).collect());
+    let mut lenders = board.lending(idle);
     for (expert, holders) in holders.iter_mut().enumerate().skip(idle.len()) {
-        if let Some(peer) = next_holder((block, ExpertId(expert as u16)), routing.expert.max(Bytes(1)), &[], idle) {
-            holders.insert(0, ExpertHolder::Peer(peer));
+        if let Some(number) = board.next_holder(expert, board.bytes(expert), &[], &mut lenders) {
+            holders.insert(0, ExpertHolder::Peer(board.peer(number)));
         }
     }
     RemoteExperts { block, holders }

@@ -226,3 +226,76 @@ fn hub_chain<'a>(pool: &Pool<'_, 'a>) -> Option<Draft<'a>> {
         .collect();
     Draft::new(pool, hubs?)
 }
+
+#[cfg(test)]
+mod tests {
+    use potluck_plan::random::Random;
+    use potluck_plan::{Arithmetic, PlanEpoch, WireType};
+
+    use super::*;
+    use crate::{AccessLink, Effort, Hedging, Link, Links};
+
+    /// Devices with memory for one of two blocks' experts each, whose answers vary; some rest while a token is elsewhere.
+    fn devices(random: &mut Random, links: &mut Links) -> Vec<Device> {
+        let link = |random: &mut Random| Link { latency_millis: 0.5 + 4.0 * random.unit(), bandwidth: 10.0 };
+        (0..4 + random.below(4) as u8)
+            .map(|id| {
+                let peer = PeerId([id; 16]);
+                links.set_access(peer, AccessLink { up: link(random), down: link(random) });
+                links.set_spread(peer, 0.1 + 0.5 * random.unit());
+                let mut device = Device::declared(peer, Bytes(700 + random.below(900) as u64), 0.0, random.unit());
+                device.speed.decode = 50.0 * (0.3 + random.unit());
+                device
+            })
+            .collect()
+    }
+
+    #[test]
+    fn no_plan_is_left_out_that_is_quicker_than_the_one_found() {
+        let (mut random, mut compared) = (Random::new(3), 0);
+        for seed in 0..40 {
+            let shape = fixtures::shape(2, 8, 2);
+            let layers = Layers::from_shape(&shape, 10, WireType::F32);
+            let mut links = Links::default();
+            let devices = devices(&mut random, &mut links);
+            let hedging = [Hedging::Off, Hedging::Copies(2), Hedging::Adaptive][seed % 3];
+            let room = Room {
+                shape: &shape,
+                layers: &layers,
+                devices: &devices,
+                links: &links,
+                coordinator: devices[0].peer,
+                sharing: Sharing::Experts,
+                replicas: 2,
+                hedging,
+                context: 10,
+                overhead: Bytes(20),
+                wire: WireType::F32,
+                expert_wire: WireType::F32,
+                arithmetic: Arithmetic::Exact,
+                epoch: PlanEpoch(1),
+                effort: Effort::default(),
+            };
+            let pool = Pool::new(&room);
+            let candidates = || {
+                let drafts = drafts(&pool, true);
+                let spreads = drafts.iter().filter_map(|draft| draft.spread(&pool, Reach::Everybody));
+                let spreads = spreads.map(|spread| spread.with_replicas(&pool));
+                spreads.enumerate().collect::<Vec<_>>()
+            };
+            let all: Vec<f64> = candidates()
+                .iter()
+                .map(|(place, spread)| {
+                    let at_least = spread.estimate(&pool, &room).at_least();
+                    let millis = spread.estimate(&pool, &room).predicted(&room).token_millis;
+                    assert!(at_least <= millis, "seed {seed}, candidate {place}: {at_least} is no bound of {millis}");
+                    millis
+                })
+                .collect();
+            compared += all.len();
+            let found = quickest(&pool, candidates(), f64::INFINITY).map(|(millis, ..)| millis);
+            assert_eq!(found, all.into_iter().min_by(f64::total_cmp), "seed {seed}");
+        }
+        assert!(compared > 100, "only {compared} candidates were compared");
+    }
+}

@@ -78,10 +78,12 @@ pub fn holders(block: BlockIndex, expert: ExpertId, candidates: &[Candidate], re
 /// −weight / ln(u) with u from 0 to 1, by a hash of expert and peer. Of several candidates each has the highest with the
 /// probability of its share of the weights.
 pub(crate) fn score(expert: ExpertKey, candidate: &Candidate) -> f64 {
-    if !(candidate.weight > 0.0 && candidate.weight.is_finite()) {
-        return 0.0;
-    }
-    -candidate.weight / draw(expert, candidate.peer)
+    weighted(candidate.weight, || draw(expert, candidate.peer))
+}
+
+/// −weight / ln(u), or 0 without a weight.
+pub(super) fn weighted(weight: f64, draw: impl FnOnce() -> f64) -> f64 {
+    if weight > 0.0 && weight.is_finite() { -weight / draw() } else { 0.0 }
 }
 
 /// ln(u).
@@ -119,7 +121,7 @@ pub fn place(wanted: &[Wanted], lenders: &[Lender]) -> Result<Holders, Unplaced>
     Ok((0..board.keys.len()).map(|expert| (board.keys[expert], peers(expert))).collect())
 }
 
-/// A holder for each of these experts, which have none.
+/// A further holder for each of these experts.
 ///
 /// # Errors
 /// [`Unplaced`] if some expert has none.
@@ -131,7 +133,7 @@ pub(super) fn first_holders(
 ) -> Result<(), Unplaced> {
     let mut unplaced = Unplaced { experts: 0, missing: Bytes::ZERO };
     for expert in experts {
-        match board.next_holder(expert, board.bytes(expert), &[], lenders) {
+        match board.next_holder(expert, board.bytes(expert), roster.holders(expert), lenders) {
             Some(number) => roster.push(expert, number),
             None => {
                 unplaced.experts += 1;
@@ -140,20 +142,6 @@ pub(super) fn first_holders(
         }
     }
     if unplaced.experts == 0 { Ok(()) } else { Err(unplaced) }
-}
-
-/// The device with the highest score that has memory left and not this expert; its memory is taken.
-pub(crate) fn next_holder(
-    expert: ExpertKey,
-    bytes: Bytes,
-    holders: &[PeerId],
-    lenders: &mut [Lender],
-) -> Option<PeerId> {
-    let fitting = lenders.iter_mut().filter(|lender| lender.free >= bytes && !holders.contains(&lender.peer));
-    let scored = fitting.map(|lender| (score(expert, &lender.candidate()), lender)).filter(|(score, _)| *score > 0.0);
-    let (_, lender) = scored.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.peer.cmp(&a.1.peer)))?;
-    lender.free = lender.free.saturating_sub(bytes);
-    Some(lender.peer)
 }
 
 #[cfg(test)]
