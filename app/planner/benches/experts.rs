@@ -1,6 +1,7 @@
 //! How long a host with experts on many devices is busy planning, while tokens wait: `cargo bench -p potluck-planner --bench experts`.
 
 mod pooled;
+mod random;
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -32,7 +33,7 @@ fn main() {
         let repair = median(RUNS, || repair(&room, &planned.plan));
         let help = median(1, || what_would_help(&room));
         // Where a block lies already, what is near the best plan is searched, too.
-        pooled.devices[1].holds = (0..4).map(BlockIndex).collect();
+        pooled.fixture.devices[1].holds = (0..4).map(BlockIndex).collect();
         let keeping = median(RUNS, || plan_keeping(&pooled.room()));
         let token = planned.prediction.token_millis;
         println!(

@@ -1,5 +1,6 @@
 //! How long the search takes: `cargo bench -p potluck-planner`.
 
+mod random;
 mod rooms;
 
 use std::time::Instant;

@@ -1,5 +1,7 @@
 //! The rooms of `benches/search.rs` as functions that a JavaScript engine calls: see `benches/search.mjs`.
 
+#[path = "../benches/random/mod.rs"]
+mod random;
 #[path = "../benches/rooms/mod.rs"]
 mod rooms;
 

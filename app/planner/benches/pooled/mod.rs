@@ -1,20 +1,10 @@
 //! Rooms whose experts lie on many devices: what a host plans while answers go on.
 
-use potluck_plan::{
-    Arithmetic, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch,
-    WireType,
-};
-use potluck_planner::{AccessLink, Device, Effort, Hedging, Layers, Link, Links, Room, Sharing};
+use potluck_plan::{BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, WireType};
+use potluck_planner::{AccessLink, Device, Layers, Link, Links, Room, Sharing};
+use potluck_testkit::RoomFixture;
 
-/// From 0 to 1, the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as f64 / (1u64 << 31) as f64
-    }
-}
+use crate::random::Random;
 
 /// A room whose experts lie on many devices.
 #[derive(Clone, Copy)]
@@ -56,10 +46,7 @@ const fn large(sharing: Sharing, varies: bool) -> Pool {
 /// What a [`Room`] borrows.
 pub struct Pooled {
     pool: Pool,
-    shape: ModelShape,
-    layers: Layers,
-    pub devices: Vec<Device>,
-    links: Links,
+    pub fixture: RoomFixture,
 }
 
 /// Blocks of Qwen3-30B-A3B in `Q4_K_M`, with another number of experts.
@@ -113,26 +100,11 @@ impl Pooled {
         });
         let mut devices: Vec<Device> = devices.collect();
         devices.iter_mut().skip(1).for_each(|device| device.experts_only = pool.is_protected);
-        Self { pool, shape, layers, devices, links }
+        let (context, overhead) = (4_096, Bytes(50_000_000));
+        Self { pool, fixture: RoomFixture { shape, layers, devices, links, context, overhead } }
     }
 
     pub fn room(&self) -> Room<'_> {
-        Room {
-            shape: &self.shape,
-            layers: &self.layers,
-            devices: &self.devices,
-            links: &self.links,
-            coordinator: self.devices[0].peer,
-            sharing: self.pool.sharing,
-            replicas: potluck_planner::REPLICAS,
-            hedging: Hedging::default(),
-            context: 4_096,
-            overhead: Bytes(50_000_000),
-            wire: WireType::F32,
-            expert_wire: WireType::F32,
-            arithmetic: Arithmetic::Exact,
-            epoch: PlanEpoch(1),
-            effort: Effort::default(),
-        }
+        Room { coordinator: self.fixture.devices[0].peer, ..self.fixture.room(self.pool.sharing) }
     }
 }

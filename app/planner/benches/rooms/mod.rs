@@ -1,12 +1,10 @@
 //! Rooms to search: every device distinct, memory so short that several are needed.
 
-use potluck_plan::{
-    Arithmetic, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch,
-    WireType,
-};
-use potluck_planner::{
-    AccessLink, Device, Effort, Hedging, Layers, Link, Links, Room, Sharing, Speed, plan, standby, what_would_help,
-};
+use potluck_plan::{BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, WireType};
+use potluck_planner::{AccessLink, Device, Layers, Link, Links, Room, Sharing, Speed, plan, standby, what_would_help};
+use potluck_testkit::RoomFixture;
+
+use crate::random::Random;
 
 /// What is asked of a room.
 #[derive(Clone, Copy)]
@@ -43,16 +41,6 @@ pub const CASES: &[Case] = &[
     Case { name: "200 workers", blocks: 60, workers: 200, pairs: false, question: Question::Fastest },
     Case { name: "200 workers, all links", blocks: 60, workers: 200, pairs: true, question: Question::Fastest },
 ];
-
-/// From 0 to 1, the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as f64 / (1u64 << 31) as f64
-    }
-}
 
 fn shape(blocks: usize, random: &mut Random) -> ModelShape {
     let mut block = || BlockShape {
@@ -101,23 +89,10 @@ pub fn search(case: &Case) -> f64 {
             links.set_pair(peer(from), peer(to), link(random));
         }
     }
-    let room = Room {
-        shape: &shape,
-        layers: &layers,
-        devices: &devices,
-        links: &links,
-        coordinator: peer(0),
-        sharing: if matches!(case.question, Question::Everyone) { Sharing::Everyone } else { Sharing::Fastest },
-        replicas: potluck_planner::REPLICAS,
-        context: 4_096,
-        overhead: Bytes(50_000_000),
-        wire: WireType::F32,
-        expert_wire: WireType::F32,
-        arithmetic: Arithmetic::Exact,
-        epoch: PlanEpoch(1),
-        hedging: Hedging::default(),
-        effort: Effort::default(),
-    };
+    let sharing = if matches!(case.question, Question::Everyone) { Sharing::Everyone } else { Sharing::Fastest };
+    let (context, overhead) = (4_096, Bytes(50_000_000));
+    let fixture = RoomFixture { shape, layers, devices, links, context, overhead };
+    let room = Room { coordinator: peer(0), ..fixture.room(sharing) };
     match (case.question, plan(&room)) {
         (_, Err(_)) => f64::NAN,
         (Question::Standby, Ok(planned)) => standby(&room, &planned.plan).covered.len() as f64,
