@@ -98,6 +98,7 @@ impl Estimate {
         // Pauses only add to it.
         let waits: f64 = self.waits.iter().flatten().map(|calls| expected_max_at_least(calls)).sum();
         let others: f64 = self.stages.iter().map(StageCost::millis).chain(self.hops.iter().map(HopCost::millis)).sum();
+        // Sums in another order round differently.
         (others + waits) * (1.0 - TOLERANCE)
     }
 }

@@ -40,7 +40,7 @@ pub struct Call {
     pub attempts: Vec<Attempt>,
 }
 
-/// Beyond so many standard deviations a probability of f64 is 0 or 1 (from 8.3 on).
+/// Beyond so many standard deviations 1 − Φ is 0 or 1 in f64 (from 8.3 on).
 const CERTAIN: f64 = 8.5;
 /// Steps of the integral.
 const STEPS: usize = 256;
@@ -126,7 +126,7 @@ impl Attempt {
         let all = 0..times.len();
         let (from, to) = match &self.delay {
             Delay::Fixed(at) => (*at, *at),
-            // The smallest share that a number can be less than 1 by is exceeded within this.
+            // Beyond this nothing is uncertain.
             Delay::LogNormal { median, sigma } if self.devices >= 1.0 => {
                 (median * (-CERTAIN * sigma).exp(), median * (CERTAIN * sigma).exp())
             }

@@ -238,8 +238,8 @@ impl Layout {
         Self::plan_after(&BTreeMap::new(), spec, units, held, settings, limits)
     }
 
-    /// As [`Layout::plan_pooled`]. Where a block gets more experts, those of `before` stay where they are: to move them takes
-    /// memory twice, and long on a GPU that is in use.
+    /// As [`Layout::plan_pooled`]. Where a block gets more experts, those of `before` stay where they are: moving them
+    /// takes twice the memory, and time on a busy GPU.
     ///
     /// # Errors
     /// As [`Layout::plan_pooled`].
@@ -414,12 +414,13 @@ impl Key {
     }
 }
 
-/// Most buffers of one expert matrix after a block got more experts: each is a dispatch more.
+/// A block that gets more experts has at most so many buffers for each matrix: each costs a dispatch.
 const MOST_CHUNKS: usize = 6;
 
 impl ExpertPlaces {
-    /// Whether these experts may stay where they are while others of a block, which has `all`, are added. Not if some are
-    /// dropped, and not if the block is complete then: in one buffer, its products and their sum are one dispatch.
+    /// Whether the experts that are here may stay where they are if the block is to have `experts`, of `all` that it has in the
+    /// model. Not if some are dropped. Not if the block becomes complete: in one buffer, its products and their sum take one
+    /// dispatch.
     pub fn can_grow(&self, experts: &BTreeSet<ExpertId>, all: u32) -> bool {
         let stay = !self.slots.is_empty() && self.slots.keys().all(|expert| experts.contains(expert));
         let grows = experts.len() > self.slots.len();

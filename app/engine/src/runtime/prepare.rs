@@ -14,8 +14,8 @@ impl Engine {
         core.kernels_in_use().into_iter().all(|kernel| core.pipelines.has(kernel))
     }
 
-    /// True if every pipeline exists that units need which are still to be loaded. Others may be missing: which kernels a resident unit
-    /// uses changes with what is measured.
+    /// True if every pipeline exists that the units need which are still to be loaded. Pipelines of resident units may be missing:
+    /// measuring changes which of them are used.
     pub fn is_prepared_for_missing(&self) -> bool {
         let core = self.inner.core.borrow();
         let missing = core.held.difference(&core.resident).copied().collect();

@@ -103,7 +103,7 @@ impl Load {
             return Ok(verdict);
         }
         self.compute.tune(&self.engine).await;
-        // A variant that was measured for one product is used for two in one kernel, too.
+        // A variant that was measured for one product is also used for two products in one kernel.
         if self.engine.is_prepared() { Ok(verdict) } else { self.self_test().await.map(Some) }
     }
 

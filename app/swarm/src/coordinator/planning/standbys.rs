@@ -288,7 +288,7 @@ impl Planning {
         if is_busy || self.plans.active.is_some() != self.plans.up().is_some() {
             return;
         }
-        // After a loss that the plan can spare, answers in progress would wait for the search and for devices that load.
+        // After a loss that the plan can spare, this would make answers in progress wait for the search and for loading devices.
         if self.policy.lets_answers_end(request.answering, cx.now) {
             return;
         }
