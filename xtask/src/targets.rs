@@ -84,13 +84,13 @@ impl Job {
     fn run(mut self) -> Outcome {
         println!("+ {}", self.name);
         let started = Instant::now();
-        let (output, passed) = match output_of(&mut self.command) {
-            Ok((output, status)) => (output, status.success()),
-            Err(error) => (format!("{error:#}\n"), false),
+        let (output, failed) = match output_of(&mut self.command) {
+            Ok((output, status)) => (output, (!status.success()).then(|| status.to_string())),
+            Err(error) => (format!("{error:#}\n"), Some("it did not run".to_owned())),
         };
         let took = started.elapsed().as_secs_f64();
         println!("\n-- {}: {took:.1} s --\n{output}", self.name);
-        Outcome { name: self.name, took, output, passed }
+        Outcome { name: self.name, took, output, failed }
     }
 }
 
@@ -98,19 +98,18 @@ struct Outcome {
     name: String,
     took: f64,
     output: String,
-    passed: bool,
+    /// How it ended, if that is not well.
+    failed: Option<String>,
 }
 
 impl Outcome {
-    /// The line for the summary, and the tests that failed.
+    /// The lines for the summary: how it failed, which tests failed, and how many ran. A program may also crash after its tests.
     fn closing(&self) -> Vec<String> {
         let ran = |line: &&str| line.starts_with("test result:") && !line.contains(" 0 passed; 0 failed");
         let failed = |line: &&str| line.starts_with("test ") && line.ends_with("FAILED");
-        let mut lines: Vec<String> = self.output.lines().filter(failed).map(str::to_owned).collect();
+        let mut lines: Vec<String> = self.failed.iter().map(|how| format!("{}: FAILED ({how})", self.name)).collect();
+        lines.extend(self.output.lines().filter(failed).map(str::to_owned));
         lines.extend(self.output.lines().filter(ran).map(|line| format!("{:7.1} s  {}: {line}", self.took, self.name)));
-        if !self.passed && lines.is_empty() {
-            lines.push(format!("{}: FAILED", self.name));
-        }
         lines
     }
 }
@@ -153,9 +152,10 @@ fn side_by_side(jobs: VecDeque<Job>) -> (Closing, Result<()>) {
         }
     });
     let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
-    outcomes.sort_by(|a: &Outcome, b| a.name.cmp(&b.name));
+    // What failed comes first: of a long output, somebody may see a part only.
+    outcomes.sort_by(|a: &Outcome, b| (a.failed.is_none(), &a.name).cmp(&(b.failed.is_none(), &b.name)));
     let failed: Vec<&str> =
-        outcomes.iter().filter(|outcome| !outcome.passed).map(|outcome| outcome.name.as_str()).collect();
+        outcomes.iter().filter(|outcome| outcome.failed.is_some()).map(|outcome| outcome.name.as_str()).collect();
     let result = if failed.is_empty() { Ok(()) } else { Err(anyhow!("tests failed: {}", failed.join(", "))) };
     (outcomes.iter().flat_map(Outcome::closing).collect(), result)
 }
@@ -190,13 +190,27 @@ mod tests {
 
     #[test]
     fn the_summary_names_what_failed() {
-        let outcome = |output: &str, passed| Outcome { name: "a b".into(), took: 1.0, output: output.into(), passed };
-        let failed = outcome("test one ... ok\ntest two ... FAILED\ntest result: FAILED. 1 passed; 1 failed", false);
+        let outcome = |output: &str, failed: Option<&str>| {
+            let (name, output, failed) = ("a b".into(), output.into(), failed.map(str::to_owned));
+            Outcome { name, took: 1.0, output, failed }.closing()
+        };
         assert_eq!(
-            failed.closing(),
-            ["test two ... FAILED", "    1.0 s  a b: test result: FAILED. 1 passed; 1 failed"]
+            outcome(
+                "test one ... ok\ntest two ... FAILED\ntest result: FAILED. 1 passed; 1 failed",
+                Some("exit status: 101")
+            ),
+            [
+                "a b: FAILED (exit status: 101)",
+                "test two ... FAILED",
+                "    1.0 s  a b: test result: FAILED. 1 passed; 1 failed"
+            ]
         );
-        assert_eq!(outcome("test one ...", false).closing(), ["a b: FAILED"], "it crashed");
-        assert!(outcome("test result: ok. 0 passed; 0 failed", true).closing().is_empty(), "there was nothing to run");
+        assert_eq!(outcome("test one ...", Some("signal: 11")), ["a b: FAILED (signal: 11)"], "it crashed");
+        assert_eq!(
+            outcome("test result: ok. 2 passed; 0 failed", Some("signal: 11")),
+            ["a b: FAILED (signal: 11)", "    1.0 s  a b: test result: ok. 2 passed; 0 failed"],
+            "it crashed when all tests had passed"
+        );
+        assert!(outcome("test result: ok. 0 passed; 0 failed", None).is_empty(), "there was nothing to run");
     }
 }
