@@ -39,3 +39,4 @@ pub use runtime::slots::{Eviction, Keep, SlotError, SlotLoad};
 pub use runtime::staging::{Piece, Staging};
 pub use runtime::staging_part::StagingPart;
 pub use runtime::tuning_table as tuning;
+pub use runtime::turns::GiveWay;

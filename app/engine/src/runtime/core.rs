@@ -69,6 +69,8 @@ pub struct Core {
     pub staging: StagingRing,
     pub pending: VecDeque<Pending>,
     pub waiting: VecDeque<Work>,
+    /// When experts were last asked for, on [`crate::runtime::clock::now`]: somebody's answer waits for them.
+    pub asked: f64,
     /// Partial results of work that was cut into pieces.
     pub joining: HashMap<Ticket, Joining>,
     /// Results ready for delivery.
@@ -135,6 +137,7 @@ impl Core {
             staging,
             pending: VecDeque::new(),
             waiting: VecDeque::new(),
+            asked: f64::NEG_INFINITY,
             joining: HashMap::new(),
             answers: VecDeque::new(),
             inbox: Inbox::default(),

@@ -14,12 +14,14 @@ use crate::runtime::layout::Layout;
 use crate::runtime::notify::Notify;
 use crate::runtime::settings::Settings;
 use crate::runtime::staging::{Piece, Staging};
+use crate::runtime::turns::Turns;
 
 /// State shared by all clones of an engine.
 pub struct Inner {
     pub(crate) core: RefCell<Core>,
     on_result: Box<dyn Fn(Computed)>,
     pub(crate) notify: Notify,
+    pub(crate) turns: Turns,
 }
 
 /// Runs parts of a model on one GPU. Clones share the engine, which stays on its thread.
@@ -85,8 +87,10 @@ impl Engine {
     ) -> Result<Engine, EngineError> {
         let core = Core::new(gpu, spec, units, settings)?;
         let inbox = core.inbox.clone();
-        let inner =
-            Rc::new_cyclic(|weak| Inner { core: RefCell::new(core), on_result, notify: Notify::new(inbox, weak) });
+        let inner = Rc::new_cyclic(|weak| {
+            let (notify, turns) = (Notify::new(inbox, weak), Turns::default());
+            Inner { core: RefCell::new(core), on_result, notify, turns }
+        });
         Ok(Engine { inner })
     }
 

@@ -38,6 +38,7 @@ pub mod submit;
 mod tensors;
 pub mod tuning_table;
 #[cfg(not(target_arch = "wasm32"))]
+pub mod turns;
 mod upload_wait;
 mod usage;
 

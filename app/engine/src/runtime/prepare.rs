@@ -43,14 +43,15 @@ impl Engine {
             let gpu = self.inner.core.borrow().gpu.clone();
             raw::compile(&gpu.device, &kernels).await
         };
-        let mut core = self.inner.core.borrow_mut();
-        let device = core.gpu.device.clone();
+        let device = self.inner.core.borrow().gpu.device.clone();
         for kernel in kernels {
-            core.pipelines.get(&device, kernel);
+            self.inner.core.borrow_mut().pipelines.get(&device, kernel);
+            self.give_way().await;
         }
         // Keep the compiled pipelines until wgpu's calls have hit the cache.
         #[cfg(target_arch = "wasm32")]
         drop(compiled);
+        let core = self.inner.core.borrow();
         match core.gpu.take_error() {
             Some(error) => Err(EngineError::Gpu(error)),
             None => core.check_alive(),

@@ -7,6 +7,7 @@ use potluck_plan::{
     Outcome, Position, SampledSteps, SamplingWords, Task, Then, Ticket, Work,
 };
 
+use crate::runtime::clock;
 use crate::runtime::core::{Core, Event};
 use crate::runtime::encode::Batch;
 use crate::runtime::error::EngineError;
@@ -70,6 +71,9 @@ impl Core {
         self.check_alive()?;
         let work = Work { task: self.end_at_pool(work.task), ..work };
         self.check(&work.task)?;
+        if matches!(work.task, Task::Experts { .. }) {
+            self.asked = clock::now();
+        }
         // Also if some are missing: loading those must not evict the others.
         self.touch_experts(&work.task);
         if let Some(missing) = self.missing_experts(&work.task) {

@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use futures::channel::mpsc::UnboundedSender;
 use futures::future::{Either, select};
-use potluck_engine::{Engine, EngineError, Gpu, GpuOptions, Settings, binding_limit};
+use potluck_engine::{Engine, EngineError, GiveWay, Gpu, GpuOptions, Settings, binding_limit};
 use potluck_model::UnitMap;
 use potluck_panel::SelfTest;
 use potluck_plan::{Bytes, Computed, ConversationId, ModelId, Outcome, PooledExperts, Ticket, Work};
@@ -232,10 +232,22 @@ impl Compute {
         };
         let (spec, units) = (model.spec.clone(), model.units.clone());
         let engine = Engine::new(&gpu, spec, units.clone(), settings.clone(), Box::new(on_result))?;
+        engine.set_give_way(self.give_way());
         let units = Rc::new(units);
         *self.model_engine.borrow_mut() =
             Some(ModelEngine { engine: engine.clone(), model: model.card.id, units: units.clone(), settings });
         Ok((engine, units))
+    }
+
+    /// Lets what else this thread has to do run: messages, ticks, results.
+    fn give_way(&self) -> GiveWay {
+        #[cfg(not(target_arch = "wasm32"))]
+        return Box::new(|| Box::pin(tokio::task::yield_now()));
+        #[cfg(target_arch = "wasm32")]
+        {
+            let clock = self.platform.clock.clone();
+            Box::new(move || clock.sleep(0.0))
+        }
     }
 
     /// Frees everything on the GPU.

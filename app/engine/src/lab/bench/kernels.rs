@@ -214,6 +214,9 @@ impl Engine {
 
     /// Milliseconds for `repeat` runs of a part.
     pub(crate) async fn repeat(&self, part: &Part, repeat: u32) -> Result<(Clocked, f64), EngineError> {
+        // A browser lets others run while it waits for the time stamps.
+        #[cfg(not(target_arch = "wasm32"))]
+        self.give_way().await;
         let timed = self.launch_timed(part, repeat);
         let gpu = timed.gpu.clone();
         let started = timed.started;

@@ -22,6 +22,9 @@ use crate::lab::microbench::Probe;
 use crate::runtime::engine::Engine;
 use crate::runtime::error::EngineError;
 
+/// Cases that run in one go.
+const AT_ONCE: usize = 16;
+
 /// What a kernel should have computed.
 #[derive(Clone, Debug)]
 pub(crate) enum Expected {
@@ -138,6 +141,28 @@ impl Engine {
         Ok(!new.is_empty())
     }
 
+    /// The cases of kernels: the CPU computes what to expect.
+    async fn cases(&self, kernels: impl IntoIterator<Item = Kernel>) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for kernel in kernels {
+            cases.extend(cases::of(kernel));
+            self.give_way().await;
+        }
+        cases
+    }
+
+    /// Runs cases; the bytes of each output.
+    async fn probe(&self, cases: &[Case]) -> Result<Vec<Vec<u8>>, EngineError> {
+        let mut outputs = Vec::new();
+        for some in cases.chunks(AT_ONCE) {
+            let probes: Vec<Probe> = some.iter().map(|case| case.probe.clone()).collect();
+            let launched = self.inner.core.borrow_mut().launch_probes(&probes);
+            outputs.extend(launched.outputs().await?);
+            self.give_way().await;
+        }
+        Ok(outputs)
+    }
+
     async fn try_some(&self, portable: Kernel, new: &[Kernel]) -> Result<(), EngineError> {
         let all = std::iter::once(portable).chain(new.iter().copied());
         if let Err(error) = self.compile(all.clone().collect()).await {
@@ -147,10 +172,8 @@ impl Engine {
             self.inner.core.borrow_mut().tried.extend(new.iter().map(|&kernel| (kernel, false)));
             return Ok(());
         }
-        let cases: Vec<Case> = all.flat_map(cases::of).collect();
-        let probes: Vec<Probe> = cases.iter().map(|case| case.probe.clone()).collect();
-        let launched = self.inner.core.borrow_mut().launch_probes(&probes);
-        let outputs = launched.outputs().await?;
+        let cases = self.cases(all).await;
+        let outputs = self.probe(&cases).await?;
         let mut core = self.inner.core.borrow_mut();
         core.tried.extend(new.iter().map(|&kernel| (kernel, true)));
         let wrong = cases.iter().zip(&outputs).filter(|(case, output)| {
@@ -182,10 +205,8 @@ impl Engine {
             if new.is_empty() {
                 return Ok(self.verdict(tried, &in_use, rows_agree));
             }
-            let cases: Vec<Case> = new.iter().flat_map(|&kernel| cases::of(kernel)).collect();
-            let probes: Vec<Probe> = cases.iter().map(|case| case.probe.clone()).collect();
-            let launched = self.inner.core.borrow_mut().launch_probes(&probes);
-            let outputs = launched.outputs().await?;
+            let cases = self.cases(new).await;
+            let outputs = self.probe(&cases).await?;
             for (case, output) in cases.iter().zip(&outputs) {
                 let (error, tolerance) = case.expected.judge(output);
                 let kernel = case.probe.kernel;

@@ -24,6 +24,8 @@ const LONG_ENOUGH: f64 = if cfg!(target_arch = "wasm32") { 5.0 } else { 3.0 };
 const MAX_REPEATS: u32 = 1024;
 /// More bytes of weights than caches hold: a product is measured on this many if the model has them.
 const ENOUGH_BYTES: u64 = 128 << 20;
+/// Milliseconds since the last call of experts, after which nobody's answer is thought to wait for this device.
+const QUIET: f64 = 1_000.0;
 /// Chunk sizes for which tiles are measured, among those the engine uses.
 const CHUNKS: [u32; 2] = [512, 64];
 
@@ -136,6 +138,11 @@ impl Core {
     /// Whether nothing runs and nothing waits.
     pub(in crate::lab) fn is_idle(&self) -> bool {
         self.pending.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Whether there is time for tuning: nothing runs, and no answer elsewhere is in need of this device's experts.
+    fn may_tune(&self) -> bool {
+        self.is_idle() && clock::now() - self.asked > QUIET
     }
 
     /// Every product of the units whose weights are loaded: decode products by their bytes, then prefill products.
@@ -266,7 +273,7 @@ impl Engine {
             if core.is_tunable() { core.kernels_to_tune() } else { Vec::new() }
         };
         for (portable, candidates) in batches {
-            if clock::now() > until || !self.inner.core.borrow().is_idle() {
+            if clock::now() > until || !self.inner.core.borrow().may_tune() {
                 break;
             }
             self.try_candidates(portable, &candidates, until).await?;
@@ -285,7 +292,7 @@ impl Engine {
         let products = {
             let mut core = self.inner.core.borrow_mut();
             core.check_alive()?;
-            if !core.is_tunable() || !core.is_idle() {
+            if !core.is_tunable() || !core.may_tune() {
                 return Ok(false);
             }
             let products = core.products()?;
@@ -367,7 +374,7 @@ impl Engine {
             let by = |&(_, kernel): &(Choice, Kernel)| Part::whole(Rc::new(product.by(&mut core, kernel)));
             candidates.iter().map(by).collect()
         };
-        let may_go_on = || clock::now() <= until && self.inner.core.borrow().is_idle();
+        let may_go_on = || clock::now() <= until && self.inner.core.borrow().may_tune();
         if let Some(part) = parts.first().filter(|_| is_cold) {
             self.warm_up(part, until).await?;
         }
