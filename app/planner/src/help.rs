@@ -89,6 +89,7 @@ impl Newcomer {
         device.peer = NEWCOMER;
         device.experts_only = room.is_protected();
         device.holds.clear();
+        device.active.clear();
         device.cached.clear();
         let mut links: Links = room.links.clone();
         links.set_access(NEWCOMER, middle_access(room));

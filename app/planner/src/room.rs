@@ -50,6 +50,8 @@ pub struct Device {
     pub storage: f64,
     /// Blocks that are resident on its GPU already.
     pub holds: BTreeSet<BlockIndex>,
+    /// Blocks of its stages in the active plan.
+    pub active: BTreeSet<BlockIndex>,
     /// Units that are in its storage already.
     pub cached: BTreeSet<WeightUnit>,
     /// Its churn history.
@@ -85,6 +87,7 @@ impl Device {
             download: Self::DOWNLOAD,
             storage: Self::STORAGE,
             holds: BTreeSet::new(),
+            active: BTreeSet::new(),
             cached: BTreeSet::new(),
             presence: Presence::default(),
             experts_only: false,

@@ -8,6 +8,9 @@ use potluck_plan::{BlockIndex, Bytes, ExpertId, ModelShape, PeerId};
 use super::board::{Board, Lending, Roster, named};
 use super::placement::{Candidate, ExpertKey, Holders, Lender, score};
 
+/// How many times its even share of all copies a newcomer takes over at most.
+const SHARE: f64 = 1.2;
+
 /// A copy of an expert that moves to a newcomer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
@@ -69,12 +72,14 @@ pub(super) fn repair_roster(
 }
 
 /// What a newcomer takes over from those that hold experts now, the clearest cases first: an expert moves if the
-/// newcomer's score is higher than that of the holder with the lowest. It gets at most its share of all copies by weight.
+/// newcomer's score is higher than that of the holder with the lowest. It gets at most its share of all copies by weight, and at
+/// most [`SHARE`] times what each device would have if all were equal.
 pub fn join(shape: &ModelShape, live: &Holders, holding: &[Candidate], newcomer: &Lender) -> Vec<Move> {
     let new = newcomer.candidate();
     let all: f64 = holding.iter().chain([&new]).map(|candidate| candidate.weight.max(0.0)).sum();
     let copies: usize = live.values().map(Vec::len).sum();
-    let most = (copies as f64 * new.weight / all) as usize;
+    let even = copies as f64 / (holding.len() + 1) as f64;
+    let most = (copies as f64 * new.weight / all).min(SHARE * even) as usize;
     let score_of = |key: ExpertKey, peer: PeerId| {
         holding.iter().find(|candidate| candidate.peer == peer).map_or(0.0, |candidate| score(key, candidate))
     };

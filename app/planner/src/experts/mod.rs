@@ -9,6 +9,7 @@ mod everyone;
 #[cfg(test)]
 mod fixtures;
 mod groups;
+mod joined;
 pub mod placement;
 mod spread;
 
@@ -26,6 +27,7 @@ pub use changes::{Move, join, repair};
 
 pub use comparison::{Comparison, compare};
 pub use groups::repair_together;
+pub use joined::plan_joining;
 pub use placement::{Candidate, ExpertKey, Holders, Lender, Unplaced, Wanted, holders, place};
 pub use spread::lenders_left;
 
@@ -83,44 +85,48 @@ fn best_of(pool: &Pool<'_, '_>, drafts: &[Draft<'_>], limit: f64) -> Option<Best
     let ranked = ranked(pool, drafts, limit);
     let finalists = ranked.into_iter().take(if varies { FINALISTS } else { 1 });
     let finalists = finalists.map(|(draft, spread)| (draft, spread.with_replicas(pool))).collect();
-    let (mut millis, draft, mut best) = quickest(pool, finalists, f64::INFINITY)?;
+    let (mut millis, draft, mut best) = quickest(pool, drafts, finalists, f64::INFINITY)?;
     // Which experts lie together matters only where the slowest of many answers comes later than the slowest of few.
     let tried = if varies { &HOLDERS_A_BLOCK[..] } else { &[] };
     let together = tried.iter().filter_map(|holders| {
         let spread = drafts[draft].spread(pool, Reach::Together(*holders))?.with_replicas(pool);
         Some((draft, spread))
     });
-    if let Some((less, _, together)) = quickest(pool, together.collect(), millis).filter(|(less, ..)| *less < millis) {
+    let together = quickest(pool, drafts, together.collect(), millis);
+    if let Some((less, _, together)) = together.filter(|(less, ..)| *less < millis) {
         (millis, best) = (less, together);
     }
     Some(Best { stages: best.into_stages(pool), millis })
 }
 
-/// The first of the quickest of these, with its milliseconds a token; it need not be found if it takes `limit` or more.
+/// The first of the quickest of these, with its milliseconds a token; it need not be found if it takes `limit` or more. Each has
+/// the handicap of its draft.
 fn quickest<'a>(
     pool: &Pool<'_, '_>,
+    drafts: &[Draft<'_>],
     candidates: Vec<(usize, Spread<'a>)>,
     mut limit: f64,
 ) -> Option<(f64, usize, Spread<'a>)> {
     let estimate = |(place, (draft, spread)): (usize, (usize, Spread<'a>))| {
         let estimate = spread.estimate(pool, pool.room);
-        (estimate.at_least(), place, draft, spread, estimate)
+        (estimate.at_least() * drafts[draft].handicap, place, draft, spread, estimate)
     };
     let mut estimates: Vec<_> = candidates.into_iter().enumerate().map(estimate).collect();
     // The integrals take longest: those of the most promising first spare those of most others.
     estimates.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut best: Option<((f64, usize), usize, Spread<'a>)> = None;
+    let mut best: Option<((f64, usize), f64, (usize, Spread<'a>))> = None;
     for (at_least, place, draft, spread, estimate) in estimates {
         if at_least > limit {
             break;
         }
         let millis = estimate.predicted(pool.room).token_millis;
-        if best.as_ref().is_none_or(|(best, ..)| (millis, place) < *best) {
-            limit = limit.min(millis);
-            best = Some(((millis, place), draft, spread));
+        let compared = millis * drafts[draft].handicap;
+        if best.as_ref().is_none_or(|(best, ..)| (compared, place) < *best) {
+            limit = limit.min(compared);
+            best = Some(((compared, place), millis, (draft, spread)));
         }
     }
-    best.map(|((millis, _), draft, spread)| (millis, draft, spread))
+    best.map(|(_, millis, (draft, spread))| (millis, draft, spread))
 }
 
 /// The drafts with one holder for each expert, the quickest first as if answers did not vary.
@@ -130,12 +136,12 @@ fn ranked<'a>(pool: &Pool<'_, 'a>, drafts: &[Draft<'a>], limit: f64) -> Vec<(usi
     let mut ranked: Vec<(f64, usize, Spread<'_>)> = Vec::new();
     let mut least = limit;
     for (index, draft) in drafts.iter().enumerate() {
-        if ranked.len() >= TRIED || draft.bound >= least {
+        if ranked.len() >= TRIED || draft.bound * draft.handicap >= least {
             break;
         }
         for reach in [Reach::Everybody, Reach::Quickest] {
             let Some(spread) = draft.spread(pool, reach) else { continue };
-            let millis = spread.estimate(pool, &steady).predicted(&steady).token_millis;
+            let millis = draft.handicap * spread.estimate(pool, &steady).predicted(&steady).token_millis;
             least = least.min(millis);
             ranked.push((millis, index, spread));
         }
@@ -155,7 +161,7 @@ fn drafts<'a>(pool: &Pool<'_, 'a>, must: bool) -> Vec<Draft<'a>> {
     if drafts.is_empty() && must {
         drafts.extend(hub_chain(pool));
     }
-    drafts.sort_by(|a, b| a.bound.total_cmp(&b.bound));
+    drafts.sort_by(|a, b| (a.bound * a.handicap).total_cmp(&(b.bound * b.handicap)));
     drafts
 }
 
@@ -184,10 +190,13 @@ fn millis(room: &Room<'_>, stages: &[Stage]) -> f64 {
     predict(room, &plans::plan(room, stages.to_vec())).token_millis
 }
 
-/// The devices with the largest budgets that may have a stage, the coordinator before its equals.
+/// The devices with the largest budgets that may have a stage; before their equals those that have one, then the coordinator.
 fn hubs<'a>(room: &Room<'a>) -> Vec<&'a Device> {
     let mut hubs: Vec<&Device> = room.devices.iter().filter(|device| !device.experts_only).collect();
-    hubs.sort_by_key(|device| (std::cmp::Reverse(device.budget), device.peer != room.coordinator, device.peer));
+    hubs.sort_by_key(|device| {
+        let is_other = device.peer != room.coordinator;
+        (std::cmp::Reverse(device.budget), device.active.is_empty(), is_other, device.peer)
+    });
     hubs.truncate(HUBS);
     hubs
 }
@@ -293,7 +302,7 @@ mod tests {
                 })
                 .collect();
             compared += all.len();
-            let found = quickest(&pool, candidates(), f64::INFINITY).map(|(millis, ..)| millis);
+            let found = quickest(&pool, &drafts(&pool, true), candidates(), f64::INFINITY).map(|(millis, ..)| millis);
             assert_eq!(found, all.into_iter().min_by(f64::total_cmp), "seed {seed}");
         }
         assert!(compared > 100, "only {compared} candidates were compared");

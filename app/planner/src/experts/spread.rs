@@ -13,7 +13,7 @@ use super::groups;
 use super::placement::{Lender, first_holders};
 use crate::cost::{Estimate, millis};
 use crate::trips::{BlockHolders, Routing, call_millis};
-use crate::{Device, Room, Sharing, placement as plans};
+use crate::{Device, Room, Sharing, TAU, placement as plans};
 
 /// A used expert gets more replicas than others, this many times as many at most.
 const MOST: usize = 2;
@@ -46,6 +46,9 @@ pub(super) struct Draft<'a> {
     everybody: Option<Roster>,
     /// A token takes at least this, milliseconds.
     pub bound: f64,
+    /// What its time is multiplied by when it is compared with others: stages that move take their experts and the KV cache of
+    /// every conversation along.
+    pub handicap: f64,
 }
 
 /// Stages with experts elsewhere.
@@ -118,7 +121,8 @@ impl<'a> Draft<'a> {
         away.sort_unstable();
         let smallest = away.iter().map(|expert| pool.board.bytes(*expert).0).min()?.max(1);
         let places: u64 = lenders.iter().map(|lender| lender.free.0 / smallest).sum();
-        (places >= away.len() as u64).then_some(Self { hubs, away, everybody: None, bound })
+        let handicap = handicap(pool.room, &hubs);
+        (places >= away.len() as u64).then_some(Self { hubs, away, everybody: None, bound, handicap })
     }
 
     /// First holders for these experts.
@@ -137,6 +141,13 @@ impl<'a> Draft<'a> {
 
 fn peers(hubs: &[(&Device, BlockRange)]) -> BTreeSet<PeerId> {
     hubs.iter().map(|(device, _)| device.peer).collect()
+}
+
+/// As for a change of a running plan: these stages are faster by enough, or stay where they are.
+fn handicap(room: &Room<'_>, hubs: &[(&Device, BlockRange)]) -> f64 {
+    let runs = room.devices.iter().any(|device| !device.active.is_empty());
+    let stays = hubs.iter().all(|(device, blocks)| blocks.iter().all(|block| device.active.contains(&block)));
+    if runs && !stays { 1.0 / TAU } else { 1.0 }
 }
 
 /// Milliseconds that a round trip takes at least.
@@ -278,7 +289,7 @@ impl BlockHolders for SpreadBlock<'_> {
 }
 
 /// How many holders an expert shall have: more if it is used more than others.
-fn replicas(room: &Room<'_>, block: BlockIndex, expert: ExpertId) -> usize {
+pub(super) fn replicas(room: &Room<'_>, block: BlockIndex, expert: ExpertId) -> usize {
     let count = room.shape.expert_count(block);
     let shares = room.layers.expert_shares(block, count as u16);
     let share = shares.and_then(|shares| shares.get(usize::from(expert.0))).map_or(1.0, |share| share * count as f64);

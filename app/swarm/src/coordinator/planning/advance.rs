@@ -48,6 +48,12 @@ impl Planning {
         Some(self.standbys.advance(peer)?.is_loaded)
     }
 
+    /// Blocks of a device's stages in the active plan, or in the one that follows if there is none.
+    pub(super) fn active_blocks(&self, peer: PeerId) -> BTreeSet<BlockIndex> {
+        let stages = self.plans.needed().into_iter().flat_map(|plan| &plan.stages);
+        stages.filter(|stage| stage.peer == peer).flat_map(|stage| stage.blocks.iter()).collect()
+    }
+
     /// Blocks that a device holds: of the active and the inactive plan (or of the last one while none is active), and
     /// those loaded in advance.
     pub(super) fn held_blocks(&self, peer: PeerId, members: &Members, shape: &ModelShape) -> BTreeSet<BlockIndex> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use potluck_plan::{KvCacheType, Millis, ModelShape, Plan, PlanEpoch, Stage};
+use potluck_planner::experts::plan_joining;
 use potluck_planner::{Planned, Room, Shortfall, keeps_up};
 use potluck_protocol::{Frame, Prepare};
 
@@ -144,8 +145,10 @@ impl Planning {
 
     /// The best plan of a kind, or what is missing for one that holds all experts.
     fn find(&self, kind: Kind, room: &Room<'_>) -> Result<Planned, Option<Shortfall>> {
-        let found = match (kind, self.plans.active()) {
-            (Kind::Full, Some(active)) if !active.is_on_demand() => potluck_planner::plan(room),
+        let active = self.plans.active.as_ref().filter(|active| !active.planned.plan.is_on_demand());
+        let found = match (kind, active) {
+            (Kind::Full, Some(active)) if active.share == room.sharing => plan_joining(room, &active.planned),
+            (Kind::Full, Some(_)) => potluck_planner::plan(room),
             // Everybody waits, or for each token, so what is already loaded counts.
             (Kind::Full, _) => potluck_planner::plan_keeping(room),
             (Kind::OnDemand, _) => {

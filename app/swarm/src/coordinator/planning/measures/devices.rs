@@ -35,6 +35,7 @@ impl Planning {
                 device.storage = rate;
             }
             device.holds = self.held_blocks(*peer, members, shape);
+            device.active = self.active_blocks(*peer);
             device.presence.hidden = member.hello.hidden;
             device.presence.departures = self.observed.churn_history.departures(*peer);
             Some((device, self.observed.calibrating.profile(*peer, layers)))
