@@ -82,7 +82,7 @@ enum Now {
 /// With how many bytes it would be better.
 #[derive(Clone, Debug)]
 enum Question {
-    AnotherDevice(Newcomer),
+    AnotherDevice(Box<Newcomer>),
     MoreMemory(PeerId),
 }
 
@@ -91,7 +91,8 @@ impl HelpSearch {
     pub fn new(room: &Room<'_>) -> Self {
         let plans = (room.devices.len().min(ASKED) as u64 + 1) * u64::from(BISECTIONS + 1);
         let more = candidates(room).into_iter().map(|device| Question::MoreMemory(device.peer));
-        let all = Newcomer::of(room).map(Question::AnotherDevice).into_iter().chain(more);
+        let all =
+            Newcomer::of(room).map(|newcomer| Question::AnotherDevice(Box::new(newcomer))).into_iter().chain(more);
         let mut questions: Vec<Question> = all.collect();
         questions.reverse();
         let known = Bisection::up_to(questions.last().map_or(0, |question| question.most_bytes(room)));

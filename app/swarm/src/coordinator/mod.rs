@@ -359,10 +359,23 @@ impl Coordinator {
         if let Some(model) = &self.model {
             let request = PlanRequest { model, command: &self.command, answering: self.answers.is_answering(), usage };
             self.planning.replicate(request, cx);
-            self.planning.stand_by(request, cx);
-            self.planning.look_for_help(request, cx);
+            self.planning.take_slice(request, cx);
         }
         self.refresh(false, cx);
+    }
+
+    /// When this wants to be woken, before the next tick.
+    pub fn next_look(&self) -> Option<Millis> {
+        self.planning.next_slice()
+    }
+
+    /// A wake-up: searches go on. The next tick shows what they found.
+    pub fn look(&mut self, cx: &mut EventContext) {
+        let usage = self.usage();
+        if let (Some(model), Some(_)) = (&self.model, self.next_look().filter(|next| next.0 <= cx.now.0)) {
+            let request = PlanRequest { model, command: &self.command, answering: self.answers.is_answering(), usage };
+            self.planning.take_slice(request, cx);
+        }
     }
 
     pub fn view(&self) -> &RoomView {
