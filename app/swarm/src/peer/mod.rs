@@ -201,6 +201,12 @@ impl Peer {
         self.coordinator.as_ref()?.predicted_millis()
     }
 
+    /// What this peer hosts.
+    #[cfg(test)]
+    pub(crate) fn hosted(&self) -> Option<(&Coordinator, &Members)> {
+        self.coordinator.as_ref().map(|coordinator| (coordinator, &self.cx.members))
+    }
+
     /// The host found this peer's results wrong, once or more often.
     pub(crate) fn has_blamed(&self, peer: PeerId) -> bool {
         self.cx.members.has_blamed(peer)

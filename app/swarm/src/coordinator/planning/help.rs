@@ -6,6 +6,8 @@ use potluck_planner::experts::{Comparison, compare};
 use potluck_planner::{Gain, Help, HelpSearch, Room, Sharing, Step};
 
 use super::planner_input::PlannerInput;
+#[cfg(test)]
+use super::slices::Progress;
 use super::slices::{Slice, Sliced};
 use super::{PlanRequest, Planning};
 use crate::event_context::EventContext;
@@ -122,8 +124,24 @@ impl Planning {
     }
 }
 
+#[cfg(test)]
+impl Helpful {
+    pub fn progress(&self) -> Option<Progress<'_>> {
+        self.search.as_ref().map(Sliced::progress)
+    }
+
+    /// When the last search ended.
+    pub fn found(&self) -> Option<Millis> {
+        self.found
+    }
+
+    pub fn comparison(&self) -> Option<Comparison> {
+        self.comparison
+    }
+}
+
 /// At most one sentence on another device, and one on more memory of a present device.
-fn sentences(found: &[Help], members: &Members) -> Vec<String> {
+pub(super) fn sentences(found: &[Help], members: &Members) -> Vec<String> {
     let another = found.iter().find(|help| matches!(help, Help::AnotherDevice { .. }));
     let more = found.iter().find(|help| matches!(help, Help::MoreMemory { .. }));
     another.into_iter().chain(more).filter_map(|help| sentence(help, members)).collect()

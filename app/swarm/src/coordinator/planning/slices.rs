@@ -35,6 +35,8 @@ pub(super) struct Sliced<B, S> {
     search: S,
     /// When the last slice was taken.
     at: Millis,
+    #[cfg(test)]
+    began: Millis,
 }
 
 impl<B: PartialEq, S> Sliced<B, S> {
@@ -47,7 +49,15 @@ impl<B: PartialEq, S> Sliced<B, S> {
         begin: impl FnOnce(&Room<'_>) -> S,
     ) -> Self {
         let search = begin(&input.room(epoch));
-        Self { basis, input, epoch, search, at: now }
+        Self {
+            basis,
+            input,
+            epoch,
+            search,
+            at: now,
+            #[cfg(test)]
+            began: now,
+        }
     }
 
     /// The search, if it may go on: nothing that it depends on has changed.
@@ -68,6 +78,21 @@ impl<B: PartialEq, S> Sliced<B, S> {
     }
 }
 
+#[cfg(test)]
+impl<B, S> Sliced<B, S> {
+    pub fn progress(&self) -> Progress<'_> {
+        Progress { began: self.began, at: self.at, room: self.input.room(self.epoch) }
+    }
+}
+
+/// How far a search has come.
+#[cfg(test)]
+pub(super) struct Progress<'a> {
+    pub began: Millis,
+    pub at: Millis,
+    pub room: Room<'a>,
+}
+
 impl Planning {
     /// When the next slice of a search is due, if one is in progress and has not to wait.
     pub fn next_slice(&self) -> Option<Millis> {
@@ -86,3 +111,6 @@ impl Planning {
         self.pace.next = (taken == Slice::Taken).then_some(Millis(cx.now.0 + GAP_MILLIS));
     }
 }
+
+#[cfg(test)]
+mod tests;

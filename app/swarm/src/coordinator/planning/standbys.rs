@@ -14,6 +14,8 @@ use potluck_protocol::{Frame, LoadFault, StandbyOrder};
 use super::choosing::can_run;
 use super::planner_input::PlannerInput;
 use super::plans::Purpose;
+#[cfg(test)]
+use super::slices::Progress;
 use super::slices::{Slice, Sliced};
 use super::{PlanRequest, Planning};
 use crate::event_context::EventContext;
@@ -325,6 +327,24 @@ impl StandbyPlans {
             true => Some("Any other device may leave: the others already hold its part.".to_owned()),
             false => Some("A standby copy is being loaded.".to_owned()),
         }
+    }
+}
+
+#[cfg(test)]
+impl StandbyPlans {
+    /// The search in progress, and the plan that it is for.
+    pub(super) fn progress(&self) -> Option<(Progress<'_>, &Plan)> {
+        self.search.as_ref().map(|search| (search.progress(), &search.search().active))
+    }
+
+    pub(super) fn found(&self) -> Standbys {
+        let covered = self.covered.iter().map(|covered| covered.standby.clone()).collect();
+        Standbys { covered, exposed: self.exposed.clone() }
+    }
+
+    /// Nothing is left to be looked for.
+    pub(super) fn are_made(&self) -> bool {
+        self.made_for.is_some()
     }
 }
 
