@@ -336,12 +336,14 @@ impl Coordinator {
             self.answers.drop_asker(peer, cx);
         }
         self.planning.tick(cx);
+        let mut has_replanned = false;
         if let Some(stuck) = self.planning.plans.give_up_stuck(cx) {
             let name = cx.members.name(stuck);
             let sentence =
                 format!("{name} is stuck loading its part. The room makes a new plan and asks it again later.");
             cx.out.notice(Severity::Warning, sentence);
             self.replan(cx);
+            has_replanned = true;
         }
         if let Some(model) = self.model.clone() {
             if self.is_idle() {
@@ -352,6 +354,7 @@ impl Coordinator {
             let answering = self.answers.is_answering() && self.planning.plans.up().is_some();
             if self.planning.is_due((&model, &self.command), answering, cx) || asked_again {
                 self.replan(cx);
+                has_replanned = true;
             }
         }
         self.after_answer(cx);
@@ -359,7 +362,10 @@ impl Coordinator {
         if let Some(model) = &self.model {
             let request = PlanRequest { model, command: &self.command, answering: self.answers.is_answering(), usage };
             self.planning.replicate(request, cx);
-            self.planning.take_slice(request, cx);
+            // One search is long enough for a tick.
+            if !has_replanned {
+                self.planning.take_slice(request, cx);
+            }
         }
         self.refresh(false, cx);
     }
