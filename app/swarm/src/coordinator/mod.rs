@@ -398,7 +398,8 @@ impl Coordinator {
     }
 
     /// Sends a newcomer the room view.
-    pub fn greet(&self, peer: PeerId, cx: &mut EventContext) {
+    pub fn greet(&mut self, peer: PeerId, cx: &mut EventContext) {
+        self.published.forget(peer);
         cx.out.send(peer, Frame::Room(Box::new(self.view().clone())));
     }
 }
