@@ -69,7 +69,7 @@ pub(crate) fn best_stages(room: &Room<'_>) -> Option<Vec<Stage>> {
 
 /// All devices together have memory for the model. Without it there is no plan, and a search takes long to find that out where
 /// experts may lie anywhere.
-fn may_fit(room: &Room<'_>) -> bool {
+pub(crate) fn may_fit(room: &Room<'_>) -> bool {
     let usable = room.devices.iter().map(|device| u128::from(device.budget.saturating_sub(room.overhead).0));
     usable.sum::<u128>() >= u128::from(room.layers.memory(room.layers.all()).0)
 }

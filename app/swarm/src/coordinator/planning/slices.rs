@@ -7,7 +7,7 @@ use super::planner_input::PlannerInput;
 use super::{PlanRequest, Planning};
 use crate::event_context::EventContext;
 
-/// From one slice to the next: a host that is too slow for its searches still has half of its time for everything else.
+/// From one slice to the next. Where a slice takes longer, what came meanwhile is handled first all the same.
 const GAP_MILLIS: f64 = 25.0;
 /// A search begins anew if it was interrupted for this long: what devices take was measured again meanwhile.
 const STALE_MILLIS: f64 = 30_000.0;

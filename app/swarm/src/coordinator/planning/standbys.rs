@@ -235,16 +235,17 @@ impl StandbyPlans {
         self.covered.clear();
         self.exposed = found.exposed;
         let mut units: BTreeMap<PeerId, Vec<WeightUnit>> = BTreeMap::new();
+        let mut known: BTreeMap<PeerId, BTreeSet<WeightUnit>> = BTreeMap::new();
         for standby in found.covered {
             let mut helpers = BTreeSet::new();
             for peer in standby.plan.peers() {
-                let own = active.units_for(peer, shape);
-                let more: Vec<WeightUnit> =
-                    standby.plan.units_for(peer, shape).into_iter().filter(|unit| !own.contains(unit)).collect();
+                let own: BTreeSet<WeightUnit> = active.units_for(peer, shape).into_iter().collect();
+                let mut more = standby.plan.units_for(peer, shape);
+                more.retain(|unit| !own.contains(unit));
                 if !more.is_empty() {
                     helpers.insert(peer);
-                    let known = units.entry(peer).or_default();
-                    known.extend(more.iter().filter(|unit| !known.contains(unit)).copied().collect::<Vec<_>>());
+                    let known = known.entry(peer).or_default();
+                    units.entry(peer).or_default().extend(more.into_iter().filter(|unit| known.insert(*unit)));
                 }
             }
             self.covered.push(Covered { standby, helpers });
@@ -266,9 +267,10 @@ impl StandbyPlans {
         let mut is_new = false;
         for (peer, units) in units {
             let known = self.orders.get(&peer).map(|order| order.order.units.iter().collect::<BTreeSet<_>>());
-            let Some(budget) = budgets.get(&peer).filter(|_| known != Some(units.iter().collect())) else { continue };
+            let wanted: BTreeSet<&WeightUnit> = units.iter().collect();
+            let Some(budget) = budgets.get(&peer).filter(|_| known.as_ref() != Some(&wanted)) else { continue };
             let before = self.orders.get(&peer).filter(|before| !before.awaited).map(|before| &before.order.units);
-            let already_loaded = before.into_iter().flatten().filter(|unit| units.contains(unit)).copied().collect();
+            let already_loaded = before.into_iter().flatten().filter(|unit| wanted.contains(unit)).copied().collect();
             self.orders.insert(peer, Order { order: order(units), budget: *budget, awaited: true, already_loaded });
             is_new = true;
         }
