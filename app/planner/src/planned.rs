@@ -61,10 +61,17 @@ pub fn plan(room: &Room<'_>) -> Result<Planned, Shortfall> {
 
 /// The stages of the best plan.
 pub(crate) fn best_stages(room: &Room<'_>) -> Option<Vec<Stage>> {
-    if room.devices.is_empty() || room.shape.blocks.is_empty() {
+    if room.devices.is_empty() || room.shape.blocks.is_empty() || !may_fit(room) {
         return None;
     }
     experts::better(room, || best_layers(room, Chain::new(room)))
+}
+
+/// All devices together have memory for the model. Without it there is no plan, and a search takes long to find that out where
+/// experts may lie anywhere.
+pub(crate) fn may_fit(room: &Room<'_>) -> bool {
+    let usable = room.devices.iter().map(|device| u128::from(device.budget.saturating_sub(room.overhead).0));
+    usable.sum::<u128>() >= u128::from(room.layers.memory(room.layers.all()).0)
 }
 
 /// The stages of the best plan by layers for these workers.

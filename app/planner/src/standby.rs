@@ -3,15 +3,22 @@
 //! The KV cache is rebuilt in all stages: the coordinator replays the conversation from its token log through the new
 //! plan.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod reserved;
+mod search;
+
+use std::collections::BTreeMap;
 
 use potluck_plan::{BlockIndex, Bytes, ExpertHolder, ExpertId, PeerId, Plan, Stage, StageId, WeightUnit};
 
-use crate::cost::{predict, stage_layers};
+use crate::cost::predict;
 use crate::initialization::units;
 use crate::layers::LayerRange;
 use crate::search::{Chain, Participation, Program, Search};
 use crate::{Device, Prediction, Room, placement};
+
+use reserved::{Reserved, layer_sizes};
+
+pub use search::{StandbySearch, standby, standby_keeping};
 
 /// Who takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,122 +62,6 @@ pub struct Standbys {
     pub covered: Vec<Standby>,
     /// Peers without one: a new plan has to be loaded first.
     pub exposed: Vec<Exposed>,
-}
-
-/// Standby plans for every peer with work but the coordinator. All of them fit in memory together, beside the active
-/// plan. Peers with the most departures come first.
-pub fn standby(room: &Room<'_>, plan: &Plan) -> Standbys {
-    standby_keeping(room, plan, Vec::new())
-}
-
-/// The same where standby plans for this plan exist already: those that still fit are kept, with everything that was
-/// loaded for them.
-pub fn standby_keeping(room: &Room<'_>, plan: &Plan, made: Vec<Standby>) -> Standbys {
-    let mut lost: Vec<PeerId> = plan.peers().into_iter().filter(|peer| *peer != room.coordinator).collect();
-    let departures = |peer: &PeerId| room.device(*peer).map_or(0, |device| device.presence.departures);
-    lost.sort_by_key(|peer| (std::cmp::Reverse(departures(peer)), *peer));
-    let mut reserved = Reserved::of(room, plan);
-    let mut standbys = Standbys::default();
-    let sizes = layer_sizes(room, plan);
-    for standby in made.into_iter().filter(|standby| lost.contains(&standby.lost)) {
-        let mut tried = reserved.clone();
-        tried.add_plan(room, &standby.plan);
-        let fits = |peer: PeerId| {
-            let before = reserved.taken(room, &sizes, peer);
-            let after = tried.taken(room, &sizes, peer);
-            room.device(peer).is_some_and(|device| after == before || after <= usable(room, device))
-        };
-        if standby.plan.peers().into_iter().all(fits) {
-            reserved = tried;
-            standbys.covered.push(standby);
-        }
-    }
-    lost.retain(|lost| standbys.covered.iter().all(|standby| standby.lost != *lost));
-    for lost in lost {
-        let mut tried = reserved.clone();
-        match without(room, plan, lost, &mut tried) {
-            Ok(standby) => {
-                reserved = tried;
-                standbys.covered.push(standby);
-            }
-            Err(missing) => standbys.exposed.push(Exposed { lost, missing }),
-        }
-    }
-    standbys
-}
-
-/// What each device's memory is reserved for.
-#[derive(Clone)]
-struct Reserved {
-    /// Layers of which a device has token mixers, norms and its own experts.
-    layers: BTreeMap<PeerId, BTreeSet<usize>>,
-    /// Experts that it holds for stages elsewhere.
-    experts: BTreeMap<PeerId, BTreeSet<(BlockIndex, ExpertId)>>,
-}
-
-impl Reserved {
-    fn of(room: &Room<'_>, plan: &Plan) -> Self {
-        let mut reserved = Self { layers: BTreeMap::new(), experts: BTreeMap::new() };
-        reserved.add_plan(room, plan);
-        reserved
-    }
-
-    fn add_plan(&mut self, room: &Room<'_>, plan: &Plan) {
-        for stage in &plan.stages {
-            self.add(stage.peer, stage_layers(room, plan, stage));
-            for remote in &stage.remote {
-                for (expert, holders) in remote.holders.iter().enumerate() {
-                    for holder in holders {
-                        if let ExpertHolder::Peer(peer) = holder {
-                            self.add_expert(*peer, remote.block, ExpertId(expert as u16));
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    fn add(&mut self, peer: PeerId, layers: LayerRange) {
-        self.layers.entry(peer).or_default().extend(layers.start..layers.end);
-    }
-
-    fn add_expert(&mut self, peer: PeerId, block: BlockIndex, expert: ExpertId) {
-        self.experts.entry(peer).or_default().insert((block, expert));
-    }
-
-    fn has(&self, peer: PeerId, layer: usize) -> bool {
-        self.layers.get(&peer).is_some_and(|layers| layers.contains(&layer))
-    }
-
-    /// Bytes that are free on a device.
-    fn left(&self, room: &Room<'_>, sizes: &[u64], device: &Device) -> u64 {
-        usable(room, device).saturating_sub(self.taken(room, sizes, device.peer))
-    }
-
-    /// Bytes reserved on a peer.
-    fn taken(&self, room: &Room<'_>, sizes: &[u64], peer: PeerId) -> u64 {
-        let layers = self.layers.get(&peer).into_iter().flatten().map(|layer| sizes[*layer]);
-        let experts = self.experts.get(&peer).into_iter().flatten();
-        let experts = experts.map(|(block, _)| room.shape.blocks[usize::from(block.0)].expert_bytes().0);
-        layers.chain(experts).sum()
-    }
-}
-
-/// Bytes of a device for weights and KV cache.
-fn usable(room: &Room<'_>, device: &Device) -> u64 {
-    device.budget.saturating_sub(room.overhead).0
-}
-
-/// Bytes of each layer on its stage's own device under a plan: without experts that live elsewhere.
-fn layer_sizes(room: &Room<'_>, plan: &Plan) -> Vec<u64> {
-    let mut sizes: Vec<u64> = room.layers.iter().map(|layer| layer.memory.0).collect();
-    for remote in plan.stages.iter().flat_map(|stage| &stage.remote) {
-        let expert = room.shape.blocks[usize::from(remote.block.0)].expert_bytes().0;
-        let away = remote.holders.iter().filter(|holders| !holders.contains(&ExpertHolder::Own)).count() as u64;
-        let size = &mut sizes[usize::from(remote.block.0) + 1];
-        *size = size.saturating_sub(expert * away);
-    }
-    sizes
 }
 
 /// The plan without one peer, or the bytes that are missing for it.
@@ -237,10 +128,7 @@ impl Takeover<'_> {
         for kind in [StandbyKind::Spare, StandbyKind::Redundant] {
             let left = |device: &Device| self.reserved.left(self.room, &self.sizes, device);
             let helpers = self.helpers(kind);
-            let holds = |device: &&&Device| {
-                let experts = self.reserved.experts.get(&device.peer);
-                experts.is_some_and(|experts| experts.contains(&(block, expert)))
-            };
+            let holds = |device: &&&Device| self.reserved.has_expert(device.peer, block, expert);
             let holding = helpers.iter().find(holds).map(|device| device.peer);
             let roomiest = helpers.iter().max_by_key(|device| (left(device), device.peer));
             max_left = max_left.max(roomiest.map_or(0, |device| left(device)));

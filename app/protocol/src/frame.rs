@@ -206,4 +206,6 @@ pub enum Frame {
     Holding(Holding),
     /// Experts that will probably be called.
     ExpertHint(ExpertHint),
+    /// The room, from the coordinator, without its plan: that is as in the last [`Frame::Room`], and has this epoch.
+    RoomUpdate(PlanEpoch, Box<RoomView>),
 }

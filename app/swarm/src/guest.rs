@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::Millis;
+use potluck_plan::{Millis, PlanEpoch};
 use potluck_protocol::{AnswerPart, AnswerStop, Frame, PromptRequest, RequestId, RoomView, Timings};
 
 use crate::Action;
@@ -27,6 +27,15 @@ struct Pending {
 }
 
 impl Guest {
+    /// Takes a room view without its plan, which has this epoch. False if that plan is not here.
+    pub fn update(&mut self, epoch: PlanEpoch, mut view: RoomView) -> bool {
+        let Some(room) = &mut self.room else { return false };
+        let Some(plan) = room.plan.plan.take_if(|plan| plan.epoch == epoch) else { return false };
+        view.plan.plan = Some(plan);
+        *room = view;
+        true
+    }
+
     pub fn pending(&self) -> Vec<RequestId> {
         self.pending.keys().copied().collect()
     }

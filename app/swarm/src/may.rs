@@ -71,6 +71,7 @@ pub(crate) fn may(from: PeerId, role: Role, plans: &impl Plans, frame: &Frame) -
         // Orders and answers.
         Frame::Refused(_)
         | Frame::Room(_)
+        | Frame::RoomUpdate(..)
         | Frame::Calibrate(_)
         | Frame::Prepare(_)
         | Frame::Commit(_)

@@ -150,7 +150,11 @@ fn describe_action(action: &Action) -> Option<String> {
 /// Describes a frame; periodic frames are left out.
 fn describe_frame(frame: &Frame) -> Option<String> {
     Some(match frame {
-        Frame::Heartbeat { .. } | Frame::HeartbeatBack { .. } | Frame::Probe { .. } | Frame::Room(_) => return None,
+        Frame::Heartbeat { .. }
+        | Frame::HeartbeatBack { .. }
+        | Frame::Probe { .. }
+        | Frame::Room(_)
+        | Frame::RoomUpdate(..) => return None,
         Frame::Writing | Frame::Expect => return None,
         Frame::Calibrate(model) => format!("calibrate {}", model.name),
         Frame::Calibrated(_, answer) => format!("calibrated, {}", if answer.is_ok() { "timed" } else { "not timed" }),

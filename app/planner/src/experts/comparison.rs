@@ -2,7 +2,7 @@
 
 use super::spread::Pool;
 use super::{best_of, drafts, has_experts, millis};
-use crate::planned::best_layers;
+use crate::planned::{best_layers, may_fit};
 use crate::search::Chain;
 use crate::{Room, Sharing};
 
@@ -18,9 +18,9 @@ pub struct Comparison {
 }
 
 /// Compares the best plan that spreads the experts with the fastest one of whole blocks. `None` if there is nothing to
-/// spread, or nobody to spread it over.
+/// spread, nobody to spread it over, or no memory for it.
 pub fn compare(room: &Room<'_>) -> Option<Comparison> {
-    if !has_experts(room) || room.devices.len() < 2 {
+    if !has_experts(room) || room.devices.len() < 2 || !may_fit(room) {
         return None;
     }
     let of = |sharing| Room { sharing, ..room.clone() };

@@ -7,7 +7,7 @@ pub mod changes;
 mod comparison;
 mod everyone;
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod fixtures;
 mod groups;
 mod joined;
 pub mod placement;

@@ -336,12 +336,14 @@ impl Coordinator {
             self.answers.drop_asker(peer, cx);
         }
         self.planning.tick(cx);
+        let mut has_replanned = false;
         if let Some(stuck) = self.planning.plans.give_up_stuck(cx) {
             let name = cx.members.name(stuck);
             let sentence =
                 format!("{name} is stuck loading its part. The room makes a new plan and asks it again later.");
             cx.out.notice(Severity::Warning, sentence);
             self.replan(cx);
+            has_replanned = true;
         }
         if let Some(model) = self.model.clone() {
             if self.is_idle() {
@@ -352,6 +354,7 @@ impl Coordinator {
             let answering = self.answers.is_answering() && self.planning.plans.up().is_some();
             if self.planning.is_due((&model, &self.command), answering, cx) || asked_again {
                 self.replan(cx);
+                has_replanned = true;
             }
         }
         self.after_answer(cx);
@@ -359,10 +362,26 @@ impl Coordinator {
         if let Some(model) = &self.model {
             let request = PlanRequest { model, command: &self.command, answering: self.answers.is_answering(), usage };
             self.planning.replicate(request, cx);
-            self.planning.stand_by(request, cx);
-            self.planning.look_for_help(request, cx);
+            // One search is long enough for a tick.
+            if !has_replanned {
+                self.planning.take_slice(request, cx);
+            }
         }
         self.refresh(false, cx);
+    }
+
+    /// When this wants to be woken, before the next tick.
+    pub fn next_look(&self) -> Option<Millis> {
+        self.planning.next_slice()
+    }
+
+    /// A wake-up: searches go on. The next tick shows what they found.
+    pub fn look(&mut self, cx: &mut EventContext) {
+        let usage = self.usage();
+        if let (Some(model), Some(_)) = (&self.model, self.next_look().filter(|next| next.0 <= cx.now.0)) {
+            let request = PlanRequest { model, command: &self.command, answering: self.answers.is_answering(), usage };
+            self.planning.take_slice(request, cx);
+        }
     }
 
     pub fn view(&self) -> &RoomView {
@@ -379,7 +398,8 @@ impl Coordinator {
     }
 
     /// Sends a newcomer the room view.
-    pub fn greet(&self, peer: PeerId, cx: &mut EventContext) {
+    pub fn greet(&mut self, peer: PeerId, cx: &mut EventContext) {
+        self.published.forget(peer);
         cx.out.send(peer, Frame::Room(Box::new(self.view().clone())));
     }
 }

@@ -21,6 +21,7 @@ mod proposing;
 mod protection;
 mod replan_policy;
 mod replicas;
+mod slices;
 mod standbys;
 
 pub(super) use in_place::Usage;
@@ -37,6 +38,7 @@ use observations::Observations;
 use plans::{Plans, Purpose};
 use replan_policy::ReplanPolicy;
 use replicas::Replicas;
+use slices::Pace;
 use standbys::StandbyPlans;
 
 use crate::event::{HostCommand, OpenedModel};
@@ -51,6 +53,8 @@ pub(super) struct Planning {
     policy: ReplanPolicy,
     forecasts: Forecasts,
     helpful: Helpful,
+    /// Of the searches for standby plans and for what would help.
+    pace: Pace,
     pub shortfall: Option<Shortfall>,
     /// Why there is neither a plan nor a shortfall.
     pub reason: String,
@@ -76,6 +80,7 @@ impl Planning {
             policy: ReplanPolicy::default(),
             forecasts: Forecasts::default(),
             helpful: Helpful::default(),
+            pace: Pace::default(),
             shortfall: None,
             reason: "Opening the model.".to_owned(),
         }

@@ -1,6 +1,8 @@
 //! The room view as everyone last received it, and when the next one is due.
 
-use potluck_plan::{Millis, Plan};
+use std::collections::BTreeMap;
+
+use potluck_plan::{Millis, PeerId, Plan};
 use potluck_protocol::{Frame, RoomView};
 
 use super::view::only_measures_differ;
@@ -12,18 +14,22 @@ const VIEW_MILLIS: f64 = 250.0;
 /// The token count changes this often, and a view in which only measures changed is sent this often. They change with every
 /// token and every heartbeat: a host with a slow line would be busy sending nothing else.
 const COUNT_MILLIS: f64 = 1_000.0;
+/// A plan that has not changed is sent this often: it takes 200 kB with 48 blocks of 128 experts elsewhere.
+const PLAN_MILLIS: f64 = 30_000.0;
 
 pub(super) struct PublishedView {
     view: RoomView,
     /// What was sent last, and when.
     sent: Option<(RoomView, Millis)>,
+    /// Members that have the plan of the view sent last, and since when.
+    informed: BTreeMap<PeerId, Millis>,
     /// When the tokens were last counted.
     counted: Millis,
 }
 
 impl PublishedView {
     pub fn new(view: RoomView) -> Self {
-        Self { view, sent: None, counted: Millis(f64::MIN) }
+        Self { view, sent: None, informed: BTreeMap::new(), counted: Millis(f64::MIN) }
     }
 
     pub fn view(&self) -> &RoomView {
@@ -33,6 +39,11 @@ impl PublishedView {
     /// The plan of the view that the next [`Self::update`] replaces: it is large, and mostly the same again.
     pub fn take_plan(&mut self) -> Option<Plan> {
         self.view.plan.plan.take()
+    }
+
+    /// A member begins anew: it may not have the plan that was sent to it.
+    pub fn forget(&mut self, peer: PeerId) {
+        self.informed.remove(&peer);
     }
 
     pub fn update(&mut self, view: RoomView, at_once: bool, cx: &mut EventContext) {
@@ -57,12 +68,78 @@ impl PublishedView {
     }
 
     fn send(&mut self, cx: &mut EventContext) {
-        self.sent = Some((self.view.clone(), cx.now));
+        let plan = self.view.plan.plan.take();
+        let sent = self.sent.take().and_then(|(sent, _)| sent.plan.plan);
+        let known = sent.filter(|sent| plan.as_ref() == Some(sent));
+        if known.is_none() {
+            self.informed.clear();
+        }
         for (peer, member) in &cx.members.known {
             if member.admitted && *peer != cx.members.me {
-                cx.out.send(*peer, Frame::Room(Box::new(self.view.clone())));
+                let has_plan = self.informed.get(peer).is_some_and(|since| cx.now.0 - since.0 < PLAN_MILLIS);
+                let frame = match known.as_ref().filter(|_| has_plan) {
+                    Some(known) => Frame::RoomUpdate(known.epoch, Box::new(self.view.clone())),
+                    None => {
+                        self.informed.insert(*peer, cx.now);
+                        Frame::Room(Box::new(with_plan(&self.view, plan.clone())))
+                    }
+                };
+                cx.out.send(*peer, frame);
             }
         }
+        let sent = known.or_else(|| plan.clone());
+        self.sent = Some((with_plan(&self.view, sent), cx.now));
+        self.view.plan.plan = plan;
         cx.out.act(Action::ViewChanged);
+    }
+}
+
+fn with_plan(view: &RoomView, plan: Option<Plan>) -> RoomView {
+    let mut view = view.clone();
+    view.plan.plan = plan;
+    view
+}
+
+#[cfg(test)]
+mod tests {
+    use potluck_protocol::{Frame, Sharing};
+
+    use crate::Event;
+    use crate::sim::{Fault, Link, SimDevice, SimModel, World};
+
+    /// What a member was told of the room, in order: whether the plan came with it.
+    fn told(world: &mut World, index: usize) -> Vec<(f64, bool)> {
+        let told = world.recording(index);
+        let room = |(event, at): &(Event, potluck_plan::Millis)| match event {
+            Event::Frame { frame: Frame::Room(_), .. } => Some((at.0, true)),
+            Event::Frame { frame: Frame::RoomUpdate(..), .. } => Some((at.0, false)),
+            _ => None,
+        };
+        told.events().iter().filter_map(room).collect()
+    }
+
+    #[test]
+    fn a_plan_is_sent_when_it_changes_and_to_who_may_not_have_it() {
+        let model = SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 };
+        let device = SimDevice::with_budget(620).behind(Link { jitter: 1.0, ..Link::after(2.0) });
+        let mut world = World::new(3, model, Sharing::Everyone, device);
+        let member = world.add(device, 10.0);
+        world.record(member);
+        // Only the line breaks: it is the same session, and what was in flight is lost.
+        world.fault(Fault::Outage(member, 300.0), 40_000.0);
+        world.run(60_000.0, |world| {
+            let seen = |index| world.view(index).room.and_then(|room| room.plan.plan.as_ref());
+            if let (Some(seen), Some(expected)) = (seen(1), seen(0)) {
+                assert!(seen == expected || seen.epoch < expected.epoch, "another plan at {} ms", world.now());
+            }
+            false
+        });
+        let told = told(&mut world, member);
+        let between = |from: f64, until: f64, plan: bool| {
+            told.iter().filter(|(at, has_plan)| *has_plan == plan && (from..until).contains(at)).count()
+        };
+        assert!(between(10_000.0, 40_000.0, false) >= 20, "measures change every second: {told:?}");
+        assert!((1..=2).contains(&between(10_000.0, 40_000.0, true)), "the plan does not: {told:?}");
+        assert!(between(40_000.0, 42_000.0, true) >= 1, "it may have missed a plan: {told:?}");
     }
 }

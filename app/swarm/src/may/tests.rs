@@ -176,8 +176,8 @@ fn shape() -> ModelShape {
     }
 }
 
-fn room() -> Frame {
-    Frame::Room(Box::new(RoomView {
+fn room() -> Box<RoomView> {
+    Box::new(RoomView {
         host: HOST,
         model: None,
         context: 64,
@@ -187,7 +187,7 @@ fn room() -> Frame {
         tokens_per_second: 0.0,
         tokens: 0,
         credits: Vec::new(),
-    }))
+    })
 }
 
 fn standby() -> Frame {
@@ -234,7 +234,8 @@ fn table() -> Vec<(Frame, [&'static str; 3])> {
         (Frame::Calibrate(Box::new(card())), ["", "h", "h"]),
         (Frame::Calibrated(ModelId([0; 32]), Box::new(Err(String::new()))), ["g12x", "", ""]),
         (Frame::Bye, ["scg12x", "g1xh", "g12h"]),
-        (room(), ["", "h", "h"]),
+        (Frame::Room(room()), ["", "h", "h"]),
+        (Frame::RoomUpdate(EPOCH, room()), ["", "h", "h"]),
         (prepare(), ["", "h", "h"]),
         (Frame::Prepared(EPOCH), ["g12x", "", ""]),
         (Frame::PrepareFailed(EPOCH, LoadFault::Failed(String::new())), ["g12x", "", ""]),
@@ -276,7 +277,7 @@ fn everyone_says_only_what_it_may() {
 fn the_table_has_every_frame() {
     let number = |frame: &Frame| potluck_protocol::encode(frame).map_or(u8::MAX, |bytes| bytes[6]);
     let numbers: BTreeSet<u8> = table().iter().map(|(frame, _)| number(frame)).collect();
-    assert_eq!(numbers, (0..35).collect(), "frame numbers");
+    assert_eq!(numbers, (0..36).collect(), "frame numbers");
 }
 
 /// Row 3: `pass = MAX, live = []` would free every conversation.

@@ -152,6 +152,11 @@ impl Peer {
                 self.guest.room = Some(*view);
                 self.cx.out.act(Action::ViewChanged);
             }
+            Frame::RoomUpdate(epoch, view) => {
+                if self.guest.update(epoch, *view) {
+                    self.cx.out.act(Action::ViewChanged);
+                }
+            }
             Frame::Prepare(prepare) => self.worker.prepare(from, *prepare, &mut self.cx),
             Frame::Commit(epoch) => self.worker.commit(from, epoch, &mut self.cx),
             Frame::StandBy(order) => self.worker.stand_by(from, *order, &mut self.cx),

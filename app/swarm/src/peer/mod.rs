@@ -30,6 +30,9 @@ use crate::{Action, Event};
 
 use liveness::Liveness;
 
+/// A driver's timers may be this much too soon.
+const TOO_SOON_MILLIS: f64 = 2.0;
+
 /// Whether this peer is in a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Membership {
@@ -143,7 +146,9 @@ impl Peer {
     fn ask_to_be_woken(&mut self) {
         let now = self.cx.now;
         self.wake.take_if(|wake| wake.0 <= now.0);
-        let Some(at) = self.worker.next_look() else { return };
+        let searches = self.coordinator.as_ref().and_then(Coordinator::next_look);
+        let looks = self.worker.next_look().into_iter().chain(searches);
+        let Some(at) = looks.min_by(|a, b| a.0.total_cmp(&b.0)) else { return };
         if self.wake.is_none_or(|wake| at.0 < wake.0) {
             self.wake = Some(at);
             self.cx.out.act(Action::WakeAt(at));
@@ -194,6 +199,12 @@ impl Peer {
     /// this plan's tokens, which correct what is shown.
     pub(crate) fn predicted_millis(&self) -> Option<f64> {
         self.coordinator.as_ref()?.predicted_millis()
+    }
+
+    /// What this peer hosts.
+    #[cfg(test)]
+    pub(crate) fn hosted(&self) -> Option<(&Coordinator, &Members)> {
+        self.coordinator.as_ref().map(|coordinator| (coordinator, &self.cx.members))
     }
 
     /// The host found this peer's results wrong, once or more often.
@@ -276,8 +287,13 @@ impl Peer {
             Event::PieceRead { peer, id, bytes } => self.piece_read(peer, id, bytes),
             Event::Tick => self.tick(),
             Event::Wake => {
-                self.wake = None;
+                // It may be one that was asked for before a sooner one, while another is still to come.
+                let now = self.cx.now;
+                self.wake.take_if(|wake| wake.0 <= now.0 + TOO_SOON_MILLIS);
                 self.worker.look(&mut self.cx);
+                if let Some(coordinator) = &mut self.coordinator {
+                    coordinator.look(&mut self.cx);
+                }
             }
         }
     }

@@ -302,6 +302,12 @@ impl World {
         self.peers[index].machine.view()
     }
 
+    /// A peer's state machine.
+    #[cfg(test)]
+    pub(crate) fn machine(&self, index: usize) -> &crate::Peer {
+        &self.peers[index].machine
+    }
+
     /// What a peer has recorded.
     pub fn trace(&self, index: usize) -> Vec<crate::TraceLine> {
         self.peers[index].machine.trace()

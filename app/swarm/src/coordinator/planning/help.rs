@@ -1,11 +1,14 @@
 //! What would help the room, and what spreading the experts costs, in sentences. Computed for the current devices and
-//! plan while nothing is answered.
+//! plan while nothing is answered, in slices: it takes as long as a hundred plans.
 
-use potluck_plan::{Bytes, Millis, PeerId, Plan, PlanEpoch};
+use potluck_plan::{Bytes, KvCacheType, Millis, PeerId, Plan, PlanEpoch};
 use potluck_planner::experts::{Comparison, compare};
-use potluck_planner::{Gain, Help, what_would_help};
+use potluck_planner::{Gain, Help, HelpSearch, Room, Sharing, Step};
 
 use super::planner_input::PlannerInput;
+#[cfg(test)]
+use super::slices::Progress;
+use super::slices::{Slice, Sliced};
 use super::{PlanRequest, Planning};
 use crate::event_context::EventContext;
 use crate::members::Members;
@@ -25,6 +28,8 @@ pub(super) struct Helpful {
     found: Option<Millis>,
     sentences: Vec<String>,
     comparison: Option<Comparison>,
+    /// What is in progress. Until it has ended, the suggestions before it are shown.
+    search: Option<Sliced<Considered, Looking>>,
 }
 
 /// The plan and the contributions.
@@ -32,6 +37,34 @@ pub(super) struct Helpful {
 struct Basis {
     plan: Option<PlanEpoch>,
     budgets: Vec<(PeerId, Bytes)>,
+}
+
+/// What else a search depends on.
+#[derive(Clone, Debug, PartialEq)]
+struct Considered {
+    /// How many devices were timed.
+    timed: usize,
+    kv_cache: KvCacheType,
+    sharing: Sharing,
+}
+
+/// How far a search has come.
+enum Looking {
+    ForHelp(HelpSearch),
+    /// This helps; the experts are still to be compared.
+    ForComparison(Vec<Help>),
+}
+
+impl Looking {
+    fn step(self, room: &Room<'_>) -> Step<Self, (Vec<Help>, Option<Comparison>)> {
+        match self {
+            Self::ForHelp(search) => Step::GoesOn(match search.step(room) {
+                Step::GoesOn(search) => Self::ForHelp(search),
+                Step::Ends(found) => Self::ForComparison(found),
+            }),
+            Self::ForComparison(found) => Step::Ends((found, compare(room))),
+        }
+    }
 }
 
 impl Helpful {
@@ -57,30 +90,58 @@ impl Planning {
         self.helpful.comparison.map(|compared| spreading(&compared, plan.pooled().next().is_some()))
     }
 
-    /// Computes suggestions where they are missing. It takes as long as several plans, so answers go first.
-    pub fn look_for_help(&mut self, request: PlanRequest<'_>, cx: &EventContext) {
+    /// Goes on to compute suggestions where they are missing. Answers go first.
+    pub(super) fn look_for_help(&mut self, request: PlanRequest<'_>, cx: &EventContext) -> Slice {
         let is_settled = self.plans.inactive.is_none()
             && self.plans.active.is_some() == self.plans.up().is_some()
             && !self.policy.awaits_calibration;
         if !is_settled || request.answering || (self.plans.active.is_none() && self.shortfall.is_none()) {
-            return;
+            return Slice::Nothing;
         }
         let is_available = cx.members.known.iter().filter(|(_, member)| member.is_available());
         let budgets = is_available.filter_map(|(peer, member)| Some((*peer, member.hello.contribution?.budget)));
         let basis = Basis { plan: self.plans.active().map(|plan| plan.epoch), budgets: budgets.collect() };
-        if self.helpful.is_due(basis, cx.now) {
-            let input = PlannerInput::new(self, request.model, request.command, &cx.members);
-            let room = input.room(self.plans.next_epoch(&cx.members));
-            let (found, comparison) = (what_would_help(&room), compare(&room));
-            self.helpful.comparison = comparison;
-            self.helpful.found = Some(cx.now);
-            self.helpful.sentences = sentences(&found, &cx.members);
+        if !self.helpful.is_due(basis, cx.now) {
+            return Slice::Nothing;
         }
+        let (timed, kv_cache) = (self.observed.calibrating.timed(), request.model.shape.kv_cache);
+        let considered = Considered { timed, kv_cache, sharing: request.command.sharing };
+        let known = self.helpful.search.take().and_then(|search| search.valid(&considered, cx.now));
+        let search = known.unwrap_or_else(|| {
+            let input = PlannerInput::new(self, request.model, request.command, &cx.members);
+            let epoch = self.plans.next_epoch(&cx.members);
+            Sliced::new(considered, input, epoch, cx.now, |room| Looking::ForHelp(HelpSearch::new(room)))
+        });
+        match search.step(cx.now, Looking::step) {
+            Step::GoesOn(search) => self.helpful.search = Some(search),
+            Step::Ends((found, comparison)) => {
+                self.helpful.comparison = comparison;
+                self.helpful.found = Some(cx.now);
+                self.helpful.sentences = sentences(&found, &cx.members);
+            }
+        }
+        Slice::Taken
+    }
+}
+
+#[cfg(test)]
+impl Helpful {
+    pub fn progress(&self) -> Option<Progress<'_>> {
+        self.search.as_ref().map(Sliced::progress)
+    }
+
+    /// When the last search ended.
+    pub fn found(&self) -> Option<Millis> {
+        self.found
+    }
+
+    pub fn comparison(&self) -> Option<Comparison> {
+        self.comparison
     }
 }
 
 /// At most one sentence on another device, and one on more memory of a present device.
-fn sentences(found: &[Help], members: &Members) -> Vec<String> {
+pub(super) fn sentences(found: &[Help], members: &Members) -> Vec<String> {
     let another = found.iter().find(|help| matches!(help, Help::AnotherDevice { .. }));
     let more = found.iter().find(|help| matches!(help, Help::MoreMemory { .. }));
     another.into_iter().chain(more).filter_map(|help| sentence(help, members)).collect()

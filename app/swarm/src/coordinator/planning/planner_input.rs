@@ -1,14 +1,15 @@
 //! The planner's input, with everything that its [`Room`] borrows.
 
-use potluck_plan::{Arithmetic, PeerId, PlanEpoch, WireType};
+use potluck_plan::{Arithmetic, Bytes, ModelShape, PeerId, PlanEpoch, WireType};
 use potluck_planner::{Device, Effort, Hedging, Layers, Links, Room, Sharing};
 
 use super::Planning;
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::Members;
 
-pub(super) struct PlannerInput<'a> {
-    model: &'a OpenedModel,
+pub(super) struct PlannerInput {
+    shape: ModelShape,
+    overhead: Bytes,
     layers: Layers,
     devices: Vec<Device>,
     links: Links,
@@ -32,8 +33,8 @@ fn expert_wire(width: u32, wanted: WireType) -> WireType {
     }
 }
 
-impl<'a> PlannerInput<'a> {
-    pub fn new(planning: &Planning, model: &'a OpenedModel, command: &HostCommand, members: &Members) -> Self {
+impl PlannerInput {
+    pub fn new(planning: &Planning, model: &OpenedModel, command: &HostCommand, members: &Members) -> Self {
         let layers = Layers::from_shape(&model.shape, command.context, WIRE);
         let layers = planning.with_lm_head(layers, members);
         let (mut devices, mut links) =
@@ -45,7 +46,8 @@ impl<'a> PlannerInput<'a> {
         Self {
             devices,
             layers,
-            model,
+            shape: model.shape.clone(),
+            overhead: model.overhead,
             links,
             coordinator: members.me,
             sharing: command.sharing,
@@ -65,7 +67,7 @@ impl<'a> PlannerInput<'a> {
     /// The room as it is now. A plan for it gets this epoch.
     pub fn room(&self, epoch: PlanEpoch) -> Room<'_> {
         Room {
-            shape: &self.model.shape,
+            shape: &self.shape,
             layers: &self.layers,
             devices: &self.devices,
             links: &self.links,
@@ -74,7 +76,7 @@ impl<'a> PlannerInput<'a> {
             replicas: self.replicas,
             hedging: self.hedging,
             context: self.context,
-            overhead: self.model.overhead,
+            overhead: self.overhead,
             wire: WIRE,
             expert_wire: self.expert_wire,
             arithmetic: self.arithmetic,

@@ -7,13 +7,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_plan::{BlockIndex, Bytes, ExpertId, Millis, PeerId, Plan, PlanEpoch, WeightUnit};
-use potluck_planner::{Device, Exposed, Planned, Room, Standby, preload, standby_keeping};
+use potluck_plan::{BlockIndex, Bytes, ExpertId, Millis, ModelShape, PeerId, Plan, PlanEpoch, WeightUnit};
+use potluck_planner::{Device, Exposed, Planned, Room, Standby, StandbySearch, Standbys, Step, preload};
 use potluck_protocol::{Frame, LoadFault, StandbyOrder};
 
 use super::choosing::can_run;
 use super::planner_input::PlannerInput;
 use super::plans::Purpose;
+#[cfg(test)]
+use super::slices::Progress;
+use super::slices::{Slice, Sliced};
 use super::{PlanRequest, Planning};
 use crate::event_context::EventContext;
 use crate::members::Members;
@@ -35,6 +38,8 @@ pub(crate) struct StandbyPlans {
     made_for: Option<Basis>,
     /// Another room than the orders were made for, and since when it is so.
     seen: Option<(Basis, Millis)>,
+    /// What is in progress. Until it has ended, the standby plans before it count.
+    search: Option<Sliced<Basis, Covering>>,
     covered: Vec<Covered>,
     exposed: Vec<Exposed>,
     orders: BTreeMap<PeerId, Order>,
@@ -49,6 +54,21 @@ struct Basis {
     plan: Option<PlanEpoch>,
     /// Memory budget of each device.
     budgets: Vec<(PeerId, Bytes)>,
+}
+
+/// A search for the standby plans of this active plan. Where its experts lie changes without a new epoch.
+struct Covering {
+    active: Plan,
+    search: StandbySearch,
+}
+
+impl Covering {
+    fn step(self, room: &Room<'_>) -> Step<Self, Standbys> {
+        match self.search.step(room, &self.active) {
+            Step::GoesOn(search) => Step::GoesOn(Self { search, ..self }),
+            Step::Ends(found) => Step::Ends(found),
+        }
+    }
 }
 
 /// A standby plan, and the devices that hold more for it than for the active plan.
@@ -105,15 +125,20 @@ impl StandbyPlans {
     pub fn plan_changed(&mut self) {
         self.covered.clear();
         self.exposed.clear();
-        (self.made_for, self.seen) = (None, None);
+        self.look_again();
         self.refusals.values_mut().for_each(|refusal| refusal.until = None);
+    }
+
+    /// What was made or is being looked for counts no more.
+    fn look_again(&mut self) {
+        (self.made_for, self.seen, self.search) = (None, None, None);
     }
 
     /// A peer is gone, or no longer holds anything in advance.
     pub fn forget(&mut self, peer: PeerId) {
         self.orders.remove(&peer);
         self.covered.retain(|covered| !covered.helpers.contains(&peer));
-        (self.made_for, self.seen) = (None, None);
+        self.look_again();
     }
 
     pub fn prepared(&mut self, peer: PeerId, epoch: PlanEpoch) {
@@ -166,34 +191,61 @@ impl StandbyPlans {
     /// The room differs from the one the orders were made for, and has for a while.
     fn is_due(&mut self, basis: &Basis, now: Millis) -> bool {
         if self.made_for.as_ref() == Some(basis) {
-            self.seen = None;
+            (self.seen, self.search) = (None, None);
             return false;
         }
         match &self.seen {
             Some((seen, since)) if seen == basis => now.0 - since.0 >= SETTLE_MILLIS,
             _ => {
-                self.seen = Some((basis.clone(), now));
+                (self.seen, self.search) = (Some((basis.clone(), now)), None);
                 false
             }
         }
     }
 
-    /// Makes standby plans for the active one. Returns what each device has to hold for them in addition.
-    fn make(&mut self, room: &Room<'_>, active: &Plan) -> BTreeMap<PeerId, Vec<WeightUnit>> {
-        let made = std::mem::take(&mut self.covered).into_iter().map(|covered| covered.standby).collect();
-        let found = standby_keeping(room, active, made);
+    /// Looks for one more standby plan of the active one. Once all are found, returns what each device has to hold for them in
+    /// addition.
+    fn cover(
+        &mut self,
+        (basis, input, epoch): (&Basis, PlannerInput, PlanEpoch),
+        active: &Plan,
+        shape: &ModelShape,
+        now: Millis,
+    ) -> Option<BTreeMap<PeerId, Vec<WeightUnit>>> {
+        let known = self.search.take().and_then(|search| search.valid(basis, now));
+        let search = known.filter(|search| search.search().active == *active).unwrap_or_else(|| {
+            let made = self.covered.iter().map(|covered| covered.standby.clone()).collect();
+            let begin = |room: &Room<'_>| Covering {
+                active: active.clone(),
+                search: StandbySearch::keeping(room, active, made),
+            };
+            Sliced::new(basis.clone(), input, epoch, now, begin)
+        });
+        match search.step(now, Covering::step) {
+            Step::GoesOn(search) => {
+                self.search = Some(search);
+                None
+            }
+            Step::Ends(found) => Some(self.covered_by(found, active, shape)),
+        }
+    }
+
+    /// The standby plans of the active one are found. Returns what each device has to hold for them in addition.
+    fn covered_by(&mut self, found: Standbys, active: &Plan, shape: &ModelShape) -> BTreeMap<PeerId, Vec<WeightUnit>> {
+        self.covered.clear();
         self.exposed = found.exposed;
         let mut units: BTreeMap<PeerId, Vec<WeightUnit>> = BTreeMap::new();
+        let mut known: BTreeMap<PeerId, BTreeSet<WeightUnit>> = BTreeMap::new();
         for standby in found.covered {
             let mut helpers = BTreeSet::new();
             for peer in standby.plan.peers() {
-                let own = active.units_for(peer, room.shape);
-                let more: Vec<WeightUnit> =
-                    standby.plan.units_for(peer, room.shape).into_iter().filter(|unit| !own.contains(unit)).collect();
+                let own: BTreeSet<WeightUnit> = active.units_for(peer, shape).into_iter().collect();
+                let mut more = standby.plan.units_for(peer, shape);
+                more.retain(|unit| !own.contains(unit));
                 if !more.is_empty() {
                     helpers.insert(peer);
-                    let known = units.entry(peer).or_default();
-                    known.extend(more.iter().filter(|unit| !known.contains(unit)).copied().collect::<Vec<_>>());
+                    let known = known.entry(peer).or_default();
+                    units.entry(peer).or_default().extend(more.into_iter().filter(|unit| known.insert(*unit)));
                 }
             }
             self.covered.push(Covered { standby, helpers });
@@ -215,9 +267,10 @@ impl StandbyPlans {
         let mut is_new = false;
         for (peer, units) in units {
             let known = self.orders.get(&peer).map(|order| order.order.units.iter().collect::<BTreeSet<_>>());
-            let Some(budget) = budgets.get(&peer).filter(|_| known != Some(units.iter().collect())) else { continue };
+            let wanted: BTreeSet<&WeightUnit> = units.iter().collect();
+            let Some(budget) = budgets.get(&peer).filter(|_| known.as_ref() != Some(&wanted)) else { continue };
             let before = self.orders.get(&peer).filter(|before| !before.awaited).map(|before| &before.order.units);
-            let already_loaded = before.into_iter().flatten().filter(|unit| units.contains(unit)).copied().collect();
+            let already_loaded = before.into_iter().flatten().filter(|unit| wanted.contains(unit)).copied().collect();
             self.orders.insert(peer, Order { order: order(units), budget: *budget, awaited: true, already_loaded });
             is_new = true;
         }
@@ -249,7 +302,7 @@ impl StandbyPlans {
             (order.order.epoch, order.awaited, is_any) = (epoch, true, true);
             order.order.units.clear();
         }
-        (self.made_for, self.seen) = (None, None);
+        self.look_again();
         is_any
     }
 
@@ -279,24 +332,42 @@ impl StandbyPlans {
     }
 }
 
+#[cfg(test)]
+impl StandbyPlans {
+    /// The search in progress, and the plan that it is for.
+    pub(super) fn progress(&self) -> Option<(Progress<'_>, &Plan)> {
+        self.search.as_ref().map(|search| (search.progress(), &search.search().active))
+    }
+
+    pub(super) fn found(&self) -> Standbys {
+        let covered = self.covered.iter().map(|covered| covered.standby.clone()).collect();
+        Standbys { covered, exposed: self.exposed.clone() }
+    }
+
+    /// Nothing is left to be looked for.
+    pub(super) fn are_made(&self) -> bool {
+        self.made_for.is_some()
+    }
+}
+
 impl Planning {
-    /// Makes standby orders. Plans go first: nothing is ordered while one is prepared.
-    pub fn stand_by(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) {
+    /// Goes on to find standby plans, and makes their orders. Plans go first: nothing is ordered while one is prepared.
+    pub(super) fn stand_by(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) -> Slice {
         self.standbys.resend_orders(cx);
         // Experts that are missing now come before those that may be missing once.
         let is_busy = self.plans.inactive.is_some() || self.replicas.is_busy();
         if is_busy || self.plans.active.is_some() != self.plans.up().is_some() {
-            return;
+            return Slice::Nothing;
         }
         // After a loss that the plan can spare, this would make answers in progress wait for the search and for loading devices.
         if self.policy.lets_answers_end(request.answering, cx.now) {
-            return;
+            return Slice::Nothing;
         }
         // Slots take all memory of a device whose experts come on demand, so nothing stands by for it. The others load what
         // they will get once the model fits.
         let is_makeshift = self.plans.active.is_none() || self.is_on_demand();
         if is_makeshift && !self.may_load_in_advance(request, cx) {
-            return;
+            return Slice::Nothing;
         }
         let mut input = PlannerInput::new(self, request.model, request.command, &cx.members);
         let devices = input.devices();
@@ -305,15 +376,18 @@ impl Planning {
         let may_hold = devices.iter().map(|device| (device.peer, device.budget)).collect();
         let basis = Basis { plan: self.plans.active().map(|plan| plan.epoch), budgets: may_hold };
         if !self.standbys.is_due(&basis, cx.now) {
-            return;
+            return Slice::Nothing;
         }
         let epoch = self.plans.next_epoch(&cx.members);
-        let room = input.room(epoch);
         let active = self.plans.active.as_ref().map(|active| &active.planned.plan);
         let (units, in_advance) = match active.filter(|_| !is_makeshift) {
-            Some(active) => (self.standbys.make(&room, active), false),
+            Some(active) => {
+                let units = self.standbys.cover((&basis, input, epoch), active, &request.model.shape, cx.now);
+                let Some(units) = units else { return Slice::Taken };
+                (units, false)
+            }
             None => {
-                let mut units = preload(&room);
+                let mut units = preload(&input.room(epoch));
                 units.retain(|peer, _| active.is_none_or(|plan| !plan.peers().contains(peer)));
                 (units, true)
             }
@@ -325,6 +399,7 @@ impl Planning {
             self.plans.epoch = epoch;
             self.standbys.send_orders(cx);
         }
+        Slice::Taken
     }
 
     /// Prepares the standby plan for the loss of this peer, for which nothing has to be loaded. False if there is
