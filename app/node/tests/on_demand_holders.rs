@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::*;
 use potluck_gguf::TensorType;
 use potluck_gguf::synthetic::Synthetic;
-use potluck_node::native::cli::{GuessArguments, Options, Session};
+use potluck_node::native::cli::{GuessArguments, Options, Session, ShadowFrom};
 use potluck_node::native::open_model_files;
 use potluck_node::native::study::requantize;
 use potluck_node::node::Input;
@@ -191,10 +191,10 @@ fn holders_that_are_told_what_a_text_calls_have_it_in_their_slots() {
 }
 
 /// The same model in single precision: as a shadow it chooses what its base does.
-fn shadow(models: &std::path::Path, kind: TensorType) -> PathBuf {
+fn shadow(models: &std::path::Path, kind: TensorType) -> ShadowFrom {
     let path = models.join("shadow.gguf");
     requantize(&built_in(), &path, kind, |_, _| {}).unwrap();
-    path
+    ShadowFrom::File(path)
 }
 
 /// Which share of the experts that were called had been hinted to the holders, and bytes loaded on hints.
@@ -321,7 +321,7 @@ fn a_shadow_of_another_model_opens_no_room() {
         std::fs::copy(built_in(), models.join("model.gguf")).unwrap();
         let relay = relay(&models, 0).await;
         let other = write(&Synthetic { blocks: 2, experts: 4, seed: 3, ..Synthetic::default() }, &models, "other");
-        let guesses = GuessArguments { shadow: Some(other), ..GuessArguments::default() };
+        let guesses = GuessArguments { shadow: Some(ShadowFrom::File(other)), ..GuessArguments::default() };
         let options = Options { guesses, on_demand: true, cache: Some(folder("cache")), ..Options::default() };
         let mut host = Session::start(&relay.origin, &options);
         let source = ModelSource::Relay { name: "model".into() };

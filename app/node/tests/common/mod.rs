@@ -167,6 +167,7 @@ pub fn choice(model: ModelSource, budget: u64) -> HostChoice {
         resume: None,
         doors: Default::default(),
         protect: false,
+        guesser: Default::default(),
     }
 }
 
