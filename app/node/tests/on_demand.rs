@@ -11,18 +11,15 @@ use std::time::Duration;
 
 use common::*;
 use futures::future::LocalBoxFuture;
-use potluck_engine::{Eviction, Gpu, GpuOptions, StagingPart};
+use potluck_engine::{Eviction, StagingPart};
+use potluck_gguf::TensorType;
 use potluck_gguf::synthetic::Synthetic;
-use potluck_gguf::{TensorType, join};
-use potluck_model::ModelSpec;
-use potluck_node::compute::OwnShadow;
 use potluck_node::native::cli::{GuessArguments, Options, Session, ShadowFrom};
 use potluck_node::native::study::{check_shadow_of, requantize};
 use potluck_node::native::{DiskFile, open_model_files};
-use potluck_node::open::settings;
 use potluck_node::platform::LocalFile;
 use potluck_panel::{Guessing, ModelSource, OnDemandReport, PredictorKind, PromptRequest, RequestId, Status, ToPage};
-use potluck_plan::{BlockShape, Bytes, KvCacheType, ModelShape};
+use potluck_plan::{Bytes, KvCacheType};
 
 const TEXT: &str = "Once upon a time there was a pot of soup";
 const TOKENS: u32 = 24;
@@ -31,23 +28,9 @@ fn model() -> Synthetic {
     Synthetic { blocks: 3, experts: 16, seed: 3, ..Synthetic::default() }
 }
 
-fn experts(shape: &ModelShape) -> u64 {
-    shape.blocks.iter().map(|block| block.expert_bytes().0 * u64::from(block.expert_count())).sum()
-}
-
 /// Memory for everything but the experts, and for `share` of those.
 fn budget(share: f64) -> u64 {
     budget_of(&model(), share)
-}
-
-fn budget_of(model: &Synthetic, share: f64) -> u64 {
-    let (shape, Bytes(overhead)) = sizes(model);
-    let blocks: u64 = shape.blocks.iter().map(|block| BlockShape::without_experts(block).0).sum();
-    let kv_cache = shape.kv_cache_bytes(shape.all_blocks(), CONTEXT).0;
-    let head = if shape.tied_lm_head { 0 } else { shape.lm_head.0 };
-    let slots = (experts(&shape) as f64 * share) as u64;
-    // A part of the room for experts stays free.
-    overhead + blocks + kv_cache + head + shape.embedding.0 + slots + slots / 32
 }
 
 /// The report of a device that has answered.
@@ -217,15 +200,6 @@ fn a_shadow_changes_no_token_and_knows_most_experts() {
     });
 }
 
-/// Bytes that a shadow made from the model takes.
-async fn shadow_bytes(kind: Option<TensorType>, kv_cache: KvCacheType) -> u64 {
-    let (spec, units) = ModelSpec::from_gguf(&join([model().header().unwrap()]).unwrap()).unwrap();
-    let kind = kind.or(units.shadow_type()).unwrap();
-    let gpu = Gpu::open(GpuOptions::default()).await.unwrap();
-    let settings = settings(Bytes(u64::MAX), CONTEXT, kv_cache);
-    OwnShadow::of((&spec, &units), kind, settings, gpu.capabilities()).unwrap().bytes().0
-}
-
 /// The shadow is made from the device's own model, while that answers, and of the memory that it lends.
 #[test]
 fn a_shadow_made_from_the_own_model_changes_no_token_and_knows_most_experts() {
@@ -236,7 +210,7 @@ fn a_shadow_made_from_the_own_model_changes_no_token_and_knows_most_experts() {
         for (kind, align, kv_cache) in types {
             let (shadow, align) = (Some(ShadowFrom::Own(kind)), align.parse().unwrap());
             let guesses = GuessArguments { always_guess: true, shadow, align, ..Default::default() };
-            let bytes = shadow_bytes(kind, kv_cache).await;
+            let bytes = shadow_bytes(&model(), kind, kv_cache).await;
             let lent = budget(0.5) + bytes;
             let mut device = open_guessing(open_model_files(&path).unwrap(), lent, guesses);
             device.until_up().await.unwrap();
@@ -269,10 +243,12 @@ fn a_shadow_made_from_the_own_model_changes_no_token_and_knows_most_experts() {
 fn a_shadow_is_made_from_the_cache_of_its_base() {
     test(async {
         let (models, cache) = (folder("models"), folder("cache"));
-        let path = write(&model(), &models, "model");
+        // The LM head shares the embedding's bytes.
+        let tied = Synthetic { tied: true, ..model() };
+        let path = write(&tied, &models, "model");
         let expected = alone(&path, TEXT, TOKENS).await;
         let relay = relay(&models, 0).await;
-        let lent = budget(0.25) + shadow_bytes(None, KvCacheType::F16).await;
+        let lent = budget_of(&tied, 0.25) + shadow_bytes(&tied, None, KvCacheType::F16).await;
         let served = async || relay.metric("potluck_relay_weight_bytes_total").await;
         let mut before = 0;
         for (visit, most) in [("first", path.metadata().unwrap().len() * 5 / 4), ("second", 1 << 20)] {
@@ -301,7 +277,7 @@ fn a_shadow_that_is_gone_in_mid_answer_leaves_the_answer_as_it_is() {
         let expected = alone(&path, TEXT, TOKENS).await;
         let shadow = Some(ShadowFrom::Own(None));
         let guesses = GuessArguments { always_guess: true, shadow, shadow_tokens: Some(8), ..Default::default() };
-        let lent = budget(0.5) + shadow_bytes(None, KvCacheType::F16).await;
+        let lent = budget(0.5) + shadow_bytes(&model(), None, KvCacheType::F16).await;
         let mut device = open_guessing(open_model_files(&path).unwrap(), lent, guesses);
         device.until_up().await.unwrap();
         until(&mut device, "the shadow is made", |status| status.shadow.is_some_and(|shadow| shadow.ready)).await;

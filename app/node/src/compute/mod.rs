@@ -95,6 +95,8 @@ pub struct Compute {
     own_shadow: RefCell<Option<own_shadow::OwnShadow>>,
     /// A shadow model beside the engine, which has to be polled, too.
     shadow: RefCell<Option<shadows::RunningShadow>>,
+    /// Hints want to know of the next tokens.
+    foreseen_wanted: Cell<bool>,
 }
 
 impl Compute {
@@ -126,6 +128,7 @@ impl Compute {
             guesses: RefCell::new(guesses),
             own_shadow: RefCell::default(),
             shadow: RefCell::default(),
+            foreseen_wanted: Cell::default(),
         })
     }
 

@@ -1,7 +1,7 @@
 //! The shadow model beside this device's engine: loaded once, told what its base computes, and gone with it. It guesses for the
 //! experts of this device (`on_demand`), or for those that its stage calls on others (`Event::Foreseen`).
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use futures::future::{AbortHandle, Abortable};
@@ -39,17 +39,14 @@ pub(super) struct RunningShadow {
     shadow: Rc<Shadow>,
     /// Who hears it.
     hearer: RefCell<Hearer>,
-    /// Somebody wants to know of the next token.
-    wanted: Cell<bool>,
     task: AbortHandle,
 }
 
-/// How a shadow gets its weights.
-enum Filling {
-    /// They are there.
-    Done,
-    /// They are made from the base's while it answers.
-    Own(Box<Load>, Box<OwnShadow>),
+/// What a shadow is still to be made from, while its base answers.
+struct Making {
+    /// Reads its base.
+    load: Load,
+    own: OwnShadow,
 }
 
 impl RunningShadow {
@@ -69,6 +66,8 @@ impl RunningShadow {
 impl Drop for RunningShadow {
     fn drop(&mut self) {
         self.task.abort();
+        // Guesses may hold it for longer than its memory is wanted.
+        self.engine().destroy();
     }
 }
 
@@ -135,7 +134,7 @@ impl Compute {
             running.hearer.replace(hearer);
             return Ok(running.shadow.clone());
         }
-        let (shadow, filling) = self.new_shadow(listener, load).await?;
+        let (shadow, making) = self.new_shadow(listener, load).await?;
         shadow.overtakes.set(for_hints);
         let shadow = Rc::new(shadow);
         log::info!("The shadow takes {} of GPU memory for its weights.", Bytes(shadow.bytes));
@@ -143,7 +142,7 @@ impl Compute {
         let (compute, follows) = (Rc::downgrade(self), shadow.clone());
         self.platform.spawn.spawn(Box::pin(async move {
             let run = async move {
-                match fill(&follows, filling).await {
+                match finish(&follows, making).await {
                     Ok(()) => follows.follow().await,
                     // It ends this task, too.
                     Err(error) => compute.upgrade().into_iter().for_each(|compute| compute.lose_shadow(&error)),
@@ -152,13 +151,12 @@ impl Compute {
             // Whoever ends it needs no answer.
             let _ = Abortable::new(run, registration).await;
         }));
-        let running =
-            RunningShadow { shadow: shadow.clone(), hearer: RefCell::new(hearer), wanted: Cell::new(false), task };
+        let running = RunningShadow { shadow: shadow.clone(), hearer: RefCell::new(hearer), task };
         self.shadow.replace(Some(running));
         Ok(shadow)
     }
 
-    async fn new_shadow(&self, listener: Listener, load: Load) -> Result<(Shadow, Filling), String> {
+    async fn new_shadow(&self, listener: Listener, load: Load) -> Result<(Shadow, Option<Making>), String> {
         let options = self.guesses.borrow().shadow.clone().ok_or("no shadow was asked for")?;
         let gpu = self.gpu.borrow().clone().ok_or_else(|| self.no_gpu())?;
         let base = self.model_engine.borrow().as_ref().map(|base| (base.engine.clone(), base.settings.clone()));
@@ -176,7 +174,7 @@ impl Compute {
                     tokio::task::yield_now().await;
                 }
                 shadow.engine().close_staging();
-                Ok((shadow, Filling::Done))
+                Ok((shadow, None))
             }
             ShadowSource::Own(_) => {
                 let own = self.own_shadow.borrow().clone().ok_or("there is no memory for it")?;
@@ -187,17 +185,13 @@ impl Compute {
                 };
                 let model = (own.spec.clone(), own.units.clone());
                 let shadow = Shadow::new(&gpu, model, &options, &base, settings, listener)?;
-                Ok((shadow, Filling::Own(Box::new(load), Box::new(own))))
+                Ok((shadow, Some(Making { load, own })))
             }
         }
     }
 
     /// The shadow failed. Its memory is free, and answers go on.
     fn lose_shadow(&self, error: &LoadError) {
-        if let Some(running) = self.shadow.borrow().as_ref() {
-            // Guesses may hold it for longer.
-            running.engine().destroy();
-        }
         self.end_shadow();
         let sentence = format!("The smaller copy of the model cannot be made: {error} Answers go on without it.");
         self.inputs.send(Input::Notice(sentence));
@@ -225,10 +219,10 @@ impl Compute {
         }
     }
 
-    /// The shadow made from the room's model, if it has its memory.
+    /// The shadow made from the room's model, once it is being made.
     pub fn shadow_report(&self) -> Option<ShadowReport> {
         let bytes = self.own_shadow.borrow().as_ref()?.bytes();
-        let ready = self.shadow.borrow().as_ref().is_some_and(|running| running.shadow.is_ready());
+        let ready = self.shadow.borrow().as_ref()?.shadow.is_ready();
         Some(ShadowReport { bytes: bytes.0, ready })
     }
 
@@ -239,9 +233,7 @@ impl Compute {
 
     /// Whether hints want to know of the next tokens.
     pub fn foresee(&self, wanted: bool) {
-        if let Some(running) = self.shadow.borrow().as_ref() {
-            running.wanted.set(wanted);
-        }
+        self.foreseen_wanted.set(wanted);
     }
 
     /// The stage's engine begins with work.
@@ -249,15 +241,17 @@ impl Compute {
         if let Some(running) = self.shadow.borrow().as_ref().filter(|running| running.published().is_none())
             && work.ticket.0 < FIRST_TRIAL
         {
-            running.shadow.tell(&work.task, running.wanted.get());
+            running.shadow.tell(&work.task, self.foreseen_wanted.get());
         }
     }
 }
 
-/// Loads a shadow's weights and compiles its kernels.
-async fn fill(shadow: &Shadow, filling: Filling) -> Result<(), LoadError> {
-    if let Filling::Own(load, own) = filling {
+/// Makes what a shadow lacks: its weights, and its kernels.
+async fn finish(shadow: &Shadow, making: Option<Making>) -> Result<(), LoadError> {
+    if let Some(Making { load, own }) = making {
+        let began = load.platform.clock.now();
         load.requantize(shadow.engine(), &own.units).await?;
+        log::info!("The shadow was made in {:.0} ms.", load.platform.clock.now().0 - began.0);
         shadow.engine().prepare().await?;
     }
     shadow.ready();
