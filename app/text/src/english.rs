@@ -83,7 +83,7 @@ pub const ENGLISH: Texts = Texts {
              and has the experts loaded that it names. The copy takes a part of what this device lends. Answers stay the same.",
         making: "A smaller copy of the model is being made to guess experts. It takes {}.",
         made: "A smaller copy of the model is ready to guess experts. It takes {}.",
-        measured: "A smaller copy of the model named {}% of the experts of {} tokens. It takes {}.",
+        measured: "A smaller copy of the model named {}% of the experts of {}. It takes {}.",
     },
     answer: AnswerTexts {
         sending: "Sending your question.",

@@ -205,7 +205,7 @@ pub struct GuesserTexts {
     pub making: &'static str,
     /// It is made, and has not spoken of any token.
     pub made: &'static str,
-    /// Percent of the experts that it named, of how many tokens, and how many bytes it takes.
+    /// Percent of the experts that it named, of how many tokens (with the noun), and how many bytes it takes.
     pub measured: &'static str,
 }
 

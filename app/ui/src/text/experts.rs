@@ -64,7 +64,11 @@ pub fn shadow_line(status: &Status) -> Option<String> {
     let reports = [status.hints, status.on_demand.and_then(|report| report.guesses)];
     let measured = reports.into_iter().flatten().find_map(|report| Some((report.shadow?, report.shadow_tokens)));
     Some(match measured.filter(|_| shadow.ready) {
-        Some((recall, tokens)) => fill(words.measured, &[&format!("{:.0}", 100.0 * recall), &count(tokens), &takes]),
+        Some((recall, tokens)) => {
+            let noun = if tokens == 1 { "token" } else { "tokens" };
+            let tokens = format!("{} {noun}", count(tokens));
+            fill(words.measured, &[&format!("{:.0}", 100.0 * recall), &tokens, &takes])
+        }
         None => fill(if shadow.ready { words.made } else { words.making }, &[&takes]),
     })
 }
