@@ -127,9 +127,9 @@ step('a smaller copy of the model, made in the tab, guesses experts and changes 
   assert.deepEqual((await ask(page, TEXT, LONG)).tokens, floats.undisturbed, 'perhaps while the copy is made');
   const { shadow } = await until(page, ({ shadow }) => shadow?.ready === true, 'the copy is made');
   context.diagnostic(`a copy that takes ${shadow.bytes} bytes, made within ${Date.now() - began} ms`);
-  // Guesses are tried after 48 tokens, and not for all.
+  // Guesses are tried after 48 tokens, and not for all. On a busy software adapter the copy is in time for few of these.
   let guesses = null;
-  for (let round = 0; round < 10 && !(guesses?.shadow > 0); round += 1) {
+  for (let round = 0; round < 20 && !(guesses?.shadow > 0); round += 1) {
     assert.deepEqual((await ask(page, TEXT, LONG)).tokens, floats.undisturbed, `answer ${round}`);
     guesses = (await status(page)).on_demand.guesses;
   }
