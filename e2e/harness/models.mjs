@@ -18,6 +18,9 @@ const models = {
   // Experts make up most of it, so that helpers too small for a block hold experts.
   'many-experts': ['--arch', 'qwen3moe', '--type', 'Q8_0', '--hidden', '256', '--blocks', '4', '--heads', '4', '--kv-heads', '2',
     '--head-dim', '64', '--intermediate', '512', '--experts', '16', '--used', '4', '--vocabulary', '512', '--context', '2048', '--seed', '42'],
+  // Experts in floats: a copy with a seventh of the bits leaves room for a part of them.
+  floats: ['--arch', 'qwen3moe', '--type', 'F32', '--hidden', '256', '--blocks', '4', '--heads', '4', '--kv-heads', '2',
+    '--head-dim', '64', '--intermediate', '256', '--experts', '16', '--used', '4', '--vocabulary', '512', '--context', '2048', '--seed', '43'],
 };
 
 /** Makes the named models that are not there yet; returns their folder. */

@@ -32,7 +32,7 @@ export const isUp = (status) => status.plan?.state === 'Up';
 export const isUpOn = (devices) => (status) => isUp(status) && new Set(status.plan.stages.map((stage) => stage.peer)).size === devices;
 
 /** The picker shows a file's own title; the tests' models are told apart by their sizes. */
-const sizes = { tiny: '2.8 MB', 'six-blocks': '25.7 MB', 'many-experts': '27.9 MB' };
+const sizes = { tiny: '2.8 MB', 'six-blocks': '25.7 MB', 'many-experts': '27.9 MB', floats: '54.6 MB' };
 const named = (model) => new RegExp(`(^|[^0-9.])${(sizes[model] ?? model).replaceAll('.', '\\.')}`);
 
 async function lend(scope, bytes) {
@@ -41,8 +41,8 @@ async function lend(scope, bytes) {
   await field.press('Tab');
 }
 
-/** Host a model: the picker, a model, what to lend, open. Returns the room's link. */
-export async function host(page, relay, { model, lends, share, context } = {}) {
+/** Host a model: the picker, a model, what to lend, who guesses experts, open. Returns the room's link. */
+export async function host(page, relay, { model, lends, share, context, guesser } = {}) {
   await page.goto(relay.url);
   await page.getByRole('button', { name: 'Host a model' }).click();
   const dialog = page.getByRole('dialog', { name: 'Host a model' });
@@ -50,6 +50,7 @@ export async function host(page, relay, { model, lends, share, context } = {}) {
   if (lends) await lend(dialog, lends);
   if (share) await dialog.locator('label', { hasText: share }).first().click();
   if (context) await dialog.getByLabel('Context, all conversations together').selectOption(String(context));
+  if (guesser) await dialog.getByLabel('Experts are guessed by').selectOption(guesser);
   await dialog.getByRole('button', { name: 'Open the room' }).click();
   await until(page, (status) => status.room !== null && status.connection === 'Connected');
   const { link } = (await status(page)).room;

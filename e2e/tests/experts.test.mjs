@@ -5,6 +5,7 @@ import { after, before } from 'node:test';
 import { join, resolve } from 'node:path';
 
 import { Device } from '../harness/browser.mjs';
+import { make } from '../harness/models.mjs';
 import { Relay } from '../harness/relay.mjs';
 import { story } from '../harness/story.mjs';
 import { ask, assertQuiet, contribute, host, isUp, status, until } from '../harness/table.mjs';
@@ -20,6 +21,7 @@ const EXPERTS = 16_736_256;
 let relay;
 const devices = {};
 const undisturbed = {};
+const floats = {};
 const step = story();
 
 before(async () => {
@@ -30,6 +32,7 @@ before(async () => {
 after(async () => {
   for (const device of Object.values(devices)) await device.stop();
   await relay?.stop();
+  await floats.relay?.stop();
 });
 
 /** Devices that hold experts for others. */
@@ -86,6 +89,55 @@ step('with memory for a third of the experts it loads the others on demand, from
   await page.getByText(/^Loads [\d.]+ MB a token from this device's storage: \d+ of a token's \d+ experts were in memory/).waitFor();
   context.diagnostic(`all experts: ${speeds(undisturbed.timings)}`);
   context.diagnostic(`a third: ${speeds(answer.timings)}; ${JSON.stringify(on_demand)}`);
+});
+
+/** Bytes of all experts of the model in floats. */
+const FLOATS = 4 * 16 * 3 * 256 * 256 * 4;
+
+step('where a smaller copy of the model would leave too little for it, one sentence says so and answers go on', async () => {
+  floats.relay = await Relay.start({ models: make('floats') });
+  devices.copier = await Device.start('copier');
+  const { page } = devices.copier;
+  const choice = { model: 'floats', share: 'Fastest', context: 512 };
+  await host(page, floats.relay, choice);
+  const { plan } = await until(page, isUp);
+  const [{ bytes, kv_cache_bytes }] = plan.stages;
+  floats.undisturbed = (await ask(page, TEXT, LONG)).tokens;
+  const pinned = plan.overhead + bytes - FLOATS + kv_cache_bytes;
+  floats.third = Math.ceil(pinned + 1.03 * (FLOATS / 3));
+  const told = /A smaller copy of the model takes ([\d.]+) MB of GPU memory\. Of the [\d.]+ MB that this device lends, that leaves too little/;
+  // The notice goes away by itself.
+  const notice = page.getByText(told).first().innerText();
+  await host(page, floats.relay, { ...choice, lends: Math.ceil(pinned + 1.03 * (FLOATS / 6)), guesser: 'copy' });
+  const sentence = await notice;
+  // Said in whole megabytes.
+  floats.copy = (Number(told.exec(sentence)[1]) + 1) * 1e6;
+  const { shadow } = await until(page, (now) => isUp(now) && now.on_demand !== null, 'experts come on demand');
+  assert.equal(shadow, null);
+  assert.deepEqual((await ask(page, TEXT, LONG)).tokens, floats.undisturbed);
+});
+
+step('a smaller copy of the model, made in the tab, guesses experts and changes no token', async (context) => {
+  const { page } = devices.copier;
+  const lends = floats.third + floats.copy;
+  await host(page, floats.relay, { model: 'floats', share: 'Fastest', context: 512, lends, guesser: 'copy' });
+  const { on_demand: before } = await until(page, (now) => isUp(now) && now.on_demand !== null, 'experts come on demand');
+  assert.ok(before.slots < before.experts / 2, `the copy's memory is taken from what is lent: ${JSON.stringify(before)}`);
+  const began = Date.now();
+  assert.deepEqual((await ask(page, TEXT, LONG)).tokens, floats.undisturbed, 'perhaps while the copy is made');
+  const { shadow } = await until(page, ({ shadow }) => shadow?.ready === true, 'the copy is made');
+  context.diagnostic(`a copy that takes ${shadow.bytes} bytes, made within ${Date.now() - began} ms`);
+  // Guesses are tried after 48 tokens, and not for all. On a busy software adapter the copy is in time for few of these.
+  let guesses = null;
+  for (let round = 0; round < 20 && !(guesses?.shadow > 0); round += 1) {
+    assert.deepEqual((await ask(page, TEXT, LONG)).tokens, floats.undisturbed, `answer ${round}`);
+    guesses = (await status(page)).on_demand.guesses;
+  }
+  context.diagnostic(JSON.stringify(guesses));
+  assert.equal(guesses.predictor, 'shadow');
+  assert.ok(guesses.shadow > 0 && guesses.shadow_tokens > 0, JSON.stringify(guesses));
+  await page.getByText(/^A smaller copy of the model named \d+% of the experts of [\d,]+ tokens?\. It takes [\d.]+ MB\.$/).waitFor();
+  await devices.copier.stop();
 });
 
 step('a cache that is evicted is fetched again, and the answer is the same', async () => {

@@ -34,7 +34,7 @@ pub use mixture::quantization;
 pub use model::{Model, SPLIT_COUNT_KEY, SPLIT_NO_KEY, SPLIT_TENSORS_KEY, join, split_count};
 pub use parser::{HeaderParser, MAX_HEADER_BYTES, MAX_NAME_BYTES, MAX_VALUE_BYTES};
 pub use quantize::quantize;
-pub use requantize::{Requantized, requantize_rows};
+pub use requantize::{Requantized, fitting, requantize_rows};
 pub use tensor_type::TensorType;
 pub use value::{Array, Value};
 pub use writer::{GgufWriter, WriteError};

@@ -24,8 +24,7 @@ pub struct Requantized {
 impl Requantized {
     /// Plans the file.
     ///
-    /// A matrix whose rows are no whole blocks of `kind` becomes [`TensorType::Q8_0`] ([`TensorType::Q4_0`] for two-bit types), and if
-    /// that does not fit either, [`TensorType::F16`].
+    /// A matrix becomes what [`fitting`] says.
     ///
     /// # Errors
     /// [`GgufError::UnsupportedType`] if floats cannot be turned into `kind`, or a matrix into floats.
@@ -76,12 +75,16 @@ pub fn requantize_rows(
     Ok(())
 }
 
-/// Matrices, stacked or not, except routers.
+/// Matrices, stacked or not, except routers. Biases of experts are vectors that lie together.
 fn is_matrix(tensor: &TensorInfo) -> bool {
-    tensor.rows() > 1 && !tensor.name.ends_with(".ffn_gate_inp.weight")
+    let keeps = tensor.name.ends_with(".ffn_gate_inp.weight") || tensor.name.ends_with(".bias");
+    tensor.rows() > 1 && !keeps
 }
 
-fn fitting(kind: TensorType, cols: u64) -> TensorType {
+/// The type of a matrix of a model that becomes `kind`: where its rows of `cols` values are no whole blocks of that, it is
+/// [`TensorType::Q8_0`] ([`TensorType::Q4_0`] for two-bit types), and if that does not fit either, [`TensorType::F16`].
+#[must_use]
+pub fn fitting(kind: TensorType, cols: u64) -> TensorType {
     let fits = |kind: &TensorType| cols.is_multiple_of(kind.block_elements());
     let instead = if kind == TensorType::Q2_K { TensorType::Q4_0 } else { TensorType::Q8_0 };
     [kind, instead].into_iter().find(fits).unwrap_or(TensorType::F16)

@@ -37,6 +37,7 @@ mod parts;
 mod profile;
 mod read;
 mod recurrent;
+mod requantized;
 mod shape;
 mod spec;
 mod stop;

@@ -29,6 +29,8 @@ pub struct Own<'a> {
     pub loaded: u64,
     /// What its experts on demand cost.
     pub on_demand: Option<panel::OnDemandReport>,
+    /// The shadow made from its model.
+    pub shadow: Option<panel::ShadowReport>,
     /// Bytes it fetched.
     pub downloaded: u64,
     /// Frames that came straight from other tabs of this browser.
@@ -86,6 +88,7 @@ pub fn snapshot(view: Option<&SwarmView<'_>>, own: Own<'_>) -> panel::Status {
         loading: view.and_then(|view| view.loading),
         bytes_loaded: own.loaded,
         on_demand: own.on_demand,
+        shadow: own.shadow,
         hints: view.and_then(|view| view.hints),
         bytes_downloaded: own.downloaded,
         direct_frames: own.direct_frames,

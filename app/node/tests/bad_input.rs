@@ -111,6 +111,7 @@ fn a_missing_model_and_a_missing_relay_are_reported() {
             resume: None,
             doors: Default::default(),
             protect: false,
+            guesser: Default::default(),
         };
         session.page(ToNode::Host(choice.clone()));
         let sentence = complaint(&mut session).await;

@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use common::*;
 use potluck_gguf::TensorType;
 use potluck_gguf::synthetic::Synthetic;
-use potluck_node::native::cli::{GuessArguments, Options, Session};
+use potluck_node::native::cli::{GuessArguments, Options, Session, ShadowFrom};
 use potluck_node::native::open_model_files;
 use potluck_node::native::study::requantize;
 use potluck_node::node::Input;
 use potluck_panel::{HostChoice, ModelSource, OnDemandReport, PredictorKind, Sharing, Status, ToNode};
+use potluck_plan::{Bytes, KvCacheType};
 
 const TEXT: &str = "Once upon a time there was a pot of soup";
 const TOKENS: u32 = 24;
@@ -191,10 +192,10 @@ fn holders_that_are_told_what_a_text_calls_have_it_in_their_slots() {
 }
 
 /// The same model in single precision: as a shadow it chooses what its base does.
-fn shadow(models: &std::path::Path, kind: TensorType) -> PathBuf {
+fn shadow(models: &std::path::Path, kind: TensorType) -> ShadowFrom {
     let path = models.join("shadow.gguf");
     requantize(&built_in(), &path, kind, |_, _| {}).unwrap();
-    path
+    ShadowFrom::File(path)
 }
 
 /// Which share of the experts that were called had been hinted to the holders, and bytes loaded on hints.
@@ -315,13 +316,42 @@ fn a_shadow_speaks_to_holders_once_they_join_and_not_to_the_slots_of_the_stage_a
 }
 
 #[test]
+fn a_shadow_made_from_the_hosts_model_tells_holders_what_is_called() {
+    test(async {
+        let models = folder("models");
+        let model = Synthetic { blocks: 3, experts: 16, seed: 3, ..Synthetic::default() };
+        let expected = alone(&write(&model, &models, "model"), TEXT, TOKENS).await;
+        let relay = relay(&models, 0).await;
+        let (shape, Bytes(overhead)) = sizes(&model);
+        let shadow = Some(ShadowFrom::Own(Some(TensorType::Q8_0)));
+        let takes = shadow_bytes(&model, Some(TensorType::Q8_0), KvCacheType::F16).await;
+        let guesses = GuessArguments { shadow, always_guess: true, lead: Some(2), ..GuessArguments::default() };
+        let (mut host, link) = host_with_slots(&relay, budget_of(&model, 0.2) + takes, guesses).await;
+        let joiners: Vec<Session> = (0..2).map(|_| peer("joiner", &relay.origin, folder("cache"))).collect();
+        joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(overhead + experts(&shape) / 4)));
+        until(&mut host, "two holders with slots", |status| holders(status) == 2).await;
+        until(&mut host, "the shadow is made", |status| status.shadow.is_some_and(|shadow| shadow.ready)).await;
+        for request in 1..3 {
+            assert_eq!(answer(&mut host, question(request, TEXT, TOKENS), |_| {}).await, expected, "{request}");
+        }
+        let has_spoken = |status: &Status| status.hints.is_some_and(|hints| hints.shadow_tokens > 0);
+        until(&mut host, "the shadow speaks to holders", has_spoken).await;
+        let hints = host.status.hints.unwrap();
+        assert!(hints.shadow.is_some_and(|recall| recall > 0.4), "{hints:?}");
+        assert_eq!(hints.predictor, PredictorKind::Shadow);
+        drop((host, joiners));
+        relay.stop().await;
+    });
+}
+
+#[test]
 fn a_shadow_of_another_model_opens_no_room() {
     test(async {
         let models = folder("models");
         std::fs::copy(built_in(), models.join("model.gguf")).unwrap();
         let relay = relay(&models, 0).await;
         let other = write(&Synthetic { blocks: 2, experts: 4, seed: 3, ..Synthetic::default() }, &models, "other");
-        let guesses = GuessArguments { shadow: Some(other), ..GuessArguments::default() };
+        let guesses = GuessArguments { shadow: Some(ShadowFrom::File(other)), ..GuessArguments::default() };
         let options = Options { guesses, on_demand: true, cache: Some(folder("cache")), ..Options::default() };
         let mut host = Session::start(&relay.origin, &options);
         let source = ModelSource::Relay { name: "model".into() };

@@ -155,6 +155,20 @@ pub struct HostChoice {
     /// Of a file on this device: others get no bytes but the experts that they are to hold.
     #[serde(default)]
     pub protect: bool,
+    /// Who guesses which experts come next, where they load on demand.
+    #[serde(default)]
+    pub guesser: ExpertGuesser,
+}
+
+/// Who guesses which experts come next, where they load on demand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExpertGuesser {
+    /// As the node is set up: in a page, nobody for its own experts, and what was seen before for those of others.
+    #[default]
+    Usual,
+    /// A shadow, which this device makes from the model and runs in a part of the memory that it lends.
+    SmallerCopy,
 }
 
 /// An invite that the host wants to give out.

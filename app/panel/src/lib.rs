@@ -19,7 +19,7 @@ pub use bench::{
     BenchChoice, BenchDevice, BenchEvent, BenchKernel, BenchKernels, BenchLoad, BenchModel, BenchRates, BenchReport,
     BenchResult, BenchRun, BenchWorkload,
 };
-pub use command::{ContributeChoice, HostChoice, InviteChoice, StoredModel, ToNode, ToPage};
+pub use command::{ContributeChoice, ExpertGuesser, HostChoice, InviteChoice, StoredModel, ToNode, ToPage};
 pub use keys::{KeySeed, RoomKeys};
 pub use notice::{Notice, NoticeLevel};
 pub use potluck_plan::{Arithmetic, Bytes, DeviceId, KvCacheType, ModelId, PeerId, PlanEpoch, Sharing, StageId};
@@ -31,7 +31,8 @@ pub use potluck_protocol::{
 };
 pub use status::{
     BannedReport, CallTimes, Connection, DeviceReport, DoorsReport, ExpertHolding, InviteReport, InviteState,
-    OnDemandReport, PlanReport, Roles, RoomReport, Sealing, SelfTest, SelfTestState, StageReport, Status, Waiting,
+    OnDemandReport, PlanReport, Roles, RoomReport, Sealing, SelfTest, SelfTestState, ShadowReport, StageReport, Status,
+    Waiting,
 };
 pub use timeline::{Mark, MarkKind, Timeline, TokenSample};
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::device::{DeviceReport, SelfTest, SelfTestState};
 pub use self::doors::{BannedReport, DoorsReport, InviteReport, InviteState};
-pub use self::on_demand::{CallTimes, OnDemandReport};
+pub use self::on_demand::{CallTimes, OnDemandReport, ShadowReport};
 pub use self::plan::{ExpertHolding, PlanReport, StageReport, Waiting};
 
 /// A whole snapshot, as one tab sees it.
@@ -50,6 +50,8 @@ pub struct Status {
     pub bytes_loaded: u64,
     /// What loading experts on demand costs this device; none if it holds all of its experts.
     pub on_demand: Option<OnDemandReport>,
+    /// The shadow that this device makes from the model that it hosts; none if there is none.
+    pub shadow: Option<ShadowReport>,
     /// What came of this device's hints to holders that load on demand: who guesses, and how well; none if it sends none.
     pub hints: Option<ForesightReport>,
     /// Weight bytes this tab fetched over the network since it opened.

@@ -15,6 +15,14 @@ pub struct Alignment {
     pub kv: Option<NonZeroU32>,
 }
 
+impl Alignment {
+    /// The base's token after each, and never its KV cache.
+    #[must_use]
+    pub const fn each_token() -> Self {
+        Self { token: Some(NonZeroU32::MIN), kv: None }
+    }
+}
+
 /// Not the name of an alignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("expected an alignment such as T1, T4KV8 or KV2")]

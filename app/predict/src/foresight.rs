@@ -45,6 +45,8 @@ pub struct ForesightReport {
     pub shadow_by_index: [Option<f64>; 4],
     /// The same of all tokens that it followed.
     pub shadow: Option<f64>,
+    /// How many tokens these are.
+    pub shadow_tokens: u64,
     /// Experts loaded on a guess.
     pub loaded: u64,
     /// Those of them that the token used for which they were loaded.

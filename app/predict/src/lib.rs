@@ -31,7 +31,7 @@ pub use known_recall::KnownRecall;
 pub use next_router::NextRouter;
 pub use on_demand::{Guesses, OnDemandReport, ShadowTimes, on_demand};
 pub use pool::{Eviction, Pool, PoolReport, TooSmall, simulate};
-pub use published::{Published, ShadowWord};
+pub use published::{Published, PublishedRecall, ShadowWord};
 pub use recall::{Recall, recall};
 pub use recorded::Recorded;
 pub use schedule::Schedule;

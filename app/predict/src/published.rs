@@ -7,7 +7,7 @@ use std::rc::Rc;
 use potluck_plan::{BlockIndex, ExpertId, Position};
 
 use crate::foresight::Shares;
-use crate::{Guess, Predictor};
+use crate::{ForesightReport, Guess, Predictor};
 
 /// Choices that are kept: those of a few tokens.
 const KEPT: usize = 1024;
@@ -38,6 +38,40 @@ struct Inner {
     /// Where the answer began.
     first: Position,
     shares: Shares,
+    /// Tokens that were judged.
+    tokens: u64,
+    /// The last one of them in this answer.
+    last: Option<Position>,
+}
+
+impl Inner {
+    fn judge(&mut self, position: Position, experts: &[ExpertId], chosen: &[ExpertId]) {
+        self.shares.judge(self.first, position, experts, chosen);
+        if self.last.is_none_or(|last| last < position) {
+            self.tokens += 1;
+            self.last = Some(position);
+        }
+    }
+}
+
+/// How often what was published was chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PublishedRecall {
+    /// The share of chosen experts that were published, in time or too late, by the index of the answer's token as in
+    /// [`ForesightReport`].
+    pub by_index: [Option<f64>; 4],
+    /// The same of all tokens.
+    pub all: Option<f64>,
+    /// Tokens of which something was published.
+    pub tokens: u64,
+}
+
+impl PublishedRecall {
+    /// A report that tells of it, too.
+    #[must_use]
+    pub fn in_report(self, report: ForesightReport) -> ForesightReport {
+        ForesightReport { shadow_by_index: self.by_index, shadow: self.all, shadow_tokens: self.tokens, ..report }
+    }
 }
 
 impl Published {
@@ -53,7 +87,7 @@ impl Published {
     /// An answer begins at this position. What was said or chosen there before was of another one: a text may be rewound.
     pub fn begin(&self, first: Position) {
         let inner = &mut *self.0.borrow_mut();
-        inner.first = first;
+        (inner.first, inner.last) = (first, None);
         for of_before in [&mut inner.choices, &mut inner.chosen] {
             of_before.retain(|(position, _), _| *position < first);
         }
@@ -63,8 +97,7 @@ impl Published {
     pub fn publish(&self, position: Position, block: BlockIndex, experts: Vec<ExpertId>) {
         let mut inner = self.0.borrow_mut();
         if let Some(chosen) = inner.chosen.remove(&(position, block)) {
-            let first = inner.first;
-            return inner.shares.judge(first, position, &experts, &chosen);
+            return inner.judge(position, &experts, &chosen);
         }
         inner.choices.insert((position, block), experts);
         if inner.choices.len() > KEPT {
@@ -77,11 +110,10 @@ impl Published {
         self.0.borrow_mut().choices.retain(|(position, _), _| *position < from);
     }
 
-    /// The share of chosen experts that were published, in time or too late: by the index of the answer's token as in
-    /// [`crate::ForesightReport`], and of all.
-    pub fn recall(&self) -> ([Option<f64>; 4], Option<f64>) {
+    /// How often it was right.
+    pub fn recall(&self) -> PublishedRecall {
         let inner = self.0.borrow();
-        (inner.shares.by_index(), inner.shares.all().get())
+        PublishedRecall { by_index: inner.shares.by_index(), all: inner.shares.all().get(), tokens: inner.tokens }
     }
 }
 
@@ -100,8 +132,8 @@ impl Predictor for Published {
     fn observe(&mut self, position: Position, block: BlockIndex, chosen: &[ExpertId]) {
         let inner = &mut *self.0.borrow_mut();
         if position >= inner.first && inner.first.0 > 0 {
-            match inner.choices.get(&(position, block)) {
-                Some(experts) => inner.shares.judge(inner.first, position, experts, chosen),
+            match inner.choices.remove(&(position, block)) {
+                Some(experts) => inner.judge(position, &experts, chosen),
                 None => drop(inner.chosen.insert((position, block), chosen.to_vec())),
             }
             if inner.chosen.len() > KEPT {
@@ -153,7 +185,8 @@ mod tests {
         predictor.observe(Position(3), BlockIndex(1), &[ExpertId(7), ExpertId(8)]);
         publisher.publish(Position(3), BlockIndex(1), vec![ExpertId(7), ExpertId(8)]);
         assert!(predictor.predict(Position(3), BlockIndex(1)).is_empty(), "the block has passed");
-        assert_eq!(publisher.recall(), ([Some(0.75), None, None, None], Some(0.75)));
+        let by_index = [Some(0.75), None, None, None];
+        assert_eq!(publisher.recall(), PublishedRecall { by_index, all: Some(0.75), tokens: 1 });
     }
 
     #[test]
@@ -166,7 +199,7 @@ mod tests {
         publisher.begin(Position(3));
         assert!(predictor.predict(Position(5), BlockIndex(0)).is_empty(), "said of the answer before");
         publisher.publish(Position(3), BlockIndex(0), vec![ExpertId(4)]);
-        assert_eq!(publisher.recall().1, None, "what the answer before chose judges no word on this one");
+        assert_eq!(publisher.recall().all, None, "what the answer before chose judges no word on this one");
         let guesses = predictor.predict(Position(3), BlockIndex(0));
         assert_eq!(guesses.first().map(|guess| guess.expert), Some(ExpertId(4)), "the word came in time");
     }

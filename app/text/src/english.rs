@@ -1,8 +1,8 @@
 //! English.
 
 use crate::{
-    AnswerTexts, ArithmeticTexts, CatalogTexts, ConnectionTexts, KvCacheTexts, MemberTexts, NotYetTexts, NoticeTexts,
-    OwnDeviceTexts, PhaseTexts, PlanTexts, RoleTexts, SharingTexts, Texts,
+    AnswerTexts, ArithmeticTexts, CatalogTexts, ConnectionTexts, GuesserTexts, KvCacheTexts, MemberTexts, NotYetTexts,
+    NoticeTexts, OwnDeviceTexts, PhaseTexts, PlanTexts, RoleTexts, SharingTexts, Texts,
 };
 
 /// English.
@@ -73,6 +73,17 @@ pub const ENGLISH: Texts = Texts {
         experts_hint: "Other devices hold them, most of them twice, so answers go on when one leaves. Up to {} round trips per token.",
         experts_unknown: "For models with experts. Other devices hold them, most of them twice, so answers go on when one leaves. Up to one round trip per block and token.",
         no_experts: "This model has no experts: it gets the fastest plan.",
+    },
+    guesser: GuesserTexts {
+        label: "Experts are guessed by",
+        usual: "Automatic",
+        smaller_copy: "A smaller copy of the model (uses about {})",
+        smaller_copy_unknown: "A smaller copy of the model",
+        smaller_copy_hint: "Where the model does not fit, this device makes a copy with half as many bits, runs it a few tokens ahead \
+             and has the experts loaded that it names. The copy takes a part of what this device lends. Answers stay the same.",
+        making: "A smaller copy of the model is being made to guess experts. It takes {}.",
+        made: "A smaller copy of the model is ready to guess experts. It takes {}.",
+        measured: "A smaller copy of the model named {}% of the experts of {}. It takes {}.",
     },
     answer: AnswerTexts {
         sending: "Sending your question.",

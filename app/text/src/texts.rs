@@ -25,6 +25,8 @@ pub struct Texts {
     pub arithmetic: ArithmeticTexts,
     /// How the room's work is shared.
     pub sharing: SharingTexts,
+    /// Who guesses experts.
+    pub guesser: GuesserTexts,
     /// How an answer of the chat goes.
     pub answer: AnswerTexts,
     /// Why a question cannot be sent yet.
@@ -184,6 +186,27 @@ pub struct SharingTexts {
     pub experts_unknown: &'static str,
     /// What it means for a model without experts.
     pub no_experts: &'static str,
+}
+
+/// Who guesses which experts come next, where they load on demand.
+#[derive(Debug)]
+pub struct GuesserTexts {
+    /// The choice's name.
+    pub label: &'static str,
+    /// The default.
+    pub usual: &'static str,
+    /// A shadow: about how many bytes.
+    pub smaller_copy: &'static str,
+    /// The same of a model that is not known.
+    pub smaller_copy_unknown: &'static str,
+    /// What it means.
+    pub smaller_copy_hint: &'static str,
+    /// It is being made: how many bytes it takes.
+    pub making: &'static str,
+    /// It is made, and has not spoken of any token.
+    pub made: &'static str,
+    /// Percent of the experts that it named, of how many tokens (with the noun), and how many bytes it takes.
+    pub measured: &'static str,
 }
 
 /// How an answer of the chat goes.

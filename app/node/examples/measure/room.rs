@@ -151,6 +151,7 @@ async fn in_room(case: &Case, model: &Measured, settings: &Settings, settled: Du
         resume: None,
         doors: Default::default(),
         protect: false,
+        guesser: Default::default(),
     }));
     let link = host.link().await?;
     let joiners: Vec<Joiner> = (1..configuration.devices.len())

@@ -4,9 +4,9 @@ mod calibrate;
 mod keep_alive;
 mod measure;
 mod on_demand;
+mod own_shadow;
 mod report;
 mod self_test;
-#[cfg(not(target_arch = "wasm32"))]
 mod shadows;
 mod slow_down;
 mod tuning;
@@ -25,9 +25,8 @@ use potluck_swarm::LoadRequest;
 
 pub use calibrate::CalibrateError;
 pub use measure::Measured;
-#[cfg(not(target_arch = "wasm32"))]
-pub use on_demand::ShadowOptions;
-pub use on_demand::{Calls, GuessOptions};
+pub use on_demand::{Calls, GuessOptions, ShadowOptions, ShadowSource};
+pub use own_shadow::{NoShadow, OwnShadow, RoomMemory};
 pub use report::adapter;
 pub use self_test::Testing;
 
@@ -91,10 +90,13 @@ pub struct Compute {
     trial_results: RefCell<Option<UnboundedSender<Computed>>>,
     keep_alive: KeepAlive,
     /// Who guesses which experts come next.
-    guesses: GuessOptions,
+    guesses: RefCell<GuessOptions>,
+    /// The memory of a shadow made from the room's model.
+    own_shadow: RefCell<Option<own_shadow::OwnShadow>>,
     /// A shadow model beside the engine, which has to be polled, too.
-    #[cfg(not(target_arch = "wasm32"))]
     shadow: RefCell<Option<shadows::RunningShadow>>,
+    /// Hints want to know of the next tokens.
+    foreseen_wanted: Cell<bool>,
 }
 
 impl Compute {
@@ -123,9 +125,10 @@ impl Compute {
             slow_down: Rc::new(SlowDown::new(slow, hesitation)),
             trial_results: RefCell::default(),
             keep_alive: KeepAlive::default(),
-            guesses,
-            #[cfg(not(target_arch = "wasm32"))]
+            guesses: RefCell::new(guesses),
+            own_shadow: RefCell::default(),
             shadow: RefCell::default(),
+            foreseen_wanted: Cell::default(),
         })
     }
 
@@ -212,7 +215,7 @@ impl Compute {
         request: &LoadRequest,
     ) -> Result<(Engine, Rc<UnitMap>), LoadError> {
         let &LoadRequest { context, kv_cache, arithmetic, budget, .. } = request;
-        let eviction = self.guesses.eviction;
+        let eviction = self.guesses.borrow().eviction;
         let settings = Settings { arithmetic, eviction, ..settings(budget, context, kv_cache) };
         if let Some(existing) = self.model_engine.borrow().as_ref()
             && existing.model == model.card.id
@@ -253,7 +256,6 @@ impl Compute {
     /// Frees everything on the GPU.
     pub fn unload(&self) {
         self.end_on_demand(&PooledExperts::default());
-        #[cfg(not(target_arch = "wasm32"))]
         self.end_shadow();
         self.weight_bytes.set(Bytes::ZERO);
         if let Some(loaded) = self.model_engine.borrow_mut().take() {
@@ -278,7 +280,6 @@ impl Compute {
         if let Some(outcome) = self.slow_down.empty(&work.task) {
             return self.deliver(Computed { ticket, outcome, millis: 0.0 });
         }
-        #[cfg(not(target_arch = "wasm32"))]
         self.tell_shadow(&work);
         if let Some(on_demand) = self.on_demand.borrow().as_ref() {
             if !on_demand.submit(work) {

@@ -9,6 +9,7 @@ use potluck_plan::{Bytes, WeightUnit};
 
 use super::jobs::cut;
 use super::layout::sort_units;
+use super::pipeline::Sink;
 use super::{Load, LoadError};
 
 /// Reads of a file on this device under way at a time: storage is fastest with many.
@@ -67,7 +68,7 @@ impl ExpertLoader {
         let runs = load.runs_of(jobs);
         // The origin allows fewer reads at a time.
         let ahead = if policy.cache { policy.parallel } else { READS };
-        let read = load.pipeline(runs, policy.cache, ahead).await?;
+        let read = load.pipeline(runs, (policy.cache, ahead), &Sink::AsStored).await?;
         if let Some(stored) = self.stored.borrow_mut().as_mut() {
             stored.extend(blobs.into_iter().map(|blob| (blob.unit, blob.kept())));
         }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use potluck_model::UnitMap;
+use potluck_model::{FileRange, UnitMap};
 use potluck_plan::WeightUnit;
 
 use super::cached_blob::CachedBlob;
@@ -30,7 +30,28 @@ pub struct Job {
     pub len: u64,
 }
 
+/// Where bytes belong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The unit.
+    pub unit: WeightUnit,
+    /// Index in `UnitMap::tensors`.
+    pub tensor: usize,
+    /// Offset in the tensor; a multiple of 4.
+    pub offset: u64,
+}
+
 impl Job {
+    /// Where its bytes belong.
+    pub fn place(&self) -> Place {
+        Place { unit: self.unit.unit, tensor: self.tensor, offset: self.tensor_offset }
+    }
+
+    /// Where the source has its bytes.
+    pub fn range(&self) -> FileRange {
+        FileRange { file: self.file, offset: self.offset, len: self.len }
+    }
+
     /// One past its last byte in the blob.
     pub fn end_in_blob(&self) -> u64 {
         self.blob_offset + self.len

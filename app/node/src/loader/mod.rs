@@ -12,6 +12,7 @@ mod layout;
 mod pipeline;
 mod progress;
 mod rates;
+mod requantizer;
 #[cfg(test)]
 mod tests;
 mod uploader;
@@ -29,6 +30,7 @@ use crate::platform::Platform;
 use crate::source::Source;
 use jobs::{Job, cut, runs, split_resident};
 use layout::sort_units;
+use pipeline::Sink;
 
 pub use error::LoadError;
 pub use experts::{ExpertLoader, LoadedExperts};
@@ -38,6 +40,9 @@ pub use rates::LoadRates;
 /// Cached pieces whose blobs are opened ahead of their turn: opening takes a browser milliseconds, reading is fast. Blobs of
 /// many pieces are in one file.
 const OPEN_AHEAD: usize = 512;
+
+/// Bytes that are requantized at a time, a multiple of 4: nothing else on this thread runs meanwhile.
+const REQUANTIZED_BYTES: u64 = 1 << 18;
 
 /// One load.
 pub struct Load {
@@ -119,7 +124,7 @@ impl Load {
         // Cached blobs only have to be opened.
         let ahead = if policy.cache && cached == total { OPEN_AHEAD } else { policy.parallel };
         let _staging = StagingGuard(&self.engine);
-        self.pipeline(runs, policy.cache, ahead).await?;
+        self.pipeline(runs, (policy.cache, ahead), &Sink::AsStored).await?;
         self.progress.complete();
         Ok(())
     }
@@ -140,6 +145,27 @@ impl Load {
             true => jobs.into_iter().map(|job| vec![job]).collect(),
             false => runs(jobs, policy.max_bytes),
         }
+    }
+
+    /// Fills a shadow's engine, which has reserved units of these types, with the bytes of this model: read where the model's own
+    /// engine reads them, one piece at a time, and requantized between the work of others. The shadow keeps nothing on storage.
+    ///
+    /// # Errors
+    /// Bytes cannot be read or requantized, or the GPU is lost.
+    pub async fn requantize(&self, shadow: &Engine, to: &UnitMap) -> Result<(), LoadError> {
+        let policy = self.source.fetch_policy();
+        let stored = if policy.cache { self.stored().await } else { BTreeMap::new() };
+        let needs = |unit, tensor| shadow.needs(unit, tensor);
+        let (resident, mut missing) = split_resident(shadow.missing(), &self.units, needs);
+        resident.into_iter().try_for_each(|unit| shadow.finish(unit))?;
+        sort_units(&mut missing, &self.units);
+        let most = policy.max_bytes.min(REQUANTIZED_BYTES);
+        let jobs = cut(&missing, &self.units, most, |blob| stored.get(&blob).copied(), needs);
+        self.progress.start(LoadPhase::Upload, Bytes(jobs.iter().map(|job| job.len).sum()), Bytes::ZERO);
+        let runs = jobs.into_iter().map(|job| vec![job]).collect();
+        let _staging = StagingGuard(shadow);
+        self.pipeline(runs, (policy.cache, 1), &Sink::Requantized(shadow, to)).await?;
+        Ok(())
     }
 
     async fn stored(&self) -> BTreeMap<WeightUnit, u64> {

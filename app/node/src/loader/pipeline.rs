@@ -7,22 +7,35 @@ use std::rc::Rc;
 use futures::channel::mpsc;
 use futures::future::{Either, select};
 use futures::{FutureExt, SinkExt, StreamExt};
-use potluck_model::FileRange;
-use potluck_plan::Bytes;
+use potluck_engine::Engine;
+use potluck_model::{FileRange, UnitMap};
+use potluck_plan::{Bytes, Millis};
 
 use super::cached_blob::CachedBlob;
 use super::jobs::Job;
+use super::requantizer::Requantizer;
 use super::uploader::{FailedRead, ReadFrom, Uploader};
 use super::{Load, LoadError};
 use crate::blob::{BlobKey, BlobName};
-use crate::platform::StoreError;
+use crate::open::OpenError;
+use crate::platform::{Platform, StoreError};
 use crate::source::{Permit, Permits, Source, SourceError};
 
 /// Bytes of a unit that are written to the cache at once, if it has that many: each write opens the file, which takes a
 /// browser 15 to 30 ms.
 const APPEND_BYTES: usize = 4 << 20;
+/// Milliseconds of work on the CPU after which others get their turn. A browser's timer takes half as long.
+const TURN_MILLIS: f64 = 8.0;
 /// Pieces that may wait to be written. Bounds the memory that a slow storage holds up.
 const WAITING_WRITES: usize = 2;
+
+/// Where the bytes of a pipeline go.
+pub(super) enum Sink<'a> {
+    /// To the load's own engine, as they are stored.
+    AsStored,
+    /// To a shadow's engine, as the types of its units.
+    Requantized(&'a Engine, &'a UnitMap),
+}
 
 impl Load {
     /// Uploads the runs and writes them to the cache. The upload waits for the cache only when [`WAITING_WRITES`] pieces queue.
@@ -31,7 +44,12 @@ impl Load {
     ///
     /// # Errors
     /// Bytes cannot be read, or the GPU is lost.
-    pub(super) async fn pipeline(&self, runs: Vec<Vec<Job>>, cache: bool, ahead: usize) -> Result<Bytes, LoadError> {
+    pub(super) async fn pipeline(
+        &self,
+        runs: Vec<Vec<Job>>,
+        (cache, ahead): (bool, usize),
+        sink: &Sink<'_>,
+    ) -> Result<Bytes, LoadError> {
         let storing = Cell::new(cache);
         let (queue, writes) = mpsc::channel(WAITING_WRITES);
         let write = writes.for_each(|write| self.write(write, &storing));
@@ -41,7 +59,7 @@ impl Load {
         let reads = cache.then(|| Permits::new(self.source.fetch_policy().parallel.max(1)));
         let origin = Origin { source: self.source.as_ref(), reads, bytes: Cell::new(0) };
         let load = async {
-            let upload = pin!(self.upload(arriving, &origin, queue, &storing));
+            let upload = pin!(self.upload(arriving, &origin, (queue, &storing), sink));
             let fetch = pin!(self.fetch_all(runs, cache, ahead, &origin, fetched));
             // Fetches go on during an upload: it may need a file that one of them has begun to open.
             match select(upload, fetch).await {
@@ -81,22 +99,42 @@ impl Load {
         &self,
         mut fetched: mpsc::UnboundedReceiver<Result<FetchedRun, LoadError>>,
         origin: &Origin<'_>,
-        mut queue: mpsc::Sender<BlobWrite>,
-        storing: &Cell<bool>,
+        (mut queue, storing): (mpsc::Sender<BlobWrite>, &Cell<bool>),
+        sink: &Sink<'_>,
     ) -> Result<(), LoadError> {
         let recover = |read| self.refetch(read, origin).boxed_local();
-        let mut uploader = Uploader::new(self.engine.clone(), &recover);
+        let (engine, mut requantizer) = match sink {
+            Sink::AsStored => (&self.engine, None),
+            Sink::Requantized(engine, to) => (*engine, Some(Requantizer::new(&self.units, to))),
+        };
+        let mut turn = Turn::new(&self.platform);
+        let mut uploader = Uploader::new(engine.clone(), &recover);
         while let Some(done) = fetched.next().await {
             let FetchedRun { run, found, _under_way } = done?;
             let start = run.first().map_or(0, |job| job.offset);
             for job in run {
-                match &found {
-                    Fetched::InCache => self.upload_cached(&job, origin, &mut uploader).await?,
-                    Fetched::InSource => uploader.pull(&job, &ReadFrom::Source(origin.source)).await?,
-                    Fetched::Bytes(bytes) => {
+                match (&found, &mut requantizer) {
+                    (Fetched::InCache, None) => self.upload_cached(&job, origin, &mut uploader).await?,
+                    (Fetched::InSource, None) => uploader.pull(&job, &ReadFrom::Source(origin.source)).await?,
+                    (Fetched::InCache | Fetched::InSource, Some(requantizer)) => {
+                        let bytes = match found {
+                            Fetched::InCache => self.read_cached(&job, origin).await?,
+                            _ => origin.read(job.range()).await?,
+                        };
+                        let (place, bytes) = requantizer.push(job.place(), &bytes).map_err(OpenError::from)?;
+                        uploader.push(place, &bytes).await?;
+                        turn.let_others_run().await;
+                    }
+                    (Fetched::Bytes(bytes), requantizer) => {
                         let from = (job.offset - start) as usize;
                         let bytes = &bytes[from..from + job.len as usize];
-                        uploader.push(&job, bytes).await?;
+                        if let Some(requantizer) = requantizer {
+                            let (place, bytes) = requantizer.push(job.place(), bytes).map_err(OpenError::from)?;
+                            uploader.push(place, &bytes).await?;
+                            turn.let_others_run().await;
+                        } else {
+                            uploader.push(job.place(), bytes).await?;
+                        }
                         job.blob.close().await;
                         if storing.get() {
                             job.blob.buffer(job.blob_offset, bytes);
@@ -154,9 +192,20 @@ impl Load {
         match job.blob.reader(self.platform.store.as_ref(), self.model).await {
             Ok(reader) => uploader.pull(job, &ReadFrom::Blob(reader)).await,
             Err(error) => {
-                let range = FileRange { file: job.file, offset: job.offset, len: job.len };
-                let bytes = self.refetch(FailedRead { blob: job.blob.clone(), range, error }, origin).await?;
-                uploader.push(job, &bytes).await
+                let read = FailedRead { blob: job.blob.clone(), range: job.range(), error };
+                uploader.push(job.place(), &self.refetch(read, origin).await?).await
+            }
+        }
+    }
+
+    /// Bytes of a job that are in the cache; from the source if they cannot be read there.
+    async fn read_cached(&self, job: &Job, origin: &Origin<'_>) -> Result<Vec<u8>, LoadError> {
+        let key = BlobKey { model: self.model, name: BlobName::Unit(job.blob.unit) };
+        match self.platform.store.read(key, job.blob_offset, job.len).await {
+            Ok(bytes) => Ok(bytes),
+            Err(error) => {
+                let read = FailedRead { blob: job.blob.clone(), range: job.range(), error };
+                self.refetch(read, origin).await
             }
         }
     }
@@ -200,6 +249,25 @@ impl Load {
         }
         if last {
             blob.release();
+        }
+    }
+}
+
+/// Work on the CPU that lets others on this thread run.
+struct Turn<'a> {
+    platform: &'a Platform,
+    since: Millis,
+}
+
+impl<'a> Turn<'a> {
+    fn new(platform: &'a Platform) -> Self {
+        Self { platform, since: platform.clock.now() }
+    }
+
+    async fn let_others_run(&mut self) {
+        if self.platform.clock.now().0 - self.since.0 >= TURN_MILLIS {
+            self.platform.clock.sleep(0.0).await;
+            self.since = self.platform.clock.now();
         }
     }
 }

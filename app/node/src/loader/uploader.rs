@@ -9,7 +9,7 @@ use potluck_plan::WeightUnit;
 
 use super::LoadError;
 use super::cached_blob::CachedBlob;
-use super::jobs::Job;
+use super::jobs::{Job, Place};
 use crate::platform::{BlobReader, StoreError};
 use crate::source::Source;
 
@@ -67,16 +67,16 @@ impl<'a> Uploader<'a> {
         Self { engine, recover, full: None, open: None }
     }
 
-    /// Uploads the bytes of a job.
+    /// Uploads bytes.
     ///
     /// # Errors
     /// The device is lost, or a read before these cannot be done.
-    pub async fn push(&mut self, job: &Job, bytes: &[u8]) -> Result<(), LoadError> {
-        let mut done = 0;
-        while done < job.len {
-            let (filling, at, len) = self.room(job.len - done).await?;
+    pub async fn push(&mut self, place: Place, bytes: &[u8]) -> Result<(), LoadError> {
+        let (all, mut done) = (bytes.len() as u64, 0);
+        while done < all {
+            let (filling, at, len) = self.room(all - done).await?;
             filling.staging.write(at, &bytes[done as usize..(done + len) as usize]);
-            filling.add(job, done, at, len);
+            filling.add(place, done, at, len);
             done += len;
         }
         Ok(())
@@ -95,7 +95,7 @@ impl<'a> Uploader<'a> {
             let range = FileRange { file: job.file, offset: job.offset + done, len };
             let done_reading = begin(from, job.blob_offset + done, range, part);
             filling.reads.push(Read { done: done_reading, blob: job.blob.clone(), range, at });
-            filling.add(job, done, at, len);
+            filling.add(job.place(), done, at, len);
             done += len;
         }
         Ok(())
@@ -109,7 +109,7 @@ impl<'a> Uploader<'a> {
         let mut done = 0;
         while done < job.len {
             let (filling, at, len) = self.room(job.len - done).await?;
-            filling.add(job, done, at, len);
+            filling.add(job.place(), done, at, len);
             done += len;
         }
         Ok(())
@@ -197,10 +197,9 @@ impl Filling<'_> {
         self.filled.next_multiple_of(8)
     }
 
-    fn add(&mut self, job: &Job, done: u64, at: u64, len: u64) {
-        let tensor_offset = job.tensor_offset + done;
+    fn add(&mut self, Place { unit, tensor, offset }: Place, done: u64, at: u64, len: u64) {
         self.filled = at + len;
-        self.pieces.push(Piece { unit: job.unit.unit, tensor: job.tensor, tensor_offset, staging_offset: at, len });
+        self.pieces.push(Piece { unit, tensor, tensor_offset: offset + done, staging_offset: at, len });
     }
 }
 

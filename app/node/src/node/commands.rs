@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use potluck_panel::{HostChoice, KeySeed, NoticeLevel, RoomKeys, ToNode, ToPage};
+use potluck_panel::{ExpertGuesser, HostChoice, KeySeed, NoticeLevel, RoomKeys, ToNode, ToPage};
 use potluck_plan::{Arithmetic, PlanEpoch};
 use potluck_relay_api::ROOM_ID_CHARS;
 use potluck_swarm::{Event, HostCommand};
@@ -87,7 +87,9 @@ impl Node {
             },
         };
         self.page.send(ToPage::Hosting(RoomKeys { owner: KeySeed(owner.seed()), secret: secret.text() }));
-        self.hosting.start(files, choice.context, Some(RoomOwner { key: owner.clone(), secret: secret.clone() }));
+        let cache = (choice.context, choice.cache);
+        self.hosting.start(files, cache, Some(RoomOwner { key: owner.clone(), secret: secret.clone() }));
+        self.choose_guesser(choice.guesser);
         let resumed = choice.resume.is_some();
         let last_epoch = if resumed { epoch_after_reload(&self.platform) } else { Default::default() };
         let generation = choice.doors.generation;
@@ -124,7 +126,8 @@ impl Node {
     }
 
     pub(super) fn host_alone(&mut self, command: HostCommand, budget: u64, files: Vec<Rc<dyn LocalFile>>) {
-        self.hosting.start(files, command.context, None);
+        self.hosting.start(files, (command.context, command.kv_cache), None);
+        self.choose_guesser(ExpertGuesser::Usual);
         self.event(Event::Host(command));
         self.contribute(budget);
     }

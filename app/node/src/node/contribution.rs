@@ -19,6 +19,8 @@ pub(super) struct ContributionState {
     measuring: bool,
     /// The GPU is lost and being reopened.
     reopening: bool,
+    /// What was measured when it contributed last.
+    measured: Option<Measured>,
 }
 
 impl ContributionState {
@@ -28,12 +30,17 @@ impl ContributionState {
 
     /// The page takes its contribution back.
     pub fn withdraw(&mut self) {
-        self.budget = None;
+        (self.budget, self.measured) = (None, None);
+    }
+
+    /// What this device contributes now, and what was measured of it.
+    fn made(&self) -> Option<(Bytes, Measured)> {
+        self.budget.zip(self.measured)
     }
 
     /// The page contributes. Returns the generation to measure for, unless the GPU is being reopened.
     fn offer(&mut self, budget: Bytes) -> Option<u64> {
-        self.budget = Some(budget);
+        (self.budget, self.measured) = (Some(budget), None);
         if self.reopening {
             return None;
         }
@@ -58,6 +65,7 @@ impl ContributionState {
         }
         // A measurement under way no longer counts.
         self.generation += 1;
+        self.measured = None;
         self.measuring = self.budget.is_some();
         Some(self.measuring)
     }
@@ -83,13 +91,27 @@ impl Node {
     pub(super) fn measured(&mut self, generation: u64, measured: Result<Measured, String>) {
         let Some(budget) = self.contribution.measured(generation) else { return };
         match measured {
-            Ok(Measured { bandwidth, sync_millis }) => {
-                let binding = self.compute.binding().unwrap_or(Bytes(u64::MAX));
-                self.event(Event::Contribute(Contribution { budget, binding, bandwidth, sync_millis }));
+            Ok(measured) => {
+                self.contribution.measured = Some(measured);
+                self.lend(budget, measured);
             }
             // The loss is told once, and the contribution is measured again when the GPU is back.
             Err(_) if self.compute.lost() => self.device_lost(),
             Err(sentence) => self.notice(NoticeLevel::Error, sentence),
+        }
+    }
+
+    /// Lends `budget` bytes, less what a shadow takes of them.
+    fn lend(&mut self, budget: Bytes, Measured { bandwidth, sync_millis }: Measured) {
+        let budget = budget.saturating_sub(self.shadow_bytes(budget));
+        let binding = self.compute.binding().unwrap_or(Bytes(u64::MAX));
+        self.event(Event::Contribute(Contribution { budget, binding, bandwidth, sync_millis }));
+    }
+
+    /// The hosted model is open, so it is known what a shadow of it takes.
+    pub(super) fn lend_beside_shadow(&mut self) {
+        if let Some((budget, measured)) = self.contribution.made().filter(|_| self.guessers.wants_own_shadow()) {
+            self.lend(budget, measured);
         }
     }
 }

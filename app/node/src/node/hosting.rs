@@ -2,10 +2,12 @@
 
 use std::rc::Rc;
 
+use potluck_plan::KvCacheType;
 use potluck_planner::measures::Measure;
 use potluck_protocol::ModelSource;
 
 use super::doors::RoomOwner;
+use crate::open::Model;
 use crate::platform::LocalFile;
 use crate::source::GROUP_HASHES;
 
@@ -19,6 +21,10 @@ pub(super) struct Hosting {
 struct HostedModel {
     files: Vec<Rc<dyn LocalFile>>,
     context: u32,
+    /// KV cache type, if one was chosen.
+    kv_cache: Option<KvCacheType>,
+    /// The model, once it is open.
+    opened: Option<Rc<Model>>,
     /// The keys of the room in which others read the files too; none without a room.
     owner: Option<RoomOwner>,
     /// The list of the file's group hashes, once it is hashed.
@@ -30,8 +36,27 @@ impl Hosting {
         Self { model: None, hidden }
     }
 
-    pub fn start(&mut self, files: Vec<Rc<dyn LocalFile>>, context: u32, owner: Option<RoomOwner>) {
-        self.model = Some(HostedModel { files, context, owner, group_list: None });
+    /// Others read the files if the room has an owner's keys.
+    pub fn start(
+        &mut self,
+        files: Vec<Rc<dyn LocalFile>>,
+        (context, kv_cache): (u32, Option<KvCacheType>),
+        owner: Option<RoomOwner>,
+    ) {
+        self.model = Some(HostedModel { files, context, kv_cache, opened: None, owner, group_list: None });
+    }
+
+    /// The hosted model is open.
+    pub fn opened(&mut self, opened: Rc<Model>) {
+        if let Some(model) = &mut self.model {
+            model.opened = Some(opened);
+        }
+    }
+
+    /// The hosted model and its KV cache type, if that was chosen. None while it is not open.
+    pub fn open_model(&self) -> Option<(Rc<Model>, Option<KvCacheType>)> {
+        let model = self.model.as_ref()?;
+        Some((model.opened.clone()?, model.kv_cache))
     }
 
     /// Others read the model's files too.

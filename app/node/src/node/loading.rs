@@ -62,6 +62,8 @@ impl Node {
                 remarks.into_iter().for_each(|remark| self.notice(NoticeLevel::Info, remark));
                 self.hosting.hashed(model.source.group_list());
                 self.models.remember(model.clone());
+                self.hosting.opened(model.clone());
+                self.lend_beside_shadow();
                 self.event(Event::ModelOpened(Arc::new(opened)));
             }
             Err(error) => self.event(Event::ModelFailed(error.to_string())),
@@ -181,7 +183,7 @@ impl LoadTask {
             _ => {}
         }
         verdict?;
-        let calls = self.calls(&model).await;
+        let calls = self.calls(&model).await?;
         let pool = (request.pool.clone(), request.pool_experts);
         self.compute.set_on_demand(ExpertLoader::new(self.silent(&model)?), pool, calls);
         self.compute.set_weight_bytes(weight_bytes);
@@ -190,21 +192,21 @@ impl LoadTask {
     }
 
     /// Who calls the experts in this device's slots, and who says beforehand which.
-    async fn calls(&self, model: &Model) -> Calls {
+    async fn calls(&self, model: &Model) -> Result<Calls, LoadError> {
         let LoadRequest { units, pool, hints, .. } = &self.request;
         let is_stage = units.iter().any(|unit| matches!(unit, WeightUnit::TokenMixer(_)));
-        #[cfg(not(target_arch = "wasm32"))]
         if *hints {
-            let shadow = self.compute.shadow_for_hints().await;
+            let shadow = self.compute.shadow_for_hints(self.silent(model)?).await;
             shadow.unwrap_or_else(|sentence| self.inputs.send(Input::Notice(sentence)));
         } else if pool.blocks.is_empty() || !is_stage {
             self.compute.end_shadow();
         }
         if !is_stage {
-            return Calls::FromElsewhere;
+            return Ok(Calls::FromElsewhere);
         }
         // A stage that asks others first hints, and guesses nothing for itself.
-        Calls::Own(if *hints { None } else { self.compute.guesses(model, pool).await })
+        let guesses = if *hints { None } else { self.compute.guesses(model, pool, self.silent(model)?).await };
+        Ok(Calls::Own(guesses))
     }
 
     /// Loads whose progress nobody sees: those of experts on demand. What keeps them from the cache is said once.

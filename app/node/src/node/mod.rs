@@ -1,7 +1,7 @@
 //! The driver's event loop: it feeds inputs to the state machine and performs the state machine's actions.
 //!
 //! [`Node`] only dispatches. Each part of its state is a type that owns its invariant: [`membership`] (connection and room),
-//! [`contribution`] (what this device contributes), [`hosting`] (what only a host has), [`models`] (what models are opened with),
+//! [`contribution`] (what this device contributes), [`guessers`] (who guesses experts), [`hosting`] (what only a host has), [`models`] (what models are opened with),
 //! [`page`] (messages to the page) and [`tasks`] (a load and a benchmark that can be aborted).
 
 mod benching;
@@ -9,6 +9,7 @@ mod commands;
 mod contribution;
 mod doors;
 mod gpu_loss;
+mod guessers;
 mod hosting;
 mod input;
 mod loading;
@@ -30,6 +31,7 @@ use potluck_trust::{DeviceId, IdentityKeys};
 
 use self::contribution::ContributionState;
 use self::doors::Words;
+use self::guessers::Guessers;
 use self::hosting::Hosting;
 use self::membership::RoomMembership;
 use self::models::Models;
@@ -91,7 +93,7 @@ pub struct Node {
     hosting: Hosting,
     pooling: Pooling,
     on_demand: bool,
-    hints: HintOptions,
+    guessers: Guessers,
     recorded: Option<usize>,
     models: Models,
     tasks: Tasks,
@@ -113,7 +115,7 @@ impl Node {
     pub fn new(platform: Platform, options: NodeOptions) -> (Self, InputQueue, Inputs) {
         let (inputs, queue) = crate::events::channel();
         let pace = (options.slow, options.hesitation);
-        let compute = Compute::new(platform.clone(), inputs.clone(), options.gpu, pace, options.guesses);
+        let compute = Compute::new(platform.clone(), inputs.clone(), options.gpu, pace, options.guesses.clone());
         let node = Self {
             page: PageLink::new(options.page),
             compute,
@@ -128,7 +130,7 @@ impl Node {
             hosting: Hosting::new(options.hidden),
             pooling: options.pooling,
             on_demand: options.on_demand,
-            hints: options.hints,
+            guessers: Guessers::new(options.guesses, options.hints),
             recorded: options.recorded,
             tasks: Tasks::default(),
             words: Words::default(),
@@ -270,11 +272,7 @@ impl Node {
             Action::Compute(work) => self.compute.submit(work),
             Action::Cancel(ticket) => self.compute.cancel(ticket),
             Action::LoadAhead(experts) => self.compute.load_ahead(experts),
-            #[cfg(not(target_arch = "wasm32"))]
             Action::Foresee(wanted) => self.compute.foresee(wanted),
-            // A page has no shadow.
-            #[cfg(target_arch = "wasm32")]
-            Action::Foresee(_) => {}
             Action::WakeAt(at) => self.wake_at(at),
             Action::Forget(conversation) => self.compute.forget(conversation),
             Action::Answer(request, part) => {
@@ -285,6 +283,7 @@ impl Node {
             Action::Close { reason } => {
                 self.membership.close(reason);
                 self.hosting.end();
+                self.forget_guesser();
                 self.page.mark_changed();
             }
             Action::ReadPiece { peer, request } => self.read_piece(peer, request),
@@ -314,11 +313,11 @@ impl Node {
             kind: identity.kind,
             adapter: self.compute.adapter(),
         });
-        let peer = peer.with_hints(self.hints.clone());
         self.peer = Some(match self.recorded {
             Some(lines) => peer.with_trace(lines),
             None => peer,
         });
+        self.forget_guesser();
         self.page.mark_changed();
         std::mem::take(&mut self.early_inputs).into_iter().for_each(|input| self.handle(input));
     }
@@ -361,6 +360,7 @@ impl Node {
             device: self.compute.report(),
             loaded: self.compute.weight_bytes().0,
             on_demand: self.compute.on_demand_report(),
+            shadow: self.compute.shadow_report(),
             downloaded: self.models.traffic.bytes(),
             direct_frames: self.membership.direct_frames(),
             sealing: self.membership.sealing(),

@@ -8,9 +8,11 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use potluck_gguf::join;
+use potluck_engine::{Gpu, GpuOptions};
 use potluck_gguf::synthetic::Synthetic;
+use potluck_gguf::{TensorType, join};
 use potluck_model::ModelSpec;
+use potluck_node::compute::OwnShadow;
 use potluck_node::native::cli::{GuessArguments, Options, Session, parse_link};
 use potluck_node::node::Input;
 use potluck_node::platform::LocalFile;
@@ -18,7 +20,7 @@ use potluck_panel::{
     AnswerPart, AnswerStop, ContributeChoice, HostChoice, Message, ModelSource, PlanStatus, PromptRequest, RequestId,
     Role, Sampling, Sharing, Status, Timings, ToNode, ToPage,
 };
-use potluck_plan::{Arithmetic, Bytes, KvCacheType, ModelId, ModelShape};
+use potluck_plan::{Arithmetic, BlockShape, Bytes, KvCacheType, ModelId, ModelShape};
 use potluck_relay::limits::Limits;
 use potluck_relay::net::tls::Identity;
 use potluck_relay::{Config, Relay};
@@ -114,6 +116,31 @@ pub fn sizes(model: &Synthetic) -> (ModelShape, Bytes) {
     (spec.shape(&units, ModelId([0; 32]), KvCacheType::F32), overhead)
 }
 
+/// Bytes of all experts.
+pub fn experts(shape: &ModelShape) -> u64 {
+    shape.blocks.iter().map(|block| block.expert_bytes().0 * u64::from(block.expert_count())).sum()
+}
+
+/// Memory for everything of a model but the experts, and for `share` of those.
+pub fn budget_of(model: &Synthetic, share: f64) -> u64 {
+    let (shape, Bytes(overhead)) = sizes(model);
+    let blocks: u64 = shape.blocks.iter().map(|block| BlockShape::without_experts(block).0).sum();
+    let kv_cache = shape.kv_cache_bytes(shape.all_blocks(), CONTEXT).0;
+    let head = if shape.tied_lm_head { 0 } else { shape.lm_head.0 };
+    let slots = (experts(&shape) as f64 * share) as u64;
+    // A part of the room for experts stays free.
+    overhead + blocks + kv_cache + head + shape.embedding.0 + slots + slots / 32
+}
+
+/// Bytes that a shadow made from a model takes.
+pub async fn shadow_bytes(model: &Synthetic, kind: Option<TensorType>, kv_cache: KvCacheType) -> u64 {
+    let (spec, units) = ModelSpec::from_gguf(&join([model.header().unwrap()]).unwrap()).unwrap();
+    let kind = kind.or(units.shadow_type()).unwrap();
+    let gpu = Gpu::open(GpuOptions::default()).await.unwrap();
+    let settings = potluck_node::open::settings(Bytes(u64::MAX), CONTEXT, kv_cache);
+    OwnShadow::of((&spec, &units), kind, settings, gpu.capabilities()).unwrap().bytes().0
+}
+
 /// Writes a model into a folder.
 pub fn write(model: &Synthetic, folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(format!("{name}.gguf"));
@@ -167,6 +194,7 @@ pub fn choice(model: ModelSource, budget: u64) -> HostChoice {
         resume: None,
         doors: Default::default(),
         protect: false,
+        guesser: Default::default(),
     }
 }
 

@@ -80,6 +80,15 @@ pub struct OnDemandReport {
     pub guesses: Option<ForesightReport>,
 }
 
+/// A shadow made from the model of a room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShadowReport {
+    /// GPU memory that it takes of what its device lends, in bytes.
+    pub bytes: u64,
+    /// It is made, and guesses.
+    pub ready: bool,
+}
+
 impl OnDemandReport {
     /// The same of the tokens since an earlier report.
     #[must_use]

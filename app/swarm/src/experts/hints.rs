@@ -121,7 +121,6 @@ impl Hints {
     /// What came of the hints so far; none before the first token.
     pub fn report(&self) -> Option<ForesightReport> {
         let watched = self.watched.as_ref()?;
-        let (shadow_by_index, shadow) = self.shadow.said.recall();
         let (used, right) = watched.judged;
         let guessing = match watched.switch.as_ref().map(Switch::verdict) {
             None => Guessing::Always,
@@ -131,7 +130,7 @@ impl Hints {
         };
         let recall = (used > 0).then(|| right as f64 / used as f64);
         let report = ForesightReport { predictor: watched.kind, guessing, used, right, recall, ..Default::default() };
-        Some(ForesightReport { shadow_by_index, shadow, ..report })
+        Some(self.shadow.said.recall().in_report(report))
     }
 
     /// Another text, or several at once.

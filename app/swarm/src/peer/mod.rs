@@ -116,8 +116,13 @@ impl Peer {
     /// How this device's stages tell holders with slots what they will probably call, from the next plan on.
     #[must_use]
     pub fn with_hints(mut self, hints: HintOptions) -> Self {
-        self.cx.hints = hints;
+        self.set_hints(hints);
         self
+    }
+
+    /// The same of a peer that runs.
+    pub fn set_hints(&mut self, hints: HintOptions) {
+        self.cx.hints = hints;
     }
 
     /// Takes one event and returns the actions it causes, to be performed in order.

@@ -1,7 +1,7 @@
 //! The model picker's choices while it is open.
 
 use leptos::prelude::*;
-use potluck_panel::{Arithmetic, Bytes, HostChoice, KvCacheType, ModelSource, Sharing};
+use potluck_panel::{Arithmetic, Bytes, ExpertGuesser, HostChoice, KvCacheType, ModelSource, Sharing};
 
 use super::{catalog::Entry, open::Check, verdict::Case};
 use crate::{relay::Model, state::Store};
@@ -72,6 +72,8 @@ pub struct Choice {
     pub visible: RwSignal<bool>,
     /// Of a file on this device, keep everything but experts here.
     pub protect: RwSignal<bool>,
+    /// Who guesses experts.
+    pub guesser: RwSignal<ExpertGuesser>,
 }
 
 impl Choice {
@@ -91,6 +93,7 @@ impl Choice {
             lend: RwSignal::new(untrack(|| store.lend_by_default())),
             visible: RwSignal::new(true),
             protect: RwSignal::new(false),
+            guesser: RwSignal::new(ExpertGuesser::Usual),
         }
     }
 
@@ -171,6 +174,7 @@ impl Choice {
             resume: None,
             doors: Default::default(),
             protect: self.protect.get() && self.tab.get() == Tab::Device,
+            guesser: self.guesser.get(),
         })
     }
 }

@@ -5,6 +5,7 @@ mod choice;
 mod from_device;
 mod from_link;
 mod from_relay;
+mod guesser;
 mod open;
 mod options;
 mod picker;

@@ -5,7 +5,10 @@ use potluck_panel::{Arithmetic, KvCacheType, Sharing};
 
 use potluck_text::texts;
 
-use super::choice::{Choice, Tab};
+use super::{
+    choice::{Choice, Tab},
+    guesser::GuesserChoice,
+};
 use crate::{common::LendSlider, relay::Model, text::count};
 
 const CONTEXTS: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 131_072];
@@ -20,6 +23,7 @@ pub fn Options(choice: Choice) -> impl IntoView {
         <ContextChoice choice />
         <CacheChoice choice />
         <ArithmeticChoice choice />
+        <GuesserChoice choice />
     }
 }
 

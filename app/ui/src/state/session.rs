@@ -95,6 +95,7 @@ mod tests {
             resume: None,
             doors: Default::default(),
             protect: false,
+            guesser: Default::default(),
         };
         let mut place =
             Place { room: "room".into(), key: Some("key".into()), part: Part::Host(choice.clone()), lends: Some(7) };

@@ -7,8 +7,8 @@ use super::token_path::name;
 use crate::{
     state::store,
     text::{
-        call_times, calls_line, holding_line, on_demand_line, plural, replicas_line, residency_line, short_line,
-        trips_line,
+        call_times, calls_line, holding_line, on_demand_line, plural, replicas_line, residency_line, shadow_line,
+        short_line, trips_line,
     },
 };
 
@@ -43,7 +43,15 @@ pub fn ExpertsCard() -> impl IntoView {
 pub fn OnDemandLine() -> impl IntoView {
     let store = store();
     let report = Memo::new(move |_| store.room.status.with(|status| status.on_demand));
-    move || report.get().map(|report| view! { <p class="hint on-demand">{on_demand_line(&report)}</p> })
+    let shadow = Memo::new(move |_| store.room.status.with(shadow_line));
+    move || {
+        let line = report.get().map(|report| view! { <p class="hint on-demand">{on_demand_line(&report)}</p> });
+        let shadow = shadow.get().map(|line| view! { <p class="hint on-demand">{line}</p> });
+        view! {
+            {line}
+            {shadow}
+        }
+    }
 }
 
 /// "Experts on 3 other devices: 48 round trips per token, 3.1 ms of 9.4 ms".

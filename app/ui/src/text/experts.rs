@@ -1,6 +1,7 @@
 //! Phrases about experts that lie on several devices, and about what devices have computed.
 
-use potluck_panel::{ExpertsView, ForesightReport, Guessing, HolderView, LoadReport, OnDemandReport, Work};
+use potluck_panel::{ExpertsView, ForesightReport, Guessing, HolderView, LoadReport, OnDemandReport, Status, Work};
+use potluck_text::{fill, texts};
 
 use super::{bytes, count, duration_ms, plural, rate};
 
@@ -52,6 +53,24 @@ fn guesses_line(report: &ForesightReport, guessed_bytes: u64) -> String {
     };
     let recall = report.recall.map(|recall| format!(": {:.0}% were guessed", 100.0 * recall)).unwrap_or_default();
     format!("{state}{recall}, {} on guesses so far.", bytes(guessed_bytes))
+}
+
+/// "A smaller copy of the model named 87% of the experts of 120 tokens. It takes 14 MB."; `None` if this device has none.
+#[must_use]
+pub fn shadow_line(status: &Status) -> Option<String> {
+    let shadow = status.shadow?;
+    let (words, takes) = (&texts().guesser, bytes(shadow.bytes));
+    // It speaks to others or to this device.
+    let reports = [status.hints, status.on_demand.and_then(|report| report.guesses)];
+    let measured = reports.into_iter().flatten().find_map(|report| Some((report.shadow?, report.shadow_tokens)));
+    Some(match measured.filter(|_| shadow.ready) {
+        Some((recall, tokens)) => {
+            let noun = if tokens == 1 { "token" } else { "tokens" };
+            let tokens = format!("{} {noun}", count(tokens));
+            fill(words.measured, &[&format!("{:.0}", 100.0 * recall), &tokens, &takes])
+        }
+        None => fill(if shadow.ready { words.made } else { words.making }, &[&takes]),
+    })
 }
 
 /// "1,536 experts, each on 2 devices or more, 2.4 on average".
@@ -133,7 +152,7 @@ fn plural_count(experts: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use potluck_panel::{Bytes, LoadPhase};
+    use potluck_panel::{Bytes, LoadPhase, ShadowReport};
 
     use super::*;
     use crate::table::fixtures::holder;
@@ -195,6 +214,24 @@ mod tests {
     fn what_a_device_computed_is_one_line() {
         let work = Work { tokens: 1_204, gpu_millis: 12_300.0, bytes: Bytes(34_000_000) };
         assert_eq!(work_line(&work), "1,204 tokens · 12.3 s of GPU time · 34 MB sent");
+    }
+
+    #[test]
+    fn a_shadow_says_how_much_it_knows_once_that_is_measured() {
+        let mut status = Status::default();
+        assert_eq!(shadow_line(&status), None);
+        status.shadow = Some(ShadowReport { bytes: 14_000_000, ready: false });
+        let making = "A smaller copy of the model is being made to guess experts. It takes 14 MB.";
+        assert_eq!(shadow_line(&status).as_deref(), Some(making));
+        status.shadow = Some(ShadowReport { bytes: 14_000_000, ready: true });
+        let made = "A smaller copy of the model is ready to guess experts. It takes 14 MB.";
+        assert_eq!(shadow_line(&status).as_deref(), Some(made));
+        let guesses = ForesightReport { shadow: Some(0.87), shadow_tokens: 120, ..ForesightReport::default() };
+        let measured = "A smaller copy of the model named 87% of the experts of 120 tokens. It takes 14 MB.";
+        status.on_demand = Some(OnDemandReport { guesses: Some(guesses), ..OnDemandReport::default() });
+        assert_eq!(shadow_line(&status).as_deref(), Some(measured), "of this device's experts");
+        (status.on_demand, status.hints) = (None, Some(guesses));
+        assert_eq!(shadow_line(&status).as_deref(), Some(measured), "of those of others");
     }
 
     #[test]

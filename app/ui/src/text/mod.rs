@@ -9,8 +9,8 @@ mod sentence;
 
 pub use device::{default_lend, guess_kind, guess_name, kind_name};
 pub use experts::{
-    call_times, calls_line, holding_line, on_demand_line, replicas_line, residency_line, short_line, trips_line,
-    work_line,
+    call_times, calls_line, holding_line, on_demand_line, replicas_line, residency_line, shadow_line, short_line,
+    trips_line, work_line,
 };
 pub use lend::{lend_step, lend_steps, read_bytes};
 pub use number::{bytes, count, duration_ms, parameters, percent, rate, tokens_per_second};

@@ -4,7 +4,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-#[cfg(not(target_arch = "wasm32"))]
 use std::rc::Rc;
 
 use potluck_engine::Keep;
@@ -13,15 +12,12 @@ use potluck_engine::reference::Routers;
 use potluck_plan::{
     BatchToken, BlockIndex, Bytes, ExpertId, ExpertOutputs, KernelClass, Position, Route, Task, WeightUnit,
 };
-#[cfg(not(target_arch = "wasm32"))]
-use potluck_predict::Published;
-use potluck_predict::{Foresight, ForesightReport};
+use potluck_predict::{Foresight, ForesightReport, Published};
 
 use super::ahead::{Ended, Key};
 use super::counts::Fetched;
 #[cfg(not(target_arch = "wasm32"))]
 use super::routers::block_outputs;
-#[cfg(not(target_arch = "wasm32"))]
 use super::shadow::Shadow;
 use super::slots::Slots;
 
@@ -32,7 +28,6 @@ pub(super) struct Guesses {
     #[cfg(not(target_arch = "wasm32"))]
     pub routers: Option<Rc<Routers>>,
     /// Says what it chooses, and where that is heard.
-    #[cfg(not(target_arch = "wasm32"))]
     pub shadow: Option<(Rc<Shadow>, Published)>,
     /// Blocks to look ahead.
     pub lead: u16,
@@ -52,7 +47,6 @@ impl Guesses {
             foresight: RefCell::new(foresight),
             #[cfg(not(target_arch = "wasm32"))]
             routers: None,
-            #[cfg(not(target_arch = "wasm32"))]
             shadow: None,
             lead: 1,
             used,
@@ -65,12 +59,10 @@ impl Guesses {
     /// What came of the guesses so far.
     pub fn report(&self) -> ForesightReport {
         let report = self.foresight.borrow().report();
-        #[cfg(not(target_arch = "wasm32"))]
-        if let Some((_, published)) = &self.shadow {
-            let (shadow_by_index, shadow) = published.recall();
-            return ForesightReport { shadow_by_index, shadow, ..report };
+        match &self.shadow {
+            Some((_, published)) => published.recall().in_report(report),
+            None => report,
         }
-        report
     }
 
     /// Bytes loaded on guesses so far.
@@ -188,7 +180,6 @@ impl Guesses {
         if let (KernelClass::Decode, Some(first)) = (class, batch.first()) {
             foresight.begin(first.position);
         }
-        #[cfg(not(target_arch = "wasm32"))]
         if let Some((shadow, _)) = &self.shadow {
             shadow.tell(task, foresight.is_active());
         }

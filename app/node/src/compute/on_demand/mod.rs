@@ -8,7 +8,6 @@ mod driver;
 mod guesses;
 #[cfg(not(target_arch = "wasm32"))]
 mod routers;
-#[cfg(not(target_arch = "wasm32"))]
 mod shadow;
 mod slots;
 mod wave;
@@ -27,23 +26,20 @@ use potluck_panel::OnDemandReport;
 use potluck_plan::{
     BlockIndex, Bytes, Computed, ConversationId, ExpertId, Outcome, PooledExperts, Ticket, WeightUnit, Work,
 };
-#[cfg(not(target_arch = "wasm32"))]
-use potluck_predict::{FirstOf, Published};
-use potluck_predict::{Foresight, GivenLast, KnownRecall, Predictor, PredictorKind, Switch, TraceShape};
+use potluck_predict::{
+    FirstOf, Foresight, GivenLast, KnownRecall, Predictor, PredictorKind, Published, Switch, TraceShape,
+};
 use potluck_swarm::HintOptions;
 
 use self::ahead::LoadsAhead;
 use self::driver::{Driver, is_part};
 use self::guesses::Guesses;
-#[cfg(not(target_arch = "wasm32"))]
-pub use self::shadow::ShadowOptions;
-#[cfg(not(target_arch = "wasm32"))]
 pub(super) use self::shadow::{Listener, Shadow};
+pub use self::shadow::{ShadowOptions, ShadowSource};
 use self::slots::Slots;
 use super::Compute;
-#[cfg(not(target_arch = "wasm32"))]
 use super::shadows::{Hearer, RunningShadow};
-use crate::loader::ExpertLoader;
+use crate::loader::{ExpertLoader, Load};
 use crate::open::Model;
 use crate::platform::Platform;
 
@@ -64,7 +60,6 @@ pub struct GuessOptions {
     /// Which expert makes room where they come on demand, for this device or for others.
     pub eviction: Eviction,
     /// The shadow, for [`PredictorKind::Shadow`].
-    #[cfg(not(target_arch = "wasm32"))]
     pub shadow: Option<ShadowOptions>,
 }
 
@@ -126,8 +121,10 @@ impl Compute {
     }
 
     /// Who guesses experts of a model in this pool; `None` if nobody does, or if what the predictor needs cannot be read.
-    pub async fn guesses(&self, model: &Model, pool: &PooledExperts) -> Option<OnDemandGuesses> {
-        if pool.blocks.is_empty() || self.guesses.predictor == PredictorKind::None {
+    /// `load` reads the model.
+    pub async fn guesses(self: &Rc<Self>, model: &Model, pool: &PooledExperts, load: Load) -> Option<OnDemandGuesses> {
+        let options = self.guesses.borrow().clone();
+        if pool.blocks.is_empty() || options.predictor == PredictorKind::None {
             return None;
         }
         let sizes = model.spec.blocks.iter().filter_map(|block| match &block.feed_forward {
@@ -140,8 +137,9 @@ impl Compute {
         let token = Bytes(pool.blocks.iter().map(bytes).sum());
         let frequent = Box::new(GivenLast::new(shape));
         #[cfg(not(target_arch = "wasm32"))]
-        let (mut routers, mut shadow) = (None, None);
-        let predictor: Box<dyn Predictor> = match self.guesses.predictor {
+        let mut routers = None;
+        let mut shadow = None;
+        let predictor: Box<dyn Predictor> = match options.predictor {
             #[cfg(not(target_arch = "wasm32"))]
             PredictorKind::Router => {
                 let read = routers::read(&model.spec, &model.units, model.source.as_ref()).await;
@@ -150,44 +148,41 @@ impl Compute {
                 // Nobody can be asked before the first block.
                 Box::new(FirstOf(vec![Box::new(routers::NextRouters::new(read)), frequent]))
             }
-            #[cfg(not(target_arch = "wasm32"))]
             PredictorKind::Shadow => {
-                let (_, published) = shadow.insert(self.own_shadow().await?);
+                let (_, published) = shadow.insert(self.shadow_for_own(load).await?);
                 // Where the shadow is late or gone, the next in line is believed.
                 Box::new(FirstOf(vec![Box::new(published.clone()), frequent]))
             }
             PredictorKind::Recorded => {
-                let recorded = Box::new(KnownRecall::new(shape, self.guesses.recalls.clone(), SEED));
-                #[cfg(not(target_arch = "wasm32"))]
-                if self.guesses.shadow.is_some() {
-                    shadow = self.own_shadow().await;
+                let recorded = Box::new(KnownRecall::new(shape, options.recalls, SEED));
+                if self.has_shadow() {
+                    shadow = self.shadow_for_own(load).await;
                 }
                 recorded
             }
             _ => frequent,
         };
-        let switch = (!self.guesses.always).then(Switch::new);
-        let foresight = Foresight::new(self.guesses.predictor, predictor, shape, token, switch);
+        let switch = (!options.always).then(Switch::new);
+        let foresight = Foresight::new(options.predictor, predictor, shape, token, switch);
         let mut guesses = Guesses::new(foresight, used as usize);
-        guesses.lead = self.guesses.lead.unwrap_or(match self.guesses.predictor {
+        guesses.lead = options.lead.unwrap_or(match options.predictor {
             PredictorKind::Recorded => HintOptions::LEAD,
             _ => 1,
         });
         #[cfg(not(target_arch = "wasm32"))]
         {
             guesses.routers = routers;
-            guesses.shadow = shadow;
         }
+        guesses.shadow = shadow;
         Some(OnDemandGuesses(Rc::new(guesses)))
     }
 
     /// A shadow for experts of this device, and where it publishes what it chooses.
-    #[cfg(not(target_arch = "wasm32"))]
-    async fn own_shadow(&self) -> Option<(Rc<Shadow>, Published)> {
+    async fn shadow_for_own(self: &Rc<Self>, load: Load) -> Option<(Rc<Shadow>, Published)> {
         // Guesses that hear it already go on if the pool stays.
         let heard = self.shadow.borrow().as_ref().and_then(RunningShadow::published);
         let published = heard.unwrap_or_default();
-        let loaded = self.shadow(Hearer::Own(published.clone())).await;
+        let loaded = self.shadow(Hearer::Own(published.clone()), load).await;
         let shadow = loaded.inspect_err(|sentence| log::warn!("no shadow: {sentence}")).ok()?;
         Some((shadow, published))
     }

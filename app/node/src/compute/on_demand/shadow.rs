@@ -4,29 +4,39 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+#[cfg(not(target_arch = "wasm32"))]
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use futures::channel::{mpsc, oneshot};
 use futures::{FutureExt, StreamExt};
 use potluck_engine::{Engine, EngineError, Gpu, Settings};
-use potluck_model::{FeedForwardSpec, ModelSpec};
+use potluck_gguf::TensorType;
+use potluck_model::{FeedForwardSpec, ModelSpec, UnitMap};
 use potluck_plan::{
     BatchToken, BlockIndex, BlockRange, ConversationId, ExpertOutputs, Input, KernelClass, LmHeadRequest, LmHeadTokens,
     LogitsRequest, Outcome, Position, Task, Then, Ticket, Work,
 };
 use potluck_predict::{Alignment, ShadowWord};
 
-use crate::native::study::{ModelFile, load_unit};
-
 /// Tokens that a shadow runs ahead of its base at most.
 const AHEAD: usize = 3;
+
+/// What a shadow is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShadowSource {
+    /// A file of its own.
+    #[cfg(not(target_arch = "wasm32"))]
+    File(PathBuf),
+    /// The room's model, requantized to this type; by default to one of about half as many bits as it has.
+    Own(Option<TensorType>),
+}
 
 /// Which shadow, and when it takes over what its base did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShadowOptions {
-    /// Its file.
-    pub file: PathBuf,
+    /// What it is made from.
+    pub source: ShadowSource,
     /// Every how many tokens it takes over its base's token and KV cache.
     pub alignment: Alignment,
     /// For tests: the shadow is gone after so many tokens of answers.
@@ -58,25 +68,26 @@ pub(in crate::compute) struct Shadow {
     result: Rc<RefCell<Option<oneshot::Sender<Outcome>>>>,
     told: mpsc::UnboundedSender<Told>,
     hears: RefCell<Option<mpsc::UnboundedReceiver<Told>>>,
+    /// It has all of its weights. Before, it hears nothing.
+    is_ready: Cell<bool>,
     /// Bytes of its weights.
-    pub bytes: Cell<u64>,
+    pub bytes: u64,
 }
 
 impl Shadow {
-    /// Loads a shadow with a KV cache like its base's, and lets others work between its parts.
+    /// Reserves memory for a shadow, whose weights are still to be loaded. It hears its base once it is [`Shadow::ready`].
     ///
     /// # Errors
-    /// A sentence: it cannot be read, or does not fit.
-    pub async fn load(
+    /// A sentence: it does not fit.
+    pub fn new(
         gpu: &Gpu,
+        (spec, units): (ModelSpec, UnitMap),
         options: &ShadowOptions,
         base: &Engine,
         settings: Settings,
         listener: Listener,
     ) -> Result<Self, String> {
         let failed = |error: EngineError| format!("The shadow cannot run: {error}");
-        let file = ModelFile::open(&options.file).map_err(|error| error.to_string())?;
-        let (spec, units) = file.spec().map_err(|error| error.to_string())?;
         let result = Rc::<RefCell<Option<oneshot::Sender<Outcome>>>>::default();
         let inbox = result.clone();
         let receive = Box::new(move |computed: potluck_plan::Computed| {
@@ -85,10 +96,11 @@ impl Shadow {
                 let _ = sender.send(computed.outcome);
             }
         });
-        let engine = Engine::new(gpu, spec.clone(), units.clone(), settings, receive).map_err(failed)?;
+        let all = units.units().collect();
+        let engine = Engine::new(gpu, spec.clone(), units, settings, receive).map_err(failed)?;
         let (told, hears) = mpsc::unbounded();
         // From here on its engine ends with it.
-        let shadow = Self {
+        let mut shadow = Self {
             engine,
             base: base.clone(),
             spec,
@@ -99,16 +111,20 @@ impl Shadow {
             result,
             told,
             hears: RefCell::new(Some(hears)),
-            bytes: Cell::default(),
+            is_ready: Cell::new(false),
+            bytes: 0,
         };
-        let layout = shadow.engine.reserve(&units.units().collect()).map_err(failed)?;
-        for unit in shadow.engine.missing() {
-            load_unit(&shadow.engine, &file, &units, unit).map_err(|error| error.to_string())?;
-            tokio::task::yield_now().await;
-        }
-        shadow.engine.close_staging();
-        shadow.bytes.set(layout.weights().0);
+        shadow.bytes = shadow.engine.reserve(&all).map_err(failed)?.weights().0;
         Ok(shadow)
+    }
+
+    /// It has all of its weights: from now on it hears its base.
+    pub fn ready(&self) {
+        self.is_ready.set(true);
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.is_ready.get()
     }
 
     /// Its engine, which has to be polled.
@@ -129,6 +145,9 @@ impl Shadow {
     /// Its base begins a task. `wanted`: guesses are loaded for its tokens.
     pub fn tell(&self, task: &Task, wanted: bool) {
         let Task::Forward { batch, class, input: Input::Tokens(tokens), .. } = task else { return };
+        if !self.is_ready() {
+            return;
+        }
         match class {
             // It ends with the driver.
             KernelClass::Prefill => {

@@ -1,13 +1,14 @@
 //! Options of guesses, where experts come on demand.
 
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use potluck_engine::Eviction;
+use potluck_gguf::TensorType;
 use potluck_predict::{Alignment, NoAlignment, PredictorKind};
 use potluck_swarm::HintOptions;
 
-use crate::compute::{GuessOptions, ShadowOptions};
+use crate::compute::{GuessOptions, ShadowOptions, ShadowSource};
+use crate::native::study::{StudyError, parse_type};
 
 /// Who guesses which experts come next.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
@@ -18,10 +19,11 @@ pub struct GuessArguments {
     /// Load guesses, and send hints, whether they pay or not
     #[arg(long)]
     pub always_guess: bool,
-    /// host, run: the same model in a type of fewer bits, which guesses a token ahead (`potluck-node requantize` makes one); it
-    /// runs on this device
-    #[arg(long, value_name = "FILE")]
-    pub shadow: Option<PathBuf>,
+    /// host, run: the same model in a type of fewer bits, which guesses a token ahead, on this device: a file
+    /// (`potluck-node requantize` makes one), or `own`: made from the model itself, in a part of the memory that is lent, of about
+    /// half as many bits or as `own:q4_0`
+    #[arg(long, value_name = "FILE", value_parser = parse_shadow)]
+    pub shadow: Option<ShadowFrom>,
     /// host, run: every how many tokens the shadow takes over the model's token and its KV cache: T1, T4KV16, KV8 or unaligned
     #[arg(long, value_name = "HOW", default_value = "T1", value_parser = parse_alignment)]
     pub align: Alignment,
@@ -43,6 +45,23 @@ pub struct GuessArguments {
     pub lead: Option<u16>,
 }
 
+/// What a shadow is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShadowFrom {
+    /// A file.
+    File(PathBuf),
+    /// The model that it guesses for, in this type.
+    Own(Option<TensorType>),
+}
+
+fn parse_shadow(text: &str) -> Result<ShadowFrom, StudyError> {
+    Ok(match text.split_once(':') {
+        None if text == "own" => ShadowFrom::Own(None),
+        Some(("own", kind)) => ShadowFrom::Own(Some(parse_type(kind)?)),
+        _ => ShadowFrom::File(text.into()),
+    })
+}
+
 impl GuessArguments {
     /// The percentage with which a recorded text is known in a round; none if nobody guesses.
     pub(super) fn recall(&self, round: u32) -> Option<f64> {
@@ -59,12 +78,11 @@ impl GuessArguments {
 impl Default for GuessArguments {
     /// The options of an empty command line.
     fn default() -> Self {
-        let align = Alignment { token: NonZeroU32::new(1), kv: None };
         Self {
             predictor: PredictorKind::None,
             always_guess: false,
             shadow: None,
-            align,
+            align: Alignment::each_token(),
             eviction: Eviction::default(),
             shadow_tokens: None,
             hints: PredictorKind::Frequent,
@@ -119,7 +137,13 @@ impl From<GuessArguments> for GuessOptions {
             eviction,
             ..
         } = arguments;
-        let shadow = shadow.map(|file| ShadowOptions { file, alignment: align, tokens });
+        let shadow = shadow.map(|shadow| {
+            let source = match shadow {
+                ShadowFrom::File(file) => ShadowSource::File(file),
+                ShadowFrom::Own(kind) => ShadowSource::Own(kind),
+            };
+            ShadowOptions { source, alignment: align, tokens }
+        });
         // A shadow beside a recorded text shows what its computing costs at a known recall.
         let is_believed = shadow.is_some() && predictor != PredictorKind::Recorded;
         let predictor = if is_believed { PredictorKind::Shadow } else { predictor };

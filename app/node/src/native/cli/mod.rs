@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use potluck_panel::{Bytes, ContributeChoice, DeviceKind, HostChoice, ModelSource, ToNode};
 use potluck_swarm::HostCommand;
 
-pub use guesses::GuessArguments;
+pub use guesses::{GuessArguments, ShadowFrom};
 pub use options::{Command, Options, UsageError, help, parse};
 pub use session::Session;
 pub use values::{link_fingerprint, parse_bytes, parse_link, with_fingerprint};
@@ -79,7 +79,7 @@ async fn perform(command: Command) -> Result<(), String> {
 
 /// One peer is coordinator, worker and guest, without any network.
 async fn run(model: &Path, options: Options) -> Result<(), String> {
-    if let Some(shadow) = &options.guesses.shadow {
+    if let Some(ShadowFrom::File(shadow)) = &options.guesses.shadow {
         check_shadow_of(model, shadow).map_err(|error| error.to_string())?;
     }
     let files = open_model_files(model)?;
@@ -140,6 +140,7 @@ async fn host(model: &str, relay: &str, keys: Option<&Path>, visible: bool, opti
         resume: None,
         doors: Default::default(),
         protect: options.protect,
+        guesser: Default::default(),
     };
     session.host(choice, files, keys)?;
     let link = session.link().await?;

@@ -1,0 +1,113 @@
+//! Who guesses experts here: as this node was set up, or a shadow that is made from the model that it hosts.
+
+use potluck_panel::{ExpertGuesser, NoticeLevel, PredictorKind};
+use potluck_plan::Bytes;
+use potluck_predict::Alignment;
+use potluck_swarm::HintOptions;
+
+use super::Node;
+use crate::compute::{GuessOptions, NoShadow, RoomMemory, ShadowOptions, ShadowSource};
+
+/// Who guesses, of this device's experts and of those that its stage calls on others.
+pub(super) struct Guessers {
+    /// As the node was set up.
+    set_up: (GuessOptions, HintOptions),
+    /// A shadow of the hosted model that somebody wants.
+    own: Option<ShadowOptions>,
+    /// Why there is none, as it was told last.
+    told: Option<NoShadow>,
+}
+
+impl Guessers {
+    pub fn new(guesses: GuessOptions, hints: HintOptions) -> Self {
+        Self { set_up: (guesses, hints), own: None, told: None }
+    }
+
+    pub fn wants_own_shadow(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// The shadow of the hosted model that the node was set up with.
+    fn set_up_shadow(&self) -> Option<ShadowOptions> {
+        let shadow = self.set_up.0.shadow.clone();
+        shadow.filter(|shadow| matches!(shadow.source, ShadowSource::Own(_)))
+    }
+
+    /// Who guesses where there is a shadow of the hosted model, or where there is none although it was wanted.
+    fn options(&self, shadow: Option<&ShadowOptions>) -> (GuessOptions, HintOptions) {
+        let (guesses, hints) = self.set_up.clone();
+        let Some(shadow) = shadow else {
+            let predictor =
+                if guesses.predictor == PredictorKind::Shadow { PredictorKind::None } else { guesses.predictor };
+            let of_hints =
+                if hints.predictor == PredictorKind::Shadow { PredictorKind::Frequent } else { hints.predictor };
+            let hints = HintOptions { predictor: of_hints, shadow: false, ..hints };
+            return (GuessOptions { predictor, shadow: None, ..guesses }, hints);
+        };
+        // A recorded text is believed, and the shadow only judged.
+        let believed = |kind| if kind == PredictorKind::Recorded { kind } else { PredictorKind::Shadow };
+        let guesses = GuessOptions { predictor: believed(guesses.predictor), shadow: Some(shadow.clone()), ..guesses };
+        let hints = HintOptions { predictor: believed(hints.predictor), shadow: true, ..hints };
+        (guesses, hints)
+    }
+}
+
+impl Node {
+    /// The host chose who guesses the experts of its model.
+    pub(super) fn choose_guesser(&mut self, guesser: ExpertGuesser) {
+        let wanted = match guesser {
+            ExpertGuesser::Usual => self.guessers.set_up_shadow(),
+            ExpertGuesser::SmallerCopy => {
+                let source = ShadowSource::Own(None);
+                Some(ShadowOptions { source, alignment: Alignment::each_token(), tokens: None })
+            }
+        };
+        (self.guessers.own, self.guessers.told) = (wanted, None);
+        self.compute.forget_own_shadow();
+        self.let_guess(false);
+    }
+
+    /// What a shadow of the hosted model takes of the memory that this device lends; nothing while the model is not open, or if
+    /// there is no shadow. Why there is none is told once.
+    pub(super) fn shadow_bytes(&mut self, lent: Bytes) -> Bytes {
+        let Some(wanted) = self.guessers.own.clone() else { return Bytes::ZERO };
+        let (Some((model, kv_cache)), Some(context)) = (self.hosting.open_model(), self.hosting.context()) else {
+            return Bytes::ZERO;
+        };
+        let planned = self.compute.plan_own_shadow(&model, &wanted, RoomMemory { context, kv_cache, lent });
+        self.let_guess(planned.is_ok());
+        match planned {
+            Ok(bytes) => bytes,
+            Err(why) => {
+                let level = match why {
+                    NoShadow::Fits | NoShadow::NoExperts => NoticeLevel::Info,
+                    NoShadow::NotWanted | NoShadow::TooLittle { .. } | NoShadow::Failed(_) => NoticeLevel::Warning,
+                };
+                if self.guessers.told.as_ref() != Some(&why) {
+                    self.notice(level, why.to_string());
+                    self.guessers.told = Some(why);
+                }
+                Bytes::ZERO
+            }
+        }
+    }
+
+    /// Nobody's model is hosted any more: guesses are those that the node was set up with.
+    pub(super) fn forget_guesser(&mut self) {
+        self.guessers.own = None;
+        self.compute.forget_own_shadow();
+        self.let_guess(false);
+    }
+
+    fn let_guess(&mut self, with_shadow: bool) {
+        let own = self.guessers.own.as_ref();
+        let (guesses, hints) = match own {
+            None => self.guessers.set_up.clone(),
+            Some(own) => self.guessers.options(with_shadow.then_some(own)),
+        };
+        self.compute.set_guesses(guesses);
+        if let Some(peer) = &mut self.peer {
+            peer.set_hints(hints);
+        }
+    }
+}
