@@ -92,7 +92,7 @@ fn best_of(pool: &Pool<'_, '_>, drafts: &[Draft<'_>], limit: f64) -> Option<Best
         let spread = drafts[draft].spread(pool, Reach::Together(*holders))?.with_replicas(pool);
         Some((draft, spread))
     });
-    let together = quickest(pool, drafts, together.collect(), millis);
+    let together = quickest(pool, drafts, together.collect(), millis * drafts[draft].handicap);
     if let Some((less, _, together)) = together.filter(|(less, ..)| *less < millis) {
         (millis, best) = (less, together);
     }
@@ -114,19 +114,22 @@ fn quickest<'a>(
     let mut estimates: Vec<_> = candidates.into_iter().enumerate().map(estimate).collect();
     // The integrals take longest: those of the most promising first spare those of most others.
     estimates.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut best: Option<((f64, usize), f64, (usize, Spread<'a>))> = None;
+    // With its handicap, and its place among the candidates.
+    let mut least: Option<(f64, usize)> = None;
+    let mut best = None;
     for (at_least, place, draft, spread, estimate) in estimates {
         if at_least > limit {
             break;
         }
         let millis = estimate.predicted(pool.room).token_millis;
         let compared = millis * drafts[draft].handicap;
-        if best.as_ref().is_none_or(|(best, ..)| (compared, place) < *best) {
+        if least.is_none_or(|least| (compared, place) < least) {
             limit = limit.min(compared);
-            best = Some(((compared, place), millis, (draft, spread)));
+            least = Some((compared, place));
+            best = Some((millis, draft, spread));
         }
     }
-    best.map(|(_, millis, (draft, spread))| (millis, draft, spread))
+    best
 }
 
 /// The drafts with one holder for each expert, the quickest first as if answers did not vary.
