@@ -135,6 +135,7 @@ impl Compute {
             return Ok(running.shadow.clone());
         }
         let (shadow, making) = self.new_shadow(listener, load).await?;
+        shadow.engine().set_give_way(self.give_way());
         shadow.overtakes.set(for_hints);
         let shadow = Rc::new(shadow);
         log::info!("The shadow takes {} of GPU memory for its weights.", Bytes(shadow.bytes));
@@ -246,13 +247,17 @@ impl Compute {
     }
 }
 
-/// Makes what a shadow lacks: its weights, and its kernels.
+/// Makes what a shadow lacks: its weights, and its kernels, which are tested.
 async fn finish(shadow: &Shadow, making: Option<Making>) -> Result<(), LoadError> {
     if let Some(Making { load, own }) = making {
         let began = load.platform.clock.now();
         load.requantize(shadow.engine(), &own.units).await?;
         log::info!("The shadow was made in {:.0} ms.", load.platform.clock.now().0 - began.0);
         shadow.engine().prepare().await?;
+        let verdict = shadow.engine().self_test().await?;
+        if !verdict.usable {
+            return Err(LoadError::WrongResults(Box::new(verdict)));
+        }
     }
     shadow.ready();
     Ok(())
