@@ -37,8 +37,8 @@ mod subgroups;
 pub mod submit;
 mod tensors;
 pub mod tuning_table;
-#[cfg(not(target_arch = "wasm32"))]
 pub mod turns;
+#[cfg(not(target_arch = "wasm32"))]
 mod upload_wait;
 mod usage;
 
