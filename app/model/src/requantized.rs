@@ -23,7 +23,7 @@ impl UnitMap {
         Ok(units)
     }
 
-    /// The type that a shadow of these units gets: of about half as many bits as the experts have. `None` without experts.
+    /// The type that a shadow of these units gets: of about four bits, or of fewer than three if the experts have about four. `None` without experts.
     #[must_use]
     pub fn shadow_type(&self) -> Option<TensorType> {
         let is_expert =

@@ -45,7 +45,14 @@ impl Engine {
         };
         let device = self.inner.core.borrow().gpu.device.clone();
         for kernel in kernels {
-            self.inner.core.borrow_mut().pipelines.get(&device, kernel);
+            {
+                let mut core = self.inner.core.borrow_mut();
+                core.pipelines.get(&device, kernel);
+                // Another engine of this device might take it while it has its turn.
+                if let Some(error) = core.gpu.take_error() {
+                    return Err(EngineError::Gpu(error));
+                }
+            }
             self.give_way().await;
         }
         // Keep the compiled pipelines until wgpu's calls have hit the cache.

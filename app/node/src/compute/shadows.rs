@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use futures::future::{AbortHandle, Abortable};
-use potluck_engine::{Engine, Settings};
+use potluck_engine::{Engine, EngineError, Settings};
 #[cfg(not(target_arch = "wasm32"))]
 use potluck_gguf::Metadata;
 #[cfg(not(target_arch = "wasm32"))]
@@ -194,8 +194,11 @@ impl Compute {
     /// The shadow failed. Its memory is free, and answers go on.
     fn lose_shadow(&self, error: &LoadError) {
         self.end_shadow();
-        let sentence = format!("The smaller copy of the model cannot be made: {error} Answers go on without it.");
-        self.inputs.send(Input::Notice(sentence));
+        self.inputs.send(match error {
+            // It is made again when the GPU is back.
+            LoadError::Engine(EngineError::Lost) => Input::DeviceLost,
+            error => Input::ShadowFailed(error.to_string()),
+        });
     }
 
     /// From now on the shadow of the options, if there is one, speaks of experts that this device's stage calls on others.

@@ -97,7 +97,7 @@ impl Compute {
         if tuning() != before {
             self.tuning.failures.set(0);
             self.store_tuning().await;
-        } else if engine.is_untuned() && !engine.has_kv_cache() {
+        } else if engine.is_untuned() && !engine.has_kv_cache() && !engine.is_asked() {
             self.tuning.failures.set(self.tuning.failures.get().saturating_add(1));
             self.store_tuning().await;
         }

@@ -148,7 +148,8 @@ impl Load {
     }
 
     /// Fills a shadow's engine, which has reserved units of these types, with the bytes of this model: read where the model's own
-    /// engine reads them, one piece at a time, and requantized between the work of others. The shadow keeps nothing on storage.
+    /// engine reads them, one piece at a time, and requantized between the work of others. The shadow keeps nothing on storage. What
+    /// is not in the cache yet comes last and is not stored either: an answer that needs it waits for no lock.
     ///
     /// # Errors
     /// Bytes cannot be read or requantized, or the GPU is lost.
@@ -162,9 +163,14 @@ impl Load {
         let most = policy.max_bytes.min(REQUANTIZED_BYTES);
         let jobs = cut(&missing, &self.units, most, |blob| stored.get(&blob).copied(), needs);
         self.progress.start(LoadPhase::Upload, Bytes(jobs.iter().map(|job| job.len).sum()), Bytes::ZERO);
-        let runs = jobs.into_iter().map(|job| vec![job]).collect();
+        let incomplete: BTreeSet<WeightUnit> =
+            jobs.iter().filter(|job| !job.blob.is_complete()).map(|job| job.unit.unit).collect();
+        let (others, cached): (Vec<Job>, Vec<Job>) =
+            jobs.into_iter().partition(|job| !policy.cache || incomplete.contains(&job.unit.unit));
         let _staging = StagingGuard(shadow);
-        self.pipeline(runs, (policy.cache, 1), &Sink::Requantized(shadow, to)).await?;
+        let sink = Sink::Requantized(shadow, to);
+        self.pipeline(cached.into_iter().map(|job| vec![job]).collect(), (policy.cache, 1), &sink).await?;
+        self.pipeline(runs(others, policy.max_bytes), (false, 1), &sink).await?;
         Ok(())
     }
 

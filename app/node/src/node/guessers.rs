@@ -14,13 +14,15 @@ pub(super) struct Guessers {
     set_up: (GuessOptions, HintOptions),
     /// A shadow of the hosted model that somebody wants.
     own: Option<ShadowOptions>,
+    /// It could not be made: there is none until somebody chooses again.
+    failed: bool,
     /// Why there is none, as it was told last.
     told: Option<NoShadow>,
 }
 
 impl Guessers {
     pub fn new(guesses: GuessOptions, hints: HintOptions) -> Self {
-        Self { set_up: (guesses, hints), own: None, told: None }
+        Self { set_up: (guesses, hints), own: None, failed: false, told: None }
     }
 
     pub fn wants_own_shadow(&self) -> bool {
@@ -62,7 +64,7 @@ impl Node {
                 Some(ShadowOptions { source, alignment: Alignment::each_token(), tokens: None })
             }
         };
-        (self.guessers.own, self.guessers.told) = (wanted, None);
+        (self.guessers.own, self.guessers.failed, self.guessers.told) = (wanted, false, None);
         self.compute.forget_own_shadow();
         self.let_guess(false);
     }
@@ -70,7 +72,7 @@ impl Node {
     /// What a shadow of the hosted model takes of the memory that this device lends; nothing while the model is not open, or if
     /// there is no shadow. Why there is none is told once.
     pub(super) fn shadow_bytes(&mut self, lent: Bytes) -> Bytes {
-        let Some(wanted) = self.guessers.own.clone() else { return Bytes::ZERO };
+        let Some(wanted) = self.guessers.own.clone().filter(|_| !self.guessers.failed) else { return Bytes::ZERO };
         let (Some((model, kv_cache)), Some(context)) = (self.hosting.open_model(), self.hosting.context()) else {
             return Bytes::ZERO;
         };
@@ -90,6 +92,19 @@ impl Node {
                 Bytes::ZERO
             }
         }
+    }
+
+    /// A shadow could not be made, or does not fit. What was set aside for it is lent again, and others guess.
+    pub(super) fn shadow_failed(&mut self, sentence: String) {
+        if self.guessers.own.is_none() || std::mem::replace(&mut self.guessers.failed, true) {
+            log::warn!("no shadow: {sentence}");
+            return;
+        }
+        self.compute.forget_own_shadow();
+        self.let_guess(false);
+        let sentence = format!("The smaller copy of the model cannot be made: {sentence} Answers go on without it.");
+        self.notice(NoticeLevel::Warning, sentence);
+        self.lend_beside_shadow();
     }
 
     /// Nobody's model is hosted any more: guesses are those that the node was set up with.

@@ -24,6 +24,8 @@ pub enum Input {
     Line(LineState),
     /// A sentence for the page.
     Notice(String),
+    /// There will be no shadow: why.
+    ShadowFailed(String),
     /// A frame could not be decoded.
     BadFrame(FrameError),
     /// Opening the GPU ended, with or without success.

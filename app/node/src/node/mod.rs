@@ -207,6 +207,7 @@ impl Node {
             Input::Alone(command, budget, files) => self.host_alone(command, budget, files),
             Input::Line(state) => self.line_changed(state),
             Input::Notice(sentence) => self.notice(panel::NoticeLevel::Warning, sentence),
+            Input::ShadowFailed(sentence) => self.shadow_failed(sentence),
             Input::BadFrame(error) => {
                 if let Some(sentence) = self.page.first_bad_frame(&error) {
                     self.notice(panel::NoticeLevel::Warning, sentence);

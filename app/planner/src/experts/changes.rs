@@ -9,7 +9,7 @@ use super::board::{Board, Lending, Roster, named};
 use super::placement::{Candidate, ExpertKey, Holders, Lender, score};
 
 /// How many times its even share of all copies a newcomer takes over at most.
-const SHARE: f64 = 1.2;
+pub(super) const SHARE: f64 = 1.2;
 
 /// A copy of an expert that moves to a newcomer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,8 @@ pub fn join(shape: &ModelShape, live: &Holders, holding: &[Candidate], newcomer:
     let all: f64 = holding.iter().chain([&new]).map(|candidate| candidate.weight.max(0.0)).sum();
     let copies: usize = live.values().map(Vec::len).sum();
     let even = copies as f64 / (holding.len() + 1) as f64;
-    let most = (copies as f64 * new.weight / all).min(SHARE * even) as usize;
+    let held = live.values().filter(|holders| holders.contains(&newcomer.peer)).count();
+    let most = ((copies as f64 * new.weight / all).min(SHARE * even) as usize).saturating_sub(held);
     let score_of = |key: ExpertKey, peer: PeerId| {
         holding.iter().find(|candidate| candidate.peer == peer).map_or(0.0, |candidate| score(key, candidate))
     };

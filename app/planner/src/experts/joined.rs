@@ -8,14 +8,16 @@ use potluck_plan::{BlockIndex, Bytes, ExpertHolder, ExpertId, PeerId, Plan, Remo
 use super::changes::{Move, join, repair};
 use super::placement::{Candidate, ExpertKey, Holders, Lender};
 use super::spread::{lenders, replicas};
-use crate::{Planned, Room, Sharing, Shortfall, TAU, placement as plans, plan};
+use crate::cost::stage_layers;
+use crate::{Device, Planned, Room, Sharing, Shortfall, TAU, placement as plans, plan};
 
-/// The plan for a room in which another one runs. Where that has experts elsewhere, only what newcomers take over moves, or nothing,
-/// and copies that were missing are added, unless the best plan is faster by more than τ or more devices take part in it.
+/// The plan for a room in which another one runs, made when these devices were `known`. Where it has experts elsewhere, only what
+/// newcomers take over moves, or nothing, and copies that were missing are added. The best plan is taken instead if it is faster by
+/// more than τ or, where that is wanted, if more devices take part in it.
 ///
 /// # Errors
 /// [`Shortfall`] if the model does not fit on the devices, however partition.
-pub fn plan_joining(room: &Room<'_>, running: &Planned) -> Result<Planned, Shortfall> {
+pub fn plan_joining(room: &Room<'_>, running: &Plan, known: &BTreeSet<PeerId>) -> Result<Planned, Shortfall> {
     let best = plan(room)?;
     let takes_part = |planned: &Planned| match room.sharing {
         Sharing::Fastest => 0,
@@ -25,68 +27,78 @@ pub fn plan_joining(room: &Room<'_>, running: &Planned) -> Result<Planned, Short
         let millis = TAU * kept.prediction.token_millis;
         millis <= best.prediction.token_millis && takes_part(kept) >= takes_part(&best)
     };
-    let kept = [Newcomers::TakeOver, Newcomers::Wait].into_iter().find_map(|newcomers| {
-        let stages = joined(room, running, &best.plan, newcomers)?;
-        Some(Planned::describe(room, plans::plan(room, stages))).filter(is_as_good)
+    let is_new = |peer: PeerId| !known.contains(&peer);
+    let with = [&is_new as &dyn Fn(PeerId) -> bool, &|_| false];
+    let kept = with.into_iter().find_map(|is_new| {
+        let joined = joined(room, running, &best.plan, is_new)?;
+        Some(Planned::describe(room, joined)).filter(is_as_good)
     });
     Ok(kept.unwrap_or(best))
 }
 
-/// What devices do that the running plan did not know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Newcomers {
-    TakeOver,
-    Wait,
-}
-
-/// The stages of the running plan, perhaps with newcomers among the holders of their experts, and of those that the best plan has
-/// elsewhere. `None` if it has no experts elsewhere, or if devices or memory are missing.
-fn joined(room: &Room<'_>, running: &Planned, best: &Plan, newcomers: Newcomers) -> Option<Vec<Stage>> {
-    let (running, spares) = (&running.plan, &running.spares);
+/// The running plan, with newcomers among the holders of its experts, and of those that the best plan has elsewhere if experts are
+/// to be spread. `None` if it has no experts elsewhere, or if devices or memory are missing.
+fn joined(room: &Room<'_>, running: &Plan, best: &Plan, is_new: &dyn Fn(PeerId) -> bool) -> Option<Plan> {
     let is_for = |plan: &Plan| (plan.model, plan.context, plan.kv_cache, plan.arithmetic);
     if is_for(running) != is_for(best) || running.is_on_demand() || running.pooled().next().is_none() {
         return None;
     }
     let hubs: BTreeSet<PeerId> = running.stages.iter().map(|stage| stage.peer).collect();
-    if hubs.iter().any(|peer| room.device(*peer).is_none()) {
-        return None;
-    }
     let mut lenders = lenders(room, room.device(running.stages.first()?.peer)?, &hubs);
     let mut live = held(running, &lenders);
-    match newcomers {
-        Newcomers::TakeOver => {
-            let is_spare = |peer: PeerId| spares.iter().any(|spare| spare.peer == peer);
-            // A spare may hold copies since another device left.
-            lenders.retain(|lender| holds(&live, lender.peer) || !is_spare(lender.peer));
-            lenders.iter().for_each(|lender| take_over(room, &mut live, &lenders, lender));
-        }
-        Newcomers::Wait => lenders.retain(|lender| holds(&live, lender.peer)),
+    lenders.retain(|lender| holds(&live, lender.peer) || is_new(lender.peer));
+    for newcomer in lenders.iter().filter(|lender| is_new(lender.peer)) {
+        take_over(room, &mut live, &lenders, newcomer);
     }
-    for (block, expert, _) in best.pooled() {
-        live.entry((block, expert)).or_default();
+    if room.sharing == Sharing::Experts {
+        for (block, expert, _) in best.pooled() {
+            live.entry((block, expert)).or_default();
+        }
     }
     let left = left(room, &lenders, &live)?;
-    for (block, expert, peer) in repair(room.shape, &live, &left, |block, expert| replicas(room, block, expert)) {
+    let wanted = |block, expert| {
+        // Where experts are to be spread, a stage's own copies come on top.
+        let own = room.sharing != Sharing::Experts && has_own(running, block, expert);
+        replicas(room, block, expert) - usize::from(own)
+    };
+    for (block, expert, peer) in repair(room.shape, &live, &left, wanted) {
         live.entry((block, expert)).or_default().push(peer);
     }
-    running.stages.iter().map(|stage| with_holders(room, stage, &live)).collect()
+    let stages: Option<Vec<Stage>> = running.stages.iter().map(|stage| with_holders(room, stage, &live)).collect();
+    Some(plans::plan(room, stages?)).filter(|plan| plan.stages.iter().all(|stage| has_memory(room, plan, stage)))
+}
+
+/// A stage's device can have it, without the experts that are elsewhere.
+fn has_memory(room: &Room<'_>, plan: &Plan, stage: &Stage) -> bool {
+    let own = room.layers.memory(stage_layers(room, plan, stage)).saturating_sub(plans::remote_bytes(room, stage));
+    let can_have = |device: &Device| device.budget >= own.saturating_add(room.overhead);
+    room.device(stage.peer).is_some_and(|device| can_have(device) && room.shows(device, stage.blocks))
+}
+
+fn has_own(plan: &Plan, block: BlockIndex, expert: ExpertId) -> bool {
+    let stage = plan.stages.iter().find(|stage| stage.blocks.contains(block));
+    let remote = stage.and_then(|stage| stage.remote_experts(block)?.holders.get(usize::from(expert.0)));
+    remote.is_none_or(|holders| holders.contains(&ExpertHolder::Own))
 }
 
 fn holds(live: &Holders, peer: PeerId) -> bool {
     live.values().any(|holders| holders.contains(&peer))
 }
 
-/// Gives a device that holds nothing its share.
+/// Gives a newcomer its share. It may hold copies already that were missing: they are a part of it.
 fn take_over(room: &Room<'_>, live: &mut Holders, lenders: &[Lender], newcomer: &Lender) {
-    if holds(live, newcomer.peer) {
-        return;
-    }
-    let holding: Vec<Candidate> =
-        lenders.iter().filter(|lender| holds(live, lender.peer)).map(Lender::candidate).collect();
-    for Move { expert, from } in join(room.shape, live, &holding, newcomer) {
+    let others = lenders.iter().filter(|lender| lender.peer != newcomer.peer && holds(live, lender.peer));
+    let holding: Vec<Candidate> = others.map(Lender::candidate).collect();
+    let held = live.iter().filter(|(_, holders)| holders.contains(&newcomer.peer)).map(|(key, _)| bytes(room, *key));
+    let newcomer = Lender { free: newcomer.free.saturating_sub(held.sum()), ..*newcomer };
+    for Move { expert, from } in join(room.shape, live, &holding, &newcomer) {
         let holder = live.get_mut(&expert).and_then(|holders| holders.iter_mut().find(|peer| **peer == from));
         holder.into_iter().for_each(|peer| *peer = newcomer.peer);
     }
+}
+
+fn bytes(room: &Room<'_>, (block, expert): ExpertKey) -> Bytes {
+    room.shape.unit_bytes(WeightUnit::Expert(block, expert))
 }
 
 /// Who of these lenders holds which experts.
@@ -104,9 +116,8 @@ fn held(running: &Plan, lenders: &[Lender]) -> Holders {
 
 /// What they lend besides the experts that they hold; `None` if somebody lends too little for those.
 fn left(room: &Room<'_>, lenders: &[Lender], live: &Holders) -> Option<Vec<Lender>> {
-    let bytes = |(block, expert): &ExpertKey| room.shape.unit_bytes(WeightUnit::Expert(*block, *expert));
     let left = |lender: &Lender| {
-        let held = live.iter().filter(|(_, holders)| holders.contains(&lender.peer)).map(|(key, _)| bytes(key));
+        let held = live.iter().filter(|(_, holders)| holders.contains(&lender.peer)).map(|(key, _)| bytes(room, *key));
         let free = lender.free.0.checked_sub(held.sum::<Bytes>().0)?;
         Some(Lender { free: Bytes(free), ..*lender })
     };
@@ -142,6 +153,7 @@ mod tests {
     use potluck_plan::random::Random;
     use potluck_plan::{Arithmetic, ModelShape, PlanEpoch, WireType};
 
+    use super::super::changes::SHARE;
     use super::*;
     use crate::experts::fixtures;
     use crate::{AccessLink, Device, Effort, Hedging, Layers, Link, Links};
@@ -153,19 +165,15 @@ mod tests {
         devices: Vec<Device>,
         links: Links,
         replicas: u8,
+        sharing: Sharing,
     }
 
     impl Table {
         fn new(random: &mut Random, holders: u8) -> Self {
             let shape = fixtures::shape(4, 32, 4);
             let layers = Layers::from_shape(&shape, 10, WireType::F32);
-            let mut table = Self {
-                shape,
-                layers,
-                devices: Vec::new(),
-                links: Links::default(),
-                replicas: 1 + random.below(2) as u8,
-            };
+            let (replicas, sharing) = (1 + random.below(2) as u8, Sharing::Experts);
+            let mut table = Self { shape, layers, devices: Vec::new(), links: Links::default(), replicas, sharing };
             // All experts take 12,800 bytes.
             let copies = [1.1, 1.6, 3.0][random.below(3)] * f64::from(table.replicas);
             let budget = Bytes((12_800.0 * copies / f64::from(holders)) as u64 + 300);
@@ -196,7 +204,7 @@ mod tests {
                 devices: &self.devices,
                 links: &self.links,
                 coordinator: PeerId([0; 16]),
-                sharing: Sharing::Experts,
+                sharing: self.sharing,
                 replicas: self.replicas,
                 hedging: Hedging::Off,
                 context: 10,
@@ -223,11 +231,11 @@ mod tests {
     }
 
     /// The running plan, and the room when a device has come and all were measured again.
-    fn joins(seed: u64) -> (Planned, Table, PeerId) {
+    fn joins(seed: u64) -> (Plan, Table, PeerId) {
         let mut random = Random::new(seed);
         let holders = 3 + random.below(7) as u8;
         let mut table = Table::new(&mut random, holders);
-        let running = plan(&table.room()).unwrap();
+        let running = plan(&table.room()).unwrap().plan;
         let (newcomer, budget) = (holders + 1, table.devices[1].budget);
         table.add(newcomer, budget);
         table.measure(&mut random);
@@ -239,8 +247,8 @@ mod tests {
         for seed in 0..300 {
             let (running, table, newcomer) = joins(seed);
             let room = table.room();
-            let stages = joined(&room, &running, &running.plan, Newcomers::TakeOver).unwrap();
-            let (old, new) = (copies(&running.plan), copies(&plans::plan(&room, stages)));
+            let joined = joined(&room, &running, &running, &|peer| peer == newcomer).unwrap();
+            let (old, new) = (copies(&running), copies(&joined));
             let holders: BTreeSet<PeerId> = new.iter().map(|(.., peer)| *peer).collect();
             assert!(holders.contains(&newcomer), "seed {seed}: it holds nothing");
             let moved: Vec<_> = old.difference(&new).collect();
@@ -259,9 +267,10 @@ mod tests {
     fn another_plan_is_taken_only_if_it_is_faster_by_enough() {
         let mut kept = 0;
         for seed in 0..300 {
-            let (running, table, _) = joins(seed);
+            let (running, table, newcomer) = joins(seed);
             let room = table.room();
-            let (best, chosen) = (plan(&room).unwrap(), plan_joining(&room, &running).unwrap());
+            let known = table.devices.iter().map(|device| device.peer).filter(|peer| *peer != newcomer).collect();
+            let (best, chosen) = (plan(&room).unwrap(), plan_joining(&room, &running, &known).unwrap());
             assert!(TAU * chosen.prediction.token_millis <= best.prediction.token_millis, "seed {seed}: too slow");
             kept += u32::from(chosen.plan != best.plan);
         }
@@ -273,25 +282,65 @@ mod tests {
         for seed in 0..100 {
             let mut random = Random::new(seed);
             let mut table = Table::new(&mut random, 5);
-            let running = plan(&table.room()).unwrap();
+            let running = plan(&table.room()).unwrap().plan;
             table.measure(&mut random);
-            for newcomers in [Newcomers::TakeOver, Newcomers::Wait] {
-                let stages = joined(&table.room(), &running, &running.plan, newcomers).unwrap();
-                assert_eq!(stages, running.plan.stages, "seed {seed}: nobody came");
-            }
+            let kept = joined(&table.room(), &running, &running, &|_| false).unwrap();
+            assert_eq!(kept.stages, running.stages, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn a_newcomer_that_was_given_missing_copies_still_gets_its_share_only() {
+        for seed in 0..100 {
+            let (running, table, newcomer) = joins(seed);
+            let room = table.room();
+            let once = joined(&room, &running, &running, &|peer| peer == newcomer).unwrap();
+            let again = joined(&room, &once, &once, &|peer| peer == newcomer).unwrap();
+            let count = |plan: &Plan| copies(plan).iter().filter(|(.., peer)| *peer == newcomer).count();
+            let holders: BTreeSet<PeerId> = copies(&again).iter().map(|(.., peer)| *peer).collect();
+            let most = SHARE * copies(&again).len() as f64 / holders.len() as f64;
+            assert!(
+                count(&again) == count(&once) || count(&again) as f64 <= most,
+                "seed {seed}: {} and then {} of {most:.1}",
+                count(&once),
+                count(&again)
+            );
+        }
+    }
+
+    #[test]
+    fn where_everyone_takes_part_devices_that_stay_load_nothing() {
+        for seed in 0..100 {
+            let mut random = Random::new(seed);
+            let mut table = Table::new(&mut random, 4);
+            table.devices[0].budget = Bytes(40_000);
+            (table.sharing, table.replicas) = (Sharing::Everyone, 2);
+            let running = plan(&table.room()).unwrap().plan;
+            let newcomer = PeerId([5; 16]);
+            table.add(5, table.devices[1].budget);
+            table.measure(&mut random);
+            let Some(joined) = joined(&table.room(), &running, &running, &|peer| peer == newcomer) else {
+                assert!(running.pooled().next().is_none(), "seed {seed}");
+                continue;
+            };
+            let (old, new) = (copies(&running), copies(&joined));
+            assert!(new.difference(&old).all(|(.., peer)| *peer == newcomer), "seed {seed}");
         }
     }
 
     #[test]
     fn a_plan_that_cannot_go_on_is_not_kept() {
         let (running, mut table, _) = joins(1);
-        let goes_on = |table: &Table| joined(&table.room(), &running, &running.plan, Newcomers::TakeOver).is_some();
+        let goes_on = |table: &Table| joined(&table.room(), &running, &running, &|_| true).is_some();
         assert!(goes_on(&table));
-        let all = table.devices.clone();
-        table.devices.retain(|device| device.peer != running.plan.stages[0].peer);
+        let (all, stage) = (table.devices.clone(), running.stages[0].peer);
+        table.devices.retain(|device| device.peer != stage);
         assert!(!goes_on(&table), "the device with the stage is gone");
-        table.devices = all;
-        table.devices[1].budget = Bytes(100);
-        assert!(!goes_on(&table), "a holder lends less than it holds");
+        let (.., holder) = *copies(&running).first().unwrap();
+        for (what, peer) in [("the stage's device", stage), ("a holder", holder)] {
+            table.devices.clone_from(&all);
+            table.devices.iter_mut().find(|device| device.peer == peer).unwrap().budget = Bytes(100);
+            assert!(!goes_on(&table), "{what} lends less than it needs");
+        }
     }
 }

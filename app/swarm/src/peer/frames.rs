@@ -154,6 +154,7 @@ impl Peer {
             }
             Frame::RoomUpdate(epoch, view) => {
                 if self.guest.update(epoch, *view) {
+                    self.membership = Membership::Inside;
                     self.cx.out.act(Action::ViewChanged);
                 }
             }

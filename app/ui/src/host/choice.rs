@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use potluck_panel::{Arithmetic, Bytes, ExpertGuesser, HostChoice, KvCacheType, ModelSource, Sharing};
 
-use super::{catalog::Entry, open::Check, verdict::Case};
+use super::{catalog::Entry, guesser, open::Check, verdict::Case};
 use crate::{relay::Model, state::Store};
 
 /// The model's source.
@@ -174,7 +174,7 @@ impl Choice {
             resume: None,
             doors: Default::default(),
             protect: self.protect.get() && self.tab.get() == Tab::Device,
-            guesser: self.guesser.get(),
+            guesser: guesser::chosen(self),
         })
     }
 }

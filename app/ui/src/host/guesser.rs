@@ -77,6 +77,14 @@ impl SmallerCopy {
     }
 }
 
+/// Who was chosen to guess. A choice that is not offered for this model does not count.
+pub fn chosen(choice: Choice) -> ExpertGuesser {
+    match SmallerCopy::of(choice) {
+        SmallerCopy::Useless => ExpertGuesser::Usual,
+        SmallerCopy::Takes(_) | SmallerCopy::Unknown => choice.guesser.get(),
+    }
+}
+
 /// Who guesses; not for models that are known to have no experts.
 #[component]
 pub fn GuesserChoice(choice: Choice) -> impl IntoView {

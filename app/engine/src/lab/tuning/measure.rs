@@ -140,9 +140,13 @@ impl Core {
         self.pending.is_empty() && self.waiting.is_empty()
     }
 
+    fn is_asked(&self) -> bool {
+        clock::now() - self.asked <= QUIET
+    }
+
     /// Whether there is time for tuning: nothing runs, and no answer elsewhere is in need of this device's experts.
     fn may_tune(&self) -> bool {
-        self.is_idle() && clock::now() - self.asked > QUIET
+        self.is_idle() && !self.is_asked()
     }
 
     /// Every product of the units whose weights are loaded: decode products by their bytes, then prefill products.
@@ -261,6 +265,11 @@ fn add_products(program: Program, enough: u64, all: &mut Vec<Product>) {
 }
 
 impl Engine {
+    /// Somebody has just asked for experts, so that nothing is tuned for a while.
+    pub fn is_asked(&self) -> bool {
+        self.inner.core.borrow().is_asked()
+    }
+
     /// Compiles and tests the kernels [`Engine::tune`] will measure, for at most `budget` milliseconds; meant for when
     /// the device waits for weights anyway. Skips kinds of kernels that an earlier visit measured.
     ///

@@ -27,7 +27,11 @@ impl Driver {
             Calls::Own(guesses) => (false, guesses.map(|OnDemandGuesses(guesses)| guesses)),
             Calls::FromElsewhere => (true, None),
         };
-        if serves == self.serves.get() && guesses.is_some() == self.guesses().is_some() {
+        let is_same = match (&guesses, &self.guesses()) {
+            (Some(new), Some(old)) => new.hears(old),
+            (new, old) => new.is_some() == old.is_some(),
+        };
+        if serves == self.serves.get() && is_same {
             return;
         }
         if let Some(ended) = self.guesses.replace(guesses) {

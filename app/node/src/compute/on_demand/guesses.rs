@@ -56,6 +56,14 @@ impl Guesses {
         }
     }
 
+    /// Both hear the same shadow, or none.
+    pub fn hears(&self, other: &Self) -> bool {
+        match (&self.shadow, &other.shadow) {
+            (Some((shadow, _)), Some((others, _))) => Rc::ptr_eq(shadow, others),
+            (shadow, others) => shadow.is_none() && others.is_none(),
+        }
+    }
+
     /// What came of the guesses so far.
     pub fn report(&self) -> ForesightReport {
         let report = self.foresight.borrow().report();

@@ -40,6 +40,7 @@ use self::slots::Slots;
 use super::Compute;
 use super::shadows::{Hearer, RunningShadow};
 use crate::loader::{ExpertLoader, Load};
+use crate::node::Input;
 use crate::open::Model;
 use crate::platform::Platform;
 
@@ -149,9 +150,12 @@ impl Compute {
                 Box::new(FirstOf(vec![Box::new(routers::NextRouters::new(read)), frequent]))
             }
             PredictorKind::Shadow => {
-                let (_, published) = shadow.insert(self.shadow_for_own(load).await?);
-                // Where the shadow is late or gone, the next in line is believed.
-                Box::new(FirstOf(vec![Box::new(published.clone()), frequent]))
+                shadow = self.shadow_for_own(load).await;
+                match &shadow {
+                    // Where the shadow is late or gone, the next in line is believed.
+                    Some((_, published)) => Box::new(FirstOf(vec![Box::new(published.clone()), frequent])),
+                    None => frequent,
+                }
             }
             PredictorKind::Recorded => {
                 let recorded = Box::new(KnownRecall::new(shape, options.recalls, SEED));
@@ -183,7 +187,7 @@ impl Compute {
         let heard = self.shadow.borrow().as_ref().and_then(RunningShadow::published);
         let published = heard.unwrap_or_default();
         let loaded = self.shadow(Hearer::Own(published.clone()), load).await;
-        let shadow = loaded.inspect_err(|sentence| log::warn!("no shadow: {sentence}")).ok()?;
+        let shadow = loaded.map_err(|sentence| self.inputs.send(Input::ShadowFailed(sentence))).ok()?;
         Some((shadow, published))
     }
 

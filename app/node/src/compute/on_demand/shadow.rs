@@ -28,7 +28,7 @@ pub enum ShadowSource {
     /// A file of its own.
     #[cfg(not(target_arch = "wasm32"))]
     File(PathBuf),
-    /// The room's model, requantized to this type; by default to one of about half as many bits as it has.
+    /// The room's model, requantized to this type; by default to one of far fewer bits than it has.
     Own(Option<TensorType>),
 }
 

@@ -20,8 +20,8 @@ pub struct GuessArguments {
     #[arg(long)]
     pub always_guess: bool,
     /// host, run: the same model in a type of fewer bits, which guesses a token ahead, on this device: a file
-    /// (`potluck-node requantize` makes one), or `own`: made from the model itself, in a part of the memory that is lent, of about
-    /// half as many bits or as `own:q4_0`
+    /// (`potluck-node requantize` makes one), or `own`: made from the model itself, in a part of the memory that is lent, of far
+    /// fewer bits or as `own:q4_0`
     #[arg(long, value_name = "FILE", value_parser = parse_shadow)]
     pub shadow: Option<ShadowFrom>,
     /// host, run: every how many tokens the shadow takes over the model's token and its KV cache: T1, T4KV16, KV8 or unaligned

@@ -147,7 +147,9 @@ impl Planning {
     fn find(&self, kind: Kind, room: &Room<'_>) -> Result<Planned, Option<Shortfall>> {
         let active = self.plans.active.as_ref().filter(|active| !active.planned.plan.is_on_demand());
         let found = match (kind, active) {
-            (Kind::Full, Some(active)) if active.share == room.sharing => plan_joining(room, &active.planned),
+            (Kind::Full, Some(active)) if active.share == room.sharing => {
+                plan_joining(room, &active.planned.plan, &active.known)
+            }
             (Kind::Full, Some(_)) => potluck_planner::plan(room),
             // Everybody waits, or for each token, so what is already loaded counts.
             (Kind::Full, _) => potluck_planner::plan_keeping(room),

@@ -201,6 +201,8 @@ pub(crate) struct Active {
     pub planned: Planned,
     /// The sharing it was made for.
     pub share: Sharing,
+    /// Devices that there were when it was made.
+    pub known: BTreeSet<PeerId>,
     /// Peers that have not confirmed the switch.
     awaited: BTreeSet<PeerId>,
     sent_at: Millis,
@@ -284,7 +286,9 @@ impl Inactive {
     /// Makes it the active plan. `running`: tokens pass it already, so nobody is waited for.
     pub fn into_active(self, running: bool, now: Millis) -> Active {
         let awaited = if running { BTreeSet::new() } else { self.planned.plan.peers() };
-        Active { planned: self.planned, share: self.share, awaited, sent_at: now }
+        let spares = self.planned.spares.iter().map(|spare| spare.peer);
+        let known = self.planned.plan.peers().into_iter().chain(spares).collect();
+        Active { planned: self.planned, share: self.share, known, awaited, sent_at: now }
     }
 }
 
