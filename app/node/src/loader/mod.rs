@@ -149,7 +149,7 @@ impl Load {
 
     /// Fills a shadow's engine, which has reserved units of these types, with the bytes of this model: read where the model's own
     /// engine reads them, one piece at a time, and requantized between the work of others. The shadow keeps nothing on storage. What
-    /// is not in the cache yet comes last and is not stored either: an answer that needs it waits for no lock.
+    /// is not in the cache yet comes last: an answer that needs such a unit while it is fetched waits for it.
     ///
     /// # Errors
     /// Bytes cannot be read or requantized, or the GPU is lost.
@@ -166,11 +166,11 @@ impl Load {
         let incomplete: BTreeSet<WeightUnit> =
             jobs.iter().filter(|job| !job.blob.is_complete()).map(|job| job.unit.unit).collect();
         let (others, cached): (Vec<Job>, Vec<Job>) =
-            jobs.into_iter().partition(|job| !policy.cache || incomplete.contains(&job.unit.unit));
+            jobs.into_iter().partition(|job| incomplete.contains(&job.unit.unit));
         let _staging = StagingGuard(shadow);
         let sink = Sink::Requantized(shadow, to);
-        self.pipeline(cached.into_iter().map(|job| vec![job]).collect(), (policy.cache, 1), &sink).await?;
-        self.pipeline(runs(others, policy.max_bytes), (false, 1), &sink).await?;
+        let runs = cached.into_iter().chain(others).map(|job| vec![job]).collect();
+        self.pipeline(runs, (policy.cache, 1), &sink).await?;
         Ok(())
     }
 
