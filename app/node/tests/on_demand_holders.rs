@@ -90,8 +90,11 @@ async fn host_with_slots(relay: &RunningRelay, host_bytes: u64, guesses: GuessAr
         ..Options::default()
     };
     let mut host = Session::start(&relay.origin, &options);
-    let (source, sharing) = (ModelSource::Relay { name: "model".into() }, (host_bytes, Sharing::Experts));
-    let link = host_sharing(&mut host, &relay.origin, source, sharing, Vec::new()).await;
+    // As on one device. Before holders have come, less memory would do for a smaller type, which the room would then keep.
+    let cache = Some(KvCacheType::F32);
+    let choice = choice(ModelSource::Relay { name: "model".into() }, host_bytes);
+    let choice = HostChoice { cache, sharing: Sharing::Experts, ..choice };
+    let link = host_as(&mut host, &relay.origin, choice, Vec::new()).await;
     (host, link)
 }
 
