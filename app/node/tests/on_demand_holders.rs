@@ -320,7 +320,7 @@ fn a_shadow_speaks_to_holders_once_they_join_and_not_to_the_slots_of_the_stage_a
 
 #[test]
 fn a_shadow_made_from_the_hosts_model_tells_holders_what_is_called() {
-    test(async {
+    test_within(Duration::from_secs(300), async {
         let models = folder("models");
         let model = Synthetic { blocks: 3, experts: 16, seed: 3, ..Synthetic::default() };
         let expected = alone(&write(&model, &models, "model"), TEXT, TOKENS).await;
@@ -334,10 +334,14 @@ fn a_shadow_made_from_the_hosts_model_tells_holders_what_is_called() {
         joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(overhead + experts(&shape) / 4)));
         until(&mut host, "two holders with slots", |status| holders(status) == 2).await;
         until(&mut host, "the shadow is made", |status| status.shadow.is_some_and(|shadow| shadow.ready)).await;
-        for request in 1..3 {
-            assert_eq!(answer(&mut host, question(request, TEXT, TOKENS), |_| {}).await, expected, "{request}");
-        }
         let has_spoken = |status: &Status| status.hints.is_some_and(|hints| hints.shadow_tokens > 0);
+        // On a busy machine it is late with the first answers.
+        for request in 1..20 {
+            assert_eq!(answer(&mut host, question(request, TEXT, TOKENS), |_| {}).await, expected, "{request}");
+            if request > 1 && has_spoken(&host.status) {
+                break;
+            }
+        }
         until(&mut host, "the shadow speaks to holders", has_spoken).await;
         let hints = host.status.hints.unwrap();
         assert!(hints.shadow.is_some_and(|recall| recall > 0.4), "{hints:?}");
