@@ -111,9 +111,8 @@ fn expert_bytes(shape: &ModelShape, (block, _): ExpertKey) -> Bytes {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
-    use super::super::placement::{Wanted, place};
     use super::*;
-    use crate::experts::fixtures;
+    use crate::experts::fixtures::{self, Wanted, place};
     use potluck_plan::random::Random;
 
     /// Sixteen blocks of 64 experts of 100 bytes on devices with room for `room` times all of them.

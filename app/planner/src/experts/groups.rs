@@ -150,9 +150,10 @@ mod tests {
 
     use potluck_plan::{Arithmetic, ExpertHolder, PlanEpoch, RemoteExperts, Stage, StageId, WireType};
 
-    use super::super::placement::{ExpertKey, Wanted};
+    use super::super::changes::repair;
+    use super::super::placement::ExpertKey;
     use super::*;
-    use crate::experts::{fixtures, repair};
+    use crate::experts::fixtures::{self, Wanted};
     use crate::{AccessLink, Device, Effort, Hedging, Layers, Links, Room, Sharing, predict};
 
     /// As [`super::place`], by name.
@@ -194,7 +195,7 @@ mod tests {
             fixtures::keys(&shape).map(|expert| Wanted { expert, bytes: Bytes(100), replicas: 1 }).collect();
         let mut placed = match each {
             Some(each) => place(&wanted, each, &lenders),
-            None => super::super::place(&wanted, &lenders).unwrap(),
+            None => fixtures::place(&wanted, &lenders).unwrap(),
         };
         if each.is_some() {
             replicate(&shape, &mut placed, &lenders, |_, _| 2);

@@ -151,12 +151,12 @@ fn with_holders(room: &Room<'_>, stage: &Stage, live: &Holders) -> Option<Stage>
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use potluck_plan::random::Random;
-    use potluck_plan::{Arithmetic, ModelShape, PlanEpoch, WireType};
+    use potluck_plan::{ModelShape, WireType};
 
     use super::super::changes::SHARE;
     use super::*;
     use crate::experts::fixtures;
-    use crate::{AccessLink, Device, Effort, Hedging, Layers, Link, Links};
+    use crate::{AccessLink, Device, Layers, Link, Links};
 
     /// A host that keeps no experts, and others that hold them, as they were measured this time.
     struct Table {
@@ -199,21 +199,9 @@ mod tests {
 
         fn room(&self) -> Room<'_> {
             Room {
-                shape: &self.shape,
-                layers: &self.layers,
-                devices: &self.devices,
-                links: &self.links,
-                coordinator: PeerId([0; 16]),
                 sharing: self.sharing,
                 replicas: self.replicas,
-                hedging: Hedging::Off,
-                context: 10,
-                overhead: Bytes(20),
-                wire: WireType::F32,
-                expert_wire: WireType::F32,
-                arithmetic: Arithmetic::Exact,
-                epoch: PlanEpoch(1),
-                effort: Effort::default(),
+                ..fixtures::room(&self.shape, &self.layers, &self.devices, &self.links)
             }
         }
     }

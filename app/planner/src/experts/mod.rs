@@ -3,14 +3,14 @@
 //! compares both.
 
 mod board;
-pub mod changes;
+mod changes;
 mod comparison;
 mod everyone;
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod groups;
 mod joined;
-pub mod placement;
+pub(crate) mod placement;
 mod spread;
 
 use potluck_plan::{BlockIndex, BlockRange, BlockShape, Bytes, PeerId, Plan, Stage};
@@ -23,12 +23,10 @@ use crate::{Device, Room, Sharing, placement as plans};
 
 use spread::{Draft, Pool, Reach, Spread};
 
-pub use changes::{Move, join, repair};
-
 pub use comparison::{Comparison, compare};
 pub use groups::repair_together;
 pub use joined::plan_joining;
-pub use placement::{Candidate, ExpertKey, Holders, Lender, Unplaced, Wanted, holders, place};
+pub use placement::{ExpertKey, Holders, Lender};
 pub use spread::lenders_left;
 
 /// How many of the devices with the most memory are tried as the stage that keeps the token mixers.
@@ -241,11 +239,11 @@ fn hub_chain<'a>(pool: &Pool<'_, 'a>) -> Option<Draft<'a>> {
 
 #[cfg(test)]
 mod tests {
+    use potluck_plan::WireType;
     use potluck_plan::random::Random;
-    use potluck_plan::{Arithmetic, PlanEpoch, WireType};
 
     use super::*;
-    use crate::{AccessLink, Effort, Hedging, Link, Links};
+    use crate::{AccessLink, Hedging, Link, Links};
 
     /// Devices with memory for one of two blocks' experts each, whose answers vary; some rest while a token is elsewhere.
     fn devices(random: &mut Random, links: &mut Links) -> Vec<Device> {
@@ -272,21 +270,10 @@ mod tests {
             let devices = devices(&mut random, &mut links);
             let hedging = [Hedging::Off, Hedging::Copies(2), Hedging::Adaptive][seed % 3];
             let room = Room {
-                shape: &shape,
-                layers: &layers,
-                devices: &devices,
-                links: &links,
-                coordinator: devices[0].peer,
                 sharing: Sharing::Experts,
                 replicas: 2,
                 hedging,
-                context: 10,
-                overhead: Bytes(20),
-                wire: WireType::F32,
-                expert_wire: WireType::F32,
-                arithmetic: Arithmetic::Exact,
-                epoch: PlanEpoch(1),
-                effort: Effort::default(),
+                ..fixtures::room(&shape, &layers, &devices, &links)
             };
             let pool = Pool::new(&room);
             let candidates = || {

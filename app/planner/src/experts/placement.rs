@@ -2,7 +2,7 @@
 //! scores hold it, so that a device that comes or goes moves its own share and nothing else. The ring of moex.txt 3.3
 //! promises the same, without weights.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use potluck_plan::{BlockIndex, Bytes, ExpertId, PeerId};
 use thiserror::Error;
@@ -32,17 +32,6 @@ pub struct Lender {
     pub weight: f64,
     /// Bytes it has left for experts.
     pub free: Bytes,
-}
-
-/// An expert that needs holders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// Which.
-    pub expert: ExpertKey,
-    /// Its weight bytes.
-    pub bytes: Bytes,
-    /// How many holders it shall have where memory allows; one at least.
-    pub replicas: usize,
 }
 
 /// Experts for which no device has memory.
@@ -95,32 +84,6 @@ pub(super) fn draw((block, expert): ExpertKey, peer: PeerId) -> f64 {
     unit.ln()
 }
 
-/// Holders for all of these experts within the devices' memory. Every expert gets its first holder before any gets a
-/// second; of those that want one more, the ones that want most come first.
-///
-/// # Errors
-/// [`Unplaced`] if some expert would have no holder.
-pub fn place(wanted: &[Wanted], lenders: &[Lender]) -> Result<Holders, Unplaced> {
-    let experts: BTreeMap<ExpertKey, Bytes> = wanted.iter().map(|wanted| (wanted.expert, wanted.bytes)).collect();
-    let board = Board::new(experts, lenders.iter().map(|lender| lender.peer).collect::<BTreeSet<_>>());
-    let mut lending = board.lending(lenders);
-    let mut order: Vec<&Wanted> = wanted.iter().collect();
-    order.sort_by_key(|wanted| (std::cmp::Reverse(wanted.replicas), wanted.expert));
-    let by_number = |wanted: &&Wanted| Some((board.expert(wanted.expert)?, wanted.replicas));
-    let order: Vec<(usize, usize)> = order.iter().filter_map(by_number).collect();
-    let most = wanted.iter().map(|wanted| wanted.replicas).max().unwrap_or(0).max(1);
-    let mut roster = Roster::new(&board, most);
-    first_holders(&board, &mut roster, order.iter().map(|(expert, _)| *expert), &mut lending)?;
-    for round in 1..most {
-        for (expert, _) in order.iter().filter(|(_, replicas)| round < *replicas) {
-            let next = board.next_holder(*expert, board.bytes(*expert), roster.holders(*expert), &mut lending);
-            next.into_iter().for_each(|number| roster.push(*expert, number));
-        }
-    }
-    let peers = |expert: usize| roster.holders(expert).iter().map(|number| board.peer(*number)).collect();
-    Ok((0..board.keys.len()).map(|expert| (board.keys[expert], peers(expert))).collect())
-}
-
 /// A further holder for each of these experts.
 ///
 /// # Errors
@@ -148,6 +111,7 @@ pub(super) fn first_holders(
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
+    use crate::experts::fixtures::{Wanted, place};
     use potluck_plan::random::Random;
 
     fn peer(random: &mut Random) -> PeerId {

@@ -8,7 +8,8 @@ use potluck_plan::{
 };
 
 use super::{SPARE, pinned};
-use crate::experts::{Candidate, Lender, lenders, placement};
+use crate::experts::lenders;
+use crate::experts::placement::{self, Candidate, Lender};
 use crate::{Device, Room, placement as plans};
 
 /// A plan for each device that has memory for what each token needs, with slots on all others that have memory for a

@@ -76,11 +76,11 @@ impl StandbySearch {
 #[cfg(test)]
 mod tests {
     use potluck_plan::random::Random;
-    use potluck_plan::{Arithmetic, Bytes, ModelShape, PlanEpoch, WireType};
+    use potluck_plan::{Bytes, ModelShape, WireType};
 
     use super::*;
     use crate::experts::fixtures;
-    use crate::{AccessLink, Device, Effort, Hedging, Layers, Links, Sharing};
+    use crate::{AccessLink, Device, Hedging, Layers, Links, Sharing};
 
     /// All of them at once.
     fn at_once(room: &Room<'_>, plan: &Plan) -> Standbys {
@@ -134,21 +134,10 @@ mod tests {
             let mut links = Links::default();
             let devices = devices(&mut random, &mut links);
             let room = Room {
-                shape: &shape,
-                layers: &layers,
-                devices: &devices,
-                links: &links,
-                coordinator: devices[0].peer,
                 sharing: [Sharing::Fastest, Sharing::Everyone, Sharing::Experts][seed % 3],
                 replicas: 1 + (seed % 2) as u8,
                 hedging: Hedging::Adaptive,
-                context: 10,
-                overhead: Bytes(20),
-                wire: WireType::F32,
-                expert_wire: WireType::F32,
-                arithmetic: Arithmetic::Exact,
-                epoch: PlanEpoch(1),
-                effort: Effort::default(),
+                ..fixtures::room(&shape, &layers, &devices, &links)
             };
             let Ok(planned) = crate::plan(&room) else { continue };
             let expected = at_once(&room, &planned.plan);
