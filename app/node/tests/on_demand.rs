@@ -12,31 +12,14 @@ use std::time::Duration;
 use common::*;
 use futures::future::LocalBoxFuture;
 use potluck_engine::{Eviction, StagingPart};
-use potluck_gguf::TensorType;
 use potluck_gguf::synthetic::Synthetic;
-use potluck_node::native::cli::{GuessArguments, Options, Session, ShadowFrom};
-use potluck_node::native::study::{check_shadow_of, requantize};
+use potluck_node::native::cli::{GuessArguments, Options, Session};
 use potluck_node::native::{DiskFile, open_model_files};
 use potluck_node::platform::LocalFile;
-use potluck_panel::{Guessing, ModelSource, OnDemandReport, PredictorKind, PromptRequest, RequestId, Status, ToPage};
-use potluck_plan::{Bytes, KvCacheType};
+use potluck_panel::{Guessing, ModelSource, OnDemandReport, PredictorKind, PromptRequest, RequestId};
 
 const TEXT: &str = "Once upon a time there was a pot of soup";
 const TOKENS: u32 = 24;
-
-fn model() -> Synthetic {
-    Synthetic { blocks: 3, experts: 16, seed: 3, ..Synthetic::default() }
-}
-
-/// Memory for everything but the experts, and for `share` of those.
-fn budget(share: f64) -> u64 {
-    budget_of(&model(), share)
-}
-
-/// The report of a device that has answered.
-fn report(session: &Session) -> OnDemandReport {
-    session.status.on_demand.expect("experts come on demand")
-}
 
 #[test]
 fn a_device_with_memory_for_some_experts_answers_bit_for_bit_like_one_with_all() {
@@ -160,171 +143,6 @@ fn a_recorded_text_is_guessed_with_a_known_recall_and_changes_no_token() {
             }
         }
     });
-}
-
-/// A shadow on the same GPU changes no token either, however rarely it is aligned.
-#[test]
-fn a_shadow_changes_no_token_and_knows_most_experts() {
-    test(async {
-        let models = folder("models");
-        let path = write(&model(), &models, "model");
-        let expected = alone(&path, TEXT, TOKENS).await;
-        let shadow = models.join("shadow.gguf");
-        requantize(&path, &shadow, TensorType::Q8_0, |_, _| {}).unwrap();
-        check_shadow_of(&path, &shadow).unwrap();
-        for align in ["unaligned", "T1", "T4KV2", "T1KV1"] {
-            let align = align.parse().unwrap();
-            let guesses = GuessArguments {
-                always_guess: true,
-                shadow: Some(ShadowFrom::File(shadow.clone())),
-                align,
-                ..Default::default()
-            };
-            let mut device = open_guessing(open_model_files(&path).unwrap(), budget(0.5), guesses);
-            device.until_up().await.unwrap();
-            for request in 1..3 {
-                let tokens = answer(&mut device, question(request, TEXT, TOKENS), |_| {}).await;
-                assert_eq!(tokens, expected, "{align}, answer {request}");
-            }
-            until(&mut device, "the answers are counted", |status| {
-                status.on_demand.is_some_and(|report| report.tokens >= 2 * (u64::from(TOKENS) - 1))
-            })
-            .await;
-            let report = report(&device);
-            let guesses = report.guesses.expect("somebody guesses");
-            println!("{align}: {report:?}");
-            assert_eq!(guesses.predictor, PredictorKind::Shadow);
-            // In time or not: how fast the shadow is depends on the machine.
-            assert!(guesses.shadow.is_some_and(|recall| recall > 0.4), "{align}: {guesses:?}");
-        }
-    });
-}
-
-/// The shadow is made from the device's own model, while that answers, and of the memory that it lends.
-#[test]
-fn a_shadow_made_from_the_own_model_changes_no_token_and_knows_most_experts() {
-    test(async {
-        let path = write(&model(), &folder("models"), "model");
-        let expected = alone(&path, TEXT, TOKENS).await;
-        let types = [(None, "T1", KvCacheType::F16), (Some(TensorType::Q8_0), "T4KV2", KvCacheType::F32)];
-        for (kind, align, kv_cache) in types {
-            let (shadow, align) = (Some(ShadowFrom::Own(kind)), align.parse().unwrap());
-            let guesses = GuessArguments { always_guess: true, shadow, align, ..Default::default() };
-            let bytes = shadow_bytes(&model(), kind, kv_cache).await;
-            let lent = budget(0.5) + bytes;
-            let mut device = open_guessing(open_model_files(&path).unwrap(), lent, guesses);
-            device.until_up().await.unwrap();
-            let is_ready = |status: &Status| status.shadow.is_some_and(|shadow| shadow.ready);
-            assert_eq!(answer(&mut device, question(1, TEXT, TOKENS), |_| {}).await, expected, "while it is made");
-            until(&mut device, "the shadow is made", is_ready).await;
-            assert_eq!(device.status.shadow.map(|shadow| shadow.bytes), Some(bytes));
-            let member = device.status.peers.first().unwrap();
-            let shown = member.lent.map(|Bytes(lent)| lent);
-            assert_eq!(shown, Some(lent - bytes), "the room gets what is left");
-            for request in 2..4 {
-                let tokens = answer(&mut device, question(request, TEXT, TOKENS), |_| {}).await;
-                assert_eq!(tokens, expected, "{kind:?}, answer {request}");
-            }
-            let is_known = |status: &Status| {
-                let guesses = status.on_demand.and_then(|report| report.guesses);
-                guesses.is_some_and(|guesses| guesses.shadow_tokens > u64::from(TOKENS))
-            };
-            until(&mut device, "the shadow has followed an answer", is_known).await;
-            let guesses = report(&device).guesses.unwrap();
-            println!("{kind:?}: {bytes} bytes, {guesses:?}");
-            assert_eq!(guesses.predictor, PredictorKind::Shadow);
-            assert!(guesses.shadow.is_some_and(|recall| recall > 0.25), "{kind:?}: {guesses:?}");
-        }
-    });
-}
-
-/// In a room the shadow is made from what is in the cache; what is not, comes over the network once and stays there.
-#[test]
-fn a_shadow_is_made_from_the_cache_of_its_base() {
-    test(async {
-        let (models, cache) = (folder("models"), folder("cache"));
-        // The LM head shares the embedding's bytes.
-        let tied = Synthetic { tied: true, ..model() };
-        let path = write(&tied, &models, "model");
-        let expected = alone(&path, TEXT, TOKENS).await;
-        let relay = relay(&models, 0).await;
-        let lent = budget_of(&tied, 0.25) + shadow_bytes(&tied, None, KvCacheType::F16).await;
-        let served = async || relay.metric("potluck_relay_weight_bytes_total").await;
-        let mut before = 0;
-        for (visit, most) in [("first", path.metadata().unwrap().len() * 5 / 4), ("second", 1 << 20)] {
-            let guesses = GuessArguments { shadow: Some(ShadowFrom::Own(None)), ..GuessArguments::default() };
-            let options = Options { guesses, cache: Some(cache.clone()), on_demand: true, ..Options::default() };
-            let mut host = Session::start(&relay.origin, &options);
-            let source = ModelSource::Relay { name: "model".into() };
-            common::host(&mut host, &relay.origin, source, lent).await;
-            host.until_up().await.unwrap();
-            assert_eq!(answer(&mut host, question(1, TEXT, TOKENS), |_| {}).await, expected, "{visit} visit");
-            until(&mut host, "the shadow is made", |status| status.shadow.is_some_and(|shadow| shadow.ready)).await;
-            assert_eq!(answer(&mut host, question(2, TEXT, TOKENS), |_| {}).await, expected, "{visit} visit, again");
-            let now = served().await;
-            assert!(now - before < most, "{visit} visit: {} bytes came over the network", now - before);
-            before = now;
-            drop(host);
-        }
-        relay.stop().await;
-    });
-}
-
-#[test]
-fn a_shadow_that_is_gone_in_mid_answer_leaves_the_answer_as_it_is() {
-    test(async {
-        let path = write(&model(), &folder("models"), "model");
-        let expected = alone(&path, TEXT, TOKENS).await;
-        let shadow = Some(ShadowFrom::Own(None));
-        let guesses = GuessArguments { always_guess: true, shadow, shadow_tokens: Some(8), ..Default::default() };
-        let lent = budget(0.5) + shadow_bytes(&model(), None, KvCacheType::F16).await;
-        let mut device = open_guessing(open_model_files(&path).unwrap(), lent, guesses);
-        device.until_up().await.unwrap();
-        until(&mut device, "the shadow is made", |status| status.shadow.is_some_and(|shadow| shadow.ready)).await;
-        for request in 1..3 {
-            assert_eq!(answer(&mut device, question(request, TEXT, TOKENS), |_| {}).await, expected, "{request}");
-        }
-        let guesses = report(&device).guesses.unwrap();
-        assert!(guesses.shadow_tokens <= 8 + 3, "it spoke of few tokens: {guesses:?}");
-    });
-}
-
-/// The next sentence for people.
-async fn notice(device: &mut Session) -> String {
-    loop {
-        if let ToPage::Notice(notice) = device.next().await.unwrap() {
-            return notice.sentence;
-        }
-    }
-}
-
-#[test]
-fn where_the_model_would_have_too_little_there_is_no_shadow_and_one_sentence() {
-    test(async {
-        let path = write(&model(), &folder("models"), "model");
-        let expected = alone(&path, TEXT, TOKENS).await;
-        for (lent, sentence) in [
-            (budget(0.25), "that leaves too little for the model"),
-            (4_000_000_000, "no smaller copy has to guess its experts"),
-        ] {
-            let guesses = GuessArguments { shadow: Some(ShadowFrom::Own(None)), ..Default::default() };
-            let mut device = open_guessing(open_model_files(&path).unwrap(), lent, guesses);
-            let told = notice(&mut device).await;
-            assert!(told.contains(sentence), "{told}");
-            device.until_up().await.unwrap();
-            assert_eq!(answer(&mut device, question(1, TEXT, TOKENS), |_| {}).await, expected, "{lent}");
-            assert_eq!(device.status.shadow, None);
-        }
-    });
-}
-
-#[test]
-fn a_shadow_of_another_model_is_refused_with_a_sentence() {
-    let models = folder("models");
-    let path = write(&model(), &models, "model");
-    let other = write(&Synthetic { blocks: 2, ..model() }, &models, "other");
-    let sentence = check_shadow_of(&path, &other).unwrap_err().to_string();
-    assert!(sentence.contains("is no shadow of") && sentence.contains("its blocks have other sizes"), "{sentence}");
 }
 
 #[test]

@@ -110,7 +110,7 @@ impl Node {
 
     /// The hosted model is open, so it is known what a shadow of it takes.
     pub(super) fn lend_beside_shadow(&mut self) {
-        if let Some((budget, measured)) = self.contribution.made().filter(|_| self.guessers.wants_own_shadow()) {
+        if let Some((budget, measured)) = self.contribution.made().filter(|_| self.guessers.chose_own_shadow()) {
             self.lend(budget, measured);
         }
     }

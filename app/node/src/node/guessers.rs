@@ -12,21 +12,27 @@ use crate::compute::{GuessOptions, NoShadow, RoomMemory, ShadowOptions, ShadowSo
 pub(super) struct Guessers {
     /// As the node was set up.
     set_up: (GuessOptions, HintOptions),
-    /// A shadow of the hosted model that somebody wants.
-    own: Option<ShadowOptions>,
-    /// It could not be made: there is none until somebody chooses again.
-    failed: bool,
-    /// Why there is none, as it was told last.
+    own: Own,
+    /// Why there is no shadow, as it was told last.
     told: Option<NoShadow>,
+}
+
+/// A shadow of the hosted model.
+enum Own {
+    Unwanted,
+    Wanted(ShadowOptions),
+    /// It could not be made: there is none until somebody chooses again.
+    GivenUp,
 }
 
 impl Guessers {
     pub fn new(guesses: GuessOptions, hints: HintOptions) -> Self {
-        Self { set_up: (guesses, hints), own: None, failed: false, told: None }
+        Self { set_up: (guesses, hints), own: Own::Unwanted, told: None }
     }
 
-    pub fn wants_own_shadow(&self) -> bool {
-        self.own.is_some()
+    /// Somebody wants a shadow of the hosted model, or wanted one that could not be made.
+    pub fn chose_own_shadow(&self) -> bool {
+        !matches!(self.own, Own::Unwanted)
     }
 
     /// The shadow of the hosted model that the node was set up with.
@@ -64,7 +70,7 @@ impl Node {
                 Some(ShadowOptions { source, alignment: Alignment::each_token(), tokens: None })
             }
         };
-        (self.guessers.own, self.guessers.failed, self.guessers.told) = (wanted, false, None);
+        (self.guessers.own, self.guessers.told) = (wanted.map_or(Own::Unwanted, Own::Wanted), None);
         self.compute.forget_own_shadow();
         self.let_guess(false);
     }
@@ -72,11 +78,11 @@ impl Node {
     /// What a shadow of the hosted model takes of the memory that this device lends; nothing while the model is not open, or if
     /// there is no shadow. Why there is none is told once.
     pub(super) fn shadow_bytes(&mut self, lent: Bytes) -> Bytes {
-        let Some(wanted) = self.guessers.own.clone().filter(|_| !self.guessers.failed) else { return Bytes::ZERO };
+        let Own::Wanted(wanted) = &self.guessers.own else { return Bytes::ZERO };
         let (Some((model, kv_cache)), Some(context)) = (self.hosting.open_model(), self.hosting.context()) else {
             return Bytes::ZERO;
         };
-        let planned = self.compute.plan_own_shadow(&model, &wanted, RoomMemory { context, kv_cache, lent });
+        let planned = self.compute.plan_own_shadow(&model, wanted, RoomMemory { context, kv_cache, lent });
         self.let_guess(planned.is_ok());
         match planned {
             Ok(bytes) => bytes,
@@ -96,10 +102,8 @@ impl Node {
 
     /// A shadow could not be made, or does not fit. What was set aside for it is lent again, and others guess.
     pub(super) fn shadow_failed(&mut self, sentence: String) {
-        if self.guessers.own.is_none() || std::mem::replace(&mut self.guessers.failed, true) {
-            log::warn!("no shadow: {sentence}");
-            return;
-        }
+        let Own::Wanted(_) = self.guessers.own else { return log::warn!("no shadow: {sentence}") };
+        self.guessers.own = Own::GivenUp;
         self.compute.forget_own_shadow();
         self.let_guess(false);
         let sentence = format!("The smaller copy of the model cannot be made: {sentence} Answers go on without it.");
@@ -109,16 +113,16 @@ impl Node {
 
     /// Nobody's model is hosted any more: guesses are those that the node was set up with.
     pub(super) fn forget_guesser(&mut self) {
-        self.guessers.own = None;
+        self.guessers.own = Own::Unwanted;
         self.compute.forget_own_shadow();
         self.let_guess(false);
     }
 
     fn let_guess(&mut self, with_shadow: bool) {
-        let own = self.guessers.own.as_ref();
-        let (guesses, hints) = match own {
-            None => self.guessers.set_up.clone(),
-            Some(own) => self.guessers.options(with_shadow.then_some(own)),
+        let (guesses, hints) = match &self.guessers.own {
+            Own::Unwanted => self.guessers.set_up.clone(),
+            Own::Wanted(own) => self.guessers.options(with_shadow.then_some(own)),
+            Own::GivenUp => self.guessers.options(None),
         };
         self.compute.set_guesses(guesses);
         if let Some(peer) = &mut self.peer {

@@ -17,8 +17,8 @@ use potluck_node::native::cli::{GuessArguments, Options, Session, parse_link};
 use potluck_node::node::Input;
 use potluck_node::platform::LocalFile;
 use potluck_panel::{
-    AnswerPart, AnswerStop, ContributeChoice, HostChoice, Message, ModelSource, PlanStatus, PromptRequest, RequestId,
-    Role, Sampling, Sharing, Status, Timings, ToNode, ToPage,
+    AnswerPart, AnswerStop, ContributeChoice, HostChoice, Message, ModelSource, OnDemandReport, PlanStatus,
+    PromptRequest, RequestId, Role, Sampling, Sharing, Status, Timings, ToNode, ToPage,
 };
 use potluck_plan::{Arithmetic, BlockShape, Bytes, KvCacheType, ModelId, ModelShape};
 use potluck_relay::limits::Limits;
@@ -107,6 +107,21 @@ impl RunningRelay {
         let line = text.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')));
         line.unwrap_or_else(|| panic!("{name} in\n{text}")).rsplit(' ').next().unwrap().parse().unwrap()
     }
+}
+
+/// A small model with experts.
+pub fn model() -> Synthetic {
+    Synthetic { blocks: 3, experts: 16, seed: 3, ..Synthetic::default() }
+}
+
+/// Memory for everything of that model but the experts, and for `share` of those.
+pub fn budget(share: f64) -> u64 {
+    budget_of(&model(), share)
+}
+
+/// The report of a device that has answered.
+pub fn report(session: &Session) -> OnDemandReport {
+    session.status.on_demand.expect("experts come on demand")
 }
 
 /// Sizes of a synthetic model, and a device's fixed overhead.

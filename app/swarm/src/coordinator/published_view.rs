@@ -14,7 +14,8 @@ const VIEW_MILLIS: f64 = 250.0;
 /// The token count changes this often, and a view in which only measures changed is sent this often. They change with every
 /// token and every heartbeat: a host with a slow line would be busy sending nothing else.
 const COUNT_MILLIS: f64 = 1_000.0;
-/// A plan that has not changed is sent again with the first change after this time: it takes 200 kB with 48 blocks of 128 experts elsewhere.
+/// A plan that has not changed is sent again with the first change after this time: it takes 200 kB with 48 blocks of 128 experts
+/// elsewhere.
 const PLAN_MILLIS: f64 = 30_000.0;
 
 pub(super) struct PublishedView {
