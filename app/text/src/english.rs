@@ -79,8 +79,8 @@ pub const ENGLISH: Texts = Texts {
         usual: "Nobody, or what was used before",
         smaller_copy: "A smaller copy of the model (uses about {})",
         smaller_copy_unknown: "A smaller copy of the model",
-        smaller_copy_hint: "Where the model does not fit, this device makes a copy with far fewer bits, runs it a few tokens ahead \
-             and has the experts loaded that it names. The copy takes a part of what this device lends. Answers stay the same.",
+        smaller_copy_hint: "The copy has far fewer bits and runs a few tokens ahead. The experts that it chooses are loaded before they are \
+             needed. It takes a part of the memory that this device lends. Answers stay the same.",
         making: "A smaller copy of the model is being made to guess experts. It takes {}.",
         made: "A smaller copy of the model is ready to guess experts. It takes {}.",
         measured: "A smaller copy of the model named {}% of the experts of {}. It takes {}.",

@@ -4,7 +4,10 @@ use leptos::prelude::*;
 use potluck_panel::ExpertGuesser;
 use potluck_text::{fill, texts};
 
-use super::choice::{Choice, Tab};
+use super::{
+    choice::{Choice, Tab},
+    verdict::judge,
+};
 use crate::text::bytes;
 
 /// Bits a weight of a copy of a model with more than [`SMALL_BITS`], and of one with fewer.
@@ -17,7 +20,7 @@ const SCRATCH: u64 = 6_000_000;
 /// What is known of a smaller copy of the chosen model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SmallerCopy {
-    /// The model has no experts to guess.
+    /// There are no experts to guess, or all fit in the memory lent.
     Useless,
     /// It takes about so many bytes.
     Takes(u64),
@@ -52,6 +55,7 @@ impl SmallerCopy {
             Tab::Here => choice.model.with(|model| match model {
                 None => Self::Unknown,
                 Some(model) if model.experts.unwrap_or(0) == 0 => Self::Useless,
+                Some(model) if judge(choice.case(model.bytes, Some(model), 0.0)).fits() => Self::Useless,
                 Some(model) => {
                     let kv_cache = model.kv_cache_bytes_per_position.unwrap_or(0);
                     Self::Takes(Sizes { bytes: model.bytes, parameters: model.parameters, kv_cache, context }.copy())
@@ -85,7 +89,7 @@ pub fn chosen(choice: Choice) -> ExpertGuesser {
     }
 }
 
-/// Who guesses; not for models that are known to have no experts.
+/// Who guesses; not where it is known that nothing has to be guessed.
 #[component]
 pub fn GuesserChoice(choice: Choice) -> impl IntoView {
     let copy = Memo::new(move |_| SmallerCopy::of(choice));
