@@ -23,7 +23,8 @@ impl UnitMap {
         Ok(units)
     }
 
-    /// The type that a shadow of these units gets: of about four bits, or of fewer than three if the experts have about four. `None` without experts.
+    /// The type that a shadow of these units gets: of about four bits, or of fewer than three if the experts have about four.
+    /// `None` without experts.
     #[must_use]
     pub fn shadow_type(&self) -> Option<TensorType> {
         let is_expert =
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shadow_has_about_half_the_bits_of_its_base() {
+    fn a_shadow_has_four_bits_or_of_four_bits_fewer_than_three() {
         let of = |kind| {
             let model = Synthetic { architecture: Architecture::Qwen3Moe, hidden: 256, ..Synthetic::default() };
             let header = model.with_type(kind).header().unwrap();
