@@ -26,7 +26,7 @@ use spread::{Draft, Pool, Reach, Spread};
 pub use comparison::{Comparison, compare};
 pub use groups::repair_together;
 pub use joined::plan_joining;
-pub use placement::{ExpertKey, Holders, Lender};
+pub use placement::{Candidate, ExpertKey, Holders, Lender, holders};
 pub use spread::lenders_left;
 
 /// How many of the devices with the most memory are tried as the stage that keeps the token mixers.
