@@ -90,6 +90,7 @@ pub fn snapshot(view: Option<&SwarmView<'_>>, own: Own<'_>) -> panel::Status {
         on_demand: own.on_demand,
         shadow: own.shadow,
         hints: view.and_then(|view| view.hints),
+        drafts: view.and_then(|view| view.drafts),
         bytes_downloaded: own.downloaded,
         direct_frames: own.direct_frames,
         sealing: own.sealing,

@@ -109,12 +109,6 @@ async fn joiners(relay: &RunningRelay, host: &mut Session, link: &str, overhead:
     joiners
 }
 
-/// Devices that hold experts for a stage of the plan that is up.
-fn holders(status: &Status) -> usize {
-    let plan = status.plan.as_ref().filter(|plan| plan.state == potluck_panel::PlanStatus::Up);
-    plan.map_or(0, |plan| plan.stages.iter().flat_map(|stage| &stage.expert_holders).count())
-}
-
 /// What loading has cost a device once nothing is called or loaded any more.
 async fn last_report(session: &mut Session) -> OnDemandReport {
     let (mut last, mut since) = (None, Instant::now());

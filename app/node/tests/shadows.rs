@@ -15,7 +15,7 @@ use potluck_node::native::cli::{GuessArguments, Options, Session, ShadowFrom};
 use potluck_node::native::study::{check_shadow_of, requantize};
 use potluck_node::native::{DiskFile, open_model_files};
 use potluck_node::platform::LocalFile;
-use potluck_panel::{ModelSource, PredictorKind, Status, ToPage};
+use potluck_panel::{HostChoice, ModelSource, PredictorKind, Sharing, Status, ToPage};
 use potluck_plan::{Bytes, KvCacheType};
 
 const TEXT: &str = "Once upon a time there was a pot of soup";
@@ -125,6 +125,45 @@ fn a_shadow_is_made_from_the_cache_of_its_base() {
             before = now;
             drop(host);
         }
+        relay.stop().await;
+    });
+}
+
+/// In a room the tokens that a shadow expects pass the blocks beside the certain one.
+#[test]
+fn what_a_shadow_expects_is_drafted_and_changes_no_token() {
+    test(async {
+        let models = folder("models");
+        let model = Synthetic { blocks: 3, experts: 16, seed: 3, ..Synthetic::default() };
+        let expected = alone(&write(&model, &models, "model"), TEXT, TOKENS).await;
+        let relay = relay(&models, 0).await;
+        let (shape, Bytes(overhead)) = sizes(&model);
+        let shadow = Some(ShadowFrom::Own(Some(TensorType::Q8_0)));
+        let takes = shadow_bytes(&model, Some(TensorType::Q8_0), KvCacheType::F16).await;
+        let guesses = GuessArguments { shadow, always_guess: true, ..GuessArguments::default() };
+        let options = Options { guesses, cache: Some(folder("cache")), on_demand: true, replicas: 1, ..Options::default() };
+        let mut host = Session::start(&relay.origin, &options);
+        let cache = Some(KvCacheType::F32);
+        let choice = choice(ModelSource::Relay { name: "model".into() }, budget_of(&model, 0.2) + takes);
+        let choice = HostChoice { cache, sharing: Sharing::Experts, ..choice };
+        let link = host_as(&mut host, &relay.origin, choice, Vec::new()).await;
+        // Holders that take their time, so that the shadow is ahead of the room on any machine.
+        let hesitate = Some("40".parse().unwrap());
+        let options = || Options { hesitate, cache: Some(folder("cache")), ..Options::default() };
+        let joiners: Vec<Session> = (0..2).map(|_| Session::start(&relay.origin, &options())).collect();
+        joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(overhead + experts(&shape) / 4)));
+        until(&mut host, "two holders with slots", |status| holders(status) == 2).await;
+        until(&mut host, "the shadow is made", |status| status.shadow.is_some_and(|shadow| shadow.ready)).await;
+        let accepted = |status: &Status| status.drafts.map_or(0, |drafts| drafts.from_shadow.accepted);
+        for request in 1..30 {
+            assert_eq!(answer(&mut host, question(request, TEXT, TOKENS), |_| {}).await, expected, "{request}");
+            if accepted(&host.status) > 3 {
+                break;
+            }
+        }
+        println!("{:?}, {:?}", host.status.drafts, host.status.hints);
+        assert!(accepted(&host.status) > 3, "{:?}, {:?}", host.status.drafts, host.status.hints);
+        drop((host, joiners));
         relay.stop().await;
     });
 }

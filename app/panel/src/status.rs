@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::device::{DeviceReport, SelfTest, SelfTestState};
 pub use self::doors::{BannedReport, DoorsReport, InviteReport, InviteState};
-pub use self::on_demand::{CallTimes, OnDemandReport, ShadowReport};
+pub use self::on_demand::{CallTimes, DraftCount, DraftReport, OnDemandReport, ShadowReport};
 pub use self::plan::{ExpertHolding, PlanReport, StageReport, Waiting};
 
 /// A whole snapshot, as one tab sees it.
@@ -54,6 +54,8 @@ pub struct Status {
     pub shadow: Option<ShadowReport>,
     /// What came of this device's hints to holders that load on demand: who guesses, and how well; none if it sends none.
     pub hints: Option<ForesightReport>,
+    /// Draft tokens of this host's answers; none elsewhere.
+    pub drafts: Option<DraftReport>,
     /// Weight bytes this tab fetched over the network since it opened.
     pub bytes_downloaded: u64,
     /// Frames that came from other tabs of this browser without the relay, on the room's present connection.

@@ -19,6 +19,8 @@ pub enum ShadowWord {
     Begins(Position),
     /// What a token will probably use in a block. The latest word counts.
     Chose(Position, BlockIndex, Vec<ExpertId>),
+    /// The token that will probably stand at a position, if those before it are the ones expected before.
+    Expects(Position, u32),
     /// Everything from a position on is taken back: it was said of another token.
     TakenBack(Position),
 }
@@ -80,6 +82,7 @@ impl Published {
         match word {
             ShadowWord::Begins(first) => self.begin(first),
             ShadowWord::Chose(position, block, experts) => self.publish(position, block, experts),
+            ShadowWord::Expects(..) => {}
             ShadowWord::TakenBack(from) => self.withdraw(from),
         }
     }
@@ -140,7 +143,8 @@ impl Predictor for Published {
                 inner.chosen.pop_first();
             }
         }
-        inner.choices.retain(|(at, of), _| *at > position || (*at == position && *of > block));
+        // Tokens of a pass are in each block together, one after another.
+        inner.choices.retain(|(at, of), _| *at > position || *of > block);
     }
 
     fn restart(&mut self) {
@@ -173,6 +177,19 @@ mod tests {
         publisher.hear(ShadowWord::TakenBack(Position(4)));
         assert!(experts(&predictor, 4, 0).is_empty(), "it was another token");
         assert_eq!(experts(&predictor, 3, 1), [4]);
+    }
+
+    #[test]
+    fn tokens_that_pass_together_are_guessed_until_each_of_them_is_there() {
+        let publisher = Published::default();
+        let mut predictor = publisher.clone();
+        let all = (0..2).flat_map(|block| [3, 4].map(|position| (Position(position), BlockIndex(block))));
+        all.clone().for_each(|(position, block)| publisher.publish(position, block, vec![ExpertId(1)]));
+        for (position, block) in all {
+            assert_eq!(predictor.predict(position, block).len(), 1, "{position:?} {block:?}");
+            predictor.observe(position, block, &[ExpertId(1)]);
+        }
+        assert!(publisher.0.borrow().choices.is_empty());
     }
 
     #[test]

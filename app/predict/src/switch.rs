@@ -181,9 +181,25 @@ impl Switch {
 
     /// A token took this long, computed as [`Switch::next`] said. Times that are no numbers are ignored.
     pub fn token(&mut self, millis: f64) {
+        self.pass(1, millis);
+    }
+
+    /// So many tokens of a text took this long together, computed as [`Switch::next`] said: one and its accepted drafts.
+    pub fn pass(&mut self, tokens: u32, millis: f64) {
         if !millis.is_finite() || millis < 0.0 {
             return;
         }
+        let of_one = millis / f64::from(tokens.max(1));
+        (0..tokens).for_each(|_| self.count(of_one));
+        self.judge();
+        let next = self.decide();
+        if (next == Next::Without) != (self.next == Next::Without) {
+            self.run = 0;
+        }
+        self.next = next;
+    }
+
+    fn count(&mut self, millis: f64) {
         self.elapsed += millis;
         self.since = self.since.saturating_add(1);
         self.run += 1;
@@ -204,12 +220,6 @@ impl Switch {
             self.trial.excess += excess;
         }
         self.aftermath = if with { AFTERMATH } else { self.aftermath.saturating_sub(1) };
-        self.judge();
-        let next = self.decide();
-        if (next == Next::Without) != (self.next == Next::Without) {
-            self.run = 0;
-        }
-        self.next = next;
     }
 
     fn judge(&mut self) {

@@ -141,8 +141,8 @@ pub enum Event {
     LoadFailed(PlanEpoch, LoadFault),
     /// A result of [`Action::Compute`].
     Computed(Computed),
-    /// A shadow of this device's model says what the tokens of a conversation will use, in any block and as early or late as
-    /// it likes. Changes no result.
+    /// A shadow of this device's model says which tokens a conversation will have, and what they will use, in any block and as
+    /// early or late as it likes. Changes no result.
     Foreseen(ConversationId, ShadowWord),
     /// Answer to [`Action::Calibrate`]: the times, or one sentence.
     Calibrated(ModelId, Result<CalibrationRuns, String>),

@@ -4,7 +4,7 @@
 
 use potluck_plan::KvCacheType;
 use potluck_protocol::{AnswerStop, Hedging, PlanStatus, Sharing};
-use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, scenario, undisturbed};
+use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, scenario, undisturbed};
 
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
 const TOKENS: u32 = 24;
@@ -172,4 +172,41 @@ fn a_stage_tells_its_holders_what_it_will_probably_call() {
         .fold((0, 0), |(missed, guessed), holder| (missed + world.missed(holder), guessed + world.guessed(holder)));
     println!("{missed} experts were waited for, {guessed} were loaded on a guess");
     assert!(missed > 0 && guessed > 0, "{missed} misses, {guessed} guesses");
+}
+
+/// A shadow is the draft model, too: the tokens that it expects pass the blocks beside the certain one, so they share its
+/// round trips.
+#[test]
+fn what_a_shadow_expects_is_verified_several_tokens_at_a_time() {
+    const MANY: u32 = 120;
+    let model = SimModel { blocks: 6, experts: 8, kv_bytes: 0, state_bytes: 0 };
+    let prompt: Vec<u32> = "bees".bytes().map(u32::from).collect();
+    let answer = undisturbed(&model, &prompt, MANY as usize);
+    let room = |right: Option<f64>| {
+        let far = |device: SimDevice| SimDevice { link: Link { latency: 10.0, ..Link::default() }, ..device };
+        let mut world = World::new(6, model.clone(), Sharing::Experts, far(SimDevice::with_budget(PINNED)));
+        world.pool_experts(1, Hedging::Off);
+        world.load_on_demand();
+        if let Some(right) = right {
+            world.expect_text([&prompt[..], &answer].concat(), right, 8.0);
+        }
+        for holder in 0..3 {
+            world.add(far(SimDevice::with_budget(10 + 160)), f64::from(holder));
+        }
+        world.run(20_000.0, |world| world.plan_up().is_some_and(|plan| plan.pools.len() == 3));
+        world.prompt(0, 1, "bees", MANY, 20_000.0);
+        world.run(300_000.0, |world| is_answered(world, 1));
+        assert_eq!(world.answer(0, 1).unwrap().tokens, answer, "{right:?}: {:?}", world.violation());
+        let drafts = world.view(0).drafts.unwrap().from_shadow;
+        println!("{right:?}: {:.0} ms a token, {drafts:?}", world.answer(0, 1).unwrap().token_millis(20).unwrap());
+        (world.answer(0, 1).unwrap().token_millis(20).unwrap(), drafts)
+    };
+    let (without, none) = room(None);
+    assert_eq!(none.sent, 0);
+    let (with, drafts) = room(Some(0.95));
+    assert!(with < 0.5 * without, "{with:.0} ms a token, without {without:.0}");
+    assert!(drafts.accepted as f64 > 0.8 * drafts.sent as f64, "{drafts:?}");
+    let (misled, wrong) = room(Some(0.0));
+    assert!(misled < 1.03 * without, "{misled:.0} ms a token with a shadow that is wrong, without {without:.0}");
+    assert!(wrong.sent < 10, "it is not asked again and again: {wrong:?}");
 }

@@ -12,7 +12,7 @@ use potluck_gguf::Metadata;
 use potluck_model::ModelSpec;
 use potluck_panel::ShadowReport;
 use potluck_plan::{Bytes, Work};
-use potluck_predict::Published;
+use potluck_predict::{Published, ShadowWord};
 use potluck_swarm::Event;
 
 use super::Compute;
@@ -124,8 +124,14 @@ impl Compute {
                 Rc::new(move |conversation, word| inputs.event(Event::Foreseen(conversation, word)))
             }
             Hearer::Own(published) => {
-                let hears = published.clone();
-                Rc::new(move |_, word| hears.hear(word))
+                let (hears, inputs) = (published.clone(), self.inputs.clone());
+                Rc::new(move |conversation, word| {
+                    // The tokens that it expects are drafts. What they use only this device's guesses want to know.
+                    if !matches!(word, ShadowWord::Chose(..)) {
+                        inputs.event(Event::Foreseen(conversation, word.clone()));
+                    }
+                    hears.hear(word);
+                })
             }
         };
         if let Some(running) = self.shadow.borrow().as_ref() {

@@ -169,6 +169,12 @@ pub fn peer(name: &str, origin: &str, cache: PathBuf) -> Session {
     Session::start(origin, &options)
 }
 
+/// Devices that hold experts for a stage of the plan that is up.
+pub fn holders(status: &Status) -> usize {
+    let plan = status.plan.as_ref().filter(|plan| plan.state == potluck_panel::PlanStatus::Up);
+    plan.map_or(0, |plan| plan.stages.iter().flat_map(|stage| &stage.expert_holders).count())
+}
+
 /// Opens a room; returns its link.
 pub async fn host(session: &mut Session, origin: &str, source: ModelSource, budget: u64) -> String {
     host_with(session, origin, source, budget, Vec::new()).await

@@ -89,6 +89,24 @@ pub struct ShadowReport {
     pub ready: bool,
 }
 
+/// Draft tokens that a host sent along with certain ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DraftReport {
+    /// Those that followed in the text before (prompt lookup).
+    pub from_text: DraftCount,
+    /// Those that a shadow model expected.
+    pub from_shadow: DraftCount,
+}
+
+/// How many draft tokens were right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DraftCount {
+    /// Sent beside a certain token.
+    pub sent: u64,
+    /// Those of them that the model chose, too.
+    pub accepted: u64,
+}
+
 impl OnDemandReport {
     /// The same of the tokens since an earlier report.
     #[must_use]

@@ -8,7 +8,8 @@ use potluck_plan::{
 use potluck_protocol::{AnswerPart, Forward, Frame, PassId, PromptRequest, Timings};
 
 use super::conversations::{Conversation, left_in_page, pages};
-use super::draft::{Acceptance, DraftCost, MAX_DRAFTS, look_up};
+use super::draft::{Acceptance, DraftCost, Drafter, Drafts, MAX_DRAFTS, look_up};
+use super::expected_tokens::ExpectedTokens;
 use super::handover::Replay;
 use super::multi_step::MultiStep;
 use super::token_log::Chunk;
@@ -28,7 +29,7 @@ pub(super) struct Pass {
     /// Log position after its last token.
     pub end: usize,
     /// Draft tokens after it.
-    pub drafts: Vec<u32>,
+    pub drafts: Drafts,
     /// Tokens that are computed after it.
     pub further_steps: u16,
     sent: Millis,
@@ -52,12 +53,12 @@ pub(super) struct DecodePass {
 impl Pass {
     /// A chunk of a replayed log.
     pub fn replayed(id: PassId, end: usize, now: Millis) -> Self {
-        Self { id, end, drafts: Vec::new(), further_steps: 0, sent: now, is_decode: false }
+        Self { id, end, drafts: Drafts::default(), further_steps: 0, sent: now, is_decode: false }
     }
 
     /// Positions of KV cache it leaves behind, right or wrong.
     fn held(&self) -> usize {
-        self.end + self.drafts.len() + usize::from(self.further_steps)
+        self.end + self.drafts.tokens.len() + usize::from(self.further_steps)
     }
 
     /// How long it was in flight, if it was a single token with its drafts.
@@ -92,7 +93,9 @@ pub(super) struct Answering {
     in_flight: VecDeque<Pass>,
     /// Guesses for the next tokens, as far as the tokens since agree.
     guess: VecDeque<u32>,
-    pub acceptance: Acceptance,
+    acceptance: Acceptance,
+    /// What a shadow of the host's expects, if there is one.
+    pub expected: ExpectedTokens,
     pub prompt_tokens: usize,
     reused: usize,
     asked: Millis,
@@ -130,6 +133,7 @@ impl Answering {
             in_flight: VecDeque::new(),
             guess: VecDeque::new(),
             acceptance: Acceptance::default(),
+            expected: ExpectedTokens::default(),
             prompt_tokens: tokens.len(),
             reused,
             asked,
@@ -188,23 +192,30 @@ impl Answering {
         self.rewind(self.conversation.log.computed());
     }
 
-    /// Draft tokens after a chunk, if drafts pay.
-    pub fn drafts(&mut self, chunk: &Chunk, cost: &DraftCost, network_hops: u32) -> Vec<u32> {
+    /// Draft tokens after a chunk, if drafts pay: of the drafter that promises the most tokens a second.
+    pub fn drafts(&mut self, chunk: &Chunk, cost: &DraftCost, network_hops: u32) -> Drafts {
         let max = self.max_further_steps(chunk);
         // A rejected draft would take a recurrent state back by up to a page.
         if max == 0 || self.conversation.bases.is_recurrent() {
-            return Vec::new();
+            return Drafts::default();
         }
+        let log = self.conversation.log.tokens();
         if self.guess.is_empty() {
-            self.guess = look_up(self.conversation.log.tokens(), MAX_DRAFTS).into();
+            self.guess = look_up(log, MAX_DRAFTS).into();
         }
-        let max = self.guess.len().min(max);
-        let length = cost.best_length(self.acceptance, network_hops, max);
-        self.guess.iter().copied().take(length).collect()
+        let best = |acceptance, known: usize| cost.best_length(acceptance, network_hops, known.min(max));
+        let (of_log, log_rate) = best(self.acceptance, self.guess.len());
+        let (of_shadow, shadow_rate) = best(self.expected.acceptance, self.expected.after(log).len());
+        if shadow_rate > log_rate {
+            Drafts { by: Drafter::Shadow, tokens: self.expected.after(log).take(of_shadow).collect() }
+        } else {
+            Drafts { by: Drafter::Log, tokens: self.guess.iter().copied().take(of_log).collect() }
+        }
     }
 
-    /// A token was sampled: compares it with the guess. Guesses are judged whether they were sent or not.
+    /// A token was sampled: compares it with the guesses. They are judged whether they were sent or not.
     pub fn judge(&mut self, token: u32) {
+        self.expected.judge(self.conversation.log.tokens());
         if let Some(guessed) = self.guess.pop_front() {
             self.acceptance.judge(guessed == token);
             if guessed != token {
@@ -220,8 +231,8 @@ impl Answering {
         }
         self.sent = chunk.base + chunk.tokens.len();
         let is_decode = chunk.class == KernelClass::Decode && chunk.tokens.len() == 1;
-        let lm_head_tokens = if chunk.drafts.is_empty() { LmHeadTokens::Last } else { LmHeadTokens::All };
-        let tokens = [&chunk.tokens[..], &chunk.drafts].concat();
+        let lm_head_tokens = if chunk.drafts.tokens.is_empty() { LmHeadTokens::Last } else { LmHeadTokens::All };
+        let tokens = [&chunk.tokens[..], &chunk.drafts.tokens].concat();
         self.in_flight.push_back(Pass {
             id: pass,
             end: self.sent,

@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use potluck_panel::DraftReport;
 use potluck_plan::{ConversationId, Millis, PeerId, Plan};
+use potluck_predict::ShadowWord;
 use potluck_protocol::{AnswerPart, AnswerStop, Frame, PassId, PromptRequest, RequestId, Timings};
 
 use super::answering::{Answering, DecodePass, PrefillPass, expected_pages};
@@ -34,6 +36,8 @@ pub(super) struct Answers {
     pub(super) rebuilt: Vec<ConversationId>,
     pub(super) reserved: usize,
     pub(super) draft_cost: DraftCost,
+    /// Draft tokens so far.
+    pub drafted: DraftReport,
     pub(super) multi_step: MultiStep,
     pub(super) chunk_size: ChunkSize,
     pub tokens_per_second: f64,
@@ -231,6 +235,13 @@ impl Answers {
     pub fn fail(&mut self, conversation: ConversationId, sentence: &str, cx: &mut EventContext) {
         if let Some(index) = self.index_of(conversation).filter(|index| !self.active[*index].paused) {
             self.finish(index, AnswerStop::Failed(sentence.to_owned()), cx);
+        }
+    }
+
+    /// A shadow has said something of a conversation.
+    pub fn foreseen(&mut self, conversation: ConversationId, word: &ShadowWord) {
+        if let Some(index) = self.index_of(conversation) {
+            self.active[index].expected.hear(word);
         }
     }
 

@@ -1,7 +1,7 @@
-//! Draft tokens by prompt look-up: what followed when the last tokens occurred earlier in the log. Drafts pass the
-//! stages beside the certain token, so one round trip can yield several tokens. The model's choice decides, so the
-//! answer is the one without drafts. After Saxena, "Prompt Lookup Decoding" (2023); the number of drafts after
-//! Leviathan et al., arXiv 2211.17192, section 3.3.
+//! Draft tokens: what followed when the last tokens occurred earlier in the log, or what a shadow model expects
+//! (`expected_tokens.rs`). Drafts pass the stages beside the certain token, so one round trip can yield several tokens. The
+//! model's choice decides, so the answer is the one without drafts. After Saxena, "Prompt Lookup Decoding" (2023), and
+//! Leviathan et al., arXiv 2211.17192; the number of drafts after section 3.3 of that.
 
 /// Lengths of the n-grams that are looked up, longest first.
 const RUNS: [usize; 2] = [3, 2];
@@ -9,6 +9,23 @@ const RUNS: [usize; 2] = [3, 2];
 pub(super) const MAX_DRAFTS: usize = 7;
 /// Weight of one new observation in the moving average.
 const NEWEST: f64 = 0.125;
+
+/// Who proposes draft tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Drafter {
+    /// Prompt look-up.
+    #[default]
+    Log,
+    /// A shadow model.
+    Shadow,
+}
+
+/// Draft tokens after a certain one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Drafts {
+    pub by: Drafter,
+    pub tokens: Vec<u32>,
+}
 
 /// The `count` tokens that followed the last earlier occurrence of the log's last tokens. Empty if there is none.
 pub(super) fn look_up(log: &[u32], count: usize) -> Vec<u32> {
@@ -23,7 +40,7 @@ pub(super) fn look_up(log: &[u32], count: usize) -> Vec<u32> {
     Vec::new()
 }
 
-/// Share of an answer's judged drafts that the model chose.
+/// Share of a drafter's judged tokens that the model chose, in one answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Acceptance(f64);
 
@@ -62,10 +79,10 @@ impl DraftCost {
         }
     }
 
-    /// The number of drafts, at most `max`, that yields the most tokens a second. Before anything is measured, a
-    /// further token is assumed to cost little beside `network_hops` and much without any. One is tried then, once a pass without drafts was
-    /// timed: somebody waits for the pass.
-    pub fn best_length(&self, acceptance: Acceptance, network_hops: u32, max: usize) -> usize {
+    /// The number of drafts, at most `max`, that yields the most tokens a second, and how many that are for one without
+    /// drafts. Before anything is measured, a further token is assumed to cost little beside `network_hops` and much without
+    /// any. One is tried then, once a pass without drafts was timed: somebody waits for the pass.
+    pub fn best_length(&self, acceptance: Acceptance, network_hops: u32, max: usize) -> (usize, f64) {
         let further = self.further.unwrap_or(if network_hops > 1 { 0.05 } else { 0.5 });
         let mut best = (0, 1.0);
         let (mut tokens, mut chance) = (1.0, 1.0);
@@ -81,7 +98,7 @@ impl DraftCost {
                 best = (length, rate);
             }
         }
-        best.0
+        best
     }
 }
 
@@ -108,18 +125,18 @@ mod tests {
             acceptance
         };
         let mut cost = DraftCost::default();
-        assert_eq!(cost.best_length(accepted(0), 0, 7), 0, "on one device nothing is tried on suspicion");
-        assert_eq!(cost.best_length(accepted(50), 3, 7), 0, "there is nothing to compare its cost with");
+        assert_eq!(cost.best_length(accepted(0), 0, 7).0, 0, "on one device nothing is tried on suspicion");
+        assert_eq!(cost.best_length(accepted(50), 3, 7).0, 0, "there is nothing to compare its cost with");
         cost.measure(0, 10.0);
-        assert_eq!(cost.best_length(accepted(50), 3, 7), 1, "what it costs is not known");
+        assert_eq!(cost.best_length(accepted(50), 3, 7).0, 1, "what it costs is not known");
         cost.measure(1, 10.5);
-        assert!((1..7).contains(&cost.best_length(accepted(0), 3, 7)));
-        assert_eq!(cost.best_length(accepted(50), 3, 7), 7, "all were right");
-        assert_eq!(cost.best_length(accepted(50), 3, 4), 4, "no more than were found");
-        assert_eq!(cost.best_length(accepted(-50), 3, 7), 0, "none was right");
+        assert!((1..7).contains(&cost.best_length(accepted(0), 3, 7).0));
+        assert_eq!(cost.best_length(accepted(50), 3, 7).0, 7, "all were right");
+        assert_eq!(cost.best_length(accepted(50), 3, 4).0, 4, "no more than were found");
+        assert_eq!(cost.best_length(accepted(-50), 3, 7).0, 0, "none was right");
         let mut dear = DraftCost::default();
         dear.measure(0, 10.0);
         (0..50).for_each(|_| dear.measure(1, 20.0));
-        assert_eq!(dear.best_length(accepted(0), 3, 7), 0, "a row more takes as long as a pass");
+        assert_eq!(dear.best_length(accepted(0), 3, 7).0, 0, "a row more takes as long as a pass");
     }
 }

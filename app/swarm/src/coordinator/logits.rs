@@ -5,6 +5,7 @@ use potluck_protocol::{AnswerStop, LmHeadOutput, LogitsResult};
 
 use super::answering::{DecodePass, Pass, PrefillPass};
 use super::answers::Answers;
+use super::draft::{Drafter, Drafts};
 use crate::Severity;
 use crate::event::OpenedModel;
 use crate::event_context::EventContext;
@@ -34,12 +35,12 @@ impl Answers {
                         && !best_of.logits.iter().any(|x| x.is_nan())
                 };
                 if is_newest
-                    && candidates.len() == pass.drafts.len() + usize::from(pass.further_steps) + 1
+                    && candidates.len() == pass.drafts.tokens.len() + usize::from(pass.further_steps) + 1
                     && candidates.iter().all(is_valid)
                 {
                     if let Some(millis) = pass.decode_millis(cx.now) {
                         self.measure(&pass, millis);
-                        if pass.drafts.is_empty() && self.active.len() == 1 {
+                        if pass.drafts.tokens.is_empty() && self.active.len() == 1 {
                             let stage_millis = reply.stage_millis;
                             let is_first = self.active[index].answer_tokens() <= 1;
                             self.passed =
@@ -52,8 +53,17 @@ impl Answers {
                         .take(usize::from(pass.further_steps))
                         .filter_map(|best_of| best_of.sampled.or(best_of.ids.first().copied()));
                     let ran_ahead = pass.further_steps > 0;
-                    let drafts: Vec<u32> = pass.drafts.into_iter().chain(chosen).collect();
-                    self.tokens(index, &candidates, (&drafts, ran_ahead), model, cx);
+                    let Drafts { by, tokens } = pass.drafts;
+                    let drafted = (!ran_ahead).then_some((by, tokens.len() as u64));
+                    let drafts: Vec<u32> = tokens.into_iter().chain(chosen).collect();
+                    let accepted = self.tokens(index, &candidates, (&drafts, ran_ahead), model, cx);
+                    if let Some((by, sent)) = drafted {
+                        let count = match by {
+                            Drafter::Log => &mut self.drafted.from_text,
+                            Drafter::Shadow => &mut self.drafted.from_shadow,
+                        };
+                        (count.sent, count.accepted) = (count.sent + sent, count.accepted + accepted);
+                    }
                 } else {
                     return false;
                 }
@@ -64,16 +74,16 @@ impl Answers {
 
     fn measure(&mut self, pass: &Pass, millis: f64) {
         if pass.further_steps == 0 {
-            self.draft_cost.measure(pass.drafts.len(), millis);
+            self.draft_cost.measure(pass.drafts.tokens.len(), millis);
         }
-        if pass.drafts.is_empty() {
+        if pass.drafts.tokens.is_empty() {
             self.multi_step.measure(usize::from(pass.further_steps) + 1, millis);
         }
     }
 
     /// Samples the token after each batch token. The first is certain; each further one counts only if the model
     /// chose the draft before it. Drafts of tokens that ran ahead are right unless the GPU samples otherwise than this
-    /// sampler.
+    /// sampler. Returns how many drafts the model chose.
     fn tokens(
         &mut self,
         index: usize,
@@ -81,9 +91,9 @@ impl Answers {
         (drafts, ran_ahead): (&[u32], bool),
         model: &OpenedModel,
         cx: &mut EventContext,
-    ) {
+    ) -> u64 {
         let answering = &mut self.active[index];
-        let (mut text, mut tokens, mut stop) = (String::new(), Vec::new(), None);
+        let (mut text, mut tokens, mut stop, mut accepted) = (String::new(), Vec::new(), None, 0);
         for (best_of, draft) in candidates.iter().zip(drafts.iter().map(Some).chain([None])) {
             let log = &mut answering.conversation.log;
             let token = model.language.choose(best_of, &answering.prompt.sampling, log.len() as u32, log.tokens());
@@ -110,6 +120,7 @@ impl Answers {
                 break;
             }
             answering.accept();
+            accepted += 1;
         }
         self.tokens += tokens.len() as u64;
         answering.timed(cx.now);
@@ -119,6 +130,7 @@ impl Answers {
         if let Some(stop) = stop {
             self.finish(index, stop, cx);
         }
+        accepted
     }
 
     /// Ends an answer and keeps its conversation for the next question.

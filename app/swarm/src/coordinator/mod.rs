@@ -7,6 +7,7 @@ mod chunk_size;
 mod conversations;
 mod credits;
 mod draft;
+mod expected_tokens;
 mod experts_view;
 mod faults;
 mod handover;
@@ -24,7 +25,9 @@ mod view;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use potluck_plan::{Millis, PeerId, Plan, PlanEpoch};
+use potluck_panel::DraftReport;
+use potluck_plan::{ConversationId, Millis, PeerId, Plan, PlanEpoch};
+use potluck_predict::ShadowWord;
 use potluck_protocol::{
     Frame, Holding, LogitsResult, ModelSource, PieceRequest, PromptRequest, RequestId, RoomView, Session, Sharing,
 };
@@ -271,6 +274,16 @@ impl Coordinator {
             true => self.after_answer(cx),
             false => self.blame(from, conversation, cx),
         }
+    }
+
+    /// A shadow on this device has said something of a conversation.
+    pub fn foreseen(&mut self, conversation: ConversationId, word: &ShadowWord) {
+        self.answers.foreseen(conversation, word);
+    }
+
+    /// Draft tokens so far.
+    pub fn drafts(&self) -> DraftReport {
+        self.answers.drafted
     }
 
     /// Learns from the tokens measured since the last call.

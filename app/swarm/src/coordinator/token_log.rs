@@ -2,6 +2,7 @@
 
 use potluck_plan::{KernelClass, Work};
 
+use super::draft::Drafts;
 use crate::mutation::{Mutation, has_mutation};
 
 /// Tokens of a conversation, and the kernel class that computed each of them.
@@ -18,7 +19,7 @@ pub(crate) struct Chunk {
     pub base: usize,
     pub tokens: Vec<u32>,
     /// Draft tokens after them; the log does not contain them.
-    pub drafts: Vec<u32>,
+    pub drafts: Drafts,
     /// Greedy tokens to compute after them (multi-step decode), instead of drafts.
     pub further_steps: u16,
     pub class: KernelClass,
@@ -101,7 +102,7 @@ impl TokenLog {
         let late = usize::from(has_mutation(Mutation::ReplayOffByOne) && len < max && base + len < self.tokens.len());
         let len = len + late;
         let tokens = self.tokens[base..base + len].to_vec();
-        Some(Chunk { base, tokens, drafts: Vec::new(), further_steps: 0, class, last: base + len == self.tokens.len() })
+        Some(Chunk { base, tokens, drafts: Drafts::default(), further_steps: 0, class, last: base + len == self.tokens.len() })
     }
 }
 

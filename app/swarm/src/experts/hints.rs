@@ -1,6 +1,8 @@
 //! Guesses for holders that load experts on demand: which experts will probably be called (od-moe.txt 3.1, 3.2). While a
 //! block is computed, those of later blocks load. Hints go out only while they make tokens faster, and change no result.
 
+mod watched;
+
 use std::collections::BTreeMap;
 
 use potluck_plan::{
@@ -8,15 +10,13 @@ use potluck_plan::{
     Route,
 };
 use potluck_predict::{
-    ForesightReport, GivenLast, Guessing, KnownRecall, Next, Predictor, PredictorKind, Published, ShadowWord, Switch,
-    TraceShape, Verdict,
+    ForesightReport, Guessing, Next, Predictor, PredictorKind, Published, ShadowWord, Switch, Verdict,
 };
 
 use crate::HintOptions;
 use crate::limits::MAX_HINTS;
 
-/// The seed of guesses that are wrong on purpose.
-const SEED: u64 = 15;
+use watched::Watched;
 
 /// Experts that holders will probably be asked for.
 pub(crate) type Hinted = Vec<(PeerId, Vec<(BlockIndex, ExpertId)>)>;
@@ -37,29 +37,9 @@ struct Shadow {
     said: Published,
 }
 
-struct Watched {
-    kind: PredictorKind,
-    predictor: Box<dyn Predictor>,
-    /// `None`: hints go out whether they pay or not.
-    switch: Option<Switch>,
-    used: usize,
-    /// The conversation whose tokens follow each other.
-    conversation: Option<ConversationId>,
-    /// The block that was routed last, counted over all tokens of the text from its beginning.
-    here: u64,
-    /// Blocks of the text that were hinted, counted likewise.
-    hinted: u64,
-    /// The experts that were named in blocks to come, by block of the text.
-    named: BTreeMap<u64, Vec<ExpertId>>,
-    /// Experts that tokens used in blocks that were hinted, and those of them that were named.
-    judged: (u64, u64),
-    /// When the token's first choice came.
-    began: Option<Millis>,
-}
-
 impl Hints {
-    /// A router has chosen for a batch. What will be needed some blocks later, if it is time to say so. Only single
-    /// tokens are watched, for measurements also those of a draft: tokens of several conversations do not follow each other.
+    /// A router has chosen for a batch. What will be needed some blocks later, if it is time to say so. A token and its drafts
+    /// are watched; tokens of several conversations do not follow each other.
     pub fn routed(
         &mut self,
         (plan, options): (&Plan, &HintOptions),
@@ -68,11 +48,9 @@ impl Hints {
         routes: &[Route],
         now: Millis,
     ) -> Hinted {
-        let is_one = rows.iter().all(|(conversation, _)| rows.first().is_some_and(|(first, _)| first == conversation));
-        let most = if options.always && is_one { usize::MAX } else { 1 };
-        let (Some((_, position)), Some(route), KernelClass::Decode, true) =
-            (rows.last(), routes.last(), class, rows.len() <= most)
-        else {
+        let one = rows.first().map(|(first, _)| *first);
+        let of_one = one.filter(|first| rows.iter().all(|(conversation, _)| conversation == first));
+        let (Some(conversation), Some(route), KernelClass::Decode) = (of_one, routes.last(), class) else {
             self.restart();
             return Vec::new();
         };
@@ -83,13 +61,12 @@ impl Hints {
         let Some(remote) = stage.map(|stage| stage.remote.as_slice()) else { return Vec::new() };
         let Some(at) = remote.iter().position(|remote| remote.block == block) else { return Vec::new() };
         let watched = self.watched.get_or_insert_with(|| Watched::new(plan, options, route.experts.len()));
-        for (row, route) in rows.iter().zip(routes) {
-            let chosen: Vec<ExpertId> = route.experts.iter().map(|(expert, _)| *expert).collect();
-            watched.observe(*row, (remote, at), &chosen, now);
-            self.shadow.observe(*row, block, &chosen);
+        let rows: Vec<(Position, Vec<ExpertId>)> = rows.iter().zip(routes).map(chosen).collect();
+        watched.routed(conversation, (remote, at), &rows, now);
+        for (position, chosen) in &rows {
+            self.shadow.observe((conversation, *position), block, chosen);
         }
-        let until = watched.until(*position, at, remote.len(), options.lead);
-        watched.hint(plan, remote, until, &self.shadow)
+        watched.hint(plan, remote, options.lead, &self.shadow)
     }
 
     /// A shadow has said something. Its word counts from when a block is hinted, and later too as long as that is still to come.
@@ -105,7 +82,7 @@ impl Hints {
         };
         let stage = plan.stages.iter().find(|stage| stage.remote_experts(*block).is_some());
         let (Some(stage), Some(watched)) = (stage, &mut self.watched) else { return Vec::new() };
-        if watched.conversation != Some(conversation) {
+        if watched.conversation() != Some(conversation) {
             return Vec::new();
         }
         watched.late(plan, &stage.remote, (*position, *block), experts)
@@ -173,126 +150,8 @@ impl Shadow {
     }
 }
 
-impl Watched {
-    fn new(plan: &Plan, options: &HintOptions, used: usize) -> Self {
-        let remote = || plan.stages.iter().flat_map(|stage| &stage.remote);
-        let shape = TraceShape {
-            blocks: remote().map(|remote| remote.block.0.saturating_add(1)).max().unwrap_or(0),
-            experts: remote().map(|remote| remote.holders.len() as u16).max().unwrap_or(0),
-            used: used.min(usize::from(u8::MAX)) as u8,
-        };
-        let predictor: Box<dyn Predictor> = match options.predictor {
-            PredictorKind::Recorded => Box::new(KnownRecall::new(shape, options.recalls.clone(), SEED)),
-            _ => Box::new(GivenLast::new(shape)),
-        };
-        Self {
-            kind: options.predictor,
-            predictor,
-            switch: (!options.always).then(Switch::new),
-            used,
-            conversation: None,
-            here: 0,
-            hinted: 0,
-            named: BTreeMap::new(),
-            judged: (0, 0),
-            began: None,
-        }
-    }
-
-    fn restart(&mut self) {
-        self.predictor.restart();
-        (self.conversation, self.here, self.hinted, self.began) = (None, 0, 0, None);
-        self.named.clear();
-    }
-
-    fn observe(
-        &mut self,
-        (conversation, position): (ConversationId, Position),
-        (remote, at): (&[RemoteExperts], usize),
-        chosen: &[ExpertId],
-        now: Millis,
-    ) {
-        if self.conversation.is_some_and(|known| known != conversation) {
-            self.restart();
-        }
-        self.conversation = Some(conversation);
-        if at == 0 {
-            self.began = Some(now);
-        }
-        self.predictor.observe(position, remote[at].block, chosen);
-        self.here = u64::from(position.0) * remote.len() as u64 + at as u64;
-        if let Some(named) = self.named.get(&self.here) {
-            self.judged.0 += chosen.len() as u64;
-            self.judged.1 += chosen.iter().filter(|expert| named.contains(expert)).count() as u64;
-        }
-        self.named.retain(|place, _| *place > self.here);
-        if at + 1 == remote.len()
-            && at > 0
-            && let (Some(since), Some(switch)) = (self.began.take(), &mut self.switch)
-        {
-            switch.token(now.0 - since.0);
-        }
-    }
-
-    /// Up to which block hints go out now: those of one group while the next one comes, each message with a group's.
-    fn until(&mut self, position: Position, at: usize, blocks: usize, lead: u16) -> u64 {
-        let (blocks, at) = (blocks as u64, at as u64);
-        // Of a hint it is known from its block whether that has passed: it is less than half of them ahead.
-        let lead = u64::from(lead).clamp(1, (blocks / 4).max(1));
-        let token = u64::from(position.0) * blocks;
-        let here = token + at;
-        if !(here + 1..=here + 2 * lead).contains(&self.hinted) {
-            self.hinted = here + 1;
-        }
-        if self.hinted > here + lead {
-            return self.hinted;
-        }
-        match &self.switch {
-            Some(switch) if switch.next() == Next::Without => self.hinted,
-            // Whether the next token has hints is not known before this one has ended.
-            Some(_) if at + 1 < blocks => (here + 2 * lead).min(token + blocks),
-            _ => here + 2 * lead,
-        }
-    }
-
-    /// Tells holders with slots what is theirs of the blocks up to one: what a shadow has said, if it is believed and has.
-    fn hint(&mut self, plan: &Plan, remote: &[RemoteExperts], until: u64, shadow: &Shadow) -> Hinted {
-        let mut guesses = Vec::new();
-        for ahead in self.hinted..until {
-            let (position, at) = (ahead / remote.len() as u64, ahead % remote.len() as u64);
-            let (position, of) = (Position(position as u32), &remote[at as usize]);
-            let mut named = match self.kind {
-                PredictorKind::Shadow => shadow.predict(self.conversation, position, of.block),
-                _ => Vec::new(),
-            };
-            if named.is_empty() {
-                named = self.predictor.predict(position, of.block).into_iter().map(|guess| guess.expert).collect();
-            }
-            named.truncate(self.used);
-            guesses.extend(named.iter().map(|expert| (of, *expert)));
-            self.named.insert(ahead, named);
-        }
-        self.hinted = self.hinted.max(until);
-        to_holders(plan, guesses)
-    }
-
-    /// What a shadow says of a block that was hinted without it and is still to come.
-    fn late(
-        &mut self,
-        plan: &Plan,
-        remote: &[RemoteExperts],
-        (position, block): (Position, BlockIndex),
-        experts: &[ExpertId],
-    ) -> Hinted {
-        let Some(at) = remote.iter().position(|remote| remote.block == block) else { return Vec::new() };
-        let place = u64::from(position.0) * remote.len() as u64 + at as u64;
-        let is_to_come = place > self.here && place < self.hinted;
-        let Some(named) = self.named.get_mut(&place).filter(|_| is_to_come) else { return Vec::new() };
-        let new: Vec<ExpertId> =
-            experts.iter().take(self.used).filter(|expert| !named.contains(expert)).copied().collect();
-        named.extend(&new);
-        to_holders(plan, new.into_iter().map(|expert| (&remote[at], expert)).collect())
-    }
+fn chosen(((_, position), route): (&(ConversationId, Position), &Route)) -> (Position, Vec<ExpertId>) {
+    (*position, route.experts.iter().map(|(expert, _)| *expert).collect())
 }
 
 /// What each holder with slots is told: the experts for which it is asked first.
@@ -303,7 +162,11 @@ fn to_holders(plan: &Plan, guesses: Vec<(&RemoteExperts, ExpertId)>) -> Hinted {
             of.holders.get(usize::from(expert.0)).and_then(|holders| holders.first())
             && plan.holder_pool(*peer).is_some()
         {
-            by_holder.entry(*peer).or_default().push((of.block, expert));
+            let known = by_holder.entry(*peer).or_default();
+            // Tokens that pass together often use the same experts.
+            if !known.contains(&(of.block, expert)) {
+                known.push((of.block, expert));
+            }
         }
     }
     let mut hinted: Hinted = by_holder.into_iter().collect();

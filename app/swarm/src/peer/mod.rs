@@ -10,6 +10,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use potluck_panel::DraftReport;
 use potluck_plan::{Millis, PeerId, PlanEpoch};
 use potluck_predict::ForesightReport;
 use potluck_protocol::{Contribution, Doors, Frame, LoadReport, PieceFault, PromptRequest, RequestId, RoomView};
@@ -59,6 +60,8 @@ pub struct SwarmView<'a> {
     pub loading: Option<LoadReport>,
     /// What came of the hints that its stage sends to holders with slots.
     pub hints: Option<ForesightReport>,
+    /// Draft tokens of its answers, on the host.
+    pub drafts: Option<DraftReport>,
     /// Who may come in, on the host.
     pub doors: Option<&'a Doors>,
     /// Newest plan epoch it has heard of; a host keeps it over reloads.
@@ -172,6 +175,7 @@ impl Peer {
             },
             loading: self.worker.loading,
             hints: self.worker.hints(),
+            drafts: self.coordinator.as_ref().map(Coordinator::drafts),
             doors: self.coordinator.as_ref().map(|_| self.doorkeeper.doors()),
             epoch: self.epoch(),
             pending: self.guest.pending(),
@@ -282,7 +286,12 @@ impl Peer {
                 self.liveness.worked = self.cx.now;
                 self.worker.computed(computed, &mut self.cx);
             }
-            Event::Foreseen(conversation, word) => self.worker.foreseen(conversation, &word, &mut self.cx),
+            Event::Foreseen(conversation, word) => {
+                self.worker.foreseen(conversation, &word, &mut self.cx);
+                if let Some(coordinator) = &mut self.coordinator {
+                    coordinator.foreseen(conversation, &word);
+                }
+            }
             Event::Calibrated(model, runs) => {
                 self.liveness.worked = self.cx.now;
                 self.worker.calibrated(model, runs, &mut self.cx);

@@ -27,6 +27,7 @@ mod recording;
 mod relay;
 mod scenario;
 mod scenarios;
+mod shadow;
 mod slots;
 mod vanishing;
 mod world;

@@ -8,7 +8,6 @@ use potluck_plan::{
     LmHeadTokens, LogitsRequest, ModelId, Outcome, PlanEpoch, PooledExperts, Position, Task, Then, WeightUnit, Work,
 };
 use potluck_planner::measures::{MIN_RUNS, RUNS};
-use potluck_predict::ShadowWord;
 use potluck_protocol::{
     AnswerPart, CalibrationRuns, ExpertHint, Frame, LoadFault, LoadPhase, LoadReport, ModelCard, ModelSource,
 };
@@ -240,25 +239,11 @@ impl World {
         Frame::ExpertHint(ExpertHint { epoch, experts: (0..count).map(|_| random()).collect() })
     }
 
-    /// What a shadow says while a token's first blocks are computed: of that token and the next ones, true or not.
+    /// What the host's shadow says while a token's first blocks are computed.
     fn foresee(&mut self, index: usize, task: &Task) {
         let Task::Forward { batch, class, input: Input::Tokens(_), .. } = task else { return };
-        let (Some(random), Some(row)) = (self.foretells.as_mut().filter(|_| index == 0), batch.last()) else { return };
-        let (blocks, experts) = (u64::from(self.model.blocks) + 1, u64::from(self.model.experts) + 2);
-        let mut words = Vec::new();
-        if *class == KernelClass::Prefill {
-            words.push(ShadowWord::Begins(Position(row.position.0 + 1)));
-        }
-        for _ in 0..random.below(8) {
-            let position = Position(row.position.0 + random.below(3) as u32);
-            let experts = (0..2).map(|_| ExpertId(random.below(experts) as u16)).collect();
-            words.push(ShadowWord::Chose(position, BlockIndex(random.below(blocks) as u16), experts));
-        }
-        if random.below(8) == 0 {
-            words.push(ShadowWord::TakenBack(row.position));
-        }
-        let said = words.into_iter().map(|word| (word, 5.0 * random.unit())).collect::<Vec<_>>();
-        for (word, after) in said {
+        let (Some(shadow), Some(row)) = (self.shadow.as_mut().filter(|_| index == 0), batch.last()) else { return };
+        for (word, after) in shadow.words(&self.model, *class, row.position) {
             self.schedule(self.now + after, index, Scheduled::Event(Event::Foreseen(row.conversation, word)));
         }
     }

@@ -90,7 +90,9 @@ pub(crate) fn pooled_on_demand(seed: u64) -> Run {
     // A shadow that talks at random beside the host's stage.
     let foretells = seed % 3 == 1;
     if foretells {
-        world.foretell(seed ^ 0x51ad);
+        let prompt: Vec<u32> = TEXT.bytes().map(u32::from).collect();
+        let answer = undisturbed(&model, &prompt, TOKENS as usize);
+        world.foretell(seed ^ 0x51ad, [prompt, answer].concat());
     }
     let hesitation = Some(LogNormal { median: 5.0, sigma: 0.5 });
     for holder in 0..LOADERS {

@@ -16,6 +16,7 @@ use super::language::sampling;
 use super::peer::{Answer, SimPeer};
 use super::random::{Random, mix};
 use super::relay::{Downlink, Relay, Uplink};
+use super::shadow::SimShadow;
 use crate::{Event, HintOptions, HostCommand, Membership, Pooling, RelayRoute, SwarmView};
 
 /// A driver sends ticks this often.
@@ -74,8 +75,8 @@ pub struct World {
     pub(super) protect: bool,
     /// Every call comes with a hint that is wrong.
     pub(super) misleads: bool,
-    /// A shadow that talks at random.
-    pub(super) foretells: Option<Random>,
+    /// Beside the host's stage.
+    pub(super) shadow: Option<SimShadow>,
     pooling: Pooling,
     due: BinaryHeap<Due>,
     pending: BTreeMap<u64, Scheduled>,
@@ -103,7 +104,7 @@ impl World {
             on_demand: false,
             protect: false,
             misleads: false,
-            foretells: None,
+            shadow: None,
             pooling: Pooling { replicas: 1, hedging: Hedging::Adaptive, spot_checks: 0.0, ..Pooling::default() },
             due: BinaryHeap::new(),
             pending: BTreeMap::new(),
@@ -153,9 +154,15 @@ impl World {
         self.misleads = true;
     }
 
-    /// The host has a shadow that is believed, and that says anything at any time.
-    pub fn foretell(&mut self, seed: u64) {
-        self.foretells = Some(Random(seed));
+    /// The host has a shadow that expects this text, prompt and answer, with what share of its tokens right, every how many
+    /// milliseconds one.
+    pub fn expect_text(&mut self, text: Vec<u32>, right: f64, millis: f64) {
+        self.shadow = Some(SimShadow::Tokens { text, right, millis });
+    }
+
+    /// The host has a shadow that is believed, and that says anything at any time, some of it of a text.
+    pub fn foretell(&mut self, seed: u64, text: Vec<u32>) {
+        self.shadow = Some(SimShadow::Any { random: Random(seed), text });
         let host = &mut self.peers[0];
         let predictor = PredictorKind::Shadow;
         host.hints = HintOptions { predictor, shadow: true, always: true, lead: 1, ..HintOptions::default() };

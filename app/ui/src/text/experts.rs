@@ -1,6 +1,8 @@
 //! Phrases about experts that lie on several devices, and about what devices have computed.
 
-use potluck_panel::{ExpertsView, ForesightReport, Guessing, HolderView, LoadReport, OnDemandReport, Status, Work};
+use potluck_panel::{
+    DraftCount, ExpertsView, ForesightReport, Guessing, HolderView, LoadReport, OnDemandReport, Status, Work,
+};
 use potluck_text::{fill, texts};
 
 use super::{bytes, count, duration_ms, plural, rate};
@@ -63,13 +65,20 @@ pub fn shadow_line(status: &Status) -> Option<String> {
     // It speaks to others or to this device.
     let reports = [status.hints, status.on_demand.and_then(|report| report.guesses)];
     let measured = reports.into_iter().flatten().find_map(|report| Some((report.shadow?, report.shadow_tokens)));
-    Some(match measured.filter(|_| shadow.ready) {
+    let line = match measured.filter(|_| shadow.ready) {
         Some((recall, tokens)) => {
             let noun = if tokens == 1 { "token" } else { "tokens" };
             let tokens = format!("{} {noun}", count(tokens));
             fill(words.measured, &[&format!("{:.0}", 100.0 * recall), &tokens, &takes])
         }
         None => fill(if shadow.ready { words.made } else { words.making }, &[&takes]),
+    };
+    let drafts = status.drafts.map(|drafts| drafts.from_shadow).filter(|drafts| drafts.sent > 0);
+    Some(match drafts {
+        Some(DraftCount { sent, accepted }) => {
+            format!("{line} {}", fill(words.drafts, &[&count(accepted), &count(sent)]))
+        }
+        None => line,
     })
 }
 
@@ -152,7 +161,7 @@ fn plural_count(experts: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use potluck_panel::{Bytes, LoadPhase, ShadowReport};
+    use potluck_panel::{Bytes, DraftReport, LoadPhase, ShadowReport};
 
     use super::*;
     use crate::table::fixtures::holder;
@@ -232,6 +241,10 @@ mod tests {
         assert_eq!(shadow_line(&status).as_deref(), Some(measured), "of this device's experts");
         (status.on_demand, status.hints) = (None, Some(guesses));
         assert_eq!(shadow_line(&status).as_deref(), Some(measured), "of those of others");
+        let from_shadow = DraftCount { sent: 40, accepted: 36 };
+        status.drafts = Some(DraftReport { from_shadow, ..DraftReport::default() });
+        let drafts = format!("{measured} 36 of 40 tokens that it expected were right.");
+        assert_eq!(shadow_line(&status), Some(drafts));
     }
 
     #[test]

@@ -19,8 +19,10 @@ use potluck_plan::{
 };
 use potluck_predict::{Alignment, ShadowWord};
 
-/// Tokens that a shadow runs ahead of its base at most.
+/// Tokens that a shadow runs ahead of its base.
 const AHEAD: usize = 3;
+/// The same where its base takes them as drafts: twice as many as passed together last, at most.
+const AHEAD_OF_DRAFTS: usize = 7;
 
 /// What a shadow is made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,8 +51,20 @@ pub(in crate::compute) type Listener = Rc<dyn Fn(ConversationId, ShadowWord)>;
 /// What its base computes.
 enum Told {
     Prompt(Vec<BatchToken>, Vec<u32>),
-    /// A token of the answer, and whether anybody wants to know what comes next.
-    Token(BatchToken, u32, bool),
+    Token(ToldToken),
+}
+
+/// A token of the answer.
+#[derive(Clone, Copy)]
+struct ToldToken {
+    row: BatchToken,
+    token: u32,
+    /// Somebody wants to know what comes next.
+    wanted: bool,
+    /// Its place among the tokens that pass together: one and its drafts.
+    place: usize,
+    /// How many those are.
+    together: usize,
 }
 
 /// A shadow model on an engine of its own.
@@ -154,8 +168,11 @@ impl Shadow {
                 let _ = self.told.unbounded_send(Told::Prompt(batch.clone(), tokens.clone()));
             }
             KernelClass::Decode => {
-                for (row, token) in batch.iter().zip(tokens) {
-                    let _ = self.told.unbounded_send(Told::Token(*row, *token, wanted));
+                for (row, token) in batch.iter().zip(tokens).map(|(row, token)| (*row, *token)) {
+                    let of_it = || batch.iter().filter(|other| other.conversation == row.conversation);
+                    let place = of_it().filter(|other| other.position < row.position).count();
+                    let told = ToldToken { row, token, wanted, place, together: of_it().count() };
+                    let _ = self.told.unbounded_send(Told::Token(told));
                 }
             }
         }
@@ -167,7 +184,7 @@ impl Shadow {
         let mut following: Option<Following> = None;
         loop {
             let may = |now: &&Following| {
-                now.expected.len() <= AHEAD && now.wanted && (now.was_right || !self.overtakes.get())
+                now.expected.len() <= now.ahead() && now.wanted && (now.was_right || !self.overtakes.get())
             };
             let ahead = following.as_ref().filter(may).and_then(Following::last);
             let told = match ahead {
@@ -212,8 +229,14 @@ impl Shadow {
         if let Some(last) = now.expected.back_mut() {
             last.after = Some(after);
         }
-        now.expected.push_back(Expected { position: Position(last.position.0 + 1), token: after, after: None });
+        self.expect(now, Position(last.position.0 + 1), after);
         Ok(())
+    }
+
+    /// From now on this token is expected at a position, and somebody may take it as a draft.
+    fn expect(&self, now: &mut Following, position: Position, token: u32) {
+        now.expected.push_back(Expected { position, token, after: None });
+        self.say(now.conversation, ShadowWord::Expects(position, token));
     }
 
     /// `has_passed`: its base is further already.
@@ -239,15 +262,18 @@ impl Shadow {
                 let token = self.prompt(&batch, tokens).await?;
                 now.first = Position(last.position.0 + 1);
                 self.say(now.conversation, ShadowWord::Begins(now.first));
-                now.expected = VecDeque::from([Expected { position: now.first, token, after: None }]);
-                now.wanted = false;
+                now.expected.clear();
+                let first = now.first;
+                self.expect(&mut now, first, token);
+                (now.wanted, now.together, now.heard) = (false, 1, None);
                 *following = Some(now);
                 Ok(())
             }
-            Told::Token(row, token, wanted) => {
+            Told::Token(told @ ToldToken { row, token, wanted, together, .. }) => {
                 let Some(now) = following.as_mut().filter(|now| now.conversation == row.conversation) else {
                     return Ok(());
                 };
+                now.together = together;
                 if !wanted || (has_passed && !now.has_computed(row.position, token)) {
                     now.skip(row, token);
                     return Ok(());
@@ -256,18 +282,23 @@ impl Shadow {
                 self.left.set(left.ok_or_else(|| Outcome::Failed("it is gone, as was asked for".to_owned()))?);
                 now.skipped.retain(|(at, _)| at.position < row.position);
                 now.wanted = true;
-                self.token(now, row, token).await
+                self.token(now, told).await
             }
         }
     }
 
     /// Its base is at this token: computes it unless that was done a token ahead with the right one.
-    async fn token(&self, now: &mut Following, row: BatchToken, token: u32) -> Result<(), Outcome> {
+    async fn token(&self, now: &mut Following, told: ToldToken) -> Result<(), Outcome> {
+        let ToldToken { row, token, place, .. } = told;
         let index = row.position.0.saturating_sub(now.first.0);
-        let takes_kv = self.alignment.takes_kv(index) && index > 0;
+        now.takes_kv |= self.alignment.takes_kv(index) && index > 0;
+        // Of the tokens that pass together its base has all keys and values before the first only.
+        let takes_kv = place == 0 && std::mem::take(&mut now.takes_kv);
         now.expected.retain(|expected| expected.position >= row.position);
         let own = now.expected.front().copied().filter(|own| own.position == row.position);
-        now.was_right = own.is_none_or(|own| own.token == token);
+        // Where it goes back, drafts were not taken.
+        let goes_back = now.heard.replace(row.position).is_some_and(|heard| row.position <= heard);
+        now.was_right = own.map_or(!goes_back, |own| own.token == token);
         let token = own.filter(|_| !self.alignment.takes_token(index)).map_or(token, |own| own.token);
         let is_right = own.is_some_and(|own| own.token == token);
         let after = own.filter(|_| is_right).and_then(|own| own.after);
@@ -296,8 +327,7 @@ impl Shadow {
                     self.catch_up(now).await?
                 };
                 if let Some(after) = after {
-                    let position = Position(row.position.0 + 1);
-                    now.expected.push_back(Expected { position, token: after, after: None });
+                    self.expect(now, Position(row.position.0 + 1), after);
                 }
             }
         }
@@ -387,6 +417,12 @@ struct Following {
     wanted: bool,
     /// The last token was the one that the shadow expected. Sampled ones hardly are.
     was_right: bool,
+    /// Where the last token stands.
+    heard: Option<Position>,
+    /// How many tokens passed together last.
+    together: usize,
+    /// The base's keys and values are due.
+    takes_kv: bool,
     /// Tokens of the base that nobody wanted to know about.
     skipped: Vec<(BatchToken, u32)>,
 }
@@ -399,8 +435,17 @@ impl Following {
             expected: VecDeque::new(),
             wanted: false,
             was_right: true,
+            heard: None,
+            together: 1,
+            takes_kv: false,
             skipped: Vec::new(),
         }
+    }
+
+    /// How many tokens to be ahead.
+    fn ahead(&self) -> usize {
+        let of_drafts = if self.together > 1 { (2 * self.together).min(AHEAD_OF_DRAFTS) } else { 0 };
+        AHEAD.max(of_drafts)
     }
 
     /// A token of the base that is computed later; drafts that were not taken are replaced.

@@ -96,6 +96,39 @@ fn where_a_shadow_is_gone_the_next_in_line_is_believed_within_the_token() {
 }
 
 #[test]
+fn what_a_shadow_says_of_drafts_is_hinted_with_their_token() {
+    let (mut hints, options) = (Hints::default(), options());
+    say(&mut hints, &options, ShadowWord::Begins(Position(5)));
+    let row = |position: u32| (TEXT, Position(position));
+    let route = |hints: &mut Hints, rows: &[(ConversationId, Position)], block: u16| {
+        let routes: Vec<Route> = rows.iter().flat_map(|(_, at)| chose(expert(at.0, block))).collect();
+        let hinted =
+            hints.routed((&plan(BLOCKS), &options), (BlockIndex(block), KernelClass::Decode), rows, &routes, Millis(0.0));
+        named(hinted)
+    };
+    let (first, next) = ([row(5), row(6)], [row(7), row(8)]);
+    for position in 5..9 {
+        (0..BLOCKS).for_each(|block| drop(foresee(&mut hints, &options, position, block, expert(position, block))));
+    }
+    let sent: Vec<(u16, u16)> = (0..BLOCKS).flat_map(|block| route(&mut hints, &first, block)).collect();
+    for block in 1..BLOCKS {
+        for position in [5, 6] {
+            assert!(sent.contains(&(block, expert(position, block))), "block {block} of token {position}: {sent:?}");
+        }
+    }
+    assert!(sent.contains(&(0, expert(7, 0))) && sent.contains(&(0, expert(8, 0))), "and of the next pass: {sent:?}");
+    (0..BLOCKS).for_each(|block| drop(route(&mut hints, &next, block)));
+    let report = hints.report().unwrap();
+    // Nobody knew the first block of the first pass.
+    assert_eq!((report.used - report.right, report.used), (0, 2 * 2 * u64::from(BLOCKS) - 2), "{report:?}");
+    // One draft was not accepted: what was said of the tokens after it is taken back, and said again.
+    say(&mut hints, &options, ShadowWord::TakenBack(Position(8)));
+    assert_eq!(foresee(&mut hints, &options, 8, 1, 7), [], "it goes out with its group");
+    let again: Vec<(u16, u16)> = (0..2).flat_map(|block| route(&mut hints, &[row(8)], block)).collect();
+    assert!(again.contains(&(1, 7)), "{again:?}");
+}
+
+#[test]
 fn beside_a_recorded_text_a_shadow_is_judged_and_not_believed() {
     let mut hints = Hints::default();
     let options = HintOptions { predictor: PredictorKind::Recorded, recalls: vec![1.0], ..options() };

@@ -109,24 +109,45 @@ fn groups_of_blocks_are_hinted_some_blocks_ahead_and_across_tokens() {
 }
 
 #[test]
-fn the_tokens_of_a_draft_are_hinted_only_where_it_does_not_matter_whether_that_pays() {
-    let plan = plan(12);
-    for (always, expected) in [(true, 1), (false, 0)] {
-        let options = HintOptions { always, ..HintOptions::default() };
-        let mut hints = Hints::default();
-        let sent = |hints: &mut Hints, rows: &[(ConversationId, Position)]| {
-            let routes = [chose(1), chose(2)].concat();
-            let mut routed = |block| {
-                let of = (BlockIndex(block), KernelClass::Decode);
-                hints.routed((&plan, &options), of, rows, &routes, Millis(0.0)).len()
-            };
-            (0..12).map(&mut routed).sum::<usize>().min(1)
+fn the_tokens_of_a_draft_are_hinted_like_single_ones() {
+    let (plan, options, mut hints) = (plan(12), HintOptions { always: true, ..HintOptions::default() }, Hints::default());
+    let mut sent = |rows: &[(ConversationId, Position)]| {
+        let routes = [chose(1), chose(2)].concat();
+        let mut routed = |block| {
+            let of = (BlockIndex(block), KernelClass::Decode);
+            hints.routed((&plan, &options), of, rows, &routes, Millis(0.0)).len()
         };
-        sent(&mut hints, &[(TEXT, Position(1)), (TEXT, Position(2))]);
-        assert_eq!(sent(&mut hints, &[(TEXT, Position(3)), (TEXT, Position(4))]), expected, "{always}");
-        let others = [(TEXT, Position(5)), (ConversationId(2), Position(9))];
-        assert_eq!(sent(&mut hints, &others), 0, "tokens of two conversations");
-    }
+        (0..12).map(&mut routed).sum::<usize>().min(1)
+    };
+    sent(&[(TEXT, Position(1)), (TEXT, Position(2))]);
+    assert_eq!(sent(&[(TEXT, Position(3)), (TEXT, Position(4))]), 1, "as the tokens before");
+    assert_eq!(sent(&[(TEXT, Position(5)), (ConversationId(2), Position(9))]), 0, "tokens of two conversations");
+}
+
+#[test]
+fn a_pass_counts_as_many_tokens_as_were_accepted() {
+    // How many hints each of 400 passes sent, which take this many milliseconds with hints and 10 without.
+    let sent = |rows: u32, accepted: u32, hinted: f64| {
+        let (plan, options, mut hints) = (plan(2), HintOptions::default(), Hints::default());
+        let (mut now, mut sent, mut position) = (0.0, Vec::new(), 0);
+        for _ in 0..400 {
+            let tokens: Vec<_> = (position..position + rows).map(|position| (TEXT, Position(position))).collect();
+            let mut of_pass = 0;
+            for (block, expert) in [(0, 3), (1, 5)] {
+                let routes: Vec<Route> = tokens.iter().flat_map(|_| chose(expert)).collect();
+                let of = (BlockIndex(block), KernelClass::Decode);
+                of_pass += hints.routed((&plan, &options), of, &tokens, &routes, Millis(now)).len();
+                now += if of_pass > 0 { hinted } else { 10.0 };
+            }
+            position += accepted;
+            sent.push(of_pass);
+        }
+        sent
+    };
+    let pays: usize = sent(4, 2, 5.0)[300..].iter().sum();
+    assert!(pays > 100, "{pays} hints in the last 100 passes");
+    // Two tokens a pass: off within 200 tokens, and not tried again for 256.
+    assert_eq!(sent(4, 2, 12.0)[100..150].iter().sum::<usize>(), 0, "they do not pay");
 }
 
 #[test]
