@@ -81,6 +81,28 @@ fn a_larger_kv_cache_on_demand_does_not_keep_all_experts_from_memory() {
 }
 
 #[test]
+fn a_room_that_began_with_a_smaller_kv_cache_gets_the_larger_one_between_answers() {
+    // Alone the host has room for a token's experts beside half of the exact cache only.
+    let model = SimModel { experts: 600, ..model(8) };
+    let host = SimDevice::with_budget(PINNED + EXACT / 2 + 600);
+    let mut world = World::new(7, model.clone(), Sharing::Experts, host);
+    world.load_on_demand();
+    let runs = |world: &World, kv_cache| world.plan_up().is_some_and(|plan| plan.kv_cache == kv_cache);
+    world.run(30_000.0, |world| is_up(world, true));
+    assert!(runs(&world, KvCacheType::F16), "{:?}", world.plan_up());
+    world.prompt(0, 1, TEXT, TOKENS, 30_000.0);
+    world.run(60_000.0, |world| is_answered(world, 1));
+    // Not for all experts.
+    world.add(SimDevice::with_budget(PINNED + EXACT + EXPERTS / 8 * 60), 60_000.0);
+    world.run(300_000.0, |world| runs(world, KvCacheType::F32));
+    assert!(is_up(&world, true) && runs(&world, KvCacheType::F32), "{}", world.view(0).room.unwrap().plan.reason);
+    world.prompt(0, 2, TEXT, TOKENS, 300_000.0);
+    world.run(400_000.0, |world| is_answered(world, 2));
+    assert!(is_up(&world, true) && runs(&world, KvCacheType::F32), "it stays: {:?}", world.view(0).room.unwrap().plan.reason);
+    (1..=2).for_each(|request| assert_undisturbed(&world, request, &model, "before and after"));
+}
+
+#[test]
 fn whoever_joins_loads_in_advance_what_it_will_get() {
     let mut world = room(4, PINNED + EXPERTS / 3);
     world.run(30_000.0, |world| is_up(world, true));

@@ -226,6 +226,7 @@ impl Session {
             "members": self.status.peers.len(),
             // Of all rounds so far.
             "hints": self.status.hints,
+            "drafts": self.status.drafts,
             "on_demand": self.status.on_demand.map(|now| now.since(&on_demand.unwrap_or_default())),
         })
     }

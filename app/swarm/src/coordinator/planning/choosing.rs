@@ -134,11 +134,11 @@ impl Planning {
         if request.command.on_demand {
             let others = if held.is_some() { choices(None) } else { Vec::new() };
             candidates.extend(others.into_iter().map(full));
-            // Another type would cost every conversation.
-            let (mut same, other): (Vec<_>, Vec<_>) =
-                choices(None).into_iter().partition(|model| Some(model.shape.kv_cache) == running);
-            same.extend(other);
-            candidates.extend(same.into_iter().map(|model| (model, Kind::OnDemand)));
+            // Another type would cost every conversation: a larger one may come between answers, a smaller one for want of memory.
+            let allowed = choices(running);
+            let is_allowed = |model: &OpenedModel| allowed.iter().any(|other| other.shape == model.shape);
+            let smaller = choices(None).into_iter().filter(|model| !is_allowed(model));
+            candidates.extend(allowed.iter().cloned().chain(smaller).map(|model| (model, Kind::OnDemand)));
         }
         candidates
     }
