@@ -141,7 +141,8 @@ fn what_a_shadow_expects_is_drafted_and_changes_no_token() {
         let shadow = Some(ShadowFrom::Own(Some(TensorType::Q8_0)));
         let takes = shadow_bytes(&model, Some(TensorType::Q8_0), KvCacheType::F16).await;
         let guesses = GuessArguments { shadow, always_guess: true, ..GuessArguments::default() };
-        let options = Options { guesses, cache: Some(folder("cache")), on_demand: true, replicas: 1, ..Options::default() };
+        let options =
+            Options { guesses, cache: Some(folder("cache")), on_demand: true, replicas: 1, ..Options::default() };
         let mut host = Session::start(&relay.origin, &options);
         let cache = Some(KvCacheType::F32);
         let choice = choice(ModelSource::Relay { name: "model".into() }, budget_of(&model, 0.2) + takes);

@@ -30,9 +30,9 @@ pub use potluck_protocol::{
     PromptRequest, RequestId, Role, Sampling, Timings, UnixSeconds, Work,
 };
 pub use status::{
-    BannedReport, CallTimes, Connection, DeviceReport, DoorsReport, DraftCount, DraftReport, ExpertHolding, InviteReport,
-    InviteState, OnDemandReport, PlanReport, Roles, RoomReport, Sealing, SelfTest, SelfTestState, ShadowReport, StageReport, Status,
-    Waiting,
+    BannedReport, CallTimes, Connection, DeviceReport, DoorsReport, DraftCount, DraftReport, ExpertHolding,
+    InviteReport, InviteState, OnDemandReport, PlanReport, Roles, RoomReport, Sealing, SelfTest, SelfTestState,
+    ShadowReport, StageReport, Status, Waiting,
 };
 pub use timeline::{Mark, MarkKind, Timeline, TokenSample};
 

@@ -98,7 +98,11 @@ fn a_room_that_began_with_a_smaller_kv_cache_gets_the_larger_one_between_answers
     assert!(is_up(&world, true) && runs(&world, KvCacheType::F32), "{}", world.view(0).room.unwrap().plan.reason);
     world.prompt(0, 2, TEXT, TOKENS, 300_000.0);
     world.run(400_000.0, |world| is_answered(world, 2));
-    assert!(is_up(&world, true) && runs(&world, KvCacheType::F32), "it stays: {:?}", world.view(0).room.unwrap().plan.reason);
+    assert!(
+        is_up(&world, true) && runs(&world, KvCacheType::F32),
+        "it stays: {:?}",
+        world.view(0).room.unwrap().plan.reason
+    );
     (1..=2).for_each(|request| assert_undisturbed(&world, request, &model, "before and after"));
 }
 

@@ -102,7 +102,14 @@ impl TokenLog {
         let late = usize::from(has_mutation(Mutation::ReplayOffByOne) && len < max && base + len < self.tokens.len());
         let len = len + late;
         let tokens = self.tokens[base..base + len].to_vec();
-        Some(Chunk { base, tokens, drafts: Drafts::default(), further_steps: 0, class, last: base + len == self.tokens.len() })
+        Some(Chunk {
+            base,
+            tokens,
+            drafts: Drafts::default(),
+            further_steps: 0,
+            class,
+            last: base + len == self.tokens.len(),
+        })
     }
 }
 

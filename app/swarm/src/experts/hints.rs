@@ -48,9 +48,11 @@ impl Hints {
         routes: &[Route],
         now: Millis,
     ) -> Hinted {
-        let one = rows.first().map(|(first, _)| *first);
-        let of_one = one.filter(|first| rows.iter().all(|(conversation, _)| conversation == first));
-        let (Some(conversation), Some(route), KernelClass::Decode) = (of_one, routes.last(), class) else {
+        let follow = |pair: &[(ConversationId, Position)]| {
+            pair[0].0 == pair[1].0 && pair[0].1.0.checked_add(1) == Some(pair[1].1.0)
+        };
+        let text = rows.first().filter(|_| rows.windows(2).all(follow)).map(|(conversation, _)| *conversation);
+        let (Some(conversation), Some(route), KernelClass::Decode) = (text, routes.last(), class) else {
             self.restart();
             return Vec::new();
         };

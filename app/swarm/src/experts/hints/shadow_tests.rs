@@ -102,8 +102,13 @@ fn what_a_shadow_says_of_drafts_is_hinted_with_their_token() {
     let row = |position: u32| (TEXT, Position(position));
     let route = |hints: &mut Hints, rows: &[(ConversationId, Position)], block: u16| {
         let routes: Vec<Route> = rows.iter().flat_map(|(_, at)| chose(expert(at.0, block))).collect();
-        let hinted =
-            hints.routed((&plan(BLOCKS), &options), (BlockIndex(block), KernelClass::Decode), rows, &routes, Millis(0.0));
+        let hinted = hints.routed(
+            (&plan(BLOCKS), &options),
+            (BlockIndex(block), KernelClass::Decode),
+            rows,
+            &routes,
+            Millis(0.0),
+        );
         named(hinted)
     };
     let (first, next) = ([row(5), row(6)], [row(7), row(8)]);

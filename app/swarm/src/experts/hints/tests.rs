@@ -110,7 +110,8 @@ fn groups_of_blocks_are_hinted_some_blocks_ahead_and_across_tokens() {
 
 #[test]
 fn the_tokens_of_a_draft_are_hinted_like_single_ones() {
-    let (plan, options, mut hints) = (plan(12), HintOptions { always: true, ..HintOptions::default() }, Hints::default());
+    let (plan, options, mut hints) =
+        (plan(12), HintOptions { always: true, ..HintOptions::default() }, Hints::default());
     let mut sent = |rows: &[(ConversationId, Position)]| {
         let routes = [chose(1), chose(2)].concat();
         let mut routed = |block| {
@@ -122,6 +123,11 @@ fn the_tokens_of_a_draft_are_hinted_like_single_ones() {
     sent(&[(TEXT, Position(1)), (TEXT, Position(2))]);
     assert_eq!(sent(&[(TEXT, Position(3)), (TEXT, Position(4))]), 1, "as the tokens before");
     assert_eq!(sent(&[(TEXT, Position(5)), (ConversationId(2), Position(9))]), 0, "tokens of two conversations");
+    for strange in [u32::MAX, 5, 4] {
+        assert_eq!(sent(&[(TEXT, Position(5)), (TEXT, Position(strange))]), 0, "{strange} does not follow");
+    }
+    sent(&[(TEXT, Position(u32::MAX - 1)), (TEXT, Position(u32::MAX))]);
+    sent(&[(TEXT, Position(0))]);
 }
 
 #[test]

@@ -128,11 +128,11 @@ impl Watched {
             self.hinted = 0;
         }
         self.pass = Some(Pass { number, first, last, at, began: now, took: None });
-        if let Some((before, millis)) = before.and_then(|before| Some((before.first, before.took?)))
-            && let Some(tokens) = first.0.checked_sub(before.0).filter(|tokens| *tokens > 0)
-        {
-            self.took(tokens, millis);
-        }
+        let Some((before, millis)) = before.and_then(|before| before.took.map(|millis| (before, millis))) else {
+            return;
+        };
+        let accepted = first.0.checked_sub(before.first.0).filter(|tokens| (1..=before.rows()).contains(tokens));
+        accepted.into_iter().for_each(|tokens| self.took(tokens, millis));
     }
 
     fn took(&mut self, tokens: u32, millis: f64) {
