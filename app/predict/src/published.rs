@@ -1,4 +1,4 @@
-//! Predictions that somebody else publishes: a shadow model's choices, a token ahead.
+//! Predictions that somebody else publishes: a shadow model's choices, some tokens ahead.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,8 +9,8 @@ use potluck_plan::{BlockIndex, ExpertId, Position};
 use crate::foresight::Shares;
 use crate::{ForesightReport, Guess, Predictor};
 
-/// Choices that are kept: those of a few tokens.
-const KEPT: usize = 1024;
+/// Choices that are kept: those of two passes of eight tokens in models with many blocks.
+const KEPT: usize = 4096;
 
 /// What a shadow says about the tokens of a text, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,6 +111,11 @@ impl Published {
     /// Takes back everything from a position on: it was said of another token.
     pub fn withdraw(&self, from: Position) {
         self.0.borrow_mut().choices.retain(|(position, _), _| *position < from);
+    }
+
+    /// A token begins. What was chosen there or later was of drafts that were not accepted: it judges no word.
+    pub fn rewind(&self, to: Position) {
+        self.0.borrow_mut().chosen.retain(|(position, _), _| *position < to);
     }
 
     /// How often it was right.
@@ -219,6 +224,18 @@ mod tests {
         assert_eq!(publisher.recall().all, None, "what the answer before chose judges no word on this one");
         let guesses = predictor.predict(Position(3), BlockIndex(0));
         assert_eq!(guesses.first().map(|guess| guess.expert), Some(ExpertId(4)), "the word came in time");
+    }
+
+    #[test]
+    fn what_a_rejected_draft_chose_judges_no_word() {
+        let publisher = Published::default();
+        let mut predictor = publisher.clone();
+        publisher.begin(Position(3));
+        [3, 4].iter().for_each(|position| predictor.observe(Position(*position), BlockIndex(0), &[ExpertId(1)]));
+        publisher.rewind(Position(4));
+        publisher.publish(Position(4), BlockIndex(0), vec![ExpertId(2)]);
+        assert_eq!(publisher.recall().all, None);
+        assert_eq!(predictor.predict(Position(4), BlockIndex(0)).len(), 1, "it comes in time for the right token");
     }
 
     #[test]

@@ -16,11 +16,13 @@ const TRIAL: u32 = 144;
 const WARM_UP: u32 = 16;
 /// Tokens without guesses, from then on, before the first trial.
 const FIRST: u32 = 32;
-/// Tokens with guesses in a row during a trial, and tokens without them whose times count, in between.
+/// Passes with guesses in a row during a trial, and passes without them whose times count, in between. A pass is a token, or
+/// several with the drafts of a shadow.
 const RUN: u32 = 4;
-/// Tokens after the last guess that pay for what it evicted: they count as its cost.
+/// Passes after the last guess that pay for what it evicted, or still have drafts: they count as its cost.
 const AFTERMATH: u32 = 4;
-/// Tokens with guesses, and as many without, that a verdict needs.
+/// Tokens with guesses, and as many without, that a verdict needs. At the end of a trial half of them do: where tokens pass
+/// together, few without guesses come in between.
 const EVIDENCE: u32 = 16;
 /// Standard errors by which tokens with guesses must be faster, beside [`GAIN`]: it is looked at many times.
 const DOUBT: f64 = 2.5;
@@ -29,8 +31,8 @@ const GAIN: f64 = 0.01;
 /// The guesses of a token may take the bus for this share of a token's time. A wrong one costs at most twice
 /// its load: it takes the bus, and what it evicted is loaded again. So a token takes at most twice as long.
 const BUS_SHARE: f64 = 0.5;
-/// While prediction is on, [`RUN`] of this many tokens are measured without it.
-const CHECK_EVERY: u32 = 64;
+/// While prediction is on, [`RUN`] passes are measured without it after so many tokens.
+const CHECK_AFTER: u32 = 56;
 /// Tokens of the first pause; each is twice as long as the last, up to [`LONGEST_PAUSE`].
 const PAUSE: u32 = 256;
 const LONGEST_PAUSE: u32 = 1 << 16;
@@ -57,7 +59,7 @@ pub enum Next {
     With(f64),
 }
 
-/// Decides token by token whether guesses are loaded.
+/// Decides pass by pass whether guesses are loaded.
 #[derive(Clone, Debug)]
 pub struct Switch {
     verdict: Verdict,
@@ -74,9 +76,9 @@ pub struct Switch {
     /// Times of tokens that no guess touched.
     without: Recent,
     trial: Trial,
-    /// Tokens of the present kind in a row.
-    run: u32,
-    /// Tokens that still pay for guesses.
+    /// Passes of the present kind in a row, and their tokens.
+    run: (u32, u32),
+    /// Passes that still pay for guesses.
     aftermath: u32,
 }
 
@@ -138,10 +140,10 @@ impl Trial {
     }
 
     /// Whether tokens with guesses are faster beyond doubt.
-    fn pays(&self) -> bool {
+    fn pays(&self, evidence: u32) -> bool {
         let (with, without) = (&self.with, &self.without);
         let error = (with.error() + without.error()).sqrt();
-        with.count.min(without.count) >= EVIDENCE && with.mean() + DOUBT * error < (1.0 - GAIN) * without.mean()
+        with.count.min(without.count) >= evidence && with.mean() + DOUBT * error < (1.0 - GAIN) * without.mean()
     }
 }
 
@@ -164,7 +166,7 @@ impl Switch {
             cost: 0.0,
             without: Recent::default(),
             trial: Trial::default(),
-            run: 0,
+            run: (0, 0),
             aftermath: 0,
         }
     }
@@ -191,10 +193,12 @@ impl Switch {
         }
         let of_one = millis / f64::from(tokens.max(1));
         (0..tokens).for_each(|_| self.count(of_one));
+        self.run = (self.run.0 + 1, self.run.1.saturating_add(tokens));
+        self.aftermath = if self.next == Next::Without { self.aftermath.saturating_sub(1) } else { AFTERMATH };
         self.judge();
         let next = self.decide();
         if (next == Next::Without) != (self.next == Next::Without) {
-            self.run = 0;
+            self.run = (0, 0);
         }
         self.next = next;
     }
@@ -202,7 +206,6 @@ impl Switch {
     fn count(&mut self, millis: f64) {
         self.elapsed += millis;
         self.since = self.since.saturating_add(1);
-        self.run += 1;
         let with = self.next != Next::Without;
         let excess = millis - self.without.mean;
         if with || self.aftermath > 0 {
@@ -219,14 +222,15 @@ impl Switch {
             self.trial.with.add(millis);
             self.trial.excess += excess;
         }
-        self.aftermath = if with { AFTERMATH } else { self.aftermath.saturating_sub(1) };
     }
 
     fn judge(&mut self) {
         let too_much = self.cost > SHARE * self.elapsed;
+        let trial_ends = self.since >= WARM_UP + FIRST + TRIAL;
+        let evidence = if trial_ends { EVIDENCE / 2 } else { EVIDENCE };
         match self.verdict {
-            Verdict::Trying if self.trial.pays() && !too_much => self.enter(Verdict::On),
-            Verdict::Trying if self.since >= WARM_UP + FIRST + TRIAL || (too_much && self.trial.with.count > 0) => {
+            Verdict::Trying if self.trial.pays(evidence) && !too_much => self.enter(Verdict::On),
+            Verdict::Trying if trial_ends || (too_much && self.trial.with.count > 0) => {
                 self.enter(Verdict::Off);
             }
             Verdict::On if too_much => self.enter(Verdict::Off),
@@ -245,14 +249,15 @@ impl Switch {
     }
 
     fn decide(&self) -> Next {
-        let token = self.without.mean;
+        let (token, with, (passes, tokens)) = (self.without.mean, self.next != Next::Without, self.run);
         match self.verdict {
             Verdict::Off => Next::Without,
-            Verdict::On if self.since % CHECK_EVERY >= CHECK_EVERY - AFTERMATH - RUN => Next::Without,
-            Verdict::On => Next::With(BUS_SHARE * token),
+            Verdict::On => {
+                let goes_on = if with { tokens < CHECK_AFTER } else { passes >= AFTERMATH + RUN };
+                if goes_on { Next::With(BUS_SHARE * token) } else { Next::Without }
+            }
             Verdict::Trying => {
-                let with = self.next != Next::Without;
-                let in_turn = if with { self.run < RUN } else { self.run >= AFTERMATH + RUN };
+                let in_turn = if with { passes < RUN } else { passes >= AFTERMATH + RUN };
                 let affordable = self.cost + self.trial.expected(token) <= SHARE * self.elapsed;
                 let go = in_turn && affordable && self.without.count >= FIRST;
                 if go { Next::With(BUS_SHARE * token) } else { Next::Without }

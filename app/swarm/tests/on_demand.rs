@@ -204,7 +204,7 @@ fn a_stage_tells_its_holders_what_it_will_probably_call() {
 /// round trips.
 #[test]
 fn what_a_shadow_expects_is_verified_several_tokens_at_a_time() {
-    const MANY: u32 = 120;
+    const MANY: u32 = 180;
     let model = SimModel { blocks: 6, experts: 8, kv_bytes: 0, state_bytes: 0 };
     let prompt: Vec<u32> = "bees".bytes().map(u32::from).collect();
     let answer = undisturbed(&model, &prompt, MANY as usize);
@@ -220,12 +220,17 @@ fn what_a_shadow_expects_is_verified_several_tokens_at_a_time() {
             world.add(far(SimDevice::with_budget(10 + 160)), f64::from(holder));
         }
         world.run(20_000.0, |world| world.plan_up().is_some_and(|plan| plan.pools.len() == 3));
-        world.prompt(0, 1, "bees", MANY, 20_000.0);
-        world.run(300_000.0, |world| is_answered(world, 1));
-        assert_eq!(world.answer(0, 1).unwrap().tokens, answer, "{right:?}: {:?}", world.violation());
-        let drafts = world.view(0).drafts.unwrap().from_shadow;
-        println!("{right:?}: {:.0} ms a token, {drafts:?}", world.answer(0, 1).unwrap().token_millis(20).unwrap());
-        (world.answer(0, 1).unwrap().token_millis(20).unwrap(), drafts)
+        // The first answer shows whether the shadow pays.
+        for request in 1..=3 {
+            world.prompt(0, request, "bees", MANY, world.now().max(20_000.0));
+            world.run(world.now() + 300_000.0, |world| is_answered(world, request));
+            assert_eq!(world.answer(0, request).unwrap().tokens, answer, "{right:?}: {:?}", world.violation());
+        }
+        let (view, times) =
+            (world.view(0), [1, 3].map(|request| world.answer(0, request).unwrap().token_millis(20).unwrap()));
+        let (drafts, hints) = (view.drafts.unwrap().from_shadow, view.hints.unwrap().guessing);
+        println!("{right:?}: {:.0} ms a token at first and then {:.0}, {drafts:?}, {hints:?}", times[0], times[1]);
+        (times[1], drafts)
     };
     let (without, none) = room(None);
     assert_eq!(none.sent, 0);
@@ -234,5 +239,5 @@ fn what_a_shadow_expects_is_verified_several_tokens_at_a_time() {
     assert!(drafts.accepted as f64 > 0.8 * drafts.sent as f64, "{drafts:?}");
     let (misled, wrong) = room(Some(0.0));
     assert!(misled < 1.03 * without, "{misled:.0} ms a token with a shadow that is wrong, without {without:.0}");
-    assert!(wrong.sent < 10, "it is not asked again and again: {wrong:?}");
+    assert!(wrong.sent < 20, "it is not asked again and again: {wrong:?}");
 }

@@ -55,6 +55,24 @@ fn token(foresight: &mut Foresight, position: u32, (compute, load): (f64, f64), 
 }
 
 #[test]
+fn of_a_token_and_its_drafts_only_those_count_that_were_accepted() {
+    // Guesses double the time of a pass of four tokens. One is accepted, or all are.
+    let passes_until_off = |accepted: u32| {
+        let mut foresight = foresight(&[0, 1, 2], Some(Switch::new()));
+        let is_off = |pass: &u32| {
+            foresight.begin(Position(pass * accepted));
+            let millis = if foresight.is_active() { 20.0 } else { 10.0 };
+            foresight.drafted(4, millis);
+            foresight.guessing() == Guessing::Off
+        };
+        (0..1_000).find(is_off).unwrap_or(1_000)
+    };
+    let (one, all) = (passes_until_off(1), passes_until_off(4));
+    assert!(one <= 200 && all * 4 <= 200 + 4, "off after {one} tokens, {all} passes of four");
+    assert!(one > all, "{one} passes of which one token was accepted, {all} of four");
+}
+
+#[test]
 fn guesses_that_do_not_pay_are_off_within_200_tokens_whatever_the_noise() {
     for seed in 0..500 {
         let mut random = Random::new(seed);

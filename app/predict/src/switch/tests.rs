@@ -187,6 +187,24 @@ fn prediction_that_stops_paying_is_turned_off() {
     assert!(off.is_some_and(|token| token < 600), "off at {off:?}");
 }
 
+/// With a shadow some tokens pass together. Its drafts come some passes after it is wanted, and end some passes after it is not.
+#[test]
+fn drafts_that_come_and_go_late_are_seen_to_pay() {
+    for drafts in [1, 3, 7] {
+        let (mut switch, mut tokens, mut on, mut wanted) = (Switch::new(), 0, 0, Vec::new());
+        while tokens < 2_000 {
+            let is_drafted = wanted.len() >= 2 && wanted[wanted.len() - 2..].iter().all(|wanted| *wanted);
+            let trails = wanted.len() >= 4 && wanted[wanted.len() - 2..] == [true, false];
+            wanted.push(switch.next() != Next::Without);
+            let (of_pass, millis) = if is_drafted || trails { (1 + drafts, 12.0) } else { (1, 10.0) };
+            switch.pass(of_pass, millis);
+            tokens += of_pass;
+            on += if switch.verdict() == Verdict::On { of_pass } else { 0 };
+        }
+        assert!(on > 1_500, "{drafts} drafts: on for {on} of {tokens} tokens");
+    }
+}
+
 #[test]
 fn times_that_are_no_numbers_change_nothing() {
     let mut switch = Switch::new();

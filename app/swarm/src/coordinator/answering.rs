@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use potluck_plan::{
     ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis, Plan, Position, SampledSteps,
 };
+use potluck_predict::ShadowWord;
 use potluck_protocol::{AnswerPart, Forward, Frame, PassId, PromptRequest, Timings};
 
 use super::conversations::{Conversation, left_in_page, pages};
@@ -15,7 +16,7 @@ use super::multi_step::MultiStep;
 use super::token_log::Chunk;
 use super::transcript::Transcript;
 use crate::event_context::EventContext;
-use crate::language::TextStream;
+use crate::language::{Language, TextStream};
 use crate::mutation::{Mutation, has_mutation};
 
 /// Growth that is reserved for an answer when the next one is admitted, in positions.
@@ -95,7 +96,7 @@ pub(super) struct Answering {
     guess: VecDeque<u32>,
     acceptance: Acceptance,
     /// What a shadow of the host's expects, if there is one.
-    pub expected: ExpectedTokens,
+    expected: ExpectedTokens,
     pub prompt_tokens: usize,
     reused: usize,
     asked: Millis,
@@ -192,8 +193,9 @@ impl Answering {
         self.rewind(self.conversation.log.computed());
     }
 
-    /// Draft tokens after a chunk, if drafts pay: of the drafter that promises the most tokens a second.
-    pub fn drafts(&mut self, chunk: &Chunk, cost: &DraftCost, network_hops: u32) -> Drafts {
+    /// Draft tokens after a chunk, if drafts pay: of the drafter that promises the most tokens a second. None after the answer's
+    /// end.
+    pub fn drafts(&mut self, chunk: &Chunk, cost: &DraftCost, network_hops: u32, language: &dyn Language) -> Drafts {
         let max = self.max_further_steps(chunk);
         // A rejected draft would take a recurrent state back by up to a page.
         if max == 0 || self.conversation.bases.is_recurrent() {
@@ -205,11 +207,22 @@ impl Answering {
         }
         let best = |acceptance, known: usize| cost.best_length(acceptance, network_hops, known.min(max));
         let (of_log, log_rate) = best(self.acceptance, self.guess.len());
-        let (of_shadow, shadow_rate) = best(self.expected.acceptance, self.expected.after(log).len());
+        let to_end = self.expected.after(log).position(|token| language.is_end(token));
+        let known = to_end.unwrap_or_else(|| self.expected.after(log).len());
+        let (of_shadow, shadow_rate) = best(self.expected.acceptance, known);
         if shadow_rate > log_rate {
             Drafts { by: Drafter::Shadow, tokens: self.expected.after(log).take(of_shadow).collect() }
         } else {
             Drafts { by: Drafter::Log, tokens: self.guess.iter().copied().take(of_log).collect() }
+        }
+    }
+
+    /// A shadow has said something of it. What it expects within the prompt is of no use.
+    pub fn foreseen(&mut self, word: &ShadowWord) {
+        let is_in_prompt =
+            matches!(word, ShadowWord::Expects(position, _) if (position.0 as usize) < self.prompt_tokens);
+        if !is_in_prompt {
+            self.expected.hear(word);
         }
     }
 

@@ -241,7 +241,7 @@ impl Answers {
     /// A shadow has said something of a conversation.
     pub fn foreseen(&mut self, conversation: ConversationId, word: &ShadowWord) {
         if let Some(index) = self.index_of(conversation) {
-            self.active[index].expected.hear(word);
+            self.active[index].foreseen(word);
         }
     }
 

@@ -32,7 +32,8 @@ impl Answers {
                     chunk.further_steps = answering.further_steps(&chunk, self.multi_step);
                 }
                 if chunk.further_steps == 0 {
-                    chunk.drafts = answering.drafts(&chunk, &self.draft_cost, plan.network_hops(cx.members.me));
+                    let hops = plan.network_hops(cx.members.me);
+                    chunk.drafts = answering.drafts(&chunk, &self.draft_cost, hops, model.language.as_ref());
                 }
                 answering.send(chunk, pass, live, plan, cx);
                 sent = true;

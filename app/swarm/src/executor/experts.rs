@@ -1,8 +1,8 @@
 //! Experts on other peers: carries out what the dispatch decides, and answers the calls of other stages.
 
 use potluck_plan::{
-    BlockIndex, ConversationId, ExpertHolder, ExpertId, ExpertOutputs, Input, Millis, Outcome, PeerId, Position, Task,
-    Ticket, WireType,
+    BlockIndex, ConversationId, ExpertHolder, ExpertId, ExpertOutputs, Input, LmHeadTokens, Millis, Outcome, PeerId,
+    Position, Task, Ticket, WireType,
 };
 use potluck_predict::{ForesightReport, ShadowWord};
 use potluck_protocol::{
@@ -40,7 +40,13 @@ impl Executor {
             let Forward { conversation, base, count, .. } = job.forward;
             (0..count).map(move |index| (conversation, Position(base.0.saturating_add(index))))
         };
-        let rows: Vec<(ConversationId, Position)> = jobs.iter().flat_map(row).collect();
+        // A token, alone or with drafts. A part of a log that is replayed says nothing about tokens to come.
+        let is_newest = |job: &Job| {
+            let lm_head = job.forward.lm_head.as_ref();
+            job.forward.count == 1 || lm_head.is_some_and(|request| request.tokens == LmHeadTokens::All)
+        };
+        let rows: Vec<(ConversationId, Position)> =
+            if jobs.iter().all(is_newest) { jobs.iter().flat_map(row).collect() } else { Vec::new() };
         let hinted = self.hints.routed((&self.plan, &cx.hints), (block, class), &rows, &routes, cx.now);
         let vectors = (residual, normed, routes);
         let gather = Gather::new((stage, block, class), vectors, self.width, cx.now).filter(|_| is_whole);

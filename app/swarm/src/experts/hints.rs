@@ -38,8 +38,8 @@ struct Shadow {
 }
 
 impl Hints {
-    /// A router has chosen for a batch. What will be needed some blocks later, if it is time to say so. A token and its drafts
-    /// are watched; tokens of several conversations do not follow each other.
+    /// A router has chosen for a batch. What will be needed some blocks later, if it is time to say so. Tokens that do not
+    /// follow each other are not watched.
     pub fn routed(
         &mut self,
         (plan, options): (&Plan, &HintOptions),
@@ -64,7 +64,10 @@ impl Hints {
         let Some(at) = remote.iter().position(|remote| remote.block == block) else { return Vec::new() };
         let watched = self.watched.get_or_insert_with(|| Watched::new(plan, options, route.experts.len()));
         let rows: Vec<(Position, Vec<ExpertId>)> = rows.iter().zip(routes).map(chosen).collect();
-        watched.routed(conversation, (remote, at), &rows, now);
+        let begins = watched.routed(conversation, (remote, at), &rows, now);
+        if let Some((first, _)) = rows.first().filter(|_| begins) {
+            self.shadow.said.rewind(*first);
+        }
         for (position, chosen) in &rows {
             self.shadow.observe((conversation, *position), block, chosen);
         }

@@ -55,6 +55,7 @@ impl World {
                 self.peers[index].engine = SimEngine::default();
             }
             Action::Expect => self.peers[index].expecting += 1,
+            Action::Foresee(wanted) => self.shadow.iter_mut().for_each(|shadow| shadow.is_wanted(wanted)),
             Action::Compute(work) => {
                 self.foresee(index, &work.task);
                 self.compute(index, &work);
@@ -242,9 +243,10 @@ impl World {
     /// What the host's shadow says while a token's first blocks are computed.
     fn foresee(&mut self, index: usize, task: &Task) {
         let Task::Forward { batch, class, input: Input::Tokens(_), .. } = task else { return };
-        let (Some(shadow), Some(row)) = (self.shadow.as_mut().filter(|_| index == 0), batch.last()) else { return };
-        for (word, after) in shadow.words(&self.model, *class, row.position) {
-            self.schedule(self.now + after, index, Scheduled::Event(Event::Foreseen(row.conversation, word)));
+        let (Some(shadow), [first, ..]) = (self.shadow.as_mut().filter(|_| index == 0), &batch[..]) else { return };
+        let conversation = first.conversation;
+        for (word, at) in shadow.words(&self.model, *class, batch, self.now) {
+            self.schedule(at, index, Scheduled::Event(Event::Foreseen(conversation, word)));
         }
     }
 

@@ -155,9 +155,12 @@ impl World {
     }
 
     /// The host has a shadow that expects this text, prompt and answer, with what share of its tokens right, every how many
-    /// milliseconds one.
+    /// milliseconds one, as long as it is wanted.
     pub fn expect_text(&mut self, text: Vec<u32>, right: f64, millis: f64) {
-        self.shadow = Some(SimShadow::Tokens { text, right, millis });
+        self.shadow = Some(SimShadow::tokens(text, right, millis));
+        let host = &mut self.peers[0];
+        host.hints = HintOptions { predictor: PredictorKind::Shadow, shadow: true, ..HintOptions::default() };
+        host.machine = host.fresh_machine();
     }
 
     /// The host has a shadow that is believed, and that says anything at any time, some of it of a text.

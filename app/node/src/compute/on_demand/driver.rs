@@ -89,7 +89,11 @@ impl Driver {
                     self.count(|counts| counts.tokens += decoded);
                     if let Some(guesses) = self.guesses().filter(|_| decoded > 0) {
                         let millis = self.now() - started;
-                        guesses.foresight.borrow_mut().token(millis / decoded as f64);
+                        let is_one = batch.iter().all(|row| row.conversation == batch[0].conversation);
+                        match decoded {
+                            2.. if is_one => guesses.foresight.borrow_mut().drafted(decoded as u32, millis),
+                            _ => guesses.foresight.borrow_mut().token(millis / decoded as f64),
+                        }
                     }
                     return outcome;
                 }

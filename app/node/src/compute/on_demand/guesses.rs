@@ -187,6 +187,9 @@ impl Guesses {
         let mut foresight = self.foresight.borrow_mut();
         if let (KernelClass::Decode, Some(first)) = (class, batch.first()) {
             foresight.begin(first.position);
+            if let Some((_, published)) = &self.shadow {
+                published.rewind(first.position);
+            }
         }
         if let Some((shadow, _)) = &self.shadow {
             shadow.tell(task, foresight.is_active());

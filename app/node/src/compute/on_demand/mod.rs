@@ -5,6 +5,7 @@ mod ahead;
 mod calls;
 mod counts;
 mod driver;
+mod following;
 mod guesses;
 #[cfg(not(target_arch = "wasm32"))]
 mod routers;

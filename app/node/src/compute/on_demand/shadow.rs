@@ -1,9 +1,8 @@
-//! A shadow model: the same model in a type of fewer bits, on the same GPU, a few tokens ahead of its base. It says block by
-//! block what its routers choose (od-moe.txt 3.2). It follows one conversation, the one whose prompt came last. If it
-//! fails, the next predictor in line is believed, and no answer changes.
+//! A shadow model: the same model in a type of fewer bits, on the same GPU, a few tokens ahead of its base. It says which
+//! tokens it expects, and block by block what its routers choose (od-moe.txt 3.2). It follows one conversation, the one whose
+//! prompt came last. If it fails, the next predictor in line is believed, and no answer changes.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 #[cfg(not(target_arch = "wasm32"))]
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -19,10 +18,7 @@ use potluck_plan::{
 };
 use potluck_predict::{Alignment, ShadowWord};
 
-/// Tokens that a shadow runs ahead of its base.
-const AHEAD: usize = 3;
-/// The same where its base takes them as drafts: twice as many as passed together last, at most.
-const AHEAD_OF_DRAFTS: usize = 7;
+use super::following::{Expected, Following, Taken};
 
 /// What a shadow is made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,20 +47,16 @@ pub(in crate::compute) type Listener = Rc<dyn Fn(ConversationId, ShadowWord)>;
 /// What its base computes.
 enum Told {
     Prompt(Vec<BatchToken>, Vec<u32>),
-    Token(ToldToken),
+    Pass(Pass),
 }
 
-/// A token of the answer.
-#[derive(Clone, Copy)]
-struct ToldToken {
+/// A token of an answer, and drafts that pass together with it.
+struct Pass {
     row: BatchToken,
     token: u32,
+    drafts: Vec<(BatchToken, u32)>,
     /// Somebody wants to know what comes next.
     wanted: bool,
-    /// Its place among the tokens that pass together: one and its drafts.
-    place: usize,
-    /// How many those are.
-    together: usize,
 }
 
 /// A shadow model on an engine of its own.
@@ -168,11 +160,15 @@ impl Shadow {
                 let _ = self.told.unbounded_send(Told::Prompt(batch.clone(), tokens.clone()));
             }
             KernelClass::Decode => {
+                let mut passes: Vec<Pass> = Vec::new();
                 for (row, token) in batch.iter().zip(tokens).map(|(row, token)| (*row, *token)) {
-                    let of_it = || batch.iter().filter(|other| other.conversation == row.conversation);
-                    let place = of_it().filter(|other| other.position < row.position).count();
-                    let told = ToldToken { row, token, wanted, place, together: of_it().count() };
-                    let _ = self.told.unbounded_send(Told::Token(told));
+                    match passes.iter_mut().find(|pass| pass.row.conversation == row.conversation) {
+                        Some(pass) => pass.drafts.push((row, token)),
+                        None => passes.push(Pass { row, token, drafts: Vec::new(), wanted }),
+                    }
+                }
+                for pass in passes {
+                    let _ = self.told.unbounded_send(Told::Pass(pass));
                 }
             }
         }
@@ -184,7 +180,7 @@ impl Shadow {
         let mut following: Option<Following> = None;
         loop {
             let may = |now: &&Following| {
-                now.expected.len() <= now.ahead() && now.wanted && (now.was_right || !self.overtakes.get())
+                now.expected.len() <= now.ahead() && now.wanted && (now.is_trusted() || !self.overtakes.get())
             };
             let ahead = following.as_ref().filter(may).and_then(Following::last);
             let told = match ahead {
@@ -239,7 +235,7 @@ impl Shadow {
         self.say(now.conversation, ShadowWord::Expects(position, token));
     }
 
-    /// `has_passed`: its base is further already.
+    /// `has_passed`: its base is further already, at another pass.
     async fn hear(&self, told: Told, has_passed: bool, following: &mut Option<Following>) -> Result<(), Outcome> {
         match told {
             Told::Prompt(batch, tokens) => {
@@ -257,6 +253,7 @@ impl Shadow {
                         return Ok(());
                     }
                 };
+                now.accept(self.alignment, first.position);
                 now.skipped.retain(|(row, _)| row.position < first.position);
                 self.catch_up(&mut now).await?;
                 let token = self.prompt(&batch, tokens).await?;
@@ -265,41 +262,39 @@ impl Shadow {
                 now.expected.clear();
                 let first = now.first;
                 self.expect(&mut now, first, token);
-                (now.wanted, now.together, now.heard) = (false, 1, None);
+                now.wanted = false;
                 *following = Some(now);
                 Ok(())
             }
-            Told::Token(told @ ToldToken { row, token, wanted, together, .. }) => {
+            Told::Pass(Pass { row, token, drafts, wanted }) => {
                 let Some(now) = following.as_mut().filter(|now| now.conversation == row.conversation) else {
                     return Ok(());
                 };
-                now.together = together;
+                let accepted = now.accept(self.alignment, row.position);
+                now.drafts = drafts;
                 if !wanted || (has_passed && !now.has_computed(row.position, token)) {
                     now.skip(row, token);
                     return Ok(());
                 }
-                let left = self.left.get().checked_sub(1);
-                self.left.set(left.ok_or_else(|| Outcome::Failed("it is gone, as was asked for".to_owned()))?);
+                self.count(1 + accepted)?;
                 now.skipped.retain(|(at, _)| at.position < row.position);
                 now.wanted = true;
-                self.token(now, told).await
+                self.token(now, row, token).await
             }
         }
     }
 
+    /// For tests: it may be gone after some tokens.
+    fn count(&self, tokens: u32) -> Result<(), Outcome> {
+        let left = self.left.get().checked_sub(tokens);
+        self.left.set(left.ok_or_else(|| Outcome::Failed("it is gone, as was asked for".to_owned()))?);
+        Ok(())
+    }
+
     /// Its base is at this token: computes it unless that was done a token ahead with the right one.
-    async fn token(&self, now: &mut Following, told: ToldToken) -> Result<(), Outcome> {
-        let ToldToken { row, token, place, .. } = told;
-        let index = row.position.0.saturating_sub(now.first.0);
-        now.takes_kv |= self.alignment.takes_kv(index) && index > 0;
-        // Of the tokens that pass together its base has all keys and values before the first only.
-        let takes_kv = place == 0 && std::mem::take(&mut now.takes_kv);
-        now.expected.retain(|expected| expected.position >= row.position);
-        let own = now.expected.front().copied().filter(|own| own.position == row.position);
-        // Where it goes back, drafts were not taken.
-        let goes_back = now.heard.replace(row.position).is_some_and(|heard| row.position <= heard);
-        now.was_right = own.map_or(!goes_back, |own| own.token == token);
-        let token = own.filter(|_| !self.alignment.takes_token(index)).map_or(token, |own| own.token);
+    async fn token(&self, now: &mut Following, row: BatchToken, token: u32) -> Result<(), Outcome> {
+        let Taken { token, own } = now.take(self.alignment, row, token);
+        let takes_kv = std::mem::take(&mut now.takes_kv);
         let is_right = own.is_some_and(|own| own.token == token);
         let after = own.filter(|_| is_right).and_then(|own| own.after);
         match after.filter(|_| !takes_kv) {
@@ -308,8 +303,10 @@ impl Shadow {
                 now.expected.pop_front();
             }
             None => {
-                if !is_right {
-                    self.say(now.conversation, ShadowWord::TakenBack(row.position));
+                // With other keys and values other tokens follow.
+                let from = if is_right { row.position.0 + 1 } else { row.position.0 };
+                if !is_right || takes_kv {
+                    self.say(now.conversation, ShadowWord::TakenBack(Position(from)));
                 }
                 now.expected.clear();
                 if takes_kv {
@@ -394,76 +391,6 @@ impl Shadow {
 impl Drop for Shadow {
     fn drop(&mut self) {
         self.engine.destroy();
-    }
-}
-
-/// What the shadow expects next.
-#[derive(Clone, Copy)]
-struct Expected {
-    position: Position,
-    token: u32,
-    /// The token after it, if it was computed ahead.
-    after: Option<u32>,
-}
-
-/// The conversation that is followed.
-struct Following {
-    conversation: ConversationId,
-    /// Where the answer began.
-    first: Position,
-    /// What the shadow expects next; of the last one it is not known what follows.
-    expected: VecDeque<Expected>,
-    /// Somebody wants to know.
-    wanted: bool,
-    /// The last token was the one that the shadow expected. Sampled ones hardly are.
-    was_right: bool,
-    /// Where the last token stands.
-    heard: Option<Position>,
-    /// How many tokens passed together last.
-    together: usize,
-    /// The base's keys and values are due.
-    takes_kv: bool,
-    /// Tokens of the base that nobody wanted to know about.
-    skipped: Vec<(BatchToken, u32)>,
-}
-
-impl Following {
-    fn new(conversation: ConversationId) -> Self {
-        Self {
-            conversation,
-            first: Position(0),
-            expected: VecDeque::new(),
-            wanted: false,
-            was_right: true,
-            heard: None,
-            together: 1,
-            takes_kv: false,
-            skipped: Vec::new(),
-        }
-    }
-
-    /// How many tokens to be ahead.
-    fn ahead(&self) -> usize {
-        let of_drafts = if self.together > 1 { (2 * self.together).min(AHEAD_OF_DRAFTS) } else { 0 };
-        AHEAD.max(of_drafts)
-    }
-
-    /// A token of the base that is computed later; drafts that were not taken are replaced.
-    fn skip(&mut self, row: BatchToken, token: u32) {
-        self.skipped.retain(|(at, _)| at.position < row.position);
-        self.skipped.push((row, token));
-        self.expected.clear();
-        self.wanted = false;
-    }
-
-    /// The shadow has computed a token at a position ahead, and it was the right one.
-    fn has_computed(&self, position: Position, token: u32) -> bool {
-        let is_it = |own: &Expected| own.position == position && own.token == token && own.after.is_some();
-        self.expected.iter().any(is_it)
-    }
-
-    fn last(&self) -> Option<Expected> {
-        self.expected.back().copied()
     }
 }
 

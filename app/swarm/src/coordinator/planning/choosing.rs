@@ -136,9 +136,10 @@ impl Planning {
             candidates.extend(others.into_iter().map(full));
             // Another type would cost every conversation: a larger one may come between answers, a smaller one for want of memory.
             let allowed = choices(running);
-            let is_allowed = |model: &OpenedModel| allowed.iter().any(|other| other.shape == model.shape);
-            let smaller = choices(None).into_iter().filter(|model| !is_allowed(model));
-            candidates.extend(allowed.iter().cloned().chain(smaller).map(|model| (model, Kind::OnDemand)));
+            let is_allowed =
+                |model: &OpenedModel| allowed.iter().any(|other| other.shape.kv_cache == model.shape.kv_cache);
+            let others = choices(None).into_iter().filter(|model| !is_allowed(model));
+            candidates.extend(allowed.iter().cloned().chain(others).map(|model| (model, Kind::OnDemand)));
         }
         candidates
     }
@@ -154,8 +155,9 @@ impl Planning {
             // Everybody waits, or for each token, so what is already loaded counts.
             (Kind::Full, _) => potluck_planner::plan_keeping(room),
             (Kind::OnDemand, _) => {
-                // What runs or is being loaded goes on, however slow storage turned out to be.
-                let goes_on = self.plans.needed().is_some_and(Plan::is_on_demand);
+                // What runs or is being loaded goes on, however slow storage turned out to be, but not with a larger KV cache.
+                let is_it = |plan: &Plan| plan.is_on_demand() && plan.kv_cache <= room.shape.kv_cache;
+                let goes_on = self.plans.needed().is_some_and(is_it);
                 let may_run = |planned: &Planned| goes_on || keeps_up(planned);
                 return potluck_planner::on_demand(room).filter(may_run).ok_or(None);
             }

@@ -84,15 +84,15 @@ impl Watched {
         self.named.clear();
     }
 
-    /// The router of a block has chosen for a token and its drafts.
+    /// The router of a block has chosen for a token and its drafts. True if they have just begun.
     pub fn routed(
         &mut self,
         conversation: ConversationId,
         (remote, at): (&[RemoteExperts], usize),
         rows: &[(Position, Vec<ExpertId>)],
         now: Millis,
-    ) {
-        let (Some((first, _)), Some((last, _))) = (rows.first(), rows.last()) else { return };
+    ) -> bool {
+        let (Some((first, _)), Some((last, _))) = (rows.first(), rows.last()) else { return false };
         if self.text.is_some_and(|known| known != conversation) {
             self.restart();
         }
@@ -108,7 +108,7 @@ impl Watched {
                 self.judged.1 += chosen.iter().filter(|expert| named.contains(expert)).count() as u64;
             }
         }
-        let Some(pass) = &mut self.pass else { return };
+        let Some(pass) = &mut self.pass else { return !same };
         pass.at = at;
         self.named.retain(|(position, at), _| pass.is_before(*position, *at));
         if at + 1 == remote.len() && at > 0 {
@@ -118,6 +118,7 @@ impl Watched {
                 _ => pass.took = Some(millis),
             }
         }
+        !same
     }
 
     fn begin(&mut self, (first, last): (Position, Position), at: usize, now: Millis) {
@@ -126,6 +127,7 @@ impl Watched {
         if before.as_ref().is_some_and(|before| first.0 != before.last.0.saturating_add(1)) {
             // Not all drafts were accepted: what was hinted was of other tokens.
             self.hinted = 0;
+            self.named.clear();
         }
         self.pass = Some(Pass { number, first, last, at, began: now, took: None });
         let Some((before, millis)) = before.and_then(|before| before.took.map(|millis| (before, millis))) else {
@@ -165,9 +167,10 @@ impl Watched {
     pub fn hint(&mut self, plan: &Plan, remote: &[RemoteExperts], lead: u16, shadow: &Shadow) -> Hinted {
         let (blocks, Some(pass)) = (remote.len() as u64, &self.pass) else { return Vec::new() };
         let (number, first, last, rows) = (pass.number, pass.first, pass.last, pass.rows());
-        let until = self.until((number * blocks + pass.at as u64, pass.at), remote.len(), lead);
+        let here = number * blocks + pass.at as u64;
+        let until = self.until((here, pass.at), remote.len(), lead);
         let mut guesses = Vec::new();
-        for place in self.hinted..until {
+        for place in here + 1..until {
             let at = (place % blocks) as usize;
             // The next pass has about as many drafts, as far as the shadow knows them already.
             let tokens = if place / blocks == number {
@@ -176,6 +179,10 @@ impl Watched {
                 last.0.saturating_add(1)..=last.0.saturating_add(rows)
             };
             for position in tokens.clone().map(Position) {
+                // Of a pass with more tokens than the last those that are new were not hinted yet.
+                if place < self.hinted && (place / blocks != number || self.named.contains_key(&(position, at))) {
+                    continue;
+                }
                 let is_certain = place / blocks == number || position.0 == *tokens.start();
                 let named = self.guess(shadow, (position, remote[at].block), is_certain);
                 guesses.extend(named.iter().map(|expert| (&remote[at], *expert)));
