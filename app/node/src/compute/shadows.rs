@@ -1,5 +1,6 @@
 //! The shadow model beside this device's engine: loaded once, told what its base computes, and gone with it. It guesses for the
-//! experts of this device (`on_demand`), or for those that its stage calls on others (`Event::Foreseen`).
+//! experts of this device (`on_demand`), or for those that its stage calls on others, and the tokens that it expects are
+//! drafts of its host's answers (`Event::Foreseen`).
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_shadow_is_trusted_again_once_it_is_mostly_right() {
         let mut now = following(&[]);
-        let mut token = |now: &mut Following, position: u32, right: bool| {
+        let token = |now: &mut Following, position: u32, right: bool| {
             now.expected = following(&[1]).expected;
             now.expected[0].position = Position(position);
             now.take(Alignment::each_token(), row(position), u32::from(right));
