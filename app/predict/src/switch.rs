@@ -1,6 +1,6 @@
 //! Turns prediction off where it does not pay, and bounds what trying costs.
 //!
-//! Nobody can see what a token would have taken without guesses, so a few tokens in a row load guesses, and their times are
+//! Nobody can see what a token would have taken without guesses, so a few passes in a row load guesses, and their times are
 //! compared with those of the tokens around them. The first trial ends within 192 tokens, a later one 192 tokens after its
 //! pause; a token with guesses is only tried while prediction has cost less than 1.5% of the time so far. Prediction stays on
 //! only if its tokens were faster beyond doubt, and only as long as it costs no more than the same share. Otherwise it is
@@ -21,8 +21,8 @@ const FIRST: u32 = 32;
 const RUN: u32 = 4;
 /// Passes after the last guess that pay for what it evicted, or still have drafts: they count as its cost.
 const AFTERMATH: u32 = 4;
-/// Tokens with guesses, and as many without, that a verdict needs. At the end of a trial half of them do: where tokens pass
-/// together, few without guesses come in between.
+/// Passes with guesses, and as many without, that a verdict needs. At the end of a trial half as many are enough: where tokens
+/// pass together, few come within its tokens.
 const EVIDENCE: u32 = 16;
 /// Standard errors by which tokens with guesses must be faster, beside [`GAIN`]: it is looked at many times.
 const DOUBT: f64 = 2.5;
@@ -31,12 +31,12 @@ const GAIN: f64 = 0.01;
 /// The guesses of a token may take the bus for this share of a token's time. A wrong one costs at most twice
 /// its load: it takes the bus, and what it evicted is loaded again. So a token takes at most twice as long.
 const BUS_SHARE: f64 = 0.5;
-/// While prediction is on, [`RUN`] passes are measured without it after so many tokens.
+/// While prediction is on, [`RUN`] passes are measured without it after so many with it.
 const CHECK_AFTER: u32 = 56;
 /// Tokens of the first pause; each is twice as long as the last, up to [`LONGEST_PAUSE`].
 const PAUSE: u32 = 256;
 const LONGEST_PAUSE: u32 = 1 << 16;
-/// Half-life of a token's time, in tokens.
+/// Half-life of a token's time, in passes.
 const HALF_LIFE: f64 = 16.0;
 
 /// What is known of prediction here.
@@ -50,7 +50,7 @@ pub enum Verdict {
     Off,
 }
 
-/// How a token is computed.
+/// How a pass is computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Next {
     /// Experts are loaded when they are needed.
@@ -76,8 +76,8 @@ pub struct Switch {
     /// Times of tokens that no guess touched.
     without: Recent,
     trial: Trial,
-    /// Passes of the present kind in a row, and their tokens.
-    run: (u32, u32),
+    /// Passes of the present kind in a row.
+    run: u32,
     /// Passes that still pay for guesses.
     aftermath: u32,
 }
@@ -98,29 +98,33 @@ impl Recent {
     }
 }
 
-/// Times of tokens of one kind.
+/// Times of passes of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
-    count: u32,
+    passes: u32,
+    tokens: u32,
+    /// Milliseconds, and for each token the square of its own.
     sum: f64,
     squares: f64,
 }
 
 impl Sample {
-    fn add(&mut self, millis: f64) {
-        self.count += 1;
+    fn add(&mut self, tokens: u32, millis: f64) {
+        self.passes += 1;
+        self.tokens = self.tokens.saturating_add(tokens);
         self.sum += millis;
-        self.squares += millis * millis;
+        self.squares += millis * millis / f64::from(tokens.max(1));
     }
 
+    /// Milliseconds of a token.
     fn mean(&self) -> f64 {
-        self.sum / f64::from(self.count.max(1))
+        self.sum / f64::from(self.tokens.max(1))
     }
 
-    /// The variance of the mean.
+    /// The variance of the mean. Tokens of a pass are one measurement.
     fn error(&self) -> f64 {
-        (self.squares / f64::from(self.count.max(1)) - self.mean() * self.mean()).max(0.0)
-            / f64::from(self.count.max(1))
+        (self.squares / f64::from(self.tokens.max(1)) - self.mean() * self.mean()).max(0.0)
+            / f64::from(self.passes.max(1))
     }
 }
 
@@ -136,14 +140,14 @@ struct Trial {
 impl Trial {
     /// By how much the next one may be slower, as if one before had taken twice a token's time.
     fn expected(&self, token: f64) -> f64 {
-        (token + self.excess) / f64::from(self.with.count + 1)
+        (token + self.excess) / f64::from(self.with.passes + 1)
     }
 
     /// Whether tokens with guesses are faster beyond doubt.
     fn pays(&self, evidence: u32) -> bool {
         let (with, without) = (&self.with, &self.without);
         let error = (with.error() + without.error()).sqrt();
-        with.count.min(without.count) >= evidence && with.mean() + DOUBT * error < (1.0 - GAIN) * without.mean()
+        with.passes.min(without.passes) >= evidence && with.mean() + DOUBT * error < (1.0 - GAIN) * without.mean()
     }
 }
 
@@ -166,7 +170,7 @@ impl Switch {
             cost: 0.0,
             without: Recent::default(),
             trial: Trial::default(),
-            run: (0, 0),
+            run: 0,
             aftermath: 0,
         }
     }
@@ -191,35 +195,34 @@ impl Switch {
         if !millis.is_finite() || millis < 0.0 {
             return;
         }
-        let of_one = millis / f64::from(tokens.max(1));
-        (0..tokens).for_each(|_| self.count(of_one));
-        self.run = (self.run.0 + 1, self.run.1.saturating_add(tokens));
+        self.count(tokens.max(1), millis);
+        self.run += 1;
         self.aftermath = if self.next == Next::Without { self.aftermath.saturating_sub(1) } else { AFTERMATH };
         self.judge();
         let next = self.decide();
         if (next == Next::Without) != (self.next == Next::Without) {
-            self.run = (0, 0);
+            self.run = 0;
         }
         self.next = next;
     }
 
-    fn count(&mut self, millis: f64) {
+    fn count(&mut self, tokens: u32, millis: f64) {
         self.elapsed += millis;
-        self.since = self.since.saturating_add(1);
+        self.since = self.since.saturating_add(tokens);
         let with = self.next != Next::Without;
-        let excess = millis - self.without.mean;
+        let excess = millis - f64::from(tokens) * self.without.mean;
         if with || self.aftermath > 0 {
             self.cost = (self.cost + excess).max(0.0);
         } else if self.warm_up > 0 {
-            self.warm_up -= 1;
+            self.warm_up = self.warm_up.saturating_sub(tokens);
         } else {
-            self.without.add(millis);
-            if self.trial.with.count > 0 {
-                self.trial.without.add(millis);
+            self.without.add(millis / f64::from(tokens));
+            if self.trial.with.passes > 0 {
+                self.trial.without.add(tokens, millis);
             }
         }
         if with {
-            self.trial.with.add(millis);
+            self.trial.with.add(tokens, millis);
             self.trial.excess += excess;
         }
     }
@@ -230,7 +233,7 @@ impl Switch {
         let evidence = if trial_ends { EVIDENCE / 2 } else { EVIDENCE };
         match self.verdict {
             Verdict::Trying if self.trial.pays(evidence) && !too_much => self.enter(Verdict::On),
-            Verdict::Trying if trial_ends || (too_much && self.trial.with.count > 0) => {
+            Verdict::Trying if trial_ends || (too_much && self.trial.with.passes > 0) => {
                 self.enter(Verdict::Off);
             }
             Verdict::On if too_much => self.enter(Verdict::Off),
@@ -249,11 +252,11 @@ impl Switch {
     }
 
     fn decide(&self) -> Next {
-        let (token, with, (passes, tokens)) = (self.without.mean, self.next != Next::Without, self.run);
+        let (token, with, passes) = (self.without.mean, self.next != Next::Without, self.run);
         match self.verdict {
             Verdict::Off => Next::Without,
             Verdict::On => {
-                let goes_on = if with { tokens < CHECK_AFTER } else { passes >= AFTERMATH + RUN };
+                let goes_on = if with { passes < CHECK_AFTER } else { passes >= AFTERMATH + RUN };
                 if goes_on { Next::With(BUS_SHARE * token) } else { Next::Without }
             }
             Verdict::Trying => {

@@ -191,7 +191,7 @@ fn prediction_that_stops_paying_is_turned_off() {
 #[test]
 fn drafts_that_come_and_go_late_are_seen_to_pay() {
     for drafts in [1, 3, 7] {
-        let (mut switch, mut tokens, mut on, mut wanted) = (Switch::new(), 0, 0, Vec::new());
+        let (mut switch, mut tokens, mut on, mut elapsed, mut wanted) = (Switch::new(), 0, 0, 0.0, Vec::new());
         while tokens < 2_000 {
             let is_drafted = wanted.len() >= 2 && wanted[wanted.len() - 2..].iter().all(|wanted| *wanted);
             let trails = wanted.len() >= 4 && wanted[wanted.len() - 2..] == [true, false];
@@ -199,9 +199,13 @@ fn drafts_that_come_and_go_late_are_seen_to_pay() {
             let (of_pass, millis) = if is_drafted || trails { (1 + drafts, 12.0) } else { (1, 10.0) };
             switch.pass(of_pass, millis);
             tokens += of_pass;
+            // What drafts take at best, and what the switch makes of them once it is on.
+            elapsed += if on > 0 { millis - f64::from(of_pass) * 12.0 / f64::from(1 + drafts) } else { 0.0 };
             on += if switch.verdict() == Verdict::On { of_pass } else { 0 };
         }
         assert!(on > 1_500, "{drafts} drafts: on for {on} of {tokens} tokens");
+        let share = elapsed / (f64::from(on) * 12.0 / f64::from(1 + drafts));
+        assert!(share < 0.2, "{drafts} drafts: checks cost {share:.2} of the time");
     }
 }
 

@@ -193,8 +193,8 @@ impl Answering {
         self.rewind(self.conversation.log.computed());
     }
 
-    /// Draft tokens after a chunk, if drafts pay: of the drafter that promises the most tokens a second. None after the answer's
-    /// end.
+    /// Draft tokens after a chunk, if drafts pay: of the drafter that promises the most tokens a second. A shadow's end with
+    /// the answer's.
     pub fn drafts(&mut self, chunk: &Chunk, cost: &DraftCost, network_hops: u32, language: &dyn Language) -> Drafts {
         let max = self.max_further_steps(chunk);
         // A rejected draft would take a recurrent state back by up to a page.

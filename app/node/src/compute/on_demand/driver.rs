@@ -8,8 +8,8 @@ use futures::channel::oneshot;
 use potluck_engine::Keep;
 use potluck_panel::{CallTimes, OnDemandReport};
 use potluck_plan::{
-    BatchToken, BlockIndex, BlockRange, Bytes, Computed, ExpertId, ExpertOutputs, Input, KernelClass, Outcome,
-    PooledExperts, Position, Route, Task, Ticket, Work,
+    BatchToken, BlockIndex, BlockRange, Bytes, Computed, ExpertId, ExpertOutputs, Input, KernelClass, LmHeadRequest,
+    LmHeadTokens, Outcome, PooledExperts, Position, Route, Task, Then, Ticket, Work,
 };
 
 use super::ahead::{Ended, Key};
@@ -90,8 +90,14 @@ impl Driver {
                     if let Some(guesses) = self.guesses().filter(|_| decoded > 0) {
                         let millis = self.now() - started;
                         let is_one = batch.iter().all(|row| row.conversation == batch[0].conversation);
-                        match decoded {
-                            2.. if is_one => guesses.foresight.borrow_mut().drafted(decoded as u32, millis),
+                        let is_all = |request: LmHeadRequest| request.tokens == LmHeadTokens::All;
+                        match then {
+                            // A token and its drafts. Those without a shadow come with the text, not with guesses.
+                            Then::LmHead(request)
+                                if decoded > 1 && is_one && is_all(request) && guesses.shadow.is_some() =>
+                            {
+                                guesses.foresight.borrow_mut().drafted(decoded as u32, millis);
+                            }
                             _ => guesses.foresight.borrow_mut().token(millis / decoded as f64),
                         }
                     }

@@ -7,7 +7,7 @@ use potluck_predict::Alignment;
 
 /// Tokens that a shadow runs ahead of its base.
 const AHEAD: usize = 3;
-/// The same where its base takes drafts: twice as many as passed together last, at most.
+/// Where its base takes its tokens as drafts: at most so many beyond them.
 const AHEAD_OF_DRAFTS: usize = 7;
 /// Weight of one token in the share of those that were expected.
 const NEWEST: f64 = 0.25;
@@ -39,13 +39,13 @@ pub struct Following {
     pub expected: VecDeque<Expected>,
     /// Somebody wants to know.
     pub wanted: bool,
-    /// The share of the last tokens that the shadow expected. Of sampled ones it is small.
+    /// The share of the last tokens that the shadow expected.
     right: f64,
     /// What passes together with the last token.
     pub drafts: Vec<(BatchToken, u32)>,
     /// The base's keys and values are due.
     pub takes_kv: bool,
-    /// Tokens of the base that nobody wanted to know about.
+    /// Tokens of the base that are still to be computed.
     pub skipped: Vec<(BatchToken, u32)>,
 }
 
@@ -65,8 +65,7 @@ impl Following {
 
     /// The base has a token: which one the shadow goes on with, and what it had expected there.
     pub fn take(&mut self, alignment: Alignment, row: BatchToken, token: u32) -> Taken {
-        let index = row.position.0.saturating_sub(self.first.0);
-        self.takes_kv |= alignment.takes_kv(index) && index > 0;
+        let index = self.pass(alignment, row.position);
         self.expected.retain(|expected| expected.position >= row.position);
         let own = self.expected.front().copied().filter(|own| own.position == row.position);
         if let Some(own) = own {
@@ -74,6 +73,13 @@ impl Following {
         }
         let token = own.filter(|_| !alignment.takes_token(index)).map_or(token, |own| own.token);
         Taken { token, own }
+    }
+
+    /// A token of the answer is there; its index.
+    fn pass(&mut self, alignment: Alignment, position: Position) -> u32 {
+        let index = position.0.saturating_sub(self.first.0);
+        self.takes_kv |= alignment.takes_kv(index) && index > 0;
+        index
     }
 
     /// The base goes on from a position, so the drafts before that were accepted: returns how many. Those that were not
@@ -103,14 +109,18 @@ impl Following {
 
     /// How many tokens to be ahead of the certain one.
     pub fn ahead(&self) -> usize {
-        match self.drafts.len() {
-            0 => AHEAD,
-            drafts => drafts.min(AHEAD_OF_DRAFTS) + AHEAD.max(2 * (drafts + 1)).min(AHEAD_OF_DRAFTS),
+        let is_own = |(row, token): &&(BatchToken, u32)| {
+            self.expected.iter().any(|own| own.position == row.position && own.token == *token)
+        };
+        match self.drafts.iter().take_while(is_own).count() {
+            taken @ 1.. if self.is_trusted() => taken + AHEAD.max(2 * (taken + 1)).min(AHEAD_OF_DRAFTS),
+            _ => AHEAD,
         }
     }
 
     /// A token of the base that is computed later.
-    pub fn skip(&mut self, row: BatchToken, token: u32) {
+    pub fn skip(&mut self, alignment: Alignment, row: BatchToken, token: u32) {
+        self.pass(alignment, row.position);
         self.skipped.retain(|(at, _)| at.position < row.position);
         self.skipped.push((row, token));
         self.expected.clear();
@@ -196,13 +206,13 @@ mod tests {
 
     #[test]
     fn it_runs_further_ahead_where_its_tokens_are_taken() {
-        let mut now = following(&[]);
-        let ahead: Vec<usize> = [0, 1, 3, 7, 15]
-            .map(|taken| {
-                now.drafts = drafts(&vec![1; taken]);
-                now.ahead() - taken.min(AHEAD_OF_DRAFTS)
-            })
-            .to_vec();
-        assert_eq!(ahead, [3, 4, 7, 7, 7], "beyond the drafts of the pass");
+        let mut now = following(&[1; 7]);
+        let ahead = [0, 1, 3, 7].map(|taken| {
+            now.drafts = drafts(&vec![1; taken]);
+            now.ahead() - taken
+        });
+        assert_eq!(ahead, [3, 4, 7, 7], "beyond the drafts of the pass");
+        now.drafts = drafts(&[2; 7]);
+        assert_eq!(now.ahead(), 3, "the drafts are not its own");
     }
 }

@@ -50,6 +50,15 @@ enum Told {
     Pass(Pass),
 }
 
+impl Told {
+    fn conversation(&self) -> Option<ConversationId> {
+        match self {
+            Self::Prompt(batch, _) => batch.last().map(|row| row.conversation),
+            Self::Pass(pass) => Some(pass.row.conversation),
+        }
+    }
+}
+
 /// A token of an answer, and drafts that pass together with it.
 struct Pass {
     row: BatchToken,
@@ -180,7 +189,7 @@ impl Shadow {
         let mut following: Option<Following> = None;
         loop {
             let may = |now: &&Following| {
-                now.expected.len() <= now.ahead() && now.wanted && (now.is_trusted() || !self.overtakes.get())
+                now.wanted && now.expected.len() <= now.ahead() && (now.is_trusted() || !self.overtakes.get())
             };
             let ahead = following.as_ref().filter(may).and_then(Following::last);
             let told = match ahead {
@@ -198,6 +207,11 @@ impl Shadow {
             let Some(mut told) = told else { return };
             // What its base has passed meanwhile is computed together, without asking the routers.
             while let Some(Some(newer)) = hears.next().now_or_never() {
+                let followed = following.as_ref().map(|now| now.conversation);
+                if matches!(newer, Told::Pass(_)) && ![followed, told.conversation()].contains(&newer.conversation()) {
+                    // Of another answer.
+                    continue;
+                }
                 let done = self.hear(told, true, &mut following).await;
                 self.unless_lost(done, &mut following);
                 told = newer;
@@ -273,7 +287,7 @@ impl Shadow {
                 let accepted = now.accept(self.alignment, row.position);
                 now.drafts = drafts;
                 if !wanted || (has_passed && !now.has_computed(row.position, token)) {
-                    now.skip(row, token);
+                    now.skip(self.alignment, row, token);
                     return Ok(());
                 }
                 self.count(1 + accepted)?;

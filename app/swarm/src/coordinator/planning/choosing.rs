@@ -15,6 +15,9 @@ use crate::event::{HostCommand, OpenedModel};
 use crate::event_context::EventContext;
 use crate::memory::{pool_bytes, resident_bytes};
 
+/// A larger KV cache may make the tokens of a room on demand slower by this factor.
+const SLOWER: f64 = 1.5;
+
 /// A kind of plan.
 #[derive(Clone, Copy)]
 enum Kind {
@@ -158,7 +161,11 @@ impl Planning {
                 // What runs or is being loaded goes on, however slow storage turned out to be, but not with a larger KV cache.
                 let is_it = |plan: &Plan| plan.is_on_demand() && plan.kv_cache <= room.shape.kv_cache;
                 let goes_on = self.plans.needed().is_some_and(is_it);
-                let may_run = |planned: &Planned| goes_on || keeps_up(planned);
+                // Nobody wants exact keys and values at any price.
+                let active = self.plans.active.as_ref().map(|active| active.planned.prediction.token_millis);
+                let most = active.map_or(f64::INFINITY, |millis| SLOWER * millis);
+                let may_run =
+                    |planned: &Planned| goes_on || (keeps_up(planned) && planned.prediction.token_millis <= most);
                 return potluck_planner::on_demand(room).filter(may_run).ok_or(None);
             }
         };

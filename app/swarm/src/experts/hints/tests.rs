@@ -134,7 +134,8 @@ fn the_tokens_of_a_draft_are_hinted_like_single_ones() {
 fn a_pass_counts_as_many_tokens_as_were_accepted() {
     // How many hints each of 400 passes sent, which take this many milliseconds with hints and 10 without.
     let sent = |rows: u32, accepted: u32, hinted: f64| {
-        let (plan, options, mut hints) = (plan(2), HintOptions::default(), Hints::default());
+        let (plan, mut hints) = (plan(2), Hints::default());
+        let options = HintOptions { shadow: true, ..HintOptions::default() };
         let (mut now, mut sent, mut position) = (0.0, Vec::new(), 0);
         for _ in 0..400 {
             let tokens: Vec<_> = (position..position + rows).map(|position| (TEXT, Position(position))).collect();

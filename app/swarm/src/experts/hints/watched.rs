@@ -13,6 +13,8 @@ pub(super) struct Watched {
     /// `None`: hints go out whether they pay or not.
     pub switch: Option<Switch>,
     used: usize,
+    /// A shadow on this device proposes drafts while it is wanted.
+    has_shadow: bool,
     /// The conversation whose tokens follow each other.
     text: Option<ConversationId>,
     /// The pass that is under way, or was the last.
@@ -66,6 +68,7 @@ impl Watched {
             predictor,
             switch: (!options.always).then(Switch::new),
             used,
+            has_shadow: options.shadow,
             text: None,
             pass: None,
             hinted: 0,
@@ -115,7 +118,8 @@ impl Watched {
             let millis = now.0 - pass.began.0;
             match pass.rows() {
                 1 => self.took(1, millis),
-                _ => pass.took = Some(millis),
+                // Drafts without a shadow come and go with the text, not with hints.
+                _ => pass.took = self.has_shadow.then_some(millis),
             }
         }
         !same
@@ -129,6 +133,8 @@ impl Watched {
             self.hinted = 0;
             self.named.clear();
         }
+        // Holders forget what was hinted for more tokens than have come.
+        self.named.retain(|(position, _), _| *position <= last);
         self.pass = Some(Pass { number, first, last, at, began: now, took: None });
         let Some((before, millis)) = before.and_then(|before| before.took.map(|millis| (before, millis))) else {
             return;
@@ -179,7 +185,7 @@ impl Watched {
                 last.0.saturating_add(1)..=last.0.saturating_add(rows)
             };
             for position in tokens.clone().map(Position) {
-                // Of a pass with more tokens than the last those that are new were not hinted yet.
+                // The further tokens of a wider pass were not hinted yet.
                 if place < self.hinted && (place / blocks != number || self.named.contains_key(&(position, at))) {
                     continue;
                 }
