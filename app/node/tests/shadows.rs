@@ -148,11 +148,11 @@ fn what_a_shadow_expects_is_drafted_and_changes_no_token() {
         let choice = choice(ModelSource::Relay { name: "model".into() }, budget_of(&model, 0.2) + takes);
         let choice = HostChoice { cache, sharing: Sharing::Experts, ..choice };
         let link = host_as(&mut host, &relay.origin, choice, Vec::new()).await;
-        // Holders that take their time, so that the shadow is ahead of the room on any machine.
-        let hesitate = Some("40".parse().unwrap());
+        // Holders that take their time, so that the shadow is ahead of the room on any machine, and too small for a stage.
+        let hesitate = Some("30".parse().unwrap());
         let options = || Options { hesitate, cache: Some(folder("cache")), ..Options::default() };
         let joiners: Vec<Session> = (0..2).map(|_| Session::start(&relay.origin, &options())).collect();
-        joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(overhead + experts(&shape) / 4)));
+        joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(overhead + experts(&shape) / 10)));
         until(&mut host, "two holders with slots", |status| holders(status) == 2).await;
         until(&mut host, "the shadow is made", |status| status.shadow.is_some_and(|shadow| shadow.ready)).await;
         let accepted = |status: &Status| status.drafts.map_or(0, |drafts| drafts.from_shadow.accepted);

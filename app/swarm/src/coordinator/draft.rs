@@ -57,36 +57,55 @@ impl Acceptance {
     }
 }
 
+/// Passes with drafts before their cost is known: one of them may have been late for another reason.
+const TRIES: u32 = 2;
+/// Passes without drafts after which they are tried again: rooms change.
+const TRIED_AGAIN_AFTER: u32 = 128;
+
 /// Cost of drafts in this room: the extra time of a pass for each further token, as a share of a single-token pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DraftCost {
     single: f64,
-    further: Option<f64>,
+    further: f64,
+    /// Passes with drafts that were measured.
+    tries: u32,
+    /// Passes without drafts since the last one with.
+    without: u32,
 }
 
 impl DraftCost {
     /// A pass of one token and `drafts` drafts took `millis`.
     pub fn measure(&mut self, drafts: usize, millis: f64) {
-        match drafts {
-            0 if self.single == 0.0 => self.single = millis,
-            0 => self.single += NEWEST * (millis - self.single),
-            _ if self.single > 0.0 => {
-                let share = ((millis / self.single - 1.0) / drafts as f64).clamp(0.0, 1.0);
-                let known = self.further.unwrap_or(share);
-                self.further = Some(known + NEWEST * (share - known));
+        if drafts == 0 {
+            self.single = if self.single == 0.0 { millis } else { self.single + NEWEST * (millis - self.single) };
+            self.without = self.without.saturating_add(1);
+            if self.without >= TRIED_AGAIN_AFTER {
+                self.tries = 0;
             }
-            _ => {}
+        } else if self.single > 0.0 {
+            let share = ((millis / self.single - 1.0) / drafts as f64).clamp(0.0, 1.0);
+            self.further = match self.tries {
+                0 => share,
+                1..TRIES => share.min(self.further),
+                _ => self.further + NEWEST * (share - self.further),
+            };
+            (self.tries, self.without) = (self.tries.saturating_add(1), 0);
         }
+    }
+
+    /// The extra time of a pass for each further token, once it is known.
+    fn further(&self) -> Option<f64> {
+        (self.tries >= TRIES).then_some(self.further)
     }
 
     /// The number of drafts, at most `max`, that yields the most tokens a second, and how many that are for one without
     /// drafts. Before anything is measured, a further token is assumed to cost little beside `network_hops` and much without
     /// any. One is tried then, once a pass without drafts was timed: somebody waits for the pass.
     pub fn best_length(&self, acceptance: Acceptance, network_hops: u32, max: usize) -> (usize, f64) {
-        let further = self.further.unwrap_or(if network_hops > 1 { 0.05 } else { 0.5 });
+        let further = self.further().unwrap_or(if network_hops > 1 { 0.05 } else { 0.5 });
         let mut best = (0, 1.0);
         let (mut tokens, mut chance) = (1.0, 1.0);
-        let max = match self.further {
+        let max = match self.further() {
             Some(_) => max.min(MAX_DRAFTS),
             None => max.min(usize::from(self.single > 0.0)),
         };
@@ -129,6 +148,8 @@ mod tests {
         assert_eq!(cost.best_length(accepted(50), 3, 7).0, 0, "there is nothing to compare its cost with");
         cost.measure(0, 10.0);
         assert_eq!(cost.best_length(accepted(50), 3, 7).0, 1, "what it costs is not known");
+        cost.measure(1, 25.0);
+        assert_eq!(cost.best_length(accepted(50), 3, 7).0, 1, "one pass may be late for another reason");
         cost.measure(1, 10.5);
         assert!((1..7).contains(&cost.best_length(accepted(0), 3, 7).0));
         assert_eq!(cost.best_length(accepted(50), 3, 7).0, 7, "all were right");
@@ -138,5 +159,10 @@ mod tests {
         dear.measure(0, 10.0);
         (0..50).for_each(|_| dear.measure(1, 20.0));
         assert_eq!(dear.best_length(accepted(0), 3, 7).0, 0, "a row more takes as long as a pass");
+        let again = (1..1_000).find(|_| {
+            dear.measure(0, 10.0);
+            dear.best_length(accepted(0), 3, 7).0 > 0
+        });
+        assert_eq!(again, Some(TRIED_AGAIN_AFTER as usize), "rooms change");
     }
 }
