@@ -325,7 +325,8 @@ fn a_shadow_made_from_the_hosts_model_tells_holders_what_is_called() {
         let guesses = GuessArguments { shadow, always_guess: true, lead: Some(2), ..GuessArguments::default() };
         let (mut host, link) = host_with_slots(&relay, budget_of(&model, 0.2) + takes, guesses).await;
         let joiners: Vec<Session> = (0..2).map(|_| peer("joiner", &relay.origin, folder("cache"))).collect();
-        joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(overhead + experts(&shape) / 4)));
+        // Too little for the stage: its shadow is the host's.
+        joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(overhead + experts(&shape) / 10)));
         until(&mut host, "two holders with slots", |status| holders(status) == 2).await;
         until(&mut host, "the shadow is made", |status| status.shadow.is_some_and(|shadow| shadow.ready)).await;
         let has_spoken = |status: &Status| status.hints.is_some_and(|hints| hints.shadow_tokens > 0);
