@@ -16,7 +16,7 @@ use potluck_node::native::open_model_files;
 use potluck_node::native::study::requantize;
 use potluck_node::node::Input;
 use potluck_panel::{HostChoice, ModelSource, OnDemandReport, PredictorKind, Sharing, Status, ToNode};
-use potluck_plan::{Bytes, KvCacheType};
+use potluck_plan::KvCacheType;
 
 const TEXT: &str = "Once upon a time there was a pot of soup";
 const TOKENS: u32 = 24;
@@ -308,40 +308,6 @@ fn a_shadow_speaks_to_holders_once_they_join_and_not_to_the_slots_of_the_stage_a
         assert!(after.tokens >= before.tokens && after.guessed_bytes >= before.guessed_bytes, "{before:?}, {after:?}");
         assert!(after.guesses.is_none(), "each token is told once: {after:?}");
         drop(host);
-        relay.stop().await;
-    });
-}
-
-#[test]
-fn a_shadow_made_from_the_hosts_model_tells_holders_what_is_called() {
-    test_within(Duration::from_secs(300), async {
-        let models = folder("models");
-        let model = Synthetic { blocks: 3, experts: 16, seed: 3, ..Synthetic::default() };
-        let expected = alone(&write(&model, &models, "model"), TEXT, TOKENS).await;
-        let relay = relay(&models, 0).await;
-        let (shape, Bytes(overhead)) = sizes(&model);
-        let shadow = Some(ShadowFrom::Own(Some(TensorType::Q8_0)));
-        let takes = shadow_bytes(&model, Some(TensorType::Q8_0), KvCacheType::F16).await;
-        let guesses = GuessArguments { shadow, always_guess: true, lead: Some(2), ..GuessArguments::default() };
-        let (mut host, link) = host_with_slots(&relay, budget_of(&model, 0.2) + takes, guesses).await;
-        let joiners: Vec<Session> = (0..2).map(|_| peer("joiner", &relay.origin, folder("cache"))).collect();
-        // Too little for the stage: its shadow is the host's.
-        joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(overhead + experts(&shape) / 10)));
-        until(&mut host, "two holders with slots", |status| holders(status) == 2).await;
-        until(&mut host, "the shadow is made", |status| status.shadow.is_some_and(|shadow| shadow.ready)).await;
-        let has_spoken = |status: &Status| status.hints.is_some_and(|hints| hints.shadow_tokens > 0);
-        // On a busy machine it is late with the first answers.
-        for request in 1..20 {
-            assert_eq!(answer(&mut host, question(request, TEXT, TOKENS), |_| {}).await, expected, "{request}");
-            if request > 1 && has_spoken(&host.status) {
-                break;
-            }
-        }
-        until(&mut host, "the shadow speaks to holders", has_spoken).await;
-        let hints = host.status.hints.unwrap();
-        assert!(hints.shadow.is_some_and(|recall| recall > 0.4), "{hints:?}");
-        assert_eq!(hints.predictor, PredictorKind::Shadow);
-        drop((host, joiners));
         relay.stop().await;
     });
 }
