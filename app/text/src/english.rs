@@ -84,7 +84,7 @@ pub const ENGLISH: Texts = Texts {
         making: "A smaller copy of the model is being made to guess experts. It takes {}.",
         made: "A smaller copy of the model is ready to guess experts. It takes {}.",
         measured: "A smaller copy of the model named {}% of the experts of {}. It takes {}.",
-        drafts: "Of its guesses of the next tokens, {} of {} that were tried were right.",
+        drafts: "It also guessed tokens: {} of {} were right.",
     },
     answer: AnswerTexts {
         sending: "Sending your question.",

@@ -207,7 +207,7 @@ pub struct GuesserTexts {
     pub made: &'static str,
     /// Percent of the experts that it named, of how many tokens (with the noun), and how many bytes it takes.
     pub measured: &'static str,
-    /// Draft tokens of it that the model chose, and how many it was asked about.
+    /// Draft tokens of it: those that the model chose, and all that were sent.
     pub drafts: &'static str,
 }
 

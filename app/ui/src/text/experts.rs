@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(shadow_line(&status).as_deref(), Some(measured), "of those of others");
         let from_shadow = DraftCount { sent: 40, accepted: 36 };
         status.drafts = Some(DraftReport { from_shadow, ..DraftReport::default() });
-        let drafts = format!("{measured} Of its guesses of the next tokens, 36 of 40 that were tried were right.");
+        let drafts = format!("{measured} It also guessed tokens: 36 of 40 were right.");
         assert_eq!(shadow_line(&status), Some(drafts));
     }
 
