@@ -136,11 +136,6 @@ pub struct Foresight {
     asked: BTreeMap<(Position, BlockIndex), Asked>,
     /// Where this answer began.
     first: Position,
-    /// Where the pass under way began.
-    began: Position,
-    /// Where a token began that took drafts along, how many tokens they are together, and their milliseconds: until it is known
-    /// how many were accepted.
-    owed: Option<(Position, u32, f64)>,
     shares: Shares,
     /// Bytes loaded on guesses so far.
     bytes: Bytes,
@@ -166,8 +161,6 @@ impl Foresight {
             loads: (0.0, 0.0),
             asked: BTreeMap::new(),
             first: Position(0),
-            began: Position(0),
-            owed: None,
             shares: Shares::default(),
             bytes: Bytes::ZERO,
             report: ForesightReport::default(),
@@ -176,13 +169,9 @@ impl Foresight {
 
     /// A decoded token begins. What was guessed of it before stays valid.
     pub fn begin(&mut self, position: Position) {
-        if let Some((before, rows, millis)) = self.owed.take()
-            && let Some(tokens) = position.0.checked_sub(before.0).filter(|tokens| (1..=rows).contains(tokens))
-            && let Some(switch) = &mut self.switch
-        {
-            switch.pass(tokens, millis);
+        if let Some(switch) = &mut self.switch {
+            switch.begins(position);
         }
-        self.began = position;
         self.asked.retain(|(at, _), _| *at >= position);
         self.left = match (&self.switch, self.loads) {
             (None, _) => self.most.0 as f64,
@@ -271,7 +260,7 @@ impl Foresight {
         }
         self.first = Position(position.0.saturating_add(1));
         self.asked.clear();
-        self.owed = None;
+        self.switch.iter_mut().for_each(Switch::restart);
         self.predictor.observe(position, block, chosen);
     }
 
@@ -292,9 +281,12 @@ impl Foresight {
         }
     }
 
-    /// A decoded token and its drafts took this long together. How many were accepted the next token says.
-    pub fn drafted(&mut self, rows: u32, millis: f64) {
-        self.owed = Some((self.began, rows, millis));
+    /// A decoded token at a position and its drafts took this long together. How many were accepted says the next
+    /// [`Foresight::begin`].
+    pub fn drafted(&mut self, first: Position, tokens: u32, millis: f64) {
+        if let Some(switch) = &mut self.switch {
+            switch.drafted(first, tokens, millis);
+        }
     }
 
     /// Whether guesses are loaded.

@@ -6,6 +6,8 @@
 //! only if its tokens were faster beyond doubt, and only as long as it costs no more than the same share. Otherwise it is
 //! tried again after a pause, because text and pool change.
 
+use potluck_plan::Position;
+
 /// Share of the time so far that prediction may have cost: less than the 3% that is promised, because a token's cost is only
 /// known when it is there, and because a pool that guesses have changed may be slower for longer than is seen.
 const SHARE: f64 = 0.015;
@@ -80,6 +82,15 @@ pub struct Switch {
     run: u32,
     /// Passes that still pay for guesses.
     aftermath: u32,
+    drafted: Option<Drafted>,
+}
+
+/// A token and its drafts, until it is known how many of them were accepted.
+#[derive(Clone, Copy, Debug)]
+struct Drafted {
+    first: Position,
+    tokens: u32,
+    millis: f64,
 }
 
 /// The mean of recent tokens' times.
@@ -172,6 +183,7 @@ impl Switch {
             trial: Trial::default(),
             run: 0,
             aftermath: 0,
+            drafted: None,
         }
     }
 
@@ -188,6 +200,25 @@ impl Switch {
     /// A token took this long, computed as [`Switch::next`] said. Times that are no numbers are ignored.
     pub fn token(&mut self, millis: f64) {
         self.pass(1, millis);
+    }
+
+    /// Tokens from a position on took this long together: one and its drafts. How many were accepted says the position at which the
+    /// text goes on, [`Switch::begins`].
+    pub fn drafted(&mut self, first: Position, tokens: u32, millis: f64) {
+        self.drafted = Some(Drafted { first, tokens, millis });
+    }
+
+    /// The text goes on at a position.
+    pub fn begins(&mut self, position: Position) {
+        let Some(Drafted { first, tokens, millis }) = self.drafted.take() else { return };
+        // At other positions another text goes on.
+        let accepted = position.0.checked_sub(first.0).filter(|accepted| (1..=tokens).contains(accepted));
+        accepted.into_iter().for_each(|accepted| self.pass(accepted, millis));
+    }
+
+    /// Another text begins.
+    pub fn restart(&mut self) {
+        self.drafted = None;
     }
 
     /// So many tokens of a text took this long together, computed as [`Switch::next`] said: one and its accepted drafts.

@@ -60,9 +60,10 @@ fn of_a_token_and_its_drafts_only_those_count_that_were_accepted() {
     let passes_until_off = |accepted: u32| {
         let mut foresight = foresight(&[0, 1, 2], Some(Switch::new()));
         let is_off = |pass: &u32| {
-            foresight.begin(Position(pass * accepted));
+            let first = Position(pass * accepted);
+            foresight.begin(first);
             let millis = if foresight.is_active() { 20.0 } else { 10.0 };
-            foresight.drafted(4, millis);
+            foresight.drafted(first, 4, millis);
             foresight.guessing() == Guessing::Off
         };
         (0..1_000).find(is_off).unwrap_or(1_000)

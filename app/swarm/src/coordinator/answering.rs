@@ -193,8 +193,8 @@ impl Answering {
         self.rewind(self.conversation.log.computed());
     }
 
-    /// Draft tokens after a chunk, if drafts pay: of the drafter that promises the most tokens a second. A shadow's end with
-    /// the answer's.
+    /// Draft tokens after a chunk, if drafts pay: of the drafter that promises the most tokens a second. Those of a shadow stop
+    /// before the answer's end.
     pub fn drafts(&mut self, chunk: &Chunk, cost: &DraftCost, network_hops: u32, language: &dyn Language) -> Drafts {
         let max = self.max_further_steps(chunk);
         // A rejected draft would take a recurrent state back by up to a page.
@@ -217,7 +217,7 @@ impl Answering {
         }
     }
 
-    /// A shadow has said something of it. What it expects within the prompt is of no use.
+    /// A shadow has said something of the answer. What it expects within the prompt is of no use.
     pub fn foreseen(&mut self, word: &ShadowWord) {
         let is_in_prompt =
             matches!(word, ShadowWord::Expects(position, _) if (position.0 as usize) < self.prompt_tokens);

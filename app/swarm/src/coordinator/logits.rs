@@ -58,11 +58,7 @@ impl Answers {
                     let drafts: Vec<u32> = tokens.into_iter().chain(chosen).collect();
                     let accepted = self.tokens(index, &candidates, (&drafts, ran_ahead), model, cx);
                     if let Some((by, sent)) = drafted {
-                        let count = match by {
-                            Drafter::Log => &mut self.drafted.from_text,
-                            Drafter::Shadow => &mut self.drafted.from_shadow,
-                        };
-                        (count.sent, count.accepted) = (count.sent + sent, count.accepted + accepted);
+                        self.count(by, sent, accepted);
                     }
                 } else {
                     return false;
@@ -70,6 +66,14 @@ impl Answers {
             }
         }
         true
+    }
+
+    fn count(&mut self, by: Drafter, sent: u64, accepted: u64) {
+        let count = match by {
+            Drafter::Log => &mut self.drafted.from_text,
+            Drafter::Shadow => &mut self.drafted.from_shadow,
+        };
+        (count.sent, count.accepted) = (count.sent + sent, count.accepted + accepted);
     }
 
     fn measure(&mut self, pass: &Pass, millis: f64) {

@@ -8,8 +8,8 @@ use futures::channel::oneshot;
 use potluck_engine::Keep;
 use potluck_panel::{CallTimes, OnDemandReport};
 use potluck_plan::{
-    BatchToken, BlockIndex, BlockRange, Bytes, Computed, ExpertId, ExpertOutputs, Input, KernelClass, LmHeadRequest,
-    LmHeadTokens, Outcome, PooledExperts, Position, Route, Task, Then, Ticket, Work,
+    BatchToken, BlockIndex, BlockRange, Bytes, Computed, ExpertId, ExpertOutputs, Input, KernelClass, Outcome,
+    PooledExperts, Position, Route, Task, Ticket, Work,
 };
 
 use super::ahead::{Ended, Key};
@@ -87,19 +87,8 @@ impl Driver {
                     let ends = class == KernelClass::Decode && !matches!(outcome, Outcome::Routed { .. });
                     let decoded = if ends { batch.len() as u64 } else { 0 };
                     self.count(|counts| counts.tokens += decoded);
-                    if let Some(guesses) = self.guesses().filter(|_| decoded > 0) {
-                        let millis = self.now() - started;
-                        let is_one = batch.iter().all(|row| row.conversation == batch[0].conversation);
-                        let is_all = |request: LmHeadRequest| request.tokens == LmHeadTokens::All;
-                        match then {
-                            // A token and its drafts. Those without a shadow come with the text, not with guesses.
-                            Then::LmHead(request)
-                                if decoded > 1 && is_one && is_all(request) && guesses.shadow.is_some() =>
-                            {
-                                guesses.foresight.borrow_mut().drafted(decoded as u32, millis);
-                            }
-                            _ => guesses.foresight.borrow_mut().token(millis / decoded as f64),
-                        }
+                    if let Some(guesses) = self.guesses().filter(|_| ends) {
+                        guesses.decoded(&batch, then, self.now() - started);
                     }
                     return outcome;
                 }

@@ -7,11 +7,11 @@ use potluck_predict::Alignment;
 
 /// Tokens that a shadow runs ahead of its base.
 const AHEAD: usize = 3;
-/// Where its base takes its tokens as drafts: at most so many beyond them.
+/// Tokens that it runs ahead of its drafts that are under way, at most.
 const AHEAD_OF_DRAFTS: usize = 7;
 /// Weight of one token in the share of those that were expected.
 const NEWEST: f64 = 0.25;
-/// A shadow whose words count within a token runs ahead if it expected at least this share of the last tokens.
+/// It is trusted if it expected at least this share of the last tokens.
 const TRUSTED: f64 = 0.5;
 
 /// A token of the base, as the shadow takes it.
@@ -65,7 +65,7 @@ impl Following {
 
     /// The base has a token: which one the shadow goes on with, and what it had expected there.
     pub fn take(&mut self, alignment: Alignment, row: BatchToken, token: u32) -> Taken {
-        let index = self.pass(alignment, row.position);
+        let index = self.index(alignment, row.position);
         self.expected.retain(|expected| expected.position >= row.position);
         let own = self.expected.front().copied().filter(|own| own.position == row.position);
         if let Some(own) = own {
@@ -75,8 +75,8 @@ impl Following {
         Taken { token, own }
     }
 
-    /// A token of the answer is there; its index.
-    fn pass(&mut self, alignment: Alignment, position: Position) -> u32 {
+    /// The index of a token in its answer. Keys and values may be due there.
+    fn index(&mut self, alignment: Alignment, position: Position) -> u32 {
         let index = position.0.saturating_sub(self.first.0);
         self.takes_kv |= alignment.takes_kv(index) && index > 0;
         index
@@ -102,12 +102,12 @@ impl Following {
         accepted
     }
 
-    /// It mostly expected the right tokens.
+    /// It expected most of the last tokens.
     pub fn is_trusted(&self) -> bool {
         self.right >= TRUSTED
     }
 
-    /// How many tokens to be ahead of the certain one.
+    /// How many tokens it runs ahead of the certain one.
     pub fn ahead(&self) -> usize {
         let is_own = |(row, token): &&(BatchToken, u32)| {
             self.expected.iter().any(|own| own.position == row.position && own.token == *token)
@@ -120,7 +120,7 @@ impl Following {
 
     /// A token of the base that is computed later.
     pub fn skip(&mut self, alignment: Alignment, row: BatchToken, token: u32) {
-        self.pass(alignment, row.position);
+        self.index(alignment, row.position);
         self.skipped.retain(|(at, _)| at.position < row.position);
         self.skipped.push((row, token));
         self.expected.clear();

@@ -10,7 +10,8 @@ use potluck_engine::Keep;
 #[cfg(not(target_arch = "wasm32"))]
 use potluck_engine::reference::Routers;
 use potluck_plan::{
-    BatchToken, BlockIndex, Bytes, ExpertId, ExpertOutputs, KernelClass, Position, Route, Task, WeightUnit,
+    BatchToken, BlockIndex, Bytes, ExpertId, ExpertOutputs, KernelClass, LmHeadTokens, Position, Route, Task, Then,
+    WeightUnit,
 };
 use potluck_predict::{Foresight, ForesightReport, Published};
 
@@ -193,6 +194,21 @@ impl Guesses {
         }
         if let Some((shadow, _)) = &self.shadow {
             shadow.tell(task, foresight.is_active());
+        }
+    }
+
+    /// Tokens of answers have passed all blocks.
+    pub fn decoded(&self, batch: &[BatchToken], then: Then, millis: f64) {
+        let [first, drafts @ ..] = batch else { return };
+        let is_all = matches!(then, Then::LmHead(request) if request.tokens == LmHeadTokens::All);
+        let has_drafts =
+            is_all && !drafts.is_empty() && drafts.iter().all(|row| row.conversation == first.conversation);
+        let mut foresight = self.foresight.borrow_mut();
+        // Drafts without a shadow come with the text, not with guesses.
+        if has_drafts && self.shadow.is_some() {
+            foresight.drafted(first.position, batch.len() as u32, millis);
+        } else {
+            foresight.token(millis / batch.len() as f64);
         }
     }
 

@@ -68,6 +68,20 @@ struct Pass {
     wanted: bool,
 }
 
+impl Pass {
+    /// The passes of a batch, one for each conversation.
+    fn all(batch: &[BatchToken], tokens: &[u32], wanted: bool) -> Vec<Self> {
+        let mut passes: Vec<Self> = Vec::new();
+        for (row, token) in batch.iter().zip(tokens).map(|(row, token)| (*row, *token)) {
+            match passes.iter_mut().find(|pass| pass.row.conversation == row.conversation) {
+                Some(pass) => pass.drafts.push((row, token)),
+                None => passes.push(Self { row, token, drafts: Vec::new(), wanted }),
+            }
+        }
+        passes
+    }
+}
+
 /// A shadow model on an engine of its own.
 pub(in crate::compute) struct Shadow {
     engine: Engine,
@@ -169,14 +183,7 @@ impl Shadow {
                 let _ = self.told.unbounded_send(Told::Prompt(batch.clone(), tokens.clone()));
             }
             KernelClass::Decode => {
-                let mut passes: Vec<Pass> = Vec::new();
-                for (row, token) in batch.iter().zip(tokens).map(|(row, token)| (*row, *token)) {
-                    match passes.iter_mut().find(|pass| pass.row.conversation == row.conversation) {
-                        Some(pass) => pass.drafts.push((row, token)),
-                        None => passes.push(Pass { row, token, drafts: Vec::new(), wanted }),
-                    }
-                }
-                for pass in passes {
+                for pass in Pass::all(batch, tokens, wanted) {
                     let _ = self.told.unbounded_send(Told::Pass(pass));
                 }
             }
@@ -298,7 +305,7 @@ impl Shadow {
         }
     }
 
-    /// For tests: it may be gone after some tokens.
+    /// For tests: it is gone after so many tokens of answers.
     fn count(&self, tokens: u32) -> Result<(), Outcome> {
         let left = self.left.get().checked_sub(tokens);
         self.left.set(left.ok_or_else(|| Outcome::Failed("it is gone, as was asked for".to_owned()))?);

@@ -1,8 +1,12 @@
 //! The text whose routers are watched, and what of it was hinted.
 
-use super::*;
+use std::collections::BTreeMap;
 
-use potluck_predict::{GivenLast, KnownRecall, TraceShape};
+use potluck_plan::{BlockIndex, ConversationId, ExpertId, Millis, Plan, Position, RemoteExperts};
+use potluck_predict::{GivenLast, KnownRecall, Next, Predictor, PredictorKind, Switch, TraceShape};
+
+use super::{Hinted, Shadow, to_holders};
+use crate::HintOptions;
 
 /// The seed of guesses that are wrong on purpose.
 const SEED: u64 = 15;
@@ -36,8 +40,6 @@ struct Pass {
     /// The block that was routed last.
     at: usize,
     began: Millis,
-    /// How long it took from the first to the last router, until it is known how many of its drafts were accepted.
-    took: Option<f64>,
 }
 
 impl Pass {
@@ -83,6 +85,7 @@ impl Watched {
 
     pub fn restart(&mut self) {
         self.predictor.restart();
+        self.switch.iter_mut().for_each(Switch::restart);
         (self.text, self.pass, self.hinted) = (None, None, 0);
         self.named.clear();
     }
@@ -115,11 +118,12 @@ impl Watched {
         pass.at = at;
         self.named.retain(|(position, at), _| pass.is_before(*position, *at));
         if at + 1 == remote.len() && at > 0 {
-            let millis = now.0 - pass.began.0;
-            match pass.rows() {
-                1 => self.took(1, millis),
-                // Drafts without a shadow come and go with the text, not with hints.
-                _ => pass.took = self.has_shadow.then_some(millis),
+            let (rows, millis) = (pass.rows(), now.0 - pass.began.0);
+            match &mut self.switch {
+                Some(switch) if rows == 1 => switch.token(millis),
+                // Drafts without a shadow come with the text, not with hints.
+                Some(switch) if self.has_shadow => switch.drafted(*first, rows, millis),
+                _ => {}
             }
         }
         !same
@@ -135,18 +139,8 @@ impl Watched {
         }
         // Holders forget what was hinted for more tokens than have come.
         self.named.retain(|(position, _), _| *position <= last);
-        self.pass = Some(Pass { number, first, last, at, began: now, took: None });
-        let Some((before, millis)) = before.and_then(|before| before.took.map(|millis| (before, millis))) else {
-            return;
-        };
-        let accepted = first.0.checked_sub(before.first.0).filter(|tokens| (1..=before.rows()).contains(tokens));
-        accepted.into_iter().for_each(|tokens| self.took(tokens, millis));
-    }
-
-    fn took(&mut self, tokens: u32, millis: f64) {
-        if let Some(switch) = &mut self.switch {
-            switch.pass(tokens, millis);
-        }
+        self.pass = Some(Pass { number, first, last, at, began: now });
+        self.switch.iter_mut().for_each(|switch| switch.begins(first));
     }
 
     /// Up to which place hints go out now: those of one group of blocks while the next one comes, each message with a group's.
