@@ -21,7 +21,7 @@ pub enum ExpertHolder {
 
 impl ExpertHolder {
     /// The holder, if it is another peer than the stage's.
-    fn peer(&self) -> Option<PeerId> {
+    pub fn peer(&self) -> Option<PeerId> {
         match self {
             Self::Own => None,
             Self::Peer(peer) => Some(*peer),
@@ -268,12 +268,22 @@ impl Plan {
 
     /// Everyone with work in this plan.
     pub fn peers(&self) -> BTreeSet<PeerId> {
-        let mut peers: BTreeSet<PeerId> = self.stages.iter().map(|stage| stage.peer).collect();
+        self.stages.iter().map(|stage| stage.peer).chain(self.expert_holders()).collect()
+    }
+
+    /// Everyone who holds experts of a stage beside it, each once.
+    pub fn expert_holders(&self) -> Vec<PeerId> {
+        let mut peers: Vec<PeerId> = Vec::new();
         let mut before: &[ExpertHolder] = &[];
         for holders in self.stages.iter().flat_map(|stage| &stage.remote).flat_map(|remote| &remote.holders) {
             // Thousands of experts often have the same holders as the one before.
             if before != holders {
-                peers.extend(holders.iter().filter_map(|holder| holder.peer()));
+                for peer in holders.iter().filter_map(|holder| holder.peer()) {
+                    // They are few, so this is quicker than a set.
+                    if !peers.contains(&peer) {
+                        peers.push(peer);
+                    }
+                }
                 before = holders;
             }
         }

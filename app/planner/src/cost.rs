@@ -1,7 +1,7 @@
 //! The cost of a token under a plan: layers over speeds, one session overhead per stage, messages, round trips for
 //! experts (dynamic-partitioning.txt 5.2.1, extended by readbacks of a browser and by messages from stage to stage).
 
-use potluck_plan::{BlockIndex, Bytes, PeerId, Plan, RemoteExperts, Stage};
+use potluck_plan::{BlockIndex, PeerId, Plan, RemoteExperts, Stage};
 
 use crate::delay::{Call, expected_max, expected_max_at_least};
 use crate::layers::LayerRange;
@@ -41,6 +41,23 @@ pub(crate) fn predict_batch(room: &Room<'_>, plan: &Plan, tokens: u32) -> Predic
     Estimate::of(room, plan, tokens, remote).predicted(room)
 }
 
+/// The messages of a decoded token: from the coordinator through all stages and back.
+pub fn hops(room: &Room<'_>, plan: &Plan) -> Vec<HopCost> {
+    batch_hops(room, plan, 1)
+}
+
+fn batch_hops(room: &Room<'_>, plan: &Plan, tokens: u32) -> Vec<HopCost> {
+    let to = plan.stages.iter().map(|stage| (stage.peer, stage_layers(room, plan, stage).start));
+    let back = (room.coordinator, room.layers.count());
+    let mut at = room.coordinator;
+    let hop = |(to, layer): (PeerId, usize)| {
+        let from = std::mem::replace(&mut at, to);
+        let (latency_millis, transfer_millis) = room.links.parts(from, to, room.layers.message(layer, tokens));
+        (from != to).then_some(HopCost { from, to, latency_millis, transfer_millis })
+    };
+    to.chain([back]).filter_map(hop).collect()
+}
+
 fn remote(stage: &Stage) -> Vec<&RemoteExperts> {
     stage.remote.iter().collect()
 }
@@ -61,25 +78,9 @@ impl Estimate {
         tokens: u32,
         remote: impl Fn(&'p Stage) -> Vec<H>,
     ) -> Self {
-        let mut hops = Vec::new();
-        let mut at = room.coordinator;
-        let mut hop = |from: PeerId, to: PeerId, bytes: Bytes| {
-            if from != to {
-                let (latency_millis, transfer_millis) = room.links.parts(from, to, bytes);
-                hops.push(HopCost { from, to, latency_millis, transfer_millis });
-            }
-        };
-        let (mut stages, mut waits) = (Vec::new(), Vec::new());
-        for stage in &plan.stages {
-            let layers = stage_layers(room, plan, stage);
-            hop(at, stage.peer, room.layers.message(layers.start, tokens));
-            at = stage.peer;
-            let (cost, calls) = stage_cost(room, plan, stage, tokens, &remote(stage));
-            stages.push(cost);
-            waits.push(calls);
-        }
-        hop(at, room.coordinator, room.layers.message(room.layers.count(), tokens));
-        Self { stages, waits, hops }
+        let cost = |stage: &'p Stage| stage_cost(room, plan, stage, tokens, &remote(stage));
+        let (stages, waits) = plan.stages.iter().map(cost).unzip();
+        Self { stages, waits, hops: batch_hops(room, plan, tokens) }
     }
 
     /// The whole prediction.

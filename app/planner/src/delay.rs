@@ -4,6 +4,8 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use crate::normal::{self, CERTAIN, Cdf};
+
 /// The distribution of the time until an answer is back, milliseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delay {
@@ -40,8 +42,6 @@ pub struct Call {
     pub attempts: Vec<Attempt>,
 }
 
-/// Beyond so many standard deviations 1 − Φ is 0 or 1 in f64 (from 8.3 on).
-const CERTAIN: f64 = 8.5;
 /// Steps of the integral.
 const STEPS: usize = 256;
 /// The integral ends where a log-normal delay is exceeded with a probability of 1e-9.
@@ -64,8 +64,7 @@ impl Delay {
     pub fn cdf(&self, millis: f64) -> f64 {
         match self {
             Self::Fixed(at) => f64::from(u8::from(millis >= *at)),
-            Self::LogNormal { .. } if millis <= 0.0 => 0.0,
-            Self::LogNormal { median, sigma } => normal_cdf((millis / median).ln() / sigma),
+            Self::LogNormal { median, sigma } => LogNormal::new(*median, *sigma).cdf(millis.ln()),
             Self::Quantiles(quantiles) if quantiles.is_empty() => 1.0,
             Self::Quantiles(quantiles) => {
                 let below = quantiles.partition_point(|quantile| *quantile <= millis);
@@ -96,6 +95,14 @@ impl Delay {
         }
     }
 
+    /// Prepared for many times.
+    fn curve(&self) -> Curve<'_> {
+        match self {
+            Self::LogNormal { median, sigma } => Curve::LogNormal(LogNormal::new(*median, *sigma)),
+            other => Curve::Other(other),
+        }
+    }
+
     /// Times between which nearly all of the probability lies.
     fn range(&self) -> (f64, f64) {
         match self {
@@ -108,15 +115,55 @@ impl Delay {
     }
 }
 
+/// A delay, prepared for many times.
+enum Curve<'a> {
+    LogNormal(LogNormal),
+    Other(&'a Delay),
+}
+
+/// A log-normal delay, prepared for many times.
+struct LogNormal {
+    ln_median: f64,
+    sigma: f64,
+    normal: Cdf,
+}
+
+impl LogNormal {
+    fn new(median: f64, sigma: f64) -> Self {
+        Self { ln_median: median.ln(), sigma, normal: Cdf::new() }
+    }
+
+    /// The probability that the answer is back, by the logarithm of the time.
+    fn cdf(&self, ln: f64) -> f64 {
+        self.normal.at((ln - self.ln_median) / self.sigma)
+    }
+}
+
+/// Ascending times, with their logarithms.
+struct Times {
+    millis: Vec<f64>,
+    lns: Vec<f64>,
+}
+
+impl Times {
+    fn new(millis: Vec<f64>) -> Self {
+        Self { lns: millis.iter().map(|millis| millis.ln()).collect(), millis }
+    }
+}
+
 impl Attempt {
     /// One device is asked for everything.
     pub fn of_one(delay: Delay, start_millis: f64) -> Self {
         Self { delay, devices: 1.0, start_millis }
     }
 
-    /// The probability that some part is missing after this time.
-    fn late(&self, millis: f64) -> f64 {
-        let there = self.delay.cdf(millis - self.start_millis);
+    /// The probability that some part is missing after this time, whose logarithm is known. `curve`: that of the delay.
+    fn late(&self, curve: &Curve<'_>, millis: f64, ln: f64) -> f64 {
+        let there = match (curve, self.start_millis) {
+            (Curve::LogNormal(delay), 0.0) => delay.cdf(ln),
+            (Curve::LogNormal(delay), start) => delay.cdf((millis - start).ln()),
+            (Curve::Other(delay), start) => delay.cdf(millis - start),
+        };
         // Most attempts are one device's, and a power takes as long as the rest.
         1.0 - if self.devices == 1.0 { there } else { there.powf(self.devices) }
     }
@@ -150,14 +197,15 @@ impl Call {
 
     /// The probability that the call is made and no attempt is complete after each of these ascending times (equations 6 and
     /// 15).
-    fn open(&self, times: &[f64]) -> Vec<f64> {
-        let mut late = vec![1.0; times.len()];
+    fn open(&self, times: &Times) -> Vec<f64> {
+        let mut late = vec![1.0; times.millis.len()];
         for attempt in &self.attempts {
-            let uncertain = attempt.uncertain(times);
+            let uncertain = attempt.uncertain(&times.millis);
             late[uncertain.end..].fill(0.0);
-            for (late, millis) in late[uncertain.clone()].iter_mut().zip(&times[uncertain]) {
-                if *late > 0.0 {
-                    *late *= attempt.late(*millis);
+            let curve = attempt.delay.curve();
+            for index in uncertain {
+                if late[index] > 0.0 {
+                    late[index] *= attempt.late(&curve, times.millis[index], times.lns[index]);
                 }
             }
         }
@@ -171,7 +219,7 @@ impl Call {
 /// to 18 for unequal calls. Calls are independent of each other.
 pub fn expected_max(calls: &[Call]) -> f64 {
     let Cells { widths, middles } = Cells::of(calls);
-    widths.iter().zip(any_open(calls, &middles)).map(|(width, open)| width * open).sum()
+    widths.iter().zip(any_open(calls, &Times::new(middles))).map(|(width, open)| width * open).sum()
 }
 
 /// No more than [`expected_max`], in a fraction of the time: what is open does not become more with time, so neighbouring
@@ -185,12 +233,12 @@ pub(crate) fn expected_max_at_least(calls: &[Call]) -> f64 {
     let groups: Vec<Range<usize>> = starts.zip(ends).map(|(start, end)| start..end).collect();
     let lasts: Vec<f64> = groups.iter().map(|group| middles[group.end - 1]).collect();
     let sums = groups.into_iter().map(|group| widths[group].iter().sum::<f64>());
-    sums.zip(any_open(calls, &lasts)).map(|(width, open)| width * open).sum::<f64>() * (1.0 - ROUNDING)
+    sums.zip(any_open(calls, &Times::new(lasts))).map(|(width, open)| width * open).sum::<f64>() * (1.0 - ROUNDING)
 }
 
 /// Heights of which [`expected_max_at_least`] is made.
 const HEIGHTS: usize = 28;
-/// What a bound may be off by, as a share, because Φ is known to seven digits.
+/// What a bound may be off by, as a share, because Φ is known to six digits.
 const ROUNDING: f64 = 1e-6;
 
 /// Cells of the integral: narrow where something may happen soon.
@@ -228,8 +276,8 @@ fn made(calls: &[Call]) -> impl Iterator<Item = &Call> {
 }
 
 /// The probability that any call is open after each of these ascending times.
-fn any_open(calls: &[Call], times: &[f64]) -> Vec<f64> {
-    let mut closed = vec![1.0; times.len()];
+fn any_open(calls: &[Call], times: &Times) -> Vec<f64> {
+    let mut closed = vec![1.0; times.millis.len()];
     for call in made(calls) {
         closed.iter_mut().zip(call.open(times)).for_each(|(closed, open)| *closed *= 1.0 - open);
     }
@@ -251,45 +299,14 @@ pub fn hedge_millis(quantile: impl Fn(f64) -> Option<f64>) -> Option<f64> {
     if slow <= STEADY * median { Some(STEADY_FACTOR * slow) } else { quantile(HEDGE_QUANTILE) }
 }
 
-/// Φ, to seven digits (Numerical Recipes, section 6.2).
-fn normal_cdf(z: f64) -> f64 {
-    const COEFFICIENTS: [f64; 10] = [
-        -1.265_512_23,
-        1.000_023_68,
-        0.374_091_96,
-        0.096_784_18,
-        -0.186_288_06,
-        0.278_868_07,
-        -1.135_203_98,
-        1.488_515_87,
-        -0.822_152_23,
-        0.170_872_77,
-    ];
-    let x = z.abs() / std::f64::consts::SQRT_2;
-    let t = 1.0 / (1.0 + 0.5 * x);
-    let sum = COEFFICIENTS.iter().rev().fold(0.0, |sum, coefficient| sum * t + coefficient);
-    let tail = t * (sum - x * x).exp() / 2.0;
-    if z >= 0.0 { 1.0 - tail } else { tail }
-}
-
-/// [`normal_quantile`]. Those that hedging asks for are kept, because it takes sixty steps.
+/// [`normal::quantile`]. Those that hedging asks for are kept, because it takes sixty steps.
 fn usual_quantile(probability: f64) -> f64 {
     const USUAL: [f64; 3] = [0.5, HEDGE_QUANTILE, 0.95];
     static KNOWN: OnceLock<[f64; 3]> = OnceLock::new();
     match USUAL.iter().position(|usual| *usual == probability) {
-        Some(at) => KNOWN.get_or_init(|| USUAL.map(normal_quantile))[at],
-        None => normal_quantile(probability),
+        Some(at) => KNOWN.get_or_init(|| USUAL.map(normal::quantile))[at],
+        None => normal::quantile(probability),
     }
-}
-
-/// The inverse of Φ within ±8, by bisection.
-fn normal_quantile(probability: f64) -> f64 {
-    let (mut low, mut high) = (-8.0, 8.0);
-    for _ in 0..60 {
-        let middle = (low + high) / 2.0;
-        if normal_cdf(middle) < probability { low = middle } else { high = middle }
-    }
-    (low + high) / 2.0
 }
 
 #[cfg(test)]
@@ -354,7 +371,11 @@ mod tests {
             let (mut low, mut high) = (0.0, 1e3);
             for _ in 0..60 {
                 let middle = (low + high) / 2.0;
-                if (1.0 - call.open(&[middle])[0]).powi(5) < 0.99 { low = middle } else { high = middle }
+                if (1.0 - call.open(&Times::new(vec![middle]))[0]).powi(5) < 0.99 {
+                    low = middle
+                } else {
+                    high = middle
+                }
             }
             low
         };
@@ -412,7 +433,8 @@ mod tests {
             let calls = drawn_calls(&mut Random::new(seed));
             let Cells { widths, middles } = Cells::of(&calls);
             let open = |call: &Call, millis: f64| {
-                call.chance * call.attempts.iter().map(|attempt| attempt.late(millis)).product::<f64>()
+                let late = |attempt: &Attempt| attempt.late(&attempt.delay.curve(), millis, millis.ln());
+                call.chance * call.attempts.iter().map(late).product::<f64>()
             };
             let all = |millis: f64| 1.0 - calls.iter().map(|call| 1.0 - open(call, millis)).product::<f64>();
             let every: f64 = widths.iter().zip(middles).map(|(width, millis)| width * all(millis)).sum();

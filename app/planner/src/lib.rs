@@ -18,6 +18,7 @@ mod initialization;
 mod layers;
 mod links;
 pub mod measures;
+mod normal;
 mod on_demand;
 mod placement;
 mod planned;
@@ -33,7 +34,7 @@ mod step;
 mod together;
 mod trips;
 
-pub use cost::predict;
+pub use cost::{hops, predict};
 pub use delay::{Attempt, Call, Delay, expected_max, hedge_millis};
 pub use forecast::{Observed, ObservedStage, forecast, split_network_millis};
 pub use help::{Gain, Help, HelpSearch, what_would_help};

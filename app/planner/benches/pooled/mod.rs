@@ -1,7 +1,7 @@
 //! Rooms whose experts lie on many devices: what a host plans while answers go on.
 
 use potluck_plan::{BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, WireType};
-use potluck_planner::{AccessLink, Device, Layers, Link, Links, Room, Sharing};
+use potluck_planner::{AccessLink, Device, Hedging, Layers, Link, Links, Room, Sharing};
 use potluck_testkit::RoomFixture;
 
 use crate::random::Random;
@@ -17,6 +17,8 @@ pub struct Pool {
     pub varies: bool,
     /// The host keeps everything but experts for itself.
     pub is_protected: bool,
+    /// The devices are alike and nearby, but the last one lends little; each expert has two holders, and late ones are hedged.
+    has_small_device: bool,
 }
 
 /// Where answers came late, and the largest model that was measured.
@@ -29,10 +31,14 @@ pub const POOLS: &[(&str, Pool)] = &[
     ("48 blocks of 128, 9 devices, protected", protected(large(Sharing::Fastest, false))),
     ("48 blocks of 128, 9 devices, protected, late", protected(large(Sharing::Fastest, true))),
     ("48 blocks of 128, 9 devices, everyone, late", large(Sharing::Everyone, true)),
+    (
+        "48 blocks of 128, 10 devices, one small",
+        Pool { devices: 10, has_small_device: true, ..large(Sharing::Experts, true) },
+    ),
 ];
 
 const fn small(sharing: Sharing, varies: bool) -> Pool {
-    Pool { blocks: 4, experts: 32, devices: 5, sharing, varies, is_protected: false }
+    Pool { blocks: 4, experts: 32, devices: 5, sharing, varies, is_protected: false, has_small_device: false }
 }
 
 const fn protected(pool: Pool) -> Pool {
@@ -40,7 +46,25 @@ const fn protected(pool: Pool) -> Pool {
 }
 
 const fn large(sharing: Sharing, varies: bool) -> Pool {
-    Pool { blocks: 48, experts: 128, devices: 9, sharing, varies, is_protected: false }
+    Pool { blocks: 48, experts: 128, devices: 9, sharing, varies, is_protected: false, has_small_device: false }
+}
+
+/// What devices and links of a room are like.
+struct Measures {
+    /// At least, and at most so much more.
+    latency_millis: (f64, f64),
+    bandwidth: f64,
+    spread: f64,
+    session_millis: f64,
+    decode: f64,
+}
+
+impl Measures {
+    const FAR: Self =
+        Self { latency_millis: (0.5, 4.0), bandwidth: 20e3, spread: 0.5, session_millis: 1.0, decode: 1e8 };
+    /// As eight peers of one machine were measured.
+    const NEAR: Self =
+        Self { latency_millis: (0.1, 0.1), bandwidth: 1e6, spread: 0.3, session_millis: 0.4, decode: 1e7 };
 }
 
 /// What a [`Room`] borrows.
@@ -86,16 +110,27 @@ impl Pooled {
         let experts = 2.75e6 * f64::from(pool.experts) * pool.blocks as f64;
         let others = 500e6 + 40e6 * pool.blocks as f64;
         let mut links = Links::default();
-        let link = |random: &mut Random| Link { latency_millis: 0.5 + 4.0 * random.unit(), bandwidth: 20e3 };
-        let devices = (0..pool.devices).map(|_| {
+        let measures = if pool.has_small_device { Measures::NEAR } else { Measures::FAR };
+        let link = |random: &mut Random| {
+            let (least, more) = measures.latency_millis;
+            Link { latency_millis: least + more * random.unit(), bandwidth: measures.bandwidth }
+        };
+        let devices = (0..pool.devices).map(|index| {
             let peer = PeerId(std::array::from_fn(|_| (256.0 * random.unit()) as u8));
             links.set_access(peer, AccessLink { up: link(random), down: link(random) });
             if pool.varies {
-                links.set_spread(peer, 0.1 + 0.5 * random.unit());
+                links.set_spread(peer, measures.spread * (0.2 + random.unit()));
             }
+            let is_small = pool.has_small_device && index + 1 == pool.devices;
             let budget = others + 2.2 * experts / pool.devices as f64 * (0.9 + 0.2 * random.unit());
-            let mut device = Device::declared(peer, Bytes(budget as u64), 0.0, 0.3 + random.unit());
-            (device.speed.decode, device.speed.prefill) = (1e8 * (0.3 + random.unit()), 8e8);
+            let budget = match pool.has_small_device {
+                true if is_small => 300e6,
+                true => 5e9,
+                false => budget,
+            };
+            let budget = Bytes(budget as u64);
+            let mut device = Device::declared(peer, budget, 0.0, measures.session_millis * (0.3 + random.unit()));
+            (device.speed.decode, device.speed.prefill) = (measures.decode * (0.3 + random.unit()), 8e8);
             device
         });
         let mut devices: Vec<Device> = devices.collect();
@@ -105,6 +140,9 @@ impl Pooled {
     }
 
     pub fn room(&self) -> Room<'_> {
-        Room { coordinator: self.fixture.devices[0].peer, ..self.fixture.room(self.pool.sharing) }
+        let room = self.fixture.room(self.pool.sharing);
+        let (replicas, hedging) =
+            if self.pool.has_small_device { (2, Hedging::Adaptive) } else { (room.replicas, room.hedging) };
+        Room { coordinator: self.fixture.devices[0].peer, replicas, hedging, ..room }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_plan::{Bytes, DeviceId, ExpertHolder, FeedForwardShape, Millis, ModelShape, PeerId, Plan, WireType};
+use potluck_plan::{Bytes, DeviceId, FeedForwardShape, Millis, ModelShape, PeerId, Plan, WireType};
 use potluck_protocol::{CreditView, HolderReport, LmHeadOutput, LogitsResult, Work};
 
 use crate::members::Members;
@@ -93,8 +93,8 @@ impl Credits {
             gpu_millis: now.0 - opened.0,
             bytes: Bytes(self.passed.saturating_mul(expert_bytes(shape))),
         };
-        let holders: BTreeSet<&ExpertHolder> = plan.pooled().flat_map(|(.., holders)| holders).collect();
-        let is_holder = |peer: PeerId| holders.contains(&ExpertHolder::Peer(peer));
+        let holders = plan.expert_holders();
+        let is_holder = |peer: PeerId| holders.contains(&peer);
         for (caller, member) in members.known.iter().filter(|(peer, _)| plan.has_stage(**peer)) {
             let known = |report: &&HolderReport| report.peer != *caller && is_holder(report.peer);
             for report in member.status.holders.iter().filter(known) {

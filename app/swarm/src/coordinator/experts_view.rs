@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::{Bytes, ExpertHolder, ModelShape, PeerId, Plan, WeightUnit};
+use potluck_plan::{Bytes, ModelShape, PeerId, Plan, WeightUnit};
 use potluck_protocol::{ExpertPhase, ExpertsView, HolderReport, HolderView};
 
 use crate::members::Members;
@@ -85,18 +85,21 @@ pub(super) fn without_measures(view: &ExpertsView) -> ExpertsView {
 
 /// Who holds what.
 fn held(plan: &Plan, shape: &ModelShape) -> BTreeMap<PeerId, HolderView> {
-    let mut holders = BTreeMap::new();
+    // There are few of them and thousands of experts, so this is quicker than a map.
+    let mut holders: Vec<HolderView> = Vec::new();
     for (block, expert, of_expert) in plan.pooled() {
-        let Bytes(bytes) = shape.unit_bytes(WeightUnit::Expert(block, expert));
-        for holder in of_expert {
-            if let ExpertHolder::Peer(peer) = holder {
-                let view = holders.entry(*peer).or_insert_with(|| empty(*peer));
-                view.experts += 1;
-                view.bytes = view.bytes.saturating_add(Bytes(bytes));
-            }
+        let bytes = shape.unit_bytes(WeightUnit::Expert(block, expert));
+        for peer in of_expert.iter().filter_map(|holder| holder.peer()) {
+            let known = holders.iter().position(|view| view.peer == peer);
+            let at = known.unwrap_or_else(|| {
+                holders.push(empty(peer));
+                holders.len() - 1
+            });
+            holders[at].experts += 1;
+            holders[at].bytes = holders[at].bytes.saturating_add(bytes);
         }
     }
-    holders
+    holders.into_iter().map(|view| (view.peer, view)).collect()
 }
 
 /// Adds what one stage has seen. Times are those of the stage that has seen most of them.

@@ -5,11 +5,14 @@ mod drift;
 mod holders;
 mod links;
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 use potluck_plan::{FeedForwardShape, Millis, PeerId, Plan, PlanEpoch, RemoteExperts, Stage, StageId};
 use potluck_planner::measures::{PeerMeasure, Ring, SPEEDS};
-use potluck_planner::{Device, HopCost, Observed, ObservedStage, Room, StageCost, split_network_millis, storage_rate};
+use potluck_planner::{
+    Device, HopCost, Observed, ObservedStage, Room, StageCost, hops, split_network_millis, storage_rate,
+};
 use potluck_protocol::WorkerStatus;
 
 pub(super) use self::drift::Drift;
@@ -131,17 +134,21 @@ impl Measures {
         }
         let token_millis = pass.millis / f64::from(pass.steps);
         self.experts.passed(token_millis);
-        let prediction = potluck_planner::predict(room, plan);
+        // It takes long, and is hardly ever needed.
+        let prediction = LazyCell::new(|| potluck_planner::predict(room, plan));
         // Only the sum of messages and experts is measured by tokens.
         let predicted = || prediction.stages.iter().map(StageCost::experts_millis).collect();
         let waits: Vec<f64> = self.experts.reported_millis(plan).unwrap_or_else(predicted);
-        for (index, (stage, cost)) in plan.stages.iter().zip(&prediction.stages).enumerate() {
+        for (index, stage) in plan.stages.iter().enumerate() {
             // The planner adds the cost of pauses, so it is taken out here. It counts no wait for a stage's own experts.
             let pause = token_millis - pass.stage_millis[index] / f64::from(pass.steps) - waits[index];
             let spent = Spent { millis: pass.stage_millis[index], pause, steps: pass.steps };
-            self.learn_stage((room, plan), (stage, cost), spent, settles);
+            if stage.pool.is_some() {
+                self.learn_storage(room, stage, &prediction.stages[index], &spent);
+            }
+            self.learn_stage((room, plan), stage, spent, settles);
         }
-        self.learn_messages(plan, &prediction.hops, pass, waits.iter().sum());
+        self.learn_messages(plan, &hops(room, plan), pass, waits.iter().sum());
     }
 
     /// True in the first seconds after a pause, while clocks adapt.
@@ -151,28 +158,26 @@ impl Measures {
         now.0 - since.0 < SETTLING
     }
 
+    /// How fast a stage loads experts on demand.
+    fn learn_storage(&mut self, room: &Room<'_>, stage: &Stage, predicted: &StageCost, spent: &Spent) {
+        if let Some(rate) = storage_rate(room, stage, predicted, spent.millis / f64::from(spent.steps)) {
+            self.storage.entry(stage.peer).or_default().push(rate);
+        }
+    }
+
     /// What a token took on a stage.
-    fn learn_stage(
-        &mut self,
-        (room, plan): (&Room<'_>, &Plan),
-        (stage, predicted): (&Stage, &StageCost),
-        spent: Spent,
-        settles: bool,
-    ) {
+    fn learn_stage(&mut self, (room, plan): (&Room<'_>, &Plan), stage: &Stage, spent: Spent, settles: bool) {
         let cost = own_cost(room, plan, stage) * f64::from(spent.steps);
         let Some(device) = room.device(stage.peer).filter(|_| cost > 0.0) else { return };
         let (millis, factor) = (spent.millis / f64::from(spent.steps), device.pause_factor(spent.pause));
         let used = self.stages.entry(stage.id).or_default();
         used.is_settled = !settles || factor < VARYING;
         used.millis.push(millis);
-        if let Some(rate) = storage_rate(room, stage, predicted, millis) {
-            self.storage.entry(stage.peer).or_default().push(rate);
-        }
         // With experts on demand, time says as much of the storage as of the GPU.
         let is_computing = stage.pool.is_none();
         if is_computing && (!settles || device.pause_factor(f64::INFINITY) < VARYING) {
             // A router's choice is read back before its experts are asked.
-            let readbacks = predicted.experts.len() * usize::from(spent.steps);
+            let readbacks = stage.remote.len() * usize::from(spent.steps);
             let measure = self.peers.entry(stage.peer).or_insert_with(|| PeerMeasure::new(device));
             measure.decoded(cost, readbacks, spent.millis / factor);
         }
