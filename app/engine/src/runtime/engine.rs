@@ -12,6 +12,8 @@ use crate::runtime::error::EngineError;
 use crate::runtime::gpu::Gpu;
 use crate::runtime::layout::Layout;
 use crate::runtime::notify::Notify;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::runtime::polling::{self, Unpolled};
 use crate::runtime::settings::Settings;
 use crate::runtime::staging::{Piece, Staging};
 use crate::runtime::turns::Turns;
@@ -317,7 +319,7 @@ impl Engine {
         #[cfg(not(target_arch = "wasm32"))]
         {
             let core = self.inner.core.borrow();
-            if core.gpu.device.poll(wgpu::PollType::Poll).is_err() {
+            if polling::poll(&core.gpu.device, wgpu::PollType::Poll).is_err() {
                 core.gpu.mark_lost();
             }
         }
@@ -335,9 +337,9 @@ impl Engine {
                 }
                 None => wgpu::PollType::Poll,
             };
-            match core.gpu.device.poll(wait) {
-                Ok(_) | Err(wgpu::PollError::Timeout) => {}
-                Err(_) => core.gpu.mark_lost(),
+            match polling::poll(&core.gpu.device, wait) {
+                Ok(()) | Err(Unpolled::Timeout) => {}
+                Err(Unpolled::Lost) => core.gpu.mark_lost(),
             }
         }
         self.inner.deliver();
@@ -349,7 +351,7 @@ impl Engine {
         while self.pending() > 0 {
             {
                 let core = self.inner.core.borrow();
-                if core.gpu.device.poll(wgpu::PollType::wait_indefinitely()).is_err() {
+                if polling::poll(&core.gpu.device, wgpu::PollType::wait_indefinitely()).is_err() {
                     core.gpu.mark_lost();
                 }
             }

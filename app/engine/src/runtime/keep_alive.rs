@@ -10,6 +10,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::runtime::clock;
 use crate::runtime::gpu::Gpu;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::runtime::polling;
 
 /// Rounds per dispatch. Work that arrives meanwhile waits for half a dispatch on average, so a dispatch lasts no longer
 /// than the delay until its end is noticed: one millisecond in a browser, a fifth of that natively.
@@ -102,7 +104,7 @@ impl Gpu {
         // Do not wait inside the driver: that would delay the submit of real work.
         while !done.load(Ordering::Acquire) && !self.lost() {
             std::thread::sleep(LOOK);
-            if self.device.poll(wgpu::PollType::Poll).is_err() {
+            if polling::poll(&self.device, wgpu::PollType::Poll).is_err() {
                 return;
             }
         }

@@ -22,6 +22,8 @@ pub mod pipelines;
 mod placement;
 #[cfg(any(target_arch = "wasm32", test))]
 mod poll_kick;
+#[cfg(not(target_arch = "wasm32"))]
+mod polling;
 pub mod pool;
 mod prepare;
 mod readback;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::runtime::gpu::Gpu;
 use crate::runtime::notify::Notify;
+use crate::runtime::polling::{self, Unpolled};
 
 /// How long it waits in one go: meanwhile no buffer can be freed.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -30,7 +31,7 @@ impl UploadWait {
             Err(error) => {
                 log::warn!("uploads are waited for in between: {error}");
                 let done = wgpu::PollType::Wait { submission_index: Some(submission), timeout: None };
-                if gpu.device.poll(done).is_err() {
+                if polling::poll(&gpu.device, done).is_err() {
                     gpu.mark_lost();
                 }
             }
@@ -82,12 +83,12 @@ fn run(
 ) {
     while let Ok(submission) = submissions.recv() {
         let done = || wgpu::PollType::Wait { submission_index: Some(submission.clone()), timeout: Some(PATIENCE) };
-        let mut waited = Err(wgpu::PollError::Timeout);
-        while matches!(waited, Err(wgpu::PollError::Timeout)) && !lost.load(Ordering::SeqCst) {
+        let mut waited = Err(Unpolled::Timeout);
+        while waited == Err(Unpolled::Timeout) && !lost.load(Ordering::SeqCst) {
             if unwanted.load(Ordering::SeqCst) {
                 return;
             }
-            waited = device.poll(done());
+            waited = polling::poll(device, done());
         }
         if waited.is_err() {
             lost.store(true, Ordering::SeqCst);

@@ -29,7 +29,7 @@ use crate::platform::{
     HttpReply, HttpRequest, Method, NetError, SameBrowser, Socket, SocketMessage, SocketSender, Transport,
 };
 
-/// Timeout of a connection and of a reply's headers.
+/// Timeout of a connection, of a reply's headers, and of each read of its body.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum length of a reply whose length is not known before: lists of models and of hashes. The longest list, of a file of
 /// 128 GiB, has this.
@@ -93,6 +93,7 @@ fn to_relay(tls: Arc<ClientConfig>) -> ureq::Agent {
         .max_redirects(0)
         .timeout_connect(Some(TIMEOUT))
         .timeout_recv_response(Some(TIMEOUT))
+        .timeout_per_read(Some(TIMEOUT))
         .max_idle_connections_per_host(8)
         .build();
     let connector = ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default()).chain(RelayTls(tls));
@@ -106,6 +107,7 @@ fn to_links(allowed: fn(IpAddr) -> bool, public: bool) -> ureq::Agent {
         .https_only(public)
         .timeout_connect(Some(TIMEOUT))
         .timeout_recv_response(Some(TIMEOUT))
+        .timeout_per_read(Some(TIMEOUT))
         .max_idle_connections_per_host(8);
     if public {
         config = config.proxy(None);
