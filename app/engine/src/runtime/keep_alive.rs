@@ -105,7 +105,7 @@ impl Gpu {
         while !done.load(Ordering::Acquire) && !self.lost() {
             std::thread::sleep(LOOK);
             if polling::poll(&self.device, wgpu::PollType::Poll).is_err() {
-                return;
+                self.mark_lost();
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Waits for uploads, natively: a driver reports that a copy is done only to who asks. A thread of its own asks, so that the
+//! Waits for uploads, natively: a driver reports that a copy is done only to those who ask. A thread of its own asks, so that the
 //! engine's thread never waits for a staging buffer.
 
 use std::sync::Arc;

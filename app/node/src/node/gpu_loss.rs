@@ -16,8 +16,7 @@ impl Node {
         self.tasks.abort_load();
         self.compute.close();
         if contributes {
-            let sentence =
-                "The browser lost this device's GPU. It is being opened again, then its part is loaded again.";
+            let sentence = "This device's GPU was lost. It is being opened again, then its part is loaded again.";
             self.notice(NoticeLevel::Warning, sentence.to_owned());
             self.event(Event::DeviceLost(sentence.to_owned()));
             self.event(Event::StopContributing);

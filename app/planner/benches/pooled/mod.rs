@@ -17,8 +17,16 @@ pub struct Pool {
     pub varies: bool,
     /// The host keeps everything but experts for itself.
     pub is_protected: bool,
-    /// The devices are alike and nearby, but the last one lends little; each expert has two holders, and late ones are hedged.
-    has_small_device: bool,
+    devices_are: DevicesAre,
+}
+
+/// What the devices of a room are like.
+#[derive(Clone, Copy, PartialEq)]
+enum DevicesAre {
+    /// Far from each other.
+    Far,
+    /// Nearby, and the last one lends little. Each expert has two holders, and late ones are hedged.
+    NearAndOneSmall,
 }
 
 /// Where answers came late, and the largest model that was measured.
@@ -33,12 +41,12 @@ pub const POOLS: &[(&str, Pool)] = &[
     ("48 blocks of 128, 9 devices, everyone, late", large(Sharing::Everyone, true)),
     (
         "48 blocks of 128, 10 devices, one small",
-        Pool { devices: 10, has_small_device: true, ..large(Sharing::Experts, true) },
+        Pool { devices: 10, devices_are: DevicesAre::NearAndOneSmall, ..large(Sharing::Experts, true) },
     ),
 ];
 
 const fn small(sharing: Sharing, varies: bool) -> Pool {
-    Pool { blocks: 4, experts: 32, devices: 5, sharing, varies, is_protected: false, has_small_device: false }
+    Pool { blocks: 4, experts: 32, devices: 5, sharing, varies, is_protected: false, devices_are: DevicesAre::Far }
 }
 
 const fn protected(pool: Pool) -> Pool {
@@ -46,7 +54,7 @@ const fn protected(pool: Pool) -> Pool {
 }
 
 const fn large(sharing: Sharing, varies: bool) -> Pool {
-    Pool { blocks: 48, experts: 128, devices: 9, sharing, varies, is_protected: false, has_small_device: false }
+    Pool { blocks: 48, experts: 128, devices: 9, sharing, varies, is_protected: false, devices_are: DevicesAre::Far }
 }
 
 /// What devices and links of a room are like.
@@ -110,7 +118,8 @@ impl Pooled {
         let experts = 2.75e6 * f64::from(pool.experts) * pool.blocks as f64;
         let others = 500e6 + 40e6 * pool.blocks as f64;
         let mut links = Links::default();
-        let measures = if pool.has_small_device { Measures::NEAR } else { Measures::FAR };
+        let is_near = pool.devices_are == DevicesAre::NearAndOneSmall;
+        let measures = if is_near { Measures::NEAR } else { Measures::FAR };
         let link = |random: &mut Random| {
             let (least, more) = measures.latency_millis;
             Link { latency_millis: least + more * random.unit(), bandwidth: measures.bandwidth }
@@ -121,9 +130,9 @@ impl Pooled {
             if pool.varies {
                 links.set_spread(peer, measures.spread * (0.2 + random.unit()));
             }
-            let is_small = pool.has_small_device && index + 1 == pool.devices;
+            let is_small = is_near && index + 1 == pool.devices;
             let budget = others + 2.2 * experts / pool.devices as f64 * (0.9 + 0.2 * random.unit());
-            let budget = match pool.has_small_device {
+            let budget = match is_near {
                 true if is_small => 300e6,
                 true => 5e9,
                 false => budget,
@@ -141,8 +150,11 @@ impl Pooled {
 
     pub fn room(&self) -> Room<'_> {
         let room = self.fixture.room(self.pool.sharing);
-        let (replicas, hedging) =
-            if self.pool.has_small_device { (2, Hedging::Adaptive) } else { (room.replicas, room.hedging) };
+        let (replicas, hedging) = if self.pool.devices_are == DevicesAre::NearAndOneSmall {
+            (2, Hedging::Adaptive)
+        } else {
+            (room.replicas, room.hedging)
+        };
         Room { coordinator: self.fixture.devices[0].peer, replicas, hedging, ..room }
     }
 }

@@ -134,7 +134,7 @@ impl Measures {
         }
         let token_millis = pass.millis / f64::from(pass.steps);
         self.experts.passed(token_millis);
-        // It takes long, and is hardly ever needed.
+        // It takes long, and is needed only for experts on demand, and until the stages have reported.
         let prediction = LazyCell::new(|| potluck_planner::predict(room, plan));
         // Only the sum of messages and experts is measured by tokens.
         let predicted = || prediction.stages.iter().map(StageCost::experts_millis).collect();

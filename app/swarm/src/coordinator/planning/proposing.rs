@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use potluck_plan::{ExpertHolder, Plan, WeightUnit};
+use potluck_plan::{Plan, WeightUnit};
 use potluck_planner::{Planned, Room, Sharing, TAU};
 
 use super::choosing::{can_run, fits};
@@ -160,7 +160,7 @@ impl Found<'_> {
         let taking_part = |plan: &Plan| match room.sharing {
             Sharing::Fastest => 0,
             Sharing::Everyone => plan.peers().len(),
-            Sharing::Experts => expert_holders(plan),
+            Sharing::Experts => plan.expert_holders().len(),
         };
         let (many, before) = (taking_part(&new.plan), taking_part(old));
         if many != before {
@@ -199,12 +199,6 @@ fn is_held(plan: &Plan, room: &Room<'_>, model: &OpenedModel) -> bool {
     let shape = model.shapes.iter().find(|shape| shape.kv_cache == plan.kv_cache);
     (plan.context, plan.arithmetic) == (room.context, room.arithmetic)
         && shape.is_some_and(|shape| fits(plan, room, shape))
-}
-
-/// Devices that hold experts for a stage of another one.
-fn expert_holders(plan: &Plan) -> usize {
-    let holders = plan.pooled().flat_map(|(.., holders)| holders).filter(|holder| **holder != ExpertHolder::Own);
-    holders.collect::<BTreeSet<_>>().len()
 }
 
 /// The same parts on the same peers, whatever the epoch.
