@@ -22,7 +22,7 @@ impl Cdf {
     /// Φ(z).
     pub fn at(&self, z: f64) -> f64 {
         let place = (z + CERTAIN) * PER_SIGMA as f64;
-        // No time is before the first answer.
+        // The logarithm of a negative time is no number.
         if place.is_nan() || place < 0.0 {
             return 0.0;
         }
@@ -84,9 +84,12 @@ mod tests {
         assert_eq!((table.at(f64::NEG_INFINITY), table.at(f64::INFINITY)), (0.0, 1.0));
     }
 
-    /// Values of a printed table.
     #[test]
-    fn quantiles_are_those_of_every_textbook() {
+    fn values_are_those_of_printed_tables() {
+        for (z, expected) in [(0.0, 0.5), (1.0, 0.841_345), (1.96, 0.975_002), (-2.5, 0.006_210)] {
+            let found = Cdf::new().at(z);
+            assert!((found - expected).abs() < 1e-6, "{found} instead of {expected} at {z}");
+        }
         for (probability, expected) in [(0.5, 0.0), (0.75, 0.674_490), (0.95, 1.644_854), (0.975, 1.959_964)] {
             let found = quantile(probability);
             assert!((found - expected).abs() < 1e-5, "{found} instead of {expected} at {probability}");

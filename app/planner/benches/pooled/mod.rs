@@ -21,7 +21,7 @@ pub struct Pool {
 }
 
 /// What the devices of a room are like.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum DevicesAre {
     /// Far from each other.
     Far,
@@ -118,8 +118,10 @@ impl Pooled {
         let experts = 2.75e6 * f64::from(pool.experts) * pool.blocks as f64;
         let others = 500e6 + 40e6 * pool.blocks as f64;
         let mut links = Links::default();
-        let is_near = pool.devices_are == DevicesAre::NearAndOneSmall;
-        let measures = if is_near { Measures::NEAR } else { Measures::FAR };
+        let measures = match pool.devices_are {
+            DevicesAre::Far => Measures::FAR,
+            DevicesAre::NearAndOneSmall => Measures::NEAR,
+        };
         let link = |random: &mut Random| {
             let (least, more) = measures.latency_millis;
             Link { latency_millis: least + more * random.unit(), bandwidth: measures.bandwidth }
@@ -130,12 +132,11 @@ impl Pooled {
             if pool.varies {
                 links.set_spread(peer, measures.spread * (0.2 + random.unit()));
             }
-            let is_small = is_near && index + 1 == pool.devices;
-            let budget = others + 2.2 * experts / pool.devices as f64 * (0.9 + 0.2 * random.unit());
-            let budget = match is_near {
-                true if is_small => 300e6,
-                true => 5e9,
-                false => budget,
+            let even = others + 2.2 * experts / pool.devices as f64 * (0.9 + 0.2 * random.unit());
+            let budget = match pool.devices_are {
+                DevicesAre::Far => even,
+                DevicesAre::NearAndOneSmall if index + 1 == pool.devices => 300e6,
+                DevicesAre::NearAndOneSmall => 5e9,
             };
             let budget = Bytes(budget as u64);
             let mut device = Device::declared(peer, budget, 0.0, measures.session_millis * (0.3 + random.unit()));
@@ -150,10 +151,9 @@ impl Pooled {
 
     pub fn room(&self) -> Room<'_> {
         let room = self.fixture.room(self.pool.sharing);
-        let (replicas, hedging) = if self.pool.devices_are == DevicesAre::NearAndOneSmall {
-            (2, Hedging::Adaptive)
-        } else {
-            (room.replicas, room.hedging)
+        let (replicas, hedging) = match self.pool.devices_are {
+            DevicesAre::Far => (room.replicas, room.hedging),
+            DevicesAre::NearAndOneSmall => (2, Hedging::Adaptive),
         };
         Room { coordinator: self.fixture.devices[0].peer, replicas, hedging, ..room }
     }
