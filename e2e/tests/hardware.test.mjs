@@ -27,7 +27,7 @@ async function losesItsGpu(device, host_, calm) {
   const asked = ask(host_.page, TEXT, PROMPT);
   await until(host_.page, (status) => status.pending.length > 0);
   device.killGpu();
-  await device.page.getByText(/lost this device's GPU/).first().waitFor();
+  await device.page.getByText(/This device's GPU was lost/).first().waitFor();
   assert.deepEqual((await asked).tokens, calm.tokens, 'the answer goes on and is the undisturbed one');
   const again = await until(host_.page, isUpOn(2));
   assert.ok(again.plan.epoch > before, 'the lost device has its part by a new plan');
