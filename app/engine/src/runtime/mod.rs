@@ -2,6 +2,7 @@
 
 mod check;
 pub mod clock;
+mod continuation;
 pub mod core;
 pub mod encode;
 mod encode_ahead;
@@ -26,8 +27,10 @@ mod poll_kick;
 mod polling;
 pub mod pool;
 mod prepare;
+pub mod profile;
 mod readback;
 pub mod recorder;
+mod result_layout;
 mod run;
 pub(crate) mod sampled_tokens;
 pub mod settings;

@@ -1,10 +1,10 @@
-//! From a piece of work to a submit: checks, inputs, kernels and result.
+//! From a piece of work to a submit: checks, inputs and kernels.
 
 use std::rc::Rc;
 
 use potluck_plan::{
-    BatchToken, BlockIndex, BlockRange, FirstToken, Input, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest,
-    Outcome, Position, SampledSteps, SamplingWords, Task, Then, Ticket, Work,
+    BatchToken, BlockIndex, BlockRange, Input, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, Outcome,
+    Position, Task, Then, Ticket, Work,
 };
 
 use crate::runtime::clock;
@@ -18,29 +18,11 @@ use crate::runtime::layout::{Key, Layout, Scratch};
 use crate::runtime::memory::Slice;
 use crate::runtime::notify::Notify;
 use crate::runtime::pieces::{self, Joining};
-use crate::runtime::readback::{Kind, Pending};
+use crate::runtime::readback::Pending;
 use crate::runtime::recorder::{Program, Recorder};
-use crate::runtime::sampled_tokens::{Choice, sampler_state};
+use crate::runtime::sampled_tokens::Choice;
 use crate::runtime::sizes::lm_head_tokens;
 use crate::runtime::submit::{Copy, ProgramKey, Run, Source, Submitter};
-
-/// Parts of a result, in order: scratch buffer, first byte, number of bytes.
-struct ResultLayout {
-    kind: Kind,
-    parts: Vec<(Scratch, u64, u64)>,
-    /// Repetitions of the parts: once per step of a continuation.
-    times: u64,
-}
-
-impl ResultLayout {
-    fn new(kind: Kind, parts: Vec<(Scratch, u64, u64)>) -> Self {
-        Self { kind, parts, times: 1 }
-    }
-
-    fn bytes(&self) -> u64 {
-        (self.times * self.parts.iter().map(|(_, _, bytes)| bytes).sum::<u64>()).max(4)
-    }
-}
 
 impl Core {
     /// Starts waiting work in order as far as possible. Work that turns out to be impossible is answered with its
@@ -105,29 +87,6 @@ impl Core {
         self.start(work, notify)
     }
 
-    /// Batch tokens of a task that fit scratch memory and a result buffer; a longer task is cut.
-    fn tokens_at_once(&self, task: &Task) -> Result<usize, EngineError> {
-        let scratch = (self.layout.prefill_tokens as usize).max(Work::DECODE_TOKENS);
-        let (rows, result) = (rows_of(task) as u64, self.result(task)?);
-        let room = match result.kind {
-            Kind::Logits => self.layout.logits_bytes.max(self.layout.readback_bytes),
-            _ => self.layout.readback_bytes,
-        };
-        if result.bytes() <= room {
-            return Ok(scratch);
-        }
-        let a_token = match task {
-            // Tokens differ in their experts, so that every piece fits only if it would with the most of them.
-            Task::Experts { experts, .. } => {
-                let most = experts.iter().map(Vec::len).max().unwrap_or(0) as u64;
-                (most * u64::from(self.spec.hidden) * 4).max(1)
-            }
-            _ => result.bytes().div_ceil(rows.max(1)),
-        };
-        let fitting = room / a_token;
-        Ok(scratch.min(fitting.max(1) as usize))
-    }
-
     /// Cancels work that has not started.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
         let before = self.waiting.len();
@@ -135,60 +94,6 @@ impl Core {
         let dropped = before - self.waiting.len();
         (0..dropped).for_each(|_| self.answer(ticket, Outcome::Cancelled, 0.0));
         dropped > 0
-    }
-
-    /// Layout of a task's result.
-    fn result(&self, task: &Task) -> Result<ResultLayout, EngineError> {
-        let rows = rows_of(task) as u32;
-        let hidden = self.spec.hidden;
-        let vectors = u64::from(rows) * u64::from(hidden) * 4;
-        let then = match task {
-            Task::Experts { block, experts, .. } => {
-                let ranges = self.output_ranges(*block, experts.iter().map(Vec::len))?;
-                let kind = Kind::ExpertOutputs { bytes: ranges.iter().map(|(_, bytes)| bytes).sum() };
-                let parts = ranges.into_iter().map(|(at, bytes)| (Scratch::Parts, at, bytes));
-                return Ok(ResultLayout::new(kind, parts.collect()));
-            }
-            Task::Continue { steps, sampling, .. } => {
-                let (rows, count) = (u32::from(*steps), self.candidates_of(sampling.is_some()));
-                let (kind, entries) = match (sampling, self.profile.sampler()) {
-                    (Some(_), Some(_)) => (Kind::Sampled { rows, count }, count + 1),
-                    _ => (Kind::Candidates { rows, count }, count),
-                };
-                let parts = vec![(Scratch::Candidates, 0, u64::from(entries) * 8)];
-                return Ok(ResultLayout { kind, parts, times: u64::from(rows) });
-            }
-            Task::Forward { then, .. } => then,
-        };
-        Ok(match then {
-            Then::Nothing => ResultLayout::new(Kind::Done, vec![(Scratch::Hidden, 0, 4)]),
-            Then::Hidden => ResultLayout::new(Kind::Hidden, vec![(Scratch::Hidden, 0, vectors)]),
-            Then::Route(block) => {
-                let (used, _) = self.routing(*block)?;
-                let pairs = u64::from(rows) * u64::from(used) * 4;
-                let parts = vec![
-                    (Scratch::Hidden, 0, vectors),
-                    (Scratch::Normed, 0, vectors),
-                    (Scratch::Chosen, 0, pairs),
-                    (Scratch::Gates, 0, pairs),
-                ];
-                ResultLayout::new(Kind::Routed { rows, hidden, used }, parts)
-            }
-            Then::LmHead(request) => {
-                let rows = if request.tokens == LmHeadTokens::Last { 1 } else { rows };
-                match request.logits {
-                    LogitsRequest::Top(count) => {
-                        let count = u32::from(count);
-                        let bytes = u64::from(rows) * u64::from(count) * 8;
-                        ResultLayout::new(Kind::Candidates { rows, count }, vec![(Scratch::Candidates, 0, bytes)])
-                    }
-                    LogitsRequest::Logits => {
-                        let bytes = u64::from(rows) * u64::from(self.spec.vocabulary) * 4;
-                        ResultLayout::new(Kind::Logits, vec![(Scratch::Logits, 0, bytes)])
-                    }
-                }
-            }
-        })
     }
 
     /// Encodes and submits. On error nothing changes.
@@ -273,7 +178,7 @@ impl Core {
     }
 
     /// The cached program of a decode step; any other task is recorded anew.
-    fn program(
+    pub fn program(
         &mut self,
         class: KernelClass,
         key: ProgramKey,
@@ -348,7 +253,7 @@ impl Core {
     }
 
     /// Blocks and what follows them, from the hidden vectors on.
-    fn record_forward(
+    pub fn record_forward(
         &mut self,
         rec: &mut Recorder,
         layout: &Layout,
@@ -385,86 +290,6 @@ impl Core {
             }
         }
         Ok(())
-    }
-
-    /// Candidates of a step of a continuation.
-    fn candidates_of(&self, sampled: bool) -> u32 {
-        if sampled { u32::from(LogitsRequest::MAX_TOP).min(self.spec.vocabulary) } else { 1 }
-    }
-
-    /// Multi-step decode: each step runs the same program on the batch row and token that the previous step left.
-    /// Without a kernel that samples, it goes on with the best candidate.
-    fn continue_decode(
-        &mut self,
-        row: BatchToken,
-        token: FirstToken,
-        steps: u16,
-        sampling: Option<SampledSteps>,
-        parts: &[(Scratch, u64, u64)],
-        target: &wgpu::Buffer,
-    ) -> Result<Vec<Run>, EngineError> {
-        let BatchToken { conversation, position } = row;
-        let choice = if sampling.is_some() { Choice::Sampled } else { Choice::Best };
-        let slot = match token {
-            FirstToken::Given(_) => None,
-            FirstToken::Sampled => Some(
-                self.sampled_tokens
-                    .find(conversation, position, choice)
-                    .ok_or(EngineError::NothingChosen { conversation, position: position.0 })?,
-            ),
-        };
-        let blocks = BlockRange::new(0, self.spec.blocks.len() as u16);
-        let touched: Vec<BlockIndex> = blocks.iter().collect();
-        let at = |step: u16| Position(position.0.saturating_add(u32::from(step)));
-        let rows: Vec<BatchToken> = (0..steps).map(|step| BatchToken { conversation, position: at(step) }).collect();
-        let placed = self.pages.place(&rows, &touched, KernelClass::Decode, Rows::Stepwise)?;
-        self.write(Scratch::DecodeSteps, 0, bytemuck::cast_slice(&placed.rows));
-        self.write(Scratch::KvPages, 0, bytemuck::cast_slice(&placed.table));
-        let slot = slot.unwrap_or_else(|| self.sampled_tokens.slot(conversation));
-        if let FirstToken::Given(token) = token {
-            let next = self.sampled_token(slot);
-            self.gpu.queue.write_buffer(&next.slab.buffer, next.offset, &token.to_le_bytes());
-        }
-        if let Some(sampling) = &sampling {
-            self.write_sampler_state(slot, sampling, token, position);
-        }
-        let key = ProgramKey::Continue { slot, choice };
-        let program = self.program(KernelClass::Decode, key, |core, rec, layout| {
-            let batch = Batch { n: 1, class: KernelClass::Decode };
-            let count = core.candidates_of(choice == Choice::Sampled);
-            let logits = LogitsRequest::Top(count as u16);
-            let then = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits });
-            core.embed(rec, layout, &core.sampled_token(slot), batch)?;
-            core.record_forward(rec, layout, batch, blocks, then, slot)?;
-            if let (Choice::Sampled, Some(kernel)) = (choice, core.profile.sampler()) {
-                core.sample(rec, kernel, count, slot);
-            }
-            Ok(())
-        })?;
-        self.sampled_tokens.keep(slot, at(steps), choice);
-        let (rows, ahead) = (self.scratch(Scratch::Rows), self.scratch(Scratch::DecodeSteps));
-        let each = parts.iter().map(|(_, _, bytes)| bytes).sum::<u64>();
-        Ok((0..steps)
-            .map(|step| {
-                let from = Slice { offset: u64::from(step) * 16, size: 16, ..ahead.clone() };
-                Run {
-                    before: vec![Copy { from, to: rows.slab.buffer.clone(), at: 0 }],
-                    program: program.clone(),
-                    reach: at(step).0 + 1,
-                    after: self.copies(parts, target, u64::from(step) * each),
-                }
-            })
-            .collect())
-    }
-
-    /// Writes a slot's parameters. The newest tokens before one that is still on the GPU are there too.
-    fn write_sampler_state(&self, slot: usize, sampling: &SampledSteps, token: FirstToken, position: Position) {
-        let mut state = sampler_state(sampling, position);
-        if token == FirstToken::Sampled {
-            state.truncate(SamplingWords::LEN);
-        }
-        let to = self.sampler_state(slot);
-        self.gpu.queue.write_buffer(&to.slab.buffer, to.offset, bytemuck::cast_slice(&state));
     }
 
     /// Copies parts of scratch buffers to consecutive offsets starting at `at`.
