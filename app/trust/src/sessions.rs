@@ -6,27 +6,20 @@
 //! The relay says which routes exist and which one is the owner's. That is only a hint: what counts is what a handshake
 //! proves.
 
+mod handshaking;
+
 use std::collections::BTreeMap;
 
 use potluck_plan::{Millis, PeerId};
 use thiserror::Error;
 
 use crate::channel::{OpenError, SealedChannel};
-use crate::handshake::{Established, Handshake, HandshakeError, Me, Place};
+use crate::handshake::{Handshake, HandshakeError};
 use crate::identity::{Certificate, NodeIdentity, Random};
 use crate::invite::{InviteKey, Terms};
-use crate::room_keys::{GroupSecret, OwnerKey, Psk, RoomSecret, visitor_psk};
-use crate::wire::{Kind, Lane};
+use crate::room_keys::{GroupSecret, OwnerKey, RoomSecret};
+use crate::wire::Kind;
 
-/// A handshake without an answer is begun again after this time, doubled with each attempt.
-const RETRY_MILLIS: f64 = 2_000.0;
-/// The longest wait between attempts: a suspended tab may be silent for long.
-const MAX_RETRY_MILLIS: f64 = 60_000.0;
-/// This side begins at most one handshake a route in this time, whatever the other side sends.
-const MIN_PAUSE_MILLIS: f64 = 500.0;
-/// And answers at most one: each costs a millisecond of arithmetic. Less than the time between two honest beginnings, which
-/// the network may move together.
-const MIN_ANSWER_PAUSE_MILLIS: f64 = 250.0;
 /// More connections than any relay's room has. A relay that invents more is not believed.
 const MAX_ROUTES: usize = 1_024;
 
@@ -284,179 +277,6 @@ impl Sessions {
         }
     }
 
-    /// Whether this side begins the handshake with a route.
-    fn begins(&self, route: Route) -> bool {
-        match self.role {
-            RoomRole::Owner { .. } => false,
-            _ if self.owner == Some(route) => true,
-            _ => self.own.is_some_and(|own| own > route),
-        }
-    }
-
-    /// The lane of a handshake that this side begins.
-    fn lane(&self, route: Route) -> Option<Lane> {
-        match (&self.role, &self.group) {
-            (RoomRole::Guest(_), _) if self.owner == Some(route) => Some(Lane::Link),
-            (RoomRole::Invited(_), _) if self.owner == Some(route) => Some(Lane::Invite),
-            (_, Some(_)) => Some(Lane::Group),
-            (RoomRole::Visitor, None) if self.owner == Some(route) => Some(Lane::Visitor),
-            _ => None,
-        }
-    }
-
-    /// The key of a lane, if this peer takes part in it.
-    fn psk(&self, lane: Lane) -> Option<Psk> {
-        match (lane, &self.role) {
-            (Lane::Link, RoomRole::Owner { secret, .. } | RoomRole::Guest(secret)) => Some(secret.psk()),
-            (Lane::Invite, RoomRole::Owner { secret, .. }) => Some(secret.door().psk()),
-            (Lane::Invite, RoomRole::Invited(key)) => Some(key.door.psk()),
-            (Lane::Visitor, RoomRole::Owner { visible: true, .. } | RoomRole::Visitor) => Some(visitor_psk(&self.room)),
-            (Lane::Group, _) => self.group.as_ref().map(|group| group.psk().clone()),
-            _ => None,
-        }
-    }
-
-    fn begin_where_due(&mut self, now: Millis) {
-        let is_due = |link: &Link| {
-            let wait =
-                (RETRY_MILLIS * f64::from(2u32.saturating_pow(link.attempts.saturating_sub(1)))).min(MAX_RETRY_MILLIS);
-            let wait = if link.wanted { MIN_PAUSE_MILLIS } else { wait };
-            (link.session.is_none() || link.wanted) && link.began.is_none_or(|began| now.0 - began.0 >= wait)
-        };
-        let due: Vec<Route> = self.links.iter().filter(|(_, link)| is_due(link)).map(|(route, _)| *route).collect();
-        due.into_iter().for_each(|route| self.begin(route, now));
-    }
-
-    /// The other side asks for a handshake. Too soon after the last one, it begins with a later tick.
-    fn begin_as_asked(&mut self, route: Route, now: Millis) {
-        if !self.begins(route) {
-            return;
-        }
-        if let Some(link) = self.links.get_mut(&route) {
-            link.wanted = true;
-        }
-        self.begin(route, now);
-    }
-
-    fn begin(&mut self, route: Route, now: Millis) {
-        let (Some(own), Some(lane), true) = (self.own, self.lane(route), self.begins(route)) else { return };
-        let Some(psk) = self.psk(lane) else { return };
-        let me = me(&self.identity, &self.role, self.random);
-        let place = Place { room: &self.room, lane, initiator: own.0, responder: route.0 };
-        let Some(link) = self.links.get_mut(&route) else { return };
-        if link.began.is_some_and(|began| now.0 - began.0 < MIN_PAUSE_MILLIS) {
-            return;
-        }
-        link.began = Some(now);
-        link.wanted = false;
-        link.attempts = link.attempts.saturating_add(1);
-        match Handshake::begin(me, place, &psk) {
-            Ok((handshake, first)) => {
-                link.pending = Some(Pending::Begun(handshake));
-                let message = [&Kind::Hello.header()[..], &[lane as u8], &first].concat();
-                self.actions.push(Action::Send(route, message));
-            }
-            Err(error) => self.actions.push(Action::Failed(route, error.into())),
-        }
-    }
-
-    /// Asks the other side, who begins, to begin again.
-    fn ask_again(&mut self, route: Route, now: Millis) {
-        let Some(link) = self.links.get_mut(&route) else { return };
-        if link.asked.is_none_or(|asked| now.0 - asked.0 >= MIN_PAUSE_MILLIS) {
-            link.asked = Some(now);
-            self.actions.push(Action::Send(route, Kind::Again.header().to_vec()));
-        }
-    }
-
-    fn hello(&mut self, route: Route, rest: &[u8], now: Millis) {
-        let Some((lane, first)) = rest.split_first() else { return };
-        let (Some(lane), Some(own), false) = (Lane::of(*lane), self.own, self.begins(route)) else { return };
-        // The other lanes lead to the host, and nobody else answers in them.
-        let is_mine = lane == Lane::Group || matches!(self.role, RoomRole::Owner { .. });
-        let Some(psk) = self.psk(lane).filter(|_| is_mine) else { return };
-        let place = Place { room: &self.room, lane, initiator: route.0, responder: own.0 };
-        let me = me(&self.identity, &self.role, self.random);
-        let Some(link) = self.links.get_mut(&route) else { return };
-        if link.answered.is_some_and(|answered| now.0 - answered.0 < MIN_ANSWER_PAUSE_MILLIS) {
-            return;
-        }
-        link.answered = Some(now);
-        // Whoever does not know the key learns nothing, not even that it was wrong.
-        if let Ok((handshake, second)) = Handshake::answer(me, place, &psk, first) {
-            link.pending = Some(Pending::Answered(handshake));
-            self.actions.push(Action::Send(route, [&Kind::Reply.header()[..], &second].concat()));
-        }
-    }
-
-    fn reply(&mut self, route: Route, second: &[u8]) {
-        let Some(link) = self.links.get_mut(&route) else { return };
-        let Some(Pending::Begun(handshake)) = link.pending.take_if(|pending| matches!(pending, Pending::Begun(_)))
-        else {
-            return;
-        };
-        match handshake.finish(me(&self.identity, &self.role, self.random), second) {
-            Ok((established, third)) => {
-                if self.check(route, &established).is_ok() {
-                    self.actions.push(Action::Send(route, [&Kind::Finish.header()[..], &third].concat()));
-                }
-                self.established(route, established);
-            }
-            Err(error) => self.actions.push(Action::Failed(route, error.into())),
-        }
-    }
-
-    fn finish(&mut self, route: Route, third: &[u8]) {
-        let Some(link) = self.links.get_mut(&route) else { return };
-        let Some(Pending::Answered(handshake)) =
-            link.pending.take_if(|pending| matches!(pending, Pending::Answered(_)))
-        else {
-            return;
-        };
-        match handshake.accept(third) {
-            Ok(established) => self.established(route, established),
-            Err(error) => self.actions.push(Action::Failed(route, error.into())),
-        }
-    }
-
-    fn check(&self, route: Route, established: &Established) -> Result<Proof, Closed> {
-        let other = established.other;
-        if other.peer == self.identity.peer() {
-            return Err(Closed::OwnIdentity);
-        }
-        if other.is_owner != (self.owner == Some(route)) {
-            return Err(Closed::NotTheOwner);
-        }
-        Ok(match established.lane {
-            _ if other.is_owner => Proof::Host,
-            Lane::Link => Proof::Link,
-            Lane::Invite => Proof::Invite(self.terms(established)?),
-            Lane::Group => Proof::Group,
-            Lane::Visitor => Proof::Visitor,
-        })
-    }
-
-    fn terms(&self, established: &Established) -> Result<Terms, Closed> {
-        match (&self.role, &established.invite) {
-            (RoomRole::Owner { key, .. }, Some(invite)) if invite.is_signed_by(&key.public()) => Ok(invite.terms),
-            _ => Err(Closed::ForgedInvite),
-        }
-    }
-
-    fn established(&mut self, route: Route, established: Established) {
-        let proof = match self.check(route, &established) {
-            Ok(proof) => proof,
-            Err(closed) => return self.actions.push(Action::Failed(route, closed)),
-        };
-        let Some(link) = self.links.get_mut(&route) else { return };
-        let session = Session { channel: established.channel, other: established.other };
-        if link.session.replace(session).is_some() {
-            self.actions.push(Action::Down(route, Closed::Renewed));
-        }
-        link.attempts = 0;
-        self.actions.push(Action::Up(route, established.other, proof));
-    }
-
     fn sealed(&mut self, route: Route, kind: Kind, rest: &[u8], now: Millis) {
         let Some(link) = self.links.get_mut(&route) else { return };
         let Some(session) = &mut link.session else { return self.shake_again(route, now) };
@@ -492,18 +312,6 @@ impl Sessions {
             self.shake_again(route, now);
         }
     }
-}
-
-fn me<'a>(identity: &'a NodeIdentity, role: &'a RoomRole, random: Random) -> Me<'a> {
-    let owner = match role {
-        RoomRole::Owner { key, .. } => Some(key),
-        RoomRole::Guest(_) | RoomRole::Invited(_) | RoomRole::Visitor => None,
-    };
-    let invite = match role {
-        RoomRole::Invited(key) => Some(&key.invite),
-        RoomRole::Owner { .. } | RoomRole::Guest(_) | RoomRole::Visitor => None,
-    };
-    Me { identity, owner, invite, random }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 
+use super::handshaking::{MAX_RETRY_MILLIS, MIN_PAUSE_MILLIS, RETRY_MILLIS};
 use super::*;
 use crate::handshake::tests::{counting, identity};
 use crate::wire::VERSION;

@@ -7,9 +7,10 @@ use potluck_protocol::ExpertFailure;
 use super::*;
 use crate::examples;
 use crate::experts::holders::Size;
-use crate::sim::{LogNormal, Random};
 
 mod late;
+mod spot_checks;
+mod tails;
 
 const ME: PeerId = PeerId([1; 16]);
 const A: PeerId = PeerId([2; 16]);
@@ -392,138 +393,4 @@ fn a_long_chunk_goes_out_in_frames_that_fit() {
         steps = room.answer(call, to, &vec![0.5; WIDTH * pairs]);
     }
     assert_eq!(outputs(&steps).map(<[f32]>::len), Some(512 * 8 * WIDTH));
-}
-
-/// What a phase of five holders took, and the bytes of its calls compared with one call each.
-struct Phases {
-    millis: Vec<f64>,
-    bytes: f64,
-}
-
-impl Phases {
-    fn p99(&mut self) -> f64 {
-        self.millis.sort_by(f64::total_cmp);
-        self.millis[self.millis.len() * 99 / 100]
-    }
-}
-
-/// Expert phases with five holders, whose delays are log-normal as in the paper's table 1, two of each expert.
-fn phases(hedging: Hedging, delay: LogNormal, count: usize) -> Phases {
-    let peers: Vec<PeerId> = (10..15).map(|peer| PeerId([peer; 16])).collect();
-    let pair = |index: usize| vec![ExpertHolder::Peer(peers[index]), ExpertHolder::Peer(peers[(index + 1) % 5])];
-    let mut room = room(hedging, (0..5).map(pair).collect());
-    let mut random = Random(7);
-    let (mut millis, mut calls) = (Vec::new(), 0);
-    for phase in 0..count + 200 {
-        let begun = room.now;
-        let mut due: Vec<(f64, PeerId, u64, usize)> = Vec::new();
-        let mut steps = room.begin(&[0, 1, 2, 3, 4]);
-        loop {
-            for (to, experts, call) in called(&steps) {
-                due.push((room.now + delay.sample(&mut random), to, call, experts.len()));
-                calls += usize::from(phase >= 200) * experts.len();
-            }
-            if outputs(&steps).is_some() {
-                break;
-            }
-            due.sort_by(|a, b| b.0.total_cmp(&a.0));
-            let next = due.last().map_or(f64::INFINITY, |(at, ..)| *at);
-            let look = room.dispatch.next_look().map_or(f64::INFINITY, |at| at.0);
-            room.now = next.min(look);
-            steps = if look < next {
-                room.act(Dispatch::look)
-            } else {
-                let (_, from, call, experts) = due.pop().unwrap();
-                room.answer(call, from, &vec![0.0; 2 * experts])
-            };
-        }
-        // The first ones teach how long holders take.
-        if phase >= 200 {
-            millis.push(room.now - begun);
-        }
-    }
-    Phases { millis, bytes: calls as f64 / (5 * count) as f64 }
-}
-
-/// "Must show" 2: adaptive hedging reaches 60% of two copies' gain at the 99th percentile, for at most 1.3 times the bytes.
-#[test]
-fn adaptive_hedging_cuts_the_tail_for_few_bytes() {
-    let delay = LogNormal { median: 20.0, sigma: 0.5 };
-    let [mut one, mut two, mut adaptive] =
-        [Hedging::Off, Hedging::Copies(2), Hedging::Adaptive].map(|hedging| phases(hedging, delay, 20_000));
-    let tails = [one.p99(), two.p99(), adaptive.p99()];
-    let gain = (tails[0] - tails[2]) / (tails[0] - tails[1]);
-    println!(
-        "p99 of one copy, two, adaptive: {tails:.1?} ms; gain {gain:.2}; bytes {:.2} and {:.2}",
-        two.bytes, adaptive.bytes
-    );
-    assert!(gain >= 0.6, "{gain:.2} of the gain of two copies; p99 of one, two, adaptive: {tails:.1?} ms");
-    assert!(adaptive.bytes <= 1.3, "{:.2} times the bytes", adaptive.bytes);
-}
-
-#[test]
-fn adaptive_hedging_sends_hardly_a_copy_where_nobody_is_late() {
-    let steady = phases(Hedging::Adaptive, LogNormal { median: 20.0, sigma: 0.05 }, 2_000);
-    assert!(steady.bytes < 1.01, "{:.3} times the bytes", steady.bytes);
-}
-
-/// How many answers a liar gives, wrong in one of 20, until it is convicted; and who else was. Each of two experts has three
-/// holders, as a check needs.
-fn answers_until_convicted(seed: u64, share: f64) -> (usize, Vec<PeerId>) {
-    let all = [A, B, C].map(ExpertHolder::Peer);
-    let mut room = room(Hedging::Off, vec![vec![all[0], all[1], all[2]], vec![all[1], all[2], all[0]]]);
-    room.dispatch = Dispatch::new(Settings { hedging: Hedging::Off, spot_checks: share }, 0);
-    let (liar, mut random) = ([A, B][seed as usize % 2], Random(seed));
-    let (mut answers, mut convicted) = (0, Vec::new());
-    while convicted.is_empty() && answers < 20_000 {
-        let secret = random.unit() as f32;
-        let route = Route { experts: vec![(ExpertId(0), secret), (ExpertId(1), 1.0 - secret)] };
-        let vectors = (vec![secret, 2.0], vec![3.0, 4.0], vec![route]);
-        let gather = Gather::new((StageId(0), BLOCK, KernelClass::Decode), vectors, 2, Millis(room.now)).unwrap();
-        let mut steps = room.act(|dispatch, around| dispatch.begin(gather, around).1);
-        while let Some(step) = steps.pop() {
-            let Step::Call { to, call, share, .. } = step else {
-                convicted.extend(if let Step::Convicted { holder, .. } = step { Some(holder) } else { None });
-                continue;
-            };
-            let lies = to == liar && random.below(20) == 0;
-            answers += usize::from(to == liar);
-            let pairs = share.rows.iter().map(Vec::len).sum::<usize>();
-            let value = if lies { random.unit() as f32 } else { 0.5 };
-            steps.extend(room.answer(call, to, &vec![value; 2 * pairs]));
-        }
-        room.now += 10.0;
-    }
-    convicted.retain(|peer| *peer != liar);
-    (answers, convicted)
-}
-
-/// "Must show" 5.
-#[test]
-fn a_holder_that_is_wrong_in_one_of_twenty_answers_is_found_and_no_honest_one_is() {
-    for (share, most) in [(0.02, 5_000), (0.5, 250)] {
-        let mut late = 0;
-        for seed in 0..100 {
-            let (answers, wronged) = answers_until_convicted(seed, share);
-            assert_eq!(wronged, [], "seed {seed}: honest devices at a share of {share}");
-            late += usize::from(answers > most);
-        }
-        assert!(late <= 1, "at a share of {share}, {late} of 100 liars gave more than {most} answers");
-    }
-}
-
-#[test]
-fn devices_that_compute_otherwise_are_not_compared() {
-    let all = [A, B, C].map(ExpertHolder::Peer);
-    let mut room = room(Hedging::Off, vec![all.to_vec()]);
-    room.dispatch = Dispatch::new(Settings { hedging: Hedging::Off, spot_checks: 1.0 }, 0);
-    for (peer, adapter) in [(A, "one GPU"), (B, "another GPU"), (C, "one GPU")] {
-        room.members.known.get_mut(&peer).unwrap().hello.adapter = adapter.to_owned();
-    }
-    let calls = called(&room.begin(&[0]));
-    let steps = room.answer(calls[0].2, A, &[1.0, 2.0]);
-    assert_eq!(whom(&steps), [(C, vec![0])], "its bits must be the same");
-    let check = called(&steps)[0].2;
-    assert!(room.dispatch.awaits(check, C));
-    assert_eq!(room.answer(check, C, &[1.0, 2.5]), [], "one of two is wrong, and no third one can say which");
 }

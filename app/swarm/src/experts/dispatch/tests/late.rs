@@ -1,6 +1,7 @@
 //! Holders that are late with their calls.
 
 use super::*;
+use crate::sim::Random;
 
 /// Expert 0 lies with A and B, expert 1 with B and C, all of which have answered after 10 ms so far. Calls enough for some
 /// copies.
