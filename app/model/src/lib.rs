@@ -57,6 +57,6 @@ pub use spec::{
     TokenMixerSpec, Yarn,
 };
 pub use stop::{StopStrings, StopTokens, Streamed};
-pub use template::{ChatTemplate, LocalTime, Message, RenderOptions, TemplateError, ToolCall};
+pub use template::{ChatTemplate, LocalTime, Message, RenderOptions, TemplateError, ToolCall, opened_reasoning};
 pub use tokenizer::{Detokenizer, SpecialText, SplitRule, TokenKind, Tokenizer, TokenizerError, TokenizerWarning};
 pub use units::{FileRange, TensorRole, UnitMap, UnitTensor};

@@ -36,6 +36,9 @@ const FUEL: u64 = 5_000_000;
 const RECURSION: usize = 200;
 const NAME: &str = "chat";
 
+/// Begins reasoning.
+const OPENING: &str = "<think>";
+
 /// What a rendering depends on besides the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderOptions {
@@ -126,7 +129,8 @@ impl ChatTemplate {
     /// and words of letters in tools and calls, which templates compare with their own.
     ///
     /// If an answer is requested and the last message is the assistant's, the model continues that answer: its text
-    /// follows the generation prompt, and its turn stays open.
+    /// follows the generation prompt, and its turn stays open. Reasoning that the generation prompt has begun already is not
+    /// begun twice (see [`opened_reasoning`]).
     ///
     /// # Errors
     /// As [`Self::render`].
@@ -139,7 +143,9 @@ impl ChatTemplate {
         let shield = Shield(Some(tokenizer));
         let text = match messages {
             [before @ .., last] if last.is_begun_answer() && options.add_generation_prompt => {
-                self.render_shielded(before, options, shield)? + &shield.answer(&last.content, true)
+                let prompt = self.render_shielded(before, options, shield)?;
+                let rest = last.content.strip_prefix(opened_reasoning(&prompt)).unwrap_or(&last.content);
+                prompt + &shield.answer(rest, true)
             }
             all => self.render_shielded(all, options, shield)?,
         };
@@ -223,6 +229,13 @@ impl ChatTemplate {
             }),
         }
     }
+}
+
+/// The end of a prompt that belongs to its answer: the tag by which some templates begin the model's reasoning, with the space
+/// after it. Empty for other prompts.
+pub fn opened_reasoning(prompt: &str) -> &str {
+    let written = prompt.trim_end();
+    if written.ends_with(OPENING) { &prompt[written.len() - OPENING.len()..] } else { "" }
 }
 
 /// An error in one line, with the innermost cause.

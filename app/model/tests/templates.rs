@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use potluck_gguf::{Array, Metadata, Value as GgufValue};
-use potluck_model::{ChatTemplate, LocalTime, Message, RenderOptions, SpecialText, TemplateError, Tokenizer, ToolCall};
+use potluck_model::{
+    ChatTemplate, LocalTime, Message, RenderOptions, SpecialText, TemplateError, Tokenizer, ToolCall, opened_reasoning,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -139,6 +141,27 @@ fn what_is_encoded_is_what_is_rendered() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Qwen 3.5 and others begin the reasoning themselves, so the model's text starts behind the tag.
+#[test]
+fn reasoning_that_the_template_begins_belongs_to_the_answer_and_is_not_begun_twice() {
+    let source = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}\
+        {% if add_generation_prompt %}assistant: <think>\n{% endif %}";
+    let template = ChatTemplate::new(source, String::new(), String::new()).unwrap();
+    let (tokenizer, options) = (tokenizer(), RenderOptions::default());
+    let asked = vec![Message::new("user", "hi")];
+    let prompt = template.render(&asked, &options).unwrap();
+    let opening = opened_reasoning(&prompt);
+    assert_eq!(opening, "<think>\n");
+    let begun = [asked.clone(), vec![Message::new("assistant", format!("{opening}hm"))]].concat();
+    let [asked, begun] = [asked, begun].map(|messages| template.encode(&tokenizer, &messages, &options).unwrap());
+    let rest = begun.strip_prefix(&asked[..]).expect("what the model has read so far stays");
+    assert_eq!(
+        rest,
+        [b'h', b'm'].map(|letter| tokenizer.encode(&char::from(letter).to_string(), SpecialText::Literal)[0])
+    );
+    assert_eq!(opened_reasoning("assistant: <think>\n\n</think>\n\n"), "");
 }
 
 #[test]

@@ -18,6 +18,9 @@ pub const MAX_MESSAGES: usize = 4_096;
 /// second, in which the room's other answers wait.
 pub const MAX_TEXT_BYTES: usize = 2 << 20;
 
+/// Most tokens of a tag and the space after it: one a byte.
+const OPENING_TOKENS: usize = 16;
+
 /// Why a prompt is refused before it is rendered, as a sentence for its sender.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PromptError {
@@ -109,6 +112,12 @@ impl Language for ModelLanguage {
         self.encode(messages).map_err(|error| error.to_string())
     }
 
+    fn opened_reasoning(&self, prompt: &[u32]) -> String {
+        let end = &prompt[prompt.len().saturating_sub(OPENING_TOKENS)..];
+        let end: Vec<u8> = end.iter().flat_map(|token| self.piece(*token)).collect();
+        potluck_model::opened_reasoning(&String::from_utf8_lossy(&end)).to_owned()
+    }
+
     fn tokenize(&self, text: &str) -> Result<Vec<u32>, String> {
         self.check(1, text.len()).map_err(|error| error.to_string())?;
         Ok(self.tokenizer.encode_prompt(text, SpecialText::Literal))
@@ -182,6 +191,15 @@ mod tests {
             begun[asked.len()..].iter().map(|token| decoder.push(*token)).collect()
         };
         assert_eq!(rest, "An app");
+    }
+
+    #[test]
+    fn reasoning_that_the_prompt_begins_is_found_in_its_tokens() {
+        let language = language();
+        let tokens = |text: &str| language.tokenizer.encode(text, SpecialText::Parse);
+        assert_eq!(language.opened_reasoning(&tokens("user: hello there, assistant: <think>\n")), "<think>\n");
+        assert_eq!(language.opened_reasoning(&tokens("assistant: <think>\n\n</think>\n")), "");
+        assert_eq!(language.opened_reasoning(&[]), "");
     }
 
     /// Either cost its sender one frame, and the host its tab.

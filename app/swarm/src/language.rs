@@ -11,6 +11,10 @@ pub trait Language: Send + Sync {
     /// One sentence: there are too many messages or too much text, or the template refuses them.
     fn render(&self, messages: &[Message]) -> Result<Vec<u32>, String>;
 
+    /// The end of a rendered prompt that belongs to its answer: the tag by which some templates begin the model's reasoning. Empty
+    /// for other prompts.
+    fn opened_reasoning(&self, prompt: &[u32]) -> String;
+
     /// Tokens of plain text, control tokens not recognised, with the beginning-of-text token where the model wants one.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Rooms in the simulator: whatever happens, the answer is the undisturbed one.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use potluck_protocol::{AnswerStop, MemberStatus, PlanStatus, Sharing};
+use potluck_protocol::{AnswerStop, MemberStatus, Message, PlanStatus, Role, Sharing};
 use potluck_swarm::Membership;
 use potluck_swarm::sim::{Answer, Fault, SimDevice, SimModel, World, undisturbed};
 
@@ -47,6 +47,22 @@ fn three_devices_answer_what_one_would() {
     let room = world.view(0).room.unwrap().clone();
     assert_eq!(room.plan.status, PlanStatus::Up);
     assert_eq!(room.plan.plan.unwrap().stages.len(), 3);
+}
+
+/// Some templates end with the tag that begins the model's reasoning. Without it nobody could tell reasoning from answer.
+#[test]
+fn an_answer_shows_the_reasoning_that_its_prompt_has_begun_and_its_continuation_does_not_again() {
+    let mut world = World::new(1, dense(), Sharing::Fastest, device(2_000));
+    let message = |role, content: &str| Message { role, content: content.into() };
+    let asked = message(Role::User, "why?<think>");
+    world.converse(0, 1, vec![asked.clone()], TOKENS, 5_000.0);
+    world.converse(0, 2, vec![asked, message(Role::Assistant, "<think>")], TOKENS, 60_000.0);
+    let ended = |world: &World| world.answer(0, 2).is_some_and(|answer| answer.end.is_some());
+    world.run(120_000.0, ended);
+    let [new, continued] = [1, 2].map(|request| world.answer(0, request).unwrap());
+    let written = |answer: &Answer| answer.tokens.iter().filter_map(|token| char::from_u32(*token)).collect::<String>();
+    assert_eq!(new.text, format!("<think>{}", written(new)));
+    assert_eq!(continued.text, written(continued), "its asker has the tag already");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use potluck_panel::DraftReport;
 use potluck_plan::{ConversationId, Millis, PeerId, Plan};
 use potluck_predict::ShadowWord;
-use potluck_protocol::{AnswerPart, AnswerStop, Frame, PassId, PromptRequest, RequestId, Timings};
+use potluck_protocol::{AnswerPart, AnswerStop, Frame, PassId, PromptRequest, RequestId, Role, Timings};
 
 use super::answering::{Answering, DecodePass, PrefillPass, expected_pages};
 use super::chunk_size::ChunkSize;
@@ -200,7 +200,10 @@ impl Answers {
         }
         let own = conversation.log.in_own_tokens(tokens.clone(), |token| model.language.piece(token));
         let tokens = if own.len() < context { own } else { tokens };
-        let transcript = Transcript::new(asker, prompt.request);
+        // An answer that is continued has it already.
+        let is_new = !prompt.raw && prompt.messages.last().is_some_and(|last| last.role != Role::Assistant);
+        let opening = if is_new { model.language.opened_reasoning(&tokens) } else { String::new() };
+        let transcript = Transcript::new(asker, prompt.request).opened(opening);
         let stream = model.language.decoder();
         self.active.push(Answering::new(transcript, prompt, conversation, &tokens, stream, context, asked, now));
         let taken: usize = self.active.iter().map(Answering::expected_pages).sum();

@@ -8,13 +8,20 @@ use crate::event_context::EventContext;
 pub(super) struct Transcript {
     pub asker: PeerId,
     pub request: RequestId,
+    /// Goes before the first piece: what of the answer was in the prompt.
+    opening: String,
     pieces: Vec<(String, Vec<u32>)>,
     end: Option<(AnswerStop, Timings)>,
 }
 
 impl Transcript {
     pub fn new(asker: PeerId, request: RequestId) -> Self {
-        Self { asker, request, pieces: Vec::new(), end: None }
+        Self { asker, request, opening: String::new(), pieces: Vec::new(), end: None }
+    }
+
+    /// The same of an answer that begins with this.
+    pub fn opened(self, opening: String) -> Self {
+        Self { opening, ..self }
     }
 
     pub fn is(&self, asker: PeerId, request: RequestId) -> bool {
@@ -22,6 +29,7 @@ impl Transcript {
     }
 
     pub fn text(&mut self, delta: String, tokens: Vec<u32>, cx: &mut EventContext) {
+        let delta = std::mem::take(&mut self.opening) + &delta;
         self.pieces.push((delta, tokens));
         self.send_piece(self.pieces.len() - 1, cx);
     }

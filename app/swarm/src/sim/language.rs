@@ -20,6 +20,12 @@ impl Language for Bytewise {
         Ok(messages.iter().flat_map(|message| message.content.bytes().map(u32::from)).collect())
     }
 
+    fn opened_reasoning(&self, prompt: &[u32]) -> String {
+        const TAG: &str = "<think>";
+        let tag: Vec<u32> = TAG.bytes().map(u32::from).collect();
+        if prompt.ends_with(&tag) { TAG.to_owned() } else { String::new() }
+    }
+
     fn tokenize(&self, text: &str) -> Result<Vec<u32>, String> {
         Ok(text.bytes().map(u32::from).collect())
     }

@@ -17,6 +17,8 @@ use crate::{Event, HintOptions, Identity, LoadRequest, Peer};
 pub struct Answer {
     /// Tokens.
     pub tokens: Vec<u32>,
+    /// Their text, with what the prompt began of it.
+    pub text: String,
     /// When each of them came, milliseconds.
     pub times: Vec<f64>,
     /// How it ended.
@@ -39,9 +41,10 @@ impl Answer {
 
     pub(super) fn record(&mut self, part: AnswerPart, now: f64) -> usize {
         match part {
-            AnswerPart::Text { tokens, .. } => {
+            AnswerPart::Text { tokens, delta, .. } => {
                 self.times.extend(tokens.iter().map(|_| now));
                 self.tokens.extend(&tokens);
+                self.text.push_str(&delta);
                 return tokens.len();
             }
             AnswerPart::Recovering(sentence) => {

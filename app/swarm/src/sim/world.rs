@@ -232,6 +232,13 @@ impl World {
         self.schedule(at, index, Scheduled::Prompt(question(request, conversation, text, max_tokens, None)));
     }
 
+    /// A peer sends a conversation of messages at a time, through the chat template.
+    pub fn converse(&mut self, index: usize, request: u32, messages: Vec<Message>, max_tokens: u32, at: f64) {
+        let name = format!("conversation {request}");
+        let question = question(request, &name, "", max_tokens, None);
+        self.schedule(at, index, Scheduled::Prompt(PromptRequest { messages, raw: false, ..question }));
+    }
+
     /// A peer asks at a time, in a conversation of its own, for a sampled answer, which repeats itself.
     pub fn ask_sampled(&mut self, index: usize, request: u32, text: &str, max_tokens: u32, seed: u64, at: f64) {
         let name = format!("conversation {request}");
