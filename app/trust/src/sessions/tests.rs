@@ -464,3 +464,34 @@ fn whoever_is_put_out_of_the_group_has_no_sessions_with_its_members_any_more() {
     room.settle();
     assert!(room.members[&banned].frames.is_empty());
 }
+
+/// It still has the old group secret, to which the host does not answer.
+#[test]
+fn a_visitor_who_was_let_in_finds_the_host_again_after_a_ban_that_it_missed() {
+    let mut room = Room::new();
+    let host = room.enter(1, room.host_role());
+    let visitor = room.enter(2, RoomRole::Visitor);
+    room.settle();
+    let sessions = &mut room.members.get_mut(&host).unwrap().sessions;
+    sessions.admit(visitor);
+    room.perform(host);
+    room.settle();
+    let (back, now) = (Route(3), room.now);
+    let mut away = room.members.remove(&visitor).unwrap();
+    away.up.clear();
+    let sessions = &mut room.members.get_mut(&host).unwrap().sessions;
+    sessions.left(visitor);
+    sessions.regroup(1);
+    sessions.joined(back, false, now);
+    away.sessions.welcomed(back, Some(host), &[host], now);
+    room.members.insert(back, away);
+    room.perform(back);
+    room.settle();
+    room.wait(RETRY_MILLIS);
+    assert!(room.up(host).contains(&(3, Proof::Visitor)), "as the one who was let in: {:?}", room.up(host));
+    let sessions = &mut room.members.get_mut(&host).unwrap().sessions;
+    sessions.admit(back);
+    room.perform(host);
+    room.settle();
+    assert_eq!(room.up(back), [(1, Proof::Host)]);
+}
