@@ -29,6 +29,8 @@ pub(super) struct Pass {
     pub id: PassId,
     /// Log position after its last token.
     pub end: usize,
+    /// Tokens that it computes, drafts and further steps included.
+    pub tokens: u64,
     /// Draft tokens after it.
     pub drafts: Drafts,
     /// Tokens that are computed after it.
@@ -53,8 +55,16 @@ pub(super) struct DecodePass {
 
 impl Pass {
     /// A chunk of a replayed log.
-    pub fn replayed(id: PassId, end: usize, now: Millis) -> Self {
-        Self { id, end, drafts: Drafts::default(), further_steps: 0, sent: now, is_decode: false }
+    pub fn replayed(id: PassId, end: usize, tokens: usize, now: Millis) -> Self {
+        Self {
+            id,
+            end,
+            tokens: tokens as u64,
+            drafts: Drafts::default(),
+            further_steps: 0,
+            sent: now,
+            is_decode: false,
+        }
     }
 
     /// Positions of KV cache it leaves behind, right or wrong.
@@ -249,6 +259,7 @@ impl Answering {
         self.in_flight.push_back(Pass {
             id: pass,
             end: self.sent,
+            tokens: tokens.len() as u64 + u64::from(chunk.further_steps),
             drafts: chunk.drafts,
             further_steps: chunk.further_steps,
             sent: cx.now,
@@ -293,6 +304,11 @@ impl Answering {
     /// This pass is in flight.
     pub fn awaits(&self, id: PassId) -> bool {
         self.in_flight.iter().any(|pass| pass.id == id)
+    }
+
+    /// Tokens of this pass, if it is the next one to be complete.
+    pub fn tokens_of(&self, id: PassId) -> Option<u64> {
+        self.in_flight.front().filter(|pass| pass.id == id).map(|pass| pass.tokens)
     }
 
     /// A pass is complete. Passes complete in the order they were sent; `None`: it was sent before a rewind.

@@ -333,6 +333,11 @@ impl Answers {
         answering.is_some_and(|answering| pass.is_none_or(|pass| answering.awaits(pass)))
     }
 
+    /// Tokens of a pass that is the next one of its conversation to be complete.
+    pub fn tokens_of(&self, conversation: ConversationId, pass: PassId) -> Option<u64> {
+        self.active[self.index_of(conversation)?].tokens_of(pass)
+    }
+
     pub fn is_stalled(&self, now: Millis) -> bool {
         self.active.iter().any(|active| active.is_stalled(now))
     }

@@ -58,14 +58,17 @@ impl Reported {
 }
 
 impl Credits {
-    /// An awaited chunk has passed all stages of a plan.
-    pub fn passed(&mut self, plan: &Plan, hidden: u32, result: &LogitsResult, members: &Members, now: Millis) {
+    /// A pass of so many tokens has come through all stages of a plan. How many there were is the host's own count: the last
+    /// stage could say anything.
+    pub fn passed(
+        &mut self,
+        plan: &Plan,
+        hidden: u32,
+        (tokens, result): (u64, &LogitsResult),
+        members: &Members,
+        now: Millis,
+    ) {
         let opened = *self.opened.get_or_insert(now);
-        // Of a single token, several may have been computed one after another.
-        let tokens = match &result.result {
-            LmHeadOutput::Candidates(candidates) if result.tokens == 1 => candidates.len() as u64,
-            _ => u64::from(result.tokens),
-        };
         self.passed = self.passed.saturating_add(tokens);
         let mut seen = BTreeSet::new();
         for (index, stage) in plan.stages.iter().enumerate() {
@@ -172,7 +175,11 @@ fn expert_bytes(shape: &ModelShape) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use potluck_plan::{BlockRange, ConversationId, Position, Stage, StageId};
+    use potluck_protocol::PassId;
+
     use super::*;
+    use crate::examples;
 
     fn work(tokens: u64, gpu_millis: f64, bytes: u64) -> Work {
         Work { tokens, gpu_millis, bytes: Bytes(bytes) }
@@ -202,6 +209,26 @@ mod tests {
             Work::default(),
             "counting anew is no way out"
         );
+    }
+
+    #[test]
+    fn how_many_tokens_there_were_is_not_for_the_last_stage_to_say() {
+        let (mut members, mut credits) = (Members::new(PeerId([0; 16])), Credits::default());
+        let stage = Stage::new(StageId(0), PeerId([1; 16]), BlockRange::new(0, 1));
+        members.met(stage.peer, DeviceId([1; 32]));
+        let plan = examples::plan(vec![stage]);
+        let result = LogitsResult {
+            epoch: plan.epoch,
+            pass: PassId(1),
+            conversation: ConversationId(1),
+            base: Position(0),
+            tokens: u32::MAX,
+            result: LmHeadOutput::NotRequested,
+            stage_millis: Vec::new(),
+        };
+        credits.passed(&plan, 8, (5, &result), &members, Millis(0.0));
+        assert_eq!(credits.view(&members)[0].work.tokens, 5);
+        assert_eq!(credits.passed, 5, "which bounds what is believed of holders");
     }
 
     #[test]

@@ -168,7 +168,7 @@ impl Replay {
         let Some(first) = plan.stages.first() else { return };
         self.tokens.extend(&chunk.tokens);
         self.bases.sent(chunk.base, self.tokens.len(), chunk.class);
-        self.in_flight.push_back(Pass::replayed(pass, self.tokens.len(), cx.now));
+        self.in_flight.push_back(Pass::replayed(pass, self.tokens.len(), chunk.tokens.len(), cx.now));
         self.sent = cx.now;
         let forward = Forward {
             epoch: plan.epoch,

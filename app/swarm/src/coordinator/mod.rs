@@ -261,8 +261,8 @@ impl Coordinator {
             let millis = self.planning.first_token_millis(model, &self.command, &cx.members, plan, reading);
             self.answers.expect(conversation, millis);
         }
-        if self.answers.awaits(conversation, Some(reply.pass)) {
-            self.credits.passed(plan, model.shape.hidden, &reply, &cx.members, cx.now);
+        if let Some(tokens) = self.answers.tokens_of(conversation, reply.pass) {
+            self.credits.passed(plan, model.shape.hidden, (tokens, &reply), &cx.members, cx.now);
         }
         let good = self.answers.logits_result(reply, model, cx);
         let epoch = plan.epoch;
