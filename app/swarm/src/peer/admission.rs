@@ -17,8 +17,9 @@ impl Peer {
         if peer != me && !self.is_acceptable(peer, &hello) {
             return;
         }
-        let access = match self.entry(peer) {
-            Entry::Welcome(access) | Entry::Ask(access) => access,
+        let (access, asks) = match self.entry(peer) {
+            Entry::Welcome(access) => (access, false),
+            Entry::Ask(access) => (access, true),
             Entry::TurnedAway(sentence) => {
                 self.give_up(peer);
                 return self.turn_away(peer, sentence.into());
@@ -30,7 +31,9 @@ impl Peer {
         let known = self.cx.members.known.get(&peer);
         let restarted = known.is_some_and(|known| known.hello.session != hello.session);
         let returned = known.is_some_and(|known| known.away_until.is_some());
-        if restarted {
+        // Whom the host let in to chat is asked about again before it may do more.
+        let wants_more = asks && known.is_some_and(|known| known.admitted && known.access != access);
+        if restarted || wants_more {
             self.give_up(peer);
         }
         let known = self.cx.members.known.get(&peer);
@@ -39,6 +42,10 @@ impl Peer {
         let is_host = self.cx.members.host == Some(peer);
         let (contribution, node) = (hello.contribution, hello.session);
         let refusal = (peer != me).then(|| self.refusal(&hello)).flatten();
+        // What is known of devices that were only met is forgotten when there are many; members stay known.
+        if let Some(device) = self.cx.out.sessions.of(peer).map(|(_, session)| session.device) {
+            self.cx.members.met(peer, device);
+        }
         let member = self.cx.members.enter(peer, &hello);
         member.hello = hello;
         member.silent = 0.0;
@@ -58,8 +65,7 @@ impl Peer {
         }
         let Some(member) = self.cx.members.known.get_mut(&peer) else { return };
         let session = self.cx.out.sessions.of(peer).map(|(_, session)| session);
-        let entry = session.as_ref().map(|session| self.doorkeeper.entry(session.device, session.proof, session.at));
-        member.admitted |= peer == me || matches!(entry, Some(Entry::Welcome(_)));
+        member.admitted |= peer == me || (session.is_some() && !asks);
         member.access = access;
         if !member.admitted {
             if self.cx.members.known.values().filter(|member| !member.admitted).count() > limits::MAX_ASKING {
@@ -166,11 +172,12 @@ impl Peer {
         }
     }
 
-    /// A member is given up: frames to it stop, and it says hello again when it is heard.
+    /// A member is given up: frames to it stop, and it says hello again when it is heard. The group may have another secret by
+    /// then.
     pub(super) fn stop_sending(&mut self, peer: PeerId) {
         self.cx.out.set_route(peer, None);
         if let Some((_, session)) = self.cx.out.sessions.of(peer) {
-            session.greeted = false;
+            (session.greeted, session.admitted) = (false, false);
         }
     }
 

@@ -142,11 +142,7 @@ impl Peer {
                 self.liveness.worked = self.cx.now;
                 self.worker.calibrate(from, *model, &mut self.cx);
             }
-            Frame::Refused(sentence) => {
-                self.membership = Membership::Outside;
-                self.cx.out.act(Action::Close { reason: Some(sentence) });
-                self.cx.out.act(Action::ViewChanged);
-            }
+            Frame::Refused(sentence) => self.turned_away(sentence),
             Frame::Room(view) => {
                 self.membership = Membership::Inside;
                 self.guest.room = Some(*view);

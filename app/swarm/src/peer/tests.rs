@@ -445,3 +445,60 @@ fn another_session_of_a_host_and_another_host_hear_nothing_of_what_holders_did_b
         assert_eq!(guest.cx.holders.reports(|_| 0), [], "{what}");
     }
 }
+
+#[test]
+fn who_was_let_in_to_chat_is_asked_about_again_before_it_may_do_more() {
+    let contribute =
+        Invite { id: InviteId(2), kind: InviteKind::Contribute, ask: true, expires: UnixSeconds(2_000), uses: 1 };
+    for more in [Proof::Visitor, Proof::Invite(contribute)] {
+        let (mut host, proof) = invited(InviteKind::Chat, false);
+        on(&mut host, Event::Invite(contribute));
+        enter(&mut host, ROUTE_A, A, proof);
+        let actions = enter(&mut host, ROUTE_A, A, more);
+        assert_eq!(let_in(&actions), [], "{more:?}: the host has not said yes");
+        let doors = host.view().doors.cloned().unwrap_or_default();
+        assert_eq!(doors.admitted, [], "{more:?}");
+        let request = PieceRequest { id: 1, file: 0, offset: 0, len: 1 };
+        let actions = frame(&mut host, ROUTE_A, A, Frame::PieceRequest(request));
+        assert!(actions.is_empty(), "{more:?}: nor is the file read");
+        assert_eq!(let_in(&on(&mut host, Event::Admit { peer: A, allow: true })), [A], "{more:?}: now it has");
+    }
+}
+
+#[test]
+fn a_member_that_was_silent_while_another_was_banned_gets_the_new_secret() {
+    let mut host = host();
+    enter(&mut host, ROUTE_A, A, Proof::Link);
+    enter(&mut host, ROUTE_B, B, Proof::Link);
+    for second in 0..25 {
+        host.on(Event::Tick, Millis(1_000.0 * f64::from(second)));
+        frame(&mut host, ROUTE_B, B, Frame::Heartbeat { sent: 0.0, status: None });
+    }
+    assert_eq!(members(&host), 2, "A is given up, and its session is still up");
+    assert_eq!(let_in(&on(&mut host, Event::Ban(B))), []);
+    assert_eq!(let_in(&frame(&mut host, ROUTE_A, A, Frame::Hello(hello()))), [A], "it has only the old one");
+}
+
+/// Keys of tabs cost nothing, so anybody can have thousands.
+#[test]
+fn a_crowd_of_keys_does_not_hide_a_member_from_a_ban() {
+    let mut host = host();
+    on(&mut host, met(ROUTE_A, A, Proof::Link));
+    for n in 0..5_000u32 {
+        let mut key = [0; 16];
+        key[..4].copy_from_slice(&n.to_le_bytes());
+        on(&mut host, met(ROUTE_B, PeerId(key), Proof::Link));
+    }
+    frame(&mut host, ROUTE_A, A, Frame::Hello(hello()));
+    let actions = on(&mut host, Event::Ban(A));
+    assert!(refusal(&actions, ROUTE_A).is_some_and(|sentence| sentence.contains("does not let it in again")));
+    assert!(actions.iter().any(|action| matches!(action, Action::Regroup(1))));
+}
+
+#[test]
+fn who_is_put_out_keeps_nothing_of_the_room() {
+    let mut guest = guest();
+    let actions = frame(&mut guest, RelayRoute(1), HOST, Frame::Refused("Go.".into()));
+    assert!(actions.iter().any(|action| matches!(action, Action::Unload)), "its part is not loaded to the end");
+    assert!(actions.iter().any(|action| matches!(action, Action::Close { reason: Some(_) })));
+}
