@@ -177,7 +177,12 @@ pub enum StageFaultKind {
     /// Its GPU device is gone.
     DeviceLost,
     /// No holder of an expert answers.
-    ExpertsUnreachable(BlockIndex),
+    ExpertsUnreachable {
+        /// The expert's block.
+        block: BlockIndex,
+        /// Devices that are there and said that they cannot compute it, or said nothing.
+        failed: Vec<PeerId>,
+    },
     /// What this peer sent, or its own engine if it is the reporter, has the wrong size or contains a value that is
     /// not finite. The room goes on without it.
     BadResult(PeerId),

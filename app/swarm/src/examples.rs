@@ -1,7 +1,9 @@
-//! A plan and a device for tests, which change what matters to them.
+//! A plan, a device and a room for tests, which change what matters to them.
 
 use potluck_plan::{Arithmetic, KvCacheType, ModelId, Plan, PlanEpoch, Stage, WireType};
-use potluck_protocol::{DeviceKind, Hello, Session};
+use potluck_protocol::{DeviceKind, Doors, Hedging, Hello, ModelSource, Session, Sharing};
+
+use crate::{HostCommand, Pooling};
 
 /// The first plan of a room, with these stages.
 pub(crate) fn plan(stages: Vec<Stage>) -> Plan {
@@ -30,5 +32,23 @@ pub(crate) fn hello() -> Hello {
         contribution: None,
         epoch: PlanEpoch(0),
         hidden: false,
+    }
+}
+
+/// A room of its own model, without anything special.
+pub(crate) fn command() -> HostCommand {
+    HostCommand {
+        source: ModelSource::Relay { name: "model".into() },
+        context: 1_024,
+        kv_cache: None,
+        arithmetic: Arithmetic::Exact,
+        sharing: Sharing::Fastest,
+        last_epoch: PlanEpoch(0),
+        in_advance: false,
+        hidden: Vec::new(),
+        doors: Doors::default(),
+        pooling: Pooling { replicas: 1, hedging: Hedging::Off, spot_checks: 0.0, ..Pooling::default() },
+        on_demand: false,
+        protect: false,
     }
 }

@@ -112,6 +112,8 @@ pub(super) struct Answering {
     asked: Millis,
     /// Predicted milliseconds until the first token, once that was computed; 0: there is no prediction.
     pub expected_first: Option<f64>,
+    /// New plans for want of experts since the newest token.
+    pub recoveries_in_vain: u32,
     first_token: Option<Millis>,
     last_token: Millis,
     progress: Millis,
@@ -150,6 +152,7 @@ impl Answering {
             asked,
             // There is no prediction for an answer that waited in the queue.
             expected_first: (now > asked).then_some(0.0),
+            recoveries_in_vain: 0,
             first_token: None,
             last_token: now,
             progress: now,
@@ -403,6 +406,7 @@ impl Answering {
     pub fn timed(&mut self, now: Millis) {
         self.first_token.get_or_insert(now);
         self.last_token = now;
+        self.recoveries_in_vain = 0;
     }
 
     fn logits_request(&self) -> LogitsRequest {

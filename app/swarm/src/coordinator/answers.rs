@@ -338,6 +338,18 @@ impl Answers {
         self.active[self.index_of(conversation)?].tokens_of(pass)
     }
 
+    /// New plans for want of experts since a conversation's newest token.
+    pub fn recoveries_in_vain(&self, conversation: ConversationId) -> u32 {
+        self.index_of(conversation).map_or(0, |index| self.active[index].recoveries_in_vain)
+    }
+
+    /// There will be a new plan, for want of experts.
+    pub fn recovers_for_experts(&mut self, conversation: ConversationId) {
+        if let Some(index) = self.index_of(conversation) {
+            self.active[index].recoveries_in_vain += 1;
+        }
+    }
+
     pub fn is_stalled(&self, now: Millis) -> bool {
         self.active.iter().any(|active| active.is_stalled(now))
     }

@@ -1,11 +1,14 @@
 //! Devices that freeze, fail or compute wrongly: others take their parts, and the answers go on.
 
-use potluck_plan::{ConversationId, PeerId, Plan};
+use potluck_plan::{BlockIndex, ConversationId, PeerId, Plan, PlanEpoch};
 use potluck_protocol::{StageFault, StageFaultKind};
 
 use super::Coordinator;
 use crate::Severity;
 use crate::event_context::EventContext;
+
+/// An answer whose experts nobody computes fails after so many new plans that have brought it no further.
+const MAX_RECOVERIES_IN_VAIN: u32 = 3;
 
 impl Coordinator {
     /// Gives the parts of frozen peers to others. A peer that loads is busy and may be silent for longer.
@@ -38,6 +41,10 @@ impl Coordinator {
                     self.planning.plans.give_up_inactive(peer, cx);
                     self.distrust(peer, cx);
                 }
+                StageFaultKind::ExpertsUnreachable { failed, .. } => {
+                    self.suspend_holders(fault.epoch, &failed, cx);
+                    self.planning.plans.abandon(cx);
+                }
                 _ => self.planning.plans.give_up_inactive(from, cx),
             }
             self.after_answer(cx);
@@ -62,17 +69,48 @@ impl Coordinator {
                 self.answers.rewind(fault.conversation, position.0 as usize);
                 self.continue_answers(cx);
             }
-            StageFaultKind::ExpertsUnreachable(block) => {
-                let reason =
-                    format!("No device answers for the experts of block {}. The room makes a new plan.", block.0);
-                self.planning.plans.drop_active();
-                self.recover(None, &reason, cx);
+            StageFaultKind::ExpertsUnreachable { block, ref failed } => {
+                self.experts_unreachable(&fault, block, failed, cx);
             }
             StageFaultKind::BadResult(peer) => self.blame(peer, fault.conversation, cx),
             StageFaultKind::Failed(sentence) => {
                 let sentence = format!("{name} could not compute its part: {sentence}");
                 self.answers.fail(fault.conversation, &sentence, cx);
                 self.after_answer(cx);
+            }
+        }
+    }
+
+    /// Nobody computes the experts of a block. The answer goes on with a new plan. If it has come no further since the last one,
+    /// that is without the devices that failed; in the end the answer fails.
+    fn experts_unreachable(&mut self, fault: &StageFault, block: BlockIndex, failed: &[PeerId], cx: &mut EventContext) {
+        let recoveries = self.answers.recoveries_in_vain(fault.conversation);
+        if recoveries >= MAX_RECOVERIES_IN_VAIN {
+            let names: Vec<String> = failed.iter().take(3).map(|peer| cx.members.name(*peer)).collect();
+            let who = match names.is_empty() {
+                true => "No device has computed".to_owned(),
+                false => format!("{} could not compute", names.join(", ")),
+            };
+            let sentence = format!("{who} the experts of block {}. Ask again.", block.0);
+            self.answers.fail(fault.conversation, &sentence, cx);
+            return self.after_answer(cx);
+        }
+        if recoveries > 0 {
+            self.suspend_holders(fault.epoch, failed, cx);
+        }
+        self.answers.recovers_for_experts(fault.conversation);
+        let reason = format!("No device answers for the experts of block {}. The room makes a new plan.", block.0);
+        self.planning.plans.drop_active();
+        self.recover(None, &reason, cx);
+    }
+
+    /// Gives holders of a plan that could not compute their experts no work for a while. A stage has named them, so none counts
+    /// that holds none.
+    fn suspend_holders(&self, epoch: PlanEpoch, failed: &[PeerId], cx: &mut EventContext) {
+        let holders = self.plan(epoch).map(Plan::expert_holders).unwrap_or_default();
+        for peer in holders.into_iter().filter(|holder| failed.contains(holder)) {
+            if let Some(member) = cx.members.known.get_mut(&peer) {
+                member.fail(cx.now);
             }
         }
     }
@@ -109,5 +147,41 @@ impl Coordinator {
         cx.members.distrust(peer, cx.now);
         cx.out.notice(Severity::Warning, format!("{sentence} It gets no work for a while."));
         sentence
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use potluck_plan::{Millis, StageId};
+
+    use super::*;
+    use crate::coordinator::handover::Handover;
+    use crate::experts::Holders;
+    use crate::members::Members;
+    use crate::outbox::Outbox;
+    use crate::{HintOptions, examples};
+
+    const ME: PeerId = PeerId([1; 16]);
+    const STAGE: PeerId = PeerId([2; 16]);
+    const NEXT: PlanEpoch = PlanEpoch(2);
+
+    /// While logs are replayed on the next plan, the stage that finds out is not the one that failed.
+    #[test]
+    fn a_stage_is_not_suspended_for_what_holders_of_the_next_plan_cannot_do() {
+        let faults = [
+            (StageFaultKind::ExpertsUnreachable { block: BlockIndex(3), failed: Vec::new() }, false),
+            (StageFaultKind::Failed("a kernel is missing".into()), true),
+        ];
+        for (kind, is_suspended) in faults {
+            let (members, holders, hints) = (Members::new(ME), Holders::default(), HintOptions::default());
+            let mut cx = EventContext { now: Millis(0.0), members, holders, hints, out: Outbox::new(ME) };
+            cx.members.enter(STAGE, &examples::hello());
+            let mut coordinator = Coordinator::new(examples::command(), &mut cx);
+            coordinator.handover = Some(Handover::new(NEXT));
+            let (stage, conversation) = (StageId(0), ConversationId(1));
+            let fault = StageFault { epoch: NEXT, stage, conversation, pass: None, kind };
+            coordinator.fault(STAGE, fault.clone(), &mut cx);
+            assert_eq!(cx.members.known[&STAGE].has_failed(), is_suspended, "{fault:?}");
+        }
     }
 }

@@ -113,8 +113,8 @@ impl Executor {
                 Step::Convicted { stage, holder } => {
                     self.report(stage, ConversationId(0), None, StageFaultKind::BadResult(holder), cx);
                 }
-                Step::Lost { gather, block, wrong } => {
-                    let unreachable = StageFaultKind::ExpertsUnreachable(block);
+                Step::Lost { gather, block, wrong, failed } => {
+                    let unreachable = StageFaultKind::ExpertsUnreachable { block, failed };
                     self.fail_waiting(gather, wrong.map_or(unreachable, StageFaultKind::BadResult), cx);
                 }
             }

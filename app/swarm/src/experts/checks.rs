@@ -13,6 +13,18 @@ const MAX_OPEN: usize = 16;
 /// A check without an answer for this long is dropped.
 const GIVE_UP_MILLIS: f64 = 10_000.0;
 
+/// Part of the share that is checked where the other holder may have to load experts.
+const LOADING: f64 = 0.1;
+
+/// What a check costs the holder that is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effort {
+    /// It has the experts.
+    Compute,
+    /// It may have to load them, and drop some that it needs.
+    Load,
+}
+
 /// One answer that is computed again.
 #[derive(Clone, Debug)]
 pub(super) struct Check {
@@ -76,16 +88,19 @@ impl Checks {
         Self { share: if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }, open: BTreeMap::new() }
     }
 
-    /// True for the share of answers that is checked. `secret`: numbers of the stage that no holder is told, so that none can
-    /// know which of its answers are.
-    pub fn wants(&self, call: u64, secret: impl Iterator<Item = u32>) -> bool {
-        if self.share == 0.0 || self.open.len() >= MAX_OPEN {
+    /// True for the share of answers that is checked. `secret`: numbers of the stage that no holder is told, so that none can know which of its answers are.
+    pub fn wants(&self, call: u64, secret: impl Iterator<Item = u32>, effort: Effort) -> bool {
+        let share = match effort {
+            Effort::Compute => self.share,
+            Effort::Load => self.share * LOADING,
+        };
+        if share == 0.0 || self.open.len() >= MAX_OPEN {
             return false;
         }
         let mut hasher = DefaultHasher::new();
         call.hash(&mut hasher);
         secret.for_each(|bits| bits.hash(&mut hasher));
-        (hasher.finish() as f64 / u64::MAX as f64) < self.share
+        (hasher.finish() as f64 / u64::MAX as f64) < share
     }
 
     pub fn open(&mut self, call: u64, check: Check) {
@@ -136,13 +151,16 @@ mod tests {
 
     #[test]
     fn about_the_share_is_checked_and_nobody_can_tell_which() {
-        let checked = |share: f64, secret: u32| {
+        let by = |share: f64, secret: u32, effort| {
             let checks = Checks::new(share);
-            (0..10_000).filter(|call| checks.wants(*call, std::iter::once(secret))).collect::<Vec<u64>>()
+            (0..10_000).filter(|call| checks.wants(*call, std::iter::once(secret), effort)).collect::<Vec<u64>>()
         };
+        let checked = |share, secret| by(share, secret, Effort::Compute);
         let few = checked(0.02, 7);
         assert!((150..250).contains(&few.len()), "{} of 10,000", few.len());
         assert_ne!(few, checked(0.02, 8), "it depends on what the stage alone knows");
+        let loading = by(0.02, 7, Effort::Load).len();
+        assert!((8..35).contains(&loading), "{loading} of 10,000 where experts may have to be loaded");
         assert!(checked(f64::NAN, 7).is_empty() && checked(-1.0, 7).is_empty());
     }
 }

@@ -55,8 +55,9 @@ pub(crate) enum Step {
     Wrong { gather: u64, holder: PeerId },
     /// A spot check has found that a holder computes wrongly.
     Convicted { stage: StageId, holder: PeerId },
-    /// Nobody is left to ask: because of a holder's wrong numbers, or because nobody answers.
-    Lost { gather: u64, block: BlockIndex, wrong: Option<PeerId> },
+    /// Nobody is left to ask: because of a holder's wrong numbers, or because those that are there cannot compute it or do not
+    /// answer.
+    Lost { gather: u64, block: BlockIndex, wrong: Option<PeerId>, failed: Vec<PeerId> },
 }
 
 /// How holders are asked, as the host chose.

@@ -26,6 +26,8 @@ pub(crate) struct Gather {
     pub own_done: Option<Millis>,
     /// Devices whose outputs are used.
     pub helpers: BTreeSet<PeerId>,
+    /// Devices that said that they cannot compute some of it.
+    pub unable: BTreeSet<PeerId>,
     residual: Vec<f32>,
     normed: Vec<f32>,
     routes: Vec<Route>,
@@ -69,7 +71,8 @@ impl Gather {
         let size = routes.len() * width;
         let fits = residual.len() == size && normed.len() == size && !pairs.is_empty();
         let (outputs, missing) = (vec![0.0; pairs.len() * width], pairs.len());
-        let (asks_others, first_asked, own_done, helpers) = (false, 0, None, BTreeSet::new());
+        let (asks_others, first_asked, own_done) = (false, 0, None);
+        let (helpers, unable) = (BTreeSet::new(), BTreeSet::new());
         let (pattern, first_bytes, asked_bytes) = (String::new(), 0, 0);
         fits.then_some(Self {
             stage,
@@ -83,6 +86,7 @@ impl Gather {
             asked_bytes,
             own_done,
             helpers,
+            unable,
             residual,
             normed,
             routes,

@@ -88,6 +88,8 @@ struct Holder {
     timeouts: u32,
     /// Timeouts in all.
     all_timeouts: u32,
+    /// Calls since the last answer that it said it cannot answer.
+    unable: u32,
     lateness: Lateness,
     answers: u32,
     hedges: u32,
@@ -96,6 +98,10 @@ struct Holder {
 }
 
 impl Holder {
+    fn is_healthy(&self) -> bool {
+        self.timeouts < UNHEALTHY && self.unable < UNHEALTHY
+    }
+
     /// It answers.
     fn is_there(&mut self) {
         (self.timeouts, self.lateness) = (0, Lateness::default());
@@ -113,6 +119,7 @@ impl Holders {
     pub fn answered(&mut self, peer: PeerId, size: Size, millis: f64, engine: f64) {
         let holder = self.known.entry(peer).or_default();
         holder.is_there();
+        holder.unable = 0;
         holder.answers = holder.answers.saturating_add(1);
         for trips in [&mut holder.all, &mut holder.in_time] {
             trips.of_mut(size.class).answered(millis / size.scale());
@@ -170,6 +177,12 @@ impl Holders {
         self.known.get(&peer).is_some_and(|holder| holder.lateness.is_overtaken(now))
     }
 
+    /// It said that it cannot compute what it holds. Other blocks need not find that out one after another.
+    pub fn unable(&mut self, peer: PeerId) {
+        let holder = self.known.entry(peer).or_default();
+        holder.unable = holder.unable.saturating_add(1);
+    }
+
     pub fn timed_out(&mut self, peer: PeerId) {
         let holder = self.known.entry(peer).or_default();
         holder.timeouts = holder.timeouts.saturating_add(1);
@@ -204,6 +217,8 @@ impl Holders {
         if let Some(holder) = self.known.get_mut(&peer) {
             holder.timeouts = 0;
             holder.lateness.is_there();
+            // It is tried once more.
+            holder.unable = holder.unable.min(UNHEALTHY - 1);
         }
     }
 
@@ -218,7 +233,7 @@ impl Holders {
     }
 
     pub fn is_healthy(&self, peer: PeerId) -> bool {
-        self.known.get(&peer).is_none_or(|holder| holder.timeouts < UNHEALTHY)
+        self.known.get(&peer).is_none_or(Holder::is_healthy)
     }
 
     /// Milliseconds after which another holder is asked.
@@ -257,7 +272,7 @@ impl Holders {
             hedges_won: holder.hedges_won,
             open: open(*peer),
             timeouts: holder.all_timeouts,
-            is_unhealthy: holder.timeouts >= UNHEALTHY,
+            is_unhealthy: !holder.is_healthy(),
             work: holder.work,
         };
         self.known.iter().map(report).collect()

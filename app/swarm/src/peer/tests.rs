@@ -1,13 +1,13 @@
 //! A peer against others that say what they should not. Each test names the row of issue 13 that it is about.
 
-use potluck_plan::{Arithmetic, Bytes, DeviceId, Millis, PeerId, PlanEpoch};
+use potluck_plan::{Bytes, DeviceId, Millis, PeerId, PlanEpoch};
 use potluck_protocol::{
-    AnswerPart, AnswerStop, Contribution, DeviceKind, Doors, Frame, Hedging, Hello, Invite, InviteId, InviteKind,
-    Message, ModelSource, PieceRequest, PromptRequest, RequestId, Role, Sampling, Session, Sharing, UnixSeconds,
+    AnswerPart, AnswerStop, Contribution, DeviceKind, Frame, Hello, Invite, InviteId, InviteKind, Message,
+    PieceRequest, PromptRequest, RequestId, Role, Sampling, Session, UnixSeconds,
 };
 
 use super::{Membership, Peer};
-use crate::{Action, Event, HostCommand, Identity, Pooling, Proof, RelayRoute};
+use crate::{Action, Event, HostCommand, Identity, Proof, RelayRoute, examples};
 
 const HOST: PeerId = PeerId([1; 16]);
 const A: PeerId = PeerId([2; 16]);
@@ -41,26 +41,9 @@ fn on(peer: &mut Peer, event: Event) -> Vec<Action> {
     peer.on(event, Millis(0.0))
 }
 
-fn command() -> HostCommand {
-    HostCommand {
-        source: ModelSource::Relay { name: "model".into() },
-        context: 1_024,
-        kv_cache: None,
-        arithmetic: Arithmetic::Exact,
-        sharing: Sharing::Fastest,
-        last_epoch: PlanEpoch(0),
-        in_advance: false,
-        hidden: Vec::new(),
-        doors: Doors::default(),
-        pooling: Pooling { replicas: 1, hedging: Hedging::Off, spot_checks: 0.0, ..Pooling::default() },
-        on_demand: false,
-        protect: false,
-    }
-}
-
 fn host() -> Peer {
     let mut host = peer(HOST);
-    on(&mut host, Event::Host(command()));
+    on(&mut host, Event::Host(examples::command()));
     on(&mut host, Event::Connected);
     host
 }
@@ -416,7 +399,7 @@ fn who_was_let_in_before_a_reload_of_the_host_is_not_asked_about_again() {
     on(&mut first, Event::Admit { peer: A, allow: true });
     let doors = first.view().doors.cloned().unwrap_or_default();
     let mut again = peer(HOST);
-    on(&mut again, Event::Host(HostCommand { doors, ..command() }));
+    on(&mut again, Event::Host(HostCommand { doors, ..examples::command() }));
     on(&mut again, Event::Connected);
     assert_eq!(let_in(&enter(&mut again, ROUTE_A, A, Proof::Visitor)), [A]);
     assert!(

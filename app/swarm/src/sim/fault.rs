@@ -58,6 +58,8 @@ pub enum Wrong {
     Short,
     /// One of so many answers of its experts has another value, which is as good a number as any.
     Lies(u32),
+    /// It says that it cannot compute experts.
+    Unable,
 }
 
 impl Wrong {
@@ -70,10 +72,13 @@ impl Wrong {
             }
             return;
         }
+        if self == Self::Unable && matches!(outcome, Outcome::ExpertOutputs(_)) {
+            *outcome = Outcome::Failed("no expert can be computed here".to_owned());
+        }
         let corrupt = |values: &mut Vec<f32>| match self {
             Self::NotFinite => values.iter_mut().take(1).for_each(|value| *value = f32::NAN),
             Self::Short => drop(values.pop()),
-            Self::Lies(_) => {}
+            Self::Lies(_) | Self::Unable => {}
         };
         match outcome {
             Outcome::Hidden(values) | Outcome::ExpertOutputs(values) => corrupt(values),

@@ -4,7 +4,7 @@
 mod phases;
 
 use potluck_plan::PeerId;
-use potluck_protocol::{Hedging, MemberStatus, Sharing};
+use potluck_protocol::{AnswerStop, Hedging, MemberStatus, Sharing};
 use potluck_swarm::sim::{
     Fault, Link, LogNormal, SimDevice, SimModel, World, Wrong, scenario, undisturbed, undisturbed_sampled,
 };
@@ -337,6 +337,29 @@ fn all_holders_gone_at_once_ends_in_another_plan() {
     let answer = world.answer(asker, 1).unwrap();
     assert_eq!(answer.tokens, expected(60));
     assert!(answer.recoveries > 0, "its experts were nowhere for a while");
+}
+
+/// Whoever holds all copies of an expert says that it cannot compute it, each time it is asked.
+#[test]
+fn an_answer_goes_on_without_a_holder_that_cannot_compute_or_ends_with_a_sentence() {
+    for (seed, helpers) in [(0, 3), (1, 3), (2, 2), (3, 2)] {
+        let (mut world, asker) = pooled(seed, 1, Hedging::Adaptive, &vec![helper(); helpers]);
+        world.run(30_000.0, |world| world.fewest_holders() == 1);
+        let unable = holders(&world)[0];
+        let begin = world.now() + 100.0;
+        world.fault(Fault::Wrong(unable, Wrong::Unable), begin);
+        world.prompt(asker, 1, TEXT, 60, begin + 1.0);
+        world.run(begin + 120_000.0, |world| ended(world, asker, 1));
+        let answer = world.answer(asker, 1).unwrap();
+        match answer.end.clone() {
+            // 19 experts of 20 bytes: two helpers of 250 bytes hold them too, one does not.
+            Some(AnswerStop::Length) if helpers == 3 => assert_eq!(answer.tokens, expected(60), "seed {seed}"),
+            Some(AnswerStop::Failed(sentence)) if helpers == 2 => {
+                assert!(sentence.contains("could not compute the experts of block"), "seed {seed}: {sentence}");
+            }
+            end => panic!("seed {seed}, {helpers} helpers: {end:?} after {} recoveries", answer.recoveries),
+        }
+    }
 }
 
 /// Three holders of each expert: a third computation decides, and the liar alone is dropped. The others go on.

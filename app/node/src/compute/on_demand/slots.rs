@@ -62,6 +62,10 @@ impl Slots {
             wave.iter().copied().partition(|expert| self.has(block, *expert));
         let (late, missing): (Vec<ExpertId>, Vec<ExpertId>) =
             absent.iter().copied().partition(|expert| self.ahead.claim((block, *expert)));
+        // The load of one that is there may not have ended yet, and would let it go.
+        for expert in &there {
+            self.ahead.claim((block, *expert));
+        }
         let began = self.platform.clock.now().0;
         // Those that are there are kept before any other is evicted.
         for expert in there.iter().chain(&absent) {

@@ -5,7 +5,7 @@ use potluck_protocol::ExpertFailure;
 
 use super::call::Call;
 use super::{Around, Dispatch, Step};
-use crate::experts::checks::Check;
+use crate::experts::checks::{Check, Effort};
 use crate::experts::gather::Gather;
 use crate::experts::owed::Owed;
 use crate::experts::waits::Passed;
@@ -34,6 +34,8 @@ impl Dispatch {
         } else if let Some(Owed { holder, size, asked, .. }) = self.owed.take(call, from) {
             around.holders.answered_late(holder, size, around.now.0 - asked.0);
         } else if let Some(open) = self.take(call, from) {
+            // No engine can have worked for longer than it was waited for.
+            let engine = engine.max(0.0).min(around.now.0 - open.asked.0);
             let answer = Answer { outputs, engine };
             if self.gathers.get(&open.gather).is_some_and(|gather| gather.are_outputs(&open.pairs, outputs)) {
                 self.use_outputs(&open, answer, around);
@@ -81,7 +83,8 @@ impl Dispatch {
     /// Has a share of all answers computed again.
     fn check_some(&mut self, call: u64, open: &Call, outputs: &[f32], around: &Around<'_>, steps: &mut Vec<Step>) {
         let Some(gather) = self.gathers.get(&open.gather) else { return };
-        if self.checks.wants(call, gather.secret()) {
+        let effort = if around.plan.is_on_demand() { Effort::Load } else { Effort::Compute };
+        if self.checks.wants(call, gather.secret(), effort) {
             let (stage, block, class, share) = (gather.stage, gather.block, gather.class, gather.share(&open.pairs));
             let (began, asked, answers) = (around.now, open.holder, vec![(open.holder, outputs.to_vec())]);
             self.check(Check { stage, block, class, share, began, answers, asked }, around, steps);
@@ -126,15 +129,23 @@ impl Dispatch {
         }
         let Some(mut open) = self.take(call, from) else { return steps };
         let (id, pairs) = (open.gather, open.pairs.clone());
-        if let (ExpertFailure::NoPlan, ExpertHolder::Peer(peer)) = (failure, from) {
-            // The host will say so, too. Until then other blocks need not ask it first.
-            around.holders.absent(peer);
-        }
         if failure == ExpertFailure::Busy {
             open.set_aside(around.now);
             self.calls.insert(call, open);
         } else if let Some(gather) = self.gathers.get_mut(&id) {
             gather.refuse(&pairs, from);
+            match (failure, from) {
+                // The host will say so, too. Until then other blocks need not ask it first.
+                (ExpertFailure::NoPlan, ExpertHolder::Peer(peer)) => around.holders.absent(peer),
+                (_, ExpertHolder::Peer(peer)) => {
+                    gather.unable.insert(peer);
+                    // It may have others.
+                    if failure != ExpertFailure::NotHere {
+                        around.holders.unable(peer);
+                    }
+                }
+                (_, ExpertHolder::Own) => {}
+            }
         }
         let left = self.ask_missing(id, &pairs, around, &mut steps);
         self.check_unasked(id, &left, None, around, &mut steps);

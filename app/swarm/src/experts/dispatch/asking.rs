@@ -25,14 +25,9 @@ impl Dispatch {
         steps: &mut Vec<Step>,
     ) -> Vec<usize> {
         let (mut shares, mut unasked) = (BTreeMap::<ExpertHolder, Vec<usize>>::new(), Vec::new());
-        let stage = self.gathers.get(&id).and_then(|gather| around.plan.stage(gather.stage));
-        // What the stage would have to load first is no copy of anything: it is for experts that nobody else computes.
-        let is_no_copy = copy > 0 && stage.is_some_and(|(_, stage)| stage.pool.is_some());
         for pair in pairs {
             match self.choose(id, *pair, around) {
-                Some(ExpertHolder::Own) if is_no_copy => {}
-                // A copy there would be of no use. Where all holders are late, nothing is copied.
-                Some(holder) if copy > 0 && is_late(holder, around) => {}
+                Some(holder) if copy > 0 && !self.can_copy(id, holder, around) => {}
                 Some(holder) => shares.entry(holder).or_default().push(*pair),
                 None => unasked.push(*pair),
             }
@@ -71,12 +66,21 @@ impl Dispatch {
     ) {
         let Some(gather) = self.gathers.get(&id).filter(|_| copy < MAX_COPIES) else { return };
         let missing: Vec<usize> = pairs.iter().copied().filter(|pair| gather.is_missing(*pair)).collect();
-        let can_be = |pair: &usize| self.choose(id, *pair, around).is_some_and(|holder| !is_late(holder, around));
+        let can_be =
+            |pair: &usize| self.choose(id, *pair, around).is_some_and(|holder| self.can_copy(id, holder, around));
         let can_be: Vec<usize> = missing.into_iter().filter(can_be).collect();
         let bytes = gather.bytes(&can_be, around.plan.expert_wire);
         if bytes > 0 && self.budgets.of(gather.class).take(bytes, cause) {
             self.ask(id, &can_be, copy, around, steps);
         }
+    }
+
+    /// A copy of a call is of use there. Where all holders are late, nothing is copied. What the stage would have to load first is
+    /// no copy of anything: it is for experts that nobody else computes.
+    fn can_copy(&self, id: u64, holder: ExpertHolder, around: &Around<'_>) -> bool {
+        let stage = self.gathers.get(&id).and_then(|gather| around.plan.stage(gather.stage));
+        let loads = holder == ExpertHolder::Own && stage.is_some_and(|(_, stage)| stage.pool.is_some());
+        !loads && !is_late(holder, around)
     }
 
     /// Pairs in as many calls as their bytes take.

@@ -48,8 +48,13 @@ impl Dispatch {
     }
 
     fn lose(&mut self, id: u64, wrong: Option<PeerId>, around: &mut Around<'_>, steps: &mut Vec<Step>) {
-        if let Some(gather) = self.gathers.remove(&id) {
-            steps.push(Step::Lost { gather: id, block: gather.block, wrong });
+        if let Some(mut gather) = self.gathers.remove(&id) {
+            let is_open = |call: &&Call| call.gather == id && call.pairs.iter().any(|pair| gather.is_missing(*pair));
+            let silent = self.calls.values().filter(is_open).filter_map(|call| call.holder.peer());
+            let silent: Vec<PeerId> = silent.filter(|peer| around.members.is_here(*peer)).collect();
+            gather.unable.extend(silent);
+            let failed = gather.unable.into_iter().collect();
+            steps.push(Step::Lost { gather: id, block: gather.block, wrong, failed });
             self.cancel_needless(id, around, steps);
         }
     }

@@ -9,6 +9,7 @@ use crate::examples;
 use crate::experts::holders::Size;
 
 mod late;
+mod refusing;
 mod spot_checks;
 mod tails;
 
