@@ -191,7 +191,13 @@ impl Charge {
 
     /// Returns all bytes.
     pub fn clear(&mut self) {
-        let bytes = std::mem::take(&mut self.bytes);
+        self.shrink(self.bytes);
+    }
+
+    /// Returns bytes, at most all.
+    pub fn shrink(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
         self.share.memory.fetch_sub(bytes, Ordering::Relaxed);
         self.share.quotas.memory.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -255,6 +261,11 @@ mod tests {
         let mut small = modest.charge();
         assert_eq!(small.grow(200), Ok(()), "over the total, but below the fair share");
         assert_eq!(flood.grow(100), Err(MemoryFull));
+        flood.shrink(400);
+        assert_eq!((flood.bytes(), quotas.memory()), (600, 800), "part of it was returned");
+        flood.shrink(1000);
+        assert_eq!((flood.bytes(), quotas.memory()), (0, 200), "nobody returns what is another's");
+        assert_eq!(flood.grow(900), Err(MemoryFull));
         drop(flood);
         assert_eq!(quotas.memory(), 200);
         assert_eq!(small.grow(500), Ok(()));

@@ -6,9 +6,14 @@ mod common;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use common::{Keys, Member, Running, config, start};
+use common::{Keys, Member, Running, config, connector, folder, fragment, ping, start};
+use futures_util::SinkExt;
 use potluck_relay::limits::{Limits, Rate};
+use potluck_relay::net::tls::Identity;
 use potluck_relay_api::{Binary, Control, Departure, EntryProof, Eviction, Refusal, Request, nonce_at};
+use tokio::net::TcpStream;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_tungstenite::client_async;
 use tokio_tungstenite::tungstenite::Message;
 
 async fn relay(test: &str, limits: Limits) -> Running {
@@ -184,9 +189,58 @@ async fn an_entry_is_short() {
     let (mut member, _) = relay.challenged(&keys.id()).await;
     let long = Message::Text("x".repeat(1 << 20).into());
     // The relay closes the connection before it has read all of it.
-    let _ = futures_util::SinkExt::send(&mut member.socket, long).await;
+    let _ = member.socket.send(long).await;
     assert!(!matches!(member.next().await, Some(Message::Text(_))));
     assert_eq!(relay.metric("potluck_relay_queued_bytes").await, 0);
+}
+
+/// Before, a ping between two fragments began the count anew, and a stranger could send as much as a member.
+#[tokio::test]
+async fn pings_do_not_lengthen_an_entry() {
+    let (relay, keys) = (relay("entry-fragments", Limits::default()).await, Keys::new(1));
+    let (mut member, _) = relay.challenged(&keys.id()).await;
+    let socket = &mut member.socket;
+    let mut taken = 0;
+    while taken < 100 && socket.send(fragment(taken == 0, 1 << 10)).await.is_ok() && ping(socket, b"here").await {
+        taken += 1;
+    }
+    assert_eq!(taken, 7, "KiB were taken of a stranger; its heads make the eighth too long");
+    assert_eq!(relay.metric("potluck_relay_queued_bytes").await, 0);
+}
+
+#[tokio::test]
+async fn who_pings_before_it_enters_may_enter() {
+    let (relay, keys) = (relay("entry-pings", Limits::default()).await, Keys::new(1));
+    let (mut member, nonce) = relay.challenged(&keys.id()).await;
+    for i in 0..1000 {
+        assert!(ping(&mut member.socket, &[7; 125]).await, "closed after {i} pings");
+    }
+    assert_eq!(relay.metric("potluck_relay_queued_bytes").await, 0);
+    member.enter(keys.owner(&nonce)).await;
+    member.welcomed().await;
+}
+
+/// A record of TLS is longer than the ping in it; what it adds is no message and must not remain.
+#[tokio::test]
+async fn pings_over_tls_do_not_add_up() {
+    let data = folder("entry-tls");
+    let identity = Some(Identity::SelfSigned { folder: data.clone() });
+    let relay = start(potluck_relay::Config { identity, ..config("entry-tls") }).await;
+    let certificate = std::fs::read(data.join("certificate.pem")).unwrap();
+    let stream = TcpStream::connect(relay.address).await.unwrap();
+    let stream = connector(&certificate).connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
+    let url = format!("wss://localhost:{}/rooms/{}", relay.address.port(), Keys::new(1).id());
+    let (mut socket, _) = client_async(url, stream).await.unwrap();
+    for i in 0..1000 {
+        assert!(ping(&mut socket, b"").await, "closed after {i} pings");
+    }
+    assert_eq!(relay.metric("potluck_relay_queued_bytes").await, 0);
+    // Nor does TLS hide anything.
+    let mut taken = 0;
+    while taken < 100 && socket.send(fragment(taken == 0, 1 << 10)).await.is_ok() && ping(&mut socket, b"").await {
+        taken += 1;
+    }
+    assert_eq!(taken, 7, "KiB were taken of a stranger; its heads make the eighth too long");
 }
 
 /// Before, `?create=1` passed by the rate of new rooms.

@@ -4,17 +4,12 @@
 mod common;
 
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 
-use common::{Running, config, folder, request, start};
+use common::{Running, config, connector, folder, request, start};
 use potluck_relay::Config;
 use potluck_relay::net::tls::Identity;
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::pki_types::ServerName;
 
 const INDEX: &str = "<!doctype html><script type=\"module\">start()</script><title>Potluck</title>";
 const HASHED: &str = "page-0123456789abcdef.js";
@@ -150,15 +145,4 @@ async fn one_port_serves_http_and_https_and_the_certificate_is_kept() {
     // A client that connects and sends nothing holds up nobody.
     let _silent = TcpStream::connect(second.address).await.unwrap();
     assert_eq!(second.get("/healthz").await.status, 200);
-}
-
-fn connector(certificate: &[u8]) -> TlsConnector {
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(certificate).unwrap()).unwrap();
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    TlsConnector::from(Arc::new(config))
 }

@@ -5,7 +5,8 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Keys, Member, Running, config, start};
+use common::{Keys, Member, Running, config, fragment, ping, start};
+use futures_util::SinkExt;
 use potluck_relay::limits::{Limits, Rate};
 use potluck_relay_api::{BadFrame, Control, Departure, Eviction, Refusal, Request, Route, join_parts};
 use tokio_tungstenite::tungstenite::Message;
@@ -337,6 +338,51 @@ async fn unfinished_messages_count_as_memory() {
     assert_eq!(host.control().await, Control::Leave { route: sender.route, reason: Departure::Evicted });
     assert_eq!(relay.metric("potluck_relay_evictions_total{reason=\"relay-full\"}").await, 1);
     assert_eq!(relay.metric("potluck_relay_queued_bytes").await, 0);
+}
+
+/// A ping between two fragments used to take those before it out of the count, although the relay still held them.
+#[tokio::test]
+async fn pings_do_not_hide_an_unfinished_message() {
+    let limits = Limits { memory_bytes: 3 << 20, fair_memory_bytes: 2 << 20, ..Limits::default() };
+    let relay = relay("fragments", limits).await;
+    let keys = Keys::new(1);
+    let mut host = relay.own(&keys).await;
+    let mut sender = relay.join(&keys).await;
+    assert_eq!(host.control().await, joined(&sender));
+    let socket = &mut sender.socket;
+    let mut taken = 0;
+    // It fails or blocks once the relay has closed the connection.
+    let written = async {
+        while taken < 5 && socket.send(fragment(taken == 0, 1 << 20)).await.is_ok() && ping(socket, b"here").await {
+            taken += 1;
+        }
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(2), written).await;
+    assert!(taken < 3, "{taken} MiB were taken of a message that does not end");
+    assert_eq!(host.control().await, Control::Leave { route: sender.route, reason: Departure::Evicted });
+    assert_eq!(relay.metric("potluck_relay_evictions_total{reason=\"relay-full\"}").await, 1);
+    assert_eq!(relay.metric("potluck_relay_queued_bytes").await, 0);
+}
+
+/// Nothing but pings finishes no message, so each has to return what it was counted with.
+#[tokio::test]
+async fn pings_do_not_add_up() {
+    let limits = Limits {
+        memory_bytes: 32 << 10,
+        fair_memory_bytes: 16 << 10,
+        frame_rate: Rate { per_second: 1e6, burst: 1e6 },
+        ping_every: Duration::from_secs(60),
+        ..Limits::default()
+    };
+    let relay = relay("pings", limits).await;
+    let mut member = relay.own(&Keys::new(1)).await;
+    let longest = [7; 125];
+    for i in 0..3000 {
+        // All lengths, for each has a size of its own.
+        assert!(ping(&mut member.socket, &longest[..i % 126]).await, "put out after {i} pings");
+    }
+    assert_eq!(relay.metric("potluck_relay_queued_bytes").await, 0);
+    member.settle().await;
 }
 
 #[tokio::test]

@@ -21,6 +21,10 @@ const TURN_BYTES: usize = 64 * 1024;
 /// The pause after a turn of a connection that is read slowly: 3 MB a second.
 const SLOW_PAUSE: Duration = Duration::from_millis(20);
 
+/// Bytes of a client's control frame beside its payload: two, and the mask. A client that writes the length in more stays
+/// charged for them until its next message.
+const CONTROL_HEAD: usize = 6;
+
 /// Counts signs that the other side is alive, and the bytes of the message that it is sending.
 #[derive(Debug, Default)]
 pub struct Activity {
@@ -73,15 +77,26 @@ impl Activity {
         *self.incoming() = Some(Incoming { unfinished: share.charge(), limit });
     }
 
-    /// A message was received completely.
+    /// A message was received completely, or no more is received.
     pub fn finish_message(&self) {
         if let Some(incoming) = &mut *self.incoming() {
             incoming.unfinished.clear();
         }
     }
 
-    fn received(&self, bytes: usize) -> io::Result<()> {
-        self.record();
+    /// A ping or pong with so much payload was received, perhaps between the fragments of a message, which go on to
+    /// occupy memory: only its own bytes are returned.
+    pub fn finish_control(&self, payload: usize) {
+        if let Some(incoming) = &mut *self.incoming() {
+            incoming.unfinished.shrink(CONTROL_HEAD + payload);
+        }
+    }
+
+    /// Counts bytes of messages. Those that TLS adds are none: no message returns them, so they would add up.
+    ///
+    /// # Errors
+    /// The unfinished message is too long, or does not fit into the memory of the relay.
+    pub fn receive(&self, bytes: usize) -> io::Result<()> {
         let mut incoming = self.incoming();
         let Some(Incoming { unfinished, limit }) = &mut *incoming else { return Ok(()) };
         let is_full = unfinished.grow(bytes).is_err();
@@ -153,8 +168,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for ActivityStream<S> {
         let read = Pin::new(&mut self.inner).poll_read(cx, buf);
         let bytes = buf.filled().len() - before;
         self.turn = if read.is_pending() { 0 } else { self.turn + bytes };
-        ready!(read)?;
-        Poll::Ready(if bytes > 0 { self.activity.received(bytes) } else { Ok(()) })
+        if bytes > 0 {
+            self.activity.record();
+        }
+        read
     }
 }
 

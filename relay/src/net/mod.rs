@@ -14,7 +14,7 @@ pub mod tls;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -119,10 +119,7 @@ impl Door {
                 }
             }
         };
-        let activity = match &stream {
-            HttpStream::Plain(stream) => stream.activity().clone(),
-            HttpStream::Tls(stream) => stream.get_ref().0.activity().clone(),
-        };
+        let activity = stream.activity().clone();
         Some((stream, Client { address, local, is_proxied, activity, lease: lease.map(Arc::new) }))
     }
 }
@@ -144,12 +141,24 @@ pub fn raise_file_limit() -> Option<usize> {
     None
 }
 
+impl HttpStream {
+    fn activity(&self) -> &Arc<Activity> {
+        match self {
+            Self::Plain(stream) => stream.activity(),
+            Self::Tls(stream) => stream.get_ref().0.activity(),
+        }
+    }
+}
+
 impl AsyncRead for HttpStream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
-        match self.get_mut() {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(match &mut *self {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
-        }
+        })?;
+        let bytes = buf.filled().len() - before;
+        Poll::Ready(if bytes > 0 { self.activity().receive(bytes) } else { Ok(()) })
     }
 }
 

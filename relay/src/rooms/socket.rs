@@ -100,7 +100,7 @@ async fn proof(stream: &mut SplitStream<WebSocket>, activity: &Activity) -> Resu
             Some(Ok(message)) => message,
             _ => return Err(Left::Gone),
         };
-        activity.finish_message();
+        finish(activity, &message);
         let request = match &message {
             Message::Text(text) => serde_json::from_str(text).ok(),
             Message::Ping(_) | Message::Pong(_) => continue,
@@ -182,7 +182,12 @@ impl Member {
         loop {
             tokio::select! {
                 message = stream.next() => {
-                    self.activity.finish_message();
+                    match &message {
+                        Some(Ok(message)) => finish(&self.activity, message),
+                        // What is left goes with the connection, within `close_timeout`. If it counted until then, the
+                        // news that this member left might not fit for others of the same address.
+                        Some(Err(_)) | None => self.activity.finish_message(),
+                    }
                     match message {
                         Some(Ok(Message::Binary(frame))) => {
                             let length = frame.len();
@@ -330,12 +335,21 @@ async fn part(
         sink.send(closing.close_frame()).await
     };
     let drain = async {
-        while let Some(Ok(_)) = stream.next().await {
-            activity.finish_message();
+        while let Some(Ok(message)) = stream.next().await {
+            finish(activity, &message);
         }
     };
     // A member that does not take it in time goes without.
     let _ = timeout(close_timeout, async { tokio::join!(tell, drain) }).await;
+}
+
+/// Returns what a received message was counted with. Control frames also come between the fragments of a message, which the
+/// WebSocket keeps.
+fn finish(activity: &Activity, message: &Message) {
+    match message {
+        Message::Ping(payload) | Message::Pong(payload) => activity.finish_control(payload.len()),
+        Message::Text(_) | Message::Binary(_) | Message::Close(_) => activity.finish_message(),
+    }
 }
 
 /// Whether reading failed because of a message over [`Limits::max_message_bytes`]. axum hides the error type of the

@@ -5,6 +5,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -22,8 +23,15 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 /// How long anything may take before a test fails instead of hanging.
@@ -168,6 +176,41 @@ impl Running {
         member.enter(proof(&nonce)).await;
         member.refused().await
     }
+}
+
+/// The client's side of TLS; it trusts this certificate only.
+pub fn connector(certificate: &[u8]) -> TlsConnector {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(certificate).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    TlsConnector::from(Arc::new(config))
+}
+
+/// A fragment of a binary message that goes on: the first one, or a later one.
+pub fn fragment(is_first: bool, bytes: usize) -> Message {
+    let kind = if is_first { Data::Binary } else { Data::Continue };
+    Message::Frame(Frame::message(vec![0; bytes], OpCode::Data(kind), false))
+}
+
+/// Sends a ping and waits for its pong: the relay has read everything before it. False if the connection ended.
+pub async fn ping<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
+    socket: &mut WebSocketStream<S>,
+    payload: &[u8],
+) -> bool {
+    let answered = async {
+        socket.send(Message::Ping(payload.to_vec().into())).await.ok()?;
+        loop {
+            if let Message::Pong(answer) = socket.next().await?.ok()? {
+                assert_eq!(answer, payload, "the pong to another ping");
+                return Some(());
+            }
+        }
+    };
+    timeout(TIMEOUT, answered).await.expect("a pong or the end in time").is_some()
 }
 
 /// The keys of a room, and how its owner lists it.
