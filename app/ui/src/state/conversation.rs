@@ -197,18 +197,22 @@ impl Conversation {
         any
     }
 
-    /// The messages of a prompt: instructions, then the turns. Omits answers without text; a last answer with text is
-    /// there to be continued.
+    /// The messages of a prompt: instructions, then the turns. Omits questions that got no text, because many templates
+    /// refuse two questions in a row; the last question stands there to be answered, and its answer to be continued.
     #[must_use]
     pub fn messages(&self, instructions: &str) -> Vec<Message> {
         let mut messages = Vec::with_capacity(self.turns.len() * 2 + 1);
         if !instructions.trim().is_empty() {
             messages.push(Message { role: Role::System, content: instructions.trim().to_owned() });
         }
-        for turn in &self.turns {
-            messages.push(Message { role: Role::User, content: turn.question.clone() });
-            if !turn.answer.text.is_empty() {
-                messages.push(Message { role: Role::Assistant, content: turn.answer.text.clone() });
+        let last = self.turns.len().saturating_sub(1);
+        for (index, Turn { question, answer }) in self.turns.iter().enumerate() {
+            let answered = !answer.text.is_empty();
+            if answered || index == last {
+                messages.push(Message { role: Role::User, content: question.clone() });
+            }
+            if answered {
+                messages.push(Message { role: Role::Assistant, content: answer.text.clone() });
             }
         }
         messages
@@ -305,6 +309,22 @@ mod tests {
             vec![Message { role: Role::User, content: "Why is the sky blue?".into() }]
         );
         assert!(!Conversation::default().regenerate(FIRST, "tiny"));
+    }
+
+    #[test]
+    fn a_question_without_an_answer_is_not_sent_again() {
+        let mut conversation = asked();
+        conversation.apply(FIRST, &end(AnswerStop::Stopped));
+        conversation.ask("Why is grass green?", RequestId(2), "tiny");
+        let question = |text: &str| Message { role: Role::User, content: text.into() };
+        assert_eq!(conversation.messages(""), [question("Why is grass green?")]);
+        conversation.apply(RequestId(2), &end(AnswerStop::Failed("Too long.".into())));
+        conversation.regenerate(RequestId(3), "tiny");
+        assert_eq!(conversation.messages(""), [question("Why is grass green?")], "the last one may be asked again");
+        conversation.apply(RequestId(3), &text("Because"));
+        conversation.ask("And moss?", RequestId(4), "tiny");
+        let answer = Message { role: Role::Assistant, content: "Because".into() };
+        assert_eq!(conversation.messages(""), [question("Why is grass green?"), answer, question("And moss?")]);
     }
 
     #[test]
