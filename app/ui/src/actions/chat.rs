@@ -70,23 +70,14 @@ impl Store {
         if let AnswerPart::Text { tokens, .. } = &event {
             self.room.tokens.update(|count| *count += tokens.len() as u64);
         }
-        let ended = matches!(event, AnswerPart::End { .. } | AnswerPart::Unknown);
         if let AnswerPart::End { timings, .. } = &event {
             self.room.last_timings.set(Some(*timings));
         }
         if self.node.tools.try_update_value(|calls| calls.take(request, &event)).unwrap_or(false) {
             return;
         }
-        let open = self.chats.open.with_untracked(|conversation| conversation.running() == Some(request));
-        if open {
-            self.chats.open.update(|conversation| {
-                conversation.apply(request, &event);
-            });
+        if self.chats.apply(request, &event) {
             self.save_soon();
-        } else if let Some(changed) = self.chats.apply_shelved(request, &event)
-            && ended
-        {
-            self.save(changed);
         }
     }
 

@@ -21,18 +21,22 @@ impl Store {
         self.shelve(Conversation::new(browser::hex(8)));
     }
 
-    /// Opens a conversation from the list.
+    /// Opens a conversation from the list, as it is here, and reads it again: another tab may have written on in it.
     pub fn open_conversation(self, id: &str) {
-        if let Some(conversation) = self.chats.unshelve(id) {
-            self.shelve(conversation);
-        }
+        let Some(conversation) = self.chats.unshelve(id) else { return };
+        self.shelve(conversation);
+        let id = id.to_owned();
+        leptos::task::spawn_local(async move {
+            // What cannot be read is shown as this tab knows it.
+            if let Ok(Some(stored)) = browser::stored_conversation(&id).await {
+                self.chats.renew(stored);
+            }
+        });
     }
 
     fn shelve(self, next: Conversation) {
         let id = next.id.clone();
-        if let Some(before) = self.chats.replace_open(next) {
-            self.save(before);
-        }
+        self.chats.replace_open(next);
         self.remember(|session| session.conversation = Some(id));
     }
 
@@ -42,30 +46,21 @@ impl Store {
         if title.is_empty() {
             return;
         }
-        let rename = |conversation: &mut Conversation| {
+        self.chats.change(id, |conversation| {
             conversation.title = title;
             conversation.renamed = true;
-        };
-        if self.chats.is_open(id) {
-            self.chats.open.update(rename);
-            self.touch();
-        } else if let Some(changed) = self.chats.change_shelved(id, rename) {
-            self.save(changed);
-        }
+        });
+        self.save();
     }
 
     /// Deletes a conversation permanently.
     pub fn delete_conversation(self, id: &str) {
         if self.chats.is_open(id) {
             self.stop();
-            let next = Conversation::new(browser::hex(8));
-            let next_id = next.id.clone();
-            self.chats.open.set(next);
-            self.remember(|session| session.conversation = Some(next_id));
-        } else {
-            self.chats.unshelve(id);
         }
-        self.chats.refresh_headings();
+        self.chats.forget(id, || Conversation::new(browser::hex(8)));
+        let open = self.chats.open.with_untracked(|open| open.id.clone());
+        self.remember(|session| session.conversation = Some(open));
         let id = id.to_owned();
         leptos::task::spawn_local(async move {
             if let Err(error) = browser::delete_conversation(&id).await {
@@ -76,28 +71,32 @@ impl Store {
 
     /// Marks the open conversation as changed now and saves it.
     pub fn touch(self) {
-        self.chats.open.update(|conversation| conversation.changed = browser::now());
-        self.chats.refresh_headings();
-        self.save(self.chats.open.get_untracked());
+        let open = self.chats.open.with_untracked(|open| open.id.clone());
+        self.chats.change(&open, |conversation| conversation.changed = browser::now());
+        self.save();
     }
 
-    /// Saves the open conversation soon; merges repeated calls into one write.
+    /// Saves what changed soon; merges repeated calls into one write.
     pub(crate) fn save_soon(self) {
         if self.chats.begin_saving() {
             gloo_timers::callback::Timeout::new(SAVE_EVERY, move || {
                 self.chats.end_saving();
-                self.save(self.chats.open.get_untracked());
+                self.save();
             })
             .forget();
         }
     }
 
-    pub(crate) fn save(self, conversation: Conversation) {
-        leptos::task::spawn_local(async move {
-            if let Err(error) = browser::keep_conversation(&conversation).await {
-                self.tell(NoticeLevel::Warning, texts().notice.not_stored, error.to_string());
-            }
-        });
+    /// Saves the conversations that this tab changed.
+    fn save(self) {
+        for conversation in self.chats.unsaved() {
+            leptos::task::spawn_local(async move {
+                match browser::keep_conversation(&conversation).await {
+                    Ok(()) => self.chats.saved(&conversation),
+                    Err(error) => self.tell(NoticeLevel::Warning, texts().notice.not_stored, error.to_string()),
+                }
+            });
+        }
     }
 
     /// Saves the composer's text.

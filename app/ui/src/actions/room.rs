@@ -22,6 +22,8 @@ impl Store {
             kind: browser::device_kind(),
         });
         self.resume();
+        // What was stashed before a reload.
+        self.save_soon();
     }
 
     /// Enters this tab's room again, or hosts on the room of this browser that the address names.

@@ -72,6 +72,16 @@ pub async fn keep_conversation(conversation: &Conversation) -> Result<(), Error>
     put(CONVERSATIONS, &conversation.id, conversation).await
 }
 
+/// A conversation as it is stored now.
+///
+/// # Errors
+/// The browser refuses the read.
+pub async fn stored_conversation(id: &str) -> Result<Option<Conversation>, Error> {
+    let transaction = database().await?.transaction(&[CONVERSATIONS], TransactionMode::ReadOnly)?;
+    let stored = transaction.object_store(CONVERSATIONS)?.get(key(id))?.await?;
+    Ok(stored.as_ref().and_then(read))
+}
+
 /// Deletes a conversation.
 ///
 /// # Errors

@@ -11,10 +11,10 @@ mod timer;
 pub use address::{current_route, focus_place, go, origin, replace};
 pub use database::{
     StoredData, delete_conversation, forget_room, keep_conversation, keep_device_key, keep_draft, keep_room,
-    keep_settings, load,
+    keep_settings, load, stored_conversation,
 };
 pub use device::{copy_text, device_kind, device_name, set_appearance, set_title, show_result, user_agent};
 pub use random::{hex, key_seed, seed};
 pub use save::save_text;
-pub use session::{keep_session, load_session, stash_conversation, take_stash};
+pub use session::{keep_session, load_session, stash_conversations, take_stash};
 pub use timer::{now, window};

@@ -25,18 +25,19 @@ pub fn keep_session(session: &Session) {
     }
 }
 
-/// Stashes the open conversation when the page goes away, because the database may be too slow.
-pub fn stash_conversation(conversation: &Conversation) {
-    if let (Some(storage), Ok(text)) = (storage(), serde_json::to_string(conversation)) {
+/// Stashes the unsaved conversations when the page goes away, because the database may be too slow. They replace those of
+/// an earlier time, from which the page may have come back.
+pub fn stash_conversations(unsaved: &[Conversation]) {
+    if let (Some(storage), Ok(text)) = (storage(), serde_json::to_string(unsaved)) {
         let _refused = storage.set_item(STASH, &text);
     }
 }
 
-/// Takes back the stashed conversation.
+/// Takes back the stashed conversations.
 #[must_use]
-pub fn take_stash() -> Option<Conversation> {
-    let storage = storage()?;
-    let text = storage.get_item(STASH).ok().flatten()?;
+pub fn take_stash() -> Vec<Conversation> {
+    let Some(storage) = storage() else { return Vec::new() };
+    let text = storage.get_item(STASH).ok().flatten();
     let _refused = storage.remove_item(STASH);
-    serde_json::from_str(&text).ok()
+    text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }

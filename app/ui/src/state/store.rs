@@ -99,7 +99,7 @@ impl Store {
     #[must_use]
     pub fn new(link: NodeLink, stored: browser::StoredData, mut session: Session) -> Self {
         session.tab_key.get_or_insert_with(browser::key_seed);
-        let browser::StoredData { mut conversations, settings, draft, device_key, own_rooms } = stored;
+        let browser::StoredData { conversations, settings, draft, device_key, own_rooms } = stored;
         let (own_rooms, over) = OwnRooms::restore(own_rooms, browser::now());
         over.iter().for_each(|id| browser::forget_room(id));
         let device_key = device_key.unwrap_or_else(|| {
@@ -107,11 +107,8 @@ impl Store {
             browser::keep_device_key(key.clone());
             key
         });
-        if let Some(stash) = browser::take_stash() {
-            // The stash is newer than the database's record with the same id.
-            conversations.push(stash);
-        }
-        let chats = Chats::restore(conversations, draft, session.conversation.as_deref(), browser::hex(8));
+        let open = session.conversation.as_deref();
+        let chats = Chats::restore(conversations, browser::take_stash(), draft, open, browser::hex(8));
         session.conversation = Some(chats.open.with_untracked(|open| open.id.clone()));
         let route = browser::current_route();
         let place_here = |place: &Place| matches!(&route, Route::Room(address) if address.id == place.room);
@@ -232,7 +229,7 @@ impl Store {
     fn break_off(self, reason: &str) {
         self.node.tools.update_value(|calls| calls.give_up(reason));
         if self.chats.break_off(&AnswerState::Failed(reason.to_owned())) {
-            self.touch();
+            self.save_soon();
         }
     }
 
