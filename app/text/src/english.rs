@@ -94,6 +94,7 @@ pub const ENGLISH: Texts = Texts {
         recovering: "{} The answer continues in a moment.",
         stopped: "Stopped.",
         length: "The answer reached its length limit.",
+        context_full: "The conversation fills the context. Start a new one to go on.",
         interrupted: "A reload interrupted this answer. The text so far is still here.",
         question_lost: "The host's page was reloaded and lost this question. Ask again.",
         worker_restarted: "The page's worker restarted and the answer stopped. Press Continue.",

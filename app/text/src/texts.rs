@@ -228,6 +228,8 @@ pub struct AnswerTexts {
     pub stopped: &'static str,
     /// The limit was reached.
     pub length: &'static str,
+    /// The conversation has no room for another token.
+    pub context_full: &'static str,
     /// The page was reloaded meanwhile.
     pub interrupted: &'static str,
     /// The host's page was reloaded and forgot it.

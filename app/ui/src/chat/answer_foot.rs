@@ -48,12 +48,7 @@ pub fn AnswerFoot(
         })
     });
     let written = move || text.with(|text| !text.is_empty());
-    let can_continue = move || {
-        last.get()
-            && answer.with(|answer| {
-                answer.as_ref().is_some_and(|answer| answer.state.can_continue() && !answer.text.is_empty())
-            })
-    };
+    let can_continue = move || last.get() && answer.with(|answer| answer.as_ref().is_some_and(Answer::can_continue));
     let ready = Memo::new(move |_| store.can_ask() && store.answering().is_none());
     let numbers = move || {
         answer.with(|answer| {

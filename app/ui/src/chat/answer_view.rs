@@ -18,6 +18,7 @@ pub fn AnswerView(
     let state = Memo::new(move |_| {
         answer.with(|answer| answer.as_ref().map_or(AnswerState::Complete, |answer| answer.state.clone()))
     });
+    let full = Memo::new(move |_| answer.with(|answer| answer.as_ref().is_some_and(Answer::fills_context)));
     let running = move || state.with(AnswerState::running);
     let thinking = Memo::new(move |_| {
         answer.with(|answer| {
@@ -47,7 +48,7 @@ pub fn AnswerView(
                     <BlockView block />
                 </For>
             </div>
-            <PhaseLine state />
+            <PhaseLine state full />
             <Show when=move || !running()>
                 <AnswerFoot answer last />
             </Show>

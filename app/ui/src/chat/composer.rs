@@ -6,7 +6,7 @@ use potluck_panel::ToNode;
 use crate::{
     browser,
     common::{Icon, Symbol},
-    state::store,
+    state::{Turn, store},
     text::{count, percent},
 };
 
@@ -121,9 +121,9 @@ fn why_not(store: crate::state::Store) -> Option<String> {
 fn ContextMeter() -> impl IntoView {
     let store = store();
     let used = Memo::new(move |_| {
-        let timings =
-            store.chats.open.with(|conversation| conversation.turns.iter().rev().find_map(|turn| turn.answer.timings));
-        timings.filter(|timings| timings.context > 0).map(|timings| (timings.context_used, timings.context))
+        let counted = |turn: &Turn| turn.answer.timings.filter(|timings| timings.context > 0);
+        let timings = store.chats.open.with(|conversation| conversation.turns.iter().rev().find_map(counted));
+        timings.map(|timings| (timings.context_used, timings.context))
     });
     let line = move || {
         used.get().map(|(used, all)| format!("Context {} of {}", count(u64::from(used)), count(u64::from(all))))

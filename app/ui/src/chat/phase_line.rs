@@ -6,7 +6,7 @@ use potluck_text::{fill, texts};
 use crate::{state::AnswerState, text::count};
 
 /// "Reading your prompt: 412 of 1,900 tokens."
-fn answer_text(state: &AnswerState) -> Option<String> {
+fn answer_text(state: &AnswerState, full: bool) -> Option<String> {
     let texts = &texts().answer;
     match state {
         AnswerState::Queued(0) => Some(texts.sending.into()),
@@ -17,6 +17,7 @@ fn answer_text(state: &AnswerState) -> Option<String> {
         }
         AnswerState::Recovering(reason) => Some(fill(texts.recovering, &[reason])),
         AnswerState::Stopped => Some(texts.stopped.into()),
+        AnswerState::Length if full => Some(texts.context_full.into()),
         AnswerState::Length => Some(texts.length.into()),
         AnswerState::Failed(why) => Some(why.clone()),
         AnswerState::Interrupted => Some(texts.interrupted.into()),
@@ -30,8 +31,11 @@ pub fn PhaseLine(
     /// The answer's progress.
     #[prop(into)]
     state: Signal<AnswerState>,
+    /// The answer fills its conversation's context.
+    #[prop(into)]
+    full: Signal<bool>,
 ) -> impl IntoView {
-    let line = Memo::new(move |_| state.with(answer_text));
+    let line = Memo::new(move |_| state.with(|state| answer_text(state, full.get())));
     let class = move || {
         state.with(|state| match state {
             AnswerState::Failed(_) => "phase-words phase-words-failed",
@@ -54,10 +58,20 @@ mod tests {
     #[test]
     fn a_wait_has_a_text_and_a_finished_answer_none() {
         assert_eq!(
-            answer_text(&AnswerState::Reading { done: 412, total: 1900 }).as_deref(),
+            answer_text(&AnswerState::Reading { done: 412, total: 1900 }, false).as_deref(),
             Some("Reading your prompt: 412 of 1,900 tokens.")
         );
-        assert_eq!(answer_text(&AnswerState::Queued(3)).as_deref(), Some("Others are asking too. You are number 3."));
-        assert_eq!(answer_text(&AnswerState::Complete), None);
+        assert_eq!(
+            answer_text(&AnswerState::Queued(3), false).as_deref(),
+            Some("Others are asking too. You are number 3.")
+        );
+        assert_eq!(answer_text(&AnswerState::Complete, true), None);
+    }
+
+    #[test]
+    fn a_full_context_is_told_from_a_limit_on_the_answer() {
+        let told = |full| answer_text(&AnswerState::Length, full).unwrap_or_default();
+        assert_eq!(told(false), "The answer reached its length limit.");
+        assert_eq!(told(true), "The conversation fills the context. Start a new one to go on.");
     }
 }

@@ -89,9 +89,8 @@ impl AnswerState {
         matches!(self, Self::Queued(_) | Self::Reading { .. } | Self::Writing | Self::Recovering(_))
     }
 
-    /// True if it ended before the model was done, so that it can be continued.
-    #[must_use]
-    pub const fn can_continue(&self) -> bool {
+    /// True if it ended before the model was done.
+    const fn is_cut_short(&self) -> bool {
         matches!(self, Self::Length | Self::Stopped | Self::Failed(_) | Self::Interrupted)
     }
 }
@@ -105,6 +104,18 @@ impl Answer {
             timings: None,
             model: model.to_owned(),
         }
+    }
+
+    /// True if its conversation has no room for another token.
+    #[must_use]
+    pub fn fills_context(&self) -> bool {
+        self.timings.is_some_and(|timings| timings.context > 0 && timings.context_used >= timings.context)
+    }
+
+    /// True if there is a beginning to continue, and room to do so.
+    #[must_use]
+    pub fn can_continue(&self) -> bool {
+        self.state.is_cut_short() && !self.text.is_empty() && !self.fills_context()
     }
 
     fn finish(&mut self, state: AnswerState) {
@@ -173,7 +184,10 @@ impl Conversation {
             }
             AnswerPart::Recovering(reason) => answer.state = AnswerState::Recovering(reason.clone()),
             AnswerPart::End { stop, timings, .. } => {
-                answer.timings = Some(*timings);
+                // A refusal has none. It leaves those of the text that is there.
+                if timings.context > 0 {
+                    answer.timings = Some(*timings);
+                }
                 answer.finish(match stop {
                     AnswerStop::Complete => AnswerState::Complete,
                     AnswerStop::Length => AnswerState::Length,
@@ -282,7 +296,7 @@ mod tests {
         assert!(conversation.break_off(&AnswerState::Interrupted));
         assert!(!conversation.break_off(&AnswerState::Interrupted));
         assert_eq!(conversation.turns[0].answer.state, AnswerState::Interrupted);
-        assert!(conversation.turns[0].answer.state.can_continue());
+        assert!(conversation.turns[0].answer.can_continue());
         assert_eq!(conversation.turns[0].answer.text, "Because");
     }
 
@@ -325,6 +339,33 @@ mod tests {
         conversation.ask("And moss?", RequestId(4), "tiny");
         let answer = Message { role: Role::Assistant, content: "Because".into() };
         assert_eq!(conversation.messages(""), [question("Why is grass green?"), answer, question("And moss?")]);
+    }
+
+    #[test]
+    fn an_answer_that_fills_the_context_cannot_be_continued() {
+        let ended = |stop, context_used| {
+            let timings = Timings { context_used, context: 512, ..Timings::default() };
+            AnswerPart::End { pieces: 1, stop, timings }
+        };
+        let mut conversation = asked();
+        conversation.apply(FIRST, &text("Because"));
+        conversation.apply(FIRST, &ended(AnswerStop::Length, 511));
+        assert!(conversation.turns[0].answer.can_continue(), "there is room for a token");
+        conversation.go_on(RequestId(2));
+        conversation.apply(RequestId(2), &ended(AnswerStop::Length, 512));
+        let answer = &conversation.turns[0].answer;
+        assert!(answer.fills_context() && !answer.can_continue());
+    }
+
+    #[test]
+    fn a_refusal_leaves_the_timings_of_the_text_that_is_there() {
+        let mut conversation = asked();
+        let timings = Timings { context_used: 9, context: 512, ..Timings::default() };
+        conversation.apply(FIRST, &text("Because"));
+        conversation.apply(FIRST, &AnswerPart::End { pieces: 1, stop: AnswerStop::Stopped, timings });
+        conversation.go_on(RequestId(2));
+        conversation.apply(RequestId(2), &end(AnswerStop::Failed("Too long.".into())));
+        assert_eq!(conversation.turns[0].answer.timings, Some(timings));
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod thinking;
 
 pub use bench::{BenchState, Benching};
 pub use chats::Chats;
-pub use conversation::{Answer, AnswerState, Conversation, Heading};
+pub use conversation::{Answer, AnswerState, Conversation, Heading, Turn};
 pub use history::History;
 pub use notices::{Notices, ShownNotice};
 pub use own_rooms::{OwnRoom, OwnRooms};
