@@ -34,7 +34,8 @@ async function losesItsGpu(device, host_, calm) {
   assert.deepEqual((await ask(host_.page, TEXT, PROMPT)).tokens, calm.tokens, 'and it computes alike with it');
   // The host may have been told of another device: one that was about to take a part when it lost its GPU.
   const own = (await notices(device)).filter((sentence) => !sentence.includes('cannot take its part'));
-  assert.equal(own.length, 1, `one sentence tells it all: ${own}`);
+  // It may be gone: the GPU is open again.
+  assert.ok(own.length <= 1, `one sentence tells it all: ${own}`);
   assertQuiet(host_, device);
 }
 

@@ -7,7 +7,8 @@ use potluck_panel::{
 use potluck_text::texts;
 
 use super::{
-    AnswerState, BenchState, Benching, Chats, Notices, Opening, OwnRooms, Part, Place, RoomState, Session, Settings,
+    AnswerState, BenchState, Benching, Chats, Matter, Notices, Opening, OwnRooms, Part, Place, RoomState, Session,
+    Settings,
 };
 use crate::{
     actions::ToolCalls,
@@ -15,6 +16,9 @@ use crate::{
     link::NodeLink,
     route::{RoomAddress, Route},
 };
+
+/// Passing notices are looked at this often, milliseconds.
+const PASS_EVERY: u32 = 8_000;
 
 /// A dialog on top of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -272,19 +276,31 @@ impl Store {
         });
     }
 
-    /// Shows a notice. Good news disappears by itself.
+    /// Shows a notice. Good news disappears by itself, and so does a warning of a matter that is settled.
     pub fn show(self, notice: Notice) {
-        let passing = notice.level == NoticeLevel::Info;
+        let matter = Matter::of(&notice.sentence).filter(|_| notice.level == NoticeLevel::Warning);
+        let passing = notice.level == NoticeLevel::Info || matter.is_some();
         if notice.level == NoticeLevel::Error {
             self.room.opening.set(None);
         }
         let Some(id) = self.screen.notices.try_update(|notices| notices.show(notice)) else { return };
         if passing {
-            gloo_timers::callback::Timeout::new(8_000, move || {
-                self.screen.notices.update(|notices| notices.dismiss(id))
-            })
-            .forget();
+            self.let_pass(id, matter);
         }
+    }
+
+    /// Removes a notice after a while, but not before its matter is settled.
+    fn let_pass(self, id: u32, matter: Option<Matter>) {
+        gloo_timers::callback::Timeout::new(PASS_EVERY, move || {
+            let settled =
+                self.room.status.with_untracked(|status| matter.is_none_or(|matter| matter.is_settled(status)));
+            if settled {
+                self.screen.notices.update(|notices| notices.dismiss(id));
+            } else if self.screen.notices.with_untracked(|notices| notices.is_shown(id)) {
+                self.let_pass(id, matter);
+            }
+        })
+        .forget();
     }
 
     /// Shows a notice of the page's own.
