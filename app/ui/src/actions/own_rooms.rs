@@ -10,9 +10,12 @@ use crate::{
 };
 
 impl Store {
-    /// Hosts one of this browser's rooms again, with the conversation that was open.
+    /// Hosts one of this browser's rooms again, with the conversation that was open. Leaves the room this tab is in.
     pub fn open_again(self, room: OwnRoom) {
         self.ask_to_persist();
+        if self.session.with_untracked(|session| session.is_elsewhere(room.id())) {
+            self.give_up_place(None);
+        }
         self.host_on(room.place, room.conversation);
     }
 
@@ -27,9 +30,7 @@ impl Store {
         let link = self.node.link.with_value(Clone::clone);
         leptos::task::spawn_local(async move {
             let may_host = link.hold_room(&place.room).await;
-            let went_elsewhere = self.session.with_untracked(|session| {
-                session.place.as_ref().is_some_and(|now| now.room != place.room || now.part == Part::Guest)
-            });
+            let went_elsewhere = self.session.with_untracked(|session| session.is_elsewhere(&place.room));
             match place.resume() {
                 _ if went_elsewhere => link.release_room(),
                 Some(choice) if may_host => {

@@ -74,7 +74,7 @@ impl Store {
     }
 
     /// A tab has a place at one table only: leaves the current one unless it is the wanted one.
-    fn give_up_place(self, wanted: Option<&str>) {
+    pub(super) fn give_up_place(self, wanted: Option<&str>) {
         let other = self
             .session
             .with_untracked(|session| session.place.as_ref().is_some_and(|place| Some(place.room.as_str()) != wanted));

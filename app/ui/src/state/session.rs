@@ -19,6 +19,14 @@ pub struct Session {
     pub place: Option<Place>,
 }
 
+impl Session {
+    /// This tab has a place, but not that of the host of this room.
+    #[must_use]
+    pub fn is_elsewhere(&self, room: &str) -> bool {
+        self.place.as_ref().is_some_and(|place| place.room != room || place.part == Part::Guest)
+    }
+}
+
 /// A place at a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Place {
@@ -82,9 +90,8 @@ mod tests {
     use super::*;
     use potluck_panel::{ModelSource, Sharing};
 
-    #[test]
-    fn a_host_comes_back_to_its_own_room_with_what_it_lends_now() {
-        let choice = HostChoice {
+    fn choice() -> HostChoice {
+        HostChoice {
             model: ModelSource::Relay { name: "tiny".into() },
             budget: 1,
             context: 4096,
@@ -96,9 +103,25 @@ mod tests {
             doors: Default::default(),
             protect: false,
             guesser: Default::default(),
-        };
-        let mut place =
-            Place { room: "room".into(), key: Some("key".into()), part: Part::Host(choice.clone()), lends: Some(7) };
+        }
+    }
+
+    fn place(part: Part) -> Place {
+        Place { room: "room".into(), key: Some("key".into()), part, lends: Some(7) }
+    }
+
+    #[test]
+    fn a_tab_is_elsewhere_unless_it_hosts_the_room_or_has_no_place() {
+        let at = |place| Session { place, ..Session::default() };
+        assert!(!at(None).is_elsewhere("room"));
+        assert!(!at(Some(place(Part::Host(choice())))).is_elsewhere("room"));
+        assert!(at(Some(place(Part::Host(choice())))).is_elsewhere("other"));
+        assert!(at(Some(place(Part::Guest))).is_elsewhere("room"));
+    }
+
+    #[test]
+    fn a_host_comes_back_to_its_own_room_with_what_it_lends_now() {
+        let mut place = place(Part::Host(choice()));
         let keys = RoomKeys { owner: KeySeed([1; 32]), secret: "key".into() };
         place.keep_keys(keys.clone());
         let again = place.resume().unwrap();
