@@ -67,13 +67,16 @@ async function invite(page, kind, { ask = false } = {}) {
 step('a room has a host, a guest and a conversation', async () => {
   link = await host(devices.host.page, relay, { model: 'tiny', context: 512 });
   await until(devices.host.page, isUp);
+  const share = devices.host.page.getByRole('group', { name: 'Share the work' });
+  await share.locator('label', { hasText: 'Everyone takes part' }).click();
+  await until(devices.host.page, (status) => isUp(status) && status.plan.sharing === 'Everyone');
   await send(devices.host.page, QUESTION);
   await devices.host.page.getByText(/first token after/).first().waitFor();
   await enter(devices.guest.page, link);
   await until(devices.guest.page, isUp);
 });
 
-step('the host closes its tab for good, opens the site again and hosts on, with the conversation', async () => {
+step('the host closes its tab for good, opens the site again and hosts on, with the conversation and its choices', async () => {
   const room = (await status(devices.host.page)).room.id;
   await closeTab(devices.host);
   await until(devices.guest.page, (status) => status.connection === 'WaitingForHost');
@@ -84,6 +87,7 @@ step('the host closes its tab for good, opens the site again and hosts on, with 
   await card.getByRole('button', { name: 'Open it again' }).click();
   const now = await until(page, isHosting);
   assert.equal(now.room.id, room, 'it is the same room');
+  assert.equal(now.plan.sharing, 'Everyone', 'the work is shared as it was last');
   await page.getByText(QUESTION).first().waitFor();
   await until(devices.guest.page, (status) => isInside(status) && isUp(status));
 });

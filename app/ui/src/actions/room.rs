@@ -1,7 +1,7 @@
 //! Opens, enters and leaves rooms, and lends this device.
 
 use leptos::prelude::*;
-use potluck_panel::{BUILD, ContributeChoice, HostChoice, PeerId, ToNode};
+use potluck_panel::{BUILD, ContributeChoice, HostChoice, PeerId, Sharing, ToNode};
 
 use crate::{
     browser,
@@ -112,6 +112,17 @@ impl Store {
         self.end_place();
         browser::go("/");
         self.screen.route.set(Route::Door);
+    }
+
+    /// Changes how the work of the room that this tab hosts is shared, and keeps it for when the room is hosted again.
+    pub fn set_sharing(self, sharing: Sharing) {
+        self.remember(|session| {
+            if let Some(place) = &mut session.place {
+                place.keep_sharing(sharing);
+            }
+        });
+        self.room.status.with_untracked(|status| self.keep_own_room(status));
+        self.send(ToNode::SetSharing(sharing));
     }
 
     /// Admits or rejects a peer.

@@ -1,6 +1,6 @@
 //! What a tab remembers across a reload: its identity and its place at a table.
 
-use potluck_panel::{Doors, HostChoice, KeySeed, RoomKeys};
+use potluck_panel::{Doors, HostChoice, KeySeed, RoomKeys, Sharing};
 use serde::{Deserialize, Serialize};
 
 use crate::route::RoomAddress;
@@ -70,6 +70,13 @@ impl Place {
         }
     }
 
+    /// Keeps how the work of the room that this tab hosts is shared.
+    pub fn keep_sharing(&mut self, sharing: Sharing) {
+        if let Part::Host(choice) = &mut self.part {
+            choice.sharing = sharing;
+        }
+    }
+
     /// It can be hosted again.
     #[must_use]
     pub fn has_keys(&self) -> bool {
@@ -88,7 +95,7 @@ impl Place {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
-    use potluck_panel::{ModelSource, Sharing};
+    use potluck_panel::ModelSource;
 
     fn choice() -> HostChoice {
         HostChoice {
@@ -120,13 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn a_host_comes_back_to_its_own_room_with_what_it_lends_now() {
+    fn a_host_comes_back_to_its_own_room_with_what_it_lends_and_shares_now() {
         let mut place = place(Part::Host(choice()));
         let keys = RoomKeys { owner: KeySeed([1; 32]), secret: "key".into() };
         place.keep_keys(keys.clone());
+        place.keep_sharing(Sharing::Fastest);
         let again = place.resume().unwrap();
         assert_eq!(again.resume, Some(keys));
-        assert_eq!((again.budget, again.context), (7, 4096));
+        assert_eq!((again.budget, again.context, again.sharing), (7, 4096, Sharing::Fastest));
         assert_eq!(Place { part: Part::Guest, ..place }.resume(), None);
     }
 }

@@ -1,7 +1,7 @@
 //! How the work is shared: the host's choice, and what spreading the experts costs.
 
 use leptos::prelude::*;
-use potluck_panel::{Sharing, ToNode};
+use potluck_panel::Sharing;
 use potluck_text::texts;
 
 use crate::state::store;
@@ -34,7 +34,7 @@ pub fn ShareChoice() -> impl IntoView {
                     type="radio"
                     name="room-share"
                     prop:checked=move || share.get() == Some(sharing)
-                    on:change=move |_| store.send(ToNode::SetSharing(sharing))
+                    on:change=move |_| store.set_sharing(sharing)
                 />
                 <span>{texts().sharing.of(sharing)}<small class="hint">{hint}</small></span>
             </label>
