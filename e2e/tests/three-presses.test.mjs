@@ -149,6 +149,26 @@ step('a contributor is killed in the middle of an answer: it finishes and is the
   delete devices.second;
 });
 
+step('an answer goes on behind a new conversation, and a reload keeps what it wrote there', async () => {
+  const { page } = devices.guest;
+  const fresh = page.getByRole('button', { name: 'New', exact: true });
+  await fresh.click();
+  await send(page, 'Hello again');
+  await page.locator('.answer-running .prose').getByText(/\S/).first().waitFor();
+  const text = () => page.locator('.answer .prose').last().textContent();
+  const seen = (await text()).length;
+  const { tokens } = await status(page);
+  await fresh.click();
+  await until(page, (now) => now.tokens >= tokens + 20 || now.pending.length === 0, 'the answer grows unseen');
+  await page.reload();
+  await until(page, isUp);
+  await page.getByRole('button', { name: 'Chats' }).click();
+  await page.getByRole('dialog', { name: 'Conversations' }).getByRole('button', { name: 'Hello again', exact: true }).click();
+  await page.locator('.answer .prose').getByText(/\S/).first().waitFor();
+  const kept = (await text()).length;
+  assert.ok(kept > seen, `${seen} characters were seen, ${kept} are kept`);
+});
+
 step('no console shows an error', () => {
   assertQuiet(...Object.values(devices));
 });
