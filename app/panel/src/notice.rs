@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::{Connection, Status};
+
 /// Something a person should read: what happened, why, what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
@@ -11,6 +13,34 @@ pub struct Notice {
     pub sentence: String,
     /// The rest, for "Copy details".
     pub details: String,
+    /// What it speaks of, where the status says how that stands.
+    pub matter: Option<Matter>,
+}
+
+/// What a warning speaks of. Once that is settled, the warning is no longer true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Matter {
+    /// The host is away.
+    HostAway,
+    /// This device's GPU is lost.
+    GpuLost,
+    /// The hosted file is being checked.
+    FileChecked,
+}
+
+impl Matter {
+    /// It is over, by a newer status.
+    #[must_use]
+    pub fn is_settled(self, status: &Status) -> bool {
+        match self {
+            // While this tab itself is reconnecting, it does not know.
+            Self::HostAway => {
+                matches!(status.connection, Connection::Connected | Connection::Closed { .. } | Connection::Idle)
+            }
+            Self::GpuLost => status.device.webgpu,
+            Self::FileChecked => status.model.is_some() || !status.role.coordinator,
+        }
+    }
 }
 
 /// How bad a notice is.
@@ -22,4 +52,26 @@ pub enum NoticeLevel {
     Warning,
     /// Something does not work.
     Error,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matter_is_settled_once_the_status_says_so() {
+        let mut status = Status { connection: Connection::WaitingForHost, ..Status::default() };
+        status.role.coordinator = true;
+        for matter in [Matter::HostAway, Matter::GpuLost, Matter::FileChecked] {
+            assert!(!matter.is_settled(&status), "{matter:?}");
+        }
+        status.connection = Connection::Reconnecting { attempt: 1 };
+        assert!(!Matter::HostAway.is_settled(&status), "the host may be away still");
+        status.connection = Connection::Connected;
+        status.device.webgpu = true;
+        status.role.coordinator = false;
+        for matter in [Matter::HostAway, Matter::GpuLost, Matter::FileChecked] {
+            assert!(matter.is_settled(&status), "{matter:?}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use potluck_panel::Matter;
 use potluck_plan::PeerId;
 use potluck_protocol::Frame;
 
@@ -47,7 +48,13 @@ impl Outbox {
     }
 
     pub fn notice(&mut self, severity: Severity, sentence: impl Into<String>) {
-        self.act(Action::Notice { severity, sentence: sentence.into() });
+        self.act(Action::Notice { severity, sentence: sentence.into(), matter: None });
+    }
+
+    /// A warning until a matter is settled.
+    pub fn warn_of(&mut self, matter: Matter, sentence: impl Into<String>) {
+        let (severity, sentence, matter) = (Severity::Warning, sentence.into(), Some(matter));
+        self.act(Action::Notice { severity, sentence, matter });
     }
 
     pub fn next_own(&mut self) -> Option<Frame> {

@@ -24,6 +24,8 @@ pub enum Input {
     Line(LineState),
     /// A sentence for the page.
     Notice(String),
+    /// The hosted file is still being checked: who does, and how far.
+    FileChecked(String),
     /// There will be no shadow: why.
     ShadowFailed(String),
     /// A frame could not be decoded.

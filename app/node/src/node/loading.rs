@@ -36,7 +36,7 @@ impl Node {
                 if !reported.replace(true) {
                     let percent = 100 * done / total.max(1);
                     let who = if matches!(source, ModelSource::File { .. }) { "This device" } else { "The relay" };
-                    inputs.send(Input::Notice(format!("{who} still checks this model's file ({percent} %).")));
+                    inputs.send(Input::FileChecked(format!("{who} still checks this model's file ({percent} %).")));
                 }
             };
             let opened = match shared {

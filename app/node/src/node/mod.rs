@@ -207,6 +207,7 @@ impl Node {
             Input::Alone(command, budget, files) => self.host_alone(command, budget, files),
             Input::Line(state) => self.line_changed(state),
             Input::Notice(sentence) => self.notice(panel::NoticeLevel::Warning, sentence),
+            Input::FileChecked(sentence) => self.warn_of(panel::Matter::FileChecked, sentence),
             Input::ShadowFailed(sentence) => self.shadow_failed(sentence),
             Input::BadFrame(error) => {
                 if let Some(sentence) = self.page.first_bad_frame(&error) {
@@ -279,7 +280,9 @@ impl Node {
             Action::Answer(request, part) => {
                 self.page.send(panel::ToPage::Answer { request, event: part });
             }
-            Action::Notice { severity, sentence } => self.notice(notice_level(severity), sentence),
+            Action::Notice { severity, sentence, matter } => {
+                self.notice_of(notice_level(severity), sentence, matter);
+            }
             Action::ViewChanged => self.page.mark_changed(),
             Action::Close { reason } => {
                 self.membership.close(reason);
@@ -337,10 +340,19 @@ impl Node {
     }
 
     fn notice(&self, level: panel::NoticeLevel, sentence: String) {
+        self.notice_of(level, sentence, None);
+    }
+
+    /// A warning until a matter is settled.
+    fn warn_of(&self, matter: panel::Matter, sentence: String) {
+        self.notice_of(panel::NoticeLevel::Warning, sentence, Some(matter));
+    }
+
+    fn notice_of(&self, level: panel::NoticeLevel, sentence: String, matter: Option<panel::Matter>) {
         let max_waiting = self.inputs.max_waiting();
         let details =
             format!("build {}, {}, at most {max_waiting} events waited", panel::BUILD, self.compute.adapter());
-        self.page.send(panel::ToPage::Notice(panel::Notice { level, sentence, details }));
+        self.page.send(panel::ToPage::Notice(panel::Notice { level, sentence, details, matter }));
     }
 
     /// Sends the page a snapshot if something changed and the last one is old enough.

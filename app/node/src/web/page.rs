@@ -173,7 +173,8 @@ impl PageHalf {
     }
 
     fn notice(&self, level: NoticeLevel, sentence: &str, details: &str) {
-        self.deliver(ToPage::Notice(Notice { level, sentence: sentence.to_owned(), details: details.to_owned() }));
+        let (sentence, details) = (sentence.to_owned(), details.to_owned());
+        self.deliver(ToPage::Notice(Notice { level, sentence, details, matter: None }));
     }
 
     fn flush(&self) {

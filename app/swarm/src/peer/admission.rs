@@ -1,14 +1,15 @@
 //! Admits members and gives them up.
 
+use potluck_panel::Matter;
 use potluck_plan::PeerId;
 use potluck_protocol::{Frame, Hello};
 
 use super::{Membership, Peer};
+use crate::Action;
 use crate::doorkeeper::{Access, Entry};
 use crate::experts::Holders;
 use crate::limits;
 use crate::members::Member;
-use crate::{Action, Severity};
 
 impl Peer {
     /// A hello from somebody, or from this peer itself.
@@ -217,7 +218,7 @@ impl Peer {
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.refresh(true, &mut self.cx);
         } else if is_host {
-            self.cx.out.notice(Severity::Warning, "The host left. This tab waits for it to come back.");
+            self.cx.out.warn_of(Matter::HostAway, "The host left. This tab waits for it to come back.");
             self.membership = Membership::Waiting;
             self.forget_holders();
         }

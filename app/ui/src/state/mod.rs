@@ -16,7 +16,7 @@ pub use bench::{BenchState, Benching};
 pub use chats::Chats;
 pub use conversation::{Answer, AnswerState, Conversation, Heading, Turn};
 pub use history::History;
-pub use notices::{Matter, Notices, ShownNotice};
+pub use notices::{Notices, ShownNotice};
 pub use own_rooms::{OwnRoom, OwnRooms};
 pub use room::{Opening, RoomState};
 pub use session::{Part, Place, Session};

@@ -2,13 +2,12 @@
 
 use leptos::prelude::*;
 use potluck_panel::{
-    BUILD, BenchEvent, Connection, Doors, KeySeed, Notice, NoticeLevel, RoomKeys, Status, ToNode, ToPage,
+    BUILD, BenchEvent, Connection, Doors, KeySeed, Matter, Notice, NoticeLevel, RoomKeys, Status, ToNode, ToPage,
 };
 use potluck_text::texts;
 
 use super::{
-    AnswerState, BenchState, Benching, Chats, Matter, Notices, Opening, OwnRooms, Part, Place, RoomState, Session,
-    Settings,
+    AnswerState, BenchState, Benching, Chats, Notices, Opening, OwnRooms, Part, Place, RoomState, Session, Settings,
 };
 use crate::{
     actions::ToolCalls,
@@ -278,7 +277,7 @@ impl Store {
 
     /// Shows a notice. Good news disappears by itself, and so does a warning of a matter that is settled.
     pub fn show(self, notice: Notice) {
-        let matter = Matter::of(&notice.sentence).filter(|_| notice.level == NoticeLevel::Warning);
+        let matter = notice.matter.filter(|_| notice.level == NoticeLevel::Warning);
         let passing = notice.level == NoticeLevel::Info || matter.is_some();
         if notice.level == NoticeLevel::Error {
             self.room.opening.set(None);
@@ -305,7 +304,7 @@ impl Store {
 
     /// Shows a notice of the page's own.
     pub fn tell(self, level: NoticeLevel, sentence: impl Into<String>, details: impl Into<String>) {
-        self.show(Notice { level, sentence: sentence.into(), details: details.into() });
+        self.show(Notice { level, sentence: sentence.into(), details: details.into(), matter: None });
     }
 
     /// Bytes to lend by default.
