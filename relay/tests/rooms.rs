@@ -6,7 +6,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Keys, Member, Running, config, fragment, ping, start};
-use futures_util::SinkExt;
+use futures_util::{SinkExt, StreamExt};
 use potluck_relay::limits::{Limits, Rate};
 use potluck_relay_api::{BadFrame, Control, Departure, Eviction, Refusal, Request, Route, join_parts};
 use tokio_tungstenite::tungstenite::Message;
@@ -383,6 +383,30 @@ async fn pings_do_not_add_up() {
     }
     assert_eq!(relay.metric("potluck_relay_queued_bytes").await, 0);
     member.settle().await;
+}
+
+/// Each ping has a pong, which waits in memory that nothing else counts. Beyond a limit only the newest is kept.
+#[tokio::test]
+async fn who_pings_and_reads_nothing_does_not_fill_the_memory() {
+    const PINGS: usize = 300_000;
+    let fast = Rate { per_second: 1e9, burst: 1e9 };
+    let limits = Limits { frame_rate: fast, frame_bytes: 16 << 10, ..Limits::default() };
+    let relay = relay("pongs", limits).await;
+    let mut member = relay.own(&Keys::new(1)).await;
+    for _ in 0..PINGS {
+        member.socket.feed(Message::Ping(vec![7; 125].into())).await.unwrap();
+    }
+    member.socket.send(Message::Ping(b"last".to_vec().into())).await.unwrap();
+    let mut pongs = 0;
+    loop {
+        match member.socket.next().await.expect("the connection stays").unwrap() {
+            Message::Pong(payload) if payload == "last" => break,
+            Message::Pong(_) => pongs += 1,
+            _ => {}
+        }
+    }
+    // The network's own buffers hold some of 39 MB.
+    assert!(pongs < PINGS / 2, "{pongs} of {PINGS} pongs were kept");
 }
 
 #[tokio::test]

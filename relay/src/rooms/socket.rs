@@ -22,6 +22,9 @@ use crate::rate::TokenBucket;
 /// Longest request: a proof is a few hundred bytes, and a title may be long in bytes.
 const MAX_REQUEST_BYTES: usize = 8 * 1024;
 
+/// A client's ping counts as so many frames: its pong waits in memory until the client reads it, and no peer of ours pings.
+const PING_FRAMES: f64 = 200.0;
+
 /// A connection that wants to enter a room.
 #[derive(Debug)]
 pub struct Arrival {
@@ -200,7 +203,8 @@ impl Member {
                             self.handle_request(&request);
                             self.throttle(request.len(), 0).await;
                         }
-                        Some(Ok(Message::Ping(_) | Message::Pong(_))) => self.throttle(0, 0).await,
+                        Some(Ok(Message::Ping(_))) => self.throttle_frames(PING_FRAMES, 0, 0).await,
+                        Some(Ok(Message::Pong(_))) => self.throttle(0, 0).await,
                         Some(Ok(Message::Close(_))) | None => return End::Left(Departure::Closed),
                         Some(Err(error)) if is_over_limit(&error) => return End::Evicted(Eviction::FrameTooLong),
                         Some(Err(_)) => return End::Left(Departure::Closed),
@@ -222,9 +226,13 @@ impl Member {
 
     /// Pauses after a message as long as the rate limits ask for, and notifies the member.
     async fn throttle(&mut self, bytes: usize, parts: usize) {
+        self.throttle_frames(1.0, bytes, parts).await;
+    }
+
+    async fn throttle_frames(&mut self, frames: f64, bytes: usize, parts: usize) {
         let now = Instant::now();
         let waits =
-            [self.frames.take(1.0, now), self.parts.take(parts as f64, now), self.bytes.take(bytes as f64, now)];
+            [self.frames.take(frames, now), self.parts.take(parts as f64, now), self.bytes.take(bytes as f64, now)];
         let wait = waits.into_iter().max().unwrap_or_default();
         if wait >= Duration::from_millis(1) {
             self.rooms.metrics.senders_limited.inc();
