@@ -28,10 +28,15 @@ pub const GROUP_HASHES: u16 = 0x8000;
 
 /// Open requests of this node at a time, of all loads together: what the host answers at once and this node has to take.
 const MAX_OPEN: usize = 4;
-/// Seconds until a piece is requested again: the host may have lost its connection.
-const TIMEOUT_SECONDS: u32 = 10;
-/// Attempts before a piece fails.
-const MAX_ATTEMPTS: u32 = 6;
+/// Seconds until a piece is requested again, at first: the host may have lost its connection. On a slow line its pieces take as
+/// long, so the second wait is twice as long, the third three times.
+const FIRST_WAIT_SECONDS: u32 = 10;
+/// The longest first wait, on a line whose last piece took half as long.
+const LONGEST_FIRST_WAIT_SECONDS: u32 = 60;
+/// Requests before a silent host fails a piece.
+const MAX_REQUESTS: u32 = 3;
+/// Refusals before a piece fails.
+const MAX_REFUSALS: u32 = 6;
 /// What a host says that is asked for too much.
 const TOO_MUCH: &str = "this device asks for too much at once.";
 /// Milliseconds to wait after the host refused a piece.
@@ -46,12 +51,15 @@ pub struct PendingRequests {
     by_id: Rc<RefCell<HashMap<u64, oneshot::Sender<Piece>>>>,
     next_id: Rc<Cell<u64>>,
     permits: Permits,
+    /// Milliseconds that the last piece took.
+    took: Rc<Cell<f64>>,
 }
 
 impl PendingRequests {
     /// No requests yet; they are sent as events through `inputs`.
     pub fn new(inputs: Inputs) -> Self {
-        Self { inputs, by_id: Rc::default(), next_id: Rc::default(), permits: Permits::new(MAX_OPEN) }
+        let (by_id, next_id, took) = Default::default();
+        Self { inputs, by_id, next_id, permits: Permits::new(MAX_OPEN), took }
     }
 
     /// The answer to a request arrived.
@@ -62,15 +70,24 @@ impl PendingRequests {
         }
     }
 
-    fn send(&self, range: FileRange, len: u32) -> (u64, oneshot::Receiver<Piece>) {
+    /// An id for the requests of a piece, and what is answered to them.
+    fn open(&self) -> (u64, oneshot::Receiver<Piece>) {
         let (sender, receiver) = oneshot::channel();
         let id = self.next_id.get();
         self.next_id.set(id + 1);
         let mut by_id = self.by_id.borrow_mut();
         by_id.retain(|_, requester| !requester.is_canceled());
         by_id.insert(id, sender);
-        self.inputs.event(Event::PieceWanted(PieceRequest { id, file: range.file, offset: range.offset, len }));
         (id, receiver)
+    }
+
+    fn send(&self, id: u64, range: FileRange, len: u32) {
+        self.inputs.event(Event::PieceWanted(PieceRequest { id, file: range.file, offset: range.offset, len }));
+    }
+
+    /// Seconds until a piece is requested again.
+    fn first_wait(&self) -> f64 {
+        (2.0 * self.took.get() / 1000.0).clamp(FIRST_WAIT_SECONDS.into(), LONGEST_FIRST_WAIT_SECONDS.into())
     }
 }
 
@@ -92,36 +109,53 @@ impl PieceSource {
         Self { platform, requests, bytes, root, traffic, groups: Mutex::new(None), reader: GroupReader::default() }
     }
 
+    /// All requests of a piece have one id: a late answer to the first is as good as one to the last.
     async fn piece(&self, range: FileRange) -> Result<Vec<u8>, SourceError> {
         let len = u32::try_from(range.len).unwrap_or(u32::MAX).min(PieceRequest::MAX_LEN);
         let _permit = self.requests.permits.acquire().await;
-        let mut failure = SourceError::HostSilent(TIMEOUT_SECONDS * MAX_ATTEMPTS);
-        for _ in 0..MAX_ATTEMPTS {
-            let (id, receiver) = self.requests.send(range, len);
-            let timeout = self.platform.clock.sleep(f64::from(TIMEOUT_SECONDS) * 1000.0);
-            match select(receiver, timeout).await {
-                Either::Left((Ok(Ok(bytes)), _)) if bytes.len() as u64 == range.len => {
+        let began = self.platform.clock.now().0;
+        let mut refusals = 0;
+        loop {
+            match self.answer(range, len).await? {
+                Ok(bytes) if bytes.len() as u64 == range.len => {
+                    self.requests.took.set(self.platform.clock.now().0 - began);
                     self.traffic.add(range.len);
                     return Ok(bytes);
                 }
-                Either::Left((Ok(Ok(bytes)), _)) => {
+                Ok(bytes) => {
                     let wanted = range.offset + range.len;
                     return Err(SourceError::TooShort { len: range.offset + bytes.len() as u64, wanted });
                 }
-                Either::Left((Ok(Err(PieceFault::Kept)), _)) => return Err(SourceError::Kept),
-                Either::Left((Ok(Err(fault)), _)) => {
-                    failure = SourceError::Host(match fault {
-                        PieceFault::Failed(sentence) => sentence,
-                        PieceFault::TooMuch | PieceFault::Kept => TOO_MUCH.to_owned(),
-                    });
+                Err(PieceFault::Kept) => return Err(SourceError::Kept),
+                Err(fault) => {
+                    refusals += 1;
+                    if refusals == MAX_REFUSALS {
+                        return Err(SourceError::Host(match fault {
+                            PieceFault::Failed(sentence) => sentence,
+                            PieceFault::TooMuch | PieceFault::Kept => TOO_MUCH.to_owned(),
+                        }));
+                    }
                     self.platform.clock.sleep(RETRY_MILLIS).await;
-                }
-                Either::Left((Err(_), _)) | Either::Right(_) => {
-                    self.requests.by_id.borrow_mut().remove(&id);
                 }
             }
         }
-        Err(failure)
+    }
+
+    /// What the host answers to the request of a piece, which is sent again where it is silent.
+    async fn answer(&self, range: FileRange, len: u32) -> Result<Piece, SourceError> {
+        let (id, mut answer) = self.requests.open();
+        let mut waited = 0.0;
+        for request in 1..=MAX_REQUESTS {
+            self.requests.send(id, range, len);
+            let seconds = self.requests.first_wait() * f64::from(request);
+            match select(&mut answer, self.platform.clock.sleep(seconds * 1000.0)).await {
+                Either::Left((Ok(piece), _)) => return Ok(piece),
+                // Nobody answers any more.
+                Either::Left((Err(_), _)) => break,
+                Either::Right(_) => waited += seconds,
+            }
+        }
+        Err(SourceError::HostSilent(waited as u32))
     }
 
     /// Bytes of a file, or of the list of hashes, in as many pieces as they need.
@@ -199,11 +233,14 @@ impl Source for PieceSource {
 #[cfg(not(target_arch = "wasm32"))]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use potluck_plan::Millis;
+
     use super::*;
     use crate::events::{InputQueue, channel};
     use crate::hashes::{GROUP_BYTES, GroupHasher};
     use crate::native::{Network, platform};
     use crate::node::Input;
+    use crate::platform::Clock;
 
     fn file(bytes: u64) -> Vec<u8> {
         (0..bytes).map(|at| (at.wrapping_mul(2_654_435_761) >> 11) as u8).collect()
@@ -319,5 +356,57 @@ mod tests {
                 assert_eq!(results, [Err(super::wrong())], "byte {wrong}");
             }
         }
+    }
+
+    /// A clock on which a minute is over as soon as every task has had its turn some times.
+    #[derive(Default)]
+    struct Hurried(Rc<Cell<f64>>);
+
+    impl Clock for Hurried {
+        fn now(&self) -> Millis {
+            Millis(self.0.get())
+        }
+
+        fn unix_seconds(&self) -> u64 {
+            0
+        }
+
+        fn sleep(&self, millis: f64) -> LocalBoxFuture<'static, ()> {
+            let (now, until) = (self.0.clone(), self.0.get() + millis);
+            Box::pin(async move {
+                for _ in 0..20 {
+                    tokio::task::yield_now().await;
+                }
+                now.set(now.get().max(until));
+            })
+        }
+    }
+
+    /// On a slow line each answer comes after the piece was requested again.
+    #[test]
+    fn a_late_answer_counts_and_is_waited_for_longer_the_next_time() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let tasks = tokio::task::LocalSet::new();
+        tasks.block_on(&runtime, async {
+            let (inputs, mut queue) = channel();
+            let requests = PendingRequests::new(inputs);
+            let clock: Rc<dyn Clock> = Rc::new(Hurried::default());
+            let platform = Platform { clock, ..platform(std::env::temp_dir(), &Network::default()) };
+            let source = PieceSource::new(platform, requests.clone(), 8, [0; 32], Traffic::default());
+            let range = FileRange { file: 0, offset: 0, len: 8 };
+            let host = async {
+                let mut asked = Vec::new();
+                while asked.len() < 2 {
+                    if let Some(Input::Event(Event::PieceWanted(PieceRequest { id, .. }))) = queue.next().await {
+                        asked.push(id);
+                    }
+                }
+                requests.deliver(asked[0], Ok(vec![7; 8]));
+            };
+            let (piece, ()) = futures::join!(source.piece(range), host);
+            assert_eq!(piece, Ok(vec![7; 8]), "the first request was answered, after the second");
+            assert_eq!(requests.first_wait(), 20.0, "as it took ten seconds");
+            assert_eq!(source.piece(range).await, Err(SourceError::HostSilent(120)), "20, 40 and 60 seconds");
+        });
     }
 }
