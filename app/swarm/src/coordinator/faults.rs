@@ -1,6 +1,8 @@
 //! Devices that freeze, fail or compute wrongly: others take their parts, and the answers go on.
 
-use potluck_plan::{BlockIndex, ConversationId, PeerId, Plan, PlanEpoch};
+use std::collections::BTreeSet;
+
+use potluck_plan::{BlockIndex, ConversationId, ExpertHolder, PeerId, Plan};
 use potluck_protocol::{StageFault, StageFaultKind};
 
 use super::Coordinator;
@@ -8,7 +10,7 @@ use crate::Severity;
 use crate::event_context::EventContext;
 
 /// An answer whose experts nobody computes fails after so many new plans that have brought it no further.
-const MAX_RECOVERIES_IN_VAIN: u32 = 3;
+const MAX_RECOVERIES_IN_VAIN: u32 = 2;
 
 impl Coordinator {
     /// Gives the parts of frozen peers to others. A peer that loads is busy and may be silent for longer.
@@ -41,8 +43,8 @@ impl Coordinator {
                     self.planning.plans.give_up_inactive(peer, cx);
                     self.distrust(peer, cx);
                 }
-                StageFaultKind::ExpertsUnreachable { failed, .. } => {
-                    self.suspend_holders(fault.epoch, &failed, cx);
+                StageFaultKind::ExpertsUnreachable { block, ref failed } => {
+                    self.suspend_holders(&fault, block, failed, cx);
                     self.planning.plans.abandon(cx);
                 }
                 _ => self.planning.plans.give_up_inactive(from, cx),
@@ -96,7 +98,7 @@ impl Coordinator {
             return self.after_answer(cx);
         }
         if recoveries > 0 {
-            self.suspend_holders(fault.epoch, failed, cx);
+            self.suspend_holders(fault, block, failed, cx);
         }
         self.answers.recovers_for_experts(fault.conversation);
         let reason = format!("No device answers for the experts of block {}. The room makes a new plan.", block.0);
@@ -104,13 +106,15 @@ impl Coordinator {
         self.recover(None, &reason, cx);
     }
 
-    /// Gives holders of a plan that could not compute their experts no work for a while. A stage has named them, so none counts
-    /// that holds none.
-    fn suspend_holders(&self, epoch: PlanEpoch, failed: &[PeerId], cx: &mut EventContext) {
-        let holders = self.plan(epoch).map(Plan::expert_holders).unwrap_or_default();
-        for peer in holders.into_iter().filter(|holder| failed.contains(holder)) {
+    /// Gives holders that could not compute their experts no work for a while. A stage names them, so only those count whom the
+    /// plan names for that block of the stage, and never the host.
+    fn suspend_holders(&self, fault: &StageFault, block: BlockIndex, failed: &[PeerId], cx: &mut EventContext) {
+        let stage = self.plan(fault.epoch).and_then(|plan| plan.stage(fault.stage));
+        let Some(remote) = stage.and_then(|(_, stage)| stage.remote_experts(block)) else { return };
+        let holders: BTreeSet<PeerId> = remote.holders.iter().flatten().filter_map(ExpertHolder::peer).collect();
+        for peer in holders.into_iter().filter(|holder| failed.contains(holder) && *holder != cx.members.me) {
             if let Some(member) = cx.members.known.get_mut(&peer) {
-                member.fail(cx.now);
+                member.fail_long(cx.now);
             }
         }
     }
@@ -152,7 +156,7 @@ impl Coordinator {
 
 #[cfg(test)]
 mod tests {
-    use potluck_plan::{Millis, StageId};
+    use potluck_plan::{Millis, PlanEpoch, StageId};
 
     use super::*;
     use crate::coordinator::handover::Handover;

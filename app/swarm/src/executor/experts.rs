@@ -309,6 +309,8 @@ impl Executor {
             Outcome::ExpertOutputs(outputs) => Ok(outputs),
             Outcome::DeviceLost => Err(ExpertFailure::DeviceLost),
             Outcome::Missing { .. } => Err(ExpertFailure::NotHere),
+            // Its part changes.
+            Outcome::Cancelled => Err(ExpertFailure::NoPlan),
             _ => Err(ExpertFailure::Failed),
         };
         self.answer_call(to, answer, millis, cx);

@@ -88,7 +88,8 @@ impl Checks {
         Self { share: if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }, open: BTreeMap::new() }
     }
 
-    /// True for the share of answers that is checked. `secret`: numbers of the stage that no holder is told, so that none can know which of its answers are.
+    /// True for the share of answers that is checked. `secret`: numbers of the stage that no holder is told, so that none can
+    /// know which of its answers are.
     pub fn wants(&self, call: u64, secret: impl Iterator<Item = u32>, effort: Effort) -> bool {
         let share = match effort {
             Effort::Compute => self.share,

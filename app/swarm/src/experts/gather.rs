@@ -26,7 +26,7 @@ pub(crate) struct Gather {
     pub own_done: Option<Millis>,
     /// Devices whose outputs are used.
     pub helpers: BTreeSet<PeerId>,
-    /// Devices that said that they cannot compute some of it.
+    /// Devices that said that they cannot compute some of it, or said nothing.
     pub unable: BTreeSet<PeerId>,
     residual: Vec<f32>,
     normed: Vec<f32>,

@@ -159,6 +159,7 @@ impl Holders {
     pub fn answered_late(&mut self, peer: PeerId, size: Size, millis: f64) {
         let holder = self.known.entry(peer).or_default();
         holder.is_there();
+        holder.unable = 0;
         holder.all.of_mut(size.class).answered(millis / size.scale());
     }
 

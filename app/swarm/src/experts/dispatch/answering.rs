@@ -4,8 +4,9 @@ use potluck_plan::{ExpertHolder, KernelClass};
 use potluck_protocol::ExpertFailure;
 
 use super::call::Call;
+use super::spot_checks::effort;
 use super::{Around, Dispatch, Step};
-use crate::experts::checks::{Check, Effort};
+use crate::experts::checks::Check;
 use crate::experts::gather::Gather;
 use crate::experts::owed::Owed;
 use crate::experts::waits::Passed;
@@ -83,8 +84,7 @@ impl Dispatch {
     /// Has a share of all answers computed again.
     fn check_some(&mut self, call: u64, open: &Call, outputs: &[f32], around: &Around<'_>, steps: &mut Vec<Step>) {
         let Some(gather) = self.gathers.get(&open.gather) else { return };
-        let effort = if around.plan.is_on_demand() { Effort::Load } else { Effort::Compute };
-        if self.checks.wants(call, gather.secret(), effort) {
+        if self.checks.wants(call, gather.secret(), effort(gather, &open.pairs, around.plan)) {
             let (stage, block, class, share) = (gather.stage, gather.block, gather.class, gather.share(&open.pairs));
             let (began, asked, answers) = (around.now, open.holder, vec![(open.holder, outputs.to_vec())]);
             self.check(Check { stage, block, class, share, began, answers, asked }, around, steps);

@@ -41,19 +41,25 @@ impl Dispatch {
         is_lost
     }
 
+    /// Gives up a gather that has waited for too long, because of those that were asked long ago.
     pub(super) fn give_up(&mut self, id: u64, around: &mut Around<'_>, steps: &mut Vec<Step>) {
-        if self.gathers.get(&id).is_some_and(|gather| around.now.0 - gather.began.0 >= self.give_up_millis) {
-            self.lose(id, None, around, steps);
+        let Some(gather) = self.gathers.get_mut(&id) else { return };
+        if around.now.0 - gather.began.0 < self.give_up_millis {
+            return;
         }
+        let is_silent = |call: &&Call| {
+            call.gather == id
+                && call.pairs.iter().any(|pair| gather.is_missing(*pair))
+                && around.now.0 - call.asked.0 >= self.give_up_millis / 2.0
+        };
+        let silent: Vec<PeerId> = self.calls.values().filter(is_silent).filter_map(|call| call.holder.peer()).collect();
+        gather.unable.extend(silent);
+        self.lose(id, None, around, steps);
     }
 
     fn lose(&mut self, id: u64, wrong: Option<PeerId>, around: &mut Around<'_>, steps: &mut Vec<Step>) {
-        if let Some(mut gather) = self.gathers.remove(&id) {
-            let is_open = |call: &&Call| call.gather == id && call.pairs.iter().any(|pair| gather.is_missing(*pair));
-            let silent = self.calls.values().filter(is_open).filter_map(|call| call.holder.peer());
-            let silent: Vec<PeerId> = silent.filter(|peer| around.members.is_here(*peer)).collect();
-            gather.unable.extend(silent);
-            let failed = gather.unable.into_iter().collect();
+        if let Some(gather) = self.gathers.remove(&id) {
+            let failed = gather.unable.into_iter().filter(|peer| around.members.is_here(*peer)).collect();
             steps.push(Step::Lost { gather: id, block: gather.block, wrong, failed });
             self.cancel_needless(id, around, steps);
         }

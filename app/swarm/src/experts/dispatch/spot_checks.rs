@@ -1,9 +1,11 @@
 //! Has answers computed again by another holder, and judges what both say.
 
-use potluck_plan::{ExpertHolder, ExpertId};
+use potluck_plan::{ExpertHolder, ExpertId, Plan};
 
+use super::asking::holders;
 use super::{Around, Dispatch, Step};
-use crate::experts::checks::{Check, Verdict};
+use crate::experts::checks::{Check, Effort, Verdict};
+use crate::experts::gather::Gather;
 
 impl Dispatch {
     /// Has the next holder of the same arithmetic compute an answer again, if there is one.
@@ -39,6 +41,15 @@ impl Dispatch {
             // The own GPU is tested otherwise.
             Verdict::Wrong(ExpertHolder::Own) | Verdict::Agree | Verdict::Unknown => {}
         }
+    }
+}
+
+/// What it takes another holder to compute these pairs again.
+pub(super) fn effort(gather: &Gather, pairs: &[usize], plan: &Plan) -> Effort {
+    let loads = |holder: &ExpertHolder| holder.peer().is_some_and(|peer| plan.holder_pool(peer).is_some());
+    match pairs.iter().any(|pair| holders(gather, *pair, plan).iter().any(loads)) {
+        true => Effort::Load,
+        false => Effort::Compute,
     }
 }
 

@@ -41,9 +41,16 @@ fn who_cannot_and_who_does_not_answer_is_named_and_nobody_who_left() {
     let other = called(&refused.fail(calls[0].2, A, ExpertFailure::NotHere));
     assert_eq!(failed(&refused.fail(other[0].2, B, ExpertFailure::Failed)), [A, B]);
 
+    let mut busy = room(Hedging::Off, vec![vec![ExpertHolder::Peer(A)], vec![ExpertHolder::Peer(C)]]);
+    let calls = called(&busy.begin(&[0, 1]));
+    assert_eq!(failed(&busy.fail(calls[0].2, A, ExpertFailure::Failed)), [A], "C was asked just now");
+
     let mut silent = room(Hedging::Off, vec![vec![ExpertHolder::Peer(A)]]);
     silent.begin(&[0]);
-    assert_eq!(failed(&silent.look(10_000.0)), [A]);
+    for at in [501.0, 1_502.0, 3_503.0, 7_504.0] {
+        silent.look(at);
+    }
+    assert_eq!(failed(&silent.look(10_000.0)), [A], "asked again and again");
 
     let mut gone = replicated(Hedging::Off);
     gone.begin(&[0]);
