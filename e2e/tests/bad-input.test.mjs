@@ -1,8 +1,11 @@
 // Bad input is normal: each gets one clear sentence on the page, nothing hangs, nothing already computed is lost.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable, pipeline } from 'node:stream';
 import { after, afterEach, before, test } from 'node:test';
 
 import { Device } from '../harness/browser.mjs';
@@ -79,6 +82,49 @@ test('a file that is no GGUF says so', async () => {
   const { page } = await start('host');
   await hostFile(page, relay, path);
   await page.getByText(/not a GGUF/i).first().waitFor();
+});
+
+/** A server that ignores ranges and sends without end; of /silent.gguf it does not say how long it is. It emits 'hung-up' with
+ * the path of a download that the browser ended. */
+async function serveEndlessly() {
+  const chunk = Buffer.alloc(64 << 10, 7);
+  const endless = function* () {
+    for (;;) yield chunk;
+  };
+  const server = createServer((request, response) => {
+    const cors = { 'access-control-allow-origin': '*', 'access-control-allow-headers': 'range' };
+    const length = { 'content-length': 1e12 };
+    if (request.method === 'OPTIONS') return response.writeHead(204, cors).end();
+    if (request.method === 'HEAD') return response.writeHead(200, { ...cors, ...length }).end();
+    response.writeHead(200, { ...cors, ...(request.url === '/silent.gguf' ? {} : length) });
+    return pipeline(Readable.from(endless()), response, () => server.emit('hung-up', request.url));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return server;
+}
+
+test('a server that ignores ranges and never ends is hung up on, and the worker lives', async (context) => {
+  const server = await serveEndlessly();
+  context.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  for (const path of ['/told.gguf', '/silent.gguf']) {
+    const { page } = await start('host');
+    const nodes = [];
+    page.on('worker', (worker) => worker.url().includes('node') && nodes.push(worker));
+    const hungUp = once(server, 'hung-up');
+    await page.goto(relay.url);
+    await page.getByRole('button', { name: 'Host a model' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Host a model' });
+    await dialog.getByRole('tab', { name: 'Link' }).click();
+    await dialog.getByLabel('Address of a GGUF file').fill(`http://127.0.0.1:${server.address().port}${path}`);
+    await dialog.getByRole('button', { name: 'Open the room' }).click();
+    await page.getByText(/sends whole files only/).first().waitFor();
+    assert.deepEqual(await hungUp, [path], 'the download ends while the page stays open');
+    assert.equal(nodes.length, 1, 'the worker was not started again');
+  }
 });
 
 test("a file on the host's disk reaches a contributor as frames", async () => {

@@ -1,9 +1,10 @@
 //! What the driver needs of the world: small traits, each with a web and a native adapter. Everything runs on one thread, so
 //! nothing here is `Send`.
 
+mod http;
+
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::rc::Rc;
 
 use futures::future::LocalBoxFuture;
@@ -13,6 +14,7 @@ use potluck_plan::{Millis, ModelId, WeightUnit};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use self::http::{HttpReply, HttpRequest, Method};
 use crate::blob::{BlobKey, BlobName};
 
 /// The adapters, and a source of randomness.
@@ -67,7 +69,8 @@ pub trait Transport {
     /// The server cannot be reached.
     fn connect(&self, url: String) -> LocalBoxFuture<'static, Result<Socket, NetError>>;
 
-    /// Makes a request and reads the whole reply, whatever its status.
+    /// Makes a request and reads the whole reply, whatever its status, unless it is longer than [`HttpRequest::limit`].
+    /// Dropping the future may end the download.
     ///
     /// # Errors
     /// The server cannot be reached, or the connection broke.
@@ -106,60 +109,6 @@ pub enum SocketMessage {
     Text(String),
     /// A frame, through the relay with its route.
     Binary(Vec<u8>),
-}
-
-/// The method of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// Read it.
-    Get,
-    /// Read its length.
-    Head,
-    /// Send JSON to it.
-    Post,
-}
-
-/// A request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HttpRequest {
-    /// The method.
-    pub method: Method,
-    /// The absolute URL.
-    pub url: String,
-    /// The byte range; all bytes if `None`.
-    pub range: Option<Range<u64>>,
-    /// JSON, for [`Method::Post`].
-    pub body: Option<String>,
-}
-
-impl HttpRequest {
-    /// Reads a whole resource.
-    pub fn get(url: impl Into<String>) -> Self {
-        Self { method: Method::Get, url: url.into(), range: None, body: None }
-    }
-
-    /// Reads a resource's length.
-    pub fn head(url: impl Into<String>) -> Self {
-        Self { method: Method::Head, ..Self::get(url) }
-    }
-
-    /// Sends JSON.
-    pub fn post(url: impl Into<String>, body: String) -> Self {
-        Self { method: Method::Post, body: Some(body), ..Self::get(url) }
-    }
-}
-
-/// The reply to a request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HttpReply {
-    /// The status, 200 to 599.
-    pub status: u16,
-    /// `Content-Length`, if it is readable.
-    pub length: Option<u64>,
-    /// `Retry-After`, in seconds.
-    pub retry_after: Option<u32>,
-    /// The content.
-    pub body: Vec<u8>,
 }
 
 /// Why there is no reply or no connection.

@@ -10,6 +10,7 @@
 //! Node workers of several tabs reach each other directly ([`same_browser`]).
 
 mod files;
+mod http;
 mod js;
 mod locks;
 mod logging;
@@ -34,7 +35,7 @@ use crate::platform::Platform;
 /// The adapters of the node worker.
 fn platform(discovery: &DiscoveryPort) -> Platform {
     Platform {
-        transport: Rc::new(net::WebTransport),
+        transport: Rc::new(net::WebTransport::default()),
         same_browser: Rc::new(discovery.clone()),
         store: Rc::new(store::OpfsStore::new()),
         clock: Rc::new(time::WorkerClock),

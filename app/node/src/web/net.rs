@@ -1,32 +1,29 @@
-//! WebSockets and HTTP in a browser's worker.
+//! The network of a browser's worker: its WebSockets, and the door to HTTP.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use futures::StreamExt;
 use futures::channel::{mpsc, oneshot};
 use futures::future::{Either, LocalBoxFuture, select};
-use futures::{FutureExt, StreamExt};
 use js_sys::{ArrayBuffer, Uint8Array};
+use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::Closure;
-use wasm_bindgen::{JsCast, JsValue};
-use wasm_bindgen_futures::JsFuture;
-use web_sys::{BinaryType, Event, Headers, MessageEvent, Request, RequestCache, RequestInit, Response, WebSocket};
+use web_sys::{BinaryType, Event, MessageEvent, WebSocket};
 
+use super::http::Http;
+use super::js;
 use super::time::WorkerClock;
-use super::{js, streams};
-use crate::platform::{
-    Clock, HttpReply, HttpRequest, Method, NetError, Socket, SocketMessage, SocketSender, Transport,
-};
+use crate::platform::{Clock, HttpReply, HttpRequest, NetError, Socket, SocketMessage, SocketSender, Transport};
 
-/// Timeout of a whole reply: 4 MiB over a slow line.
-const TIMEOUT: f64 = 120_000.0;
-/// Maximum memory that a declared length may reserve.
-const LONGEST_EXPECTED: u64 = 16 << 20;
 /// Timeout for a WebSocket to open.
 const DIAL_TIMEOUT: f64 = 20_000.0;
 
 /// The network of a browser.
-pub struct WebTransport;
+#[derive(Default)]
+pub struct WebTransport {
+    http: Rc<Http>,
+}
 
 /// A WebSocket with its handlers; closed on drop.
 struct Handlers {
@@ -104,52 +101,11 @@ impl Transport for WebTransport {
     }
 
     fn request(&self, request: HttpRequest) -> LocalBoxFuture<'static, Result<HttpReply, NetError>> {
-        Box::pin(async move {
-            let url = request.url.clone();
-            let answer = fetch(request).boxed_local();
-            match select(answer, WorkerClock.sleep(TIMEOUT)).await {
-                Either::Left((Ok(reply), _)) => Ok(reply),
-                Either::Left((Err(error), _)) => Err(NetError::unreachable(&url, js::error_text(&error))),
-                Either::Right(_) => Err(NetError::unreachable(&url, "no answer in time")),
-            }
-        })
+        let http = self.http.clone();
+        Box::pin(
+            async move { http.reply(&request).await.map_err(|failure| NetError::unreachable(&request.url, failure)) },
+        )
     }
-}
-
-async fn fetch(request: HttpRequest) -> Result<HttpReply, JsValue> {
-    let init = RequestInit::new();
-    init.set_method(match request.method {
-        Method::Get => "GET",
-        Method::Head => "HEAD",
-        Method::Post => "POST",
-    });
-    // Weights are stored in OPFS. A second copy in the browser's HTTP cache would only use quota.
-    init.set_cache(RequestCache::NoStore);
-    let headers = Headers::new()?;
-    if let Some(range) = &request.range {
-        headers.set("range", &format!("bytes={}-{}", range.start, range.end.saturating_sub(1)))?;
-    }
-    if let Some(body) = &request.body {
-        headers.set("content-type", "application/json")?;
-        init.set_body(&body.into());
-    }
-    init.set_headers(&headers);
-    let request = Request::new_with_str_and_init(&request.url, &init)?;
-    let response: Response = JsFuture::from(js::worker().fetch_with_request(&request)).await?.dyn_into()?;
-    let number = |name: &str| response.headers().get(name).ok()??.parse::<u64>().ok();
-    let (length, retry_after) = (number("content-length"), number("retry-after"));
-    let stream = js::get(&response, "body");
-    let expected = length.unwrap_or(0).min(LONGEST_EXPECTED);
-    let body = match streams::read(&stream, expected as usize).await? {
-        Some(body) => body,
-        None => Uint8Array::new(&JsFuture::from(response.array_buffer()?).await?).to_vec(),
-    };
-    Ok(HttpReply {
-        status: response.status(),
-        length,
-        retry_after: retry_after.and_then(|seconds| u32::try_from(seconds).ok()),
-        body,
-    })
 }
 
 struct Sender(WebSocket);

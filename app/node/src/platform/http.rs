@@ -1,0 +1,99 @@
+//! Requests over HTTP, and how much of a reply is read.
+
+use std::ops::Range;
+
+/// Maximum length of a reply whose length is not known before: lists of models and of hashes. The longest list, of a file of
+/// 128 GiB, has this.
+const MAX_REPLY: u64 = 64 << 20;
+/// Maximum length of a reply that is an error.
+const MAX_ERROR: u64 = 64 << 10;
+
+/// The method of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Read it.
+    Get,
+    /// Read its length.
+    Head,
+    /// Send JSON to it.
+    Post,
+}
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpRequest {
+    /// The method.
+    pub method: Method,
+    /// The absolute URL.
+    pub url: String,
+    /// The byte range; all bytes if `None`.
+    pub range: Option<Range<u64>>,
+    /// JSON, for [`Method::Post`].
+    pub body: Option<String>,
+}
+
+impl HttpRequest {
+    /// Reads a whole resource.
+    pub fn get(url: impl Into<String>) -> Self {
+        Self { method: Method::Get, url: url.into(), range: None, body: None }
+    }
+
+    /// Reads a resource's length.
+    pub fn head(url: impl Into<String>) -> Self {
+        Self { method: Method::Head, ..Self::get(url) }
+    }
+
+    /// Sends JSON.
+    pub fn post(url: impl Into<String>, body: String) -> Self {
+        Self { method: Method::Post, body: Some(body), ..Self::get(url) }
+    }
+
+    /// Most bytes of a reply with this status that are read. A server that sends more than was asked for sends the whole file,
+    /// or never ends: of such a reply nothing is used.
+    pub fn limit(&self, status: u16) -> u64 {
+        match (status, &self.range) {
+            (200 | 206, Some(range)) => range.end.saturating_sub(range.start),
+            (200..300, None) => MAX_REPLY,
+            _ => MAX_ERROR,
+        }
+    }
+}
+
+/// The reply to a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HttpReply {
+    /// The status, 200 to 599.
+    pub status: u16,
+    /// `Content-Length`, if it is readable.
+    pub length: Option<u64>,
+    /// `Retry-After`, in seconds.
+    pub retry_after: Option<u32>,
+    /// The content.
+    pub body: Vec<u8>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_read_than_was_asked_for() {
+        let whole = HttpRequest::get("https://example.org/model.gguf");
+        let part = HttpRequest { range: Some(65_536..131_072), ..whole.clone() };
+        for status in [200, 206] {
+            assert_eq!(part.limit(status), 65_536, "a whole file instead of a part is not read");
+        }
+        assert_eq!(whole.limit(200), MAX_REPLY);
+        for status in [404, 416, 503] {
+            assert_eq!((whole.limit(status), part.limit(status)), (MAX_ERROR, MAX_ERROR));
+        }
+    }
+
+    #[test]
+    fn nothing_is_read_of_a_range_that_ends_before_it_starts() {
+        let ranges = [Range { start: 7, end: 7 }, Range { start: 7, end: 3 }];
+        for range in ranges {
+            assert_eq!(HttpRequest { range: Some(range), ..HttpRequest::get("https://example.org/") }.limit(206), 0);
+        }
+    }
+}
