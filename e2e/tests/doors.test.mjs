@@ -193,6 +193,30 @@ step('an expired invite says so in one sentence', async () => {
   }
 });
 
+step('a tab that opens another own room again keeps the one that it hosted', async () => {
+  const owner = await Device.start('owner');
+  const hostsNew = async () => {
+    await host(owner.page, relay, { model: 'tiny', context: 512 });
+    return (await until(owner.page, isHosting)).room.id;
+  };
+  const openOther = async (id) => {
+    await owner.page.goBack();
+    const card = owner.page.getByRole('list', { name: 'Your rooms' }).getByRole('listitem');
+    await card.getByRole('button', { name: 'Open it again' }).click();
+    await until(owner.page, (status) => isHosting(status) && status.room.id === id, `it hosts ${id}`);
+  };
+  try {
+    const first = await hostsNew();
+    await closeTab(owner);
+    const second = await hostsNew();
+    await openOther(first);
+    await openOther(second);
+    assertQuiet(owner);
+  } finally {
+    await owner.stop();
+  }
+});
+
 step('a room that its host leaves is over, and is not offered again', async () => {
   const { page } = devices.host;
   await page.getByRole('button', { name: 'Leave the table' }).click();

@@ -137,6 +137,8 @@ pub const ENGLISH: Texts = Texts {
         no_storage: "This browser does not store data for this page. Conversations are lost when you close the tab.",
         not_stored: "The browser refused to store this conversation. Copy what you need.",
         not_deleted: "The conversation could not be deleted. Try again.",
+        deleted_elsewhere: "Another tab deleted this conversation.",
+        hosted_elsewhere: "Another tab of this browser hosts this room now.",
         cannot_copy: "The browser does not allow this page to copy. Select the text and copy it yourself.",
     },
     catalog: CatalogTexts {

@@ -313,6 +313,10 @@ pub struct NoticeTexts {
     pub not_stored: &'static str,
     /// The browser refused to delete.
     pub not_deleted: &'static str,
+    /// The open conversation was deleted in another tab.
+    pub deleted_elsewhere: &'static str,
+    /// The wanted room is hosted by another tab.
+    pub hosted_elsewhere: &'static str,
     /// The browser refused the clipboard.
     pub cannot_copy: &'static str,
 }

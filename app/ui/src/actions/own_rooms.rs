@@ -1,7 +1,8 @@
 //! Hosts this browser's own rooms on, in whichever tab, but in one at a time.
 
 use leptos::prelude::*;
-use potluck_panel::{Status, ToNode};
+use potluck_panel::{NoticeLevel, Status, ToNode};
+use potluck_text::texts;
 
 use crate::{
     browser,
@@ -10,13 +11,28 @@ use crate::{
 };
 
 impl Store {
-    /// Hosts one of this browser's rooms again, with the conversation that was open. Leaves the room this tab is in.
+    /// Hosts one of this browser's rooms again, with the conversation that was open. Leaves the room this tab is in, unless
+    /// another tab hosts the wanted one meanwhile. A room that this tab hosted stays this browser's.
     pub fn open_again(self, room: OwnRoom) {
         self.ask_to_persist();
-        if self.session.with_untracked(|session| session.is_elsewhere(room.id())) {
-            self.give_up_place(None);
+        let is_elsewhere = move |id: &str| self.session.with_untracked(|session| session.is_elsewhere(id));
+        if !is_elsewhere(room.id()) {
+            return self.host_on(room.place, room.conversation);
         }
-        self.host_on(room.place, room.conversation);
+        let link = self.node.link.with_value(Clone::clone);
+        leptos::task::spawn_local(async move {
+            // Taking the wanted room's lock would release that of the hosted one, so the browser is asked first.
+            let held = link.held_rooms().await;
+            if held.iter().any(|id| id == room.id()) {
+                self.own_rooms.found_elsewhere(held);
+                return self.tell(NoticeLevel::Info, texts().notice.hosted_elsewhere, "");
+            }
+            if is_elsewhere(room.id()) {
+                self.send(ToNode::Leave);
+                self.clear_place();
+            }
+            self.host_on(room.place, room.conversation);
+        });
     }
 
     /// Ends one of this browser's rooms on purpose.
@@ -94,12 +110,18 @@ impl Store {
 
     /// This tab gives its place up; a room that it hosts ends.
     pub(crate) fn end_place(self) {
-        let place = self.session.with_untracked(|session| session.place.clone());
-        if let Some(Place { room, part: Part::Host(_), .. }) = place {
+        if let Some(room) = self.clear_place() {
             self.end_room(&room);
-            self.node.link.with_value(crate::link::NodeLink::release_room);
         }
+    }
+
+    /// This tab gives its place up. Returns the room that it hosted: it can be hosted again until it ends.
+    fn clear_place(self) -> Option<String> {
+        let place = self.session.with_untracked(|session| session.place.clone());
         self.remember(|session| session.place = None);
         self.room.left();
+        let hosted = place.filter(|place| matches!(place.part, Part::Host(_)))?;
+        self.node.link.with_value(crate::link::NodeLink::release_room);
+        Some(hosted.room)
     }
 }
