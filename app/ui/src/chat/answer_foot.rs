@@ -48,7 +48,10 @@ pub fn AnswerFoot(
         })
     });
     let written = move || text.with(|text| !text.is_empty());
-    let can_continue = move || last.get() && answer.with(|answer| answer.as_ref().is_some_and(Answer::can_continue));
+    let can_continue = move || {
+        let goes_on = |answer: &Answer| answer.can_continue(store.room.context());
+        last.get() && answer.with(|answer| answer.as_ref().is_some_and(goes_on))
+    };
     let ready = Memo::new(move |_| store.can_ask() && store.answering().is_none());
     let numbers = move || {
         answer.with(|answer| {

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use super::{answer_foot::AnswerFoot, markdown::parse, markdown_view::BlockView, phase_line::PhaseLine};
-use crate::state::{Answer, AnswerState, split_thinking};
+use crate::state::{Answer, AnswerState, split_thinking, store};
 
 /// One answer.
 #[component]
@@ -15,10 +15,14 @@ pub fn AnswerView(
     #[prop(into)]
     last: Signal<bool>,
 ) -> impl IntoView {
+    let store = store();
     let state = Memo::new(move |_| {
         answer.with(|answer| answer.as_ref().map_or(AnswerState::Complete, |answer| answer.state.clone()))
     });
-    let full = Memo::new(move |_| answer.with(|answer| answer.as_ref().is_some_and(Answer::fills_context)));
+    let full = Memo::new(move |_| {
+        let context = store.room.context();
+        answer.with(|answer| answer.as_ref().is_some_and(|answer| answer.fills_context(context)))
+    });
     let running = move || state.with(AnswerState::running);
     let thinking = Memo::new(move |_| {
         answer.with(|answer| {

@@ -121,9 +121,9 @@ fn why_not(store: crate::state::Store) -> Option<String> {
 fn ContextMeter() -> impl IntoView {
     let store = store();
     let used = Memo::new(move |_| {
-        let counted = |turn: &Turn| turn.answer.timings.filter(|timings| timings.context > 0);
-        let timings = store.chats.open.with(|conversation| conversation.turns.iter().rev().find_map(counted));
-        timings.map(|timings| (timings.context_used, timings.context))
+        let room = store.room.context();
+        let counted = |turn: &Turn| turn.answer.context(room);
+        store.chats.open.with(|conversation| conversation.turns.iter().rev().find_map(counted))
     });
     let line = move || {
         used.get().map(|(used, all)| format!("Context {} of {}", count(u64::from(used)), count(u64::from(all))))

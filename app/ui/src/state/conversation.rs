@@ -106,16 +106,24 @@ impl Answer {
         }
     }
 
-    /// True if its conversation has no room for another token.
+    /// Positions of context that its conversation used, and all of them: those of the room that it would go on in, or of the
+    /// room that answered if `room` is 0. None before an answer ended.
     #[must_use]
-    pub fn fills_context(&self) -> bool {
-        self.timings.is_some_and(|timings| timings.context > 0 && timings.context_used >= timings.context)
+    pub fn context(&self, room: u32) -> Option<(u32, u32)> {
+        let timings = self.timings.filter(|timings| timings.context > 0)?;
+        Some((timings.context_used, if room > 0 { room } else { timings.context }))
     }
 
-    /// True if there is a beginning to continue, and room to do so.
+    /// True if its conversation has no room for another token, in a context of `room` positions.
     #[must_use]
-    pub fn can_continue(&self) -> bool {
-        self.state.is_cut_short() && !self.text.is_empty() && !self.fills_context()
+    pub fn fills_context(&self, room: u32) -> bool {
+        self.context(room).is_some_and(|(used, all)| used >= all)
+    }
+
+    /// True if there is a beginning to continue, and room to do so, in a context of `room` positions.
+    #[must_use]
+    pub fn can_continue(&self, room: u32) -> bool {
+        self.state.is_cut_short() && !self.text.is_empty() && !self.fills_context(room)
     }
 
     fn finish(&mut self, state: AnswerState) {
@@ -296,7 +304,7 @@ mod tests {
         assert!(conversation.break_off(&AnswerState::Interrupted));
         assert!(!conversation.break_off(&AnswerState::Interrupted));
         assert_eq!(conversation.turns[0].answer.state, AnswerState::Interrupted);
-        assert!(conversation.turns[0].answer.can_continue());
+        assert!(conversation.turns[0].answer.can_continue(0));
         assert_eq!(conversation.turns[0].answer.text, "Because");
     }
 
@@ -350,11 +358,14 @@ mod tests {
         let mut conversation = asked();
         conversation.apply(FIRST, &text("Because"));
         conversation.apply(FIRST, &ended(AnswerStop::Length, 511));
-        assert!(conversation.turns[0].answer.can_continue(), "there is room for a token");
+        assert!(conversation.turns[0].answer.can_continue(0), "there is room for a token");
         conversation.go_on(RequestId(2));
         conversation.apply(RequestId(2), &ended(AnswerStop::Length, 512));
         let answer = &conversation.turns[0].answer;
-        assert!(answer.fills_context() && !answer.can_continue());
+        assert!(answer.fills_context(0) && !answer.can_continue(0));
+        assert!(answer.can_continue(1024), "this room has a larger context");
+        assert_eq!(answer.context(1024), Some((512, 1024)));
+        assert!(answer.fills_context(256), "and this one a smaller one");
     }
 
     #[test]

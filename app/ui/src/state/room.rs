@@ -57,6 +57,11 @@ impl RoomState {
         self.status.set(status);
     }
 
+    /// Positions of context in the room; 0 outside of one.
+    pub fn context(self) -> u32 {
+        self.status.with(|status| status.context)
+    }
+
     /// The tab leaves, for another room or none.
     pub fn left(self) {
         self.was_up.set(false);
