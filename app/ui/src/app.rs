@@ -116,7 +116,11 @@ fn watch(store: Store) {
         Memo::new(move |_| store.room.status.with(|status| status.model.as_ref().map(|model| model.name.clone())));
     Effect::new(move |_| browser::set_title(&model.get().map_or("Potluck".into(), |name| format!("{name} · Potluck"))));
     on_window("popstate", move |_| store.screen.route.set(browser::current_route()));
-    on_window("pagehide", move |_| browser::stash_conversations(&store.chats.unsaved()));
+    on_window("pagehide", move |_| browser::stash_conversations(&store.chats.stash()));
+    // Other tabs may have been used meanwhile.
+    for event in ["visibilitychange", "focus"] {
+        on_window(event, move |_| store.renew_open());
+    }
     let keys = window_event_listener(ev::keydown, move |event| {
         let typing = event
             .target()

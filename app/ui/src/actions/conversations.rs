@@ -1,7 +1,7 @@
 //! Saves, opens, renames and deletes conversations.
 
 use leptos::prelude::*;
-use potluck_panel::NoticeLevel;
+use potluck_panel::{NoticeLevel, ToNode};
 use potluck_text::texts;
 
 use crate::{
@@ -25,13 +25,37 @@ impl Store {
     pub fn open_conversation(self, id: &str) {
         let Some(conversation) = self.chats.unshelve(id) else { return };
         self.shelve(conversation);
-        let id = id.to_owned();
+        self.renew_open();
+    }
+
+    /// Reads the open conversation again: another tab may have written on in it, or deleted it.
+    pub(crate) fn renew_open(self) {
+        let (id, is_blank) = self.chats.open.with_untracked(|open| (open.id.clone(), open.turns.is_empty()));
+        if is_blank || self.chats.is_own(&id) {
+            return;
+        }
         leptos::task::spawn_local(async move {
-            // What cannot be read is shown as this tab knows it.
-            if let Ok(Some(stored)) = browser::stored_conversation(&id).await {
-                self.chats.renew(stored);
+            match browser::stored_conversation(&id).await {
+                Ok(Some(stored)) => self.chats.renew(stored),
+                Ok(None) => self.deleted_elsewhere(&id),
+                // What cannot be read is shown as this tab knows it.
+                Err(_) => {}
             }
         });
+    }
+
+    /// The database has no such conversation.
+    fn deleted_elsewhere(self, id: &str) {
+        if self.chats.is_gone(id) {
+            self.forget(id);
+            self.tell(NoticeLevel::Info, texts().notice.deleted_elsewhere, "");
+        }
+    }
+
+    fn forget(self, id: &str) {
+        self.chats.forget(id, || Conversation::new(browser::hex(8)));
+        let open = self.chats.open.with_untracked(|open| open.id.clone());
+        self.remember(|session| session.conversation = Some(open));
     }
 
     fn shelve(self, next: Conversation) {
@@ -40,27 +64,42 @@ impl Store {
         self.remember(|session| session.conversation = Some(id));
     }
 
-    /// Gives a conversation a title.
+    /// Gives a conversation a title: where it is stored, because another tab may have written on in it, or here if this tab
+    /// has what counts.
     pub fn rename_conversation(self, id: &str, title: &str) {
         let title = title.trim().to_owned();
         if title.is_empty() {
             return;
         }
-        self.chats.change(id, |conversation| {
+        let rename = move |conversation: &mut Conversation| {
             conversation.title = title;
             conversation.renamed = true;
+        };
+        if self.chats.is_own(id) {
+            self.chats.change(id, rename);
+            return self.save();
+        }
+        let id = id.to_owned();
+        leptos::task::spawn_local(async move {
+            match browser::change_conversation(&id, rename.clone()).await {
+                // Something was asked here meanwhile.
+                _ if self.chats.is_own(&id) => {
+                    self.chats.change(&id, rename);
+                    self.save();
+                }
+                Ok(Some(stored)) => self.chats.renew(stored),
+                Ok(None) => self.deleted_elsewhere(&id),
+                Err(error) => self.tell(NoticeLevel::Warning, texts().notice.not_stored, error.to_string()),
+            }
         });
-        self.save();
     }
 
     /// Deletes a conversation permanently.
     pub fn delete_conversation(self, id: &str) {
-        if self.chats.is_open(id) {
-            self.stop();
+        if let Some(request) = self.chats.running(id) {
+            self.send(ToNode::Stop(request));
         }
-        self.chats.forget(id, || Conversation::new(browser::hex(8)));
-        let open = self.chats.open.with_untracked(|open| open.id.clone());
-        self.remember(|session| session.conversation = Some(open));
+        self.forget(id);
         let id = id.to_owned();
         leptos::task::spawn_local(async move {
             if let Err(error) = browser::delete_conversation(&id).await {
@@ -87,7 +126,7 @@ impl Store {
         }
     }
 
-    /// Saves the conversations that this tab changed.
+    /// Saves the conversations that this tab changed. One that another tab deleted while it was answered here comes back.
     fn save(self) {
         for conversation in self.chats.unsaved() {
             leptos::task::spawn_local(async move {

@@ -27,8 +27,8 @@ thread_local! {
 /// Everything that was stored.
 #[derive(Debug, Default)]
 pub struct StoredData {
-    /// All conversations, unordered.
-    pub conversations: Vec<Conversation>,
+    /// All conversations, unordered; none if the database could not be read.
+    pub conversations: Option<Vec<Conversation>>,
     /// Settings.
     pub settings: Settings,
     /// Unsent text of the composer.
@@ -56,7 +56,7 @@ pub async fn load() -> Result<StoredData, Error> {
     let rooms = page.get_all(Some(rooms), None)?.await?;
     Ok(StoredData {
         // Leave records in place that this version cannot read.
-        conversations: conversations.iter().filter_map(read).collect(),
+        conversations: Some(conversations.iter().filter_map(read).collect()),
         settings: settings.as_ref().and_then(read).unwrap_or_default(),
         draft: draft.as_ref().and_then(read).unwrap_or_default(),
         device_key: device_key.as_ref().and_then(read),
@@ -80,6 +80,24 @@ pub async fn stored_conversation(id: &str) -> Result<Option<Conversation>, Error
     let transaction = database().await?.transaction(&[CONVERSATIONS], TransactionMode::ReadOnly)?;
     let stored = transaction.object_store(CONVERSATIONS)?.get(key(id))?.await?;
     Ok(stored.as_ref().and_then(read))
+}
+
+/// Changes a conversation as it is stored now, whichever tab wrote it. Returns what is stored then.
+///
+/// # Errors
+/// The browser refuses the write (quota).
+pub async fn change_conversation(
+    id: &str,
+    change: impl FnOnce(&mut Conversation),
+) -> Result<Option<Conversation>, Error> {
+    let transaction = database().await?.transaction(&[CONVERSATIONS], TransactionMode::ReadWrite)?;
+    let store = transaction.object_store(CONVERSATIONS)?;
+    let stored = store.get(key(id))?.await?;
+    let Some(mut conversation) = stored.as_ref().and_then(read::<Conversation>) else { return Ok(None) };
+    change(&mut conversation);
+    store.put(&text_of(&conversation), Some(&JsValue::from_str(id)))?.await?;
+    transaction.commit()?.await?;
+    Ok(Some(conversation))
 }
 
 /// Deletes a conversation.
@@ -131,10 +149,8 @@ pub fn keep_device_key(device_key: KeySeed) {
 }
 
 async fn put<T: Serialize + ?Sized>(store: &str, id: &str, value: &T) -> Result<(), Error> {
-    // Plain structs of text and numbers always serialize.
-    let text = serde_json::to_string(value).unwrap_or_default();
     let transaction = database().await?.transaction(&[store], TransactionMode::ReadWrite)?;
-    transaction.object_store(store)?.put(&JsValue::from_str(&text), Some(&JsValue::from_str(id)))?.await?;
+    transaction.object_store(store)?.put(&text_of(value), Some(&JsValue::from_str(id)))?.await?;
     transaction.commit()?.await?;
     Ok(())
 }
@@ -148,6 +164,11 @@ async fn delete(store: &str, id: &str) -> Result<(), Error> {
 
 fn key(id: &str) -> Query {
     Query::Key(JsValue::from_str(id))
+}
+
+fn text_of<T: Serialize + ?Sized>(value: &T) -> JsValue {
+    // Plain structs of text and numbers always serialize.
+    JsValue::from_str(&serde_json::to_string(value).unwrap_or_default())
 }
 
 fn read<T: DeserializeOwned>(value: &JsValue) -> Option<T> {

@@ -1,7 +1,7 @@
 //! The tab's session storage, which survives only a reload of this tab.
 
 use super::window;
-use crate::state::{Conversation, Session};
+use crate::state::{Session, Stashed};
 
 const SESSION: &str = "potluck.session";
 const STASH: &str = "potluck.stash";
@@ -27,15 +27,15 @@ pub fn keep_session(session: &Session) {
 
 /// Stashes the unsaved conversations when the page goes away, because the database may be too slow. They replace those of
 /// an earlier time, from which the page may have come back.
-pub fn stash_conversations(unsaved: &[Conversation]) {
-    if let (Some(storage), Ok(text)) = (storage(), serde_json::to_string(unsaved)) {
+pub fn stash_conversations(stash: &[Stashed]) {
+    if let (Some(storage), Ok(text)) = (storage(), serde_json::to_string(stash)) {
         let _refused = storage.set_item(STASH, &text);
     }
 }
 
 /// Takes back the stashed conversations.
 #[must_use]
-pub fn take_stash() -> Vec<Conversation> {
+pub fn take_stash() -> Vec<Stashed> {
     let Some(storage) = storage() else { return Vec::new() };
     let text = storage.get_item(STASH).ok().flatten();
     let _refused = storage.remove_item(STASH);

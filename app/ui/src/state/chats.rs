@@ -4,8 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use leptos::prelude::*;
 use potluck_panel::{AnswerPart, RequestId};
+use serde::{Deserialize, Serialize};
 
 use super::{AnswerState, Conversation, Heading};
+
+/// An unsaved conversation, as a tab keeps it over a reload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stashed {
+    /// The conversation.
+    pub conversation: Conversation,
+    /// The database had an earlier state of it. If it has none any more, the conversation was deleted.
+    pub was_stored: bool,
+}
 
 /// The conversations. Copies are handles to the same ones.
 #[derive(Clone, Copy)]
@@ -21,29 +31,42 @@ pub struct Chats {
     /// Conversations that this tab changed since it read or stored them. It stores no others: another tab of the browser
     /// may have written on in them.
     unsaved: StoredValue<BTreeSet<String>>,
+    /// Conversations that the database has, as far as this tab knows.
+    stored: StoredValue<BTreeSet<String>>,
     /// A write of them is scheduled.
     saving: StoredValue<bool>,
 }
 
 impl Chats {
-    /// Restores the stored conversations and what this tab stashed of them, and marks answers that a reload interrupted.
-    /// Opens the conversation `open` if it exists, otherwise a new one with the id `fresh`.
+    /// Restores the stored conversations (`None`: there is no database) and what this tab stashed of them, and marks answers
+    /// that a reload interrupted. Opens the conversation `open` if it exists, otherwise a new one with the id `fresh`.
     pub fn restore(
-        stored: Vec<Conversation>,
-        stash: Vec<Conversation>,
+        stored: Option<Vec<Conversation>>,
+        stash: Vec<Stashed>,
         draft: String,
         open: Option<&str>,
         fresh: String,
     ) -> Self {
         let asked = |conversation: &Conversation| !conversation.turns.is_empty();
         let by_id = |conversation: Conversation| (conversation.id.clone(), conversation);
-        let mut shelved: BTreeMap<String, Conversation> = stored.into_iter().filter(asked).map(by_id).collect();
+        let has_database = stored.is_some();
+        let mut shelved: BTreeMap<String, Conversation> =
+            stored.unwrap_or_default().into_iter().filter(asked).map(by_id).collect();
+        let mut stored: BTreeSet<String> = shelved.keys().cloned().collect();
         let mut unsaved = BTreeSet::new();
-        for stashed in stash.into_iter().filter(asked) {
-            // The stash is newer than the database's record, unless another tab asked something meanwhile.
-            if shelved.get(&stashed.id).is_none_or(|known| known.changed <= stashed.changed) {
-                unsaved.insert(stashed.id.clone());
-                shelved.insert(stashed.id.clone(), stashed);
+        for Stashed { conversation, was_stored } in stash.into_iter().filter(|stashed| asked(&stashed.conversation)) {
+            let id = conversation.id.clone();
+            let counts = match shelved.get(&id) {
+                // The stash is newer than the database's record, unless another tab asked something meanwhile.
+                Some(known) => known.changed <= conversation.changed,
+                None => !was_stored || !has_database,
+            };
+            if counts {
+                unsaved.insert(id.clone());
+                if was_stored {
+                    stored.insert(id.clone());
+                }
+                shelved.insert(id, conversation);
             }
         }
         for conversation in shelved.values_mut() {
@@ -56,6 +79,7 @@ impl Chats {
             draft: RwSignal::new(draft),
             shelved: StoredValue::new(shelved),
             unsaved: StoredValue::new(unsaved),
+            stored: StoredValue::new(stored),
             saving: StoredValue::new(false),
         };
         chats.refresh_headings();
@@ -73,18 +97,22 @@ impl Chats {
         self.refresh_headings();
     }
 
-    /// Takes the database's record of the open conversation, in which another tab may have written on. What this tab
-    /// changed or is being answered stays.
+    /// Takes the database's record of a conversation, in which another tab may have written on. What this tab changed or has
+    /// answered now stays.
     pub fn renew(self, mut stored: Conversation) {
-        let is_own = self.unsaved.with_value(|unsaved| unsaved.contains(&stored.id));
         stored.break_off(&AnswerState::Interrupted);
-        let is_news = self.open.with_untracked(|open| {
-            open.id == stored.id && open.running().is_none() && !stored.turns.is_empty() && *open != stored
-        });
-        if is_news && !is_own {
-            self.open.set(stored);
-            self.refresh_headings();
+        let is_news = self.look_at(&stored.id, |known| *known != stored) == Some(true);
+        if !is_news || stored.turns.is_empty() || self.is_own(&stored.id) {
+            return;
         }
+        if self.is_open(&stored.id) {
+            self.open.set(stored);
+        } else {
+            self.shelved.update_value(|shelved| {
+                shelved.insert(stored.id.clone(), stored);
+            });
+        }
+        self.refresh_headings();
     }
 
     /// Takes a conversation off the shelf in order to open it.
@@ -95,6 +123,29 @@ impl Chats {
     /// True if the conversation with this id is open.
     pub fn is_open(self, id: &str) -> bool {
         self.open.with_untracked(|open| open.id == id)
+    }
+
+    /// This tab's state of a conversation is the one that counts: it changed it since it read or stored it, or has it answered.
+    pub fn is_own(self, id: &str) -> bool {
+        self.unsaved.with_value(|unsaved| unsaved.contains(id)) || self.running(id).is_some()
+    }
+
+    /// The database has no such conversation: true if another tab deleted it. What this tab has to store yet is not deleted.
+    pub fn is_gone(self, id: &str) -> bool {
+        self.look_at(id, |_| ()).is_some() && !self.is_own(id)
+    }
+
+    /// The request that answers in a conversation, open or not.
+    pub fn running(self, id: &str) -> Option<RequestId> {
+        self.look_at(id, Conversation::running).flatten()
+    }
+
+    fn look_at<T>(self, id: &str, look: impl FnOnce(&Conversation) -> T) -> Option<T> {
+        if self.is_open(id) {
+            Some(self.open.with_untracked(look))
+        } else {
+            self.shelved.with_value(|shelved| shelved.get(id).map(look))
+        }
     }
 
     /// Changes a conversation. If it is the open one, whoever shows it learns of it.
@@ -150,9 +201,11 @@ impl Chats {
             self.open.set(next());
         }
         self.unshelve(id);
-        self.unsaved.update_value(|unsaved| {
-            unsaved.remove(id);
-        });
+        for known in [self.unsaved, self.stored] {
+            known.update_value(|known| {
+                known.remove(id);
+            });
+        }
         self.refresh_headings();
     }
 
@@ -180,15 +233,24 @@ impl Chats {
         due
     }
 
+    /// What a reload must not lose.
+    pub fn stash(self) -> Vec<Stashed> {
+        let stash = |conversation: Conversation| {
+            let was_stored = self.stored.with_value(|stored| stored.contains(&conversation.id));
+            Stashed { conversation, was_stored }
+        };
+        self.unsaved().into_iter().map(stash).collect()
+    }
+
     /// The database has this conversation. It still lacks what changed since.
     pub fn saved(self, written: &Conversation) {
-        let is_same = |now: Option<&Conversation>| now == Some(written);
-        let is_same = if self.is_open(&written.id) {
-            self.open.with_untracked(|open| is_same(Some(open)))
-        } else {
-            self.shelved.with_value(|shelved| is_same(shelved.get(&written.id)))
-        };
-        if is_same {
+        let is_same = self.look_at(&written.id, |now| now == written);
+        if is_same.is_some() {
+            self.stored.update_value(|stored| {
+                stored.insert(written.id.clone());
+            });
+        }
+        if is_same == Some(true) {
             self.unsaved.update_value(|unsaved| {
                 unsaved.remove(&written.id);
             });
@@ -240,12 +302,20 @@ mod tests {
         AnswerPart::End { pieces: 1, stop: AnswerStop::Complete, timings: Timings::default() }
     }
 
-    fn restored(stored: Vec<Conversation>, stash: Vec<Conversation>, open: Option<&str>) -> Chats {
-        Chats::restore(stored, stash, String::new(), open, "fresh".into())
+    fn restored(stored: Vec<Conversation>, stash: Vec<Stashed>, open: Option<&str>) -> Chats {
+        Chats::restore(Some(stored), stash, String::new(), open, "fresh".into())
+    }
+
+    fn stashed(conversation: Conversation, was_stored: bool) -> Stashed {
+        Stashed { conversation, was_stored }
     }
 
     fn ids(conversations: &[Conversation]) -> Vec<&str> {
         conversations.iter().map(|conversation| conversation.id.as_str()).collect()
+    }
+
+    fn marks(stash: &[Stashed]) -> Vec<(&str, bool)> {
+        stash.iter().map(|stashed| (stashed.conversation.id.as_str(), stashed.was_stored)).collect()
     }
 
     fn text_of(conversation: &Conversation) -> &str {
@@ -297,7 +367,8 @@ mod tests {
             let mut newer = answered("b", "Another tab's.");
             newer.changed = 2.0;
             let stored = vec![answered("a", "Be"), newer];
-            let chats = restored(stored, vec![answered("a", "Because"), answered("b", "Old.")], Some("a"));
+            let stash = vec![stashed(answered("a", "Because"), true), stashed(answered("b", "Old."), true)];
+            let chats = restored(stored, stash, Some("a"));
             assert_eq!(chats.open.with_untracked(|open| text_of(open).to_owned()), "Because");
             assert_eq!(ids(&chats.unsaved()), ["a"]);
         });
@@ -313,6 +384,53 @@ mod tests {
             chats.change("x", |open| open.title = "Air".into());
             chats.renew(answered("x", "Stale."));
             assert_eq!(chats.open.with_untracked(|open| text_of(open).to_owned()), "Because.");
+        });
+    }
+
+    #[test]
+    fn a_conversation_that_is_answered_here_is_not_renewed() {
+        Owner::new().with(|| {
+            let chats = restored(Vec::new(), Vec::new(), None);
+            chats.change("fresh", |open| open.ask("Why?", REQUEST, "tiny"));
+            chats.saved(&chats.open.get_untracked());
+            chats.renew(answered("fresh", "Another tab's."));
+            assert_eq!(chats.running("fresh"), Some(REQUEST));
+            chats.replace_open(Conversation::new("next".into()));
+            assert_eq!(chats.running("fresh"), Some(REQUEST), "a deletion stops it on the shelf too");
+            assert!(chats.is_own("fresh") && !chats.is_gone("fresh"));
+            chats.apply(REQUEST, &end());
+            chats.saved(&chats.unsaved()[0]);
+            assert!(!chats.is_own("fresh"), "the database has it");
+            assert!(chats.is_gone("fresh") && !chats.is_gone("never known"));
+        });
+    }
+
+    #[test]
+    fn a_title_comes_with_what_another_tab_wrote() {
+        Owner::new().with(|| {
+            let chats = restored(vec![asked("x")], Vec::new(), None);
+            let mut renamed = answered("x", "Another tab's.");
+            renamed.title = "Air".into();
+            chats.renew(renamed.clone());
+            assert_eq!(chats.headings.get_untracked()[0].title, "Air");
+            assert_eq!(chats.unsaved(), [], "the database has it already");
+            assert_eq!(chats.unshelve("x"), Some(renamed));
+        });
+    }
+
+    #[test]
+    fn a_stash_of_a_deleted_conversation_does_not_count() {
+        Owner::new().with(|| {
+            let before = restored(vec![answered("x", "Yes.")], Vec::new(), Some("x"));
+            before.change("x", |open| open.changed = 1.0);
+            before.replace_open(asked("new"));
+            before.change("new", |open| open.changed = 2.0);
+            let stash = before.stash();
+            assert_eq!(marks(&stash), [("x", true), ("new", false)]);
+            let after = restored(Vec::new(), stash.clone(), None);
+            assert_eq!(ids(&after.unsaved()), ["new"], "another tab deleted the other one");
+            let without_database = Chats::restore(None, stash, String::new(), None, "fresh".into());
+            assert_eq!(marks(&without_database.stash()), [("new", false), ("x", true)], "nothing else has them");
         });
     }
 

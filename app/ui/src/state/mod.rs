@@ -13,7 +13,7 @@ mod store;
 mod thinking;
 
 pub use bench::{BenchState, Benching};
-pub use chats::Chats;
+pub use chats::{Chats, Stashed};
 pub use conversation::{Answer, AnswerState, Conversation, Heading, Turn};
 pub use history::History;
 pub use notices::{Notices, ShownNotice};
