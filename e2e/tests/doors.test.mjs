@@ -117,6 +117,24 @@ step('a second tab of the same browser does not host the room too', async () => 
   await until(devices.host.page, (status) => status.peers.length === 2);
 });
 
+step('a conversation that is open in two tabs shows what the other one wrote once it is looked at', async () => {
+  const following = 'Then who opens the door';
+  const second = await devices.host.newTab();
+  await enter(second, link);
+  await until(second, isUp);
+  await second.getByRole('button', { name: 'Chats' }).click();
+  await second.getByRole('dialog', { name: 'Conversations' }).getByRole('button', { name: QUESTION, exact: true }).click();
+  await send(second, following);
+  await second.getByText(/first token after/).nth(1).waitFor();
+  const { page } = devices.host;
+  // The other tab stores its answer a moment later than it shows it.
+  const looking = await page.evaluate(() => setInterval(() => window.dispatchEvent(new Event('focus')), 200));
+  await page.locator('.question', { hasText: following }).waitFor();
+  await page.evaluate((timer) => clearInterval(timer), looking);
+  await second.close();
+  await until(devices.host.page, (status) => status.peers.length === 2);
+});
+
 step('the host removes a device, which is told and may come back', async () => {
   await putOut(devices.host.page, 'Remove');
   const { page } = devices.guest;
