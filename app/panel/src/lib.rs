@@ -21,7 +21,7 @@ pub use bench::{
 };
 pub use command::{ContributeChoice, ExpertGuesser, HostChoice, InviteChoice, StoredModel, ToNode, ToPage};
 pub use keys::{KeySeed, RoomKeys};
-pub use notice::{Matter, Notice, NoticeLevel};
+pub use notice::{Condition, Notice, NoticeLevel};
 pub use potluck_plan::{Arithmetic, Bytes, DeviceId, KvCacheType, ModelId, PeerId, PlanEpoch, Sharing, StageId};
 pub use potluck_predict::{ForesightReport, Guessing, PredictorKind};
 pub use potluck_protocol::{

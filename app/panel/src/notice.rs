@@ -14,12 +14,12 @@ pub struct Notice {
     /// The rest, for "Copy details".
     pub details: String,
     /// What it speaks of, where the status says how that stands.
-    pub matter: Option<Matter>,
+    pub condition: Option<Condition>,
 }
 
-/// What a warning speaks of. Once that is settled, the warning is no longer true.
+/// What a warning speaks of. Once that is over, the warning is no longer true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Matter {
+pub enum Condition {
     /// The host is away.
     HostAway,
     /// This device's GPU is lost.
@@ -28,10 +28,10 @@ pub enum Matter {
     FileChecked,
 }
 
-impl Matter {
+impl Condition {
     /// It is over, by a newer status.
     #[must_use]
-    pub fn is_settled(self, status: &Status) -> bool {
+    pub fn is_over(self, status: &Status) -> bool {
         match self {
             // While this tab itself is reconnecting, it does not know.
             Self::HostAway => {
@@ -59,19 +59,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_matter_is_settled_once_the_status_says_so() {
+    fn a_matter_is_over_once_the_status_says_so() {
         let mut status = Status { connection: Connection::WaitingForHost, ..Status::default() };
         status.role.coordinator = true;
-        for matter in [Matter::HostAway, Matter::GpuLost, Matter::FileChecked] {
-            assert!(!matter.is_settled(&status), "{matter:?}");
+        for condition in [Condition::HostAway, Condition::GpuLost, Condition::FileChecked] {
+            assert!(!condition.is_over(&status), "{condition:?}");
         }
         status.connection = Connection::Reconnecting { attempt: 1 };
-        assert!(!Matter::HostAway.is_settled(&status), "the host may be away still");
+        assert!(!Condition::HostAway.is_over(&status), "the host may be away still");
         status.connection = Connection::Connected;
         status.device.webgpu = true;
         status.role.coordinator = false;
-        for matter in [Matter::HostAway, Matter::GpuLost, Matter::FileChecked] {
-            assert!(matter.is_settled(&status), "{matter:?}");
+        for condition in [Condition::HostAway, Condition::GpuLost, Condition::FileChecked] {
+            assert!(condition.is_over(&status), "{condition:?}");
         }
     }
 }

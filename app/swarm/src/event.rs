@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use potluck_panel::Matter;
+use potluck_panel::Condition;
 use potluck_plan::{
     Arithmetic, BlockIndex, Bytes, Computed, ConversationId, DeviceId, ExpertId, KvCacheType, Millis, ModelId,
     ModelShape, PeerId, PlanEpoch, PooledExperts, Ticket, WeightUnit, WireType, Work,
@@ -331,8 +331,8 @@ pub enum Action {
         severity: Severity,
         /// What happened and what to do.
         sentence: String,
-        /// What it speaks of, if that can be settled.
-        matter: Option<Matter>,
+        /// What it speaks of, if that can end.
+        condition: Option<Condition>,
     },
     /// [`crate::Peer::view`] changed.
     ViewChanged,

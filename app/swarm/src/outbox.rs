@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use potluck_panel::Matter;
+use potluck_panel::Condition;
 use potluck_plan::PeerId;
 use potluck_protocol::Frame;
 
@@ -48,13 +48,13 @@ impl Outbox {
     }
 
     pub fn notice(&mut self, severity: Severity, sentence: impl Into<String>) {
-        self.act(Action::Notice { severity, sentence: sentence.into(), matter: None });
+        self.act(Action::Notice { severity, sentence: sentence.into(), condition: None });
     }
 
-    /// A warning until a matter is settled.
-    pub fn warn_of(&mut self, matter: Matter, sentence: impl Into<String>) {
-        let (severity, sentence, matter) = (Severity::Warning, sentence.into(), Some(matter));
-        self.act(Action::Notice { severity, sentence, matter });
+    /// A warning until a condition is over.
+    pub fn warn_while(&mut self, condition: Condition, sentence: impl Into<String>) {
+        let (severity, sentence, condition) = (Severity::Warning, sentence.into(), Some(condition));
+        self.act(Action::Notice { severity, sentence, condition });
     }
 
     pub fn next_own(&mut self) -> Option<Frame> {

@@ -31,11 +31,6 @@ use crate::platform::{
 
 /// Timeout of a connection, of a reply's headers, and of each read of its body.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Maximum length of a reply whose length is not known before: lists of models and of hashes. The longest list, of a file of
-/// 128 GiB, has this.
-const MAX_REPLY: u64 = 64 << 20;
-/// Maximum length of a reply that is an error.
-const MAX_ERROR: u64 = 64 << 10;
 
 /// Whom this program talks to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -187,12 +182,12 @@ fn link_reason(error: &ureq::Error) -> String {
 }
 
 fn answer(agent: &ureq::Agent, request: HttpRequest) -> Result<HttpReply, ureq::Error> {
-    let HttpRequest { method, url, range, body } = request;
+    let HttpRequest { method, url, range, body } = &request;
     let mut reply = match method {
-        Method::Post => agent.post(&url).content_type("application/json").send(body.unwrap_or_default()),
+        Method::Post => agent.post(url).content_type("application/json").send(body.as_deref().unwrap_or_default()),
         Method::Get | Method::Head => {
-            let mut builder = if method == Method::Head { agent.head(&url) } else { agent.get(&url) };
-            if let Some(range) = &range {
+            let mut builder = if *method == Method::Head { agent.head(url) } else { agent.get(url) };
+            if let Some(range) = range {
                 builder = builder.header("range", format!("bytes={}-{}", range.start, range.end.saturating_sub(1)));
             }
             builder.call()
@@ -202,12 +197,7 @@ fn answer(agent: &ureq::Agent, request: HttpRequest) -> Result<HttpReply, ureq::
     let length = number("content-length");
     let retry_after = number("retry-after").and_then(|seconds| u32::try_from(seconds).ok());
     let status = reply.status().as_u16();
-    let limit = match (status, &range) {
-        (200 | 206, Some(range)) => range.end.saturating_sub(range.start),
-        (200..300, None) => MAX_REPLY,
-        _ => MAX_ERROR,
-    };
-    // A server that sends more than was asked for sends the whole file.
+    let limit = request.limit(status);
     let too_long = length.is_some_and(|length| length > limit);
     let body = match method {
         Method::Head => Vec::new(),

@@ -1,6 +1,6 @@
 //! Losing the GPU, and opening it again.
 
-use potluck_panel::{Matter, NoticeLevel};
+use potluck_panel::{Condition, NoticeLevel};
 use potluck_swarm::Event;
 
 use super::{Input, Node};
@@ -17,7 +17,7 @@ impl Node {
         self.compute.close();
         if contributes {
             let sentence = "This device's GPU was lost. It is being opened again, then its part is loaded again.";
-            self.warn_of(Matter::GpuLost, sentence.to_owned());
+            self.warn_while(Condition::GpuLost, sentence.to_owned());
             self.event(Event::DeviceLost(sentence.to_owned()));
             self.event(Event::StopContributing);
         }
@@ -38,7 +38,7 @@ impl Node {
             (Some(trouble), budget) => {
                 let consequence = if budget.is_some() { " This device no longer contributes." } else { "" };
                 let sentence = format!("The GPU did not come back. {trouble}{consequence}");
-                self.notice_of(NoticeLevel::Error, sentence, Some(Matter::GpuLost));
+                self.notice_of(NoticeLevel::Error, sentence, Some(Condition::GpuLost));
             }
             (None, Some(budget)) => self.contribute(budget.0),
             (None, None) => {}

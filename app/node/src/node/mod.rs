@@ -207,7 +207,7 @@ impl Node {
             Input::Alone(command, budget, files) => self.host_alone(command, budget, files),
             Input::Line(state) => self.line_changed(state),
             Input::Notice(sentence) => self.notice(panel::NoticeLevel::Warning, sentence),
-            Input::FileChecked(sentence) => self.warn_of(panel::Matter::FileChecked, sentence),
+            Input::FileChecked(sentence) => self.warn_while(panel::Condition::FileChecked, sentence),
             Input::ShadowFailed(sentence) => self.shadow_failed(sentence),
             Input::BadFrame(error) => {
                 if let Some(sentence) = self.page.first_bad_frame(&error) {
@@ -280,8 +280,8 @@ impl Node {
             Action::Answer(request, part) => {
                 self.page.send(panel::ToPage::Answer { request, event: part });
             }
-            Action::Notice { severity, sentence, matter } => {
-                self.notice_of(notice_level(severity), sentence, matter);
+            Action::Notice { severity, sentence, condition } => {
+                self.notice_of(notice_level(severity), sentence, condition);
             }
             Action::ViewChanged => self.page.mark_changed(),
             Action::Close { reason } => {
@@ -343,16 +343,16 @@ impl Node {
         self.notice_of(level, sentence, None);
     }
 
-    /// A warning until a matter is settled.
-    fn warn_of(&self, matter: panel::Matter, sentence: String) {
-        self.notice_of(panel::NoticeLevel::Warning, sentence, Some(matter));
+    /// A warning until a condition is over.
+    fn warn_while(&self, condition: panel::Condition, sentence: String) {
+        self.notice_of(panel::NoticeLevel::Warning, sentence, Some(condition));
     }
 
-    fn notice_of(&self, level: panel::NoticeLevel, sentence: String, matter: Option<panel::Matter>) {
+    fn notice_of(&self, level: panel::NoticeLevel, sentence: String, condition: Option<panel::Condition>) {
         let max_waiting = self.inputs.max_waiting();
         let details =
             format!("build {}, {}, at most {max_waiting} events waited", panel::BUILD, self.compute.adapter());
-        self.page.send(panel::ToPage::Notice(panel::Notice { level, sentence, details, matter }));
+        self.page.send(panel::ToPage::Notice(panel::Notice { level, sentence, details, condition }));
     }
 
     /// Sends the page a snapshot if something changed and the last one is old enough.

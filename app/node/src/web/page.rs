@@ -174,7 +174,7 @@ impl PageHalf {
 
     fn notice(&self, level: NoticeLevel, sentence: &str, details: &str) {
         let (sentence, details) = (sentence.to_owned(), details.to_owned());
-        self.deliver(ToPage::Notice(Notice { level, sentence, details, matter: None }));
+        self.deliver(ToPage::Notice(Notice { level, sentence, details, condition: None }));
     }
 
     fn flush(&self) {

@@ -1,6 +1,6 @@
 //! Admits members and gives them up.
 
-use potluck_panel::Matter;
+use potluck_panel::Condition;
 use potluck_plan::PeerId;
 use potluck_protocol::{Frame, Hello};
 
@@ -218,7 +218,7 @@ impl Peer {
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.refresh(true, &mut self.cx);
         } else if is_host {
-            self.cx.out.warn_of(Matter::HostAway, "The host left. This tab waits for it to come back.");
+            self.cx.out.warn_while(Condition::HostAway, "The host left. This tab waits for it to come back.");
             self.membership = Membership::Waiting;
             self.forget_holders();
         }

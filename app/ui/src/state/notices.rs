@@ -1,4 +1,4 @@
-//! Notices on the screen: newest last, no duplicates. Some speak of a matter that the page can see settled.
+//! Notices on the screen: newest last, no duplicates. Some tell of a condition whose end the page can see.
 
 use potluck_panel::Notice;
 
@@ -22,10 +22,10 @@ pub struct Notices {
 const MOST: usize = 3;
 
 impl Notices {
-    /// Shows a notice and returns its id. Replaces a notice with the same sentence or of the same matter.
+    /// Shows a notice and returns its id. Replaces a notice with the same sentence or of the same condition.
     pub fn show(&mut self, notice: Notice) -> u32 {
-        let is_same_matter = |old: &Notice| notice.matter.is_some() && old.matter == notice.matter;
-        let is_same = |old: &Notice| old.sentence == notice.sentence || is_same_matter(old);
+        let has_same_condition = |old: &Notice| notice.condition.is_some() && old.condition == notice.condition;
+        let is_same = |old: &Notice| old.sentence == notice.sentence || has_same_condition(old);
         self.shown.retain(|shown| !is_same(&shown.notice));
         let id = self.next;
         self.next = self.next.wrapping_add(1);
@@ -57,10 +57,10 @@ impl Notices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use potluck_panel::{Matter, NoticeLevel};
+    use potluck_panel::{Condition, NoticeLevel};
 
     fn notice(sentence: &str) -> Notice {
-        Notice { level: NoticeLevel::Info, sentence: sentence.into(), details: String::new(), matter: None }
+        Notice { level: NoticeLevel::Info, sentence: sentence.into(), details: String::new(), condition: None }
     }
 
     #[test]
@@ -81,11 +81,11 @@ mod tests {
     #[test]
     fn of_one_matter_only_the_newest_is_shown() {
         let mut notices = Notices::default();
-        let of = |matter, sentence| Notice { matter: Some(matter), ..notice(sentence) };
-        let lost = notices.show(of(Matter::GpuLost, "This device's GPU was lost."));
-        notices.show(of(Matter::FileChecked, "This device still checks this model's file (0 %)."));
+        let of = |condition, sentence| Notice { condition: Some(condition), ..notice(sentence) };
+        let lost = notices.show(of(Condition::GpuLost, "This device's GPU was lost."));
+        notices.show(of(Condition::FileChecked, "This device still checks this model's file (0 %)."));
         assert!(notices.is_shown(lost));
-        notices.show(of(Matter::GpuLost, "The GPU did not come back."));
+        notices.show(of(Condition::GpuLost, "The GPU did not come back."));
         assert!(!notices.is_shown(lost));
         assert_eq!(notices.shown().len(), 2);
         notices.show(notice("Something else."));

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use potluck_panel::{
-    BUILD, BenchEvent, Connection, Doors, KeySeed, Matter, Notice, NoticeLevel, RoomKeys, Status, ToNode, ToPage,
+    BUILD, BenchEvent, Condition, Connection, Doors, KeySeed, Notice, NoticeLevel, RoomKeys, Status, ToNode, ToPage,
 };
 use potluck_text::texts;
 
@@ -275,28 +275,28 @@ impl Store {
         });
     }
 
-    /// Shows a notice. Good news disappears by itself, and so does a warning of a matter that is settled.
+    /// Shows a notice. Good news disappears by itself, and so does a warning of a condition that is over.
     pub fn show(self, notice: Notice) {
-        let matter = notice.matter.filter(|_| notice.level == NoticeLevel::Warning);
-        let passing = notice.level == NoticeLevel::Info || matter.is_some();
+        let condition = notice.condition.filter(|_| notice.level == NoticeLevel::Warning);
+        let passing = notice.level == NoticeLevel::Info || condition.is_some();
         if notice.level == NoticeLevel::Error {
             self.room.opening.set(None);
         }
         let Some(id) = self.screen.notices.try_update(|notices| notices.show(notice)) else { return };
         if passing {
-            self.let_pass(id, matter);
+            self.let_pass(id, condition);
         }
     }
 
-    /// Removes a notice after a while, but not before its matter is settled.
-    fn let_pass(self, id: u32, matter: Option<Matter>) {
+    /// Removes a notice after a while, but not before its condition is over.
+    fn let_pass(self, id: u32, condition: Option<Condition>) {
         gloo_timers::callback::Timeout::new(PASS_EVERY, move || {
-            let settled =
-                self.room.status.with_untracked(|status| matter.is_none_or(|matter| matter.is_settled(status)));
-            if settled {
+            let is_over =
+                self.room.status.with_untracked(|status| condition.is_none_or(|condition| condition.is_over(status)));
+            if is_over {
                 self.screen.notices.update(|notices| notices.dismiss(id));
             } else if self.screen.notices.with_untracked(|notices| notices.is_shown(id)) {
-                self.let_pass(id, matter);
+                self.let_pass(id, condition);
             }
         })
         .forget();
@@ -304,7 +304,7 @@ impl Store {
 
     /// Shows a notice of the page's own.
     pub fn tell(self, level: NoticeLevel, sentence: impl Into<String>, details: impl Into<String>) {
-        self.show(Notice { level, sentence: sentence.into(), details: details.into(), matter: None });
+        self.show(Notice { level, sentence: sentence.into(), details: details.into(), condition: None });
     }
 
     /// Bytes to lend by default.
