@@ -29,7 +29,7 @@ use crate::server::Shared;
 /// cost little.
 const READ_BYTES: usize = 9 * 1024;
 
-/// Bytes of pongs that may wait behind the longest message until the member reads on. With more the connection ends.
+/// Bytes that may wait beside the longest frame until the member reads on. Of pongs beyond that only the newest is kept.
 const PONG_BYTES: usize = 256 * 1024;
 
 /// All endpoints.
@@ -131,6 +131,6 @@ async fn join_room(
     let arrival = Arrival { share, activity: client.activity, lease: client.lease, room, host: host.to_string() };
     let max_bytes = shared.limits.max_message_bytes();
     let upgrade = upgrade.max_message_size(max_bytes).max_frame_size(max_bytes).read_buffer_size(READ_BYTES);
-    let upgrade = upgrade.max_write_buffer_size(max_bytes.saturating_add(PONG_BYTES));
+    let upgrade = upgrade.max_write_buffer_size(shared.limits.frame_bytes.saturating_add(PONG_BYTES));
     Ok(upgrade.on_upgrade(move |socket| serve_socket(socket, arrival, shared.rooms.clone())))
 }

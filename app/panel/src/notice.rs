@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_matter_is_over_once_the_status_says_so() {
+    fn a_condition_is_over_once_the_status_says_so() {
         let mut status = Status { connection: Connection::WaitingForHost, ..Status::default() };
         status.role.coordinator = true;
         for condition in [Condition::HostAway, Condition::GpuLost, Condition::FileChecked] {

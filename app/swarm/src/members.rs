@@ -30,8 +30,8 @@ const LISTENED_MILLIS: f64 = 1_000.0;
 /// Back-off before a failed member gets work again: starts at the first value and doubles up to the last.
 const FIRST_RETRY_MILLIS: f64 = 2_000.0;
 const LAST_RETRY_MILLIS: f64 = 60_000.0;
-/// Failures after which the back-off is half a minute.
-const LONG_FAILURES: u32 = 4;
+/// The shortest back-off where others have to load what the member held.
+const LONG_RETRY_MILLIS: f64 = 30_000.0;
 /// Back-off of a member whose results were wrong, the same way.
 const FIRST_DISTRUST_MILLIS: f64 = 30_000.0;
 const LAST_DISTRUST_MILLIS: f64 = 600_000.0;
@@ -191,8 +191,9 @@ impl Member {
 
     /// It failed at what it had loaded: others need time to load that, so it gets no work for longer.
     pub fn fail_long(&mut self, now: Millis) {
-        self.failures = self.failures.max(LONG_FAILURES);
         self.fail(now);
+        let least = now.0 + LONG_RETRY_MILLIS;
+        self.failed_until = self.failed_until.map(|until| Millis(until.0.max(least)));
     }
 
     /// It failed: gets no work for a while, longer each time.

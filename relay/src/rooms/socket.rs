@@ -22,6 +22,8 @@ use crate::rate::TokenBucket;
 /// Longest request: a proof is a few hundred bytes, and a title may be long in bytes.
 const MAX_REQUEST_BYTES: usize = 8 * 1024;
 
+/// Pings and pongs of a connection before it enters: none is needed, and each ping has a pong that may wait.
+const MAX_ENTRY_MESSAGES: usize = 2_000;
 /// A client's ping counts as so many frames: its pong waits in memory until the client reads it, and no peer of ours pings.
 const PING_FRAMES: f64 = 200.0;
 
@@ -98,7 +100,7 @@ async fn enter(
 
 /// The proof in the first message.
 async fn proof(stream: &mut SplitStream<WebSocket>, activity: &Activity) -> Result<EntryProof, Left> {
-    loop {
+    for _ in 0..MAX_ENTRY_MESSAGES {
         let message = match stream.next().await {
             Some(Ok(message)) => message,
             _ => return Err(Left::Gone),
@@ -113,6 +115,7 @@ async fn proof(stream: &mut SplitStream<WebSocket>, activity: &Activity) -> Resu
         let Some(Request::Enter { proof }) = request else { return Err(Left::Refused(Refusal::BadProof)) };
         return Ok(proof);
     }
+    Err(Left::Gone)
 }
 
 /// A member in its room.

@@ -32,7 +32,7 @@ const MAX_OPEN: usize = 4;
 /// long, so the second wait is twice as long, the third three times.
 const FIRST_WAIT_SECONDS: u32 = 10;
 /// The longest first wait, on a line whose last piece took half as long.
-const LONGEST_FIRST_WAIT_SECONDS: u32 = 60;
+const LONGEST_FIRST_WAIT_SECONDS: u32 = 120;
 /// Requests before a silent host fails a piece.
 const MAX_REQUESTS: u32 = 3;
 /// Refusals before a piece fails.
@@ -109,7 +109,7 @@ impl PieceSource {
         Self { platform, requests, bytes, root, traffic, groups: Mutex::new(None), reader: GroupReader::default() }
     }
 
-    /// All requests of a piece have one id: a late answer to the first is as good as one to the last.
+    /// A piece, also if the host refuses it now and then.
     async fn piece(&self, range: FileRange) -> Result<Vec<u8>, SourceError> {
         let len = u32::try_from(range.len).unwrap_or(u32::MAX).min(PieceRequest::MAX_LEN);
         let _permit = self.requests.permits.acquire().await;
@@ -141,7 +141,8 @@ impl PieceSource {
         }
     }
 
-    /// What the host answers to the request of a piece, which is sent again where it is silent.
+    /// What the host answers to the request of a piece, which is sent again where it is silent. These requests have one id: a late
+    /// answer to the first is as good as one to the last.
     async fn answer(&self, range: FileRange, len: u32) -> Result<Piece, SourceError> {
         let (id, mut answer) = self.requests.open();
         let mut waited = 0.0;

@@ -84,11 +84,9 @@ impl Http {
         }
         let mut reader = Reader::of_any(stream)?;
         let mut bytes = Vec::with_capacity(expected.min(limit).min(LONGEST_EXPECTED) as usize);
-        let arrived = Cell::new(0.0);
-        unless_silent(&arrived, async {
+        unless_silent(&self.arrived, async {
             while reader.read(&mut bytes).await? {
-                arrived.set(WorkerClock.now().0);
-                self.arrived.set(arrived.get());
+                self.arrived.set(WorkerClock.now().0);
                 if bytes.len() as u64 > limit {
                     return Ok(Vec::new());
                 }

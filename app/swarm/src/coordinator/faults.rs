@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use potluck_plan::{BlockIndex, ConversationId, ExpertHolder, PeerId, Plan};
+use potluck_plan::{BlockIndex, ConversationId, ExpertHolder, Millis, PeerId, Plan};
 use potluck_protocol::{StageFault, StageFaultKind};
 
 use super::Coordinator;
 use crate::Severity;
 use crate::event_context::EventContext;
+use crate::members::Member;
 
 /// An answer whose experts nobody computes fails after so many new plans that have brought it no further.
-const MAX_RECOVERIES_IN_VAIN: u32 = 2;
+const MAX_RECOVERIES_IN_VAIN: u32 = 3;
 
 impl Coordinator {
     /// Gives the parts of frozen peers to others. A peer that loads is busy and may be silent for longer.
@@ -44,7 +45,7 @@ impl Coordinator {
                     self.distrust(peer, cx);
                 }
                 StageFaultKind::ExpertsUnreachable { block, ref failed } => {
-                    self.suspend_holders(&fault, block, failed, cx);
+                    self.suspend_holders(&fault, block, failed, Member::fail, cx);
                     self.planning.plans.abandon(cx);
                 }
                 _ => self.planning.plans.give_up_inactive(from, cx),
@@ -87,6 +88,9 @@ impl Coordinator {
     /// that is without the devices that failed; in the end the answer fails.
     fn experts_unreachable(&mut self, fault: &StageFault, block: BlockIndex, failed: &[PeerId], cx: &mut EventContext) {
         let recoveries = self.answers.recoveries_in_vain(fault.conversation);
+        if recoveries > 0 {
+            self.suspend_holders(fault, block, failed, Member::fail_long, cx);
+        }
         if recoveries >= MAX_RECOVERIES_IN_VAIN {
             let names: Vec<String> = failed.iter().take(3).map(|peer| cx.members.name(*peer)).collect();
             let who = match names.is_empty() {
@@ -97,9 +101,6 @@ impl Coordinator {
             self.answers.fail(fault.conversation, &sentence, cx);
             return self.after_answer(cx);
         }
-        if recoveries > 0 {
-            self.suspend_holders(fault, block, failed, cx);
-        }
         self.answers.recovers_for_experts(fault.conversation);
         let reason = format!("No device answers for the experts of block {}. The room makes a new plan.", block.0);
         self.planning.plans.drop_active();
@@ -108,13 +109,20 @@ impl Coordinator {
 
     /// Gives holders that could not compute their experts no work for a while. A stage names them, so only those count whom the
     /// plan names for that block of the stage, and never the host.
-    fn suspend_holders(&self, fault: &StageFault, block: BlockIndex, failed: &[PeerId], cx: &mut EventContext) {
+    fn suspend_holders(
+        &self,
+        fault: &StageFault,
+        block: BlockIndex,
+        failed: &[PeerId],
+        suspend: fn(&mut Member, Millis),
+        cx: &mut EventContext,
+    ) {
         let stage = self.plan(fault.epoch).and_then(|plan| plan.stage(fault.stage));
         let Some(remote) = stage.and_then(|(_, stage)| stage.remote_experts(block)) else { return };
         let holders: BTreeSet<PeerId> = remote.holders.iter().flatten().filter_map(ExpertHolder::peer).collect();
         for peer in holders.into_iter().filter(|holder| failed.contains(holder) && *holder != cx.members.me) {
             if let Some(member) = cx.members.known.get_mut(&peer) {
-                member.fail_long(cx.now);
+                suspend(member, cx.now);
             }
         }
     }
@@ -156,7 +164,7 @@ impl Coordinator {
 
 #[cfg(test)]
 mod tests {
-    use potluck_plan::{Millis, PlanEpoch, StageId};
+    use potluck_plan::{PlanEpoch, StageId};
 
     use super::*;
     use crate::coordinator::handover::Handover;

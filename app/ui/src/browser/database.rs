@@ -79,7 +79,17 @@ pub async fn keep_conversation(conversation: &Conversation) -> Result<(), Error>
 pub async fn stored_conversation(id: &str) -> Result<Option<Conversation>, Error> {
     let transaction = database().await?.transaction(&[CONVERSATIONS], TransactionMode::ReadOnly)?;
     let stored = transaction.object_store(CONVERSATIONS)?.get(key(id))?.await?;
-    Ok(stored.as_ref().and_then(read))
+    known(stored)
+}
+
+/// A stored conversation.
+///
+/// # Errors
+/// There is one, but a newer page has written it.
+fn known(stored: Option<JsValue>) -> Result<Option<Conversation>, Error> {
+    let known =
+        |value: JsValue| read(&value).ok_or(Error::UnexpectedJsType("a conversation of this page's version", value));
+    stored.map(known).transpose()
 }
 
 /// Changes a conversation as it is stored now, whichever tab wrote it. Returns what is stored then.
@@ -93,7 +103,7 @@ pub async fn change_conversation(
     let transaction = database().await?.transaction(&[CONVERSATIONS], TransactionMode::ReadWrite)?;
     let store = transaction.object_store(CONVERSATIONS)?;
     let stored = store.get(key(id))?.await?;
-    let Some(mut conversation) = stored.as_ref().and_then(read::<Conversation>) else { return Ok(None) };
+    let Some(mut conversation) = known(stored)? else { return Ok(None) };
     change(&mut conversation);
     store.put(&text_of(&conversation), Some(&JsValue::from_str(id)))?.await?;
     transaction.commit()?.await?;

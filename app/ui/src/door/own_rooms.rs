@@ -44,7 +44,7 @@ fn OwnRoomCard(room: OwnRoom) -> impl IntoView {
             <Icon symbol=Symbol::Pot />
             <p class="card-words">
                 <strong>{name}</strong>
-                <span class="hint">"Its tab was closed. The room is still yours: open it again, and its guests come back by themselves."</span>
+                <span class="hint">"No tab has it open. The room is still yours: open it again, and its guests come back by themselves."</span>
             </p>
             <div class="row">
                 <button type="button" class="button button-main" on:click=move |_| store.open_again(room.get_value())>

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_matter_only_the_newest_is_shown() {
+    fn of_one_condition_only_the_newest_is_shown() {
         let mut notices = Notices::default();
         let of = |condition, sentence| Notice { condition: Some(condition), ..notice(sentence) };
         let lost = notices.show(of(Condition::GpuLost, "This device's GPU was lost."));
