@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_frame_names_nobody() {
-        assert_eq!(encode(&Frame::Bye).unwrap(), [16, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
+        assert_eq!(encode(&Frame::Bye).unwrap(), [17, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
     }
 
     fn call() -> Frame {
