@@ -76,10 +76,10 @@ fn a_load_that_never_ends_is_given_up_and_begun_again() {
         let stuck = (seed % 3) as usize;
         // Behind the first plans, so that it is one of three stages that gets stuck.
         world.fault(Fault::StuckLoad(stuck), if stuck == 0 { 300.0 } else { 10.0 });
-        world.run(400_000.0, |world| stages(world) == 3);
+        world.run(200_000.0, |world| stages(world) == 3);
         assert_eq!(stages(&world), 3, "seed {seed}: device {stuck} must get ready the second time");
-        world.prompt(1, 1, TEXT, TOKENS, 410_000.0);
-        world.run(460_000.0, |world| answered(world, 1, 1));
+        world.prompt(1, 1, TEXT, TOKENS, 210_000.0);
+        world.run(260_000.0, |world| answered(world, 1, 1));
         assert_undisturbed(&world, 1, 1, TEXT, TOKENS, &format!("seed {seed}"));
     }
 }

@@ -13,9 +13,8 @@ use crate::members::Members;
 /// Unanswered orders are sent again after this time; a device that has carried it out just answers again.
 const RESEND_MILLIS: f64 = 5_000.0;
 /// A peer without progress for this long will not get ready: it may wait for something forever. Long, because
-/// compiling kernels on a loaded machine shows no progress for a while, and neither do six parts of 4 MiB that arrive together
-/// over a line of less than a megabit a second. Downloads that are silent fail by themselves.
-const STUCK_MILLIS: f64 = 300_000.0;
+/// compiling kernels on a loaded machine shows no progress for a while.
+const STUCK_MILLIS: f64 = 120_000.0;
 
 /// The plans, and the epochs that name them.
 #[derive(Default)]
