@@ -56,6 +56,18 @@ fn a_device_without_room_for_all_experts_answers_and_whoever_joins_ends_that() {
     assert_undisturbed(&world, 2, &model(0), "together");
 }
 
+/// The budget is its owner's, however much slower the room is with it.
+#[test]
+fn a_device_that_lends_less_is_taken_at_its_word_though_the_others_are_slow() {
+    let mut world = room(1, PINNED + EXPERTS / 3);
+    let quick = world.add(SimDevice::with_budget(PINNED + EXPERTS).at_speed(50.0), 10.0);
+    world.run(60_000.0, |world| is_up(world, false));
+    assert!(is_up(&world, false), "everything fits: {:?}", world.view(0).room.unwrap().plan);
+    world.fault(Fault::SetBudget(quick, 30), 60_000.0);
+    world.run(300_000.0, |world| is_up(world, true));
+    assert!(is_up(&world, true), "it holds what it does not lend: {:?}", world.view(0).room.unwrap().plan);
+}
+
 #[test]
 fn a_larger_kv_cache_on_demand_does_not_keep_all_experts_from_memory() {
     // So many experts that no smaller type makes room for them.

@@ -161,9 +161,9 @@ impl Planning {
                 // What runs or is being loaded goes on, however slow storage turned out to be, but not with a larger KV cache.
                 let is_it = |plan: &Plan| plan.is_on_demand() && plan.kv_cache <= room.shape.kv_cache;
                 let goes_on = self.plans.needed().is_some_and(is_it);
-                // Nobody wants exact keys and values at any price.
-                let active = self.plans.active.as_ref().map(|active| active.planned.prediction.token_millis);
-                let most = active.map_or(f64::INFINITY, |millis| SLOWER * millis);
+                // Nobody wants exact keys and values at any price. A plan for which a device lends too little by now is no choice.
+                let active = self.plans.active.as_ref().filter(|active| fits(&active.planned.plan, room, room.shape));
+                let most = active.map_or(f64::INFINITY, |active| SLOWER * active.planned.prediction.token_millis);
                 let may_run =
                     |planned: &Planned| goes_on || (keeps_up(planned) && planned.prediction.token_millis <= most);
                 return potluck_planner::on_demand(room).filter(may_run).ok_or(None);
