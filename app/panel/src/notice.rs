@@ -13,11 +13,11 @@ pub struct Notice {
     pub sentence: String,
     /// The rest, for "Copy details".
     pub details: String,
-    /// What it speaks of, where the status says how that stands.
+    /// The condition that it reports, if a later status shows when that is over.
     pub condition: Option<Condition>,
 }
 
-/// What a warning speaks of. Once that is over, the warning is no longer true.
+/// A condition that a warning reports. Once it is over, the warning is no longer true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Condition {
     /// The host is away.

@@ -331,7 +331,7 @@ pub enum Action {
         severity: Severity,
         /// What happened and what to do.
         sentence: String,
-        /// What it speaks of, if that can end.
+        /// The condition that it reports, if that can end.
         condition: Option<Condition>,
     },
     /// [`crate::Peer::view`] changed.

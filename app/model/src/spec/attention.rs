@@ -62,7 +62,7 @@ pub struct LatentSpec {
 }
 
 impl AttentionSpec {
-    /// Of a block that does not attend.
+    /// For a block that does not attend: no heads, a norm before, and nothing special.
     pub(super) const NONE: Self = Self {
         heads: 0,
         kv_heads: 0,
@@ -95,26 +95,7 @@ impl AttentionSpec {
 
     /// Plain attention: a norm before it, no biases, scores divided by the root of the head's width.
     pub fn new(heads: u32, kv_heads: u32, head_dim: u32, rope: RopeSpec) -> Self {
-        Self {
-            heads,
-            kv_heads,
-            head_dim,
-            norms: Norms::BEFORE,
-            qk_norm: QkNorm::None,
-            value_norm: false,
-            values_are_keys: false,
-            qkv_bias: false,
-            output_bias: false,
-            rope,
-            scale: 1.0 / (head_dim as f32).sqrt(),
-            score_cap: 0.0,
-            window: None,
-            chunked: false,
-            sinks: false,
-            latent: None,
-            output_gate: false,
-            kv_of: None,
-        }
+        Self { heads, kv_heads, head_dim, rope, scale: 1.0 / (head_dim as f32).sqrt(), ..Self::NONE }
     }
 
     /// Vectors per position and key head in the block's own cache: a key and a value, one for both, or none.

@@ -88,7 +88,7 @@ struct Holder {
     timeouts: u32,
     /// Timeouts in all.
     all_timeouts: u32,
-    /// Calls since the last answer that it said it cannot answer.
+    /// Calls that it has refused since its last answer.
     unable: u32,
     lateness: Lateness,
     answers: u32,
@@ -178,7 +178,7 @@ impl Holders {
         self.known.get(&peer).is_some_and(|holder| holder.lateness.is_overtaken(now))
     }
 
-    /// It said that it cannot compute what it holds. Other blocks need not find that out one after another.
+    /// It refused a call for experts that it holds. Other blocks need not find that out one by one.
     pub fn unable(&mut self, peer: PeerId) {
         let holder = self.known.entry(peer).or_default();
         holder.unable = holder.unable.saturating_add(1);
