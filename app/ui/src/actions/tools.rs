@@ -165,6 +165,7 @@ fn status(store: Store) -> JsValue {
         fields.insert("timings".into(), timings);
         let tokens = store.node.tools.with_value(ToolCalls::tokens_under_way);
         fields.insert("answering".into(), serde_json::json!({ "tokens": tokens }));
+        fields.insert("tokens_received".into(), store.room.tokens.get_untracked().into());
     }
     as_js(&value)
 }
