@@ -119,6 +119,24 @@ fn a_room_that_began_with_a_smaller_kv_cache_gets_the_larger_one_between_answers
 }
 
 #[test]
+fn a_larger_kv_cache_does_not_come_at_any_price() {
+    // Beside the exact cache there is room for a token's experts only, beside half of it for more than half of them all.
+    let model = SimModel { experts: 100, ..model(8) };
+    let host = SimDevice::with_budget(PINNED + EXACT);
+    let mut world = World::new(7, model.clone(), Sharing::Experts, host);
+    world.load_on_demand();
+    let runs = |world: &World, kv_cache| world.plan_up().is_some_and(|plan| plan.kv_cache == kv_cache);
+    world.run(30_000.0, |world| is_up(world, true));
+    assert!(runs(&world, KvCacheType::F16), "{:?}", world.plan_up());
+    world.prompt(0, 1, TEXT, TOKENS, 30_000.0);
+    world.run(60_000.0, |world| is_answered(world, 1));
+    world.fault(Fault::SetBudget(0, PINNED + EXACT + 420), 60_000.0);
+    world.run(400_000.0, |world| runs(world, KvCacheType::F32));
+    assert!(runs(&world, KvCacheType::F16), "{:?}", world.view(0).room.unwrap().plan);
+    assert_undisturbed(&world, 1, &model, "with the smaller type");
+}
+
+#[test]
 fn whoever_joins_loads_in_advance_what_it_will_get() {
     let mut world = room(4, PINNED + EXPERTS / 3);
     world.run(30_000.0, |world| is_up(world, true));

@@ -70,7 +70,7 @@ impl Planning {
         for (model, kind) in self.candidates(request, cx.now) {
             let input = PlannerInput::new(self, &model, request.command, &cx.members);
             let room = input.room(epoch);
-            match self.find(kind, &room) {
+            match self.find(kind, &room, &model) {
                 Ok(planned) => {
                     self.shortfall = None;
                     self.propose(planned, &room, PlanRequest { model: &model, ..request }, cx);
@@ -148,7 +148,7 @@ impl Planning {
     }
 
     /// The best plan of a kind, or what is missing for one that holds all experts.
-    fn find(&self, kind: Kind, room: &Room<'_>) -> Result<Planned, Option<Shortfall>> {
+    fn find(&self, kind: Kind, room: &Room<'_>, model: &OpenedModel) -> Result<Planned, Option<Shortfall>> {
         let active = self.plans.active.as_ref().filter(|active| !active.planned.plan.is_on_demand());
         let found = match (kind, active) {
             (Kind::Full, Some(active)) if active.share == room.sharing => {
@@ -162,7 +162,7 @@ impl Planning {
                 let is_it = |plan: &Plan| plan.is_on_demand() && plan.kv_cache <= room.shape.kv_cache;
                 let goes_on = self.plans.needed().is_some_and(is_it);
                 // Nobody wants exact keys and values at any price. A plan for which a device lends too little by now is no choice.
-                let active = self.plans.active.as_ref().filter(|active| fits(&active.planned.plan, room, room.shape));
+                let active = self.plans.active.as_ref().filter(|active| is_held(&active.planned.plan, room, model));
                 let most = active.map_or(f64::INFINITY, |active| SLOWER * active.planned.prediction.token_millis);
                 let may_run =
                     |planned: &Planned| goes_on || (keeps_up(planned) && planned.prediction.token_millis <= most);
@@ -211,8 +211,15 @@ pub(super) fn can_run(plan: &Plan, room: &Room<'_>) -> bool {
         && plan.stages.iter().all(is_seen)
 }
 
+/// All devices of a running plan still contribute enough for it, whatever KV cache type the room plans with now.
+pub(super) fn is_held(plan: &Plan, room: &Room<'_>, model: &OpenedModel) -> bool {
+    let shape = model.shapes.iter().find(|shape| shape.kv_cache == plan.kv_cache);
+    (plan.context, plan.arithmetic) == (room.context, room.arithmetic)
+        && shape.is_some_and(|shape| fits(plan, room, shape))
+}
+
 /// All devices of a plan contribute enough for their parts of a model of this shape.
-pub(super) fn fits(plan: &Plan, room: &Room<'_>, shape: &ModelShape) -> bool {
+fn fits(plan: &Plan, room: &Room<'_>, shape: &ModelShape) -> bool {
     plan.peers().into_iter().all(|peer| {
         let units = plan.units_for(peer, shape);
         let weights = resident_bytes(shape, &units, plan.context).saturating_add(pool_bytes(plan, shape, peer));

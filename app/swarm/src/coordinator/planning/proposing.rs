@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use potluck_plan::{Plan, WeightUnit};
 use potluck_planner::{Planned, Room, Sharing, TAU};
 
-use super::choosing::{can_run, fits};
+use super::choosing::{can_run, is_held};
 use super::measures::path_noise;
 use super::plans::{Inactive, Purpose};
 use super::{PlanRequest, Planning};
@@ -192,13 +192,6 @@ struct Noise {
     share: f64,
     /// In milliseconds: links of devices that are only in one of both.
     millis: f64,
-}
-
-/// All devices of a running plan still contribute enough for it, whatever KV cache type the room plans with now.
-fn is_held(plan: &Plan, room: &Room<'_>, model: &OpenedModel) -> bool {
-    let shape = model.shapes.iter().find(|shape| shape.kv_cache == plan.kv_cache);
-    (plan.context, plan.arithmetic) == (room.context, room.arithmetic)
-        && shape.is_some_and(|shape| fits(plan, room, shape))
 }
 
 /// The same parts on the same peers, whatever the epoch.
