@@ -409,6 +409,11 @@ impl Answering {
         self.recoveries_in_vain = 0;
     }
 
+    /// There will be a new plan, for want of experts.
+    pub fn recover_for_experts(&mut self) {
+        self.recoveries_in_vain += u32::from(!self.in_flight.is_empty());
+    }
+
     fn logits_request(&self) -> LogitsRequest {
         potluck_plan::Sampling::from(self.prompt.sampling).request()
     }

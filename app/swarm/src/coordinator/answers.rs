@@ -343,11 +343,9 @@ impl Answers {
         self.index_of(conversation).map_or(0, |index| self.active[index].recoveries_in_vain)
     }
 
-    /// There will be a new plan, for want of experts.
-    pub fn recovers_for_experts(&mut self, conversation: ConversationId) {
-        if let Some(index) = self.index_of(conversation) {
-            self.active[index].recoveries_in_vain += 1;
-        }
+    /// There will be a new plan, for want of experts. All answers in flight stand still with the one that is named.
+    pub fn recover_for_experts(&mut self) {
+        self.active.iter_mut().for_each(Answering::recover_for_experts);
     }
 
     pub fn is_stalled(&self, now: Millis) -> bool {

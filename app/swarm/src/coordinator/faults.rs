@@ -84,15 +84,16 @@ impl Coordinator {
         }
     }
 
-    /// Nobody computes the experts of a block. The answer goes on with a new plan. If it has come no further since the last one,
-    /// that is without the devices that failed; in the end the answer fails.
+    /// Nobody computes the experts of a block. The answer goes on with a new plan. If it has had no new token since the last
+    /// one, that is without the devices that failed; in the end the answer fails.
     fn experts_unreachable(&mut self, fault: &StageFault, block: BlockIndex, failed: &[PeerId], cx: &mut EventContext) {
         let recoveries = self.answers.recoveries_in_vain(fault.conversation);
         if recoveries > 0 {
             self.suspend_holders(fault, block, failed, Member::fail_long, cx);
         }
         if recoveries >= MAX_RECOVERIES_IN_VAIN {
-            let names: Vec<String> = failed.iter().take(3).map(|peer| cx.members.name(*peer)).collect();
+            let failed = self.failed_holders(fault, block, failed);
+            let names: Vec<String> = failed.into_iter().take(3).map(|peer| cx.members.name(peer)).collect();
             let who = match names.is_empty() {
                 true => "No device has computed".to_owned(),
                 false => format!("{} could not compute", names.join(", ")),
@@ -101,14 +102,13 @@ impl Coordinator {
             self.answers.fail(fault.conversation, &sentence, cx);
             return self.after_answer(cx);
         }
-        self.answers.recovers_for_experts(fault.conversation);
+        self.answers.recover_for_experts();
         let reason = format!("No device answers for the experts of block {}. The room makes a new plan.", block.0);
         self.planning.plans.drop_active();
         self.recover(None, &reason, cx);
     }
 
-    /// Gives holders that could not compute their experts no work for a while. A stage names them, so only those count whom the
-    /// plan names for that block of the stage, and never the host.
+    /// Gives holders that could not compute their experts no work for a while, the host excepted.
     fn suspend_holders(
         &self,
         fault: &StageFault,
@@ -117,14 +117,20 @@ impl Coordinator {
         suspend: fn(&mut Member, Millis),
         cx: &mut EventContext,
     ) {
-        let stage = self.plan(fault.epoch).and_then(|plan| plan.stage(fault.stage));
-        let Some(remote) = stage.and_then(|(_, stage)| stage.remote_experts(block)) else { return };
-        let holders: BTreeSet<PeerId> = remote.holders.iter().flatten().filter_map(ExpertHolder::peer).collect();
-        for peer in holders.into_iter().filter(|holder| failed.contains(holder) && *holder != cx.members.me) {
+        let failed = self.failed_holders(fault, block, failed);
+        for peer in failed.into_iter().filter(|peer| *peer != cx.members.me) {
             if let Some(member) = cx.members.known.get_mut(&peer) {
                 suspend(member, cx.now);
             }
         }
+    }
+
+    /// Those that a stage names, as far as the plan has them hold experts of that block for it.
+    fn failed_holders(&self, fault: &StageFault, block: BlockIndex, failed: &[PeerId]) -> BTreeSet<PeerId> {
+        let stage = self.plan(fault.epoch).and_then(|plan| plan.stage(fault.stage));
+        let Some(remote) = stage.and_then(|(_, stage)| stage.remote_experts(block)) else { return BTreeSet::new() };
+        let holders = remote.holders.iter().flatten().filter_map(ExpertHolder::peer);
+        holders.filter(|holder| failed.contains(holder)).collect()
     }
 
     /// A stage accuses the host's own device, which looked at its rows before it sent them.

@@ -362,6 +362,21 @@ fn an_answer_goes_on_without_a_holder_that_cannot_compute_or_ends_with_a_sentenc
     }
 }
 
+#[test]
+fn answers_that_stand_still_together_fail_together() {
+    let (mut world, asker) = pooled(2, 1, Hedging::Adaptive, &[helper(); 2]);
+    world.run(30_000.0, |world| world.fewest_holders() == 1);
+    let begin = world.now() + 100.0;
+    world.fault(Fault::Wrong(holders(&world)[0], Wrong::Unable), begin);
+    let requests = 1..=4;
+    requests.clone().for_each(|request| world.prompt(asker, request, TEXT, 60, begin + f64::from(request)));
+    let all_ended = |world: &World| requests.clone().all(|request| ended(world, asker, request));
+    world.run(begin + 600_000.0, all_ended);
+    assert!(all_ended(&world), "after {:.0} s", (world.now() - begin) / 1e3);
+    let recoveries: Vec<u32> = world.answers().map(|(_, answer)| answer.recoveries).collect();
+    assert!(recoveries.iter().all(|&recoveries| recoveries <= 4), "none waits for the others' plans: {recoveries:?}");
+}
+
 /// Three holders of each expert: a third computation decides, and the liar alone is dropped. The others go on.
 #[test]
 fn a_holder_that_lies_now_and_then_is_dropped_and_no_honest_one_is() {
