@@ -79,7 +79,7 @@ pub struct HolderReport {
     pub open: u32,
     /// Calls for which somebody else was asked because it took too long.
     pub timeouts: u32,
-    /// It is asked last: it did not answer several times in a row.
+    /// It is asked last: several times in a row it did not answer, or refused.
     pub is_unhealthy: bool,
     /// What it has computed in all, as the stage has received it.
     pub work: Work,

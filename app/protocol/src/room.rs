@@ -263,7 +263,7 @@ pub struct HolderView {
     pub hedges_won: u32,
     /// Calls for which somebody else was asked because it took too long.
     pub timeouts: u32,
-    /// It is asked last: it did not answer several times in a row.
+    /// It is asked last: several times in a row it did not answer, or refused.
     pub is_unhealthy: bool,
     /// Median milliseconds of a call of decoded tokens; 0 before the first.
     pub median_ms: f64,

@@ -123,7 +123,11 @@ impl Dispatch {
         if let Some(Owed { holder, .. }) = self.owed.take(call, from) {
             match failure {
                 ExpertFailure::NoPlan => around.holders.absent(holder),
-                _ => around.holders.refused(holder),
+                ExpertFailure::NotHere | ExpertFailure::Busy => around.holders.refused(holder),
+                _ => {
+                    around.holders.refused(holder);
+                    around.holders.unable(holder);
+                }
             }
             return steps;
         }

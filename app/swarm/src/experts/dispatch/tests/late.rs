@@ -83,6 +83,16 @@ fn a_failure_shows_as_well_that_a_late_holder_is_there_and_a_heartbeat_says_noth
 }
 
 #[test]
+fn a_late_holder_that_refuses_in_the_end_is_asked_last() {
+    let mut room = steady(Hedging::Off);
+    for _ in 0..3 {
+        let owed = overtake(&mut room);
+        assert_eq!(room.fail(owed, A, ExpertFailure::Failed), []);
+    }
+    assert_eq!(whom(&room.begin(&[0])), [(B, vec![0])], "it is there, but cannot compute");
+}
+
+#[test]
 fn a_silent_holder_is_asked_again_after_twelve_seconds_at_the_latest() {
     let mut room = steady(Hedging::Off);
     let begun = room.now;
