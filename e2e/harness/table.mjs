@@ -114,11 +114,30 @@ export async function enter(page, link) {
 export const ask = (page, text, options) =>
   page.evaluate(([text, options]) => window.potluck.chat(text, options), [text, options]);
 
+/** Asks, and waits until so many tokens of the answer are here. `asked` is what comes of it. */
+export async function begin(page, text, options, tokens = 1) {
+  const { tokens_received } = await status(page);
+  const asked = ask(page, text, options);
+  await until(page, (now) => now.tokens_received >= tokens_received + tokens, `${tokens} tokens are here`);
+  return { asked };
+}
+
 /** Writes a message as a person does. */
 export async function send(page, text) {
   const message = page.getByRole('textbox', { name: 'Message' });
   await message.fill(text);
   await page.getByRole('button', { name: 'Send' }).click();
+}
+
+/** Waits until the first answer of the conversation has text. One of a made-up model may end before it has any. */
+export const answerBegins = (page) =>
+  page.locator('.answer .prose').getByText(/\S/).or(page.getByText(/first token after/)).first().waitFor();
+
+/** Stops the conversation's first answer once it has text, if it has not ended by itself. */
+export async function stopAnswer(page) {
+  await answerBegins(page);
+  await page.getByRole('button', { name: 'Stop' }).click({ timeout: 10_000 }).catch(() => {});
+  await page.getByText(/first token after/).first().waitFor();
 }
 
 /** No error on any console. */

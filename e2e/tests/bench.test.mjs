@@ -52,7 +52,7 @@ async function result() {
   }
 }
 
-test('a workload is measured and every token counted', { timeout: 120_000 }, async () => {
+test('a workload is measured and every token counted', { timeout: 600_000 }, async () => {
   await open({ prompt: 16, answer: 8, runs: 2 });
   await page.getByRole('button', { name: 'Measure' }).click();
   const report = await result();
@@ -101,7 +101,7 @@ test('a workload is measured and every token counted', { timeout: 120_000 }, asy
   assert.ok(report.method.some((sentence) => /first run does not count/.test(sentence)));
 });
 
-test('it stops when asked to', { timeout: 60_000 }, async () => {
+test('it stops when asked to', { timeout: 600_000 }, async () => {
   await open({ prompt: 25, answer: 1024, runs: 50 });
   await page.getByRole('button', { name: 'Measure' }).click();
   await page.getByText(/warming up|run 1 of 50/).first().waitFor();
@@ -111,7 +111,7 @@ test('it stops when asked to', { timeout: 60_000 }, async () => {
   assert.equal(await page.evaluate(() => window.benchResult ?? null), null);
 });
 
-test('a wrong file is told in one sentence', { timeout: 60_000 }, async () => {
+test('a wrong file is told in one sentence', { timeout: 600_000 }, async () => {
   const path = join(folder, 'letter.gguf');
   await writeFile(path, 'Dear table, this is not a model.'.repeat(100));
   await open({ prompt: 4, answer: 2, runs: 1 });

@@ -5,9 +5,11 @@ import { after, afterEach, before, test } from 'node:test';
 import { Device } from '../harness/browser.mjs';
 import { make } from '../harness/models.mjs';
 import { Relay } from '../harness/relay.mjs';
-import { ask, assertQuiet, contribute, enter, host, isUp, isUpOn, send, status, until } from '../harness/table.mjs';
+import {
+  ask, assertQuiet, begin, contribute, enter, host, isUp, isUpOn, send, status, stopAnswer, until,
+} from '../harness/table.mjs';
 
-const PROMPT = { max_tokens: 60, temperature: 0, raw: true };
+const PROMPT = { max_tokens: 200, temperature: 0, raw: true };
 const TEXT = 'Once upon a time there was a table';
 
 let relay;
@@ -23,14 +25,12 @@ const notices = (device) => device.page.locator('.notice p').allInnerTexts();
 
 /** The device's browser loses its GPU while the host's answer runs; the answer and the room are those from before. */
 async function losesItsGpu(device, host_, calm) {
-  const before = (await status(host_.page)).plan.epoch;
-  const asked = ask(host_.page, TEXT, PROMPT);
-  await until(host_.page, (status) => status.pending.length > 0);
+  const { epoch: before } = (await status(host_.page)).plan;
+  const { asked } = await begin(host_.page, TEXT, PROMPT);
   device.killGpu();
   await device.page.getByText(/This device's GPU was lost/).first().waitFor();
   assert.deepEqual((await asked).tokens, calm.tokens, 'the answer goes on and is the undisturbed one');
-  const again = await until(host_.page, isUpOn(2));
-  assert.ok(again.plan.epoch > before, 'the lost device has its part by a new plan');
+  await until(host_.page, (now) => isUpOn(2)(now) && now.plan.epoch > before, 'the lost device has its part by a new plan');
   assert.deepEqual((await ask(host_.page, TEXT, PROMPT)).tokens, calm.tokens, 'and it computes alike with it');
   // The host may have been told of another device: one that was about to take a part when it lost its GPU.
   const own = (await notices(device)).filter((sentence) => !sentence.includes('cannot take its part'));
@@ -76,8 +76,13 @@ test('a GPU that was lost before anything was lent is opened again unnoticed', a
   await until(host_.page, isUp);
   await enter(guest.page, link);
   await until(guest.page, (status) => status.device.webgpu);
+  // It may be open again before somebody asks.
+  const noticed = guest.page.evaluate(() => new Promise((done) => {
+    const look = () => (window.potluck.status().device.webgpu ? setTimeout(look, 10) : done());
+    look();
+  }));
   guest.killGpu();
-  await until(guest.page, (status) => !status.device.webgpu, 'the page notices');
+  await noticed;
   await until(guest.page, (status) => status.device.webgpu, 'the GPU is open again');
   assert.deepEqual(await notices(guest), [], 'nobody has to be told');
   await guest.page.getByRole('button', { name: 'Contribute GPU' }).first().click();
@@ -97,8 +102,7 @@ test('a storage that is full: the room works without keeping the model, and says
   const cramped = await ask(host_.page, TEXT, short);
   // What was kept until then must not spoil the next visit, nor must a conversation be lost.
   await send(host_.page, 'Hello');
-  await until(host_.page, (status) => status.pending.length > 0);
-  await host_.page.getByRole('button', { name: 'Stop' }).click();
+  await stopAnswer(host_.page);
   await until(host_.page, (status) => status.pending.length === 0);
   await allow(undefined);
   await host_.page.reload();

@@ -7,7 +7,7 @@ import { Device } from '../harness/browser.mjs';
 import { make } from '../harness/models.mjs';
 import { Relay } from '../harness/relay.mjs';
 import { story } from '../harness/story.mjs';
-import { MB, ask, assertQuiet, contribute, enter, host, isUp, isUpOn, status, until } from '../harness/table.mjs';
+import { MB, ask, assertQuiet, begin, contribute, enter, host, isUp, isUpOn, status, until } from '../harness/table.mjs';
 
 const MODEL = 'six-blocks';
 // One tab is too small, two are enough, three share.
@@ -75,8 +75,7 @@ step('a guest in another browser asks through the relay', async () => {
 step('a tab is closed in the middle of an answer: the room goes on, and the answer is the undisturbed one', async () => {
   const long = { ...PROMPT, max_tokens: 60 };
   const calm = await ask(guest.page, TEXT, long);
-  const asked = ask(guest.page, TEXT, long);
-  await until(guest.page, (now) => now.answering?.tokens >= 10, 'ten tokens are here');
+  const { asked } = await begin(guest.page, TEXT, long, 10);
   await tabs.pop().close();
   assert.deepEqual((await asked).tokens, calm.tokens);
   await until(tabs[0], isUpOn(2));
