@@ -3,12 +3,17 @@
 
 mod common;
 
+use std::cell::Cell;
 use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
 
 use common::*;
+use futures::future::LocalBoxFuture;
 use potluck_gguf::synthetic::{Architecture, Synthetic};
 use potluck_node::native::cli::Session;
 use potluck_node::native::open_model_files;
+use potluck_node::platform::LocalFile;
 use potluck_panel::{Connection, HostChoice, ModelSource, NoticeLevel, Sharing, ToNode, ToPage};
 
 fn small() -> Synthetic {
@@ -121,6 +126,59 @@ fn a_missing_model_and_a_missing_relay_are_reported() {
         nowhere.page(ToNode::Host(choice));
         let sentence = complaint(&mut nowhere).await;
         assert!(sentence.contains("127.0.0.1:9") && sentence.contains("cannot be reached"), "{sentence}");
+    });
+}
+
+/// A file of a disk that does not answer for a while.
+struct Late {
+    file: Rc<dyn LocalFile>,
+    answers: Rc<Cell<bool>>,
+}
+
+impl LocalFile for Late {
+    fn name(&self) -> String {
+        self.file.name()
+    }
+
+    fn len(&self) -> u64 {
+        self.file.len()
+    }
+
+    fn read(&self, offset: u64, len: u64) -> LocalBoxFuture<'static, Result<Vec<u8>, String>> {
+        let (bytes, answers) = (self.file.read(offset, len), self.answers.clone());
+        Box::pin(async move {
+            while !answers.get() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            bytes.await
+        })
+    }
+}
+
+#[test]
+fn a_model_that_opens_after_its_room_was_left_does_not_come_into_the_next_room() {
+    test(async {
+        let models = folder("models");
+        write(&small(), &models, "wanted");
+        let relay = relay(&models, 0).await;
+        let late = write(&Synthetic { seed: 6, ..small() }, &folder("late"), "late");
+        let (file, answers) = (open_model_files(&late).unwrap().remove(0), Rc::new(Cell::new(false)));
+        let source = ModelSource::File { name: file.name(), bytes: potluck_plan::Bytes(file.len()) };
+        let files: Vec<Rc<dyn LocalFile>> = vec![Rc::new(Late { file, answers: answers.clone() })];
+        let mut session = peer("host", &relay.origin, folder("host"));
+        host_with(&mut session, &relay.origin, source, 4_000_000_000, files).await;
+        session.page(ToNode::Leave);
+        let wanted = ModelSource::Relay { name: "wanted".into() };
+        host(&mut session, &relay.origin, wanted, 4_000_000_000).await;
+        until(&mut session, "the wanted model", |status| is_up(status, 1)).await;
+        let epoch = session.status.plan.as_ref().unwrap().epoch;
+        answers.set(true);
+        for request in 1..=3 {
+            answer(&mut session, question(request, "Once", 20), |_| ()).await;
+        }
+        let status = &session.status;
+        assert_eq!(status.plan.as_ref().unwrap().epoch, epoch, "nothing is planned anew: {:?}", status.plan);
+        assert_eq!(status.model.as_ref().unwrap().source, ModelSource::Relay { name: "wanted".into() });
     });
 }
 

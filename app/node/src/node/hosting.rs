@@ -11,9 +11,15 @@ use crate::open::Model;
 use crate::platform::LocalFile;
 use crate::source::GROUP_HASHES;
 
+/// One of the times that this node hosted a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostingId(u64);
+
 /// What this node hosts, if anything.
 pub(super) struct Hosting {
     model: Option<HostedModel>,
+    /// How often it hosted.
+    times: u64,
     /// For measurements only.
     hidden: Vec<Measure>,
 }
@@ -33,7 +39,7 @@ struct HostedModel {
 
 impl Hosting {
     pub fn new(hidden: Vec<Measure>) -> Self {
-        Self { model: None, hidden }
+        Self { model: None, times: 0, hidden }
     }
 
     /// Others read the files if the room has an owner's keys.
@@ -43,7 +49,13 @@ impl Hosting {
         (context, kv_cache): (u32, Option<KvCacheType>),
         owner: Option<RoomOwner>,
     ) {
+        self.times += 1;
         self.model = Some(HostedModel { files, context, kv_cache, opened: None, owner, group_list: None });
+    }
+
+    /// What is hosted now.
+    pub fn id(&self) -> Option<HostingId> {
+        self.model.as_ref().map(|_| HostingId(self.times))
     }
 
     /// The hosted model is open.

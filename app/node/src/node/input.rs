@@ -7,6 +7,7 @@ use potluck_panel as panel;
 use potluck_protocol::FrameError;
 use potluck_swarm::{Event, HostCommand};
 
+use super::hosting::HostingId;
 use crate::compute::Measured;
 use crate::open::Model;
 use crate::platform::LocalFile;
@@ -38,8 +39,8 @@ pub enum Input {
     GpuReopened,
     /// The measurement for the contribution of this generation ended.
     Measured(u64, Result<Measured, String>),
-    /// The model to host was opened.
-    Opened(Rc<Model>, Box<Metadata>),
+    /// Opening the model to host ended, or failed for the reason in this sentence.
+    Opened(HostingId, Result<(Rc<Model>, Box<Metadata>), String>),
     /// The page's snapshot changed.
     Changed,
     /// End the loop.

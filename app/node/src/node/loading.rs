@@ -12,6 +12,7 @@ use potluck_plan::{Bytes, PeerId, WeightUnit};
 use potluck_protocol::{LoadPhase, ModelCard, ModelSource, PieceRequest};
 use potluck_swarm::{Event, LoadRequest};
 
+use super::hosting::HostingId;
 use super::models::Opening;
 use super::storage::remember;
 use super::{Input, Node};
@@ -24,7 +25,7 @@ use crate::platform::Platform;
 impl Node {
     pub(super) fn open_model(&mut self, source: ModelSource) {
         let files = self.hosting.files().to_vec();
-        let Some(identity) = &self.identity else { return };
+        let (Some(identity), Some(hosting)) = (&self.identity, self.hosting.id()) else { return };
         let opener = self.models.opener(identity.relay.clone());
         let (inputs, shared) = (self.inputs.clone(), self.hosting.is_shared());
         if let (ModelSource::File { name, .. }, true) = (&source, files.is_empty()) {
@@ -43,14 +44,21 @@ impl Node {
                 true => opener.open_shared(&source, &files, on_hashing).await,
                 false => opener.open(&source, &files, on_hashing).await,
             };
-            match opened {
-                Ok((model, metadata)) => inputs.send(Input::Opened(Rc::new(model), Box::new(metadata))),
-                Err(error) => inputs.event(Event::ModelFailed(error.to_string())),
-            }
+            let opened = opened.map(|(model, metadata)| (Rc::new(model), Box::new(metadata)));
+            inputs.send(Input::Opened(hosting, opened.map_err(|error| error.to_string())));
         }));
     }
 
-    pub(super) fn model_opened(&mut self, model: &Rc<Model>, metadata: &Metadata) {
+    /// Opening a model ended. One of a room that this node has left since does not count.
+    pub(super) fn opened(&mut self, hosting: HostingId, opened: Result<(Rc<Model>, Box<Metadata>), String>) {
+        match opened {
+            _ if self.hosting.id() != Some(hosting) => {}
+            Ok((model, metadata)) => self.model_opened(&model, &metadata),
+            Err(sentence) => self.event(Event::ModelFailed(sentence)),
+        }
+    }
+
+    fn model_opened(&mut self, model: &Rc<Model>, metadata: &Metadata) {
         let Some(context) = self.hosting.context() else { return };
         #[cfg(not(target_arch = "wasm32"))]
         if let Err(sentence) = self.compute.check_shadow(&model.card.name, metadata, &model.spec) {

@@ -218,7 +218,7 @@ impl Node {
             Input::DeviceLost => self.device_lost(),
             Input::GpuReopened => self.gpu_reopened(),
             Input::Measured(generation, measured) => self.measured(generation, measured),
-            Input::Opened(model, metadata) => self.model_opened(&model, &metadata),
+            Input::Opened(hosting, opened) => self.opened(hosting, opened),
             Input::Changed => self.page.mark_changed(),
             Input::Quit => {}
         }
