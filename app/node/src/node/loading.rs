@@ -31,7 +31,7 @@ impl Node {
         if let (ModelSource::File { name, .. }, true) = (&source, files.is_empty()) {
             return inputs.event(Event::ModelFailed(OpenError::FileGone(name.clone()).to_string()));
         }
-        self.platform.spawn.spawn(Box::pin(async move {
+        let opening = async move {
             let reported = std::cell::Cell::new(false);
             let on_hashing = |done: u64, total: u64| {
                 if !reported.replace(true) {
@@ -46,7 +46,10 @@ impl Node {
             };
             let opened = opened.map(|(model, metadata)| (Rc::new(model), Box::new(metadata)));
             inputs.send(Input::Opened(hosting, opened.map_err(|error| error.to_string())));
-        }));
+        };
+        let opening = Abortable::new(opening, self.tasks.new_opening());
+        // Once it is aborted, nobody waits for it.
+        self.platform.spawn.spawn(Box::pin(async move { _ = opening.await }));
     }
 
     /// Opening a model ended. One of a room that this node has left since does not count.

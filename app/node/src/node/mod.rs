@@ -151,6 +151,7 @@ impl Node {
             self.send_snapshot();
             self.note_slow(name, [began, handled, self.platform.clock.now()]);
         }
+        self.tasks.abort_opening();
         self.tasks.abort_load();
         self.tasks.abort_bench();
         self.compute.unload();
@@ -286,6 +287,7 @@ impl Node {
             Action::ViewChanged => self.page.mark_changed(),
             Action::Close { reason } => {
                 self.membership.close(reason);
+                self.tasks.abort_opening();
                 self.hosting.end();
                 self.forget_guesser();
                 self.page.mark_changed();

@@ -5,11 +5,21 @@ use futures::future::{AbortHandle, AbortRegistration};
 /// The running load and the running benchmark.
 #[derive(Default)]
 pub(super) struct Tasks {
+    opening: Option<AbortHandle>,
     load: Option<AbortHandle>,
     bench: Option<AbortHandle>,
 }
 
 impl Tasks {
+    /// Aborts the running opening of a model and registers a new one.
+    pub fn new_opening(&mut self) -> AbortRegistration {
+        replace(&mut self.opening)
+    }
+
+    pub fn abort_opening(&mut self) {
+        abort(&mut self.opening);
+    }
+
     /// Aborts the running load and registers a new one.
     pub fn new_load(&mut self) -> AbortRegistration {
         replace(&mut self.load)
