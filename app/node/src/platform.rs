@@ -14,7 +14,7 @@ use potluck_plan::{Millis, ModelId, WeightUnit};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use self::http::{HttpReply, HttpRequest, Method};
+pub use self::http::{HttpReply, HttpRequest, Method, Traffic};
 use crate::blob::{BlobKey, BlobName};
 
 /// The adapters, and a source of randomness.

@@ -3,7 +3,7 @@
 //! Two kinds of servers are told apart: the relay, which the person at this device chose, and the servers of model links,
 //! which a room's host chose.
 
-use std::io;
+use std::io::{self, Read};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,11 +26,14 @@ use super::public::{AllowedAddresses, is_public};
 use super::relay_tls::RelayTls;
 use super::tls::{explain, relay_config};
 use crate::platform::{
-    HttpReply, HttpRequest, Method, NetError, SameBrowser, Socket, SocketMessage, SocketSender, Transport,
+    HttpReply, HttpRequest, Method, NetError, SameBrowser, Socket, SocketMessage, SocketSender, Traffic, Transport,
 };
 
 /// Timeout of a connection, of a reply's headers, and of each read of its body.
 const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Bytes of a read of a reply's body.
+const READ_BYTES: usize = 64 << 10;
 
 /// Whom this program talks to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -182,7 +185,7 @@ fn link_reason(error: &ureq::Error) -> String {
 }
 
 fn answer(agent: &ureq::Agent, request: HttpRequest) -> Result<HttpReply, ureq::Error> {
-    let HttpRequest { method, url, range, body } = &request;
+    let HttpRequest { method, url, range, body, arrived } = &request;
     let mut reply = match method {
         Method::Post => agent.post(url).content_type("application/json").send(body.as_deref().unwrap_or_default()),
         Method::Get | Method::Head => {
@@ -202,9 +205,25 @@ fn answer(agent: &ureq::Agent, request: HttpRequest) -> Result<HttpReply, ureq::
     let body = match method {
         Method::Head => Vec::new(),
         _ if too_long => Vec::new(),
-        _ => reply.body_mut().with_config().limit(limit.saturating_add(1)).read_to_vec()?,
+        _ => read_counted(reply.body_mut().with_config().limit(limit.saturating_add(1)).reader(), arrived)?,
     };
     Ok(HttpReply { status, length, retry_after, body })
+}
+
+/// Reads everything; `arrived` counts it meanwhile.
+fn read_counted(mut reader: impl Read, arrived: &Traffic) -> io::Result<Vec<u8>> {
+    let (mut bytes, mut buffer) = (Vec::new(), vec![0; READ_BYTES]);
+    loop {
+        match reader.read(&mut buffer) {
+            Ok(0) => return Ok(bytes),
+            Ok(read) => {
+                arrived.add(read as u64);
+                bytes.extend_from_slice(&buffer[..read]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 struct Sender(mpsc::UnboundedSender<Message>);
@@ -227,7 +246,7 @@ impl SocketSender for Sender {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
-    use std::io::{Read, Write};
+    use std::io::Write;
     use std::net::{Ipv4Addr, TcpListener};
 
     use super::*;
@@ -296,6 +315,34 @@ mod tests {
         let request = HttpRequest { range: Some(0..16), ..HttpRequest::get(format!("http://127.0.0.1:{port}/")) };
         let reply = answer(&to_links(|_| true, false), request).unwrap();
         assert_eq!((reply.status, reply.body.len()), (200, 0));
+    }
+
+    #[test]
+    fn bytes_are_counted_before_the_reply_is_complete() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let (rest, wait) = std::sync::mpsc::channel::<()>();
+        let arrived = Traffic::default();
+        let request = HttpRequest { arrived: arrived.clone(), ..HttpRequest::get(url) };
+        std::thread::scope(|scope| {
+            let reply = scope.spawn(|| answer(&to_links(|_| true, false), request));
+            let (mut socket, _) = listener.accept().unwrap();
+            let _ = socket.read(&mut [0; 4096]);
+            socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\nconnection: close\r\n\r\nhalf ").unwrap();
+            let server = scope.spawn(move || {
+                wait.recv().unwrap();
+                socket.write_all(b"whole").unwrap();
+            });
+            while arrived.bytes() < 5 {
+                assert!(!reply.is_finished(), "the reply must not end without its second half");
+                std::thread::yield_now();
+            }
+            assert_eq!(arrived.bytes(), 5, "the first half");
+            rest.send(()).unwrap();
+            server.join().unwrap();
+            assert_eq!(reply.join().unwrap().unwrap().body, b"half whole");
+            assert_eq!(arrived.bytes(), 10, "both halves");
+        });
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Requests over HTTP, and how much of a reply is read.
 
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Maximum length of a reply whose length is not known before: lists of models and of hashes. The longest list, of a file of
 /// 128 GiB, has this.
@@ -19,8 +21,41 @@ pub enum Method {
     Post,
 }
 
+/// Counts bytes as they arrive, on any thread.
+#[derive(Clone, Debug, Default)]
+pub struct Traffic {
+    own: Arc<AtomicU64>,
+    /// What else counts them.
+    all: Option<Arc<AtomicU64>>,
+}
+
+impl Traffic {
+    /// The same count, whose bytes `all` counts too.
+    #[must_use]
+    pub fn within(&self, all: &Traffic) -> Self {
+        Self { own: self.own.clone(), all: Some(all.own.clone()) }
+    }
+
+    /// Adds bytes.
+    pub fn add(&self, bytes: u64) {
+        for count in std::iter::once(&self.own).chain(&self.all) {
+            count.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// What has arrived.
+    pub fn bytes(&self) -> u64 {
+        self.own.load(Ordering::Relaxed)
+    }
+
+    /// Its bytes come once more, from the first one.
+    pub fn restart(&self) {
+        self.own.store(0, Ordering::Relaxed);
+    }
+}
+
 /// A request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct HttpRequest {
     /// The method.
     pub method: Method,
@@ -30,12 +65,14 @@ pub struct HttpRequest {
     pub range: Option<Range<u64>>,
     /// JSON, for [`Method::Post`].
     pub body: Option<String>,
+    /// Counts the content as it arrives.
+    pub arrived: Traffic,
 }
 
 impl HttpRequest {
     /// Reads a whole resource.
     pub fn get(url: impl Into<String>) -> Self {
-        Self { method: Method::Get, url: url.into(), range: None, body: None }
+        Self { method: Method::Get, url: url.into(), range: None, body: None, arrived: Traffic::default() }
     }
 
     /// Reads a resource's length.
@@ -87,6 +124,16 @@ mod tests {
         for status in [404, 416, 503] {
             assert_eq!((whole.limit(status), part.limit(status)), (MAX_ERROR, MAX_ERROR));
         }
+    }
+
+    #[test]
+    fn what_arrives_twice_is_counted_once_but_for_the_line() {
+        let (read, line) = (Traffic::default(), Traffic::default());
+        let request = read.within(&line);
+        request.add(5);
+        read.restart();
+        request.add(7);
+        assert_eq!((read.bytes(), request.bytes(), line.bytes()), (7, 7, 12));
     }
 
     #[test]

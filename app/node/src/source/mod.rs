@@ -16,7 +16,8 @@ use thiserror::Error;
 
 use crate::platform::{LocalFile, NetError};
 
-pub use http::{HttpFile, HttpSource, Traffic};
+pub use crate::platform::Traffic;
+pub use http::{HttpFile, HttpSource};
 pub use local::LocalSource;
 pub(crate) use permits::{Permit, Permits};
 pub use pieces::{GROUP_HASHES, PendingRequests, PieceSource};
@@ -31,6 +32,32 @@ pub trait Source {
     /// # Errors
     /// The bytes cannot be had, or do not match their hash.
     fn read(&self, range: FileRange) -> LocalBoxFuture<'_, Result<Vec<u8>, SourceError>>;
+
+    /// The same; `arrived` counts the bytes of the range as they arrive. Those that are fetched again are counted from the first
+    /// one again.
+    ///
+    /// # Errors
+    /// As [`Source::read`].
+    fn read_counted<'a>(
+        &'a self,
+        range: FileRange,
+        arrived: &'a Traffic,
+    ) -> LocalBoxFuture<'a, Result<Vec<u8>, SourceError>> {
+        let read = self.read(range);
+        Box::pin(async move {
+            let bytes = read.await?;
+            arrived.add(bytes.len() as u64);
+            Ok(bytes)
+        })
+    }
+
+    /// Gets what is needed to check the bytes of a file; else the first read does.
+    ///
+    /// # Errors
+    /// It cannot be had, or is wrong.
+    fn make_ready(&self, _file: u16) -> LocalBoxFuture<'_, Result<(), SourceError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 
     /// Begins to read a range into a part of a staging buffer that is as long.
     ///

@@ -225,6 +225,10 @@ impl Source for PieceSource {
         })
     }
 
+    fn make_ready(&self, _file: u16) -> LocalBoxFuture<'_, Result<(), SourceError>> {
+        Box::pin(async move { self.group_hashes().await.map(drop) })
+    }
+
     fn fetch_policy(&self) -> FetchPolicy {
         FetchPolicy { max_bytes: u64::from(PieceRequest::MAX_LEN), parallel: MAX_OPEN, cache: true, beside: false }
     }

@@ -11,7 +11,7 @@ use web_sys::{AbortController, Headers, Request, RequestCache, RequestInit, Resp
 use super::js;
 use super::streams::Reader;
 use super::time::WorkerClock;
-use crate::platform::{Clock, HttpReply, HttpRequest, Method};
+use crate::platform::{Clock, HttpReply, HttpRequest, Method, Traffic};
 
 /// Milliseconds of silence after which a request has failed. A whole reply may take as long as the line needs.
 const TIMEOUT: f64 = 20_000.0;
@@ -70,14 +70,14 @@ impl Http {
         let body = match length {
             Some(length) if length > limit => Vec::new(),
             _ if request.method == Method::Head => Vec::new(),
-            _ => self.body(&js::get(&response, "body"), length.unwrap_or(0), limit).await?,
+            _ => self.body(&js::get(&response, "body"), length.unwrap_or(0), limit, &request.arrived).await?,
         };
         let retry_after = retry_after.and_then(|seconds| u32::try_from(seconds).ok());
         Ok(HttpReply { status, length, retry_after, body })
     }
 
-    /// The content of a stream that probably has `expected` bytes; nothing if it has more than `limit`.
-    async fn body(&self, stream: &JsValue, expected: u64, limit: u64) -> Result<Vec<u8>, HttpError> {
+    /// The content of a stream that probably has `expected` bytes, counted by `arrived`; nothing if it has more than `limit`.
+    async fn body(&self, stream: &JsValue, expected: u64, limit: u64, arrived: &Traffic) -> Result<Vec<u8>, HttpError> {
         // Some replies have none.
         if stream.is_null() {
             return Ok(Vec::new());
@@ -85,8 +85,11 @@ impl Http {
         let mut reader = Reader::of_any(stream)?;
         let mut bytes = Vec::with_capacity(expected.min(limit).min(LONGEST_EXPECTED) as usize);
         unless_silent(&self.arrived, async {
+            let mut counted = 0;
             while reader.read(&mut bytes).await? {
                 self.arrived.set(WorkerClock.now().0);
+                arrived.add((bytes.len() - counted) as u64);
+                counted = bytes.len();
                 if bytes.len() as u64 > limit {
                     return Ok(Vec::new());
                 }
