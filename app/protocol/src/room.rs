@@ -50,7 +50,8 @@ impl LoadPhase {
 pub struct LoadReport {
     /// Which phase.
     pub phase: LoadPhase,
-    /// Bytes done in this phase.
+    /// Bytes done in this phase: uploaded, or arrived and waiting for their upload. While a model is looked for, all bytes that
+    /// the device receives.
     pub done: Bytes,
     /// Bytes of this phase; 0 if it has none to count.
     pub total: Bytes,

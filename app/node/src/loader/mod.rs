@@ -101,7 +101,7 @@ impl Load {
     /// # Errors
     /// Bytes cannot be read, the GPU is lost, or its kernels compute wrong results and have no replacement.
     pub async fn run(&self, test: bool) -> Result<Option<Verdict>, LoadError> {
-        let (_, verdict) = futures::try_join!(self.load_missing(), async {
+        let (_, verdict) = futures::try_join!(self.progress.watch(self.load_missing()), async {
             Ok::<_, LoadError>(if test { Some(self.test().await?) } else { None })
         })?;
         if !test {
@@ -119,6 +119,9 @@ impl Load {
         let total: u64 = jobs.iter().map(|job| job.len).sum();
         let cached: u64 = jobs.iter().map(Job::stored).sum();
         let phase = if policy.cache && cached < total { LoadPhase::Download } else { LoadPhase::Upload };
+        if phase == LoadPhase::Download {
+            self.make_ready(&jobs).await?;
+        }
         self.progress.start(phase, Bytes(total), Bytes(cached));
         let runs = self.runs_of(jobs);
         // Cached blobs only have to be opened.
@@ -126,6 +129,15 @@ impl Load {
         let _staging = StagingGuard(&self.engine);
         self.pipeline(runs, (policy.cache, ahead), &Sink::AsStored).await?;
         self.progress.complete();
+        Ok(())
+    }
+
+    /// Gets what the files are checked with that are downloaded from. On a slow line the hashes of a large file take minutes.
+    async fn make_ready(&self, jobs: &[Job]) -> Result<(), LoadError> {
+        let files: BTreeSet<u16> = jobs.iter().filter(|job| job.stored() < job.len).map(|job| job.file).collect();
+        for file in files {
+            self.source.make_ready(file).await?;
+        }
         Ok(())
     }
 

@@ -13,12 +13,13 @@ use potluck_plan::{Bytes, Millis};
 
 use super::cached_blob::CachedBlob;
 use super::jobs::Job;
+use super::progress::Arriving;
 use super::requantizer::Requantizer;
 use super::uploader::{FailedRead, ReadFrom, Uploader};
 use super::{Load, LoadError};
 use crate::blob::{BlobKey, BlobName};
 use crate::open::OpenError;
-use crate::platform::{Platform, StoreError};
+use crate::platform::{Platform, StoreError, Traffic};
 use crate::source::{Permit, Permits, Source, SourceError};
 
 /// Bytes of a unit that are written to the cache at once, if it has that many: each write opens the file, which takes a
@@ -53,13 +54,13 @@ impl Load {
         let storing = Cell::new(cache);
         let (queue, writes) = mpsc::channel(WAITING_WRITES);
         let write = writes.for_each(|write| self.write(write, &storing));
-        let (fetched, arriving) = mpsc::unbounded();
+        let (fetched, to_upload) = mpsc::unbounded();
         // What is cached may be under way in larger numbers than the origin allows reads. Of a file on this device as many
         // reads as runs are under way.
         let reads = cache.then(|| Permits::new(self.source.fetch_policy().parallel.max(1)));
         let origin = Origin { source: self.source.as_ref(), reads, bytes: Cell::new(0) };
         let load = async {
-            let upload = pin!(self.upload(arriving, &origin, (queue, &storing), sink));
+            let upload = pin!(self.upload(to_upload, &origin, (queue, &storing), sink));
             let fetch = pin!(self.fetch_all(runs, cache, ahead, &origin, fetched));
             // Fetches go on during an upload: it may need a file that one of them has begun to open.
             match select(upload, fetch).await {
@@ -119,13 +120,13 @@ impl Load {
                     (Fetched::InCache | Fetched::InSource, Some(requantizer)) => {
                         let bytes = match found {
                             Fetched::InCache => self.read_cached(&job, origin).await?,
-                            _ => origin.read(job.range()).await?,
+                            _ => origin.read(job.range(), &Traffic::default()).await?,
                         };
                         let (place, bytes) = requantizer.push(job.place(), &bytes).map_err(OpenError::from)?;
                         uploader.push(place, &bytes).await?;
                         turn.let_others_run().await;
                     }
-                    (Fetched::Bytes(bytes), requantizer) => {
+                    (Fetched::Bytes(bytes, _), requantizer) => {
                         let from = (job.offset - start) as usize;
                         let bytes = &bytes[from..from + job.len as usize];
                         if let Some(requantizer) = requantizer {
@@ -142,7 +143,7 @@ impl Load {
                         }
                     }
                 }
-                self.progress.done(job.len);
+                self.progress.done(job.len, found.arriving());
                 if job.unit.job_done() {
                     uploader.end(job.unit.unit)?;
                 }
@@ -178,8 +179,10 @@ impl Load {
             return Ok((run, Fetched::InSource));
         }
         let len = last.offset + last.len - first.offset;
-        let bytes = origin.read(FileRange { file: first.file, offset: first.offset, len }).await?;
-        Ok((run, Fetched::Bytes(bytes)))
+        let range = FileRange { file: first.file, offset: first.offset, len };
+        let arriving = self.progress.arriving(len);
+        let bytes = origin.read(range, &arriving.count).await?;
+        Ok((run, Fetched::Bytes(bytes, arriving)))
     }
 
     async fn upload_cached<'a>(
@@ -216,7 +219,7 @@ impl Load {
         if !blob.is_given_up() {
             self.give_up(&blob, &error).await;
         }
-        Ok(origin.read(range).await?)
+        Ok(origin.read(range, &Traffic::default()).await?)
     }
 
     /// A cached blob cannot be read: deletes it if it is broken.
@@ -282,12 +285,12 @@ struct Origin<'a> {
 }
 
 impl Origin<'_> {
-    async fn read(&self, range: FileRange) -> Result<Vec<u8>, SourceError> {
+    async fn read(&self, range: FileRange, arrived: &Traffic) -> Result<Vec<u8>, SourceError> {
         let _read = match &self.reads {
             Some(reads) => Some(reads.acquire().await),
             None => None,
         };
-        let bytes = self.source.read(range).await?;
+        let bytes = self.source.read_counted(range, arrived).await?;
         self.bytes.set(self.bytes.get() + bytes.len() as u64);
         Ok(bytes)
     }
@@ -308,7 +311,16 @@ enum Fetched {
     /// The source reads them straight into staging buffers.
     InSource,
     /// They came from the source.
-    Bytes(Vec<u8>),
+    Bytes(Vec<u8>, Rc<Arriving>),
+}
+
+impl Fetched {
+    fn arriving(&self) -> Option<&Arriving> {
+        match self {
+            Self::Bytes(_, arriving) => Some(arriving),
+            Self::InCache | Self::InSource => None,
+        }
+    }
 }
 
 /// A piece of a unit on its way to the cache.

@@ -1,14 +1,20 @@
 //! Reports the progress of a load.
 
 use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
+use std::pin::pin;
+use std::rc::{Rc, Weak};
 
+use futures::future::{Either, select};
 use potluck_plan::{Bytes, Millis};
 use potluck_protocol::{LoadPhase, LoadReport};
 
-use crate::platform::Platform;
+use crate::platform::{Platform, Traffic};
 
 /// Minimum time between two reports, in milliseconds.
 const REPORT_INTERVAL: f64 = 200.0;
+/// Milliseconds between two looks at what has arrived.
+const LOOK_INTERVAL: f64 = 500.0;
 
 /// A moving average of bytes a second.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,11 +45,32 @@ impl Rate {
 /// Receives the progress of a load, and how many bytes it uses on the GPU.
 pub type Listener = Box<dyn Fn(LoadReport, Bytes)>;
 
+/// Bytes on their way. Those that have arrived count as done before they are uploaded: on a slow line a read takes minutes.
+pub struct Arriving {
+    /// Counts them.
+    pub count: Traffic,
+    /// Bytes that are not uploaded yet.
+    left: Cell<u64>,
+}
+
+impl Arriving {
+    fn bytes(&self) -> u64 {
+        self.count.bytes().min(self.left.get())
+    }
+}
+
 /// Tracks and reports a load's progress.
 pub struct Progress {
     platform: Platform,
     listener: Listener,
     report: RefCell<LoadReport>,
+    /// Bytes of this phase that are uploaded.
+    uploaded: Cell<u64>,
+    arriving: RefCell<Vec<Weak<Arriving>>>,
+    /// Everything that this node receives: nothing else counts headers and hashes.
+    traffic: Traffic,
+    /// What it had received before this phase.
+    received_before: Cell<u64>,
     rate: Cell<Rate>,
     used: Cell<Bytes>,
     last_report: Cell<f64>,
@@ -62,6 +89,10 @@ impl Progress {
             platform,
             listener,
             report: RefCell::new(report),
+            uploaded: Cell::default(),
+            arriving: RefCell::default(),
+            traffic: Traffic::default(),
+            received_before: Cell::default(),
             rate: Cell::default(),
             used: Cell::default(),
             last_report: Cell::new(f64::MIN),
@@ -70,8 +101,15 @@ impl Progress {
         }
     }
 
-    /// A phase without bytes begins.
+    /// Counts what this node receives while [`LoadPhase::Find`] lasts.
+    #[must_use]
+    pub fn counting(self, traffic: Traffic) -> Self {
+        Self { traffic, ..self }
+    }
+
+    /// A phase begins that has no known number of bytes.
     pub fn phase(&self, phase: LoadPhase) {
+        self.received_before.set(self.traffic.bytes());
         {
             let mut report = self.report.borrow_mut();
             *report = LoadReport { phase, done: Bytes(0), total: Bytes(0), rate: 0.0, ..*report };
@@ -82,6 +120,7 @@ impl Progress {
     /// The transfer begins.
     pub fn start(&self, phase: LoadPhase, total: Bytes, cached: Bytes) {
         *self.report.borrow_mut() = LoadReport { phase, done: Bytes(0), total, rate: 0.0, cached };
+        self.uploaded.set(0);
         self.rate.set(Rate::default());
         self.complete.set(false);
         self.report_now();
@@ -103,19 +142,71 @@ impl Progress {
         }
     }
 
-    /// More bytes were transferred.
-    pub fn done(&self, bytes: u64) {
-        let now = self.platform.clock.now();
-        {
-            let mut report = self.report.borrow_mut();
-            report.done = report.done.saturating_add(Bytes(bytes));
-            let mut rate = self.rate.get();
-            report.rate = rate.add(now, report.done.0);
-            self.rate.set(rate);
+    /// Bytes are going to arrive.
+    pub fn arriving(&self, bytes: u64) -> Rc<Arriving> {
+        let arriving = Rc::new(Arriving { count: Traffic::default(), left: Cell::new(bytes) });
+        let mut all = self.arriving.borrow_mut();
+        all.retain(|one| one.strong_count() > 0);
+        all.push(Rc::downgrade(&arriving));
+        arriving
+    }
+
+    /// More bytes were uploaded, of those that have arrived if they came from elsewhere.
+    pub fn done(&self, bytes: u64, arrived: Option<&Arriving>) {
+        if let Some(arrived) = arrived {
+            arrived.left.set(arrived.left.get().saturating_sub(bytes));
         }
-        if now.0 - self.last_report.get() >= REPORT_INTERVAL {
+        self.uploaded.set(self.uploaded.get() + bytes);
+        self.recount();
+        if self.platform.clock.now().0 - self.last_report.get() >= REPORT_INTERVAL {
             self.report_now();
         }
+    }
+
+    /// Does some work, and reports meanwhile what arrives.
+    pub async fn watch<T>(&self, work: impl Future<Output = T>) -> T {
+        match select(pin!(work), pin!(self.look_often())).await {
+            Either::Left((done, _)) => done,
+            Either::Right((never, _)) => match never {},
+        }
+    }
+
+    async fn look_often(&self) -> Infallible {
+        loop {
+            self.platform.clock.sleep(LOOK_INTERVAL).await;
+            self.look();
+        }
+    }
+
+    /// Reports what has arrived since the last report. If that is nothing it says nothing: a report is a sign of life.
+    fn look(&self) {
+        if self.recount() {
+            self.report_now();
+        }
+    }
+
+    /// Counts the bytes that are done; true if they have become more. They never become fewer: what has to be fetched again does
+    /// not count before there is more of it.
+    fn recount(&self) -> bool {
+        let mut report = self.report.borrow_mut();
+        let counted = match report.phase {
+            LoadPhase::Find => self.traffic.bytes().saturating_sub(self.received_before.get()),
+            _ => self.uploaded.get().saturating_add(self.arrived()).min(report.total.0),
+        };
+        let done = counted.max(report.done.0);
+        let mut rate = self.rate.get();
+        let mean = rate.add(self.platform.clock.now(), done);
+        self.rate.set(rate);
+        if done == report.done.0 {
+            return false;
+        }
+        (report.done, report.rate) = (Bytes(done), mean);
+        true
+    }
+
+    /// Bytes that have arrived and are not uploaded yet.
+    fn arrived(&self) -> u64 {
+        self.arriving.borrow().iter().filter_map(Weak::upgrade).map(|one| one.bytes()).sum()
     }
 
     /// Sets how many bytes the load uses on the GPU.
@@ -132,8 +223,6 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
-    use std::rc::Rc;
-
     use super::*;
 
     #[test]
@@ -152,17 +241,105 @@ mod tests {
         assert!(rate.mean < 1.2e5, "ten seconds later it is about a tenth: {}", rate.mean);
     }
 
-    #[tokio::test]
-    async fn a_parallel_phase_is_reported_once_the_transfer_is_complete() {
-        let reported: Rc<RefCell<Vec<LoadPhase>>> = Rc::default();
+    /// A progress, and what it has reported.
+    fn reported() -> (Progress, Rc<RefCell<Vec<LoadReport>>>) {
+        let reported: Rc<RefCell<Vec<LoadReport>>> = Rc::default();
         let sink = reported.clone();
         let platform = crate::native::platform(std::env::temp_dir(), &crate::native::Network::default());
-        let progress = Progress::new(platform, Box::new(move |report, _| sink.borrow_mut().push(report.phase)));
+        (Progress::new(platform, Box::new(move |report, _| sink.borrow_mut().push(report))), reported)
+    }
+
+    fn done(reported: &RefCell<Vec<LoadReport>>) -> Vec<u64> {
+        reported.borrow().iter().map(|report| report.done.0).collect()
+    }
+
+    #[tokio::test]
+    async fn bytes_are_done_as_they_arrive_and_only_once() {
+        let (progress, reported) = reported();
+        progress.start(LoadPhase::Download, Bytes(100), Bytes(0));
+        let (first, second) = (progress.arriving(60), progress.arriving(40));
+        for (arriving, bytes) in [(&first, 10), (&second, 20), (&first, 50)] {
+            arriving.count.add(bytes);
+            progress.look();
+            progress.look();
+        }
+        assert_eq!(done(&reported), [0, 10, 30, 80], "each byte is reported, and nothing where none has come");
+        progress.done(60, Some(&first));
+        drop(first);
+        progress.look();
+        assert_eq!(progress.report.borrow().done, Bytes(80), "what is uploaded had arrived");
+        second.count.add(90);
+        progress.look();
+        progress.done(40, Some(&second));
+        assert_eq!(progress.report.borrow().done, Bytes(100), "groups around a piece are not the piece's");
+    }
+
+    #[tokio::test]
+    async fn what_is_fetched_again_is_neither_lost_nor_counted_twice() {
+        let (progress, reported) = reported();
+        progress.start(LoadPhase::Download, Bytes(100), Bytes(0));
+        let arriving = progress.arriving(100);
+        for bytes in [70, 30, 50] {
+            arriving.count.restart();
+            arriving.count.add(bytes);
+            progress.look();
+        }
+        arriving.count.add(40);
+        progress.look();
+        assert_eq!(done(&reported), [0, 70, 90]);
+    }
+
+    #[tokio::test]
+    async fn pieces_of_one_read_are_done_one_after_the_other() {
+        let (progress, _) = reported();
+        progress.start(LoadPhase::Upload, Bytes(100), Bytes(0));
+        let arriving = progress.arriving(100);
+        arriving.count.add(100);
+        progress.done(30, Some(&arriving));
+        assert_eq!(progress.uploaded.get() + progress.arrived(), 100);
+        progress.done(70, Some(&arriving));
+        assert_eq!((progress.uploaded.get(), progress.arrived()), (100, 0));
+    }
+
+    #[tokio::test]
+    async fn headers_and_hashes_are_counted_while_a_model_is_looked_for() {
+        let (progress, reported) = reported();
+        let traffic = Traffic::default();
+        let progress = progress.counting(traffic.clone());
+        traffic.add(1_000);
+        progress.phase(LoadPhase::Find);
+        traffic.add(5);
+        progress.look();
+        assert_eq!(done(&reported), [0, 5], "what came before is not counted");
+        progress.phase(LoadPhase::Kernels);
+        traffic.add(5);
+        progress.look();
+        assert_eq!(done(&reported), [0, 5, 0], "kernels do not arrive");
+    }
+
+    #[tokio::test]
+    async fn a_watched_work_is_reported_before_it_ends() {
+        let (progress, reported) = reported();
+        progress.start(LoadPhase::Download, Bytes(100), Bytes(0));
+        let arriving = progress.arriving(100);
+        arriving.count.add(10);
+        let work = async {
+            while done(&reported).last() != Some(&10) {
+                tokio::task::yield_now().await;
+            }
+        };
+        progress.watch(work).await;
+    }
+
+    #[tokio::test]
+    async fn a_parallel_phase_is_reported_once_the_transfer_is_complete() {
+        let (progress, reported) = reported();
+        let phases = || reported.borrow().iter().map(|report| report.phase).collect::<Vec<_>>();
         progress.start(LoadPhase::Upload, Bytes(10), Bytes(10));
         progress.beside(LoadPhase::Kernels);
-        assert_eq!(*reported.borrow(), [LoadPhase::Upload], "the transfer says more");
+        assert_eq!(phases(), [LoadPhase::Upload], "the transfer says more");
         progress.complete();
         progress.beside(LoadPhase::SelfTest);
-        assert_eq!(*reported.borrow(), [LoadPhase::Upload, LoadPhase::Kernels, LoadPhase::SelfTest]);
+        assert_eq!(phases(), [LoadPhase::Upload, LoadPhase::Kernels, LoadPhase::SelfTest]);
     }
 }

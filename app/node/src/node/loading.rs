@@ -20,7 +20,7 @@ use crate::compute::{Calls, Compute};
 use crate::events::Inputs;
 use crate::loader::{ExpertLoader, Load, LoadError, Progress};
 use crate::open::{Model, OpenError};
-use crate::platform::Platform;
+use crate::platform::{Platform, Traffic};
 
 impl Node {
     pub(super) fn open_model(&mut self, source: ModelSource) {
@@ -89,6 +89,7 @@ impl Node {
             platform: self.platform.clone(),
             inputs: self.inputs.clone(),
             compute: self.compute.clone(),
+            traffic: self.models.traffic.clone(),
             opening,
             request,
         };
@@ -163,6 +164,7 @@ struct LoadTask {
     platform: Platform,
     inputs: Inputs,
     compute: Rc<Compute>,
+    traffic: Traffic,
     opening: Opening,
     request: LoadRequest,
 }
@@ -172,9 +174,10 @@ impl LoadTask {
         let request = &self.request;
         let (inputs, epoch) = (self.inputs.clone(), request.epoch);
         let report = move |report, used| inputs.event(Event::LoadProgress { epoch, report, used });
-        let progress = Rc::new(Progress::new(self.platform.clone(), Box::new(report)));
+        let progress = Progress::new(self.platform.clone(), Box::new(report)).counting(self.traffic.clone());
+        let progress = Rc::new(progress);
         progress.phase(LoadPhase::Find);
-        let model = self.opening.model(&request.model).await?;
+        let model = progress.watch(self.opening.model(&request.model)).await?;
         if model.source.fetch_policy().cache {
             remember(&self.platform, &model.card).await;
         }

@@ -36,6 +36,8 @@ pub fn room_text(status: &Status) -> String {
 /// Percentage loaded, over all devices that are loading.
 fn all_loading(status: &Status) -> Option<u64> {
     let loading = status.peers.iter().filter_map(|member| member.loading.as_ref());
+    // The bytes of headers and hashes have no total.
+    let loading = loading.filter(|loading| loading.total.0 > 0);
     let (done, total) = loading.fold((0_u64, 0_u64), |(done, total), loading| {
         (done.saturating_add(loading.done.0), total.saturating_add(loading.total.0))
     });
@@ -113,6 +115,10 @@ mod tests {
         loading.peers[0].loading =
             Some(LoadReport { done: Bytes(41), total: Bytes(100), ..LoadReport::begin(LoadPhase::Download) });
         assert_eq!(room_text(&loading), "loading 41%");
+        let mut finding = member("b", false);
+        finding.loading = Some(LoadReport { done: Bytes(900), ..LoadReport::begin(LoadPhase::Find) });
+        loading.peers.push(finding);
+        assert_eq!(room_text(&loading), "loading 41%", "a header's bytes are not the model's");
         assert!(why_not_yet(&loading).unwrap().contains("41%"));
     }
 

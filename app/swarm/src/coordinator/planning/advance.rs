@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use potluck_plan::{BlockIndex, ModelShape, PeerId, Plan, WeightUnit};
+use potluck_plan::{BlockIndex, Bytes, ModelShape, PeerId, Plan, WeightUnit};
 use potluck_planner::{Room, SESSION_START_MILLIS, load_millis};
 use potluck_protocol::LoadReport;
 
@@ -100,7 +100,9 @@ fn loaded(
 ) -> BTreeSet<BlockIndex> {
     let missing = |unit: &&WeightUnit| unit.block().is_none_or(|block| !before.contains(&block));
     let bytes = |unit: &WeightUnit| shape.unit_bytes(*unit).0 as f64;
-    let share = report.map_or(0.0, |report| report.done.0 as f64 / report.total.0.max(1) as f64).min(1.0);
+    // Without a total the bytes are those of a header or of hashes.
+    let counted = report.filter(|report| report.total > Bytes::ZERO);
+    let share = counted.map_or(0.0, |report| report.done.0 as f64 / report.total.0 as f64).min(1.0);
     let mut left = share * units.iter().filter(missing).map(bytes).sum::<f64>();
     let on_the_way = |unit: &&WeightUnit| {
         left -= bytes(unit);
@@ -109,4 +111,26 @@ fn loaded(
     let absent: BTreeSet<BlockIndex> =
         units.iter().filter(missing).filter(on_the_way).filter_map(|unit| unit.block()).collect();
     units.iter().filter_map(|unit| unit.block()).filter(|block| !absent.contains(block)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use potluck_protocol::LoadPhase;
+
+    use super::*;
+    use crate::sim::SimModel;
+
+    #[test]
+    fn blocks_are_loaded_as_far_as_their_bytes_are() {
+        let shape = SimModel { blocks: 2, experts: 0, kv_bytes: 0, state_bytes: 0 }.shape();
+        let units = [0, 1].map(|block| WeightUnit::TokenMixer(BlockIndex(block)));
+        let total: u64 = units.iter().map(|unit| shape.unit_bytes(*unit).0).sum();
+        let blocks = |phase, done, total| {
+            let report = LoadReport { done: Bytes(done), total: Bytes(total), ..LoadReport::begin(phase) };
+            loaded(&units, &BTreeSet::new(), Some(report), &shape).len()
+        };
+        assert_eq!(blocks(LoadPhase::Download, 0, total), 0);
+        assert_eq!(blocks(LoadPhase::Download, total, total), 2);
+        assert_eq!(blocks(LoadPhase::Find, 5_000, 0), 0, "bytes of a header are no blocks");
+    }
 }
