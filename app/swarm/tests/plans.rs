@@ -65,23 +65,40 @@ fn budgets_that_shrink_while_a_plan_is_prepared_come_up() {
     }
 }
 
-/// A load that never ends must not block the room: its device is asked again, and starts over.
+/// A load that never ends must not block the room, also if a byte arrives now and then: its device is asked again, and starts
+/// over.
 #[test]
 fn a_load_that_never_ends_is_given_up_and_begun_again() {
-    for seed in 0..100u64 {
+    let faults: [fn(usize) -> Fault; 2] = [Fault::StuckLoad, Fault::Trickle];
+    for (seed, fault) in (0..100u64).flat_map(|seed| faults.map(|fault| (seed, fault))) {
         let device = SimDevice::with_budget(460);
         let mut world = World::new(seed, dense(), Sharing::Everyone, device);
         let joins = |index: u64| 300.0 + (hash(seed) >> (8 * index)) as f64 % 400.0;
         (1..3).for_each(|index| _ = world.add(device, joins(index)));
         let stuck = (seed % 3) as usize;
         // Behind the first plans, so that it is one of three stages that gets stuck.
-        world.fault(Fault::StuckLoad(stuck), if stuck == 0 { 300.0 } else { 10.0 });
+        world.fault(fault(stuck), if stuck == 0 { 300.0 } else { 10.0 });
         world.run(200_000.0, |world| stages(world) == 3);
-        assert_eq!(stages(&world), 3, "seed {seed}: device {stuck} must get ready the second time");
+        assert_eq!(stages(&world), 3, "seed {seed}, {:?}: it must get ready the second time", fault(stuck));
         world.prompt(1, 1, TEXT, TOKENS, 210_000.0);
         world.run(260_000.0, |world| answered(world, 1, 1));
         assert_undisturbed(&world, 1, 1, TEXT, TOKENS, &format!("seed {seed}"));
     }
+}
+
+/// As long as bytes arrive, a load takes the time that it needs: here a device takes more than ten minutes.
+#[test]
+fn a_slow_line_is_waited_for() {
+    let device = SimDevice::with_budget(460);
+    let mut world = World::new(1, dense(), Sharing::Everyone, device);
+    world.add(device, 300.0);
+    world.add(SimDevice { download: 0.5, ..device }, 400.0);
+    let prepared = |world: &World| world.view(0).room.unwrap().plan.plan.as_ref().map(|plan| plan.epoch);
+    world.run(100_000.0, |_| false);
+    let first = prepared(&world);
+    world.run(1_200_000.0, |world| stages(world) == 3);
+    assert!(world.now() > 600_000.0, "the load must be a long one");
+    assert_eq!((stages(&world), prepared(&world)), (3, first), "the device must not be given up");
 }
 
 /// A device that would only cost time is kept as a spare, and shows what it would cost.

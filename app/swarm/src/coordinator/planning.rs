@@ -13,6 +13,7 @@ mod hysteresis;
 mod in_place;
 mod kv_cache_type;
 mod learning;
+mod load_watch;
 mod measures;
 mod observations;
 mod planner_input;

@@ -31,7 +31,7 @@ impl World {
             Fault::ContributeAgain(_) => (MarkKind::Join, "lends again"),
             Fault::Leave(_) => (MarkKind::Leave, "leaves"),
             Fault::Forge(..) => (MarkKind::Pause, "forges frames"),
-            Fault::StuckLoad(_) => (MarkKind::Pause, "loads for ever"),
+            Fault::StuckLoad(_) | Fault::Trickle(_) => (MarkKind::Pause, "loads for ever"),
             Fault::Sharing(_) => (MarkKind::Plan, "wants the work shared otherwise"),
         };
         self.timeline.mark(self.now, kind, format!("{name} {what}"));

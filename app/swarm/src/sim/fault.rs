@@ -10,6 +10,9 @@ use super::peer::SimPeer;
 use super::random::Random;
 use super::world::{Scheduled, World};
 
+/// Milliseconds between two bytes of [`Fault::Trickle`]: less than a load may stand still.
+pub(super) const TRICKLE_MILLIS: f64 = 100_000.0;
+
 /// Things that can go wrong. Devices by index, times in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
@@ -33,6 +36,8 @@ pub enum Fault {
     Slow(usize, f64),
     /// The device's next load never ends, though it is there and answers.
     StuckLoad(usize),
+    /// Neither does this one: only a byte arrives now and then.
+    Trickle(usize),
     /// From now on what its GPU computes is wrong.
     Wrong(usize, Wrong),
     /// Its owner presses Stop contributing.
@@ -47,6 +52,15 @@ pub enum Fault {
     Forge(usize, u32),
     /// The host changes how work is shared: not a fault, but another plan.
     Sharing(Sharing),
+}
+
+/// A load that never ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Endless {
+    /// Nothing is heard of it.
+    Silent,
+    /// A byte arrives every [`TRICKLE_MILLIS`].
+    Trickling,
 }
 
 /// How results are wrong.
@@ -101,6 +115,7 @@ impl Fault {
             | Self::Cut(index, _)
             | Self::Slow(index, _)
             | Self::StuckLoad(index)
+            | Self::Trickle(index)
             | Self::Wrong(index, _)
             | Self::StopContributing(index)
             | Self::ContributeAgain(index)
@@ -142,7 +157,8 @@ impl World {
             }
             Fault::Cut(index, millis) => self.cut(index, millis),
             Fault::Slow(index, factor) => self.peers[index].slowed = factor,
-            Fault::StuckLoad(index) => self.peers[index].stuck = true,
+            Fault::StuckLoad(index) => self.peers[index].next_load = Some(Endless::Silent),
+            Fault::Trickle(index) => self.peers[index].next_load = Some(Endless::Trickling),
             Fault::Wrong(index, wrong) => self.peers[index].wrong = Some(wrong),
             Fault::Sharing(share) => self.event(0, Event::SetSharing(share)),
             Fault::StopContributing(index) => self.event(index, Event::StopContributing),

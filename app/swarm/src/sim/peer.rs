@@ -8,7 +8,7 @@ use potluck_protocol::{AnswerPart, AnswerStop, DeviceKind, Doors, RequestId, Ses
 use super::claims::Orders;
 use super::device::SimDevice;
 use super::engine::{SimEngine, SimModel};
-use super::fault::Wrong;
+use super::fault::{Endless, Wrong};
 use super::relay::Line;
 use crate::{Event, HintOptions, Identity, LoadRequest, Peer};
 
@@ -88,7 +88,9 @@ pub(super) struct SimPeer {
     /// How many loads it has begun.
     pub loads: u64,
     /// Its next load never ends.
-    pub stuck: bool,
+    pub next_load: Option<Endless>,
+    /// Since when its endless load trickles.
+    pub trickles: Option<f64>,
     /// How often it was told that work is about to come.
     pub expecting: u32,
     /// Pieces of work that it was told to drop.
@@ -132,7 +134,8 @@ impl SimPeer {
             load: None,
             orders: Orders::default(),
             loads: 0,
-            stuck: false,
+            next_load: None,
+            trickles: None,
             expecting: 0,
             cancelled: 0,
             called: f64::NEG_INFINITY,

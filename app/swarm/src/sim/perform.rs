@@ -13,6 +13,7 @@ use potluck_protocol::{
 };
 
 use super::engine::{NO_STATE, OUT_OF_PAGES, SimEngine, SimModel};
+use super::fault::{Endless, TRICKLE_MILLIS};
 use super::language::Bytewise;
 use super::peer::SimPeer;
 use super::protection;
@@ -156,7 +157,9 @@ impl World {
         peer.engine.set_resident(&wanted, &PooledExperts::default());
         peer.loads += 1;
         let number = peer.loads;
-        if std::mem::take(&mut peer.stuck) {
+        let endless = peer.next_load.take();
+        peer.trickles = (endless == Some(Endless::Trickling)).then_some(self.now);
+        if endless.is_some() {
             // It never completes.
             peer.load = Some((load, f64::INFINITY));
             return;
@@ -168,7 +171,8 @@ impl World {
     /// Reports the progress of a device's load, as a driver does.
     pub(super) fn report_progress(&mut self, index: usize) {
         let peer = &self.peers[index];
-        let Some((load, since)) = peer.load.as_ref().filter(|(_, since)| since.is_finite()) else { return };
+        let is_heard_of = |since: f64| since.is_finite() || peer.trickles.is_some();
+        let Some((load, since)) = peer.load.as_ref().filter(|(_, since)| is_heard_of(*since)) else { return };
         let ends = peer.load_ends(&self.model);
         let resident = peer.engine.resident();
         let missing: Bytes = load
@@ -178,9 +182,13 @@ impl World {
             .map(|unit| self.model.shape().unit_bytes(*unit))
             .sum();
         let share = if ends > *since { ((self.now - since) / (ends - since)).min(1.0) } else { 1.0 };
+        let done = match peer.trickles {
+            Some(since) => (self.now - since) / TRICKLE_MILLIS,
+            None => missing.0 as f64 * share,
+        };
         let report = LoadReport {
             phase: LoadPhase::Download,
-            done: Bytes((missing.0 as f64 * share) as u64),
+            done: Bytes(done as u64),
             total: missing,
             rate: peer.device.download,
             cached: Bytes::ZERO,

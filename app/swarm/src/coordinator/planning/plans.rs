@@ -2,19 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_plan::{Bytes, Millis, PeerId, Plan, PlanEpoch};
+use potluck_plan::{Millis, PeerId, Plan, PlanEpoch};
 use potluck_planner::Planned;
-use potluck_protocol::{Frame, LoadFault, LoadPhase, PlanStatus, Prepare, Sharing};
+use potluck_protocol::{Frame, LoadFault, PlanStatus, Prepare, Sharing};
 
+use super::load_watch::LoadWatch;
 use crate::event_context::EventContext;
 use crate::limits;
 use crate::members::Members;
 
 /// Unanswered orders are sent again after this time; a device that has carried it out just answers again.
 const RESEND_MILLIS: f64 = 5_000.0;
-/// A peer without progress for this long will not get ready: it may wait for something forever. Long, because
-/// compiling kernels on a loaded machine shows no progress for a while.
-const STUCK_MILLIS: f64 = 120_000.0;
 
 /// The plans, and the epochs that name them.
 #[derive(Default)]
@@ -225,15 +223,15 @@ pub(crate) struct Inactive {
     order: Prepare,
     /// Peers that are still loading.
     awaited: BTreeSet<PeerId>,
-    /// The last progress of each of them, and when it was seen.
-    progress: BTreeMap<PeerId, (Option<(LoadPhase, Bytes)>, Millis)>,
+    /// Their loads.
+    watched: BTreeMap<PeerId, LoadWatch>,
     sent_at: Millis,
 }
 
 impl Inactive {
     pub fn new(planned: Planned, share: Sharing, order: Prepare, purpose: Purpose) -> Self {
         let awaited = planned.plan.peers();
-        Self { planned, share, purpose, order, awaited, progress: BTreeMap::new(), sent_at: Millis(0.0) }
+        Self { planned, share, purpose, order, awaited, watched: BTreeMap::new(), sent_at: Millis(0.0) }
     }
 
     pub fn epoch(&self) -> PlanEpoch {
@@ -257,16 +255,11 @@ impl Inactive {
         self.awaited.is_empty()
     }
 
-    /// A peer without progress for too long.
+    /// A peer whose load will not end.
     pub fn stuck(&mut self, cx: &EventContext) -> Option<PeerId> {
         self.awaited.iter().copied().find(|peer| {
             let report = cx.members.get(*peer).and_then(|member| member.status.loading);
-            let far = report.map(|report| (report.phase, report.done));
-            let (known, since) = self.progress.entry(*peer).or_insert((far, cx.now));
-            if *known != far {
-                (*known, *since) = (far, cx.now);
-            }
-            cx.now.0 - since.0 >= STUCK_MILLIS
+            self.watched.entry(*peer).or_insert_with(|| LoadWatch::new(cx.now)).is_stuck(report, cx.now)
         })
     }
 
