@@ -104,6 +104,15 @@ async function serveEndlessly() {
   return server;
 }
 
+async function hostLink(page, url) {
+  await page.goto(relay.url);
+  await page.getByRole('button', { name: 'Host a model' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Host a model' });
+  await dialog.getByRole('tab', { name: 'Link' }).click();
+  await dialog.getByLabel('Address of a GGUF file').fill(url);
+  await dialog.getByRole('button', { name: 'Open the room' }).click();
+}
+
 test('a server that ignores ranges and never ends is hung up on, and the worker lives', async (context) => {
   const server = await serveEndlessly();
   context.after(() => {
@@ -115,16 +124,57 @@ test('a server that ignores ranges and never ends is hung up on, and the worker 
     const nodes = [];
     page.on('worker', (worker) => worker.url().includes('node') && nodes.push(worker));
     const hungUp = once(server, 'hung-up');
-    await page.goto(relay.url);
-    await page.getByRole('button', { name: 'Host a model' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Host a model' });
-    await dialog.getByRole('tab', { name: 'Link' }).click();
-    await dialog.getByLabel('Address of a GGUF file').fill(`http://127.0.0.1:${server.address().port}${path}`);
-    await dialog.getByRole('button', { name: 'Open the room' }).click();
+    await hostLink(page, `http://127.0.0.1:${server.address().port}${path}`);
     await page.getByText(/sends whole files only/).first().waitFor();
     assert.deepEqual(await hungUp, [path], 'the download ends while the page stays open');
     assert.equal(nodes.length, 1, 'the worker was not started again');
   }
+});
+
+/** A server of one file that keeps the second halves of long ranges back until `release` is called. `whole` counts the bytes of
+ * the model's weights that it has sent in complete replies. */
+async function serveHalves(path) {
+  const bytes = await readFile(path);
+  const slow = { whole: 0 };
+  const released = new Promise((release) => { slow.release = release; });
+  slow.server = createServer(async (request, response) => {
+    const cors = { 'access-control-allow-origin': '*', 'access-control-allow-headers': 'range' };
+    if (request.method === 'OPTIONS') return response.writeHead(204, cors).end();
+    if (request.method === 'HEAD') return response.writeHead(200, { ...cors, 'content-length': bytes.length }).end();
+    const [first, last] = request.headers.range.match(/\d+/g).map(Number);
+    const part = bytes.subarray(first, last + 1);
+    const half = part.length < 100_000 ? part.length : part.length >> 1;
+    response.writeHead(206, { ...cors, 'content-length': part.length }).write(part.subarray(0, half));
+    if (half < part.length) await released;
+    if (first > 0) slow.whole += part.length;
+    return response.end(part.subarray(half));
+  });
+  slow.server.listen(0, '127.0.0.1');
+  await once(slow.server, 'listening');
+  return slow;
+}
+
+test('a download on a slow line is seen to go on before a piece is complete', async (context) => {
+  const slow = await serveHalves(join(make('six-blocks'), 'six-blocks.gguf'));
+  context.after(() => {
+    slow.server.close();
+    slow.server.closeAllConnections();
+  });
+  const { page } = await start('host');
+  await hostLink(page, `http://127.0.0.1:${slow.server.address().port}/six-blocks.gguf`);
+  let seen = 0;
+  const done = ({ loading }) => {
+    if (loading?.phase !== 'download') return 0;
+    assert.ok(loading.done >= seen && loading.done <= loading.total, `${loading.done} of ${loading.total} bytes came after ${seen}`);
+    seen = loading.done;
+    return seen;
+  };
+  await until(page, (status) => done(status) > slow.whole, 'bytes of pieces that are not complete are shown');
+  slow.release();
+  await until(page, (status) => {
+    done(status);
+    return isUp(status);
+  });
 });
 
 test("a file on the host's disk reaches a contributor as frames", async () => {
