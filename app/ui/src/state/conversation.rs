@@ -154,6 +154,22 @@ impl Conversation {
         self.turns.iter().find(|turn| turn.answer.state.running()).and_then(|turn| turn.answer.request)
     }
 
+    /// True if a text here is not in `other`: a question, or the end of an answer.
+    #[must_use]
+    pub fn adds_to(&self, other: &Self) -> bool {
+        let is_in = |turn: &Turn, there: &Turn| {
+            turn.question == there.question && there.answer.text.starts_with(&turn.answer.text)
+        };
+        self.turns.len() > other.turns.len()
+            || self.turns.iter().zip(&other.turns).any(|(here, there)| !is_in(here, there))
+    }
+
+    /// Takes the title of `other`.
+    pub fn take_title(&mut self, other: &Self) {
+        self.title.clone_from(&other.title);
+        self.renamed = other.renamed;
+    }
+
     /// Appends a question, to be answered under `request`.
     pub fn ask(&mut self, question: &str, request: RequestId, model: &str) {
         if self.turns.is_empty() && !self.renamed {
@@ -377,6 +393,27 @@ mod tests {
         conversation.go_on(RequestId(2));
         conversation.apply(RequestId(2), &end(AnswerStop::Failed("Too long.".into())));
         assert_eq!(conversation.turns[0].answer.timings, Some(timings));
+    }
+
+    #[test]
+    fn only_text_that_the_other_one_lacks_adds_to_it() {
+        let answered = |delta: &str| {
+            let mut conversation = asked();
+            conversation.apply(FIRST, &text(delta));
+            conversation
+        };
+        let whole = answered("Because of air.");
+        assert!(!whole.adds_to(&whole));
+        assert!(!answered("Because").adds_to(&whole), "the beginning of an answer is in it");
+        assert!(!asked().adds_to(&whole), "and so is none");
+        assert!(whole.adds_to(&answered("Because")), "it goes on");
+        assert!(answered("It is not.").adds_to(&whole), "another answer");
+        let mut longer = whole.clone();
+        longer.ask("And moss?", RequestId(2), "tiny");
+        assert!(longer.adds_to(&whole) && !whole.adds_to(&longer), "a question more");
+        let mut other = whole.clone();
+        other.ask("And grass?", RequestId(2), "tiny");
+        assert!(longer.adds_to(&other), "another question");
     }
 
     #[test]
