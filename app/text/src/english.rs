@@ -138,6 +138,8 @@ pub const ENGLISH: Texts = Texts {
         not_stored: "The browser refused to store this conversation. Copy what you need.",
         not_deleted: "The conversation could not be deleted. Try again.",
         deleted_elsewhere: "Another tab deleted this conversation.",
+        parted: "Another tab went on in this conversation. What you have here is now a copy of its own.",
+        copy: "{} (copy)",
         hosted_elsewhere: "Another tab of this browser hosts this room now.",
         cannot_copy: "The browser does not allow this page to copy. Select the text and copy it yourself.",
     },

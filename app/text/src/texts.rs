@@ -315,6 +315,10 @@ pub struct NoticeTexts {
     pub not_deleted: &'static str,
     /// The open conversation was deleted in another tab.
     pub deleted_elsewhere: &'static str,
+    /// Two tabs went on in one conversation, and this one's is a copy now.
+    pub parted: &'static str,
+    /// The title of such a copy.
+    pub copy: &'static str,
     /// The wanted room is hosted by another tab.
     pub hosted_elsewhere: &'static str,
     /// The browser refused the clipboard.

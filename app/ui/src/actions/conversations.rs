@@ -6,7 +6,7 @@ use potluck_text::texts;
 
 use crate::{
     browser,
-    state::{Conversation, Store},
+    state::{Conversation, Record, Revision, Store, Verdict},
 };
 
 /// Minimum time between two saves of a growing answer, milliseconds.
@@ -44,16 +44,31 @@ impl Store {
         });
     }
 
-    /// The database has no such conversation.
+    /// The database has no such conversation. What this tab has to store yet is not deleted.
     fn deleted_elsewhere(self, id: &str) {
-        if self.chats.is_gone(id) {
-            self.forget(id);
+        if !self.chats.is_own(id) {
+            self.give_up(id);
+        }
+    }
+
+    /// Another tab deleted this conversation: its answer stops. Does nothing if this tab deleted it itself.
+    fn give_up(self, id: &str) {
+        if self.chats.has(id) {
+            self.stop_and_forget(id);
             self.tell(NoticeLevel::Info, texts().notice.deleted_elsewhere, "");
         }
     }
 
-    fn forget(self, id: &str) {
+    fn stop_and_forget(self, id: &str) {
+        if let Some(request) = self.chats.running(id) {
+            self.send(ToNode::Stop(request));
+        }
         self.chats.forget(id, || Conversation::new(browser::hex(8)));
+        self.remember_open();
+    }
+
+    /// After a reload, the same conversation is open.
+    fn remember_open(self) {
         let open = self.chats.open.with_untracked(|open| open.id.clone());
         self.remember(|session| session.conversation = Some(open));
     }
@@ -64,7 +79,7 @@ impl Store {
         self.remember(|session| session.conversation = Some(id));
     }
 
-    /// Gives a conversation a title: where it is stored, because another tab may have written on in it, or here if this tab
+    /// Gives a conversation a title: where it is stored, because another tab may have written on in it, and here if this tab
     /// has what counts.
     pub fn rename_conversation(self, id: &str, title: &str) {
         let title = title.trim().to_owned();
@@ -75,14 +90,9 @@ impl Store {
             conversation.title = title;
             conversation.renamed = true;
         };
-        if self.chats.is_own(id) {
-            self.chats.change(id, rename);
-            return self.save();
-        }
         let id = id.to_owned();
         leptos::task::spawn_local(async move {
-            match browser::change_conversation(&id, rename.clone()).await {
-                // Something was asked here meanwhile.
+            match browser::rename_conversation(&id, rename.clone()).await {
                 _ if self.chats.is_own(&id) => {
                     self.chats.change(&id, rename);
                     self.save();
@@ -96,10 +106,7 @@ impl Store {
 
     /// Deletes a conversation permanently.
     pub fn delete_conversation(self, id: &str) {
-        if let Some(request) = self.chats.running(id) {
-            self.send(ToNode::Stop(request));
-        }
-        self.forget(id);
+        self.stop_and_forget(id);
         let id = id.to_owned();
         leptos::task::spawn_local(async move {
             if let Err(error) = browser::delete_conversation(&id).await {
@@ -126,16 +133,29 @@ impl Store {
         }
     }
 
-    /// Saves the conversations that this tab changed. One that another tab deleted while it was answered here comes back.
+    /// Saves the conversations that this tab changed. One that another tab deleted meanwhile is given up; where another tab
+    /// has stored something else, this tab goes on with a copy.
     fn save(self) {
-        for conversation in self.chats.unsaved() {
+        for write in self.chats.begin_writes(|| Revision(browser::seed())) {
+            let id = write.mine.conversation.id.clone();
             leptos::task::spawn_local(async move {
-                match browser::keep_conversation(&conversation).await {
-                    Ok(()) => self.chats.saved(&conversation),
+                match browser::keep_conversation(write).await {
+                    Ok(Verdict::Written(record)) => self.chats.saved(&record),
+                    Ok(Verdict::Parted(theirs)) => self.part(theirs),
+                    Ok(Verdict::Deleted) => self.give_up(&id),
                     Err(error) => self.tell(NoticeLevel::Warning, texts().notice.not_stored, error.to_string()),
                 }
             });
         }
+    }
+
+    fn part(self, theirs: Record) {
+        if self.chats.part(theirs, browser::hex(8)) {
+            self.remember_open();
+            self.tell(NoticeLevel::Info, texts().notice.parted, "");
+        }
+        // What could not be written is due again.
+        self.save();
     }
 
     /// Saves the composer's text.

@@ -1,4 +1,5 @@
-//! IndexedDB: conversations, drafts and settings as JSON text. The latest write wins.
+//! IndexedDB: conversations, drafts and settings as JSON text. The latest write wins, but for conversations: there a tab
+//! overwrites only what it knows.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,7 +10,7 @@ use wasm_bindgen::JsValue;
 
 use potluck_panel::KeySeed;
 
-use crate::state::{Conversation, OwnRoom, Settings};
+use crate::state::{Conversation, OwnRoom, Record, Settings, Verdict, Write};
 
 const NAME: &str = "potluck-page";
 const CONVERSATIONS: &str = "conversations";
@@ -28,7 +29,7 @@ thread_local! {
 #[derive(Debug, Default)]
 pub struct StoredData {
     /// All conversations, unordered; none if the database could not be read.
-    pub conversations: Option<Vec<Conversation>>,
+    pub conversations: Option<Vec<Record>>,
     /// Settings.
     pub settings: Settings,
     /// Unsent text of the composer.
@@ -64,19 +65,28 @@ pub async fn load() -> Result<StoredData, Error> {
     })
 }
 
-/// Stores a conversation.
+/// Stores a conversation, unless another tab has stored what this one does not know, or deleted it. One transaction, because
+/// other tabs may be about to write, too.
 ///
 /// # Errors
-/// The browser refuses the write (quota).
-pub async fn keep_conversation(conversation: &Conversation) -> Result<(), Error> {
-    put(CONVERSATIONS, &conversation.id, conversation).await
+/// The browser refuses the write (quota), or a newer page has written the record.
+pub async fn keep_conversation(write: Write) -> Result<Verdict, Error> {
+    let id = write.mine.conversation.id.clone();
+    let transaction = database().await?.transaction(&[CONVERSATIONS], TransactionMode::ReadWrite)?;
+    let store = transaction.object_store(CONVERSATIONS)?;
+    let verdict = write.onto(known(store.get(key(&id))?.await?)?);
+    if let Verdict::Written(record) = &verdict {
+        store.put(&text_of(record), Some(&JsValue::from_str(&id)))?.await?;
+        transaction.commit()?.await?;
+    }
+    Ok(verdict)
 }
 
 /// A conversation as it is stored now.
 ///
 /// # Errors
 /// The browser refuses the read.
-pub async fn stored_conversation(id: &str) -> Result<Option<Conversation>, Error> {
+pub async fn stored_conversation(id: &str) -> Result<Option<Record>, Error> {
     let transaction = database().await?.transaction(&[CONVERSATIONS], TransactionMode::ReadOnly)?;
     let stored = transaction.object_store(CONVERSATIONS)?.get(key(id))?.await?;
     known(stored)
@@ -86,28 +96,26 @@ pub async fn stored_conversation(id: &str) -> Result<Option<Conversation>, Error
 ///
 /// # Errors
 /// There is one, but a newer page has written it.
-fn known(stored: Option<JsValue>) -> Result<Option<Conversation>, Error> {
+fn known(stored: Option<JsValue>) -> Result<Option<Record>, Error> {
     let known =
         |value: JsValue| read(&value).ok_or(Error::UnexpectedJsType("a conversation of this page's version", value));
     stored.map(known).transpose()
 }
 
-/// Changes a conversation as it is stored now, whichever tab wrote it. Returns what is stored then.
+/// Changes a conversation's title as it is stored now, whichever tab wrote it. Its text, and so its revision, stays. Returns
+/// what is stored then.
 ///
 /// # Errors
 /// The browser refuses the write (quota).
-pub async fn change_conversation(
-    id: &str,
-    change: impl FnOnce(&mut Conversation),
-) -> Result<Option<Conversation>, Error> {
+pub async fn rename_conversation(id: &str, rename: impl FnOnce(&mut Conversation)) -> Result<Option<Record>, Error> {
     let transaction = database().await?.transaction(&[CONVERSATIONS], TransactionMode::ReadWrite)?;
     let store = transaction.object_store(CONVERSATIONS)?;
     let stored = store.get(key(id))?.await?;
-    let Some(mut conversation) = known(stored)? else { return Ok(None) };
-    change(&mut conversation);
-    store.put(&text_of(&conversation), Some(&JsValue::from_str(id)))?.await?;
+    let Some(mut record) = known(stored)? else { return Ok(None) };
+    rename(&mut record.conversation);
+    store.put(&text_of(&record), Some(&JsValue::from_str(id)))?.await?;
     transaction.commit()?.await?;
-    Ok(Some(conversation))
+    Ok(Some(record))
 }
 
 /// Deletes a conversation.
