@@ -10,10 +10,14 @@ export const status = (page) => page.evaluate(() => window.potluck.status());
 const PATIENCE = 240_000;
 
 /** Waits until the snapshot fulfils a condition. */
-export async function until(page, condition, what = String(condition)) {
+export const until = (page, condition, what = String(condition)) =>
+  eventually(() => page.evaluate(() => window.potluck?.status?.() ?? null), condition, what, told);
+
+/** Waits until what is read fulfils a condition. */
+export async function eventually(read, condition, what = String(condition), told = JSON.stringify) {
   const deadline = Date.now() + PATIENCE;
   for (;;) {
-    const now = await page.evaluate(() => window.potluck?.status?.() ?? null);
+    const now = await read();
     if (now && condition(now)) return now;
     if (Date.now() > deadline) throw new Error(`never came true: ${what}\n${told(now)}`);
     await new Promise((done) => setTimeout(done, 100));
