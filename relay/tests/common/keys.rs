@@ -1,0 +1,61 @@
+//! Keys of rooms, and proofs made with them.
+
+use potluck_relay_api::{Binary, EntryProof, Nonce, PublicKey, Signature, SignedEntry, entry_message, room_id};
+use ring::signature::{Ed25519KeyPair, KeyPair};
+
+/// The keys of a room, and how its owner lists it.
+pub struct Keys {
+    owner: Ed25519KeyPair,
+    join: Ed25519KeyPair,
+    pub title: String,
+    pub visible: bool,
+}
+
+impl Keys {
+    /// The same keys for the same seed.
+    pub fn new(seed: u8) -> Self {
+        Self { owner: key_pair(seed), join: key_pair(seed ^ 0x80), title: String::new(), visible: false }
+    }
+
+    pub fn listed(seed: u8, title: &str) -> Self {
+        Self { title: title.into(), visible: true, ..Self::new(seed) }
+    }
+
+    pub fn id(&self) -> String {
+        room_id(&public(&self.owner))
+    }
+
+    pub fn owner(&self, nonce: &Nonce) -> EntryProof {
+        self.owner_with(self, nonce)
+    }
+
+    /// The owner registers the join key of another room's keys.
+    pub fn owner_with(&self, link: &Self, nonce: &Nonce) -> EntryProof {
+        let (title, visible, join_key) = (self.title.clone(), self.visible, public(&link.join));
+        let entry = SignedEntry::Owner { join_key: &join_key, title: &title, visible };
+        let signature = sign(&self.owner, &entry_message(&self.id(), nonce, entry));
+        EntryProof::Owner { key: public(&self.owner), join_key, title, visible, signature }
+    }
+
+    pub fn link(&self, nonce: &Nonce) -> EntryProof {
+        self.link_of(self, nonce)
+    }
+
+    /// Somebody has the join key of another room's keys.
+    pub fn link_of(&self, link: &Self, nonce: &Nonce) -> EntryProof {
+        let signature = sign(&link.join, &entry_message(&self.id(), nonce, SignedEntry::Link));
+        EntryProof::Link { signature }
+    }
+}
+
+fn key_pair(seed: u8) -> Ed25519KeyPair {
+    Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap()
+}
+
+fn public(pair: &Ed25519KeyPair) -> PublicKey {
+    Binary(pair.public_key().as_ref().try_into().unwrap())
+}
+
+fn sign(pair: &Ed25519KeyPair, message: &[u8]) -> Signature {
+    Binary(pair.sign(message).as_ref().try_into().unwrap())
+}
