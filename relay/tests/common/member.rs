@@ -140,15 +140,34 @@ impl Member {
 
     /// Sends a frame once the window allows it.
     pub async fn send(&mut self, to: Route, content: &[u8]) {
-        let bytes = content.len() as u64 + 4;
-        while {
-            let on_the_way = *self.on_the_way.entry(to).or_default();
-            on_the_way > 0 && on_the_way + bytes > self.limits.window_bytes
-        } {
-            let message = self.receive().await.expect("the connection holds");
-            self.early.extend(message);
+        while !self.may_send(to, content) {
+            self.receive_early().await;
         }
         self.send_anyway(to, content).await;
+    }
+
+    /// Sends a frame again and again, as the window allows it, until the relay tells something else than that it was taken.
+    pub async fn send_until_told(&mut self, to: Route, content: &[u8]) -> Control {
+        while self.early.is_empty() {
+            if self.may_send(to, content) {
+                self.send_anyway(to, content).await;
+            } else {
+                self.receive_early().await;
+            }
+        }
+        self.control().await
+    }
+
+    /// Whether the window allows a frame now.
+    fn may_send(&self, to: Route, content: &[u8]) -> bool {
+        let on_the_way = self.on_the_way.get(&to).copied().unwrap_or_default();
+        on_the_way == 0 || on_the_way + content.len() as u64 + 4 <= self.limits.window_bytes
+    }
+
+    /// Receives one message and keeps it for later, if it is one for the test.
+    async fn receive_early(&mut self) {
+        let message = self.receive().await.expect("the connection holds");
+        self.early.extend(message);
     }
 
     /// Sends a frame whatever the window allows.

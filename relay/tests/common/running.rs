@@ -1,6 +1,7 @@
 //! A relay that serves, and how clients reach it.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Instant;
 
 use potluck_relay::{Config, Relay};
 use potluck_relay_api::{Control, EntryProof, Nonce, Refusal};
@@ -62,6 +63,19 @@ impl Running {
         let text = self.get("/metrics").await.text();
         let line = text.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')));
         line.unwrap_or_else(|| panic!("{name} in\n{text}")).rsplit(' ').next().unwrap().parse().unwrap()
+    }
+
+    /// Waits until a metric has a value.
+    pub async fn until_metric(&self, name: &str, wanted: u64) {
+        let deadline = Instant::now() + TIMEOUT;
+        loop {
+            let value = self.metric(name).await;
+            if value == wanted {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{name} is still {value}, not {wanted}");
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Connects to a room without reading anything.
