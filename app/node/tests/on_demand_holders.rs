@@ -143,7 +143,8 @@ fn two_holders_with_slots_for_a_third_of_their_experts_answer_bit_for_bit_like_o
             let report = report(joiner, u64::from(TOKENS) - 6).await;
             println!("{report:?}");
             assert!((8..=16).contains(&report.slots), "a third of about 36: {report:?}");
-            assert!((24..=48).contains(&report.experts), "what it is named for, not all 72: {report:?}");
+            // Each lies on either holder by chance: fewer or more come up once in hundreds of thousands of runs.
+            assert!((16..=56).contains(&report.experts), "what it is named for, not all 72: {report:?}");
             assert!(report.prompt_bytes > 0 && report.token_bytes > 0.0 && report.hits > 0, "{report:?}");
             let a_call = report.a_call;
             assert!(report.calls > 0 && a_call.engine > 0.0 && a_call.reads_wait > 0.0, "{report:?}");
@@ -210,7 +211,7 @@ async fn hinted(joiners: &mut [Session]) -> (f64, u64) {
 
 #[test]
 fn a_shadow_beside_the_stage_tells_holders_what_is_called() {
-    test_within(Duration::from_secs(300), async {
+    test(async {
         let models = folder("models");
         std::fs::copy(built_in(), models.join("model.gguf")).unwrap();
         let ([expected, _], pinned, overhead) = alone_with_sizes().await;
@@ -281,7 +282,7 @@ fn where_the_shadow_is_gone_in_mid_answer_frequent_experts_are_hinted_and_no_tok
 #[test]
 #[ignore = "three quarters of a minute: two plans, each with all experts from storage"]
 fn a_shadow_speaks_to_holders_once_they_join_and_not_to_the_slots_of_the_stage_any_more() {
-    test_within(Duration::from_secs(300), async {
+    test(async {
         let models = folder("models");
         std::fs::copy(built_in(), models.join("model.gguf")).unwrap();
         let ([expected, _], pinned, overhead) = alone_with_sizes().await;

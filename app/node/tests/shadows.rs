@@ -6,7 +6,6 @@ mod common;
 
 use std::ops::Range;
 use std::rc::Rc;
-use std::time::Duration;
 
 use common::*;
 use futures::future::LocalBoxFuture;
@@ -81,14 +80,18 @@ fn a_shadow_made_from_the_own_model_changes_no_token_and_knows_most_experts() {
             let member = device.status.peers.first().unwrap();
             let shown = member.lent.map(|Bytes(lent)| lent);
             assert_eq!(shown, Some(lent - bytes), "the room gets what is left");
-            for request in 2..4 {
-                let tokens = answer(&mut device, question(request, TEXT, TOKENS), |_| {}).await;
-                assert_eq!(tokens, expected, "{kind:?}, answer {request}");
-            }
             let is_known = |status: &Status| {
                 let guesses = status.on_demand.and_then(|report| report.guesses);
                 guesses.is_some_and(|guesses| guesses.shadow_tokens > u64::from(TOKENS))
             };
+            // How many answers it takes until the shadow has followed one depends on the machine.
+            for request in 2..20 {
+                let tokens = answer(&mut device, question(request, TEXT, TOKENS), |_| {}).await;
+                assert_eq!(tokens, expected, "{kind:?}, answer {request}");
+                if request > 2 && is_known(&device.status) {
+                    break;
+                }
+            }
             until(&mut device, "the shadow has followed an answer", is_known).await;
             let guesses = report(&device).guesses.unwrap();
             println!("{kind:?}: {bytes} bytes, {guesses:?}");
@@ -189,7 +192,7 @@ impl ShadowRoom {
 
 #[test]
 fn a_shadow_made_from_the_hosts_model_tells_holders_what_is_called() {
-    test_within(Duration::from_secs(300), async {
+    test(async {
         let mut room = ShadowRoom::open("0").await;
         let has_spoken = |status: &Status| status.hints.is_some_and(|hints| hints.shadow_tokens > 0);
         room.answer_until(20, has_spoken).await;
@@ -205,7 +208,7 @@ fn a_shadow_made_from_the_hosts_model_tells_holders_what_is_called() {
 /// room on any machine.
 #[test]
 fn what_a_shadow_expects_is_drafted_and_changes_no_token() {
-    test_within(Duration::from_secs(300), async {
+    test(async {
         let mut room = ShadowRoom::open("30").await;
         let accepted = |status: &Status| status.drafts.map_or(0, |drafts| drafts.from_shadow.accepted);
         room.answer_until(30, |status| accepted(status) > 3).await;

@@ -43,6 +43,19 @@ async fn shapes(model: &Path, cache: &Path, tuned: bool) -> Vec<(String, String)
     }
 }
 
+/// The shapes after a visit that begins with `stored`. On a busy machine time may run out before anything is measured, and after
+/// two such visits tuning is given up: so each try begins anew.
+async fn measured(model: &Path, cache: &Path, stored: impl Fn()) -> Vec<(String, String)> {
+    for _ in 0..20 {
+        stored();
+        let shapes = shapes(model, cache, true).await;
+        if !shapes.is_empty() {
+            return shapes;
+        }
+    }
+    panic!("no shape was measured in 20 visits");
+}
+
 /// The file with the stored tuning.
 fn stored_tuning(folder: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(folder).ok()?;
@@ -61,8 +74,12 @@ fn a_second_visit_does_not_measure_again() {
         assert!(shapes(&path, &cache, false).await.is_empty(), "nobody asked for it");
         assert_eq!(stored_tuning(&cache), None);
 
-        let first = shapes(&path, &cache, true).await;
-        assert!(!first.is_empty());
+        let nothing = || {
+            if let Some(file) = stored_tuning(&cache) {
+                std::fs::remove_file(file).unwrap();
+            }
+        };
+        let first = measured(&path, &cache, nothing).await;
         let file = stored_tuning(&cache).expect("it is kept");
         // The second visit shows the stored gains to the last digit; a new measurement would differ.
         let text = std::fs::read_to_string(&file).unwrap();
@@ -85,9 +102,7 @@ fn a_second_visit_does_not_measure_again() {
             marked.replace("\"device\":\"", "\"device\":\"another "),
         ] {
             assert_ne!(broken, marked);
-            std::fs::write(&file, broken).unwrap();
-            let anew = shapes(&path, &cache, true).await;
-            assert!(!anew.is_empty());
+            let anew = measured(&path, &cache, || std::fs::write(&file, &broken).unwrap()).await;
             assert!(anew.iter().all(|(_, how)| !how.ends_with("7.25 times as fast")), "{anew:?}");
         }
     });

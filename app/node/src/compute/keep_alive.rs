@@ -125,9 +125,10 @@ mod tests {
         (compute, gpu)
     }
 
+    /// Whether the GPU gets work within half a minute: the first time, a kernel is compiled for it.
     async fn grows(gpu: &Gpu) -> bool {
         let before = gpu.warmed();
-        for _ in 0..100 {
+        for _ in 0..1_500 {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             if gpu.warmed() > before + 2 {
                 return true;

@@ -27,7 +27,7 @@ use potluck_relay::{Config, Relay};
 use tokio::sync::oneshot;
 
 /// How long anything may take before a test fails instead of hanging.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Positions of context in all tests.
 pub const CONTEXT: u32 = 256;
 
