@@ -20,11 +20,15 @@ use crate::tools::cargo;
 const AT_ONCE: usize = 2;
 
 /// What takes longest begins first, so that none of it is left to run alone at the end.
-const LONG: [&str; 7] = [
+const LONG: [&str; 11] = [
     "app/engine unit",
     "app/engine architectures",
     "app/node on_demand_holders",
+    "app/engine golden",
+    "app/engine experts",
     "app/swarm churn",
+    "e2e/judge native",
+    "app/node shadows",
     "app/node on_demand",
     "app/node spread_experts",
     "app/node tuning",
