@@ -122,6 +122,11 @@ pub fn program_path(profile: &str, name: &str) -> PathBuf {
     target_folder().join(profile).join(executable(name))
 }
 
+/// Where integration tests have their folders.
+pub fn test_folders() -> PathBuf {
+    target_folder().join("tmp")
+}
+
 fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
 }

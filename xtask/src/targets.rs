@@ -2,19 +2,19 @@
 //! leave cores idle. Here two run at a time.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
-use std::{env, thread};
+use std::time::{Duration, Instant, SystemTime};
+use std::{env, fs, thread};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use serde::Deserialize;
 
-use crate::root;
 use crate::shell::{command, lines_of, output_of};
 use crate::test::Closing;
 use crate::tools::cargo;
+use crate::{build, root};
 
 /// Programs that run at a time. Each has a thread for every core, so more of them would only make tests wait for each other.
 const AT_ONCE: usize = 2;
@@ -135,6 +135,9 @@ pub fn test() -> (Closing, Result<()>) {
 
 /// All programs of tests, compiled, the longest first.
 fn jobs() -> Result<VecDeque<Job>> {
+    if let Err(error) = remove_old(&build::test_folders(), SystemTime::now() - Duration::from_secs(3600)) {
+        println!("folders of earlier tests stay: {error:#}");
+    }
     let (mut build, mut documentation) = (cargo(), cargo());
     build.args(["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"]);
     documentation.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
@@ -147,6 +150,18 @@ fn jobs() -> Result<VecDeque<Job>> {
     jobs.push(Job { name: "documentation".to_owned(), command: documentation });
     jobs.sort_by_key(|job| LONG.iter().position(|name| job.name == *name).unwrap_or(LONG.len()));
     Ok(jobs.into())
+}
+
+/// Removes what earlier runs of tests have left, gigabytes each. Tests that run beside these keep theirs.
+fn remove_old(folders: &Path, before: SystemTime) -> Result<()> {
+    let Ok(entries) = fs::read_dir(folders) else { return Ok(()) };
+    for entry in entries {
+        let entry = entry?;
+        if entry.metadata()?.is_dir() && entry.metadata()?.modified()? < before {
+            fs::remove_dir_all(entry.path()).with_context(|| format!("cannot remove {}", entry.path().display()))?;
+        }
+    }
+    Ok(())
 }
 
 fn side_by_side(jobs: VecDeque<Job>) -> (Closing, Result<()>) {
@@ -197,6 +212,19 @@ mod tests {
         assert_eq!(name("bin", false, "/engine"), None, "a program itself");
         assert_eq!(name("lib", false, ""), None, "a library");
         assert!(Job::read(r#"{"reason":"build-finished","success":true}"#).unwrap().is_none());
+    }
+
+    #[test]
+    fn folders_of_earlier_runs_are_removed_and_new_ones_stay() {
+        let folders = env::temp_dir().join(format!("potluck-remove_old-{}", std::process::id()));
+        let folder = folders.join("a-1-0");
+        fs::create_dir_all(folder.join("cache")).unwrap();
+        remove_old(&folders, SystemTime::now() - Duration::from_secs(3600)).unwrap();
+        assert!(folder.exists(), "a test may still use it");
+        remove_old(&folders, SystemTime::now() + Duration::from_secs(3600)).unwrap();
+        assert!(!folder.exists(), "nobody uses it any more");
+        fs::remove_dir(&folders).unwrap();
+        remove_old(&folders, SystemTime::now()).expect("before the first tests there is no such folder");
     }
 
     #[test]
