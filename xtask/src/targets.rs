@@ -11,13 +11,17 @@ use std::{env, fs, thread};
 use anyhow::{Context, Result, anyhow, ensure};
 use serde::Deserialize;
 
-use crate::shell::{command, lines_of, output_of};
+use crate::shell::{Ended, command, lines_of, output_within};
 use crate::test::Closing;
 use crate::tools::cargo;
 use crate::{build, root};
 
 /// Programs that run at a time. Each has a thread for every core, so more of them would only make tests wait for each other.
 const AT_ONCE: usize = 2;
+
+/// How long a program may run: several times what the longest takes on two cores. Tests have limits of their own, but a program may
+/// also hang before or after them.
+const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
 /// Property tests draw the same cases in every run, so that a run fails because of a change and not by chance. `cargo test` draws
 /// new ones, and a seed of one's own wins.
@@ -95,8 +99,11 @@ impl Job {
     fn run(mut self) -> Outcome {
         println!("+ {}", self.name);
         let started = Instant::now();
-        let (output, failed) = match output_of(&mut self.command) {
-            Ok((output, status)) => (output, (!status.success()).then(|| status.to_string())),
+        let (output, failed) = match output_within(PATIENCE, &mut self.command) {
+            Ok((output, Ended::Itself(status))) => (output, (!status.success()).then(|| status.to_string())),
+            Ok((output, Ended::Killed)) => {
+                (output, Some(format!("it had not ended after {} minutes", PATIENCE.as_secs() / 60)))
+            }
             Err(error) => (format!("{error:#}\n"), Some("it did not run".to_owned())),
         };
         let took = started.elapsed().as_secs_f64();
