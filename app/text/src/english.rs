@@ -141,6 +141,7 @@ pub const ENGLISH: Texts = Texts {
         parted: "Another tab went on in this conversation. What you have here is now a copy of its own.",
         copy: "{} (copy)",
         hosted_elsewhere: "Another tab of this browser hosts this room now.",
+        ended_elsewhere: "Another tab of this browser has ended this room.",
         cannot_copy: "The browser does not allow this page to copy. Select the text and copy it yourself.",
     },
     catalog: CatalogTexts {

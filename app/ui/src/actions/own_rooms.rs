@@ -12,15 +12,19 @@ use crate::{
 
 impl Store {
     /// Hosts one of this browser's rooms again, with the conversation that was open. Leaves the room this tab is in, unless
-    /// another tab hosts the wanted one meanwhile. A room that this tab hosted stays this browser's.
+    /// another tab hosts or has ended the wanted one meanwhile. A room that this tab hosted stays this browser's.
     pub fn open_again(self, room: OwnRoom) {
         self.ask_to_persist();
         let is_elsewhere = move |id: &str| self.session.with_untracked(|session| session.is_elsewhere(id));
-        if !is_elsewhere(room.id()) {
-            return self.host_on(room.place, room.conversation);
-        }
         let link = self.node.link.with_value(Clone::clone);
         leptos::task::spawn_local(async move {
+            if let Ok(None) = browser::stored_room(room.id()).await {
+                self.own_rooms.remove(room.id());
+                return self.tell(NoticeLevel::Info, texts().notice.ended_elsewhere, "");
+            }
+            if !is_elsewhere(room.id()) {
+                return self.host_on(room.place, room.conversation);
+            }
             // Taking the wanted room's lock would release that of the hosted one, so the browser is asked first.
             let held = link.held_rooms().await;
             if held.iter().any(|id| id == room.id()) {
@@ -46,6 +50,9 @@ impl Store {
         let link = self.node.link.with_value(Clone::clone);
         leptos::task::spawn_local(async move {
             let may_host = link.hold_room(&place.room).await;
+            // Nobody changes it now. Another tab may have hosted the room since this one learned of it.
+            let stored = browser::stored_room(&place.room).await.ok().flatten();
+            let place = place.or_newer(stored.map(|room| room.place));
             let went_elsewhere = self.session.with_untracked(|session| session.is_elsewhere(&place.room));
             match place.resume() {
                 _ if went_elsewhere => link.release_room(),

@@ -63,7 +63,8 @@ impl Store {
             self.ask_to_persist();
         }
         self.give_up_place(Some(&address.id));
-        let place = Place { room: address.id.clone(), key: address.key.clone(), part: Part::Guest, lends };
+        let place =
+            Place { room: address.id.clone(), key: address.key.clone(), part: Part::Guest, lends, changed: 0.0 };
         self.join(&place);
         self.remember(|session| session.place = Some(place));
         self.screen.dialog.set(None);
@@ -118,7 +119,7 @@ impl Store {
     pub fn set_sharing(self, sharing: Sharing) {
         self.remember(|session| {
             if let Some(place) = &mut session.place {
-                place.keep_sharing(sharing);
+                place.keep_sharing(sharing, browser::now());
             }
         });
         self.room.status.with_untracked(|status| self.keep_own_room(status));

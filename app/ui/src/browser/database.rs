@@ -92,13 +92,12 @@ pub async fn stored_conversation(id: &str) -> Result<Option<Record>, Error> {
     known(stored)
 }
 
-/// A stored conversation.
+/// What is stored under a key.
 ///
 /// # Errors
-/// There is one, but a newer page has written it.
-fn known(stored: Option<JsValue>) -> Result<Option<Record>, Error> {
-    let known =
-        |value: JsValue| read(&value).ok_or(Error::UnexpectedJsType("a conversation of this page's version", value));
+/// There is something, but a newer page has written it.
+fn known<T: DeserializeOwned>(stored: Option<JsValue>) -> Result<Option<T>, Error> {
+    let known = |value: JsValue| read(&value).ok_or(Error::UnexpectedJsType("a record of this page's version", value));
     stored.map(known).transpose()
 }
 
@@ -111,7 +110,7 @@ pub async fn rename_conversation(id: &str, rename: impl FnOnce(&mut Conversation
     let transaction = database().await?.transaction(&[CONVERSATIONS], TransactionMode::ReadWrite)?;
     let store = transaction.object_store(CONVERSATIONS)?;
     let stored = store.get(key(id))?.await?;
-    let Some(mut record) = known(stored)? else { return Ok(None) };
+    let Some(mut record) = known::<Record>(stored)? else { return Ok(None) };
     rename(&mut record.conversation);
     store.put(&text_of(&record), Some(&JsValue::from_str(id)))?.await?;
     transaction.commit()?.await?;
@@ -129,13 +128,23 @@ pub async fn delete_conversation(id: &str) -> Result<(), Error> {
 /// Stores a room that this browser hosts. Without a database, it ends with its tab.
 pub fn keep_room(room: OwnRoom) {
     leptos::task::spawn_local(async move {
-        let _unkept = put(PAGE, &format!("{}{}", ROOMS.0, room.id()), &room).await;
+        let _unkept = put(PAGE, &room_key(room.id()), &room).await;
     });
+}
+
+/// A room that this browser hosts or hosted, as it is stored now.
+///
+/// # Errors
+/// The browser refuses the read, or a newer page has written the record.
+pub async fn stored_room(id: &str) -> Result<Option<OwnRoom>, Error> {
+    let transaction = database().await?.transaction(&[PAGE], TransactionMode::ReadOnly)?;
+    let stored = transaction.object_store(PAGE)?.get(key(&room_key(id)))?.await?;
+    known(stored)
 }
 
 /// Forgets a room that this browser hosted.
 pub fn forget_room(id: &str) {
-    let id = format!("{}{id}", ROOMS.0);
+    let id = room_key(id);
     leptos::task::spawn_local(async move {
         // What cannot be deleted runs out.
         let _refused = delete(PAGE, &id).await;
@@ -178,6 +187,10 @@ async fn delete(store: &str, id: &str) -> Result<(), Error> {
     transaction.object_store(store)?.delete(key(id))?.await?;
     transaction.commit()?.await?;
     Ok(())
+}
+
+fn room_key(id: &str) -> String {
+    format!("{}{id}", ROOMS.0)
 }
 
 fn key(id: &str) -> Query {

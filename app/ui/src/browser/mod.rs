@@ -11,7 +11,7 @@ mod timer;
 pub use address::{current_route, focus_place, go, origin, replace};
 pub use database::{
     StoredData, delete_conversation, forget_room, keep_conversation, keep_device_key, keep_draft, keep_room,
-    keep_settings, load, rename_conversation, stored_conversation,
+    keep_settings, load, rename_conversation, stored_conversation, stored_room,
 };
 pub use device::{copy_text, device_kind, device_name, set_appearance, set_title, show_result, user_agent};
 pub use random::{hex, key_seed, seed};

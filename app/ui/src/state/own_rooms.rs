@@ -115,7 +115,7 @@ mod tests {
     use crate::state::Part;
 
     fn room(id: &str, hosted: f64) -> OwnRoom {
-        let place = Place { room: id.into(), key: None, part: Part::Guest, lends: None };
+        let place = Place { room: id.into(), key: None, part: Part::Guest, lends: None, changed: 0.0 };
         OwnRoom { place, title: String::new(), conversation: None, hosted }
     }
 

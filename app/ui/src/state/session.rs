@@ -38,6 +38,9 @@ pub struct Place {
     pub part: Part,
     /// Bytes that this tab lends, if any.
     pub lends: Option<u64>,
+    /// When what hosts the room again changed last, milliseconds since 1970.
+    #[serde(default)]
+    pub changed: f64,
 }
 
 /// A tab's role in a room.
@@ -63,17 +66,25 @@ impl Place {
         Some(HostChoice { budget: self.lends.unwrap_or(0), ..choice.clone() })
     }
 
+    /// What another tab of this browser has stored for the same room, if it hosted the room later.
+    #[must_use]
+    pub fn or_newer(self, stored: Option<Self>) -> Self {
+        stored.filter(|stored| stored.changed > self.changed).unwrap_or(self)
+    }
+
     /// Keeps who may come into the room that this tab hosts.
-    pub fn keep_doors(&mut self, doors: Doors) {
+    pub fn keep_doors(&mut self, doors: Doors, now: f64) {
         if let Part::Host(choice) = &mut self.part {
             choice.doors = doors;
+            self.changed = now;
         }
     }
 
     /// Keeps how the work of the room that this tab hosts is shared.
-    pub fn keep_sharing(&mut self, sharing: Sharing) {
+    pub fn keep_sharing(&mut self, sharing: Sharing, now: f64) {
         if let Part::Host(choice) = &mut self.part {
             choice.sharing = sharing;
+            self.changed = now;
         }
     }
 
@@ -84,9 +95,10 @@ impl Place {
     }
 
     /// Keeps the keys of the room that this tab hosts.
-    pub fn keep_keys(&mut self, keys: RoomKeys) {
+    pub fn keep_keys(&mut self, keys: RoomKeys, now: f64) {
         if let Part::Host(choice) = &mut self.part {
             choice.resume = Some(keys);
+            self.changed = now;
         }
     }
 }
@@ -114,7 +126,7 @@ mod tests {
     }
 
     fn place(part: Part) -> Place {
-        Place { room: "room".into(), key: Some("key".into()), part, lends: Some(7) }
+        Place { room: "room".into(), key: Some("key".into()), part, lends: Some(7), changed: 1.0 }
     }
 
     #[test]
@@ -130,11 +142,23 @@ mod tests {
     fn a_host_comes_back_to_its_own_room_with_what_it_lends_and_shares_now() {
         let mut place = place(Part::Host(choice()));
         let keys = RoomKeys { owner: KeySeed([1; 32]), secret: "key".into() };
-        place.keep_keys(keys.clone());
-        place.keep_sharing(Sharing::Fastest);
+        place.keep_keys(keys.clone(), 2.0);
+        place.keep_sharing(Sharing::Fastest, 3.0);
         let again = place.resume().unwrap();
         assert_eq!(again.resume, Some(keys));
         assert_eq!((again.budget, again.context, again.sharing), (7, 4096, Sharing::Fastest));
         assert_eq!(Place { part: Part::Guest, ..place }.resume(), None);
+    }
+
+    #[test]
+    fn a_room_that_another_tab_hosted_since_is_hosted_on_as_it_left_it() {
+        let mine = place(Part::Host(choice()));
+        let mut theirs = mine.clone();
+        let banned = Doors { generation: 1, ..Doors::default() };
+        theirs.keep_doors(banned.clone(), 2.0);
+        let doors = |place: &Place| place.resume().unwrap().doors;
+        assert_eq!(doors(&mine.clone().or_newer(Some(theirs.clone()))), banned, "the ban stays");
+        assert_eq!(doors(&theirs.or_newer(Some(mine.clone()))), banned);
+        assert_eq!(mine.clone().or_newer(None), mine);
     }
 }

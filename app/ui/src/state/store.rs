@@ -180,7 +180,7 @@ impl Store {
         if opened.flatten().is_none() {
             self.remember(|session| {
                 if let Some(place) = &mut session.place {
-                    place.keep_keys(keys);
+                    place.keep_keys(keys, browser::now());
                 }
             });
         }
@@ -194,7 +194,7 @@ impl Store {
         });
         self.remember(|session| {
             if let Some(place) = &mut session.place {
-                place.keep_doors(doors);
+                place.keep_doors(doors, browser::now());
             }
         });
         self.room.status.with_untracked(|status| self.keep_own_room(status));
@@ -209,7 +209,8 @@ impl Store {
                 .filter(|opening| status.role.coordinator && opening.before.as_deref() != Some(room.id.as_str()));
             if let Some(Opening { choice, .. }) = opened {
                 let lends = (choice.budget > 0).then_some(choice.budget);
-                let place = Place { room: room.id.clone(), key: room.key.clone(), part: Part::Host(choice), lends };
+                let (id, key, part) = (room.id.clone(), room.key.clone(), Part::Host(choice));
+                let place = Place { room: id, key, part, lends, changed: browser::now() };
                 let address = place.address();
                 self.remember(|session| session.place = Some(place));
                 self.hold_room(room.id.clone());
