@@ -7,6 +7,7 @@ use potluck_protocol::{AnswerPart, AnswerStop, Frame, PromptRequest, RequestId, 
 
 use crate::Action;
 use crate::event_context::EventContext;
+use crate::limits;
 
 /// After this silence about a question the coordinator is asked what was lost. It costs nothing if nothing was.
 const RESUME_MILLIS: f64 = 3_000.0;
@@ -45,9 +46,12 @@ impl Guest {
     }
 
     /// Takes a part of an answer. Returns what to send the coordinator if a piece is missing.
-    pub fn answer(&mut self, request: RequestId, part: AnswerPart, cx: &mut EventContext) -> Option<Frame> {
+    pub fn answer(&mut self, request: RequestId, mut part: AnswerPart, cx: &mut EventContext) -> Option<Frame> {
         let pending = self.pending.get_mut(&request)?;
         pending.heard = cx.now;
+        if let AnswerPart::End { timings, .. } = &mut part {
+            clean(timings);
+        }
         match &part {
             AnswerPart::Text { index, .. } if *index < pending.pieces => return None,
             AnswerPart::Text { index: missed, .. } | AnswerPart::End { pieces: missed, .. }
@@ -103,5 +107,27 @@ impl Guest {
         for request in begun.collect::<Vec<_>>() {
             self.fail(request, "The host left before the answer was complete. Ask again when it is back.", cx);
         }
+    }
+}
+
+/// A host may send anything, and JSON, which the page reads, has no number that is not finite.
+fn clean(timings: &mut Timings) {
+    for millis in [&mut timings.first_token_ms, &mut timings.expected_first_ms, &mut timings.decode_ms] {
+        if !limits::is_time(*millis) {
+            *millis = 0.0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_cannot_be_are_none() {
+        let mut timings =
+            Timings { first_token_ms: f64::NAN, expected_first_ms: -1.0, decode_ms: 7.0, ..Timings::default() };
+        clean(&mut timings);
+        assert_eq!(timings, Timings { decode_ms: 7.0, ..Timings::default() });
     }
 }
