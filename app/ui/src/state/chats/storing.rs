@@ -243,6 +243,37 @@ mod tests {
     }
 
     #[test]
+    fn who_goes_on_in_the_other_tabs_text_is_not_parted_from_it_by_an_earlier_write() {
+        Owner::new().with(|| {
+            let (mut browser, one, other) = two_tabs();
+            ask(other, "x", "And moss?", THEIRS);
+            browser.save(other);
+            ask(one, "x", "And grass?", MINE);
+            let [first, second] = [(); 2].map(|()| browser.save_in_vain(one));
+            assert!(one.part(first, "copy".into()));
+            ask(one, "x", "And trees?", REQUEST);
+            assert!(!one.part(second, "another".into()));
+            browser.save(one);
+            assert_eq!(browser.questions("x"), ["Why?", "And moss?", "And trees?"]);
+        });
+    }
+
+    #[test]
+    fn an_answer_that_has_ended_goes_into_the_copy_too() {
+        Owner::new().with(|| {
+            let (mut browser, one, other) = two_tabs();
+            ask(other, "x", "And moss?", THEIRS);
+            browser.save(other);
+            ask(one, "x", "And grass?", MINE);
+            one.apply(MINE, &end());
+            let theirs = browser.save_in_vain(one);
+            assert!(one.part(theirs, "copy".into()));
+            browser.save(one);
+            assert_eq!(browser.questions("copy"), ["Why?", "And grass?"]);
+        });
+    }
+
+    #[test]
     fn a_tab_whose_text_another_one_has_takes_over_what_that_one_wrote() {
         Owner::new().with(|| {
             let (mut browser, one, other) = two_tabs();
@@ -291,6 +322,20 @@ mod tests {
             ask(one, "x", "And grass?", MINE);
             browser.records.clear();
             let write = browser.begin(one).remove(0);
+            assert_eq!(browser.take(write), Verdict::Deleted);
+        });
+    }
+
+    #[test]
+    fn a_conversation_that_was_deleted_soon_after_its_first_write_is_not_written_again() {
+        Owner::new().with(|| {
+            let mut browser = Browser::with(Vec::new());
+            let chats = browser.tab(Vec::new(), None);
+            ask(chats, "fresh", "Why?", REQUEST);
+            browser.save(chats);
+            browser.records.clear();
+            chats.apply(REQUEST, &delta("Because."));
+            let write = browser.begin(chats).remove(0);
             assert_eq!(browser.take(write), Verdict::Deleted);
         });
     }
