@@ -97,7 +97,7 @@ async fn half_open_connections_count_and_disturb_nobody() {
 /// A request that is never finished used to keep its connection for ever.
 #[tokio::test]
 async fn half_open_connections_end() {
-    let short = Duration::from_millis(300);
+    let short = Duration::from_secs(2);
     let limits = Limits { head: short, handshake: short, address_connections: 4, ..Limits::default() };
     let relay = relay("half-open-ends", limits).await;
     for mut stream in half_open(&relay, 4).await {

@@ -19,9 +19,9 @@ use crate::{build, root};
 /// Programs that run at a time. Each has a thread for every core, so more of them would only make tests wait for each other.
 const AT_ONCE: usize = 2;
 
-/// How long a program may run: several times what the longest takes on two cores. Tests have limits of their own, but a program may
-/// also hang before or after them.
-const PATIENCE: Duration = Duration::from_secs(15 * 60);
+/// How long a program may run. The longest takes five minutes on two cores, and three times as long on busy ones. Tests have
+/// limits of their own, but a program may also hang before or after them.
+const PATIENCE: Duration = Duration::from_secs(30 * 60);
 
 /// Property tests draw the same cases in every run, so that a run fails because of a change and not by chance. `cargo test` draws
 /// new ones, and a seed of one's own wins.
@@ -142,7 +142,7 @@ pub fn test() -> (Closing, Result<()>) {
 
 /// All programs of tests, compiled, the longest first.
 fn jobs() -> Result<VecDeque<Job>> {
-    if let Err(error) = remove_old(&build::test_folders(), SystemTime::now() - Duration::from_secs(3600)) {
+    if let Err(error) = remove_old(&build::test_folders(), SystemTime::now() - Duration::from_secs(7200)) {
         println!("folders of earlier tests stay: {error:#}");
     }
     let (mut build, mut documentation) = (cargo(), cargo());

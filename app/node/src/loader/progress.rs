@@ -74,6 +74,8 @@ pub struct Progress {
     rate: Cell<Rate>,
     used: Cell<Bytes>,
     last_report: Cell<f64>,
+    /// Bytes that the last report said were done.
+    reported: Cell<Bytes>,
     /// What runs in parallel with the transfer.
     beside: Cell<Option<LoadPhase>>,
     /// The transfer is complete.
@@ -96,6 +98,7 @@ impl Progress {
             rate: Cell::default(),
             used: Cell::default(),
             last_report: Cell::new(f64::MIN),
+            reported: Cell::default(),
             beside: Cell::default(),
             complete: Cell::default(),
         }
@@ -180,14 +183,14 @@ impl Progress {
 
     /// Reports what has arrived since the last report. If that is nothing it says nothing: a report is a sign of life.
     fn look(&self) {
-        if self.recount() {
+        self.recount();
+        if self.report.borrow().done != self.reported.get() {
             self.report_now();
         }
     }
 
-    /// Counts the bytes that are done; true if they have become more. They never become fewer: what has to be fetched again does
-    /// not count before there is more of it.
-    fn recount(&self) -> bool {
+    /// Counts the bytes that are done. They never become fewer: what has to be fetched again does not count before there is more of it.
+    fn recount(&self) {
         let mut report = self.report.borrow_mut();
         let counted = match report.phase {
             LoadPhase::Find => self.traffic.bytes().saturating_sub(self.received_before.get()),
@@ -197,11 +200,9 @@ impl Progress {
         let mut rate = self.rate.get();
         let mean = rate.add(self.platform.clock.now(), done);
         self.rate.set(rate);
-        if done == report.done.0 {
-            return false;
+        if done > report.done.0 {
+            (report.done, report.rate) = (Bytes(done), mean);
         }
-        (report.done, report.rate) = (Bytes(done), mean);
-        true
     }
 
     /// Bytes that have arrived and are not uploaded yet.
@@ -217,6 +218,7 @@ impl Progress {
     fn report_now(&self) {
         self.last_report.set(self.platform.clock.now().0);
         let (report, used) = (*self.report.borrow(), self.used.get());
+        self.reported.set(report.done);
         (self.listener)(report, used);
     }
 }
@@ -272,6 +274,18 @@ mod tests {
         progress.look();
         progress.done(40, Some(&second));
         assert_eq!(progress.report.borrow().done, Bytes(100), "groups around a piece are not the piece's");
+    }
+
+    #[tokio::test]
+    async fn what_came_too_soon_for_a_report_is_reported_later() {
+        let (progress, reported) = reported();
+        progress.start(LoadPhase::Download, Bytes(100), Bytes(0));
+        progress.last_report.set(f64::MAX);
+        progress.done(60, None);
+        assert_eq!(done(&reported), [0], "there was a report just now");
+        progress.look();
+        progress.look();
+        assert_eq!(done(&reported), [0, 60]);
     }
 
     #[tokio::test]

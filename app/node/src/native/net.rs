@@ -325,13 +325,16 @@ mod tests {
         let arrived = Traffic::default();
         let request = HttpRequest { arrived: arrived.clone(), ..HttpRequest::get(url) };
         std::thread::scope(|scope| {
+            // If the test fails, the server ends too.
+            let rest = rest;
             let reply = scope.spawn(|| answer(&to_links(|_| true, false), request));
             let (mut socket, _) = listener.accept().unwrap();
             let _ = socket.read(&mut [0; 4096]);
             socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\nconnection: close\r\n\r\nhalf ").unwrap();
             let server = scope.spawn(move || {
-                wait.recv().unwrap();
-                socket.write_all(b"whole").unwrap();
+                if wait.recv().is_ok() {
+                    socket.write_all(b"whole").unwrap();
+                }
             });
             while arrived.bytes() < 5 {
                 assert!(!reply.is_finished(), "the reply must not end without its second half");

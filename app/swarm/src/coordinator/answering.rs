@@ -112,7 +112,9 @@ pub(super) struct Answering {
     asked: Millis,
     /// Predicted milliseconds until the first token, once that was computed; 0: there is no prediction.
     pub expected_first: Option<f64>,
-    /// New plans for want of experts since the newest token.
+    /// Positions that were ever computed.
+    furthest: usize,
+    /// New plans for want of experts since there were more of them.
     pub recoveries_in_vain: u32,
     first_token: Option<Millis>,
     last_token: Millis,
@@ -152,6 +154,7 @@ impl Answering {
             asked,
             // There is no prediction for an answer that waited in the queue.
             expected_first: (now > asked).then_some(0.0),
+            furthest: reused,
             recoveries_in_vain: 0,
             first_token: None,
             last_token: now,
@@ -319,6 +322,9 @@ impl Answering {
         let counts = |pass: &mut Pass| pass.id == id || has_mutation(Mutation::ReplyTwice);
         let pass = self.in_flight.pop_front_if(counts)?;
         self.progress = now;
+        if pass.end > self.furthest {
+            (self.furthest, self.recoveries_in_vain) = (pass.end, 0);
+        }
         self.conversation.log.set_computed(pass.end);
         // Every stage truncated to this pass, so nothing after it is held any more.
         self.conversation.held = self.in_flight.iter().map(Pass::held).max().unwrap_or(0).max(pass.held());
@@ -406,7 +412,6 @@ impl Answering {
     pub fn timed(&mut self, now: Millis) {
         self.first_token.get_or_insert(now);
         self.last_token = now;
-        self.recoveries_in_vain = 0;
     }
 
     /// There will be a new plan, for want of experts.

@@ -338,7 +338,7 @@ impl Answers {
         self.active[self.index_of(conversation)?].tokens_of(pass)
     }
 
-    /// New plans for want of experts since a conversation's newest token.
+    /// New plans for want of experts since an answer was further than ever.
     pub fn recoveries_in_vain(&self, conversation: ConversationId) -> u32 {
         self.index_of(conversation).map_or(0, |index| self.active[index].recoveries_in_vain)
     }

@@ -84,8 +84,8 @@ impl Coordinator {
         }
     }
 
-    /// Nobody computes the experts of a block. The answer goes on with a new plan. If it has had no new token since the last
-    /// one, that is without the devices that failed; in the end the answer fails.
+    /// Nobody computes the experts of a block. The answer goes on with a new plan. If it has come no further since the last one,
+    /// that is without the devices that failed; in the end the answer fails.
     fn experts_unreachable(&mut self, fault: &StageFault, block: BlockIndex, failed: &[PeerId], cx: &mut EventContext) {
         let recoveries = self.answers.recoveries_in_vain(fault.conversation);
         if recoveries > 0 {

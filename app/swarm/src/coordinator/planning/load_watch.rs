@@ -10,7 +10,7 @@ const STUCK_MILLIS: f64 = 120_000.0;
 const LEAST_PROGRESS: u64 = 1 << 20;
 /// Of a part that is smaller than 64 of those, such a share must arrive.
 const LEAST_SHARE: u64 = 64;
-/// No load lasts longer, whatever its device reports. An honest device keeps what has arrived, and goes on from there.
+/// No load lasts longer, whatever its device reports. An honest device has stored what it could, and goes on from there.
 const LONGEST_MILLIS: f64 = 24.0 * 3_600e3;
 
 /// Watches a device's load by its reports.
