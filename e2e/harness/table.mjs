@@ -133,15 +133,18 @@ export async function send(page, text) {
   await page.getByRole('button', { name: 'Send' }).click();
 }
 
+/** The answers of the open conversation that have ended. */
+export const endedAnswers = (page) => page.locator('.answer:not(.answer-running)');
+
 /** Waits until the first answer of the conversation has text. One of a made-up model may end before it has any. */
 export const answerBegins = (page) =>
-  page.locator('.answer .prose').getByText(/\S/).or(page.getByText(/first token after/)).first().waitFor();
+  page.locator('.answer .prose').getByText(/\S/).or(endedAnswers(page)).first().waitFor();
 
 /** Stops the conversation's first answer once it has text, if it has not ended by itself. */
 export async function stopAnswer(page) {
   await answerBegins(page);
   await page.getByRole('button', { name: 'Stop' }).click({ timeout: 10_000 }).catch(() => {});
-  await page.getByText(/first token after/).first().waitFor();
+  await endedAnswers(page).first().waitFor();
 }
 
 /** No error on any console. */

@@ -6,7 +6,7 @@ import { Device } from '../harness/browser.mjs';
 import { make } from '../harness/models.mjs';
 import { Relay } from '../harness/relay.mjs';
 import { story } from '../harness/story.mjs';
-import { assertQuiet, enter, host, isUp, send, status, stopAnswer, until } from '../harness/table.mjs';
+import { assertQuiet, endedAnswers, enter, host, isUp, send, status, stopAnswer, until } from '../harness/table.mjs';
 
 const QUESTION = 'Is anybody at home';
 
@@ -126,7 +126,7 @@ step('a conversation that is open in two tabs shows what the other one wrote onc
   await second.getByRole('button', { name: 'Chats' }).click();
   await second.getByRole('dialog', { name: 'Conversations' }).getByRole('button', { name: QUESTION, exact: true }).click();
   await send(second, following);
-  await second.getByText(/first token after/).nth(1).waitFor();
+  await endedAnswers(second).nth(1).waitFor();
   const { page } = devices.host;
   // The other tab stores its answer a moment later than it shows it.
   const looking = await page.evaluate(() => setInterval(() => window.dispatchEvent(new Event('focus')), 200));

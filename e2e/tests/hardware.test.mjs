@@ -77,12 +77,12 @@ test('a GPU that was lost before anything was lent is opened again unnoticed', a
   await enter(guest.page, link);
   await until(guest.page, (status) => status.device.webgpu);
   // It may be open again before somebody asks.
-  const noticed = guest.page.evaluate(() => new Promise((done) => {
-    const look = () => (window.potluck.status().device.webgpu ? setTimeout(look, 10) : done());
+  await guest.page.evaluate(() => {
+    const look = () => (window.potluck.status().device.webgpu ? setTimeout(look, 10) : (window.noticed = true));
     look();
-  }));
+  });
   guest.killGpu();
-  await noticed;
+  await guest.page.waitForFunction(() => window.noticed);
   await until(guest.page, (status) => status.device.webgpu, 'the GPU is open again');
   assert.deepEqual(await notices(guest), [], 'nobody has to be told');
   await guest.page.getByRole('button', { name: 'Contribute GPU' }).first().click();
@@ -104,10 +104,14 @@ test('a storage that is full: the room works without keeping the model, and says
   await send(host_.page, 'Hello');
   await stopAnswer(host_.page);
   await until(host_.page, (status) => status.pending.length === 0);
+  await allow(1);
+  await send(host_.page, 'Is there room?');
+  await host_.page.getByText(/browser refused to store this conversation/).first().waitFor();
+  await until(host_.page, (status) => status.pending.length === 0);
   await allow(undefined);
   await host_.page.reload();
   await until(host_.page, isUp);
-  await host_.page.getByText('Hello', { exact: true }).first().waitFor();
+  for (const question of ['Hello', 'Is there room?']) await host_.page.getByText(question, { exact: true }).first().waitFor();
   assert.deepEqual((await ask(host_.page, TEXT, short)).tokens, cramped.tokens);
   assert.deepEqual(await notices(host_), [], 'there is room again');
 });

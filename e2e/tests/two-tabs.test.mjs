@@ -75,7 +75,7 @@ step('two tabs open one conversation', async () => {
 });
 
 step('both go on at once: one of them goes on in a copy, and nothing is lost', async () => {
-  const told = Promise.any([one, two].map((page) => page.getByText('Another tab went on in this conversation').waitFor()));
+  const told = Promise.any([one, two].map((page) => page.getByText('Another tab continued the same conversation').waitFor()));
   // The tab behind is not brought to the front: there it would read what the other one wrote.
   await one.getByRole('textbox', { name: 'Message' }).fill('What one wants to know');
   await one.getByRole('button', { name: 'Send' }).dispatchEvent('click');
@@ -98,7 +98,7 @@ step('a tab learns that another one deleted what it answers, and it does not com
   await chats.getByRole('button', { name: 'Delete To be deleted' }).click();
   await untilStored((records) => began(records, 'To be deleted').length === 0);
   // If the answer is over, the tab looks when somebody comes back to it.
-  await one.bringToFront();
+  await one.evaluate(() => window.dispatchEvent(new Event('focus')));
   await told;
   await one.reload();
   await until(one, isUp);

@@ -138,10 +138,10 @@ pub const ENGLISH: Texts = Texts {
         not_stored: "The browser refused to store this conversation. Copy what you need.",
         not_deleted: "The conversation could not be deleted. Try again.",
         deleted_elsewhere: "Another tab deleted this conversation.",
-        parted: "Another tab went on in this conversation. What you have here is now a copy of its own.",
+        parted: "Another tab continued the same conversation. This tab's version is now a copy.",
         copy: "{} (copy)",
         hosted_elsewhere: "Another tab of this browser hosts this room now.",
-        ended_elsewhere: "Another tab of this browser has ended this room.",
+        room_ended: "This room has ended. It cannot be opened again.",
         cannot_copy: "The browser does not allow this page to copy. Select the text and copy it yourself.",
     },
     catalog: CatalogTexts {

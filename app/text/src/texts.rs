@@ -321,8 +321,8 @@ pub struct NoticeTexts {
     pub copy: &'static str,
     /// The wanted room is hosted by another tab.
     pub hosted_elsewhere: &'static str,
-    /// Another tab has ended the room that this one was to host again.
-    pub ended_elsewhere: &'static str,
+    /// The room that was to be hosted again has ended, in another tab or by itself.
+    pub room_ended: &'static str,
     /// The browser refused the clipboard.
     pub cannot_copy: &'static str,
 }

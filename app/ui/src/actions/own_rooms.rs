@@ -18,9 +18,9 @@ impl Store {
         let is_elsewhere = move |id: &str| self.session.with_untracked(|session| session.is_elsewhere(id));
         let link = self.node.link.with_value(Clone::clone);
         leptos::task::spawn_local(async move {
-            if let Ok(None) = browser::stored_room(room.id()).await {
+            if self.own_rooms.was_stored(room.id()) && matches!(browser::stored_room(room.id()).await, Ok(None)) {
                 self.own_rooms.remove(room.id());
-                return self.tell(NoticeLevel::Info, texts().notice.ended_elsewhere, "");
+                return self.tell(NoticeLevel::Info, texts().notice.room_ended, "");
             }
             if !is_elsewhere(room.id()) {
                 return self.host_on(room.place, room.conversation);

@@ -4,7 +4,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use idb::{Database, DatabaseEvent, Error, Factory, KeyRange, ObjectStoreParams, Query, TransactionMode};
+use idb::{
+    Database, DatabaseEvent, Error, Factory, KeyRange, ObjectStoreParams, Query, Transaction, TransactionMode,
+    TransactionResult,
+};
 use serde::{Serialize, de::DeserializeOwned};
 use wasm_bindgen::JsValue;
 
@@ -77,7 +80,7 @@ pub async fn keep_conversation(write: Write) -> Result<Verdict, Error> {
     let verdict = write.onto(known(store.get(key(&id))?.await?)?);
     if let Verdict::Written(record) = &verdict {
         store.put(&text_of(record), Some(&JsValue::from_str(&id)))?.await?;
-        transaction.commit()?.await?;
+        commit(transaction).await?;
     }
     Ok(verdict)
 }
@@ -113,7 +116,7 @@ pub async fn rename_conversation(id: &str, rename: impl FnOnce(&mut Conversation
     let Some(mut record) = known::<Record>(stored)? else { return Ok(None) };
     rename(&mut record.conversation);
     store.put(&text_of(&record), Some(&JsValue::from_str(id)))?.await?;
-    transaction.commit()?.await?;
+    commit(transaction).await?;
     Ok(Some(record))
 }
 
@@ -178,15 +181,23 @@ pub fn keep_device_key(device_key: KeySeed) {
 async fn put<T: Serialize + ?Sized>(store: &str, id: &str, value: &T) -> Result<(), Error> {
     let transaction = database().await?.transaction(&[store], TransactionMode::ReadWrite)?;
     transaction.object_store(store)?.put(&text_of(value), Some(&JsValue::from_str(id)))?.await?;
-    transaction.commit()?.await?;
+    commit(transaction).await?;
     Ok(())
 }
 
 async fn delete(store: &str, id: &str) -> Result<(), Error> {
     let transaction = database().await?.transaction(&[store], TransactionMode::ReadWrite)?;
     transaction.object_store(store)?.delete(key(id))?.await?;
-    transaction.commit()?.await?;
+    commit(transaction).await?;
     Ok(())
+}
+
+/// Ends a transaction that wrote. A browser whose storage is full finds that out here.
+async fn commit(transaction: Transaction) -> Result<(), Error> {
+    match transaction.commit()?.await? {
+        TransactionResult::Committed => Ok(()),
+        TransactionResult::Aborted => Err(Error::TransactionCommitError("the browser took the write back".into())),
+    }
 }
 
 fn room_key(id: &str) -> String {

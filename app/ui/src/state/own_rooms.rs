@@ -1,5 +1,7 @@
 //! The rooms that this browser hosts or hosted: a room outlives its tab.
 
+use std::collections::BTreeSet;
+
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +47,8 @@ impl OwnRoom {
 #[derive(Clone, Copy)]
 pub struct OwnRooms {
     rooms: RwSignal<Vec<OwnRoom>>,
+    /// Those that were stored when this tab loaded.
+    stored: StoredValue<BTreeSet<String>>,
     /// Rooms that other tabs hosted when this one last looked.
     elsewhere: RwSignal<Vec<String>>,
 }
@@ -55,7 +59,13 @@ impl OwnRooms {
         let (mut kept, over): (Vec<_>, Vec<_>) = stored.into_iter().partition(|room| room.is_kept(now));
         kept.sort_by(|a, b| b.hosted.total_cmp(&a.hosted));
         let over = over.into_iter().map(|room| room.place.room).collect();
-        (Self { rooms: RwSignal::new(kept), elsewhere: RwSignal::new(Vec::new()) }, over)
+        let stored = StoredValue::new(kept.iter().map(|room| room.place.room.clone()).collect());
+        (Self { rooms: RwSignal::new(kept), stored, elsewhere: RwSignal::new(Vec::new()) }, over)
+    }
+
+    /// The database had this room when this tab loaded. A room that is opened here may never get there.
+    pub fn was_stored(self, id: &str) -> bool {
+        self.stored.with_value(|stored| stored.contains(id))
     }
 
     /// The rooms that no tab hosts now, newest first.

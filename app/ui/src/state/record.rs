@@ -25,8 +25,13 @@ pub struct Seen {
     /// The database had one. If it has none any more, the conversation was deleted.
     pub was_stored: bool,
     /// The revisions that this tab read or wrote. A write counts before it is confirmed: its page may be gone by then.
-    #[serde(default)]
+    #[serde(default = "of_earlier_builds")]
     pub revisions: Vec<Revision>,
+}
+
+/// What earlier builds knew: a record without a revision.
+fn of_earlier_builds() -> Vec<Revision> {
+    vec![Revision::default()]
 }
 
 /// A write of a conversation that has begun.

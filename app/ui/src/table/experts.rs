@@ -73,7 +73,7 @@ fn HolderRow(holder: HolderView, name: String) -> impl IntoView {
     view! {
         <li class="holder">
             <strong class="holder-name">{name}</strong>
-            {holder.is_unhealthy.then(|| view! { <span class="chip chip-slow">"late, or refuses: asked last"</span> })}
+            {holder.is_unhealthy.then(|| view! { <span class="chip chip-slow">"late or refusing: asked last"</span> })}
             <span class="hint">{holding_line(&holder)}</span>
             {call_times(&holder).map(|times| view! { <span class="hint">{times}</span> })}
             {residency_line(&holder).map(|line| view! { <span class="hint">{line}</span> })}

@@ -394,6 +394,23 @@ mod tests {
     }
 
     #[test]
+    fn a_stash_of_an_earlier_build_follows_the_record_of_that_build() {
+        Owner::new().with(|| {
+            let mut browser = Browser::with(vec![answered("x", "Be")]);
+            for record in browser.records.values_mut() {
+                record.revision = Revision::default();
+            }
+            let mut stash = serde_json::to_value(stashed(answered("x", "Because."))).unwrap_or_default();
+            stash.as_object_mut().and_then(|stash| stash.remove("revisions")).expect("a stash has revisions");
+            let stash = serde_json::from_value(stash).expect("a stash without revisions is one of an earlier build");
+            let chats = browser.tab(vec![stash], Some("x"));
+            assert_eq!(open_text(chats), "Because.");
+            browser.save(chats);
+            assert_eq!(browser.records.len(), 1, "no copy");
+        });
+    }
+
+    #[test]
     fn a_stash_of_a_deleted_conversation_does_not_count() {
         Owner::new().with(|| {
             let before = Browser::with(vec![answered("x", "Yes.")]).tab(Vec::new(), Some("x"));
