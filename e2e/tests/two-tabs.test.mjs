@@ -98,8 +98,9 @@ step('a tab learns that another one deleted what it answers, and it does not com
   await chats.getByRole('button', { name: 'Delete To be deleted' }).click();
   await untilStored((records) => began(records, 'To be deleted').length === 0);
   // If the answer is over, the tab looks when somebody comes back to it.
-  await one.evaluate(() => window.dispatchEvent(new Event('focus')));
+  const looking = await one.evaluate(() => setInterval(() => window.dispatchEvent(new Event('focus')), 200));
   await told;
+  await one.evaluate((timer) => clearInterval(timer), looking);
   await one.reload();
   await until(one, isUp);
   assert.deepEqual(began(await stored(one), 'To be deleted'), []);

@@ -111,7 +111,12 @@ impl Store {
         let conversation = self.chats.open.with_untracked(|open| Some(open.id.clone()));
         if let Some(room) = self.own_rooms.renewed(&place, title, conversation, browser::now()) {
             self.own_rooms.put(room.clone());
-            browser::keep_room(room);
+            leptos::task::spawn_local(async move {
+                // A room that is not stored ends with its tab.
+                if browser::keep_room(&room).await.is_ok() {
+                    self.own_rooms.mark_stored(room.id());
+                }
+            });
         }
     }
 

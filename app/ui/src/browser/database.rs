@@ -128,11 +128,12 @@ pub async fn delete_conversation(id: &str) -> Result<(), Error> {
     delete(CONVERSATIONS, id).await
 }
 
-/// Stores a room that this browser hosts. Without a database, it ends with its tab.
-pub fn keep_room(room: OwnRoom) {
-    leptos::task::spawn_local(async move {
-        let _unkept = put(PAGE, &room_key(room.id()), &room).await;
-    });
+/// Stores a room that this browser hosts.
+///
+/// # Errors
+/// The browser refuses the write (quota).
+pub async fn keep_room(room: &OwnRoom) -> Result<(), Error> {
+    put(PAGE, &room_key(room.id()), room).await
 }
 
 /// A room that this browser hosts or hosted, as it is stored now.
@@ -230,7 +231,10 @@ async fn database() -> Result<Rc<Database>, Error> {
             }
         }
     });
-    let database = Rc::new(request.await?);
+    let mut database = request.await?;
+    // A browser that cannot write to its disk closes it. It may be opened again.
+    database.on_close(|_| OPEN.with_borrow_mut(|open| *open = None));
+    let database = Rc::new(database);
     OPEN.with_borrow_mut(|open| *open = Some(Rc::clone(&database)));
     Ok(database)
 }

@@ -47,7 +47,7 @@ impl OwnRoom {
 #[derive(Clone, Copy)]
 pub struct OwnRooms {
     rooms: RwSignal<Vec<OwnRoom>>,
-    /// Those that were stored when this tab loaded.
+    /// Those that the database has or had.
     stored: StoredValue<BTreeSet<String>>,
     /// Rooms that other tabs hosted when this one last looked.
     elsewhere: RwSignal<Vec<String>>,
@@ -63,7 +63,14 @@ impl OwnRooms {
         (Self { rooms: RwSignal::new(kept), stored, elsewhere: RwSignal::new(Vec::new()) }, over)
     }
 
-    /// The database had this room when this tab loaded. A room that is opened here may never get there.
+    /// The database has this room.
+    pub fn mark_stored(self, id: &str) {
+        self.stored.update_value(|stored| {
+            stored.insert(id.to_owned());
+        });
+    }
+
+    /// The database had this room at some time.
     pub fn was_stored(self, id: &str) -> bool {
         self.stored.with_value(|stored| stored.contains(id))
     }
