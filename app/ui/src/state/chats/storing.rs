@@ -186,12 +186,18 @@ mod tests {
         (browser, one, other)
     }
 
+    /// The same two tabs, after the other one has asked something that the first one does not know.
+    fn one_behind() -> (Browser, Chats, Chats) {
+        let (mut browser, one, other) = two_tabs();
+        ask(other, "x", "And moss?", THEIRS);
+        browser.save(other);
+        (browser, one, other)
+    }
+
     #[test]
     fn two_tabs_that_go_on_in_one_conversation_have_two_afterwards() {
         Owner::new().with(|| {
-            let (mut browser, one, other) = two_tabs();
-            ask(other, "x", "And moss?", THEIRS);
-            browser.save(other);
+            let (mut browser, one, other) = one_behind();
             ask(one, "x", "And grass?", MINE);
             let theirs = browser.save_in_vain(one);
             assert!(one.part(theirs, "copy".into()));
@@ -209,9 +215,7 @@ mod tests {
     fn an_answer_grows_on_in_the_copy_open_or_not() {
         for is_open in [true, false] {
             Owner::new().with(|| {
-                let (mut browser, one, other) = two_tabs();
-                ask(other, "x", "And moss?", THEIRS);
-                browser.save(other);
+                let (mut browser, one, _) = one_behind();
                 ask(one, "x", "And grass?", MINE);
                 if !is_open {
                     one.replace_open(Conversation::new("next".into()));
@@ -230,9 +234,7 @@ mod tests {
     #[test]
     fn two_writes_that_come_too_late_make_one_copy() {
         Owner::new().with(|| {
-            let (mut browser, one, other) = two_tabs();
-            ask(other, "x", "And moss?", THEIRS);
-            browser.save(other);
+            let (mut browser, one, _) = one_behind();
             ask(one, "x", "And grass?", MINE);
             let [first, second] = [(); 2].map(|()| browser.save_in_vain(one));
             assert!(one.part(first, "copy".into()));
@@ -245,9 +247,7 @@ mod tests {
     #[test]
     fn who_goes_on_in_the_other_tabs_text_is_not_parted_from_it_by_an_earlier_write() {
         Owner::new().with(|| {
-            let (mut browser, one, other) = two_tabs();
-            ask(other, "x", "And moss?", THEIRS);
-            browser.save(other);
+            let (mut browser, one, _) = one_behind();
             ask(one, "x", "And grass?", MINE);
             let [first, second] = [(); 2].map(|()| browser.save_in_vain(one));
             assert!(one.part(first, "copy".into()));
@@ -261,9 +261,7 @@ mod tests {
     #[test]
     fn an_answer_that_has_ended_goes_into_the_copy_too() {
         Owner::new().with(|| {
-            let (mut browser, one, other) = two_tabs();
-            ask(other, "x", "And moss?", THEIRS);
-            browser.save(other);
+            let (mut browser, one, _) = one_behind();
             ask(one, "x", "And grass?", MINE);
             one.apply(MINE, &end());
             let theirs = browser.save_in_vain(one);
@@ -276,9 +274,7 @@ mod tests {
     #[test]
     fn a_tab_whose_text_another_one_has_takes_over_what_that_one_wrote() {
         Owner::new().with(|| {
-            let (mut browser, one, other) = two_tabs();
-            ask(other, "x", "And moss?", THEIRS);
-            browser.save(other);
+            let (mut browser, one, _) = one_behind();
             one.change("x", |open| open.changed = 1.0);
             let theirs = browser.save_in_vain(one);
             assert!(!one.part(theirs, "copy".into()));
@@ -293,9 +289,7 @@ mod tests {
     #[test]
     fn an_answer_that_has_just_begun_makes_a_copy_too() {
         Owner::new().with(|| {
-            let (mut browser, one, other) = two_tabs();
-            ask(other, "x", "And moss?", THEIRS);
-            browser.save(other);
+            let (mut browser, one, _) = one_behind();
             one.change("x", |open| assert!(open.regenerate(MINE, "tiny")));
             let theirs = browser.save_in_vain(one);
             assert!(one.part(theirs, "copy".into()));
@@ -306,9 +300,7 @@ mod tests {
     #[test]
     fn what_a_tab_would_not_take_when_it_read_it_stays_unknown_to_it() {
         Owner::new().with(|| {
-            let (mut browser, one, other) = two_tabs();
-            ask(other, "x", "And moss?", THEIRS);
-            browser.save(other);
+            let (mut browser, one, _) = one_behind();
             ask(one, "x", "And grass?", MINE);
             one.renew(browser.records["x"].clone());
             browser.save_in_vain(one);
