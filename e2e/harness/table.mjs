@@ -133,6 +133,21 @@ export async function send(page, text) {
   await page.getByRole('button', { name: 'Send' }).click();
 }
 
+/** Keeps back what the page wants to draw. Returns what lets it be drawn. */
+export async function holdFrames(page) {
+  await page.evaluate(() => {
+    const frames = [];
+    const { requestAnimationFrame } = window;
+    window.requestAnimationFrame = (draw) => frames.push(draw);
+    window.drawFrames = () => {
+      window.requestAnimationFrame = requestAnimationFrame;
+      for (const draw of frames) draw(performance.now());
+      return frames.length;
+    };
+  });
+  return () => page.evaluate(() => window.drawFrames());
+}
+
 /** The answers of the open conversation that have ended. */
 export const endedAnswers = (page) => page.locator('.answer:not(.answer-running)');
 

@@ -7,7 +7,7 @@ import { make } from '../harness/models.mjs';
 import { Relay } from '../harness/relay.mjs';
 import { story } from '../harness/story.mjs';
 import {
-  MB, answerBegins, ask, assertQuiet, begin, contribute, enter, host, isUp, isUpOn, send, status, stopAnswer, until,
+  MB, answerBegins, ask, assertQuiet, begin, contribute, enter, holdFrames, host, isUp, isUpOn, send, status, stopAnswer, until,
 } from '../harness/table.mjs';
 
 const MODEL = 'six-blocks';
@@ -155,7 +155,12 @@ step('an answer goes on behind a new conversation, and a reload keeps what it wr
     await send(page, question);
     await answerBegins(page);
     const seen = (await shown()).length;
+    // A frame that comes after its conversation is gone does no harm.
+    const draw = await holdFrames(page);
+    const before = await status(page);
+    await until(page, (now) => now.tokens_received > before.tokens_received || now.pending.length === 0, 'there is something to draw');
     await fresh.click();
+    await draw();
     const { tokens_received } = await status(page);
     const grown = (now) => now.tokens_received >= tokens_received + 20;
     const now = await until(page, (now) => grown(now) || now.pending.length === 0, 'the answer grows unseen, or ends');

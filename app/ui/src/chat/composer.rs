@@ -24,7 +24,8 @@ pub fn Composer() -> impl IntoView {
     let ready = Memo::new(move |_| store.can_ask());
     let blank = Memo::new(move |_| store.chats.draft.with(|draft| draft.trim().is_empty()));
     let grow = move || {
-        if let Some(field) = field.get_untracked() {
+        // The room may be gone by the time of the next frame.
+        if let Some(field) = field.try_get_untracked().flatten() {
             let style = web_sys::HtmlElement::style(&field);
             // Ignore the error: an element's style accepts any length.
             let _auto = style.set_property("height", "auto");

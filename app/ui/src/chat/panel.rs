@@ -69,7 +69,8 @@ fn Turns() -> impl IntoView {
         store.chats.open.track();
         if follow.get_value() {
             request_animation_frame(move || {
-                if let Some(list) = list.get_untracked() {
+                // The conversation may be gone by then.
+                if let Some(list) = list.try_get_untracked().flatten() {
                     list.set_scroll_top(list.scroll_height());
                 }
             });

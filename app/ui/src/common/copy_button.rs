@@ -30,7 +30,7 @@ pub fn CopyButton(
         let text = text.get_untracked();
         leptos::task::spawn_local(async move {
             if browser::copy_text(&text).await {
-                copied.set(true);
+                copied.try_set(true);
                 gloo_timers::future::TimeoutFuture::new(SHOWN).await;
                 copied.try_set(false);
             } else {
