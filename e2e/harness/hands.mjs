@@ -1,0 +1,83 @@
+// What the tests of the page's hands share: the two widths, rooms with a model that recites, what is measured.
+import assert from 'node:assert/strict';
+import { mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before } from 'node:test';
+
+import { Device } from './browser.mjs';
+import { write } from './reciting.mjs';
+import { Relay } from './relay.mjs';
+import { assertQuiet, eventually, host, isUp, until } from './table.mjs';
+
+export const WIDTHS = [
+  { width: 1280, height: 800 },
+  { width: 390, height: 844 },
+];
+
+/** Sets a test file up: a relay that has these reciting models (name: what it recites), devices that stop after each test. */
+export function kitchen(models) {
+  const folder = mkdtempSync(join(tmpdir(), 'potluck-recitals-'));
+  const devices = [];
+  const here = { folder, relay: null };
+  before(async () => {
+    for (const [name, recital] of Object.entries(models)) write(join(folder, `${name}.gguf`), { name, ...recital });
+    here.relay = await Relay.start({ models: folder });
+  });
+  afterEach(async () => {
+    for (const device of devices.splice(0)) await device.stop();
+  });
+  after(async () => {
+    await here.relay?.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+  here.start = async (name, options) => {
+    const device = await Device.start(name, options);
+    devices.push(device);
+    return device;
+  };
+  /** Opens a room with one of the models. Returns its link. */
+  here.open = async (page, model, options) => {
+    const link = await host(page, here.relay, { model, ...options });
+    await until(page, isUp);
+    return link;
+  };
+  return here;
+}
+
+/** The page is no taller than its window. */
+export async function assertFits(page) {
+  const { height, window } = await page.evaluate(() => ({ height: document.documentElement.scrollHeight, window: innerHeight }));
+  assert.ok(height <= window, `the document has ${height} pixels, its window ${window}`);
+}
+
+/** Waits until something is seen, unless the console shows an error. */
+export async function sees(device, wanted) {
+  const now = async () => ({ seen: await wanted.first().isVisible(), errors: device.errors });
+  await eventually(now, ({ seen, errors }) => seen || errors.length > 0, String(wanted));
+  assertQuiet(device);
+}
+
+/** Two frames: what was changed before is laid out. */
+export const drawn = (page) =>
+  page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+
+/** Texts of the conversation that are wider than its column, outside of what scrolls. */
+export const wide = (page) =>
+  page.evaluate(() => {
+    const column = document.querySelector('.turns-column').getBoundingClientRect();
+    const texts = document.createTreeWalker(document.querySelector('.turns-column'), NodeFilter.SHOW_TEXT);
+    const range = document.createRange();
+    const found = [];
+    while (texts.nextNode()) {
+      const node = texts.currentNode;
+      if (!node.data.trim() || node.parentElement.closest('.table-scroll, pre')) continue;
+      range.selectNodeContents(node);
+      const { left, right } = range.getBoundingClientRect();
+      if (left < column.left - 1 || right > column.right + 1) {
+        found.push(`${Math.round(left - column.left)} to ${Math.round(right - column.left)} of ${Math.round(column.width)}: ${node.data.slice(0, 80)}`);
+      }
+    }
+    return found.slice(0, 5);
+  });
