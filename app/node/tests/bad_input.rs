@@ -14,7 +14,7 @@ use potluck_gguf::synthetic::{Architecture, Synthetic};
 use potluck_node::native::cli::Session;
 use potluck_node::native::open_model_files;
 use potluck_node::platform::LocalFile;
-use potluck_panel::{Connection, HostChoice, ModelSource, NoticeLevel, Sharing, ToNode, ToPage};
+use potluck_panel::{Connection, HostChoice, Leaving, ModelSource, NoticeLevel, Sharing, ToNode, ToPage};
 
 fn small() -> Synthetic {
     Synthetic { architecture: Architecture::Llama, blocks: 2, seed: 5, ..Synthetic::default() }
@@ -167,7 +167,7 @@ fn a_model_that_opens_after_its_room_was_left_does_not_come_into_the_next_room()
         let files: Vec<Rc<dyn LocalFile>> = vec![Rc::new(Late { file, answers: answers.clone() })];
         let mut session = peer("host", &relay.origin, folder("host"));
         host_with(&mut session, &relay.origin, source, 4_000_000_000, files).await;
-        session.page(ToNode::Leave);
+        session.page(ToNode::Leave(Leaving::ForGood));
         let wanted = ModelSource::Relay { name: "wanted".into() };
         host(&mut session, &relay.origin, wanted, 4_000_000_000).await;
         until(&mut session, "the wanted model", |status| is_up(status, 1)).await;

@@ -1,7 +1,9 @@
 //! What the page asks of the node, and what the node tells the page.
 
 use potluck_plan::{Arithmetic, DeviceId, KvCacheType, ModelId, PeerId, Sharing};
-use potluck_protocol::{AnswerPart, DeviceKind, Doors, InviteId, InviteKind, ModelSource, PromptRequest, RequestId};
+use potluck_protocol::{
+    AnswerPart, DeviceKind, Doors, InviteId, InviteKind, Leaving, ModelSource, PromptRequest, RequestId,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{BenchChoice, BenchEvent, KeySeed, Notice, RoomKeys, Status};
@@ -37,8 +39,9 @@ pub enum ToNode {
     Contribute(ContributeChoice),
     /// Stop lending, stay in the room.
     StopContributing,
-    /// Leave the room; everyone is told at once.
-    Leave,
+    /// Leave the room; everyone is told at once. What becomes of a room that this tab hosts: it ends, or this browser may open
+    /// it again. For a guest both mean the same.
+    Leave(Leaving),
     /// Change the name others see.
     Rename(String),
     /// The host lets a waiting peer in, or not.

@@ -26,8 +26,8 @@ pub use potluck_plan::{Arithmetic, Bytes, DeviceId, KvCacheType, ModelId, PeerId
 pub use potluck_predict::{ForesightReport, Guessing, PredictorKind};
 pub use potluck_protocol::{
     AnswerPart, AnswerStop, CreditView, DeviceKind, Doors, ExpertsView, ForecastView, HolderView, HopView, Invite,
-    InviteId, InviteKind, LoadPhase, LoadReport, MemberStatus, MemberView, Message, ModelCard, ModelSource, PlanStatus,
-    PromptRequest, RequestId, Role, Sampling, Timings, UnixSeconds, Work,
+    InviteId, InviteKind, Leaving, LoadPhase, LoadReport, MemberStatus, MemberView, Message, ModelCard, ModelSource,
+    PlanStatus, PromptRequest, RequestId, Role, Sampling, Timings, UnixSeconds, Work,
 };
 pub use status::{
     BannedReport, CallTimes, Connection, DeviceReport, DoorsReport, DraftCount, DraftReport, ExpertHolding,

@@ -107,6 +107,15 @@ impl Timings {
     }
 }
 
+/// What becomes of a room whose host leaves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Leaving {
+    /// It ends.
+    ForGood,
+    /// It is closed until the host opens it again.
+    ForNow,
+}
+
 /// A message from peer to peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Frame {

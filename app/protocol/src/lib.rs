@@ -33,7 +33,7 @@ pub use control::{
     PromptRequest, Sampling, Session, StandbyOrder, WorkerStatus,
 };
 pub use doors::{BannedDevice, Doors, Invite, InviteId, InviteKind, IssuedInvite, UnixSeconds};
-pub use frame::{AnswerPart, AnswerStop, Frame, Message, RequestId, Role, Timings};
+pub use frame::{AnswerPart, AnswerStop, Frame, Leaving, Message, RequestId, Role, Timings};
 pub use potluck_plan::{Hedging, Sharing};
 pub use residency::{ExpertPhase, ExpertWaits, Hold, HolderReport, Holding, Residency, ResidencyChange, Work};
 pub use room::{

@@ -12,7 +12,7 @@ use potluck_planner::REPLICAS;
 use potluck_planner::measures::Measure;
 use potluck_predict::{PredictorKind, ShadowWord};
 use potluck_protocol::{
-    AnswerPart, CalibrationRuns, Contribution, DeviceKind, Doors, Frame, Hedging, Invite, InviteId, LoadFault,
+    AnswerPart, CalibrationRuns, Contribution, DeviceKind, Doors, Frame, Hedging, Invite, InviteId, Leaving, LoadFault,
     LoadReport, ModelCard, ModelSource, PieceFault, PieceRequest, PromptRequest, RequestId, Sharing, UnixSeconds,
 };
 
@@ -57,8 +57,8 @@ pub enum Event {
     Contribute(Contribution),
     /// The page stops contributing.
     StopContributing,
-    /// The page leaves the room.
-    Leave,
+    /// The page leaves the room, which it may be the host of.
+    Leave(Leaving),
     /// The page renames the device.
     Rename(String),
     /// The tab was hidden or shown.

@@ -92,7 +92,7 @@ fn describe_event(event: &Event) -> Option<String> {
         Event::Join => "join".into(),
         Event::Contribute(contribution) => format!("contribute {contribution:?}"),
         Event::StopContributing => "stop contributing".into(),
-        Event::Leave => "leave".into(),
+        Event::Leave(leaving) => format!("leave: {leaving:?}"),
         Event::Rename(_) => "rename".into(),
         Event::Visibility { hidden } => format!("hidden {hidden}"),
         Event::Admit { peer, allow } => format!("admit {peer:?} {allow}"),

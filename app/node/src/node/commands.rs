@@ -33,9 +33,9 @@ impl Node {
                 self.contribution.withdraw();
                 self.event(Event::StopContributing);
             }
-            ToNode::Leave => {
+            ToNode::Leave(leaving) => {
                 self.contribution.withdraw();
-                self.event(Event::Leave);
+                self.event(Event::Leave(leaving));
             }
             ToNode::Rename(name) => self.event(Event::Rename(name)),
             ToNode::Admit { peer, allow } => self.event(Event::Admit { peer, allow }),

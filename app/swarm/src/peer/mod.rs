@@ -237,7 +237,7 @@ impl Peer {
             Event::Join => self.join(),
             Event::Contribute(contribution) => self.contribute(contribution),
             Event::StopContributing => self.stop_contributing(),
-            Event::Leave => self.leave(),
+            Event::Leave(leaving) => self.leave(leaving),
             Event::Rename(name) => {
                 self.identity.name = name;
                 self.announce();

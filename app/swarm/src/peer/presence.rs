@@ -1,7 +1,7 @@
 //! Entering and leaving a room, and its connections.
 
 use potluck_plan::PeerId;
-use potluck_protocol::{Frame, Hello};
+use potluck_protocol::{Frame, Hello, Leaving};
 
 use super::{Membership, Peer};
 use crate::coordinator::Coordinator;
@@ -38,7 +38,7 @@ impl Peer {
         self.announce();
     }
 
-    pub(super) fn leave(&mut self) {
+    pub(super) fn leave(&mut self, _: Leaving) {
         self.depart("This tab left the room before the answer was complete.", None);
     }
 

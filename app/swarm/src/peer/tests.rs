@@ -2,7 +2,7 @@
 
 use potluck_plan::{Bytes, DeviceId, Millis, PeerId, PlanEpoch};
 use potluck_protocol::{
-    AnswerPart, AnswerStop, Contribution, DeviceKind, Frame, Hello, Invite, InviteId, InviteKind, Message,
+    AnswerPart, AnswerStop, Contribution, DeviceKind, Frame, Hello, Invite, InviteId, InviteKind, Leaving, Message,
     PieceRequest, PromptRequest, RequestId, Role, Sampling, Session, UnixSeconds,
 };
 
@@ -417,7 +417,7 @@ fn another_session_of_a_host_and_another_host_hear_nothing_of_what_holders_did_b
     let changes: [(&str, Change); 3] = [
         ("it reloads", |guest, _, again| drop(frame(guest, RelayRoute(1), HOST, again))),
         ("another one comes", |guest, another, _| drop(on(guest, met(RelayRoute(9), another, Proof::Host)))),
-        ("this tab goes to another room", |guest, _, _| drop(on(guest, Event::Leave))),
+        ("this tab goes to another room", |guest, _, _| drop(on(guest, Event::Leave(Leaving::ForGood)))),
     ];
     for (what, change) in changes {
         let mut guest = guest();

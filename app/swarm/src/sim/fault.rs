@@ -1,7 +1,7 @@
 //! Faults, and their effect on the world.
 
 use potluck_plan::Outcome;
-use potluck_protocol::Sharing;
+use potluck_protocol::{Leaving, Sharing};
 
 use crate::Event;
 
@@ -169,7 +169,7 @@ impl World {
             }
             Fault::Forge(index, bursts) => self.forge(index, bursts),
             Fault::Leave(index) => {
-                self.event(index, Event::Leave);
+                self.event(index, Event::Leave(Leaving::ForGood));
                 self.hang_up(index);
                 self.peers[index].present = false;
             }

@@ -1,7 +1,7 @@
 //! Hosts this browser's own rooms on, in whichever tab, but in one at a time.
 
 use leptos::prelude::*;
-use potluck_panel::{NoticeLevel, Status, ToNode};
+use potluck_panel::{Leaving, NoticeLevel, Status, ToNode};
 use potluck_text::texts;
 
 use crate::{
@@ -32,7 +32,7 @@ impl Store {
                 return self.tell(NoticeLevel::Info, texts().notice.hosted_elsewhere, "");
             }
             if is_elsewhere(room.id()) {
-                self.send(ToNode::Leave);
+                self.send(ToNode::Leave(Leaving::ForNow));
                 self.clear_place();
             }
             self.host_on(room.place, room.conversation);

@@ -1,7 +1,7 @@
 //! Opens, enters and leaves rooms, and lends this device.
 
 use leptos::prelude::*;
-use potluck_panel::{BUILD, ContributeChoice, HostChoice, PeerId, Sharing, ToNode};
+use potluck_panel::{BUILD, ContributeChoice, HostChoice, Leaving, PeerId, Sharing, ToNode};
 
 use crate::{
     browser,
@@ -80,7 +80,7 @@ impl Store {
             .session
             .with_untracked(|session| session.place.as_ref().is_some_and(|place| Some(place.room.as_str()) != wanted));
         if other {
-            self.send(ToNode::Leave);
+            self.send(ToNode::Leave(Leaving::ForGood));
             self.end_place();
         }
     }
@@ -109,7 +109,7 @@ impl Store {
 
     /// Leaves the room and returns to the door.
     pub fn leave(self) {
-        self.send(ToNode::Leave);
+        self.send(ToNode::Leave(Leaving::ForGood));
         self.end_place();
         browser::go("/");
         self.screen.route.set(Route::Door);

@@ -9,8 +9,8 @@ use futures::StreamExt;
 use futures::channel::mpsc;
 use potluck_engine::GpuOptions;
 use potluck_panel::{
-    AnswerPart, AnswerStop, Connection, Doors, HostChoice, KeySeed, Message, NoticeLevel, PlanStatus, PromptRequest,
-    RequestId, Role, RoomKeys, Sampling, Status, Timings, ToNode, ToPage,
+    AnswerPart, AnswerStop, Connection, Doors, HostChoice, KeySeed, Leaving, Message, NoticeLevel, PlanStatus,
+    PromptRequest, RequestId, Role, RoomKeys, Sampling, Status, Timings, ToNode, ToPage,
 };
 use potluck_plan::Arithmetic;
 
@@ -347,7 +347,9 @@ impl Session {
 
     /// Leaves the room and tells the others.
     async fn leave(&mut self) -> Result<(), String> {
-        self.page(ToNode::Leave);
+        // Without a file for them, a room's keys end with this program.
+        let leaving = if self.kept.is_some() { Leaving::ForNow } else { Leaving::ForGood };
+        self.page(ToNode::Leave(leaving));
         while self.status.connection != Connection::Idle {
             self.next().await?;
         }

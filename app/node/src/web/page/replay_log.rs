@@ -23,7 +23,7 @@ impl ReplayLog {
             }
             ToNode::Contribute(choice) => self.contribution = Some(choice.clone()),
             ToNode::StopContributing => self.stop_contributing(),
-            ToNode::Leave => {
+            ToNode::Leave(_) => {
                 self.room = None;
                 self.contribution = None;
             }
