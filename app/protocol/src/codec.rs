@@ -5,7 +5,7 @@ use thiserror::Error;
 use crate::{Frame, values};
 
 /// Version of the frames; peers of another version are asked to reload.
-pub const VERSION: u16 = 17;
+pub const VERSION: u16 = 18;
 
 /// Largest frame we send or read, in bytes: sealed and with a route it stays under the relay's limit of 16 MiB.
 pub const MAX_FRAME: usize = 16 * 1024 * 1024 - 64;
@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        ExpertCall, ExpertCancel, ExpertFailure, ExpertHint, ExpertResult, Forward, Hold, PassId, Residency,
+        ExpertCall, ExpertCancel, ExpertFailure, ExpertHint, ExpertResult, Forward, Hold, Leaving, PassId, Residency,
         ResidencyChange,
     };
 
@@ -172,7 +172,19 @@ mod tests {
 
     #[test]
     fn a_frame_names_nobody() {
-        assert_eq!(encode(&Frame::Bye).unwrap(), [17, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
+        assert_eq!(encode(&Frame::Bye).unwrap(), [18, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
+    }
+
+    #[test]
+    fn a_host_says_what_becomes_of_its_room() {
+        for (leaving, number) in [(Leaving::ForGood, 0), (Leaving::ForNow, 1)] {
+            let bytes = encode(&Frame::Closed(leaving)).unwrap();
+            assert_eq!(bytes[6..], [36, number], "kind, what becomes of it");
+            assert_eq!(decode(&bytes).unwrap(), Frame::Closed(leaving));
+        }
+        let mut bytes = encode(&Frame::Closed(Leaving::ForNow)).unwrap();
+        bytes[7] = 2;
+        assert_eq!(decode(&bytes), Err(FrameError::Head), "a leave that nobody knows");
     }
 
     fn call() -> Frame {

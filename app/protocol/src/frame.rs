@@ -217,4 +217,6 @@ pub enum Frame {
     ExpertHint(ExpertHint),
     /// The room, from the coordinator, without its plan: that is as in the last [`Frame::Room`], and has this epoch.
     RoomUpdate(PlanEpoch, Box<RoomView>),
+    /// The coordinator leaves on purpose, and what becomes of its room.
+    Closed(Leaving),
 }

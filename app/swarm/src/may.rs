@@ -72,6 +72,7 @@ pub(crate) fn may(from: PeerId, role: Role, plans: &impl Plans, frame: &Frame) -
         Frame::Refused(_)
         | Frame::Room(_)
         | Frame::RoomUpdate(..)
+        | Frame::Closed(_)
         | Frame::Calibrate(_)
         | Frame::Prepare(_)
         | Frame::Commit(_)

@@ -161,6 +161,7 @@ fn describe_frame(frame: &Frame) -> Option<String> {
         Frame::Hello(hello) => format!("hello {:?} lends {:?}", hello.session, hello.contribution),
         Frame::Refused(sentence) => format!("refused: {sentence}"),
         Frame::Bye => "bye".into(),
+        Frame::Closed(leaving) => format!("closed {leaving:?}"),
         Frame::Unknown => "unknown".into(),
         Frame::Prepare(prepare) => {
             let stages = prepare.plan.stages.iter().map(|stage| (stage.peer, stage.blocks)).collect::<Vec<_>>();

@@ -236,6 +236,50 @@ fn a_host_that_reloads_answers_the_next_question_without_a_press() {
 }
 
 #[test]
+fn a_room_whose_host_leaves_is_over_for_its_workers_and_askers() {
+    for seed in 0..200u64 {
+        let mut world = World::new(seed, dense(), Sharing::Everyone, device(620));
+        let workers = [5.0, 9.0].map(|at| world.add(device(620), at));
+        let asker = world.add(guest(), 12.0);
+        world.prompt(asker, 1, TEXT, TOKENS, 3_000.0);
+        let left = 500.0 + (seed * 37 % 4_000) as f64;
+        world.fault(Fault::Leave(0), left);
+        let others = [workers[0], workers[1], asker];
+        let are_out = move |world: &World| others.iter().all(|index| world.closed(*index).is_some());
+        world.run(60_000.0, are_out);
+        for index in others {
+            assert_eq!(world.closed(index), Some("The host has ended this room."), "seed {seed}, device {index}");
+            assert_eq!(world.view(index).membership, Membership::Outside, "seed {seed}, device {index}");
+            assert_eq!(world.view(index).contribution, None, "seed {seed}, device {index}");
+        }
+        if left > 3_000.0 {
+            assert!(world.answer(asker, 1).unwrap().end.is_some(), "seed {seed}: the question must end and say so");
+        }
+    }
+}
+
+#[test]
+fn a_room_that_is_closed_for_now_is_waited_for_and_answers_when_it_is_open_again() {
+    for seed in 0..200u64 {
+        let mut world = World::new(seed, dense(), Sharing::Everyone, device(620));
+        let workers = [5.0, 9.0].map(|at| world.add(device(620), at));
+        let asker = world.add(guest(), 12.0);
+        world.prompt(asker, 1, TEXT, TOKENS, 3_000.0);
+        let closed = 3_000.0 + (seed * 7 % 900) as f64;
+        world.fault(Fault::CloseForNow(20_000.0), closed);
+        world.run(closed + 10_000.0, |_| false);
+        for index in [workers[0], workers[1], asker] {
+            assert_eq!(world.view(index).membership, Membership::Waiting, "seed {seed}, device {index}");
+        }
+        world.prompt(asker, 2, TEXT, TOKENS, 60_000.0);
+        world.run(200_000.0, |world| world.answer(asker, 2).is_some_and(|answer| answer.end.is_some()));
+        let first = world.answer(asker, 1).unwrap();
+        assert!(first.end.is_some(), "seed {seed}: the interrupted answer must end and say so");
+        assert_undisturbed(world.answer(asker, 2).unwrap(), &dense(), &format!("seed {seed}, open again"));
+    }
+}
+
+#[test]
 fn the_kv_cache_of_conversations_that_a_reloaded_host_forgot_is_freed() {
     let mut world = World::new(7, dense(), Sharing::Everyone, device(620));
     world.add(device(620), 5.0);

@@ -1,8 +1,8 @@
 //! English.
 
 use crate::{
-    AnswerTexts, ArithmeticTexts, CatalogTexts, ConnectionTexts, GuesserTexts, KvCacheTexts, MemberTexts, NotYetTexts,
-    NoticeTexts, OwnDeviceTexts, PhaseTexts, PlanTexts, RoleTexts, SharingTexts, Texts,
+    AnswerTexts, ArithmeticTexts, CatalogTexts, ComposerTexts, ConnectionTexts, GuesserTexts, KvCacheTexts,
+    MemberTexts, NotYetTexts, NoticeTexts, OwnDeviceTexts, PhaseTexts, PlanTexts, RoleTexts, SharingTexts, Texts,
 };
 
 /// English.
@@ -96,8 +96,12 @@ pub const ENGLISH: Texts = Texts {
         length: "The answer reached its length limit.",
         context_full: "The conversation fills the context. Start a new one to go on.",
         interrupted: "A reload interrupted this answer. The text so far is still here.",
+        too_long: "The answer is longer than this page keeps.",
         question_lost: "The host's page was reloaded and lost this question. Ask again.",
         worker_restarted: "The page's worker restarted and the answer stopped. Press Continue.",
+    },
+    composer: ComposerTexts {
+        too_long: "This message has about {} tokens, and the conversation has room for {}. Shorten it.",
     },
     not_yet: NotYetTexts {
         connecting: "Connecting to the room.",

@@ -10,8 +10,8 @@ mod texts;
 
 pub use english::ENGLISH;
 pub use texts::{
-    AnswerTexts, ArithmeticTexts, CatalogTexts, ConnectionTexts, GuesserTexts, KvCacheTexts, MemberTexts, NotYetTexts,
-    NoticeTexts, OwnDeviceTexts, PhaseTexts, PlanTexts, RoleTexts, SharingTexts, Texts, fill,
+    AnswerTexts, ArithmeticTexts, CatalogTexts, ComposerTexts, ConnectionTexts, GuesserTexts, KvCacheTexts,
+    MemberTexts, NotYetTexts, NoticeTexts, OwnDeviceTexts, PhaseTexts, PlanTexts, RoleTexts, SharingTexts, Texts, fill,
 };
 
 /// The table in use. There is one language today.

@@ -29,6 +29,8 @@ pub struct Texts {
     pub guesser: GuesserTexts,
     /// How an answer of the chat goes.
     pub answer: AnswerTexts,
+    /// What is wrong with the message in the composer.
+    pub composer: ComposerTexts,
     /// Why a question cannot be sent yet.
     pub not_yet: NotYetTexts,
     /// What this device does for the room.
@@ -232,10 +234,19 @@ pub struct AnswerTexts {
     pub context_full: &'static str,
     /// The page was reloaded meanwhile.
     pub interrupted: &'static str,
+    /// An answer longer than the page keeps.
+    pub too_long: &'static str,
     /// The host's page was reloaded and forgot it.
     pub question_lost: &'static str,
     /// This page's worker was replaced.
     pub worker_restarted: &'static str,
+}
+
+/// What is wrong with the message in the composer.
+#[derive(Debug)]
+pub struct ComposerTexts {
+    /// Estimated tokens of the message, and how many fit.
+    pub too_long: &'static str,
 }
 
 /// Why a question cannot be sent yet.

@@ -116,7 +116,11 @@ fn watch(store: Store) {
         Memo::new(move |_| store.room.status.with(|status| status.model.as_ref().map(|model| model.name.clone())));
     Effect::new(move |_| browser::set_title(&model.get().map_or("Potluck".into(), |name| format!("{name} · Potluck"))));
     on_window("popstate", move |_| store.screen.route.set(browser::current_route()));
-    on_window("pagehide", move |_| browser::stash_conversations(&store.chats.stash()));
+    on_window("pagehide", move |_| {
+        browser::stash_conversations(&store.chats.stash());
+        browser::stash_draft(store.chats.draft_to_keep());
+        browser::end_drawing();
+    });
     // Other tabs may have been used meanwhile.
     for event in ["visibilitychange", "focus"] {
         on_window(event, move |_| store.renew_open());
@@ -130,7 +134,7 @@ fn watch(store: Store) {
             "?" if !typing && store.screen.dialog.get_untracked().is_none() => {
                 store.screen.dialog.set(Some(DialogKind::Shortcuts))
             }
-            "Escape" if store.screen.dialog.get_untracked().is_none() => store.stop(),
+            "Escape" if store.screen.dialog.get_untracked().is_none() && !browser::is_composing(&event) => store.stop(),
             _ => {}
         }
     });

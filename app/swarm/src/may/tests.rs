@@ -7,9 +7,9 @@ use potluck_plan::{
     ModelShape, Position, RemoteExperts, Stage, WireType,
 };
 use potluck_protocol::{
-    AnswerPart, AnswerStop, ExpertCancel, ExpertHint, ExpertResult, Forward, Hedging, Hello, Holding, LmHeadOutput,
-    LoadFault, ModelCard, ModelSource, PassId, PieceRequest, PlanView, Prepare, PromptRequest, RequestId, RoomView,
-    Sampling, Sharing, StandbyOrder, Timings,
+    AnswerPart, AnswerStop, ExpertCancel, ExpertHint, ExpertResult, Forward, Hedging, Hello, Holding, Leaving,
+    LmHeadOutput, LoadFault, ModelCard, ModelSource, PassId, PieceRequest, PlanView, Prepare, PromptRequest, RequestId,
+    RoomView, Sampling, Sharing, StandbyOrder, Timings,
 };
 
 use super::*;
@@ -236,6 +236,7 @@ fn table() -> Vec<(Frame, [&'static str; 3])> {
         (Frame::Bye, ["scg12x", "g1xh", "g12h"]),
         (Frame::Room(room()), ["", "h", "h"]),
         (Frame::RoomUpdate(EPOCH, room()), ["", "h", "h"]),
+        (Frame::Closed(Leaving::ForGood), ["", "h", "h"]),
         (prepare(), ["", "h", "h"]),
         (Frame::Prepared(EPOCH), ["g12x", "", ""]),
         (Frame::PrepareFailed(EPOCH, LoadFault::Failed(String::new())), ["g12x", "", ""]),
@@ -277,7 +278,7 @@ fn everyone_says_only_what_it_may() {
 fn the_table_has_every_frame() {
     let number = |frame: &Frame| potluck_protocol::encode(frame).map_or(u8::MAX, |bytes| bytes[6]);
     let numbers: BTreeSet<u8> = table().iter().map(|(frame, _)| number(frame)).collect();
-    assert_eq!(numbers, (0..36).collect(), "frame numbers");
+    assert_eq!(numbers, (0..37).collect(), "frame numbers");
 }
 
 /// Row 3: `pass = MAX, live = []` would free every conversation.

@@ -211,18 +211,25 @@ impl Peer {
         self.without(peer);
     }
 
-    /// Updates the room after a member is gone. Answers of an absent host may go on: when it is back it is asked for
-    /// what is missing, and says so if it has forgotten.
+    /// Updates the room after a member is gone.
     fn without(&mut self, peer: PeerId) {
         let is_host = self.cx.members.host == Some(peer);
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.refresh(true, &mut self.cx);
         } else if is_host {
-            self.cx.out.warn_while(Condition::HostAway, "The host left. This tab waits for it to come back.");
-            self.membership = Membership::Waiting;
-            self.forget_holders();
+            return self.wait_for_host("The host left. This tab waits for it to come back.");
         }
         self.cx.holders.forget(peer);
+        self.worker.look(&mut self.cx);
+        self.cx.out.act(Action::ViewChanged);
+    }
+
+    /// The host is away, as one sentence says. Its answers may go on: when it is back it is asked for what is missing, and says
+    /// so if it has forgotten.
+    pub(super) fn wait_for_host(&mut self, sentence: &str) {
+        self.cx.out.warn_while(Condition::HostAway, sentence);
+        self.membership = Membership::Waiting;
+        self.forget_holders();
         self.worker.look(&mut self.cx);
         self.cx.out.act(Action::ViewChanged);
     }

@@ -70,6 +70,8 @@ impl Peer {
                 self.welcome(from, hello);
             }
             Frame::Unknown => self.unknown(from),
+            // Also of a host that was given up.
+            Frame::Closed(leaving) => self.host_leaves(from, leaving),
             frame if self.cx.out.route_of(from) == Some(route) => self.frame(from, frame),
             // It was given up, or has not said hello yet.
             Frame::Heartbeat { .. } => self.cx.out.act(Action::Send { to: route, frame: Frame::Unknown }),

@@ -38,17 +38,33 @@ impl Peer {
         self.announce();
     }
 
-    pub(super) fn leave(&mut self, _: Leaving) {
-        self.depart("This tab left the room before the answer was complete.", None);
+    /// The page leaves. Only a host decides what becomes of the room.
+    pub(super) fn leave(&mut self, leaving: Leaving) {
+        let farewell = if self.coordinator.is_some() { Frame::Closed(leaving) } else { Frame::Bye };
+        self.depart(&farewell, "This tab left the room before the answer was complete.", None);
+    }
+
+    /// The host leaves on purpose.
+    pub(super) fn host_leaves(&mut self, host: PeerId, leaving: Leaving) {
+        match leaving {
+            Leaving::ForGood => self.turned_away("The host has ended this room.".to_owned()),
+            Leaving::ForNow => {
+                self.cx.members.known.remove(&host);
+                self.stop_sending(host);
+                let sentence =
+                    "The host has closed this room for now. This tab joins again as soon as the host opens it.";
+                self.wait_for_host(sentence);
+            }
+        }
     }
 
     /// This tab cannot stay in the room, for the reason in one sentence.
     pub(super) fn turned_away(&mut self, sentence: String) {
-        self.depart(&sentence.clone(), Some(sentence));
+        self.depart(&Frame::Bye, &sentence.clone(), Some(sentence));
     }
 
-    pub(super) fn depart(&mut self, to_askers: &str, reason: Option<String>) {
-        self.cx.out.broadcast(&Frame::Bye);
+    fn depart(&mut self, farewell: &Frame, to_askers: &str, reason: Option<String>) {
+        self.cx.out.broadcast(farewell);
         self.guest.fail_all(to_askers, &mut self.cx);
         self.worker.stop(&mut self.cx);
         self.coordinator = None;

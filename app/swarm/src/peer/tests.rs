@@ -6,6 +6,8 @@ use potluck_protocol::{
     PieceRequest, PromptRequest, RequestId, Role, Sampling, Session, UnixSeconds,
 };
 
+mod leaving;
+
 use super::{Membership, Peer};
 use crate::{Action, Event, HostCommand, Identity, Proof, RelayRoute, examples};
 

@@ -30,6 +30,7 @@ impl World {
             Fault::SetBudget(..) => (MarkKind::Join, "lends another amount"),
             Fault::ContributeAgain(_) => (MarkKind::Join, "lends again"),
             Fault::Leave(_) => (MarkKind::Leave, "leaves"),
+            Fault::CloseForNow(_) => (MarkKind::Leave, "closes the room for now"),
             Fault::Forge(..) => (MarkKind::Pause, "forges frames"),
             Fault::StuckLoad(_) | Fault::Trickle(_) => (MarkKind::Pause, "loads for ever"),
             Fault::Sharing(_) => (MarkKind::Plan, "wants the work shared otherwise"),

@@ -46,8 +46,10 @@ pub enum Fault {
     ContributeAgain(usize),
     /// Its owner changes its memory budget.
     SetBudget(usize, u64),
-    /// Its owner leaves the room, and the others learn it.
+    /// Its owner leaves the room, and the others learn it. If it is the host's, the room ends.
     Leave(usize),
+    /// The host closes the room for now, and another session of it opens the room again after this time.
+    CloseForNow(f64),
     /// It sends forged frames, so many bursts of them.
     Forge(usize, u32),
     /// The host changes how work is shared: not a fault, but another plan.
@@ -122,7 +124,7 @@ impl Fault {
             | Self::SetBudget(index, _)
             | Self::Leave(index)
             | Self::Forge(index, _) => Some(index),
-            Self::Sharing(_) => Some(0),
+            Self::CloseForNow(_) | Self::Sharing(_) => Some(0),
             Self::RelayRestart(_) => None,
         }
     }
@@ -137,13 +139,7 @@ impl World {
                 self.fall_silent(index);
                 self.end(index);
             }
-            Fault::Reload(index, back) => {
-                self.kill(index);
-                let peer = &mut self.peers[index];
-                peer.machine = peer.fresh_machine();
-                peer.has_group_secret = false;
-                self.schedule(self.now + back, index, Scheduled::Enter);
-            }
+            Fault::Reload(index, back) => self.reload(index, back),
             Fault::Outage(index, back) => self.outage(index, back),
             Fault::RelayRestart(back) => (0..self.peers.len()).for_each(|index| self.outage(index, back)),
             Fault::DeviceLost(index) => {
@@ -173,7 +169,19 @@ impl World {
                 self.hang_up(index);
                 self.peers[index].present = false;
             }
+            Fault::CloseForNow(back) => {
+                self.event(0, Event::Leave(Leaving::ForNow));
+                self.reload(0, back);
+            }
         }
+    }
+
+    fn reload(&mut self, index: usize, back: f64) {
+        self.kill(index);
+        let peer = &mut self.peers[index];
+        peer.machine = peer.fresh_machine();
+        peer.has_group_secret = false;
+        self.schedule(self.now + back, index, Scheduled::Enter);
     }
 
     /// The process is gone; what it had sent still arrives, and then the relay notices.

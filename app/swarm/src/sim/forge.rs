@@ -12,9 +12,9 @@ use potluck_plan::{
 };
 use potluck_protocol::{
     AnswerPart, AnswerStop, CalibrationRuns, Contribution, DeviceKind, ExpertCall, ExpertCancel, ExpertFailure,
-    ExpertHint, ExpertResult, Forward, Frame, Hello, Hold, Holding, LmHeadOutput, LoadFault, LogitsResult, Message,
-    PassId, PieceRequest, PromptRequest, RequestId, Residency, ResidencyChange, Role, Sampling, Session, StageFault,
-    StageFaultKind, Timings, WorkerStatus,
+    ExpertHint, ExpertResult, Forward, Frame, Hello, Hold, Holding, Leaving, LmHeadOutput, LoadFault, LogitsResult,
+    Message, PassId, PieceRequest, PromptRequest, RequestId, Residency, ResidencyChange, Role, Sampling, Session,
+    StageFault, StageFaultKind, Timings, WorkerStatus,
 };
 
 use super::fault::Fault;
@@ -216,7 +216,7 @@ fn invented(random: &mut Random, ids: &[PeerId], epoch: PlanEpoch) -> Frame {
     let (request, conversation) = (RequestId(1 + random.below(3) as u32), ConversationId(1 + random.below(6) as u32));
     let (stage, pass) = (StageId(random.below(3) as u16), PassId(any(random, &[0, 1, random.0 % 500, u64::MAX])));
     let end = AnswerPart::End { pieces: 0, stop: AnswerStop::Complete, timings: Timings::default() };
-    match random.below(28) {
+    match random.below(29) {
         0 => Frame::Refused("Go away.".into()),
         1 => Frame::Bye,
         2 => Frame::Unknown,
@@ -299,6 +299,7 @@ fn invented(random: &mut Random, ids: &[PeerId], epoch: PlanEpoch) -> Frame {
             Frame::Calibrated(ModelId([0; 32]), Box::new(Ok(runs)))
         }
         26 => Frame::Writing,
+        27 => Frame::Closed(any(random, &[Leaving::ForGood, Leaving::ForNow])),
         _ => Frame::Prompt(PromptRequest {
             request,
             conversation: "a".into(),

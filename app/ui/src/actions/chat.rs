@@ -78,6 +78,10 @@ impl Store {
         }
         if self.chats.apply(request, &event) {
             self.save_soon();
+            if matches!(event, AnswerPart::Text { .. }) && !self.chats.waits_for(request) {
+                // It became longer than the page keeps.
+                self.send(ToNode::Stop(request));
+            }
         }
     }
 

@@ -158,13 +158,19 @@ impl Store {
         self.save();
     }
 
-    /// Saves the composer's text.
-    pub fn set_draft(self, text: String) {
-        self.chats.draft.set(text);
-        let draft = self.chats.draft.get_untracked();
+    /// Puts a text into the composer.
+    pub fn give_draft(self, text: String) {
+        self.chats.draft.set(text.clone());
+        self.keep_draft(text);
+    }
+
+    /// Keeps the composer's text.
+    pub fn keep_draft(self, text: String) {
+        self.chats.typing.set_value(None);
+        self.chats.draft.update_untracked(|draft| draft.clone_from(&text));
         leptos::task::spawn_local(async move {
             // A lost draft does not deserve a notice.
-            let _refused = browser::keep_draft(&draft).await;
+            let _refused = browser::keep_draft(&text).await;
         });
     }
 }

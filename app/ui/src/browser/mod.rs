@@ -3,6 +3,8 @@
 mod address;
 mod database;
 mod device;
+mod drawing;
+mod keys;
 mod random;
 mod save;
 mod session;
@@ -14,7 +16,9 @@ pub use database::{
     keep_settings, load, rename_conversation, stored_conversation, stored_room,
 };
 pub use device::{copy_text, device_kind, device_name, set_appearance, set_title, show_result, user_agent};
+pub use drawing::{begin_drawing, end_drawing, is_hidden, keep_plain_answers, plain_answers};
+pub use keys::is_composing;
 pub use random::{hex, key_seed, seed};
 pub use save::save_text;
-pub use session::{keep_session, load_session, stash_conversations, take_stash};
+pub use session::{keep_session, load_session, stash_conversations, stash_draft, take_draft, take_stash};
 pub use timer::{now, window};

@@ -5,6 +5,7 @@ use crate::state::{Session, Stashed};
 
 const SESSION: &str = "potluck.session";
 const STASH: &str = "potluck.stash";
+const DRAFT: &str = "potluck.draft";
 
 fn storage() -> Option<web_sys::Storage> {
     window().session_storage().ok().flatten()
@@ -40,4 +41,20 @@ pub fn take_stash() -> Vec<Stashed> {
     let text = storage.get_item(STASH).ok().flatten();
     let _refused = storage.remove_item(STASH);
     text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+}
+
+/// Stashes the composer's text when the page goes away, because the database may be too slow.
+pub fn stash_draft(draft: Option<String>) {
+    if let (Some(storage), Some(draft)) = (storage(), draft) {
+        let _refused = storage.set_item(DRAFT, &draft);
+    }
+}
+
+/// Takes back the composer's text.
+#[must_use]
+pub fn take_draft() -> Option<String> {
+    let storage = storage()?;
+    let draft = storage.get_item(DRAFT).ok().flatten();
+    let _refused = storage.remove_item(DRAFT);
+    draft
 }

@@ -1,8 +1,14 @@
 //! The input field: Enter sends, Shift+Enter breaks the line, Escape stops.
+//!
+//! The field owns its text. The page writes into it only to give a draft back or to clear it, and reads it when typing pauses
+//! or somebody sends, so that a long draft costs no more than in a bare field, and input methods are left alone.
 
+use gloo_timers::callback::Timeout;
 use leptos::{ev, html, prelude::*};
 use potluck_panel::ToNode;
+use web_sys::HtmlTextAreaElement;
 
+use super::too_long::TooLong;
 use crate::{
     browser,
     common::{Icon, Symbol},
@@ -12,8 +18,14 @@ use crate::{
 
 /// Maximum height of the field in pixels; beyond that it scrolls.
 const TALLEST: i32 = 200;
+/// A longer text fills the field; it is not measured, which would lay it out once more. In the browser's units.
+const SURELY_TALL: u32 = 4_000;
+/// A longer text is not blank. In the browser's units.
+const SURELY_SOMETHING: u32 = 400;
 /// While the user types, tell the devices this often, in milliseconds, so that they get ready for the question.
 const REPORT_EVERY: f64 = 1_000.0;
+/// The draft is read and stored when nobody has typed for this long, in milliseconds.
+const PAUSE: u32 = 400;
 
 /// The composer.
 #[component]
@@ -22,48 +34,74 @@ pub fn Composer() -> impl IntoView {
     let field = NodeRef::<html::Textarea>::new();
     let running = Memo::new(move |_| store.answering().is_some());
     let ready = Memo::new(move |_| store.can_ask());
-    let blank = Memo::new(move |_| store.chats.draft.with(|draft| draft.trim().is_empty()));
-    let grow = move || {
-        // The room may be gone by the time of the next frame.
-        if let Some(field) = field.try_get_untracked().flatten() {
-            let style = web_sys::HtmlElement::style(&field);
-            // Ignore the error: an element's style accepts any length.
-            let _auto = style.set_property("height", "auto");
-            let _tall = style.set_property("height", &format!("{}px", field.scroll_height().min(TALLEST)));
-        }
-    };
-    Effect::new(move |_| {
-        store.chats.draft.track();
-        request_animation_frame(grow);
-    });
+    let blank = RwSignal::new(true);
+    let too_long = RwSignal::new(None::<TooLong>);
+    let pause = StoredValue::new_local(None::<Timeout>);
     let reported = StoredValue::new(f64::MIN);
-    let say_writing = move || {
+    let room = move || untrack(|| store.chats.open.with(|open| room_left(store, open)));
+    let weigh = move |text: &str| too_long.try_set(TooLong::check(text, room()));
+    let look = move |field: &HtmlTextAreaElement| {
+        let length = field.text_length();
+        blank.set(length < SURELY_SOMETHING && field.value().trim().is_empty());
+        fit_height(field, length);
+    };
+    // A draft that the page gives.
+    Effect::new(move |_| {
+        let (Some(field), text) = (field.get(), store.chats.draft.get()) else { return };
+        if field.value() != text {
+            field.set_value(&text);
+        }
+        weigh(&text);
+        look(&field);
+    });
+    let read = move |field: &HtmlTextAreaElement| {
+        let text = field.value();
+        weigh(&text);
+        store.keep_draft(text);
+    };
+    let typed = move |event: ev::Event| {
+        let field: HtmlTextAreaElement = event_target(&event);
+        look(&field);
         let now = browser::now();
         if now - reported.get_value() >= REPORT_EVERY && untrack(|| store.can_ask()) {
             reported.set_value(now);
             store.send(ToNode::Writing);
         }
+        store.chats.typing.set_value(Some(field.clone()));
+        // A new timeout takes the place of the old one, which is cancelled.
+        pause.set_value(Some(Timeout::new(PAUSE, move || read(&field))));
     };
-    let send = move || {
-        let draft = store.chats.draft.get_untracked();
-        if store.ask(&draft) {
-            store.set_draft(String::new());
-            // "Stop" replaces "Send": keep the focus in the field.
-            if let Some(field) = field.get_untracked() {
-                let _focused = field.focus();
-            }
+    on_cleanup(move || {
+        if let Some(text) = store.chats.draft_to_keep() {
+            store.keep_draft(text);
         }
+    });
+    let send = move || {
+        let Some(field) = field.get_untracked() else { return };
+        let text = field.value();
+        weigh(&text);
+        if too_long.with_untracked(|long| long.as_ref().is_some_and(|long| long.is_certain)) || !store.ask(&text) {
+            return;
+        }
+        pause.set_value(None);
+        store.give_draft(String::new());
+        // "Stop" replaces "Send": keep the focus in the field.
+        let _focused = field.focus();
     };
     let keys = move |event: ev::KeyboardEvent| {
-        if event.key() == "Enter" && !event.shift_key() && !event.is_composing() {
+        if event.key() == "Enter" && !event.shift_key() && !browser::is_composing(&event) {
             event.prevent_default();
-            send();
+            if !event.repeat() {
+                send();
+            }
         }
     };
     let submit = move |event: ev::SubmitEvent| {
         event.prevent_default();
         send();
     };
+    let may_send =
+        move || !blank.get() && ready.get() && !too_long.with(|long| long.as_ref().is_some_and(|long| long.is_certain));
     view! {
         <form class="composer" on:submit=submit>
             <div class="composer-box">
@@ -71,14 +109,11 @@ pub fn Composer() -> impl IntoView {
                     node_ref=field
                     class="composer-field"
                     rows="1"
+                    dir="auto"
                     aria-label="Message"
                     placeholder="Write a message"
                     enterkeyhint="send"
-                    prop:value=move || store.chats.draft.get()
-                    on:input=move |event| {
-                        store.set_draft(event_target_value(&event));
-                        say_writing();
-                    }
+                    on:input=typed
                     on:keydown=keys
                 ></textarea>
                 <Show
@@ -88,7 +123,7 @@ pub fn Composer() -> impl IntoView {
                             type="submit"
                             class="button button-main button-round"
                             aria-label="Send"
-                            disabled=move || blank.get() || !ready.get()
+                            disabled=move || !may_send()
                         >
                             <Icon symbol=Symbol::Send />
                         </button>
@@ -105,16 +140,41 @@ pub fn Composer() -> impl IntoView {
                 </Show>
             </div>
             <div class="composer-foot">
-                <span class="hint" role="status">{move || why_not(store)}</span>
+                <span class="hint" class:hint-warning=move || too_long.with(Option::is_some) role="status">
+                    {move || too_long.with(|long| long.as_ref().map(TooLong::sentence)).or_else(|| why_not(store))}
+                </span>
                 <ContextMeter />
             </div>
         </form>
     }
 }
 
+/// Makes the field as tall as its text, within limits.
+fn fit_height(field: &HtmlTextAreaElement, length: u32) {
+    let style = web_sys::HtmlElement::style(field);
+    // Ignore the errors: an element's style accepts any length.
+    let set = |height: &str| drop(style.set_property("height", height));
+    if length > SURELY_TALL {
+        let tallest = format!("{TALLEST}px");
+        if style.get_property_value("height").is_ok_and(|height| height != tallest) {
+            set(&tallest);
+        }
+        return;
+    }
+    set("auto");
+    set(&format!("{}px", field.scroll_height().min(TALLEST)));
+}
+
 fn why_not(store: crate::state::Store) -> Option<String> {
     let sentence = store.room.status.with(crate::table::why_not_yet);
     sentence.filter(|_| !store.can_ask() || store.answering().is_none())
+}
+
+/// Positions of context that the conversation has left; `None` in no room.
+fn room_left(store: crate::state::Store, conversation: &crate::state::Conversation) -> Option<u32> {
+    let all = Some(store.room.context()).filter(|all| *all > 0)?;
+    let used = conversation.turns.iter().rev().find_map(|turn| turn.answer.context(all)).map_or(0, |(used, _)| used);
+    Some(all.saturating_sub(used))
 }
 
 /// How full the conversation's context is.

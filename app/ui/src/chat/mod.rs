@@ -3,13 +3,15 @@
 mod answer_foot;
 mod answer_view;
 mod chat_list;
-mod code_block;
 mod composer;
 mod markdown;
-mod markdown_view;
 mod panel;
 mod phase_line;
+mod prose;
+mod prose_view;
 mod shortcuts;
+mod spoken;
+mod too_long;
 mod turn_view;
 
 pub use chat_list::ChatList;

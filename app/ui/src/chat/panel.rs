@@ -5,7 +5,7 @@ use leptos::{html, prelude::*};
 use super::{composer::Composer, turn_view::TurnView};
 use crate::{
     common::{Icon, Symbol},
-    state::{DialogKind, store},
+    state::{DialogKind, TurnId, store},
 };
 
 /// Within this distance from the end, in pixels, new text scrolls into view.
@@ -27,7 +27,7 @@ pub fn ChatPanel() -> impl IntoView {
                 <Icon symbol=Symbol::Chats />
                 <span>"Chats"</span>
             </button>
-            <h2 class="chat-title">{title}</h2>
+            <h2 class="chat-title" dir="auto">{title}</h2>
             <button
                 type="button"
                 class="button button-quiet"
@@ -41,6 +41,8 @@ pub fn ChatPanel() -> impl IntoView {
         <Show when=move || !empty.get() fallback=|| view! { <Welcome /> }>
             <Turns />
         </Show>
+        // Said, not seen: the answer on the screen grows by parts of words.
+        <p class="visually-hidden" aria-live="polite">{move || store.screen.spoken.get()}</p>
         <Composer />
     }
 }
@@ -78,13 +80,13 @@ fn Turns() -> impl IntoView {
     });
     let keys = move || {
         let open = open.get();
-        (0..count.get()).map(move |index| (open.clone(), index)).collect::<Vec<_>>()
+        (0..count.get()).map(move |index| TurnId(open.clone(), index)).collect::<Vec<_>>()
     };
     view! {
         <div class="turns" node_ref=list on:scroll=scrolled tabindex="0" role="log" aria-label="Conversation" aria-live="off">
             <div class="turns-column">
-                <For each=keys key=Clone::clone let((_, index))>
-                    <TurnView index />
+                <For each=keys key=Clone::clone let:turn>
+                    <TurnView turn />
                 </For>
             </div>
         </div>

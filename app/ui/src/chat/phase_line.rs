@@ -44,9 +44,11 @@ pub fn PhaseLine(
             _ => "phase-words",
         })
     };
+    // Its numbers change many times a second: nobody wants to hear them all.
+    let role = move || state.with(|state| (!matches!(state, AnswerState::Reading { .. })).then_some("status"));
     view! {
         <Show when=move || line.with(Option::is_some)>
-            <p class=class role="status">{line}</p>
+            <p class=class role=role>{line}</p>
         </Show>
     }
 }

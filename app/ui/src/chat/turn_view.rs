@@ -3,15 +3,16 @@
 use leptos::prelude::*;
 
 use super::answer_view::AnswerView;
-use crate::state::store;
+use crate::state::{TurnId, store};
 
 /// One turn of the open conversation.
 #[component]
 pub fn TurnView(
-    /// Index of the turn.
-    index: usize,
+    /// The turn.
+    turn: TurnId,
 ) -> impl IntoView {
     let store = store();
+    let index = turn.1;
     let question = Memo::new(move |_| {
         store
             .chats
@@ -25,9 +26,9 @@ pub fn TurnView(
     view! {
         <article class="turn">
             <h3 class="visually-hidden">"You"</h3>
-            <p class="question">{question}</p>
+            <p class="question" dir="auto">{question}</p>
             <h3 class="visually-hidden">"Answer"</h3>
-            <AnswerView answer last />
+            <AnswerView turn answer last />
         </article>
     }
 }

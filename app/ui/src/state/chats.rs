@@ -20,8 +20,10 @@ pub struct Chats {
     pub open: RwSignal<Conversation>,
     /// All conversations that have a question, newest first.
     pub headings: RwSignal<Vec<Heading>>,
-    /// Text of the composer.
+    /// Text that the page puts into the composer. It is told of what is typed there, but not at once.
     pub draft: RwSignal<String>,
+    /// The composer's field, while it has a text that is not kept yet.
+    pub typing: StoredValue<Option<web_sys::HtmlTextAreaElement>, LocalStorage>,
     /// The conversations that are not open; an answer in one may still grow.
     shelved: StoredValue<BTreeMap<String, Conversation>>,
     /// Conversations that this tab changed since it read or stored them. It stores no others.
@@ -74,6 +76,7 @@ impl Chats {
             open: RwSignal::new(open),
             headings: RwSignal::new(Vec::new()),
             draft: RwSignal::new(draft),
+            typing: StoredValue::new_local(None),
             shelved: StoredValue::new(shelved),
             unsaved: StoredValue::new(unsaved),
             seen: StoredValue::new(seen),
@@ -144,6 +147,17 @@ impl Chats {
                 }
             });
         }
+    }
+
+    /// Text of the composer that is not kept yet.
+    pub fn draft_to_keep(self) -> Option<String> {
+        self.typing.with_value(|field| field.as_ref().map(web_sys::HtmlTextAreaElement::value))
+    }
+
+    /// An answer to this request may still grow.
+    pub fn waits_for(self, request: RequestId) -> bool {
+        let waits = |conversation: &Conversation| conversation.running() == Some(request);
+        self.open.with_untracked(waits) || self.shelved.with_value(|shelved| shelved.values().any(waits))
     }
 
     /// Applies a part of an answer to the conversation that waits for it; `false` if none does.

@@ -30,6 +30,10 @@ pub struct Heading {
     pub changed: f64,
 }
 
+/// Names a turn: its conversation's id and its index there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TurnId(pub String, pub usize);
+
 /// A question and its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
@@ -132,6 +136,9 @@ impl Answer {
     }
 }
 
+/// Bytes of an answer that are kept. Whoever answers could send more without end.
+const LONGEST_ANSWER: usize = 1 << 20;
+
 /// Maximum length in characters of a title taken from a question.
 const TITLE: usize = 60;
 
@@ -203,8 +210,13 @@ impl Conversation {
                 answer.state = AnswerState::Reading { done: *done, total: *total };
             }
             AnswerPart::Text { delta, .. } => {
-                answer.text.push_str(delta);
-                answer.state = AnswerState::Writing;
+                let room = LONGEST_ANSWER.saturating_sub(answer.text.len());
+                answer.text.push_str(&delta[..delta.floor_char_boundary(room)]);
+                if delta.len() > room {
+                    answer.finish(AnswerState::Failed(texts().answer.too_long.to_owned()));
+                } else {
+                    answer.state = AnswerState::Writing;
+                }
             }
             AnswerPart::Recovering(reason) => answer.state = AnswerState::Recovering(reason.clone()),
             AnswerPart::End { stop, timings, .. } => {
@@ -382,6 +394,17 @@ mod tests {
         assert!(answer.can_continue(1024), "this room has a larger context");
         assert_eq!(answer.context(1024), Some((512, 1024)));
         assert!(answer.fills_context(256), "and this one a smaller one");
+    }
+
+    #[test]
+    fn an_answer_without_end_ends() {
+        let mut conversation = asked();
+        let kept = |conversation: &Conversation| conversation.turns[0].answer.text.len();
+        conversation.apply(FIRST, &text(&"ä".repeat(LONGEST_ANSWER / 2)));
+        assert_eq!((kept(&conversation), conversation.running()), (LONGEST_ANSWER, Some(FIRST)));
+        assert!(conversation.apply(FIRST, &text("ä")));
+        assert_eq!((kept(&conversation), conversation.running()), (LONGEST_ANSWER, None));
+        assert!(matches!(conversation.turns[0].answer.state, AnswerState::Failed(_)));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The page's state: signals driven by the node's messages and the user's actions.
 
+use std::collections::BTreeSet;
+
 use leptos::prelude::*;
 use potluck_panel::{
     BUILD, BenchEvent, Condition, Connection, Doors, KeySeed, Notice, NoticeLevel, RoomKeys, Status, ToNode, ToPage,
@@ -8,6 +10,7 @@ use potluck_text::texts;
 
 use super::{
     AnswerState, BenchState, Benching, Chats, Notices, Opening, OwnRooms, Part, Place, RoomState, Session, Settings,
+    TurnId,
 };
 use crate::{
     actions::ToolCalls,
@@ -72,6 +75,10 @@ pub struct Screen {
     pub dialog: RwSignal<Option<DialogKind>>,
     /// Notices above the page.
     pub notices: RwSignal<Notices>,
+    /// Answers that are shown as plain text, because drawing them stopped the page.
+    pub plain: RwSignal<BTreeSet<TurnId>>,
+    /// What a screen reader says of the answer that is written now.
+    pub spoken: RwSignal<String>,
 }
 
 /// The page's state. Copies are handles to the same state.
@@ -111,7 +118,13 @@ impl Store {
             key
         });
         let open = session.conversation.as_deref();
-        let chats = Chats::restore(conversations, browser::take_stash(), draft, open, browser::hex(8));
+        let chats = Chats::restore(
+            conversations,
+            browser::take_stash(),
+            browser::take_draft().unwrap_or(draft),
+            open,
+            browser::hex(8),
+        );
         session.conversation = Some(chats.open.with_untracked(|open| open.id.clone()));
         let route = browser::current_route();
         let place_here = |place: &Place| matches!(&route, Route::Room(address) if address.id == place.room);
@@ -132,6 +145,8 @@ impl Store {
                 route: RwSignal::new(route),
                 dialog: RwSignal::new(None),
                 notices: RwSignal::new(Notices::default()),
+                plain: RwSignal::new(browser::plain_answers()),
+                spoken: RwSignal::new(String::new()),
             },
             session: RwSignal::new(session),
             settings: RwSignal::new(settings),

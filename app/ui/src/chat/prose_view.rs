@@ -1,0 +1,74 @@
+//! The text of an answer, which grows.
+
+use leptos::{html, prelude::*};
+
+use super::{
+    markdown::{Block, parse, plain_text},
+    prose,
+    spoken::Spoken,
+};
+use crate::{
+    browser,
+    state::{TurnId, store},
+};
+
+/// An answer's text as Markdown. It is redrawn once a frame at most, however quickly it grows, and said sentence by sentence.
+#[component]
+pub fn Prose(
+    /// The text.
+    #[prop(into)]
+    text: Signal<String>,
+    /// More of it may come.
+    #[prop(into)]
+    running: Signal<bool>,
+    /// The turn whose answer this is.
+    turn: StoredValue<TurnId>,
+) -> impl IntoView {
+    let store = store();
+    let element = NodeRef::<html::Div>::new();
+    let drawn = StoredValue::new(Vec::<Block>::new());
+    let is_due = StoredValue::new(false);
+    let spoken = StoredValue::new(None::<Spoken>);
+    let owner = StoredValue::new(Owner::current());
+    let speak = move |blocks: &[Block], running: bool| {
+        let news = |spoken: &mut Option<Spoken>| {
+            let news = spoken.as_mut().and_then(|spoken| spoken.next(&plain_text(blocks), !running));
+            *spoken = spoken.filter(|_| running);
+            news
+        };
+        if let Some(news) = spoken.try_update_value(news).flatten() {
+            store.screen.spoken.set(news);
+        }
+    };
+    let draw = move || {
+        is_due.try_update_value(|due| *due = false);
+        // The answer may be gone by the time of the next frame.
+        let Some(element) = element.try_get_untracked().flatten() else { return };
+        let Some(blocks) = text.try_with_untracked(|text| parse(text)) else { return };
+        turn.with_value(browser::begin_drawing);
+        let change = || drawn.with_value(|before| prose::draw(&element, before, &blocks));
+        owner.with_value(|owner| match owner {
+            Some(owner) => owner.with(change),
+            None => change(),
+        });
+        speak(&blocks, running.get_untracked());
+        drawn.set_value(blocks);
+    };
+    Effect::new(move |was_running: Option<bool>| {
+        text.track();
+        let running = running.get();
+        if running && was_running != Some(true) {
+            // What is there already was said before.
+            spoken.set_value(Some(text.with_untracked(|text| Spoken::behind(&plain_text(&parse(text))))));
+        }
+        // Nothing is painted in a tab that nobody sees, so no frame comes.
+        if !running || browser::is_hidden() {
+            draw();
+        } else if !is_due.get_value() {
+            is_due.set_value(true);
+            request_animation_frame(draw);
+        }
+        running
+    });
+    view! { <div class="prose" node_ref=element></div> }
+}
