@@ -76,7 +76,9 @@ export const wide = (page) =>
       range.selectNodeContents(node);
       const { left, right } = range.getBoundingClientRect();
       if (left < column.left - 1 || right > column.right + 1) {
-        found.push(`${Math.round(left - column.left)} to ${Math.round(right - column.left)} of ${Math.round(column.width)}: ${node.data.slice(0, 80)}`);
+        const [from, to, of] = [left - column.left, right - column.left, column.width].map(Math.round);
+        const turn = node.parentElement.closest('.turn')?.querySelector('.question').textContent.slice(0, 40);
+        found.push(`${turn}: ${from} to ${to} of ${of} pixels: ${node.data.slice(0, 80)}`);
       }
     }
     return found.slice(0, 5);
