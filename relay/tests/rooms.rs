@@ -437,7 +437,7 @@ async fn who_sends_too_fast_waits_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn only_visible_rooms_with_somebody_in_them_are_listed() {
+async fn only_visible_rooms_with_their_owner_in_them_are_listed() {
     let relay = relay("listed", Limits::default()).await;
     let (hidden, keys) = (Keys::new(2), Keys::listed(1, "Kitchen"));
     let _hidden = relay.own(&hidden).await;
@@ -457,6 +457,17 @@ async fn only_visible_rooms_with_somebody_in_them_are_listed() {
     host.ask(&hide).await;
     host.settle().await;
     assert_eq!(relay.get("/rooms").await.json()["rooms"], serde_json::json!([]));
+
+    let gone = host.route;
+    drop(host);
+    assert_eq!(guest.control().await, Control::Leave { route: gone, reason: Departure::Closed });
+    let host = relay.own(&keys).await;
+    assert_eq!(guest.control().await, Control::Join { route: host.route, owner: true });
+    assert_eq!(relay.get("/rooms").await.json()["rooms"][0]["members"], 2, "visible again");
+    let gone = host.route;
+    drop(host);
+    assert_eq!(guest.control().await, Control::Leave { route: gone, reason: Departure::Closed });
+    assert_eq!(relay.get("/rooms").await.json()["rooms"], serde_json::json!([]), "nobody would let anyone in");
 }
 
 #[tokio::test]

@@ -100,7 +100,7 @@ pub struct FileEntry {
 /// `GET /rooms`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoomList {
-    /// Visible rooms with somebody in them, newest first.
+    /// Visible rooms with their owner in them, newest first.
     pub rooms: Vec<RoomEntry>,
 }
 

@@ -61,15 +61,16 @@ impl Rooms {
         Listing { title, visible }
     }
 
-    /// The visible rooms with somebody in them, newest first.
+    /// The visible rooms with their owner in them, newest first.
     pub fn list(&self, now: Instant) -> Vec<RoomEntry> {
         let rooms: Vec<Arc<Room>> = self.state().rooms.values().cloned().collect();
         let mut entries: Vec<RoomEntry> = rooms
             .iter()
             .filter_map(|room| {
-                let (title, members) = (room.public_title()?, room.members().try_into().unwrap_or(u32::MAX));
+                let (title, members) = room.listed()?;
+                let members = members.try_into().unwrap_or(u32::MAX);
                 let age_seconds = now.saturating_duration_since(room.opened()).as_secs();
-                (members > 0).then(|| RoomEntry { id: room.id().to_string(), title, members, age_seconds })
+                Some(RoomEntry { id: room.id().to_string(), title, members, age_seconds })
             })
             .collect();
         entries.sort_by(|a, b| a.age_seconds.cmp(&b.age_seconds).then_with(|| a.id.cmp(&b.id)));

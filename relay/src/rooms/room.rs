@@ -113,15 +113,10 @@ impl Room {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of members.
-    pub fn members(&self) -> usize {
-        self.state().members.len()
-    }
-
-    /// The title, if the room may be listed.
-    pub fn public_title(&self) -> Option<String> {
+    /// The title and the number of members, if the room is listed: while its owner is away nobody lets visitors in.
+    pub fn listed(&self) -> Option<(String, usize)> {
         let state = self.state();
-        state.listing.visible.then(|| state.listing.title.clone())
+        (state.listing.visible && state.owner.is_some()).then(|| (state.listing.title.clone(), state.members.len()))
     }
 
     /// Who signs with this key has the link.
