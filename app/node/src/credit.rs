@@ -1,7 +1,7 @@
 //! Sends through the relay no more than it lets be on the way to one receiver. What is above waits here, so a slow
 //! receiver delays only what is meant for it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
@@ -19,6 +19,8 @@ pub struct RelaySender {
     window: u64,
     receivers: RefCell<BTreeMap<u32, Receiver>>,
     too_slow: RefCell<Vec<u32>>,
+    /// The connection ends once nothing waits.
+    finishes: Cell<bool>,
 }
 
 #[derive(Default)]
@@ -58,7 +60,7 @@ impl RelaySender {
     /// `window` is in bytes, routes included. `takes_parts`: the relay takes several messages in one.
     pub fn new(socket: Rc<dyn SocketSender>, window: u64, takes_parts: bool) -> Self {
         let socket = PartsSender::new(socket, takes_parts);
-        Self { socket, window, receivers: RefCell::default(), too_slow: RefCell::default() }
+        Self { socket, window, receivers: RefCell::default(), too_slow: RefCell::default(), finishes: Cell::new(false) }
     }
 
     /// Sends a message to a route, at once or when its receiver has taken earlier ones.
@@ -80,11 +82,13 @@ impl RelaySender {
             receiver.on_the_way = receiver.on_the_way.saturating_sub(bytes);
         }
         self.flush(route);
+        self.close_if_done();
     }
 
     /// A route is gone, and everything that was meant for it.
     pub fn left(&self, route: u32) {
         self.receivers.borrow_mut().remove(&route);
+        self.close_if_done();
     }
 
     /// A text message to the relay itself.
@@ -107,6 +111,23 @@ impl RelaySender {
         self.socket.close();
     }
 
+    /// Ends the connection once everything has gone that waits for slow receivers. True if something does.
+    pub fn finish(&self) -> bool {
+        self.finishes.set(true);
+        self.close_if_done();
+        self.has_waiting()
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.receivers.borrow().values().any(|receiver| !receiver.waiting.is_empty())
+    }
+
+    fn close_if_done(&self) {
+        if self.finishes.get() && !self.has_waiting() {
+            self.socket.close();
+        }
+    }
+
     fn flush(&self, route: u32) {
         let mut receivers = self.receivers.borrow_mut();
         let Some(receiver) = receivers.get_mut(&route) else { return };
@@ -122,7 +143,7 @@ mod tests {
     use crate::platform::SocketMessage;
 
     #[derive(Default)]
-    struct Sent(RefCell<Vec<(u8, usize)>>);
+    struct Sent(RefCell<Vec<(u8, usize)>>, Cell<bool>);
 
     impl SocketSender for Sent {
         fn send(&self, message: SocketMessage) {
@@ -131,7 +152,9 @@ mod tests {
             }
         }
 
-        fn close(&self) {}
+        fn close(&self) {
+            self.1.set(true);
+        }
     }
 
     #[test]
@@ -169,6 +192,31 @@ mod tests {
         assert_eq!(relay.take_too_slow(), [1]);
         relay.taken(1, 1 << 20);
         assert_eq!(sent.0.borrow().len(), 2, "nothing is left of it");
+    }
+
+    #[test]
+    fn a_connection_finishes_once_slow_receivers_have_taken_or_left_what_waits() {
+        let sent = Rc::new(Sent::default());
+        let relay = RelaySender::new(sent.clone(), 100, false);
+        for route in [1, 2] {
+            (0..3).for_each(|_| relay.send(route, &[0; 96]));
+        }
+        assert!(relay.finish(), "two messages wait for each");
+        relay.taken(1, 100);
+        relay.taken(1, 100);
+        assert_eq!(sent.0.borrow().iter().filter(|(route, _)| *route == 1).count(), 3);
+        assert!(!sent.1.get(), "something waits for the other one");
+        relay.left(2);
+        assert!(sent.1.get());
+    }
+
+    #[test]
+    fn a_connection_for_which_nothing_waits_finishes_at_once() {
+        let sent = Rc::new(Sent::default());
+        let relay = RelaySender::new(sent.clone(), 100, false);
+        relay.send(1, &[0; 96]);
+        assert!(!relay.finish());
+        assert!(sent.1.get());
     }
 
     #[test]

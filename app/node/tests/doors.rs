@@ -10,8 +10,8 @@ use common::*;
 use potluck_gguf::synthetic::{Architecture, Synthetic};
 use potluck_node::native::cli::Session;
 use potluck_panel::{
-    Bytes, Connection, HostChoice, Invite, InviteChoice, InviteId, InviteKind, MemberStatus, ModelSource, PeerId,
-    Status, ToNode, UnixSeconds,
+    Bytes, Condition, Connection, HostChoice, Invite, InviteChoice, InviteId, InviteKind, Leaving, MemberStatus,
+    ModelSource, PeerId, Status, ToNode, ToPage, UnixSeconds,
 };
 use potluck_protocol::{Doors, IssuedInvite};
 
@@ -223,5 +223,45 @@ fn a_room_has_no_link_before_the_relay_has_the_room() {
         join_room(&guest, &link, None);
         inside(&mut host, &mut guest).await;
         relay.stop().await;
+    });
+}
+
+/// A guest in a room whose host keeps the room's keys in a file, or nowhere.
+async fn guest_of(relay: &RunningRelay, keys: Option<&Path>) -> (Session, Session) {
+    let mut host = open(relay, Doors::default(), keys).await;
+    let link = format!("{}{}", relay.origin, host.status.room.as_ref().unwrap().link);
+    let mut guest = peer("Guest", &relay.origin, folder("guest"));
+    join_room(&guest, &link, None);
+    inside(&mut host, &mut guest).await;
+    (host, guest)
+}
+
+#[test]
+fn a_room_that_its_host_ends_is_over_for_its_guests() {
+    test(async {
+        let relay = relay(&models(), 0).await;
+        let (mut host, mut guest) = guest_of(&relay, None).await;
+        host.page(ToNode::Leave(Leaving::ForGood));
+        assert_eq!(turned_away(&mut host, &mut guest).await, "The host has ended this room.");
+    });
+}
+
+#[test]
+fn a_room_that_its_host_closes_for_now_is_waited_for_until_it_is_open_again() {
+    test(async {
+        let relay = relay(&models(), 0).await;
+        let keys = folder("keys").join("room.json");
+        let (host, mut guest) = guest_of(&relay, Some(&keys)).await;
+        host.page(ToNode::Leave(Leaving::ForNow));
+        loop {
+            if let ToPage::Notice(notice) = guest.next().await.unwrap() {
+                assert!(notice.sentence.contains("closed this room for now"), "{}", notice.sentence);
+                assert_eq!(notice.condition, Some(Condition::HostAway));
+                break;
+            }
+        }
+        until(&mut guest, "waiting", |status| status.connection == Connection::WaitingForHost).await;
+        let mut host = open(&relay, Doors::default(), Some(&keys)).await;
+        inside(&mut host, &mut guest).await;
     });
 }

@@ -53,7 +53,9 @@ impl RoomMembership {
 
     /// Closes the connection. Without a reason this node has left the room on purpose.
     pub fn close(&mut self, reason: Option<String>) {
-        self.line = None;
+        if let Some(line) = self.line.take() {
+            line.leave();
+        }
         self.line_state = reason.map(LineState::Closed);
         if self.line_state.is_none() {
             self.room = None;

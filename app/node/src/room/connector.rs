@@ -59,6 +59,9 @@ impl Connector {
             let ended = match self.platform.transport.connect(url).await {
                 Ok(socket) => {
                     let ended = self.listen(socket, was_in).await;
+                    if self.room.is_leaving() {
+                        return;
+                    }
                     if self.room.disconnect() {
                         (attempt, was_in) = (0, true);
                         self.inputs.event(Event::Disconnected);
@@ -114,6 +117,9 @@ impl Connector {
         was_in: bool,
     ) -> Option<Ended> {
         match control {
+            Control::Leave { route, .. } | Control::Undeliverable { route } => self.room.left(route.0),
+            Control::Taken { route, bytes } => self.room.taken(route.0, bytes),
+            _ if self.room.is_leaving() => {}
             // An honest relay asks once, and welcomes once.
             Control::Challenge { .. } | Control::Welcome { .. } if self.room.is_connected() => {
                 return Some(Ended::Lost);
@@ -137,8 +143,6 @@ impl Connector {
                 incoming.push(tabs.map(|(route, socket)| Incoming::SameBrowser(route, socket)).boxed_local());
             }
             Control::Join { route, owner } => self.room.joined(route.0, owner),
-            Control::Leave { route, .. } | Control::Undeliverable { route } => self.room.left(route.0),
-            Control::Taken { route, bytes } => self.room.taken(route.0, bytes),
             Control::BadFrame { message, .. } => log::error!("the relay dropped a frame: {message}"),
             Control::Limited { wait_ms } => {
                 log::warn!("the relay stops reading for {wait_ms} ms: this device sends too fast")

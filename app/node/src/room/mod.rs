@@ -65,7 +65,8 @@ pub struct LineOptions {
 /// The connection to a room; closed on drop.
 pub struct RoomLine {
     room: Rc<SealedRoom>,
-    abort: AbortHandle,
+    /// Nothing once the connection ends by itself.
+    abort: Option<AbortHandle>,
 }
 
 impl RoomLine {
@@ -79,7 +80,15 @@ impl RoomLine {
             // Aborted means that the line was dropped on purpose.
             let _ = task.await;
         }));
-        Self { room, abort }
+        Self { room, abort: Some(abort) }
+    }
+
+    /// Leaves the room. Members that take slowly still get what was sent to them, a farewell for example, and then the
+    /// connection ends. Nothing more is heard of it.
+    pub fn leave(mut self) {
+        if self.room.leave() {
+            self.abort = None;
+        }
     }
 
     /// Sends a frame, sealed. Without a session it is lost, like frames in flight when a connection breaks.
@@ -128,7 +137,9 @@ impl RoomLine {
 
 impl Drop for RoomLine {
     fn drop(&mut self) {
-        self.room.disconnect();
-        self.abort.abort();
+        if let Some(abort) = &self.abort {
+            self.room.disconnect();
+            abort.abort();
+        }
     }
 }

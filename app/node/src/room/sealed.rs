@@ -25,6 +25,8 @@ pub(super) struct SealedRoom {
     /// The newest session of each peer.
     routes: RefCell<BTreeMap<PeerId, Route>>,
     connection: RefCell<Option<Connection>>,
+    /// What goes on of the connection after this peer has left the room: the last messages to slow members.
+    leaving: RefCell<Option<Rc<RelaySender>>>,
     direct_frames: Cell<u64>,
     sealing: Cell<Sealing>,
     inputs: Inputs,
@@ -56,6 +58,7 @@ impl SealedRoom {
             sessions: RefCell::new(sessions),
             routes: RefCell::default(),
             connection: RefCell::default(),
+            leaving: RefCell::default(),
             direct_frames: Cell::new(0),
             sealing: Cell::default(),
             inputs,
@@ -76,10 +79,27 @@ impl SealedRoom {
 
     /// The connection is over, and every session with it. True if there was one.
     pub fn disconnect(&self) -> bool {
+        self.end().inspect(|relay| relay.close()).is_some()
+    }
+
+    /// This peer leaves the room. True if the connection has to go on until slow members have taken their last messages.
+    pub fn leave(&self) -> bool {
+        let slow = self.end().filter(|relay| relay.finish());
+        let goes_on = slow.is_some();
+        *self.leaving.borrow_mut() = slow;
+        goes_on
+    }
+
+    /// Nothing is wanted from the connection any more but that it ends.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving.borrow().is_some()
+    }
+
+    /// Every session is over, and every direct link.
+    fn end(&self) -> Option<Rc<RelaySender>> {
         self.sessions.borrow_mut().disconnected();
         self.routes.borrow_mut().clear();
-        let connection = self.connection.borrow_mut().take();
-        connection.inspect(|connection| connection.relay.close()).is_some()
+        self.connection.borrow_mut().take().map(|connection| connection.relay)
     }
 
     pub fn joined(&self, route: u32, is_owner: bool) {
@@ -88,6 +108,9 @@ impl SealedRoom {
     }
 
     pub fn left(&self, route: u32) {
+        if let Some(relay) = &*self.leaving.borrow() {
+            return relay.left(route);
+        }
         self.with_connection(|connection| {
             connection.relay.left(route);
             connection.links.left(route);
@@ -98,6 +121,9 @@ impl SealedRoom {
 
     /// The relay reports what a receiver took.
     pub fn taken(&self, route: u32, bytes: u64) {
+        if let Some(relay) = &*self.leaving.borrow() {
+            return relay.taken(route, bytes);
+        }
         self.with_connection(|connection| connection.relay.taken(route, bytes));
     }
 
