@@ -76,6 +76,8 @@ pub enum AnswerStop {
     Stopped,
     /// One sentence with what to do.
     Failed(String),
+    /// The question was not taken, for the reason in this sentence: changed, it can be asked again.
+    Refused(String),
 }
 
 /// What an answer took.

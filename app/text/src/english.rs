@@ -1,8 +1,9 @@
 //! English.
 
 use crate::{
-    AnswerTexts, ArithmeticTexts, CatalogTexts, ComposerTexts, ConnectionTexts, GuesserTexts, KvCacheTexts,
-    MemberTexts, NotYetTexts, NoticeTexts, OwnDeviceTexts, PhaseTexts, PlanTexts, RoleTexts, SharingTexts, Texts,
+    AnswerTexts, ArithmeticTexts, CatalogTexts, ComposerTexts, ConnectionTexts, FailureTexts, GuesserTexts,
+    KvCacheTexts, LeaveTexts, MemberTexts, NotYetTexts, NoticeTexts, OwnDeviceTexts, PhaseTexts, PlanTexts, RoleTexts,
+    SharingTexts, Texts,
 };
 
 /// English.
@@ -103,7 +104,20 @@ pub const ENGLISH: Texts = Texts {
     composer: ComposerTexts {
         too_long: "This message has about {} tokens, and the conversation has room for {}. Shorten it.",
     },
+    leave: LeaveTexts {
+        alone: "You host this room. Nobody else is in it.",
+        with_others: "You host this room. What becomes of it for the others ({})?",
+        for_now: "The others wait. You can open it again within a day from this browser's front page, with its invites and who was let in.",
+        for_good: "The others are told that it is over. Its link and its invites lead nowhere any more.",
+        end_own: "End this room for good? Its link and its invites lead nowhere any more.",
+    },
+    failure: FailureTexts {
+        title: "The model could not be opened",
+        host: "Another model gets a new room with a new link.",
+        guest: "The host can choose another model. It gets a new room with a new link.",
+    },
     not_yet: NotYetTexts {
+        no_model: "This room has no model.",
         connecting: "Connecting to the room.",
         reconnecting: "The connection to the relay is lost. Trying again.",
         waiting_for_host: "Waiting for the host.",
@@ -116,6 +130,7 @@ pub const ENGLISH: Texts = Texts {
     own: OwnDeviceTexts {
         only_chats: "This device only chats. Lend its GPU to make room for larger models.",
         invited_to_chat: "You are invited to chat. Other devices do the work.",
+        hosts_without_gpu: "This browser has no WebGPU, so this device lends no memory. It can host: other devices do the work.",
         no_webgpu: "This device can only chat: its browser has no WebGPU.",
         gpu_lost: "This device lends nothing because its GPU is unavailable. Reload the page to try again.",
         room_short: "This device lends {}.{} The room needs more memory.",

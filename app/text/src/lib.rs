@@ -10,8 +10,9 @@ mod texts;
 
 pub use english::ENGLISH;
 pub use texts::{
-    AnswerTexts, ArithmeticTexts, CatalogTexts, ComposerTexts, ConnectionTexts, GuesserTexts, KvCacheTexts,
-    MemberTexts, NotYetTexts, NoticeTexts, OwnDeviceTexts, PhaseTexts, PlanTexts, RoleTexts, SharingTexts, Texts, fill,
+    AnswerTexts, ArithmeticTexts, CatalogTexts, ComposerTexts, ConnectionTexts, FailureTexts, GuesserTexts,
+    KvCacheTexts, LeaveTexts, MemberTexts, NotYetTexts, NoticeTexts, OwnDeviceTexts, PhaseTexts, PlanTexts, RoleTexts,
+    SharingTexts, Texts, fill,
 };
 
 /// The table in use. There is one language today.

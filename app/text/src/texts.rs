@@ -31,6 +31,10 @@ pub struct Texts {
     pub answer: AnswerTexts,
     /// What is wrong with the message in the composer.
     pub composer: ComposerTexts,
+    /// What becomes of a room when its host leaves it.
+    pub leave: LeaveTexts,
+    /// A room without a model.
+    pub failure: FailureTexts,
     /// Why a question cannot be sent yet.
     pub not_yet: NotYetTexts,
     /// What this device does for the room.
@@ -249,9 +253,45 @@ pub struct ComposerTexts {
     pub too_long: &'static str,
 }
 
+/// What becomes of a room when its host leaves it.
+#[derive(Debug)]
+pub struct LeaveTexts {
+    /// What it is about, if nobody else is there.
+    pub alone: &'static str,
+    /// What it is about, with the number of others.
+    pub with_others: &'static str,
+    /// What closing it for now means.
+    pub for_now: &'static str,
+    /// What ending it means.
+    pub for_good: &'static str,
+    /// Asked before a room ends that no tab has open.
+    pub end_own: &'static str,
+}
+
+impl LeaveTexts {
+    /// What it is about, in a room with this many others.
+    #[must_use]
+    pub fn what(&self, others: usize) -> String {
+        if others == 0 { self.alone.to_owned() } else { fill(self.with_others, &[&others.to_string()]) }
+    }
+}
+
+/// A room without a model.
+#[derive(Debug)]
+pub struct FailureTexts {
+    /// What happened.
+    pub title: &'static str,
+    /// What the host can do.
+    pub host: &'static str,
+    /// What a guest can expect.
+    pub guest: &'static str,
+}
+
 /// Why a question cannot be sent yet.
 #[derive(Debug)]
 pub struct NotYetTexts {
+    /// The model could not be opened.
+    pub no_model: &'static str,
     /// Dialling.
     pub connecting: &'static str,
     /// The connection is lost.
@@ -277,6 +317,8 @@ pub struct OwnDeviceTexts {
     pub only_chats: &'static str,
     /// Its invite is one to chat.
     pub invited_to_chat: &'static str,
+    /// It cannot lend, and is about to host.
+    pub hosts_without_gpu: &'static str,
     /// It cannot lend.
     pub no_webgpu: &'static str,
     /// It could lend before.

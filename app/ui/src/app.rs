@@ -17,7 +17,7 @@ use crate::{
     route::Route,
     settings::SettingsDrawer,
     state::{DialogKind, Store, store},
-    table::{Invite, RoomPage, Sealed},
+    table::{Invite, Leave, RoomPage, Sealed},
 };
 
 /// Mounts the page into the document's body.
@@ -61,6 +61,7 @@ fn App(link: NodeLink, kept: StoredData, trouble: Option<String>) -> impl IntoVi
         <HostPicker />
         <RoomPicker />
         <Invite />
+        <Leave />
         <Sealed />
         <ChatList />
         <SettingsDrawer />
@@ -115,7 +116,7 @@ fn watch(store: Store) {
     let model =
         Memo::new(move |_| store.room.status.with(|status| status.model.as_ref().map(|model| model.name.clone())));
     Effect::new(move |_| browser::set_title(&model.get().map_or("Potluck".into(), |name| format!("{name} · Potluck"))));
-    on_window("popstate", move |_| store.screen.route.set(browser::current_route()));
+    on_window("popstate", move |_| store.follow_route(browser::current_route()));
     on_window("pagehide", move |_| {
         browser::stash_conversations(&store.chats.stash());
         browser::stash_draft(store.chats.draft_to_keep());

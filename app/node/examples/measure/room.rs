@@ -276,7 +276,9 @@ async fn ask(
                     gaps.extend(tokens.iter().map(|_| millis));
                 }
             }
-            AnswerPart::End { stop: AnswerStop::Failed(sentence), .. } => return Err(sentence),
+            AnswerPart::End { stop: AnswerStop::Failed(sentence) | AnswerStop::Refused(sentence), .. } => {
+                return Err(sentence);
+            }
             AnswerPart::End { .. } if gaps.len() + 1 < tokens as usize => {
                 return Err(format!("The answer has only {} tokens.", gaps.len() + 1));
             }

@@ -73,7 +73,7 @@ impl Answers {
 
     /// Ends a question that is over a limit. Nothing of it is kept.
     pub fn reject(asker: PeerId, request: RequestId, sentence: &str, cx: &mut EventContext) {
-        let stop = AnswerStop::Failed(sentence.to_owned());
+        let stop = AnswerStop::Refused(sentence.to_owned());
         Transcript::new(asker, request).end(stop, Timings::default(), cx);
     }
 
@@ -175,7 +175,7 @@ impl Answers {
             match tokens {
                 Err(sentence) => {
                     self.queue.take(asker, request);
-                    self.refuse(asker, request, AnswerStop::Failed(sentence), cx);
+                    self.refuse(asker, request, AnswerStop::Refused(sentence), cx);
                 }
                 Ok(tokens) => {
                     let least = least_pages(model.shape.is_recurrent(), context);

@@ -1,7 +1,7 @@
 //! Asks, stops and continues.
 
 use leptos::prelude::*;
-use potluck_panel::{AnswerPart, PromptRequest, RequestId, ToNode};
+use potluck_panel::{AnswerPart, AnswerStop, PromptRequest, RequestId, ToNode};
 
 use crate::{browser, state::Store};
 
@@ -75,6 +75,14 @@ impl Store {
         }
         if self.node.tools.try_update_value(|calls| calls.take(request, &event)).unwrap_or(false) {
             return;
+        }
+        if let AnswerPart::End { stop: AnswerStop::Refused(why), .. } = &event
+            && self.chats.composer_is_blank()
+            && let Some(question) = self.chats.take_back(request)
+        {
+            self.chats.refused.set(Some(why.clone()));
+            self.give_draft(question);
+            return self.forget_blank();
         }
         if self.chats.apply(request, &event) {
             self.save_soon();

@@ -115,6 +115,16 @@ impl Store {
         });
     }
 
+    /// A question was taken back: a conversation that has no other one is none.
+    pub(crate) fn forget_blank(self) {
+        let (id, is_blank) = self.chats.open.with_untracked(|open| (open.id.clone(), open.turns.is_empty()));
+        if is_blank {
+            self.delete_conversation(&id);
+        } else {
+            self.save_soon();
+        }
+    }
+
     /// Marks the open conversation as changed now and saves it.
     pub fn touch(self) {
         let open = self.chats.open.with_untracked(|open| open.id.clone());

@@ -7,7 +7,7 @@ use potluck_text::texts;
 use crate::{
     browser,
     route::Route,
-    state::{OwnRoom, Part, Place, Store},
+    state::{Notices, OwnRoom, Part, Place, Store},
 };
 
 impl Store {
@@ -39,8 +39,15 @@ impl Store {
         });
     }
 
+    /// Ends one of this browser's rooms if somebody confirms it.
+    pub fn ask_to_end_room(self, id: &str) {
+        if browser::confirm(texts().leave.end_own) {
+            self.end_room(id);
+        }
+    }
+
     /// Ends one of this browser's rooms on purpose.
-    pub fn end_room(self, id: &str) {
+    fn end_room(self, id: &str) {
         self.own_rooms.remove(id);
         browser::forget_room(id);
     }
@@ -128,10 +135,12 @@ impl Store {
     }
 
     /// This tab gives its place up. Returns the room that it hosted: it can be hosted again until it ends.
-    fn clear_place(self) -> Option<String> {
+    pub(super) fn clear_place(self) -> Option<String> {
         let place = self.session.with_untracked(|session| session.place.clone());
         self.remember(|session| session.place = None);
         self.room.left();
+        self.screen.notices.update(Notices::leave_room);
+        self.screen.spoken.set(String::new());
         let hosted = place.filter(|place| matches!(place.part, Part::Host(_)))?;
         self.node.link.with_value(crate::link::NodeLink::release_room);
         Some(hosted.room)

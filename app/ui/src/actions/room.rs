@@ -1,12 +1,13 @@
 //! Opens, enters and leaves rooms, and lends this device.
 
 use leptos::prelude::*;
-use potluck_panel::{BUILD, ContributeChoice, HostChoice, Leaving, PeerId, Sharing, ToNode};
+use potluck_panel::{BUILD, Connection, ContributeChoice, HostChoice, Leaving, PeerId, Sharing, ToNode};
 
 use crate::{
     browser,
     route::{RoomAddress, Route},
     state::{Opening, Part, Place, Store},
+    table::failure,
 };
 
 impl Store {
@@ -26,18 +27,26 @@ impl Store {
         self.save_soon();
     }
 
-    /// Enters this tab's room again, or hosts on the room of this browser that the address names.
+    /// Enters this tab's room again, or hosts on the room of this browser, if the address names it.
     pub fn resume(self) {
-        match self.session.with_untracked(|session| session.place.clone()) {
+        let Route::Room(address) = self.screen.route.get_untracked() else { return };
+        let place = self.session.with_untracked(|session| session.place.clone());
+        match place.filter(|place| place.room == address.id) {
             Some(place @ Place { part: Part::Host(_), .. }) => self.host_on(place, None),
             Some(place) => self.join(&place),
             None => {
-                if let Route::Room(address) = self.screen.route.get_untracked()
-                    && let Some(room) = self.own_rooms.get(&address.id)
-                {
+                if let Some(room) = self.own_rooms.get(&address.id) {
                     self.host_on(room.place, room.conversation);
                 }
             }
+        }
+    }
+
+    /// The address has changed: enters the room that it names if this tab has a place there and has not entered yet.
+    pub fn follow_route(self, route: Route) {
+        self.screen.route.set(route);
+        if self.room.status.with_untracked(|status| status.connection == Connection::Idle) {
+            self.resume();
         }
     }
 
@@ -59,6 +68,7 @@ impl Store {
 
     /// Enters a room to lend `lends` bytes, or only to chat.
     pub fn enter(self, address: RoomAddress, lends: Option<u64>) {
+        let lends = lends.filter(|_| untrack(|| self.can_lend()));
         if lends.is_some() {
             self.ask_to_persist();
         }
@@ -74,14 +84,19 @@ impl Store {
         self.screen.route.set(Route::Room(address));
     }
 
-    /// A tab has a place at one table only: leaves the current one unless it is the wanted one.
+    /// A tab has a place at one table only: leaves the current one unless it is the wanted one. A room that this tab hosts
+    /// can be opened again, if it ever had a model.
     pub(super) fn give_up_place(self, wanted: Option<&str>) {
         let other = self
             .session
             .with_untracked(|session| session.place.as_ref().is_some_and(|place| Some(place.room.as_str()) != wanted));
-        if other {
+        if other && self.room.status.with_untracked(|status| failure(status).is_some()) {
             self.send(ToNode::Leave(Leaving::ForGood));
             self.end_place();
+        } else if other {
+            self.room.status.with_untracked(|status| self.keep_own_room(status));
+            self.send(ToNode::Leave(Leaving::ForNow));
+            self.clear_place();
         }
     }
 
@@ -107,12 +122,36 @@ impl Store {
         self.send(ToNode::StopContributing);
     }
 
-    /// Leaves the room and returns to the door.
+    /// Leaves the room and returns to the door. A room that this tab hosts ends.
     pub fn leave(self) {
         self.send(ToNode::Leave(Leaving::ForGood));
         self.end_place();
+        self.go_to_door();
+    }
+
+    /// Leaves the room that this tab hosts, so that this browser can open it again within a day.
+    pub fn close_room(self) {
+        self.room.status.with_untracked(|status| self.keep_own_room(status));
+        self.send(ToNode::Leave(Leaving::ForNow));
+        self.clear_place();
+        self.go_to_door();
+    }
+
+    fn go_to_door(self) {
         browser::go("/");
         self.screen.route.set(Route::Door);
+    }
+
+    /// This tab hosts its room.
+    #[must_use]
+    pub fn hosts(self) -> bool {
+        self.session.with_untracked(|session| session.place.as_ref().is_some_and(|place| place.part != Part::Guest))
+    }
+
+    /// This device has a GPU to lend, as far as the browser has said.
+    #[must_use]
+    pub fn can_lend(self) -> bool {
+        self.room.status.with(|status| status.device.trouble.is_none())
     }
 
     /// Changes how the work of the room that this tab hosts is shared, and keeps it for when the room is hosted again.

@@ -128,7 +128,9 @@ impl Chat {
     fn finish(self, end: &AnswerStop, timings: Timings) {
         let result = ChatResult { text: &self.text, tokens: &self.tokens, end, timings };
         let _done = match end {
-            AnswerStop::Failed(why) => self.reject.call1(&JsValue::NULL, &js_sys::Error::new(why)),
+            AnswerStop::Failed(why) | AnswerStop::Refused(why) => {
+                self.reject.call1(&JsValue::NULL, &js_sys::Error::new(why))
+            }
             _ => self.resolve.call1(&JsValue::NULL, &as_js(&result)),
         };
     }

@@ -1,6 +1,7 @@
 //! Wrappers for the browser features that the page uses, each in one place.
 
 mod address;
+mod confirm;
 mod database;
 mod device;
 mod drawing;
@@ -11,6 +12,7 @@ mod session;
 mod timer;
 
 pub use address::{current_route, focus_place, go, origin, replace};
+pub use confirm::confirm;
 pub use database::{
     StoredData, delete_conversation, forget_room, keep_conversation, keep_device_key, keep_draft, keep_room,
     keep_settings, load, rename_conversation, stored_conversation, stored_room,

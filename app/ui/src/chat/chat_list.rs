@@ -3,8 +3,10 @@
 use leptos::{ev, prelude::*};
 
 use crate::{
+    browser,
     common::{Dialog, Icon, Symbol},
     state::{DialogKind, Heading, store},
+    text::plural,
 };
 
 /// The drawer that lists all conversations.
@@ -17,9 +19,15 @@ pub fn ChatList() -> impl IntoView {
     }
 }
 
+/// Conversations that are listed at first, and more at each press.
+const STEP: usize = 100;
+
 #[component]
 fn List() -> impl IntoView {
     let store = store();
+    let shown = RwSignal::new(STEP);
+    let newest = move || store.chats.headings.with(|all| all.iter().take(shown.get()).cloned().collect::<Vec<_>>());
+    let left = move || store.chats.headings.with(|all| all.len().saturating_sub(shown.get()));
     let fresh = move |_| {
         store.new_conversation();
         store.screen.dialog.set(None);
@@ -34,10 +42,15 @@ fn List() -> impl IntoView {
             fallback=|| view! { <p class="hint">"Conversations appear here as soon as you ask something."</p> }
         >
             <ul class="chat-list">
-                <For each=move || store.chats.headings.get() key=|heading| (heading.id.clone(), heading.title.clone()) let:heading>
+                <For each=newest key=|heading| (heading.id.clone(), heading.title.clone()) let:heading>
                     <Row heading />
                 </For>
             </ul>
+            <Show when=move || { left() > 0 }>
+                <button type="button" class="button" on:click=move |_| shown.update(|shown| *shown += STEP)>
+                    {move || plural(left(), "older conversation", "older conversations")}
+                </button>
+            </Show>
         </Show>
     }
 }
@@ -61,7 +74,7 @@ fn Row(heading: Heading) -> impl IntoView {
     };
     let delete = move |_| {
         let question = format!("Delete “{}” permanently?", title.get_value());
-        if crate::browser::window().confirm_with_message(&question).unwrap_or(false) {
+        if browser::confirm(&question) {
             store.delete_conversation(&id.get_value());
         }
     };
@@ -71,7 +84,7 @@ fn Row(heading: Heading) -> impl IntoView {
             <Show
                 when=move || renaming.get()
                 fallback=move || view! {
-                    <button type="button" class="chat-name" aria-current=move || open.get().then_some("true") on:click=choose>
+                    <button type="button" class="chat-name" dir="auto" aria-current=move || open.get().then_some("true") on:click=choose>
                         {title.get_value()}
                     </button>
                     <button type="button" class="button button-icon" aria-label=name("Rename") on:click=move |_| renaming.set(true)>
@@ -86,6 +99,7 @@ fn Row(heading: Heading) -> impl IntoView {
                     <input
                         class="field"
                         type="text"
+                        dir="auto"
                         aria-label="New title"
                         prop:value=move || text.get()
                         on:input=move |event| text.set(event_target_value(&event))

@@ -62,6 +62,7 @@ pub fn Composer() -> impl IntoView {
     let typed = move |event: ev::Event| {
         let field: HtmlTextAreaElement = event_target(&event);
         look(&field);
+        store.chats.refused.set(None);
         let now = browser::now();
         if now - reported.get_value() >= REPORT_EVERY && untrack(|| store.can_ask()) {
             reported.set_value(now);
@@ -100,6 +101,8 @@ pub fn Composer() -> impl IntoView {
         event.prevent_default();
         send();
     };
+    let wrong =
+        move || store.chats.refused.get().or_else(|| too_long.with(|long| long.as_ref().map(TooLong::sentence)));
     let may_send =
         move || !blank.get() && ready.get() && !too_long.with(|long| long.as_ref().is_some_and(|long| long.is_certain));
     view! {
@@ -140,8 +143,8 @@ pub fn Composer() -> impl IntoView {
                 </Show>
             </div>
             <div class="composer-foot">
-                <span class="hint" class:hint-warning=move || too_long.with(Option::is_some) role="status">
-                    {move || too_long.with(|long| long.as_ref().map(TooLong::sentence)).or_else(|| why_not(store))}
+                <span class="hint" class:hint-warning=move || wrong().is_some() role="status">
+                    {move || wrong().or_else(|| why_not(store))}
                 </span>
                 <ContextMeter />
             </div>

@@ -6,6 +6,7 @@ use super::{composer::Composer, turn_view::TurnView};
 use crate::{
     common::{Icon, Symbol},
     state::{DialogKind, TurnId, store},
+    table::{Failure, failure},
 };
 
 /// Within this distance from the end, in pixels, new text scrolls into view.
@@ -20,6 +21,7 @@ pub fn ChatPanel() -> impl IntoView {
             if conversation.title.is_empty() { "New conversation".to_owned() } else { conversation.title.clone() }
         })
     });
+    let failed = Memo::new(move |_| store.room.status.with(|status| failure(status).is_some()));
     let empty = Memo::new(move |_| store.chats.open.with(|conversation| conversation.turns.is_empty()));
     view! {
         <header class="chat-top">
@@ -38,9 +40,11 @@ pub fn ChatPanel() -> impl IntoView {
                 <span>"New"</span>
             </button>
         </header>
-        <Show when=move || !empty.get() fallback=|| view! { <Welcome /> }>
-            <Turns />
-        </Show>
+        {move || match (failed.get(), empty.get()) {
+            (true, true) => view! { <Failure /> }.into_any(),
+            (false, true) => view! { <Welcome /> }.into_any(),
+            (_, false) => view! { <Turns /> }.into_any(),
+        }}
         // Said, not seen: the answer on the screen grows by parts of words.
         <p class="visually-hidden" aria-live="polite">{move || store.screen.spoken.get()}</p>
         <Composer />

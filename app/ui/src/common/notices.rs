@@ -4,20 +4,23 @@ use leptos::prelude::*;
 use potluck_panel::{Connection, NoticeLevel};
 
 use super::{CopyButton, Icon, Symbol};
-use crate::state::{ShownNotice, store};
+use crate::{
+    state::{ShownNotice, store},
+    table::failure,
+};
 
-/// The notices above the page; they cover nothing. A closed table explains itself on its card instead.
+/// The notices above the page; they cover nothing. A closed table, or one without a model, explains itself in its own place.
 #[component]
 pub fn NoticeStack() -> impl IntoView {
     let store = store();
-    let closed = Memo::new(move |_| {
+    let told = Memo::new(move |_| {
         store.room.status.with(|status| match &status.connection {
             Connection::Closed { reason } => Some(reason.clone()),
-            _ => None,
+            _ => failure(status).map(str::to_owned),
         })
     });
     let shown = move || {
-        let is_new = |shown: &&ShownNotice| closed.get().as_ref() != Some(&shown.notice.sentence);
+        let is_new = |shown: &&ShownNotice| told.get().as_ref() != Some(&shown.notice.sentence);
         store.screen.notices.get().shown().iter().filter(is_new).cloned().collect::<Vec<_>>()
     };
     view! {
@@ -32,7 +35,7 @@ pub fn NoticeStack() -> impl IntoView {
 #[component]
 fn Sentence(shown: ShownNotice) -> impl IntoView {
     let store = store();
-    let ShownNotice { id, notice } = shown;
+    let ShownNotice { id, notice, .. } = shown;
     let (class, symbol) = match notice.level {
         NoticeLevel::Info => ("notice notice-info", Symbol::Info),
         NoticeLevel::Warning => ("notice notice-warning", Symbol::Warning),

@@ -38,11 +38,14 @@ pub fn JoinCard(
                     type="button"
                     class="press press-main"
                     aria-describedby="contribute-hint"
+                    disabled=move || !store.can_lend()
                     on:click=move |_| enter(Some(untrack(|| store.lend_by_default())))
                 >
                     <Icon symbol=Symbol::Plus />
                     <span class="press-name">"Contribute GPU"</span>
-                    <span class="press-hint" aria-hidden="true" id="contribute-hint">"Lend memory of this device, and chat"</span>
+                    <span class="press-hint" aria-hidden="true" id="contribute-hint">
+                        {move || if store.can_lend() { "Lend memory of this device, and chat" } else { "This browser has no WebGPU to lend" }}
+                    </span>
                 </button>
             })}
             <button

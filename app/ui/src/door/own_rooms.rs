@@ -50,7 +50,7 @@ fn OwnRoomCard(room: OwnRoom) -> impl IntoView {
                 <button type="button" class="button button-main" on:click=move |_| store.open_again(room.get_value())>
                     "Open it again"
                 </button>
-                <button type="button" class="button" on:click=move |_| room.with_value(|room| store.end_room(room.id()))>
+                <button type="button" class="button" on:click=move |_| room.with_value(|room| store.ask_to_end_room(room.id()))>
                     "End it"
                 </button>
             </div>

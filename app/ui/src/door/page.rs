@@ -125,7 +125,7 @@ fn BackToTable() -> impl IntoView {
     let back = move |_| {
         if let Some(address) = untrack(address) {
             crate::browser::go(&address.path());
-            store.screen.route.set(Route::Room(address));
+            store.follow_route(Route::Room(address));
         }
     };
     view! {

@@ -66,8 +66,10 @@ pub struct Choice {
     pub arithmetic: RwSignal<Arithmetic>,
     /// How the work is shared; `None` for what suits the model.
     pub share: RwSignal<Option<Sharing>>,
-    /// Bytes this device lends.
+    /// Bytes that this device would lend, if it can.
     pub lend: RwSignal<u64>,
+    /// This device has a GPU to lend.
+    pub can_lend: Memo<bool>,
     /// List the room on every visitor's door.
     pub visible: RwSignal<bool>,
     /// Of a file on this device, keep everything but experts here.
@@ -91,10 +93,16 @@ impl Choice {
             arithmetic: RwSignal::new(Arithmetic::Exact),
             share: RwSignal::new(None),
             lend: RwSignal::new(untrack(|| store.lend_by_default())),
+            can_lend: Memo::new(move |_| store.can_lend()),
             visible: RwSignal::new(true),
             protect: RwSignal::new(false),
             guesser: RwSignal::new(ExpertGuesser::Usual),
         }
+    }
+
+    /// Bytes this device lends.
+    pub fn lent(self) -> u64 {
+        if self.can_lend.get() { self.lend.get() } else { 0 }
     }
 
     /// The source of the chosen model; `None` while none is chosen.
@@ -154,8 +162,8 @@ impl Choice {
             context: self.context(),
             cache: self.cache.get(),
             kv_cache_per_position: model.and_then(|model| model.kv_cache_bytes_per_position),
-            lent: self.lend.get(),
-            devices: 1,
+            lent: self.lent(),
+            devices: u32::from(self.can_lend.get()),
             active: weights,
             bandwidth,
         }
@@ -165,7 +173,7 @@ impl Choice {
     pub fn finish(self) -> Option<HostChoice> {
         Some(HostChoice {
             model: self.source()?,
-            budget: self.lend.get(),
+            budget: self.lent(),
             context: self.context(),
             cache: self.cache.get(),
             arithmetic: self.arithmetic.get(),

@@ -58,7 +58,9 @@ pub fn open(store: Store, choice: Choice) {
 fn start(store: Store, choice: Choice) {
     let Some(host) = untrack(|| choice.finish()) else { return };
     let file = choice.file.get_untracked().filter(|_| choice.tab.get_untracked() == Tab::Device);
-    store.set(|settings| settings.lend = Some(host.budget));
+    if choice.can_lend.get_untracked() {
+        store.set(|settings| settings.lend = Some(host.budget));
+    }
     store.host(host, file);
 }
 

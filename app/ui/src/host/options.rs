@@ -17,8 +17,10 @@ const CONTEXTS: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 131_072
 #[component]
 pub fn Options(choice: Choice) -> impl IntoView {
     view! {
-        <LendSlider value=choice.lend label="Memory this device lends" />
-        <p class="hint">{texts().own.choose_memory}</p>
+        <Show when=move || choice.can_lend.get() fallback=|| view! { <p class="hint hint-warning">{texts().own.hosts_without_gpu}</p> }>
+            <LendSlider value=choice.lend label="Memory this device lends" />
+            <p class="hint">{texts().own.choose_memory}</p>
+        </Show>
         <ShareChoice choice />
         <ContextChoice choice />
         <CacheChoice choice />

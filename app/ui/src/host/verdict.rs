@@ -44,6 +44,8 @@ pub struct Verdict {
     pub cache_type: KvCacheType,
     /// Bytes of scratch.
     pub scratch: u64,
+    /// Bytes lent.
+    pub lent: u64,
     /// Missing bytes; 0 if the model fits.
     pub short: u64,
     /// A smaller KV cache type than the chosen one that makes the model fit.
@@ -71,6 +73,9 @@ impl Verdict {
             };
         }
         let short = bytes(self.short);
+        if self.lent == 0 {
+            return format!("Needs {} of other devices.", bytes(self.needed));
+        }
         if let Some(smaller) = self.fits_with_cache {
             return format!("{short} short. Lending more, adding a device or a {} KV cache helps.", smaller.name());
         }
@@ -115,6 +120,7 @@ pub fn judge(case: Case) -> Verdict {
         .find(|context| needed_at(*context) <= case.lent);
     Verdict {
         needed,
+        lent: case.lent,
         cache: cache_at(case.context),
         cache_type,
         fits_with_cache: fitting.filter(|_| short > 0),

@@ -33,7 +33,7 @@ pub fn VerdictView(
                 bytes(case.weights),
                 bytes(verdict.scratch),
                 bytes(verdict.needed),
-                bytes(case.lent)
+                if case.lent > 0 { bytes(case.lent) } else { "nothing".to_owned() }
             )
         })
     };

@@ -4,6 +4,7 @@ use leptos::prelude::*;
 use potluck_panel::{StoredModel, ToNode};
 
 use crate::{
+    browser,
     common::{Bar, Icon, Symbol},
     state::{StorageReport, store},
     text::bytes,
@@ -54,7 +55,11 @@ fn Row(model: StoredModel) -> impl IntoView {
     };
     let label = format!("Delete {}", model.name);
     let id = StoredValue::new(model.model);
+    let question = format!("Delete {} ({size}) from this browser? The next visit downloads it again.", model.name);
     let delete = move |_| {
+        if !browser::confirm(&question) {
+            return;
+        }
         store.send(ToNode::DeleteStored { model: id.get_value() });
         store.send(ToNode::ListStorage);
     };

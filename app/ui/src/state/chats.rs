@@ -22,6 +22,8 @@ pub struct Chats {
     pub headings: RwSignal<Vec<Heading>>,
     /// Text that the page puts into the composer. It is told of what is typed there, but not at once.
     pub draft: RwSignal<String>,
+    /// Why the question was refused that was put back into the composer.
+    pub refused: RwSignal<Option<String>>,
     /// The composer's field, while it has a text that is not kept yet.
     pub typing: StoredValue<Option<web_sys::HtmlTextAreaElement>, LocalStorage>,
     /// The conversations that are not open; an answer in one may still grow.
@@ -76,6 +78,7 @@ impl Chats {
             open: RwSignal::new(open),
             headings: RwSignal::new(Vec::new()),
             draft: RwSignal::new(draft),
+            refused: RwSignal::new(None),
             typing: StoredValue::new_local(None),
             shelved: StoredValue::new(shelved),
             unsaved: StoredValue::new(unsaved),
@@ -152,6 +155,21 @@ impl Chats {
     /// Text of the composer that is not kept yet.
     pub fn draft_to_keep(self) -> Option<String> {
         self.typing.with_value(|field| field.as_ref().map(web_sys::HtmlTextAreaElement::value))
+    }
+
+    /// Nothing is written in the composer.
+    pub fn composer_is_blank(self) -> bool {
+        let blank = |text: &str| text.trim().is_empty();
+        self.draft_to_keep().map_or_else(|| self.draft.with_untracked(|draft| blank(draft)), |text| blank(&text))
+    }
+
+    /// Takes the question back that this request asks in the open conversation.
+    pub fn take_back(self, request: RequestId) -> Option<String> {
+        let question = self.open.try_update(|open| open.take_back(request)).flatten()?;
+        let id = self.open.with_untracked(|open| open.id.clone());
+        self.mark(&id);
+        self.refresh_headings();
+        Some(question)
     }
 
     /// An answer to this request may still grow.

@@ -200,6 +200,12 @@ impl Conversation {
         true
     }
 
+    /// Takes the last question back if `request` asks it and nothing of its answer is here.
+    pub fn take_back(&mut self, request: RequestId) -> Option<String> {
+        let is_its = |turn: &mut Turn| turn.answer.request == Some(request) && turn.answer.text.is_empty();
+        self.turns.pop_if(is_its).map(|turn| turn.question)
+    }
+
     /// Applies a part of an answer; `false` if no answer belongs to this request.
     pub fn apply(&mut self, request: RequestId, event: &AnswerPart) -> bool {
         let waiting = |turn: &&mut Turn| turn.answer.request == Some(request) && turn.answer.state.running();
@@ -228,7 +234,7 @@ impl Conversation {
                     AnswerStop::Complete => AnswerState::Complete,
                     AnswerStop::Length => AnswerState::Length,
                     AnswerStop::Stopped => AnswerState::Stopped,
-                    AnswerStop::Failed(why) => AnswerState::Failed(why.clone()),
+                    AnswerStop::Failed(why) | AnswerStop::Refused(why) => AnswerState::Failed(why.clone()),
                 });
             }
             AnswerPart::Unknown => answer.finish(AnswerState::Failed(texts().answer.question_lost.to_owned())),
@@ -394,6 +400,17 @@ mod tests {
         assert!(answer.can_continue(1024), "this room has a larger context");
         assert_eq!(answer.context(1024), Some((512, 1024)));
         assert!(answer.fills_context(256), "and this one a smaller one");
+    }
+
+    #[test]
+    fn only_a_question_without_an_answer_is_taken_back() {
+        let mut conversation = asked();
+        assert_eq!(conversation.take_back(RequestId(2)), None, "nobody asked that");
+        assert_eq!(conversation.take_back(FIRST).as_deref(), Some("Why is the sky blue?"));
+        assert!(conversation.turns.is_empty());
+        let mut conversation = asked();
+        conversation.apply(FIRST, &text("Because"));
+        assert_eq!(conversation.take_back(FIRST), None, "there is an answer to go on with");
     }
 
     #[test]

@@ -9,6 +9,8 @@ pub struct ShownNotice {
     pub id: u32,
     /// What it says.
     pub notice: Notice,
+    /// It is about the room that this tab is in.
+    pub of_room: bool,
 }
 
 /// The notices on the screen.
@@ -23,13 +25,13 @@ const MOST: usize = 3;
 
 impl Notices {
     /// Shows a notice and returns its id. Replaces a notice with the same sentence or of the same condition.
-    pub fn show(&mut self, notice: Notice) -> u32 {
+    pub fn show(&mut self, notice: Notice, of_room: bool) -> u32 {
         let has_same_condition = |old: &Notice| notice.condition.is_some() && old.condition == notice.condition;
         let is_same = |old: &Notice| old.sentence == notice.sentence || has_same_condition(old);
         self.shown.retain(|shown| !is_same(&shown.notice));
         let id = self.next;
         self.next = self.next.wrapping_add(1);
-        self.shown.push(ShownNotice { id, notice });
+        self.shown.push(ShownNotice { id, notice, of_room });
         if self.shown.len() > MOST {
             self.shown.remove(0);
         }
@@ -39,6 +41,11 @@ impl Notices {
     /// Removes a notice.
     pub fn dismiss(&mut self, id: u32) {
         self.shown.retain(|shown| shown.id != id);
+    }
+
+    /// The tab leaves its room: what was said of it no longer matters.
+    pub fn leave_room(&mut self) {
+        self.shown.retain(|shown| !shown.of_room);
     }
 
     /// True if a notice is still on the screen.
@@ -66,11 +73,11 @@ mod tests {
     #[test]
     fn the_same_sentence_is_shown_once_and_the_screen_is_never_covered() {
         let mut notices = Notices::default();
-        notices.show(notice("a"));
-        let again = notices.show(notice("a"));
+        notices.show(notice("a"), true);
+        let again = notices.show(notice("a"), true);
         assert_eq!(notices.shown().len(), 1);
         for sentence in ["b", "c", "d"] {
-            notices.show(notice(sentence));
+            notices.show(notice(sentence), true);
         }
         let sentences: Vec<_> = notices.shown().iter().map(|shown| shown.notice.sentence.as_str()).collect();
         assert_eq!(sentences, ["b", "c", "d"]);
@@ -79,16 +86,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_told_of_a_room_goes_with_it() {
+        let mut notices = Notices::default();
+        notices.show(notice("The host has the room closed."), true);
+        notices.show(notice("This browser stores nothing."), false);
+        notices.leave_room();
+        let left: Vec<_> = notices.shown().iter().map(|shown| shown.notice.sentence.as_str()).collect();
+        assert_eq!(left, ["This browser stores nothing."]);
+    }
+
+    #[test]
     fn of_one_condition_only_the_newest_is_shown() {
         let mut notices = Notices::default();
         let of = |condition, sentence| Notice { condition: Some(condition), ..notice(sentence) };
-        let lost = notices.show(of(Condition::GpuLost, "This device's GPU was lost."));
-        notices.show(of(Condition::FileChecked, "This device still checks this model's file (0 %)."));
+        let lost = notices.show(of(Condition::GpuLost, "This device's GPU was lost."), true);
+        notices.show(of(Condition::FileChecked, "This device still checks this model's file (0 %)."), true);
         assert!(notices.is_shown(lost));
-        notices.show(of(Condition::GpuLost, "The GPU did not come back."));
+        notices.show(of(Condition::GpuLost, "The GPU did not come back."), true);
         assert!(!notices.is_shown(lost));
         assert_eq!(notices.shown().len(), 2);
-        notices.show(notice("Something else."));
+        notices.show(notice("Something else."), true);
         assert_eq!(notices.shown().len(), 3);
     }
 }

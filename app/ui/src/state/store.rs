@@ -31,6 +31,8 @@ pub enum DialogKind {
     Rooms,
     /// Link and QR code of the room.
     Invite,
+    /// What becomes of the room when its host leaves.
+    Leave,
     /// Who can see what.
     Privacy,
     /// All conversations.
@@ -127,8 +129,13 @@ impl Store {
         );
         session.conversation = Some(chats.open.with_untracked(|open| open.id.clone()));
         let route = browser::current_route();
-        let place_here = |place: &Place| matches!(&route, Route::Room(address) if address.id == place.room);
-        session.place = session.place.filter(place_here);
+        // Whoever looks at the bench or the door comes back. A room that this tab hosted is offered at the door.
+        let stays = |place: &Place| match &route {
+            Route::Room(address) => address.id == place.room,
+            Route::Bench => true,
+            Route::Door => place.part == Part::Guest,
+        };
+        session.place = session.place.filter(stays);
         browser::keep_session(&session);
         Self {
             node: NodeState {
@@ -178,7 +185,7 @@ impl Store {
             ToPage::Doors(doors) => self.keep_doors(*doors),
             ToPage::Status(status) => self.take_status(*status),
             ToPage::Answer { request, event } => self.take_answer(request, event),
-            ToPage::Notice(notice) => self.show(notice),
+            ToPage::Notice(notice) => self.show(notice, self.session.with_untracked(|session| session.place.is_some())),
             ToPage::Storage { models, used, quota, persistent } => {
                 self.storage.set(Some(StorageReport { models, used, quota, persistent }));
             }
@@ -292,13 +299,13 @@ impl Store {
     }
 
     /// Shows a notice. Good news disappears by itself, and so does a warning of a condition that is over.
-    pub fn show(self, notice: Notice) {
+    fn show(self, notice: Notice, of_room: bool) {
         let condition = notice.condition.filter(|_| notice.level == NoticeLevel::Warning);
         let passing = notice.level == NoticeLevel::Info || condition.is_some();
         if notice.level == NoticeLevel::Error {
             self.room.opening.set(None);
         }
-        let Some(id) = self.screen.notices.try_update(|notices| notices.show(notice)) else { return };
+        let Some(id) = self.screen.notices.try_update(|notices| notices.show(notice, of_room)) else { return };
         if passing {
             self.let_pass(id, condition);
         }
@@ -320,7 +327,7 @@ impl Store {
 
     /// Shows a notice of the page's own.
     pub fn tell(self, level: NoticeLevel, sentence: impl Into<String>, details: impl Into<String>) {
-        self.show(Notice { level, sentence: sentence.into(), details: details.into(), condition: None });
+        self.show(Notice { level, sentence: sentence.into(), details: details.into(), condition: None }, false);
     }
 
     /// Bytes to lend by default.

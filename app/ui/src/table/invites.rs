@@ -99,6 +99,11 @@ fn terms(report: &InviteReport) -> String {
 pub(super) fn Given() -> impl IntoView {
     let store = store();
     let list = Memo::new(move |_| store.room.status.with(invites));
+    let take_back = move |id| {
+        if browser::confirm("Take this invite back? Its link lets nobody in any more. Who came in by it stays.") {
+            store.send(ToNode::Revoke(id));
+        }
+    };
     let row = move |report: InviteReport| {
         let id = report.invite.id;
         let is_open = report.state(now()) == InviteState::Open;
@@ -106,7 +111,7 @@ pub(super) fn Given() -> impl IntoView {
             <li class="card invite-row">
                 <span class="card-words"><strong>{name(&report)}</strong><span class="hint">{standing(&report, now())}</span></span>
                 {is_open.then(|| view! {
-                    <button type="button" class="button" on:click=move |_| store.send(ToNode::Revoke(id))>"Take back"</button>
+                    <button type="button" class="button" on:click=move |_| take_back(id)>"Take back"</button>
                 })}
             </li>
         }

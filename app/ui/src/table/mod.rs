@@ -3,6 +3,7 @@
 mod admit;
 mod credit;
 mod experts;
+mod failure;
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod geometry;
@@ -10,6 +11,7 @@ mod holder_lights;
 mod hops;
 mod invite;
 mod invites;
+mod leave;
 mod line;
 mod page;
 mod panel;
@@ -24,7 +26,9 @@ mod timeline;
 mod token_path;
 mod waiting;
 
+pub use failure::{Failure, failure};
 pub use invite::Invite;
+pub use leave::Leave;
 pub use page::RoomPage;
 pub use sealed::Sealed;
 pub use summary::why_not_yet;

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use super::{panel::TablePanel, sealed::Padlock, summary::summary};
+use super::{failure::failure, panel::TablePanel, sealed::Padlock, summary::summary};
 use crate::{
     chat::ChatPanel,
     common::{Icon, Symbol},
@@ -14,6 +14,14 @@ use crate::{
 pub fn RoomPage() -> impl IntoView {
     let store = store();
     let unfolded = RwSignal::new(false);
+    let leave = move |_| {
+        // Only a host's leaving changes anything for others. A room that never got a model is nobody's loss.
+        if store.hosts() && store.room.status.with_untracked(|status| failure(status).is_none()) {
+            store.screen.dialog.set(Some(DialogKind::Leave));
+        } else {
+            store.leave();
+        }
+    };
     let line = Memo::new(move |_| store.room.status.with(summary));
     view! {
             <div class="room">
@@ -39,7 +47,7 @@ pub fn RoomPage() -> impl IntoView {
                     >
                         <Icon symbol=Symbol::Sliders />
                     </button>
-                    <button type="button" class="button button-icon" aria-label="Leave the table" title="Leave the table" on:click=move |_| store.leave()>
+                    <button type="button" class="button button-icon room-leave" aria-label="Leave the table" title="Leave the table" on:click=leave>
                         <Icon symbol=Symbol::Leave />
                     </button>
                 </header>

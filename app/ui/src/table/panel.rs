@@ -7,6 +7,7 @@ use super::{
     admit::Admissions,
     credit::CreditCard,
     experts::{ExpertsCard, OnDemandLine},
+    failure::failure,
     seat_list::SeatList,
     share::{ShareChoice, Spreading},
     svg::TableSvg,
@@ -61,10 +62,11 @@ pub fn TablePanel() -> impl IntoView {
 fn ModelLine() -> impl IntoView {
     let store = store();
     let name = move || {
-        store
-            .room
-            .status
-            .with(|status| status.model.as_ref().map_or_else(|| "Setting the table".into(), |model| model.name.clone()))
+        store.room.status.with(|status| match &status.model {
+            Some(model) => model.name.clone(),
+            None if failure(status).is_some() => "No model".into(),
+            None => "Setting the table".into(),
+        })
     };
     view! {
         <header class="model-line">
@@ -100,7 +102,7 @@ fn PlanLine() -> impl IntoView {
     let store = store();
     let line = move || {
         store.room.status.with(|status| {
-            let plan = status.plan.as_ref()?;
+            let plan = status.plan.as_ref().filter(|_| failure(status).is_none())?;
             Some(plan_line(plan, status.tokens_per_second))
         })
     };

@@ -1,8 +1,9 @@
 //! The room in one line: devices, plan, speed. On narrow screens this line opens the table.
 
-use potluck_panel::{Connection, MemberStatus, PlanStatus, Status};
+use potluck_panel::{Connection, MemberStatus, MemberView, PlanStatus, Status};
 use potluck_text::{fill, texts};
 
+use super::failure::failure;
 use crate::text::{percent, plural, tokens_per_second};
 
 /// "3 devices · ready · 6.1 tok/s".
@@ -35,7 +36,12 @@ pub fn room_text(status: &Status) -> String {
 
 /// Percentage loaded, over all devices that are loading.
 fn all_loading(status: &Status) -> Option<u64> {
-    let loading = status.peers.iter().filter_map(|member| member.loading.as_ref());
+    // What this device knows of itself is newer than what the host tells of it, and its bar shows it.
+    let of = |member: &'_ MemberView| match &status.loading {
+        Some(own) if status.is_self(member) => Some(*own),
+        _ => member.loading,
+    };
+    let loading = status.peers.iter().filter_map(of);
     // The bytes of headers and hashes have no total.
     let loading = loading.filter(|loading| loading.total.0 > 0);
     let (done, total) = loading.fold((0_u64, 0_u64), |(done, total), loading| {
@@ -63,6 +69,9 @@ pub fn why_not_yet(status: &Status) -> Option<String> {
     match plan.state {
         PlanStatus::Up => None,
         PlanStatus::Waiting => {
+            if failure(status).is_some() {
+                return Some(texts.no_model.into());
+            }
             let sentence = plan.waiting.as_ref().map_or(&plan.reason, |waiting| &waiting.sentence);
             Some(if sentence.is_empty() { texts.waiting.into() } else { sentence.clone() })
         }

@@ -246,7 +246,9 @@ impl Session {
             }
             let ToPage::Answer { request, event } = message else { continue };
             match event {
-                AnswerPart::End { stop: AnswerStop::Failed(sentence), .. } => return Err(sentence),
+                AnswerPart::End { stop: AnswerStop::Failed(sentence) | AnswerStop::Refused(sentence), .. } => {
+                    return Err(sentence);
+                }
                 AnswerPart::End { timings, .. } => all.push(timings),
                 AnswerPart::Unknown => return Err(texts().answer.question_lost.to_owned()),
                 AnswerPart::Recovering(reason) => eprintln!("{reason}"),

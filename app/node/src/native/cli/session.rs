@@ -303,7 +303,9 @@ impl Session {
                         all.extend(tokens);
                     }
                     AnswerPart::Recovering(reason) => eprintln!("{reason}"),
-                    AnswerPart::End { stop: AnswerStop::Failed(sentence), .. } => return Err(sentence),
+                    AnswerPart::End { stop: AnswerStop::Failed(sentence) | AnswerStop::Refused(sentence), .. } => {
+                        return Err(sentence);
+                    }
                     AnswerPart::End { timings, .. } => return Ok((text, all, timings)),
                     AnswerPart::Unknown => return Err(texts().answer.question_lost.to_owned()),
                     AnswerPart::Queued(_) | AnswerPart::Reading(..) => {}

@@ -1,0 +1,49 @@
+//! What becomes of the room when its host leaves it.
+
+use leptos::prelude::*;
+use potluck_text::texts;
+
+use crate::{
+    common::Dialog,
+    state::{DialogKind, store},
+};
+
+/// The dialog behind the host's "Leave the table".
+#[component]
+pub fn Leave() -> impl IntoView {
+    view! {
+        <Dialog kind=DialogKind::Leave title="Leave the table">
+            <Choice />
+        </Dialog>
+    }
+}
+
+#[component]
+fn Choice() -> impl IntoView {
+    let store = store();
+    let texts = &texts().leave;
+    let guests =
+        move || store.room.status.with(|status| status.peers.iter().filter(|member| !status.is_self(member)).count());
+    let end = move |_| {
+        store.screen.dialog.set(None);
+        store.leave();
+    };
+    let close = move |_| {
+        store.screen.dialog.set(None);
+        store.close_room();
+    };
+    view! {
+        <div class="dialog-body">
+            <p>{move || texts.what(guests())}</p>
+            <section class="leave-choice">
+                <button type="button" class="button button-main" on:click=close>"Close it for now"</button>
+                <p class="hint">{texts.for_now}</p>
+            </section>
+            <section class="leave-choice">
+                <button type="button" class="button" on:click=end>"End the room"</button>
+                <p class="hint">{texts.for_good}</p>
+            </section>
+            <button type="button" class="button button-quiet" on:click=move |_| store.screen.dialog.set(None)>"Stay"</button>
+        </div>
+    }
+}
