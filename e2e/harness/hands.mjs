@@ -63,22 +63,30 @@ export async function sees(device, wanted) {
 export const drawn = (page) =>
   page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
-/** Texts of the conversation that are wider than its column, outside of what scrolls. */
+/** Words of the conversation that reach out of its column, outside of what scrolls. White space may hang out of it. */
 export const wide = (page) =>
   page.evaluate(() => {
     const column = document.querySelector('.turns-column').getBoundingClientRect();
     const texts = document.createTreeWalker(document.querySelector('.turns-column'), NodeFilter.SHOW_TEXT);
     const range = document.createRange();
+    const place = () => {
+      const { left, right } = range.getBoundingClientRect();
+      return { from: Math.round(left - column.left), to: Math.round(right - column.left) };
+    };
+    const reachesOut = () => place().from < -1 || place().to > column.width + 1;
     const found = [];
     while (texts.nextNode()) {
       const node = texts.currentNode;
       if (!node.data.trim() || node.parentElement.closest('.table-scroll, pre')) continue;
       range.selectNodeContents(node);
-      const { left, right } = range.getBoundingClientRect();
-      if (left < column.left - 1 || right > column.right + 1) {
-        const [from, to, of] = [left - column.left, right - column.left, column.width].map(Math.round);
+      if (!reachesOut()) continue;
+      for (const word of node.data.matchAll(/\S+/g)) {
+        range.setStart(node, word.index);
+        range.setEnd(node, word.index + word[0].length);
+        if (!reachesOut()) continue;
         const turn = node.parentElement.closest('.turn')?.querySelector('.question').textContent.slice(0, 40);
-        found.push(`${turn}: ${from} to ${to} of ${of} pixels: ${node.data.slice(0, 80)}`);
+        found.push(`${turn}: ${place().from} to ${place().to} of ${Math.round(column.width)} pixels: ${word[0].slice(0, 80)}`);
+        break;
       }
     }
     return found.slice(0, 5);
