@@ -138,6 +138,8 @@ pub enum PlanStatus {
     Committing,
     /// Ready to answer.
     Up,
+    /// The model could not be opened, so there will be no plan.
+    Failed,
 }
 
 /// A message on a token's path, from one device of the plan to the next.

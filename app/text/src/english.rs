@@ -46,6 +46,7 @@ pub const ENGLISH: Texts = Texts {
         short_of_memory: "waiting for more memory",
         waiting: "getting ready",
         opening_model: "opening the model",
+        no_model: "no model",
         joining: "joining",
     },
     connection: ConnectionTexts {
@@ -107,8 +108,8 @@ pub const ENGLISH: Texts = Texts {
     leave: LeaveTexts {
         alone: "You host this room. Nobody else is in it.",
         with_others: "You host this room. What becomes of it for the others ({})?",
-        for_now: "The others wait. You can open it again within a day from this browser's front page, with its invites and who was let in.",
-        for_good: "The others are told that it is over. Its link and its invites lead nowhere any more.",
+        for_now: "Guests wait. You can open it again within a day from this browser's front page, with its link and its invites.",
+        for_good: "Guests are told that it is over. Its link and its invites lead nowhere any more.",
         end_own: "End this room for good? Its link and its invites lead nowhere any more.",
     },
     failure: FailureTexts {

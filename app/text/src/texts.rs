@@ -135,6 +135,8 @@ pub struct PlanTexts {
     pub waiting: &'static str,
     /// This host opens its model.
     pub opening_model: &'static str,
+    /// The model could not be opened.
+    pub no_model: &'static str,
     /// This guest has not seen the room yet.
     pub joining: &'static str,
 }
@@ -437,6 +439,7 @@ impl PlanTexts {
             (PlanStatus::Preparing, None) => self.preparing.to_owned(),
             (PlanStatus::Waiting, _) if short => self.short_of_memory.to_owned(),
             (PlanStatus::Waiting, _) => self.waiting.to_owned(),
+            (PlanStatus::Failed, _) => self.no_model.to_owned(),
         }
     }
 }

@@ -113,11 +113,13 @@ impl Coordinator {
     pub fn opened(&mut self, model: Arc<OpenedModel>, cx: &mut EventContext) {
         self.command.context = self.command.context.clamp(64, model.card.context.max(64));
         self.model = Some(model);
+        self.planning.plans.has_no_model = false;
         self.replan(cx);
     }
 
     pub fn open_failed(&mut self, sentence: String, cx: &mut EventContext) {
         self.planning.reason.clone_from(&sentence);
+        self.planning.plans.has_no_model = true;
         self.answers.fail_all(&sentence, cx);
         cx.out.notice(Severity::Error, sentence);
     }

@@ -27,13 +27,13 @@ pub fn VerdictView(
                 |cache| format!("cache {} ({})", bytes(cache), verdict.cache_type.name()),
             );
             let state = if case.state > 0 { format!(" + state {}", bytes(case.state)) } else { String::new() };
+            let lent = if case.lent > 0 { format!(" This device lends {}.", bytes(case.lent)) } else { String::new() };
             let about = if verdict.cache.is_some() { "about" } else { "at least" };
             format!(
-                "Weights {}{state} + {cache} + scratch {} = {about} {}. This device lends {}.",
+                "Weights {}{state} + {cache} + scratch {} = {about} {}.{lent}",
                 bytes(case.weights),
                 bytes(verdict.scratch),
                 bytes(verdict.needed),
-                if case.lent > 0 { bytes(case.lent) } else { "nothing".to_owned() }
             )
         })
     };

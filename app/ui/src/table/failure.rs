@@ -12,8 +12,7 @@ use crate::{
 /// Why the room has no model and will have none; `None` if it has one or still opens one.
 #[must_use]
 pub fn failure(status: &Status) -> Option<&str> {
-    let plan = status.plan.as_ref().filter(|plan| plan.state == PlanStatus::Waiting && plan.waiting.is_none())?;
-    (status.model.is_none() && !plan.reason.is_empty()).then_some(plan.reason.as_str())
+    status.plan.as_ref().filter(|plan| plan.state == PlanStatus::Failed).map(|plan| plan.reason.as_str())
 }
 
 /// Takes the place of the conversation.
@@ -46,24 +45,5 @@ pub fn Failure() -> impl IntoView {
                 </div>
             </section>
         </div>
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use potluck_panel::{PlanReport, Waiting};
-
-    use super::*;
-    use crate::table::fixtures::plan_of;
-
-    #[test]
-    fn only_a_room_without_a_model_has_failed() {
-        let waiting = |reason: &str| PlanReport { state: PlanStatus::Waiting, reason: reason.into(), ..plan_of(&[]) };
-        let with = |plan| Status { plan: Some(plan), ..Status::default() };
-        assert_eq!(failure(&Status::default()), None, "it still opens");
-        assert_eq!(failure(&with(waiting(""))), None);
-        assert_eq!(failure(&with(waiting("The file is truncated."))), Some("The file is truncated."));
-        let missing = Some(Waiting { sentence: "2 MB more.".into(), needed: 2, lent: 0 });
-        assert_eq!(failure(&with(PlanReport { waiting: missing, ..waiting("") })), None, "it waits for devices");
     }
 }

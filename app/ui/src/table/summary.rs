@@ -3,7 +3,6 @@
 use potluck_panel::{Connection, MemberStatus, MemberView, PlanStatus, Status};
 use potluck_text::{fill, texts};
 
-use super::failure::failure;
 use crate::text::{percent, plural, tokens_per_second};
 
 /// "3 devices · ready · 6.1 tok/s".
@@ -69,12 +68,10 @@ pub fn why_not_yet(status: &Status) -> Option<String> {
     match plan.state {
         PlanStatus::Up => None,
         PlanStatus::Waiting => {
-            if failure(status).is_some() {
-                return Some(texts.no_model.into());
-            }
             let sentence = plan.waiting.as_ref().map_or(&plan.reason, |waiting| &waiting.sentence);
             Some(if sentence.is_empty() { texts.waiting.into() } else { sentence.clone() })
         }
+        PlanStatus::Failed => Some(texts.no_model.into()),
         PlanStatus::Preparing | PlanStatus::Committing => Some(match all_loading(status) {
             Some(share) => fill(texts.loading_share, &[&share.to_string()]),
             None => texts.loading.into(),
@@ -86,7 +83,10 @@ pub fn why_not_yet(status: &Status) -> Option<String> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
-    use crate::table::fixtures::{member, plan_of};
+    use crate::table::{
+        failure,
+        fixtures::{member, plan_of},
+    };
     use potluck_panel::{Bytes, LoadPhase, LoadReport, PlanReport, Waiting};
 
     fn status(state: PlanStatus) -> Status {
@@ -116,6 +116,12 @@ mod tests {
         opening.plan.as_mut().unwrap().waiting = Some(waiting);
         assert_eq!(room_text(&opening), "waiting for more memory");
         assert_eq!(why_not_yet(&opening).as_deref(), Some("80 bytes more."));
+        assert_eq!(failure(&opening), None);
+        *opening.plan.as_mut().unwrap() =
+            PlanReport { state: PlanStatus::Failed, reason: "It is truncated.".into(), ..plan_of(&[]) };
+        assert_eq!(room_text(&opening), "no model");
+        assert_eq!(why_not_yet(&opening).as_deref(), Some("This room has no model."));
+        assert_eq!(failure(&opening), Some("It is truncated."));
     }
 
     #[test]

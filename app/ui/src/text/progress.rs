@@ -3,7 +3,7 @@
 use potluck_panel::LoadReport;
 use potluck_text::texts;
 
-use super::{bytes, percent, rate};
+use super::{bytes, rate};
 
 /// "about 40 s left", "about 3 min left", "almost done".
 #[must_use]
@@ -21,7 +21,7 @@ pub fn seconds_left(seconds: f64) -> String {
     }
 }
 
-/// "Downloading 410 MB of 1.2 GB · 12 MB/s · about 1 min left · already here: 12%".
+/// "Downloading 410 MB of 1.2 GB · 12 MB/s · about 1 min left · already here: 120 MB".
 #[must_use]
 pub fn loading_line(loading: &LoadReport) -> String {
     let mut line = texts().phase.of(loading.phase).to_owned();
@@ -37,7 +37,8 @@ pub fn loading_line(loading: &LoadReport) -> String {
         line.push_str(&format!(" · {left}"));
     }
     if cached > 0 {
-        line.push_str(&format!(" · already here: {}%", percent(cached, total.max(cached))));
+        // No percentage: a bar beside it shows another one.
+        line.push_str(&format!(" · already here: {}", bytes(cached)));
     }
     line
 }
@@ -66,7 +67,7 @@ mod tests {
     #[test]
     fn the_share_that_was_here_already_is_shown() {
         let here = LoadReport { cached: Bytes(1_008_000_000), ..loading() };
-        assert!(loading_line(&here).ends_with("already here: 84%"), "{}", loading_line(&here));
+        assert!(loading_line(&here).ends_with("already here: 1 GB"), "{}", loading_line(&here));
     }
 
     #[test]

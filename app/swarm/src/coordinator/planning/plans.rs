@@ -25,6 +25,8 @@ pub(crate) struct Plans {
     pub(super) last: Option<Plan>,
     /// A plan that did not fit beside the active one: it is prepared in its place, between answers.
     pub(super) unfit_beside: Option<Plan>,
+    /// The host's model could not be opened.
+    pub has_no_model: bool,
 }
 
 impl Plans {
@@ -54,6 +56,7 @@ impl Plans {
             (Some(active), _) if active.is_up() => (PlanStatus::Up, Some(&active.planned)),
             (Some(active), _) => (PlanStatus::Committing, Some(&active.planned)),
             (None, Some(inactive)) => (PlanStatus::Preparing, Some(&inactive.planned)),
+            (None, None) if self.has_no_model => (PlanStatus::Failed, None),
             (None, None) => (PlanStatus::Waiting, None),
         }
     }
