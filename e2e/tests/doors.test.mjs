@@ -250,9 +250,10 @@ const isStored = (page) =>
     };
   }));
 
-step('a room that its host leaves is over, and is not offered again', async () => {
+step('a room that its host ends is over, and is not offered again', async () => {
   const { page } = devices.host;
   await page.getByRole('button', { name: 'Leave the table' }).click();
+  await page.getByRole('button', { name: 'End the room' }).click();
   await isStored(page);
   await page.goto(relay.url);
   await page.getByRole('button', { name: 'Host a model' }).waitFor();

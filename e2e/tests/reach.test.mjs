@@ -77,6 +77,9 @@ for (const viewport of WIDTHS) {
       await focusComesTo(page, new RegExp(`^${name}$`), 'a dialog gives the focus back');
     }
     await press(page, 'Leave the table');
+    await page.getByRole('dialog').waitFor();
+    assert.equal(await sideways(page), 0, 'the question to a host that leaves');
+    await press(page, 'End the room');
     await page.getByRole('button', { name: 'Host a model' }).waitFor();
     await focusComesTo(page, /^Potluck$/, 'the focus is on the heading of the door');
     assertQuiet(device);
