@@ -9,6 +9,7 @@ import { after, afterEach, before } from 'node:test';
 import { Device } from './browser.mjs';
 import { write } from './reciting.mjs';
 import { Relay } from './relay.mjs';
+import { set, store } from './stored.mjs';
 import { assertQuiet, eventually, host, isUp, until } from './table.mjs';
 
 export const WIDTHS = [
@@ -16,10 +17,12 @@ export const WIDTHS = [
   { width: 390, height: 844 },
 ];
 
-/** Sets a test file up: a relay that has these reciting models (name: what it recites), devices that stop after each test. */
+/** Sets a test file up: a relay that has these reciting models (name: what it recites), devices that stop after each test, and
+ * those that its tests share. */
 export function kitchen(models) {
   const folder = mkdtempSync(join(tmpdir(), 'potluck-recitals-'));
   const devices = [];
+  const closing = [];
   const here = { folder, relay: null };
   before(async () => {
     for (const [name, recital] of Object.entries(models)) write(join(folder, `${name}.gguf`), { name, ...recital });
@@ -29,6 +32,7 @@ export function kitchen(models) {
     for (const device of devices.splice(0)) await device.stop();
   });
   after(async () => {
+    for (const close of closing) await close();
     await here.relay?.stop();
     await rm(folder, { recursive: true, force: true });
   });
@@ -43,7 +47,51 @@ export function kitchen(models) {
     await until(page, isUp);
     return link;
   };
+  /**
+   * Devices and rooms for several tests, because a browser and a room take seconds. `open` makes them for the first test, and
+   * anew for the one after a test that failed. Returns what makes a test of a function of them; it finds the page as the last
+   * test left it, and all consoles quiet.
+   */
+  here.shared = (open) => {
+    const kept = [];
+    let held = null;
+    const close = async () => {
+      held = null;
+      for (const device of kept.splice(0)) await device.stop();
+    };
+    closing.push(close);
+    return (act) => async (context) => {
+      held ??= await open();
+      kept.push(...devices.splice(0));
+      const shared = held;
+      held = null;
+      try {
+        await act(shared, context);
+        assertQuiet(...kept);
+        held = shared;
+      } finally {
+        if (held === null) await close();
+      }
+    };
+  };
+  /** A shared device in a room with one of the models: with these conversations and settings, with these options of `host`. */
+  here.sharedRoom = (model, { conversations = [], settings, ...options } = {}) =>
+    here.shared(async () => {
+      const device = await here.start('host');
+      if (conversations.length > 0) await store(device.page, here.relay, conversations);
+      if (settings) await set(device.page, here.relay, settings);
+      await here.open(device.page, model, options);
+      return device;
+    });
   return here;
+}
+
+/** A new conversation in a window of this size. */
+export async function anew(page, viewport = WIDTHS[0]) {
+  await page.setViewportSize(viewport);
+  const button = page.getByRole('button', { name: 'New', exact: true });
+  if (await button.isEnabled()) await button.click();
+  await page.locator('.question').first().waitFor({ state: 'detached' });
 }
 
 /** The page is no taller than its window. */

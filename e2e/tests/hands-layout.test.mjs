@@ -2,9 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { WIDTHS, assertFits, drawn, kitchen, wide } from '../harness/hands.mjs';
-import { conversation, openChat, store } from '../harness/stored.mjs';
-import { assertQuiet } from '../harness/table.mjs';
+import { WIDTHS, anew, assertFits, drawn, kitchen, wide } from '../harness/hands.mjs';
+import { conversation, openChat } from '../harness/stored.mjs';
 
 const here = kitchen({ soup: { text: 'Soup is hot.' } });
 
@@ -14,27 +13,31 @@ const table = (columns) => {
   const row = (at) => `| ${Array.from({ length: columns }, (_, column) => LONG[(at + column) % LONG.length]).join(' | ')} |`;
   return [row(0), `|${'---|'.repeat(columns)}`, ...[1, 2, 3].map(row)].join('\n');
 };
-const WITHOUT_BLANKS = 'Unbreakable'.repeat(20).slice(0, 200);
+/** A title for each width: it is renamed. */
+const withoutBlanks = (width) => `${width}${'Unbreakable'.repeat(20)}`.slice(0, 200);
+const TEN = Array.from({ length: 10 }, (_, turn) => [`Question ${turn}`, `Answer ${turn}\n\n- with an item`]);
+const COLUMNS = [5, 30];
 
-/** A room with these conversations. */
-async function room(viewport, ...conversations) {
-  const device = await here.start('host', { viewport });
-  await store(device.page, here.relay, conversations);
-  await here.open(device.page, 'soup');
-  return device;
-}
+const inRoom = here.sharedRoom('soup', {
+  conversations: [
+    conversation('Ten', TEN),
+    ...WIDTHS.map(({ width }) => conversation(withoutBlanks(width), [['Why?', 'So.']])),
+    ...COLUMNS.map((columns) => conversation(`Table of ${columns}`, [['A table?', `Here it is:\n\n${table(columns)}\n\nThat was it.`]])),
+  ],
+});
 
 for (const viewport of WIDTHS) {
-  test(`ten turns leave the page as tall as its window, ${viewport.width} pixels wide`, async () => {
-    const turns = Array.from({ length: 10 }, (_, turn) => [`Question ${turn}`, `Answer ${turn}\n\n- with an item`]);
-    const device = await room(viewport, conversation('Ten', turns));
-    const { page } = device;
+  test(`ten turns leave the page as tall as its window, ${viewport.width} pixels wide`, inRoom(async ({ page }) => {
+    await anew(page, viewport);
     await openChat(page, 'Ten');
     await page.locator('.question').nth(9).waitFor();
     await drawn(page);
     await assertFits(page);
     const header = await page.locator('.room-top').boundingBox();
-    await page.evaluate(() => window.addEventListener('wheel', () => { window.wheels = (window.wheels ?? 0) + 1; }, { passive: true }));
+    await page.evaluate(() => {
+      window.wheels = 0;
+      window.onwheel = () => { window.wheels += 1; };
+    });
     await page.mouse.move(header.x + header.width / 2, header.y + header.height / 2);
     for (let turn = 1; turn <= 3; turn += 1) {
       await page.mouse.wheel(0, 600);
@@ -43,16 +46,15 @@ for (const viewport of WIDTHS) {
     }
     assert.equal(await page.evaluate(() => window.scrollY), 0, 'the page does not scroll');
     assert.deepEqual(await page.locator('.room-top').boundingBox(), header, 'the header stays');
-    assertQuiet(device);
-  });
+  }));
 
-  test(`a long title leaves its buttons in the drawer, ${viewport.width} pixels wide`, async () => {
-    const device = await room(viewport, conversation(WITHOUT_BLANKS, [['Why?', 'So.']]));
-    const { page } = device;
+  test(`a long title leaves its buttons in the drawer, ${viewport.width} pixels wide`, inRoom(async ({ page }) => {
+    const [title, short] = [withoutBlanks(viewport.width), `Short ${viewport.width}`];
+    await anew(page, viewport);
     await page.getByRole('button', { name: 'Chats' }).click();
     const drawer = page.getByRole('dialog', { name: 'Conversations' });
     for (const verb of ['Rename', 'Delete']) {
-      const button = drawer.getByRole('button', { name: `${verb} ${WITHOUT_BLANKS}`, exact: true });
+      const button = drawer.getByRole('button', { name: `${verb} ${title}`, exact: true });
       await button.waitFor();
       const [inner, outer] = [await button.boundingBox(), await drawer.boundingBox()];
       const inside = inner.x >= outer.x && inner.x + inner.width <= Math.min(outer.x + outer.width, viewport.width);
@@ -60,20 +62,18 @@ for (const viewport of WIDTHS) {
       assert.ok(inner.width >= 24 && inner.height >= 24, `${verb} can be pressed: ${JSON.stringify(inner)}`);
     }
     assert.equal(await drawer.evaluate((drawer) => drawer.scrollWidth - drawer.clientWidth), 0, 'the drawer does not scroll sideways');
-    await drawer.getByRole('button', { name: `Rename ${WITHOUT_BLANKS}`, exact: true }).click();
-    await drawer.getByLabel('New title').fill('Short');
+    await drawer.getByRole('button', { name: `Rename ${title}`, exact: true }).click();
+    await drawer.getByLabel('New title').fill(short);
     await drawer.getByRole('button', { name: 'Rename', exact: true }).click();
-    await drawer.getByRole('button', { name: 'Short', exact: true }).click();
+    await drawer.getByRole('button', { name: short, exact: true }).click();
     // The title stands above the conversation, too.
-    await page.locator('.chat-title', { hasText: 'Short' }).waitFor();
-    assertQuiet(device);
-  });
+    await page.locator('.chat-title', { hasText: short }).waitFor();
+  }));
 
-  for (const columns of [5, 30]) {
-    test(`a table of ${columns} columns scrolls in its own box, ${viewport.width} pixels wide`, async () => {
-      const device = await room(viewport, conversation('Table', [['A table?', `Here it is:\n\n${table(columns)}\n\nThat was it.`]]));
-      const { page } = device;
-      await openChat(page, 'Table');
+  for (const columns of COLUMNS) {
+    test(`a table of ${columns} columns scrolls in its own box, ${viewport.width} pixels wide`, inRoom(async ({ page }) => {
+      await anew(page, viewport);
+      await openChat(page, `Table of ${columns}`);
       const box = page.locator('.table-scroll');
       await box.waitFor();
       await drawn(page);
@@ -94,7 +94,6 @@ for (const viewport of WIDTHS) {
       const sideways = await page.evaluate(() => [document.documentElement, document.querySelector('.turns')].map((element) => element.scrollWidth - element.clientWidth));
       assert.deepEqual(sideways, [0, 0], 'nothing else scrolls sideways');
       await assertFits(page);
-      assertQuiet(device);
-    });
+    }));
   }
 }

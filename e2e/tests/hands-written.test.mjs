@@ -2,22 +2,48 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { WIDTHS, kitchen } from '../harness/hands.mjs';
-import { conversation, openChat, store } from '../harness/stored.mjs';
-import { assertQuiet } from '../harness/table.mjs';
+import { WIDTHS, anew, kitchen } from '../harness/hands.mjs';
+import { conversation, openChat } from '../harness/stored.mjs';
 
 const here = kitchen({ soup: { text: 'Soup is hot.' } });
 
-/** The element that shows this answer. */
-async function written(viewport, text) {
-  const device = await here.start('host', { viewport });
-  const { page } = device;
-  await store(page, here.relay, [conversation('Written', [['Well?', text]])]);
-  await here.open(page, 'soup');
+const POEM = ['Roses are red', 'Violets are blue', 'Soup is hot', 'And so are you'];
+const FORMULAS = ['\\(a_1 * b_2\\)', '\\[ E = m_0 * c_2 * d_3 \\]', '$x_1$', '$y_1 * z_2 * w_3$', '\\(\\mathbf{v}_i \\cdot \\mathbf{w}_j\\)'];
+const DIRECTIONS = {
+  'Soup is served at the long table.': 'ltr',
+  'מרק חם מוגש על השולחן הארוך.': 'rtl',
+  'الحساء ساخن جدا': 'rtl',
+  'الخبز طازج': 'rtl',
+  'فصل عن الحساء': 'rtl',
+  'Bread is fresh.': 'ltr',
+};
+const [ENGLISH, HEBREW, SOUP, BREAD, HEADING, ITEM] = Object.keys(DIRECTIONS);
+
+/** What is asked, and how it is answered. */
+const TURNS = {
+  'A poem?': `${POEM.join('\n')}\n\nA line<br>after a line<br/>and a third one<br />and a fourth.`,
+  'Maths?': `In ${FORMULAS[0]} and ${FORMULAS[4]} there is ${FORMULAS[2]}, *much* like ${FORMULAS[3]}:\n\n${FORMULAS[1]}\n\nSoup for $5 or $6, *fresh*.`,
+  'Addresses?': [
+    'Read https://example.org/a_b(c). Or http://example.org/?q=1&r=2!',
+    '(See https://example.org/in_brackets) and **https://example.org/bold_one**.',
+    'It is no link: javascript:alert(1), [press me](javascript:alert(2)), [or me](JaVaScRiPt:alert(3)), [data](data:text/html,x).',
+    '`https://example.org/code`',
+  ].join('\n\n'),
+  'Tasks?': 'To do:\n\n- [ ] buy bread\n- [x] make soup\n- [X] set the table\n- no task',
+  'Languages?': `${ENGLISH}\n\n${HEBREW}\n\n- ${SOUP}\n- ${BREAD}\n\n## ${HEADING}\n\n- ${ITEM}`,
+};
+
+const inRoom = here.sharedRoom('soup', { conversations: [conversation('Written', Object.entries(TURNS))] });
+
+/** The answer to this question, in a window of this size. */
+async function answer({ page }, asked, viewport = WIDTHS[0]) {
+  await anew(page, viewport);
   await openChat(page, 'Written');
-  const prose = page.locator('.answer .prose');
+  const turn = page.locator('.turn', { has: page.getByText(asked, { exact: true }) });
+  const prose = turn.locator('.answer .prose');
   await prose.getByText(/\S/).first().waitFor();
-  return { device, page, prose };
+  await prose.scrollIntoViewIfNeeded();
+  return { prose, question: turn.locator('.question') };
 }
 
 /** How far down each of these texts begins. */
@@ -42,34 +68,23 @@ const assertFallingLines = (tops, why) =>
   tops.slice(1).forEach((top, at) => assert.ok(top > tops[at] + 5, `${why}: ${tops.map(Math.round)}`));
 
 for (const viewport of WIDTHS) {
-  test(`each line of a poem is a line, ${viewport.width} pixels wide`, async () => {
-    const poem = ['Roses are red', 'Violets are blue', 'Soup is hot', 'And so are you'];
-    const { device, prose } = await written(viewport, `${poem.join('\n')}\n\nA line<br>after a line<br/>and a third one<br />and a fourth.`);
-    assertFallingLines(await tops(prose, poem), 'a line break is seen');
+  test(`each line of a poem is a line, ${viewport.width} pixels wide`, inRoom(async (device) => {
+    const { prose } = await answer(device, 'A poem?', viewport);
+    assertFallingLines(await tops(prose, POEM), 'a line break is seen');
     assertFallingLines(await tops(prose, ['A line', 'after a line', 'and a third one', 'and a fourth']), '<br> breaks the line');
     assert.doesNotMatch(await prose.textContent(), /<br/);
-    assertQuiet(device);
-  });
+  }));
 }
 
-test('maths is left exactly as it was written', async () => {
-  const formulas = ['\\(a_1 * b_2\\)', '\\[ E = m_0 * c_2 * d_3 \\]', '$x_1$', '$y_1 * z_2 * w_3$', '\\(\\mathbf{v}_i \\cdot \\mathbf{w}_j\\)'];
-  const text = `In ${formulas[0]} and ${formulas[4]} there is ${formulas[2]}, *much* like ${formulas[3]}:\n\n${formulas[1]}\n\nSoup for $5 or $6, *fresh*.`;
-  const { device, prose } = await written(WIDTHS[0], text);
+test('maths is left exactly as it was written', inRoom(async (device) => {
+  const { prose } = await answer(device, 'Maths?');
   const shown = await prose.textContent();
-  for (const formula of formulas) assert.ok(shown.includes(formula), `${formula} stays: ${shown}`);
+  for (const formula of FORMULAS) assert.ok(shown.includes(formula), `${formula} stays: ${shown}`);
   assert.deepEqual(await prose.locator('em').allTextContents(), ['much', 'fresh'], 'only words are emphasized');
-  assertQuiet(device);
-});
+}));
 
-test('bare addresses are links, and what is no address is none', async () => {
-  const text = [
-    'Read https://example.org/a_b(c). Or http://example.org/?q=1&r=2!',
-    '(See https://example.org/in_brackets) and **https://example.org/bold_one**.',
-    'It is no link: javascript:alert(1), [press me](javascript:alert(2)), [or me](JaVaScRiPt:alert(3)), [data](data:text/html,x).',
-    '`https://example.org/code`',
-  ].join('\n\n');
-  const { device, prose } = await written(WIDTHS[1], text);
+test('bare addresses are links, and what is no address is none', inRoom(async (device) => {
+  const { prose } = await answer(device, 'Addresses?', WIDTHS[1]);
   const links = await prose.locator('a').evaluateAll((links) => links.map((link) => [link.textContent, link.href, link.rel, link.target]));
   const addresses = [
     'https://example.org/a_b(c)', 'http://example.org/?q=1&r=2',
@@ -83,11 +98,10 @@ test('bare addresses are links, and what is no address is none', async () => {
   }
   const shown = await prose.textContent();
   for (const words of ['press me', 'or me', 'javascript:alert(1)']) assert.ok(shown.includes(words), `${words} is text: ${shown}`);
-  assertQuiet(device);
-});
+}));
 
-test('tasks have boxes that show what is done', async () => {
-  const { device, prose } = await written(WIDTHS[0], 'To do:\n\n- [ ] buy bread\n- [x] make soup\n- [X] set the table\n- no task');
+test('tasks have boxes that show what is done', inRoom(async (device) => {
+  const { prose } = await answer(device, 'Tasks?');
   const boxes = prose.getByRole('checkbox');
   assert.equal(await boxes.count(), 3);
   for (const [box, done] of [false, true, true].entries()) {
@@ -97,22 +111,12 @@ test('tasks have boxes that show what is done', async () => {
   assert.doesNotMatch(await prose.textContent(), /\[[ xX]\]/);
   const marks = await prose.locator('li').evaluateAll((items) => items.map((item) => item.innerText.trim()));
   assert.deepEqual(marks, ['buy bread', 'make soup', 'set the table', 'no task']);
-  assertQuiet(device);
-});
+}));
 
 for (const viewport of WIDTHS) {
-  test(`each paragraph is read in its own direction, ${viewport.width} pixels wide`, async () => {
-    const texts = {
-      'Soup is served at the long table.': 'ltr',
-      'מרק חם מוגש על השולחן הארוך.': 'rtl',
-      'الحساء ساخن جدا': 'rtl',
-      'الخبز طازج': 'rtl',
-      'فصل عن الحساء': 'rtl',
-      'Bread is fresh.': 'ltr',
-    };
-    const [english, hebrew, soup, bread, heading, item] = Object.keys(texts);
-    const { device, prose, page } = await written(viewport, `${english}\n\n${hebrew}\n\n- ${soup}\n- ${bread}\n\n## ${heading}\n\n- ${item}`);
-    for (const [text, direction] of Object.entries(texts)) {
+  test(`each paragraph is read in its own direction, ${viewport.width} pixels wide`, inRoom(async (device) => {
+    const { prose, question } = await answer(device, 'Languages?', viewport);
+    for (const [text, direction] of Object.entries(DIRECTIONS)) {
       const found = await prose.getByText(text).evaluate((element) => getComputedStyle(element).direction);
       assert.equal(found, direction, text);
     }
@@ -124,8 +128,7 @@ for (const viewport of WIDTHS) {
       const [inner, outer] = [range.getBoundingClientRect(), element.closest('.prose').getBoundingClientRect()];
       return inner.left - outer.left > outer.right - inner.right ? 'right' : 'left';
     });
-    assert.deepEqual([await side(hebrew), await side(english)], ['right', 'left']);
-    assert.equal(await page.locator('.question').evaluate((question) => getComputedStyle(question).direction), 'ltr');
-    assertQuiet(device);
-  });
+    assert.deepEqual([await side(HEBREW), await side(ENGLISH)], ['right', 'left']);
+    assert.equal(await question.evaluate((question) => getComputedStyle(question).direction), 'ltr');
+  }));
 }
