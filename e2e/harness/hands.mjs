@@ -74,15 +74,26 @@ export function kitchen(models) {
       }
     };
   };
-  /** A shared device in a room with one of the models: with these conversations and settings, with these options of `host`. */
-  here.sharedRoom = (model, { conversations = [], settings, ...options } = {}) =>
-    here.shared(async () => {
+  /**
+   * One browser for several tests, with these conversations and settings. Returns what makes a test of a function of the device:
+   * `inRoom(model, options)(act)`. The room stays open for the next test that is in it.
+   */
+  here.browser = ({ conversations = [], settings } = {}) => {
+    const withDevice = here.shared(async () => {
       const device = await here.start('host');
       if (conversations.length > 0) await store(device.page, here.relay, conversations);
       if (settings) await set(device.page, here.relay, settings);
-      await here.open(device.page, model, options);
-      return device;
+      return { device, room: null };
     });
+    return (model, options) => {
+      const room = JSON.stringify([model, options]);
+      return (act) => withDevice(async (held, context) => {
+        if (held.room !== room) await here.open(held.device.page, model, options);
+        held.room = room;
+        await act(held.device, context);
+      });
+    };
+  };
   return here;
 }
 

@@ -2,10 +2,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { WIDTHS, assertFits, drawn, kitchen } from '../harness/hands.mjs';
-import { assertQuiet, endedAnswers } from '../harness/table.mjs';
+import { WIDTHS, anew, assertFits, drawn, kitchen } from '../harness/hands.mjs';
+import { endedAnswers } from '../harness/table.mjs';
 
 const here = kitchen({ soup: { text: 'Soup is hot.' } });
+const inBrowser = here.browser();
+const inSmallRoom = inBrowser('soup', { context: 512 });
+// The model has a token for each byte: by the letters of most languages and models, the text of the test would fit.
+const inLargeRoom = inBrowser('soup', { context: 16_384 });
 
 const TOO_LONG = /about [\d,]+ tokens.* [\d,]+/i;
 const field = (page) => page.getByRole('textbox', { name: 'Message' });
@@ -22,32 +26,29 @@ async function assertRefused(page, draft) {
   assert.ok(kept === draft, `the draft of ${draft.length} characters stays: ${kept.length} are in the field`);
 }
 
-for (const viewport of WIDTHS) {
-  test(`a draft that the context cannot hold is said to be too long, ${viewport.width} pixels wide`, async () => {
-    const device = await here.start('host', { viewport });
-    const { page } = device;
-    await here.open(page, 'soup', { context: 512 });
-    const words = Array.from({ length: 5000 }, (_, word) => `word${word}`).join(' ');
-    for (const draft of [words, 'a'.repeat(900_000)]) {
-      await field(page).fill(draft);
+test('a draft that the context cannot hold is said to be too long, in a wide window and in a narrow one', inSmallRoom(async ({ page }) => {
+  const words = Array.from({ length: 5000 }, (_, word) => `word${word}`).join(' ');
+  await anew(page);
+  for (const draft of [words, 'a'.repeat(900_000)]) {
+    await field(page).fill(draft);
+    for (const viewport of WIDTHS) {
+      await page.setViewportSize(viewport);
       await said(page).filter({ hasText: TOO_LONG }).waitFor({ timeout: 60_000 });
       await assertRefused(page, draft);
       await assertFits(page);
     }
-    // What fits again is sent.
-    await field(page).fill('A short one');
-    await said(page).filter({ hasText: TOO_LONG }).waitFor({ state: 'detached' });
-    await field(page).press('Enter');
-    await endedAnswers(page).getByText('Soup is hot.').waitFor();
-    assert.deepEqual(await page.locator('.question').allTextContents(), ['A short one']);
-    assertQuiet(device);
-  });
+  }
+  // What fits again is sent.
+  await field(page).fill('A short one');
+  await said(page).filter({ hasText: TOO_LONG }).waitFor({ state: 'detached' });
+  await field(page).press('Enter');
+  await endedAnswers(page).getByText('Soup is hot.').waitFor();
+  assert.deepEqual(await page.locator('.question').allTextContents(), ['A short one']);
+}));
 
-  test(`a text that the room refuses comes back into the field, ${viewport.width} pixels wide`, async () => {
-    const device = await here.start('host', { viewport });
-    const { page } = device;
-    // The model has a token for each byte: by the letters of most languages and models, the text would fit.
-    await here.open(page, 'soup', { context: 16_384 });
+for (const viewport of WIDTHS) {
+  test(`a text that the room refuses comes back into the field, ${viewport.width} pixels wide`, inLargeRoom(async ({ page }) => {
+    await anew(page, viewport);
     const draft = 'Soup. '.repeat(5000).trim();
     await field(page).fill(draft);
     await field(page).press('Enter');
@@ -60,6 +61,5 @@ for (const viewport of WIDTHS) {
     await field(page).fill('A short one');
     await field(page).press('Enter');
     await endedAnswers(page).getByText('Soup is hot.').waitFor();
-    assertQuiet(device);
-  });
+  }));
 }

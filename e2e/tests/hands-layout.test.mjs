@@ -18,13 +18,13 @@ const withoutBlanks = (width) => `${width}${'Unbreakable'.repeat(20)}`.slice(0, 
 const TEN = Array.from({ length: 10 }, (_, turn) => [`Question ${turn}`, `Answer ${turn}\n\n- with an item`]);
 const COLUMNS = [5, 30];
 
-const inRoom = here.sharedRoom('soup', {
+const inRoom = here.browser({
   conversations: [
     conversation('Ten', TEN),
     ...WIDTHS.map(({ width }) => conversation(withoutBlanks(width), [['Why?', 'So.']])),
     ...COLUMNS.map((columns) => conversation(`Table of ${columns}`, [['A table?', `Here it is:\n\n${table(columns)}\n\nThat was it.`]])),
   ],
-});
+})('soup');
 
 for (const viewport of WIDTHS) {
   test(`ten turns leave the page as tall as its window, ${viewport.width} pixels wide`, inRoom(async ({ page }) => {

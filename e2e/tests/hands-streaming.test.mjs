@@ -2,9 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { WIDTHS, kitchen } from '../harness/hands.mjs';
-import { set } from '../harness/stored.mjs';
-import { assertQuiet, endedAnswers, eventually, send, status } from '../harness/table.mjs';
+import { WIDTHS, anew, kitchen } from '../harness/hands.mjs';
+import { endedAnswers, eventually, send, status } from '../harness/table.mjs';
 
 const sentence = (number) => `Sentence ${number} tells that soup number ${number} is served.`;
 const sentences = (first, end) => Array.from({ length: end - first }, (_, at) => sentence(first + at));
@@ -22,14 +21,13 @@ const here = kitchen({
   },
 });
 
-async function asked(viewport, model, before = () => {}) {
-  const device = await here.start('host', { viewport });
-  const { page } = device;
-  await set(page, here.relay, { max_tokens: 4000 });
-  await here.open(page, model, { context: 8192 });
-  await before(page);
+const inBrowser = here.browser({ settings: { max_tokens: 4000 } });
+const inRoom = (model) => inBrowser(model, { context: 8192 });
+
+/** Asks in a new conversation, in a window of this size. */
+async function begin(page, viewport) {
+  await anew(page, viewport);
   await send(page, 'Tell me.');
-  return { device, page };
 }
 
 const stop = async (page) => {
@@ -46,10 +44,10 @@ async function untilDrawn(page, selector, characters) {
   return (await eventually(length, ({ here }) => here >= characters, `${characters} characters of ${selector}`)).here;
 }
 
-for (const viewport of WIDTHS) {
-  for (const [model, block] of [['paragraphs', 'p'], ['items', 'ul']]) {
-    test(`what is selected stays selected while ${model} stream, ${viewport.width} pixels wide`, async () => {
-      const { device, page } = await asked(viewport, model);
+for (const [model, block] of [['paragraphs', 'p'], ['items', 'ul']]) {
+  for (const viewport of WIDTHS) {
+    test(`what is selected stays selected while ${model} stream, ${viewport.width} pixels wide`, inRoom(model)(async ({ page }) => {
+      await begin(page, viewport);
       const begun = await untilDrawn(page, block, 120);
       const selected = await page.evaluate((block) => {
         const last = Array.from(document.querySelectorAll(`.answer-running .prose ${block}`)).at(-1);
@@ -64,14 +62,13 @@ for (const viewport of WIDTHS) {
       }
       await stop(page);
       assert.equal(await page.evaluate(() => getSelection().toString()), selected, 'and after the answer');
-      assertQuiet(device);
-    });
+    }));
   }
 }
 
-test('the focus stays on the Copy button of code that streams, and it copies all of it', async () => {
-  const { device, page } = await asked(WIDTHS[0], 'code');
-  await device.context.grantPermissions(['clipboard-read', 'clipboard-write']);
+test('the focus stays on the Copy button of code that streams, and it copies all of it', inRoom('code')(async ({ context, page }) => {
+  await begin(page);
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
   const begun = await untilDrawn(page, 'pre', 100);
   await page.locator('.answer-running .prose .code').first().getByRole('button', { name: 'Copy' }).focus();
   await page.evaluate(() => { window.focused = document.activeElement; });
@@ -86,8 +83,7 @@ test('the focus stays on the Copy button of code that streams, and it copies all
   await page.keyboard.press('Enter');
   await eventually(() => page.evaluate(() => navigator.clipboard.readText()), (text) => text.trimEnd() === code, 'the code is copied');
   await stop(page);
-  assertQuiet(device);
-});
+}));
 
 /** Records what is added where screen readers listen, and how many nodes are taken out of the answers. */
 const listen = (page) =>
@@ -116,8 +112,10 @@ const listen = (page) =>
     observer.observe(document.querySelector('.room-chat'), { subtree: true, childList: true, characterData: true, characterDataOldValue: true });
   });
 
-test('screen readers hear each sentence of an answer once', async (context) => {
-  const { device, page } = await asked(WIDTHS[0], 'everything', listen);
+test('screen readers hear each sentence of an answer once', inRoom('everything')(async ({ page }, context) => {
+  await anew(page);
+  await listen(page);
+  await send(page, 'Tell me.');
   await endedAnswers(page).first().waitFor();
   const { tokens_received } = await status(page);
   // What is said after the last token may take a while; the last sentence comes last.
@@ -131,5 +129,4 @@ test('screen readers hear each sentence of an answer once', async (context) => {
   const wrong = counts.flatMap((count, number) => (count === 1 ? [] : [`sentence ${number} is heard ${count} times`]));
   assert.deepEqual(wrong.slice(0, 3), []);
   assert.ok(heard.length <= 1.3 * shown.length + 200, `${heard.length} characters are heard, ${shown.length} are shown`);
-  assertQuiet(device);
-});
+}));

@@ -2,9 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { WIDTHS, drawn, kitchen } from '../harness/hands.mjs';
-import { set } from '../harness/stored.mjs';
-import { answerBegins, assertQuiet, endedAnswers, eventually, send } from '../harness/table.mjs';
+import { WIDTHS, anew, drawn, kitchen } from '../harness/hands.mjs';
+import { answerBegins, endedAnswers, eventually, send } from '../harness/table.mjs';
 
 const soup = Array.from({ length: 50 }, (_, number) => `Soup number ${number} is served.`).join(' ');
 const here = kitchen({ soup: { text: 'Soup is hot.' }, endless: { text: `${soup}\n\n`, loop: true } });
@@ -18,16 +17,10 @@ const dispatchKey = (page, key, init) =>
     field.dispatchEvent(new KeyboardEvent('keydown', { key, code: key, bubbles: true, cancelable: true, ...init }));
   }, [key, init]);
 
-/** A room in which an answer runs that never ends. */
-async function answering(viewport) {
-  const device = await here.start('host', { viewport });
-  const { page } = device;
-  await set(page, here.relay, { max_tokens: 8000 });
-  await here.open(page, 'endless', { context: 8192 });
-  await send(page, 'Tell me.');
-  await answerBegins(page);
-  return { device, page };
-}
+const inBrowser = here.browser({ settings: { max_tokens: 8000 } });
+const inRoom = inBrowser('soup');
+/** A room in which answers never end. */
+const inEndlessRoom = inBrowser('endless', { context: 8192 });
 
 const shown = (page) => page.locator('.answer .prose').first().evaluate((prose) => prose.textContent.length);
 /** The answer goes on: much more of it comes. */
@@ -39,8 +32,10 @@ async function assertGoesOn(page, why) {
 }
 
 for (const viewport of WIDTHS) {
-  test(`Escape closes what an input method shows and stops no answer, ${viewport.width} pixels wide`, async () => {
-    const { device, page } = await answering(viewport);
+  test(`Escape closes what an input method shows and stops no answer, ${viewport.width} pixels wide`, inEndlessRoom(async ({ context, page }) => {
+    await anew(page, viewport);
+    await send(page, 'Tell me.');
+    await answerBegins(page);
     await field(page).focus();
     await dispatchKey(page, 'Escape', { isComposing: true });
     await assertGoesOn(page, 'Escape while composing');
@@ -52,7 +47,7 @@ for (const viewport of WIDTHS) {
       window.addEventListener('keydown', (event) => keys.push([event.key, event.isComposing]), { capture: true });
       return keys;
     });
-    const client = await device.context.newCDPSession(page);
+    const client = await context.newCDPSession(page);
     await client.send('Input.imeSetComposition', { text: 'にほん', selectionStart: 3, selectionEnd: 3 });
     await page.keyboard.press('Escape');
     assert.deepEqual(await keys.jsonValue(), [['Escape', true]]);
@@ -61,15 +56,15 @@ for (const viewport of WIDTHS) {
     await page.keyboard.press('Escape');
     await endedAnswers(page).first().waitFor();
     assert.match(await field(page).inputValue(), /日本/, 'the draft stays');
-    assertQuiet(device);
-  });
+    await field(page).fill('');
+  }));
+}
 
-  test(`Enter chooses what an input method offers, and then sends, ${viewport.width} pixels wide`, async () => {
-    const device = await here.start('host', { viewport });
-    const { page } = device;
-    await here.open(page, 'soup');
+for (const viewport of WIDTHS) {
+  test(`Enter chooses what an input method offers, and then sends, ${viewport.width} pixels wide`, inRoom(async ({ context, page }) => {
+    await anew(page, viewport);
     await field(page).focus();
-    const client = await device.context.newCDPSession(page);
+    const client = await context.newCDPSession(page);
     await client.send('Input.imeSetComposition', { text: 'にほん', selectionStart: 3, selectionEnd: 3 });
     await page.keyboard.press('Enter');
     await client.send('Input.insertText', { text: '日本' });
@@ -84,14 +79,11 @@ for (const viewport of WIDTHS) {
     await endedAnswers(page).first().waitFor();
     assert.deepEqual(await questions(page), [draft.trim()]);
     assert.equal(await field(page).inputValue(), '');
-    assertQuiet(device);
-  });
+  }));
 }
 
-test('a held Enter sends once', async () => {
-  const device = await here.start('host');
-  const { page } = device;
-  await here.open(page, 'soup');
+test('a held Enter sends once', inRoom(async ({ page }) => {
+  await anew(page);
   await field(page).fill('One');
   await page.keyboard.down('Enter');
   await endedAnswers(page).first().waitFor();
@@ -108,13 +100,10 @@ test('a held Enter sends once', async () => {
   await page.keyboard.press('Enter');
   await endedAnswers(page).nth(1).waitFor();
   assert.deepEqual(await questions(page), ['One', 'Two']);
-  assertQuiet(device);
-});
+}));
 
-test('Shift and Enter begin a new line', async () => {
-  const device = await here.start('host', { viewport: WIDTHS[1] });
-  const { page } = device;
-  await here.open(page, 'soup');
+test('Shift and Enter begin a new line', inRoom(async ({ page }) => {
+  await anew(page, WIDTHS[1]);
   await field(page).focus();
   await page.keyboard.type('One');
   await page.keyboard.press('Shift+Enter');
@@ -123,13 +112,10 @@ test('Shift and Enter begin a new line', async () => {
   await page.keyboard.press('Enter');
   await endedAnswers(page).first().waitFor();
   assert.deepEqual(await questions(page), ['One\nTwo']);
-  assertQuiet(device);
-});
+}));
 
-test('an emoji that arrives in two halves is sent whole', async () => {
-  const device = await here.start('host');
-  const { page } = device;
-  await here.open(page, 'soup');
+test('an emoji that arrives in two halves is sent whole', inRoom(async ({ page }) => {
+  await anew(page);
   // Windows' panel of emoji types the two halves one after another.
   const type = (half) =>
     field(page).evaluate((field, half) => {
@@ -146,5 +132,4 @@ test('an emoji that arrives in two halves is sent whole', async () => {
   await page.getByRole('button', { name: 'Send' }).click();
   await endedAnswers(page).first().waitFor();
   assert.deepEqual(await questions(page), ['Smile 😀']);
-  assertQuiet(device);
-});
+}));

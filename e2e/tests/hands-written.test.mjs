@@ -33,7 +33,7 @@ const TURNS = {
   'Languages?': `${ENGLISH}\n\n${HEBREW}\n\n- ${SOUP}\n- ${BREAD}\n\n## ${HEADING}\n\n- ${ITEM}`,
 };
 
-const inRoom = here.sharedRoom('soup', { conversations: [conversation('Written', Object.entries(TURNS))] });
+const inRoom = here.browser({ conversations: [conversation('Written', Object.entries(TURNS))] })('soup');
 
 /** The answer to this question, in a window of this size. */
 async function answer({ page }, asked, viewport = WIDTHS[0]) {
