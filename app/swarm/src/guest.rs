@@ -87,8 +87,16 @@ impl Guest {
     }
 
     pub fn fail(&mut self, request: RequestId, sentence: &str, cx: &mut EventContext) {
+        self.end(request, AnswerStop::Failed(sentence.to_owned()), cx);
+    }
+
+    /// The question is not sent.
+    pub fn refuse(&mut self, request: RequestId, sentence: &str, cx: &mut EventContext) {
+        self.end(request, AnswerStop::Refused(sentence.to_owned()), cx);
+    }
+
+    fn end(&mut self, request: RequestId, stop: AnswerStop, cx: &mut EventContext) {
         let pieces = self.pending.remove(&request).map_or(0, |pending| pending.pieces);
-        let stop = AnswerStop::Failed(sentence.to_owned());
         cx.out.act(Action::Answer(request, AnswerPart::End { pieces, stop, timings: Timings::default() }));
         cx.out.act(Action::ViewChanged);
     }

@@ -107,10 +107,10 @@ pub const ENGLISH: Texts = Texts {
     },
     leave: LeaveTexts {
         alone: "You host this room. Nobody else is in it.",
-        with_others: "You host this room. What becomes of it for the others ({})?",
-        for_now: "Guests wait. You can open it again within a day from this browser's front page, with its link and its invites.",
-        for_good: "Guests are told that it is over. Its link and its invites lead nowhere any more.",
-        end_own: "End this room for good? Its link and its invites lead nowhere any more.",
+        with_others: "You host this room. Others in it: {}. What should happen to it?",
+        for_now: "Guests wait. You can open it again within a day from Potluck's front page in this browser. Its link and its invites stay.",
+        for_good: "Guests are told that it is over. Its link and its invites no longer work.",
+        end_own: "End this room for good? Its link and its invites no longer work.",
     },
     failure: FailureTexts {
         title: "The model could not be opened",
@@ -131,7 +131,7 @@ pub const ENGLISH: Texts = Texts {
     own: OwnDeviceTexts {
         only_chats: "This device only chats. Lend its GPU to make room for larger models.",
         invited_to_chat: "You are invited to chat. Other devices do the work.",
-        hosts_without_gpu: "This browser has no WebGPU, so this device lends no memory. It can host: other devices do the work.",
+        hosts_without_gpu: "This device cannot use its GPU, so it lends no memory. It can host: other devices do the work.",
         no_webgpu: "This device can only chat: its browser has no WebGPU.",
         gpu_lost: "This device lends nothing because its GPU is unavailable. Reload the page to try again.",
         room_short: "This device lends {}.{} The room needs more memory.",

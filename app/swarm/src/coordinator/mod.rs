@@ -225,6 +225,9 @@ impl Coordinator {
         if let Err(sentence) = limits::prompt(&prompt) {
             return Answers::reject(asker, prompt.request, sentence, cx);
         }
+        if self.planning.plans.has_no_model {
+            return Answers::reject(asker, prompt.request, "This room has no model.", cx);
+        }
         self.writing(cx);
         self.answers.ask(asker, prompt, cx);
         self.continue_answers(cx);

@@ -46,6 +46,10 @@ impl Peer {
 
     /// The host leaves on purpose.
     pub(super) fn host_leaves(&mut self, host: PeerId, leaving: Leaving) {
+        if self.cx.members.host.is_some_and(|now| now != host) {
+            // Another tab hosts the room by now.
+            return;
+        }
         match leaving {
             Leaving::ForGood => self.turned_away("The host has ended this room.".to_owned()),
             Leaving::ForNow => {

@@ -3,7 +3,10 @@
 use leptos::prelude::*;
 use potluck_panel::{AnswerPart, AnswerStop, PromptRequest, RequestId, ToNode};
 
-use crate::{browser, state::Store};
+use crate::{
+    browser,
+    state::{Store, TakenBack, TurnId},
+};
 
 impl Store {
     /// The room accepts prompts: its plan is active, or was and is being rebuilt.
@@ -26,6 +29,7 @@ impl Store {
         }
         let request = self.next_request();
         let model = self.model_name();
+        self.chats.refused.set(None);
         self.chats.open.update(|conversation| conversation.ask(question, request, &model));
         self.prompt(request);
         true
@@ -38,6 +42,11 @@ impl Store {
         let mut any = false;
         self.chats.open.update(|conversation| any = conversation.regenerate(request, &model));
         if any {
+            self.chats.refused.set(None);
+            // It is another answer now: that the former one stopped the page means nothing.
+            let last =
+                self.chats.open.with_untracked(|open| TurnId(open.id.clone(), open.turns.len().saturating_sub(1)));
+            self.draw_again(&last);
             self.prompt(request);
         }
     }
@@ -78,11 +87,16 @@ impl Store {
         }
         if let AnswerPart::End { stop: AnswerStop::Refused(why), .. } = &event
             && self.chats.composer_is_blank()
-            && let Some(question) = self.chats.take_back(request)
+            && let Some(refused) = self.chats.take_back(request)
         {
             self.chats.refused.set(Some(why.clone()));
-            self.give_draft(question);
-            return self.forget_blank();
+            return match refused {
+                TakenBack::Question(question) => {
+                    self.give_draft(question);
+                    self.forget_blank();
+                }
+                TakenBack::Regenerate => self.save_soon(),
+            };
         }
         if self.chats.apply(request, &event) {
             self.save_soon();

@@ -75,6 +75,8 @@ impl Store {
 
     fn shelve(self, next: Conversation) {
         let id = next.id.clone();
+        self.chats.refused.set(None);
+        self.screen.spoken.set(String::new());
         self.chats.replace_open(next);
         self.remember(|session| session.conversation = Some(id));
     }

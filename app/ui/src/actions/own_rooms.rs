@@ -1,7 +1,7 @@
 //! Hosts this browser's own rooms on, in whichever tab, but in one at a time.
 
 use leptos::prelude::*;
-use potluck_panel::{Leaving, NoticeLevel, Status, ToNode};
+use potluck_panel::{NoticeLevel, Status, ToNode};
 use potluck_text::texts;
 
 use crate::{
@@ -32,8 +32,7 @@ impl Store {
                 return self.tell(NoticeLevel::Info, texts().notice.hosted_elsewhere, "");
             }
             if is_elsewhere(room.id()) {
-                self.send(ToNode::Leave(Leaving::ForNow));
-                self.clear_place();
+                self.give_up_place(None);
             }
             self.host_on(room.place, room.conversation);
         });
@@ -141,6 +140,7 @@ impl Store {
         self.room.left();
         self.screen.notices.update(Notices::leave_room);
         self.screen.spoken.set(String::new());
+        self.chats.refused.set(None);
         let hosted = place.filter(|place| matches!(place.part, Part::Host(_)))?;
         self.node.link.with_value(crate::link::NodeLink::release_room);
         Some(hosted.room)

@@ -6,7 +6,7 @@ use potluck_panel::{BUILD, Connection, ContributeChoice, HostChoice, Leaving, Pe
 use crate::{
     browser,
     route::{RoomAddress, Route},
-    state::{Opening, Part, Place, Store},
+    state::{DialogKind, Opening, Part, Place, Store},
     table::failure,
 };
 
@@ -25,6 +25,7 @@ impl Store {
         self.resume();
         // What was stashed before a reload.
         self.save_soon();
+        self.keep_draft(self.chats.draft.get_untracked());
     }
 
     /// Enters this tab's room again, or hosts on the room of this browser, if the address names it.
@@ -42,7 +43,7 @@ impl Store {
         }
     }
 
-    /// The address has changed: enters the room that it names if this tab has a place there and has not entered yet.
+    /// The address has changed: if this tab is in no room, it does what a reload at this address would do.
     pub fn follow_route(self, route: Route) {
         self.screen.route.set(route);
         if self.room.status.with_untracked(|status| status.connection == Connection::Idle) {
@@ -90,7 +91,7 @@ impl Store {
         let other = self
             .session
             .with_untracked(|session| session.place.as_ref().is_some_and(|place| Some(place.room.as_str()) != wanted));
-        if other && self.room.status.with_untracked(|status| failure(status).is_some()) {
+        if other && self.never_had_a_model() {
             self.send(ToNode::Leave(Leaving::ForGood));
             self.end_place();
         } else if other {
@@ -129,12 +130,36 @@ impl Store {
         self.go_to_door();
     }
 
+    /// Leaves a room that is closed to this tab. If this tab hosted it, it is still this browser's.
+    pub fn go_to_front(self) {
+        if self.hosts() { self.close_room() } else { self.leave() }
+    }
+
     /// Leaves the room that this tab hosts, so that this browser can open it again within a day.
     pub fn close_room(self) {
         self.room.status.with_untracked(|status| self.keep_own_room(status));
         self.send(ToNode::Leave(Leaving::ForNow));
         self.clear_place();
         self.go_to_door();
+    }
+
+    /// The room that this tab hosts has no model, and never had one: nobody loses anything by its end.
+    #[must_use]
+    pub fn never_had_a_model(self) -> bool {
+        let had_one = self.session.with_untracked(|session| {
+            let own = session.place.as_ref().and_then(|place| self.own_rooms.get(&place.room));
+            own.is_some_and(|room| !room.title.is_empty())
+        });
+        !had_one && self.room.status.with_untracked(|status| failure(status).is_some())
+    }
+
+    /// Leaves the room: its host is asked what becomes of it, if that matters to anybody.
+    pub fn ask_to_leave(self) {
+        if self.hosts() && !self.never_had_a_model() {
+            self.screen.dialog.set(Some(DialogKind::Leave));
+        } else {
+            self.leave();
+        }
     }
 
     fn go_to_door(self) {

@@ -18,7 +18,7 @@ pub use database::{
     keep_settings, load, rename_conversation, stored_conversation, stored_room,
 };
 pub use device::{copy_text, device_kind, device_name, set_appearance, set_title, show_result, user_agent};
-pub use drawing::{begin_drawing, end_drawing, is_hidden, keep_plain_answers, plain_answers};
+pub use drawing::{end_drawing, forget_plain_answer, is_hidden, note_drawing, plain_answers};
 pub use keys::is_composing;
 pub use random::{hex, key_seed, seed};
 pub use save::save_text;

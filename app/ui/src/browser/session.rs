@@ -45,9 +45,12 @@ pub fn take_stash() -> Vec<Stashed> {
 
 /// Stashes the composer's text when the page goes away, because the database may be too slow.
 pub fn stash_draft(draft: Option<String>) {
-    if let (Some(storage), Some(draft)) = (storage(), draft) {
-        let _refused = storage.set_item(DRAFT, &draft);
-    }
+    let Some(storage) = storage() else { return };
+    let _refused = match draft {
+        Some(draft) => storage.set_item(DRAFT, &draft),
+        // One of an earlier time, from which the page has come back, is not the newest any more.
+        None => storage.remove_item(DRAFT),
+    };
 }
 
 /// Takes back the composer's text.

@@ -3,10 +3,7 @@
 use leptos::prelude::*;
 
 use super::{answer_foot::AnswerFoot, phase_line::PhaseLine, prose_view::Prose};
-use crate::{
-    browser,
-    state::{Answer, AnswerState, TurnId, split_thinking, store},
-};
+use crate::state::{Answer, AnswerState, TurnId, split_thinking, store};
 
 /// One answer.
 #[component]
@@ -68,12 +65,7 @@ pub fn AnswerView(
 #[component]
 fn PlainAnswer(text: Memo<String>, turn: StoredValue<TurnId>) -> impl IntoView {
     let store = store();
-    let draw = move |_| {
-        store.screen.plain.update(|plain| {
-            turn.with_value(|turn| plain.remove(turn));
-        });
-        store.screen.plain.with_untracked(browser::keep_plain_answers);
-    };
+    let draw = move |_| turn.with_value(|turn| store.draw_again(turn));
     view! {
         <div class="plain-answer">
             <p class="hint">

@@ -48,7 +48,7 @@ fn List() -> impl IntoView {
             </ul>
             <Show when=move || { left() > 0 }>
                 <button type="button" class="button" on:click=move |_| shown.update(|shown| *shown += STEP)>
-                    {move || plural(left(), "older conversation", "older conversations")}
+                    {move || format!("Show {}", plural(left().min(STEP), "older conversation", "older conversations"))}
                 </button>
             </Show>
         </Show>

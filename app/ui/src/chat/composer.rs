@@ -54,6 +54,14 @@ pub fn Composer() -> impl IntoView {
         weigh(&text);
         look(&field);
     });
+    // Another conversation, or room, has another context.
+    let left = Memo::new(move |_| store.chats.open.with(|open| room_left(store, open)));
+    Effect::new(move |before: Option<()>| {
+        left.track();
+        if let (Some(()), Some(field)) = (before, field.get_untracked()) {
+            weigh(&field.value());
+        }
+    });
     let read = move |field: &HtmlTextAreaElement| {
         let text = field.value();
         weigh(&text);
@@ -112,7 +120,6 @@ pub fn Composer() -> impl IntoView {
                     node_ref=field
                     class="composer-field"
                     rows="1"
-                    dir="auto"
                     aria-label="Message"
                     placeholder="Write a message"
                     enterkeyhint="send"

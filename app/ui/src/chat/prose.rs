@@ -293,8 +293,8 @@ fn code_block() -> Element {
     let code = StoredValue::new_local(code);
     let text = move || code.try_with_value(|code| code.text_content()).flatten().unwrap_or_default();
     let button = move || view! { <CopyButton text=Signal::derive(text) class="button button-quiet button-small" /> };
-    // The button goes with its block; what it reacts to goes with the answer, whose owner this one is a child of.
-    mount_to(top.unchecked_into::<HtmlElement>(), button).forget();
+    // It goes with the answer, to whose owner the value belongs.
+    let _mounted = StoredValue::new_local(mount_to(top.unchecked_into::<HtmlElement>(), button));
     figure
 }
 

@@ -32,8 +32,10 @@ pub fn Prose(
     let owner = StoredValue::new(Owner::current());
     let speak = move |blocks: &[Block], running: bool| {
         let news = |spoken: &mut Option<Spoken>| {
-            let news = spoken.as_mut().and_then(|spoken| spoken.next(&plain_text(blocks), !running));
-            *spoken = spoken.filter(|_| running);
+            let news = spoken.as_mut().and_then(|spoken| spoken.next(plain_text(blocks), !running));
+            if !running {
+                *spoken = None;
+            }
             news
         };
         if let Some(news) = spoken.try_update_value(news).flatten() {
@@ -44,22 +46,25 @@ pub fn Prose(
         is_due.try_update_value(|due| *due = false);
         // The answer may be gone by the time of the next frame.
         let Some(element) = element.try_get_untracked().flatten() else { return };
-        let Some(blocks) = text.try_with_untracked(|text| parse(text)) else { return };
-        turn.with_value(browser::begin_drawing);
-        let change = || drawn.with_value(|before| prose::draw(&element, before, &blocks));
+        let Some(text) = text.try_get_untracked() else { return };
+        let redraw = || {
+            let blocks = parse(&text);
+            drawn.with_value(|before| prose::draw(&element, before, &blocks));
+            speak(&blocks, running.get_untracked());
+            drawn.set_value(blocks);
+        };
+        let noted = || turn.with_value(|turn| browser::note_drawing(turn, redraw));
         owner.with_value(|owner| match owner {
-            Some(owner) => owner.with(change),
-            None => change(),
+            Some(owner) => owner.with(noted),
+            None => noted(),
         });
-        speak(&blocks, running.get_untracked());
-        drawn.set_value(blocks);
     };
     Effect::new(move |was_running: Option<bool>| {
         text.track();
         let running = running.get();
         if running && was_running != Some(true) {
             // What is there already was said before.
-            spoken.set_value(Some(text.with_untracked(|text| Spoken::behind(&plain_text(&parse(text))))));
+            spoken.set_value(Some(drawn.with_value(|drawn| Spoken::behind(plain_text(drawn)))));
         }
         // Nothing is painted in a tab that nobody sees, so no frame comes.
         if !running || browser::is_hidden() {

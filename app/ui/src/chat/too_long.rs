@@ -4,11 +4,10 @@ use potluck_text::{fill, texts};
 
 use crate::text::count;
 
-/// Bytes of text that a token stands for, at least and at most, in the languages and vocabularies of today; between them,
-/// what is usual.
+/// Bytes of text that a token stands for: at least, usually, and in the longest words of the largest vocabularies.
 const FEWEST: usize = 1;
 const USUAL: usize = 4;
-const MOST: usize = 8;
+const MOST: usize = 32;
 
 /// A message that is longer than what its conversation has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,10 +55,10 @@ mod tests {
         assert_eq!(TooLong::check(&text, Some(1_300)), None);
         let long = TooLong::check(&text, Some(1_000));
         assert_eq!(long.map(|long| long.is_certain), Some(false), "long words might be one token each");
-        let long = TooLong::check(&text, Some(500));
+        let long = TooLong::check(&text, Some(100));
         assert_eq!(long.map(|long| long.is_certain), Some(true));
         let sentence = long.map(|long| long.sentence()).unwrap_or_default();
-        assert!(sentence.contains("about 1,250 tokens") && sentence.contains("room for 500"), "{sentence}");
+        assert!(sentence.contains("about 1,250 tokens") && sentence.contains("room for 100"), "{sentence}");
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub fn NoticeStack() -> impl IntoView {
     let told = Memo::new(move |_| {
         store.room.status.with(|status| match &status.connection {
             Connection::Closed { reason } => Some(reason.clone()),
+            // Its card stands where no conversation is.
+            _ if store.chats.open.with(|open| !open.turns.is_empty()) => None,
             _ => failure(status).map(str::to_owned),
         })
     });

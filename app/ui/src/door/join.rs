@@ -44,7 +44,7 @@ pub fn JoinCard(
                     <Icon symbol=Symbol::Plus />
                     <span class="press-name">"Contribute GPU"</span>
                     <span class="press-hint" aria-hidden="true" id="contribute-hint">
-                        {move || if store.can_lend() { "Lend memory of this device, and chat" } else { "This browser has no WebGPU to lend" }}
+                        {move || if store.can_lend() { "Lend memory of this device, and chat" } else { "This device cannot use its GPU" }}
                     </span>
                 </button>
             })}

@@ -55,7 +55,8 @@ fn Row(model: StoredModel) -> impl IntoView {
     };
     let label = format!("Delete {}", model.name);
     let id = StoredValue::new(model.model);
-    let question = format!("Delete {} ({size}) from this browser? The next visit downloads it again.", model.name);
+    let question =
+        format!("Delete {} ({size}) from this browser? It is loaded again when it is next used.", model.name);
     let delete = move |_| {
         if !browser::confirm(&question) {
             return;

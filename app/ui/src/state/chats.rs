@@ -11,7 +11,7 @@ use potluck_panel::{AnswerPart, RequestId};
 
 pub use storing::Stashed;
 
-use super::{AnswerState, Conversation, Heading, Record, Seen};
+use super::{AnswerState, Conversation, Heading, Record, Seen, TakenBack};
 
 /// The conversations. Copies are handles to the same ones.
 #[derive(Clone, Copy)]
@@ -163,13 +163,13 @@ impl Chats {
         self.draft_to_keep().map_or_else(|| self.draft.with_untracked(|draft| blank(draft)), |text| blank(&text))
     }
 
-    /// Takes the question back that this request asks in the open conversation.
-    pub fn take_back(self, request: RequestId) -> Option<String> {
-        let question = self.open.try_update(|open| open.take_back(request)).flatten()?;
+    /// Takes back what this request asks in the open conversation.
+    pub fn take_back(self, request: RequestId) -> Option<TakenBack> {
+        let taken = self.open.try_update(|open| open.take_back(request)).flatten()?;
         let id = self.open.with_untracked(|open| open.id.clone());
         self.mark(&id);
         self.refresh_headings();
-        Some(question)
+        Some(taken)
     }
 
     /// An answer to this request may still grow.

@@ -41,6 +41,18 @@ pub struct Turn {
     pub question: String,
     /// The model's text.
     pub answer: Answer,
+    /// The answer that this one takes the place of, until it has text: the room may refuse to answer again.
+    #[serde(default, skip)]
+    pub replaced: Option<Box<Answer>>,
+}
+
+/// What was asked in vain.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TakenBack {
+    /// A question, which is no part of the conversation any more.
+    Question(String),
+    /// To answer again. The former answer is back.
+    Regenerate,
 }
 
 /// An answer, finished or not.
@@ -182,13 +194,13 @@ impl Conversation {
         if self.turns.is_empty() && !self.renamed {
             self.title = title_of(question);
         }
-        self.turns.push(Turn { question: question.to_owned(), answer: Answer::new(request, model) });
+        self.turns.push(Turn { question: question.to_owned(), answer: Answer::new(request, model), replaced: None });
     }
 
     /// Replaces the last answer by a pending one; `false` if there is nothing to answer.
     pub fn regenerate(&mut self, request: RequestId, model: &str) -> bool {
         let Some(turn) = self.turns.last_mut() else { return false };
-        turn.answer = Answer::new(request, model);
+        turn.replaced = Some(Box::new(std::mem::replace(&mut turn.answer, Answer::new(request, model))));
         true
     }
 
@@ -200,16 +212,27 @@ impl Conversation {
         true
     }
 
-    /// Takes the last question back if `request` asks it and nothing of its answer is here.
-    pub fn take_back(&mut self, request: RequestId) -> Option<String> {
-        let is_its = |turn: &mut Turn| turn.answer.request == Some(request) && turn.answer.text.is_empty();
-        self.turns.pop_if(is_its).map(|turn| turn.question)
+    /// Takes back what `request` asks, if it is the last turn and nothing of its answer is here.
+    pub fn take_back(&mut self, request: RequestId) -> Option<TakenBack> {
+        let is_its = |turn: &Turn| turn.answer.request == Some(request) && turn.answer.text.is_empty();
+        let turn = self.turns.last_mut().filter(|turn| is_its(turn))?;
+        match turn.replaced.take().filter(|replaced| !replaced.text.is_empty()) {
+            Some(replaced) => {
+                turn.answer = *replaced;
+                Some(TakenBack::Regenerate)
+            }
+            None => self.turns.pop().map(|turn| TakenBack::Question(turn.question)),
+        }
     }
 
     /// Applies a part of an answer; `false` if no answer belongs to this request.
     pub fn apply(&mut self, request: RequestId, event: &AnswerPart) -> bool {
         let waiting = |turn: &&mut Turn| turn.answer.request == Some(request) && turn.answer.state.running();
-        let Some(answer) = self.turns.iter_mut().find(waiting).map(|turn| &mut turn.answer) else { return false };
+        let Some(turn) = self.turns.iter_mut().find(waiting) else { return false };
+        if matches!(event, AnswerPart::Text { .. }) {
+            turn.replaced = None;
+        }
+        let answer = &mut turn.answer;
         match event {
             AnswerPart::Queued(position) => answer.state = AnswerState::Queued(*position),
             AnswerPart::Reading(done, total) => {
@@ -262,7 +285,7 @@ impl Conversation {
             messages.push(Message { role: Role::System, content: instructions.trim().to_owned() });
         }
         let last = self.turns.len().saturating_sub(1);
-        for (index, Turn { question, answer }) in self.turns.iter().enumerate() {
+        for (index, Turn { question, answer, .. }) in self.turns.iter().enumerate() {
             let answered = !answer.text.is_empty();
             if answered || index == last {
                 messages.push(Message { role: Role::User, content: question.clone() });
@@ -406,11 +429,16 @@ mod tests {
     fn only_a_question_without_an_answer_is_taken_back() {
         let mut conversation = asked();
         assert_eq!(conversation.take_back(RequestId(2)), None, "nobody asked that");
-        assert_eq!(conversation.take_back(FIRST).as_deref(), Some("Why is the sky blue?"));
+        assert_eq!(conversation.take_back(FIRST), Some(TakenBack::Question("Why is the sky blue?".into())));
         assert!(conversation.turns.is_empty());
         let mut conversation = asked();
         conversation.apply(FIRST, &text("Because"));
         assert_eq!(conversation.take_back(FIRST), None, "there is an answer to go on with");
+        conversation.apply(FIRST, &end(AnswerStop::Stopped));
+        let before = conversation.clone();
+        conversation.regenerate(RequestId(2), "tiny");
+        assert_eq!(conversation.take_back(RequestId(2)), Some(TakenBack::Regenerate));
+        assert_eq!(conversation, before, "the former answer is back");
     }
 
     #[test]

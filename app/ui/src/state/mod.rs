@@ -15,7 +15,7 @@ mod thinking;
 
 pub use bench::{BenchState, Benching};
 pub use chats::{Chats, Stashed};
-pub use conversation::{Answer, AnswerState, Conversation, Heading, Turn, TurnId};
+pub use conversation::{Answer, AnswerState, Conversation, Heading, TakenBack, Turn, TurnId};
 pub use history::History;
 pub use notices::{Notices, ShownNotice};
 pub use own_rooms::{OwnRoom, OwnRooms};

@@ -71,7 +71,9 @@ impl RoomState {
     pub fn takes_prompts(self) -> bool {
         let was_up = self.was_up.get();
         self.status.with(|status| {
-            let ready = |state| state == PlanStatus::Up || (was_up && state != PlanStatus::Waiting);
+            let ready = |state| {
+                state == PlanStatus::Up || (was_up && !matches!(state, PlanStatus::Waiting | PlanStatus::Failed))
+            };
             status.room.is_some() && status.plan.as_ref().is_some_and(|plan| ready(plan.state))
         })
     }

@@ -325,6 +325,16 @@ impl Store {
         .forget();
     }
 
+    /// An answer is no longer shown as plain text.
+    pub fn draw_again(self, turn: &TurnId) {
+        if self.screen.plain.with_untracked(|plain| plain.contains(turn)) {
+            browser::forget_plain_answer(turn);
+            self.screen.plain.update(|plain| {
+                plain.remove(turn);
+            });
+        }
+    }
+
     /// Shows a notice of the page's own.
     pub fn tell(self, level: NoticeLevel, sentence: impl Into<String>, details: impl Into<String>) {
         self.show(Notice { level, sentence: sentence.into(), details: details.into(), condition: None }, false);

@@ -41,7 +41,7 @@ pub fn Failure() -> impl IntoView {
                             "Choose another model"
                         </button>
                     </Show>
-                    <button type="button" class="button" on:click=move |_| store.leave()>"Leave the table"</button>
+                    <button type="button" class="button" on:click=move |_| store.ask_to_leave()>"Leave the table"</button>
                 </div>
             </section>
         </div>

@@ -1,6 +1,7 @@
 //! What becomes of the room when its host leaves it.
 
 use leptos::prelude::*;
+use potluck_panel::MemberStatus;
 use potluck_text::texts;
 
 use crate::{
@@ -22,8 +23,15 @@ pub fn Leave() -> impl IntoView {
 fn Choice() -> impl IntoView {
     let store = store();
     let texts = &texts().leave;
-    let guests =
-        move || store.room.status.with(|status| status.peers.iter().filter(|member| !status.is_self(member)).count());
+    let guests = move || {
+        store.room.status.with(|status| {
+            status
+                .peers
+                .iter()
+                .filter(|member| !status.is_self(member) && member.status != MemberStatus::Asking)
+                .count()
+        })
+    };
     let end = move |_| {
         store.screen.dialog.set(None);
         store.leave();

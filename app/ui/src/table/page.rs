@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use super::{failure::failure, panel::TablePanel, sealed::Padlock, summary::summary};
+use super::{panel::TablePanel, sealed::Padlock, summary::summary};
 use crate::{
     chat::ChatPanel,
     common::{Icon, Symbol},
@@ -14,14 +14,6 @@ use crate::{
 pub fn RoomPage() -> impl IntoView {
     let store = store();
     let unfolded = RwSignal::new(false);
-    let leave = move |_| {
-        // Only a host's leaving changes anything for others. A room that never got a model is nobody's loss.
-        if store.hosts() && store.room.status.with_untracked(|status| failure(status).is_none()) {
-            store.screen.dialog.set(Some(DialogKind::Leave));
-        } else {
-            store.leave();
-        }
-    };
     let line = Memo::new(move |_| store.room.status.with(summary));
     view! {
             <div class="room">
@@ -47,7 +39,7 @@ pub fn RoomPage() -> impl IntoView {
                     >
                         <Icon symbol=Symbol::Sliders />
                     </button>
-                    <button type="button" class="button button-icon room-leave" aria-label="Leave the table" title="Leave the table" on:click=leave>
+                    <button type="button" class="button button-icon room-leave" aria-label="Leave the table" title="Leave the table" on:click=move |_| store.ask_to_leave()>
                         <Icon symbol=Symbol::Leave />
                     </button>
                 </header>

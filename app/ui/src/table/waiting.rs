@@ -65,7 +65,7 @@ pub fn Threshold() -> impl IntoView {
                     <p>{reason}</p>
                     <div class="row">
                         <button type="button" class="button button-main" on:click=move |_| store.resume()>"Try again"</button>
-                        <button type="button" class="button" on:click=move |_| store.leave()>"Go to the front door"</button>
+                        <button type="button" class="button" on:click=move |_| store.go_to_front()>"Go to the front door"</button>
                     </div>
                 </div>
             </section>

@@ -34,14 +34,25 @@ fn split(span: Span) -> Vec<Span> {
     let Span::Text(text) = span else { return vec![span] };
     let mut finder = LinkFinder::new();
     finder.kinds(&[LinkKind::Url]);
-    let part = |part: linkify::Span<'_>| {
-        let words = Span::Text(part.as_str().to_owned());
-        match part.kind() {
-            Some(_) if is_web(part.as_str()) => Span::Link(part.as_str().to_owned(), vec![words]),
-            _ => words,
+    let mut spans = Vec::new();
+    for part in finder.spans(&text) {
+        let words = part.as_str();
+        if part.kind().is_none() || !is_web(words) {
+            spans.push(Span::Text(words.to_owned()));
+            continue;
         }
-    };
-    finder.spans(&text).map(part).collect()
+        let (address, rest) = words.split_at(words.find(is_wide_mark).unwrap_or(words.len()));
+        spans.push(Span::Link(address.to_owned(), vec![Span::Text(address.to_owned())]));
+        if !rest.is_empty() {
+            spans.push(Span::Text(rest.to_owned()));
+        }
+    }
+    spans
+}
+
+/// Punctuation of East Asia, which ends an address without a blank.
+fn is_wide_mark(letter: char) -> bool {
+    matches!(letter, '\u{3000}'..='\u{303F}' | '\u{FF00}'..='\u{FFEF}')
 }
 
 /// An address that a link may lead to.

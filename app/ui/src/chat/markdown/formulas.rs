@@ -7,8 +7,10 @@ use super::Span;
 const OPEN: char = '\u{E000}';
 const CLOSE: char = '\u{E001}';
 
-/// A formula is not longer than this, in bytes, so that finding out costs little.
+/// A formula, or code within lines, is not longer than this, in bytes, so that finding out costs little.
 const LONGEST: usize = 4 << 10;
+/// Letters before a fence that are looked at.
+const INDENT: usize = 100;
 /// Nor is `$a$`: what is longer is two prices.
 const LONGEST_IN_LINE: usize = 400;
 
@@ -88,8 +90,8 @@ impl<'a> Formulas<'a> {
 /// Bytes of the formula, or of what is none, at the start of `rest`; true if it is one.
 fn formula(rest: &str, is_in_word: bool) -> (usize, bool) {
     let first = rest.chars().next().map_or(1, char::len_utf8);
-    let near = rest[..rest.floor_char_boundary(LONGEST)].split("\n\n").next().unwrap_or_default();
-    let closed = |open: &str, close: &str| Some(open.len() + near.get(open.len()..)?.find(close)? + close.len());
+    let closed =
+        |open: &str, close: &str| Some(open.len() + paragraph(rest).get(open.len()..)?.find(close)? + close.len());
     if rest.starts_with("\\(") {
         // A bracket that nothing closes keeps its backslash all the same.
         (closed("\\(", "\\)").unwrap_or(2), true)
@@ -107,6 +109,11 @@ fn formula(rest: &str, is_in_word: bool) -> (usize, bool) {
     } else {
         (first, false)
     }
+}
+
+/// What a formula or code within lines can reach: the paragraph, as far as it is near.
+fn paragraph(rest: &str) -> &str {
+    rest[..rest.floor_char_boundary(LONGEST)].split("\n\n").next().unwrap_or_default()
 }
 
 /// Bytes of `$a$`, by Pandoc's rule: no blank inside of its ends, and no digit after it, so that prices are none.
@@ -127,7 +134,9 @@ fn code_at(text: &str, at: usize) -> usize {
     let run = rest.len() - rest.trim_start_matches(tick).len();
     let fence = &rest[..run];
     let body = &rest[run..];
-    if run >= 3 && begins_line(&text[..at]) {
+    // A fence of backticks has none after it in its line.
+    let is_fence = run >= 3 && !(tick == '`' && body.lines().next().is_some_and(|line| line.contains('`')));
+    if is_fence && begins_line(&text[..at]) {
         let closes = |line: &str| line.trim_start_matches([' ', '\t', '>']).starts_with(fence);
         let mut end = run;
         for (number, line) in body.split_inclusive('\n').enumerate() {
@@ -142,7 +151,7 @@ fn code_at(text: &str, at: usize) -> usize {
         return run;
     }
     // A run of the same length closes it; without one in the paragraph, the backticks are text.
-    let body = body.split("\n\n").next().unwrap_or_default();
+    let body = paragraph(body);
     let mut from = 0;
     while let Some(found) = body[from..].find('`') {
         let start = from + found;
@@ -158,5 +167,5 @@ fn code_at(text: &str, at: usize) -> usize {
 /// Only marks of quotations and lists stand before in the line.
 fn begins_line(before: &str) -> bool {
     let is_mark = |mark: char| mark.is_whitespace() || ">-*+.)".contains(mark) || mark.is_ascii_digit();
-    before.rsplit('\n').next().unwrap_or_default().chars().all(is_mark)
+    before.chars().rev().take(INDENT).take_while(|letter| *letter != '\n').all(is_mark)
 }

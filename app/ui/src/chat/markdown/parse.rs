@@ -99,7 +99,13 @@ impl<'a> Builder<'a> {
     fn is_too_deep(&self, tag: &Tag<'_>) -> bool {
         let nests = matches!(
             tag,
-            Tag::BlockQuote(_) | Tag::List(_) | Tag::Strong | Tag::Emphasis | Tag::Strikethrough | Tag::Link { .. }
+            Tag::BlockQuote(_)
+                | Tag::List(_)
+                | Tag::Strong
+                | Tag::Emphasis
+                | Tag::Strikethrough
+                | Tag::Link { .. }
+                | Tag::Image { .. }
         );
         nests && self.frames.iter().filter(|frame| frame.nests()).count() > DEEPEST
     }

@@ -70,6 +70,8 @@ fn bare_addresses_are_links_without_what_ends_their_sentence() {
             text(")!"),
         ])
     );
+    let chinese = [text("见 "), link("https://example.org/a"), text("，然后")];
+    assert_eq!(parse("见 https://example.org/a，然后"), paragraph(&chinese));
     assert_eq!(parse("`https://example.org`"), paragraph(&[Span::Code("https://example.org".into())]));
     assert_eq!(parse("ftp://example.org"), paragraph(&[text("ftp://example.org")]));
 }
@@ -165,6 +167,7 @@ fn what_is_nested_too_deeply_is_left_as_it_was_written() {
         format!("{indented}{}the end", " ".repeat(600)),
         format!("{}the end{}", "**_~~".repeat(500), "~~_**".repeat(500)),
         format!("{}the end", "> - 1. ".repeat(3_000)),
+        format!("{}the end{}", "![".repeat(5_000), "](http://a)".repeat(5_000)),
     ];
     for source in deep {
         let blocks = parse(&source);
