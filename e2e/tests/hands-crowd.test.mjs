@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { kitchen } from '../harness/hands.mjs';
-import { chooseOpen, conversation, set, store } from '../harness/stored.mjs';
-import { answerBegins, assertQuiet, endedAnswers, eventually, isUp, send, until } from '../harness/table.mjs';
+import { anew, kitchen } from '../harness/hands.mjs';
+import { chooseOpen, conversation } from '../harness/stored.mjs';
+import { answerBegins, endedAnswers, eventually, isUp, send, until } from '../harness/table.mjs';
 
 const MANY = 10_000;
 const arabic = 'الحساء ساخن جدا والخبز طازج، وكل من على المائدة يشارك بجهازه.';
@@ -36,18 +36,19 @@ const sideways = (page) =>
   page.evaluate(() => [document.documentElement, ...document.querySelectorAll('dialog[open]')].map((element) => element.scrollWidth - element.clientWidth));
 
 // A window of 640 pixels and one of 320, both at 200%.
-for (const width of [320, 160]) {
-  test(`${MANY} conversations, ${width} pixels wide, an answer in Arabic, and a screen reader`, async (context) => {
-    const viewport = { width, height: width * 1.5 };
-    const device = await here.start('host', { viewport: { width: 640, height: 800 } });
+const SIZES = [320, 160].map((width) => ({ width, height: width * 1.5 }));
+/** One for each window: it is asked more there. */
+const open = SIZES.map(({ width }) => conversation(`محادثة عن الحساء ${width}`, [[arabic, `${arabic}\n\n- ${arabic}`], ['و الخبز؟', arabic]]));
+const others = Array.from({ length: MANY }, (_, index) => conversation(`Conversation ${index}`, [[`Question ${index}`, arabic]], `many-${index}`));
+
+const inRoom = here.browser({ conversations: [...open, ...others], settings: { max_tokens: 8000 } })('endless', { context: 8192 });
+
+for (const [at, viewport] of SIZES.entries()) {
+  const { width } = viewport;
+  test(`${MANY} conversations, ${width} pixels wide, an answer in Arabic, and a screen reader`, inRoom(async (device, context) => {
     const { page } = device;
-    const open = conversation('محادثة عن الحساء', [[arabic, `${arabic}\n\n- ${arabic}`], ['و الخبز؟', arabic]]);
-    const others = Array.from({ length: MANY }, (_, index) => conversation(`Conversation ${index}`, [[`Question ${index}`, arabic]], `many-${index}`));
-    await store(page, here.relay, [open, ...others]);
-    await set(page, here.relay, { max_tokens: 8000 });
-    await here.open(page, 'endless', { context: 8192 });
-    await page.setViewportSize(viewport);
-    await chooseOpen(page, open.id);
+    await anew(page, viewport);
+    await chooseOpen(page, open[at].id);
     await page.reload();
     await until(page, isUp);
     const client = await device.context.newCDPSession(page);
@@ -65,7 +66,7 @@ for (const width of [320, 160]) {
     const begun = performance.now();
     await page.getByRole('button', { name: 'Chats' }).click();
     const drawer = page.getByRole('dialog', { name: 'Conversations' });
-    await drawer.getByRole('button', { name: `Conversation ${MANY - 1}`, exact: true }).or(drawer.getByRole('button', { name: open.title, exact: true })).first().waitFor();
+    await drawer.getByRole('button', { name: `Conversation ${MANY - 1}`, exact: true }).or(drawer.getByRole('button', { name: open[at].title, exact: true })).first().waitFor();
     context.diagnostic(`the drawer takes ${Math.round(performance.now() - begun)} ms`);
     for (let look = 0; look < 3; look += 1) {
       const names = await buttons(client);
@@ -85,6 +86,5 @@ for (const width of [320, 160]) {
     await page.getByRole('textbox', { name: 'Message' }).click({ trial: true });
     await page.getByRole('button', { name: 'Stop' }).click();
     await eventually(() => endedAnswers(page).count(), (ended) => ended === 3, 'the answer has ended');
-    assertQuiet(device);
-  });
+  }));
 }

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { WIDTHS, kitchen, sees } from '../harness/hands.mjs';
+import { WIDTHS, anew, kitchen, sees } from '../harness/hands.mjs';
 import { chunks } from '../harness/reciting.mjs';
-import { chooseOpen, conversation, openChat, set, store } from '../harness/stored.mjs';
-import { assertQuiet, endedAnswers, isUp, send, until } from '../harness/table.mjs';
+import { chooseOpen, conversation, openChat } from '../harness/stored.mjs';
+import { endedAnswers, isUp, send, until } from '../harness/table.mjs';
 
 const INNERMOST = /the innermost words/;
 const indented = Array.from({ length: 250 }, (_, level) => `${'  '.repeat(level)}- level ${level}`).join('\n');
@@ -19,14 +19,17 @@ const TEXTS = {
 const models = Object.entries(TEXTS).map(([name, text]) => [`deep-${name}`, { parts: chunks(text, 400) }]);
 const here = kitchen({ ...Object.fromEntries(models), soup: { text: 'Soup is **hot**.' } });
 
+const STOPPED = conversation('Stopped', [['First?', 'Soup is **hot**.'], ['Second?', 'Bread is **warm**.\n\n- and fresh']]);
+
+const inRoom = here.browser({
+  conversations: [STOPPED, ...Object.entries(TEXTS).map(([name, text]) => conversation(name, [[`${name}?`, text], ['And?', text]]))],
+});
+
 for (const name of Object.keys(TEXTS)) {
-  test(`a model streams ${name}: the page goes on, and a reload shows the answer again`, async () => {
-    const device = await here.start('host');
+  test(`a model streams ${name}: the page goes on, and a reload shows the answer again`, inRoom(`deep-${name}`)(async (device) => {
     const { page } = device;
-    await here.open(page, `deep-${name}`);
     for (const question of ['How deep?', 'How deep again?']) {
-      const fresh = page.getByRole('button', { name: 'New', exact: true });
-      if (await fresh.isEnabled()) await fresh.click();
+      await anew(page);
       await send(page, question);
       await sees(device, endedAnswers(page).getByText(INNERMOST));
     }
@@ -34,44 +37,37 @@ for (const name of Object.keys(TEXTS)) {
     await until(page, isUp);
     await page.locator('.question', { hasText: 'How deep again?' }).waitFor();
     await sees(device, endedAnswers(page).getByText(INNERMOST));
-  });
+  }));
 }
 
 for (const viewport of WIDTHS) {
-  test(`nested texts that were stored are shown, ${viewport.width} pixels wide`, async () => {
-    const device = await here.start('host', { viewport });
+  test(`nested texts that were stored are shown, ${viewport.width} pixels wide`, inRoom('soup')(async (device) => {
     const { page } = device;
-    await store(page, here.relay, Object.entries(TEXTS).map(([name, text]) => conversation(name, [[`${name}?`, text], ['And?', text]])));
-    await here.open(page, 'soup');
+    await anew(page, viewport);
     for (const name of Object.keys(TEXTS)) {
       await openChat(page, name);
       await sees(device, page.locator('.answer').getByText(INNERMOST).nth(1));
     }
-    await page.getByRole('button', { name: 'New', exact: true }).click();
+    await anew(page, viewport);
     await send(page, 'What is hot?');
     await sees(device, endedAnswers(page).getByText('Soup is hot.'));
-  });
+  }));
 }
 
-test('an answer whose drawing stopped the page is shown as plain text, until it is to be drawn again', async () => {
-  const device = await here.start('host');
-  const { page } = device;
-  const stopped = conversation('Stopped', [['First?', 'Soup is **hot**.'], ['Second?', 'Bread is **warm**.\n\n- and fresh']]);
-  await store(page, here.relay, [stopped]);
-  await set(page, here.relay, {});
-  await here.open(page, 'soup');
-  await chooseOpen(page, stopped.id);
+test('an answer whose drawing stopped the page is shown as plain text, until it is to be drawn again', inRoom('soup')(async ({ page }) => {
+  await anew(page);
+  await chooseOpen(page, STOPPED.id);
   // A page that goes away in peace takes the mark back: it is there once the next one begins.
   await page.addInitScript((mark) => {
     if (sessionStorage.getItem('marked') === null) sessionStorage.setItem('potluck.drawing', mark);
     sessionStorage.setItem('marked', 'once');
-  }, JSON.stringify([stopped.id, 1]));
+  }, JSON.stringify([STOPPED.id, 1]));
   await page.reload();
   await until(page, isUp);
   const [first, second] = [0, 1].map((turn) => page.locator('.answer').nth(turn));
   await second.locator('.plain-answer').waitFor({ timeout: 30_000 });
   const plain = await second.locator('.plain-answer').textContent();
-  assert.ok(plain.includes(stopped.turns[1].answer.text), `as it was written: ${plain}`);
+  assert.ok(plain.includes(STOPPED.turns[1].answer.text), `as it was written: ${plain}`);
   assert.equal(await second.locator('.prose').count(), 0);
   assert.equal(await first.locator('.prose strong').textContent(), 'hot', 'the other answers are drawn');
   await page.getByText('Drawing this answer stopped the page. It is shown as plain text.').waitFor();
@@ -82,5 +78,4 @@ test('an answer whose drawing stopped the page is shown as plain text, until it 
   await page.reload();
   await until(page, isUp);
   await second.locator('.prose strong', { hasText: 'warm' }).waitFor();
-  assertQuiet(device);
-});
+}));
