@@ -8,7 +8,7 @@ import { test } from 'node:test';
 
 import { WIDTHS, kitchen } from '../harness/hands.mjs';
 import { chunks } from '../harness/reciting.mjs';
-import { ask, assertQuiet, contribute, endedAnswers, enter, eventually, isUp, send, until } from '../harness/table.mjs';
+import { ask, contribute, endedAnswers, enter, eventually, isUp, send, until } from '../harness/table.mjs';
 
 const here = kitchen({
   soup: { text: 'Soup is hot.' },
@@ -19,12 +19,20 @@ const here = kitchen({
 const isInside = (status) => !status.role.coordinator && status.room !== null && status.connection === 'Connected' && isUp(status);
 const works = (status) => isInside(status) && status.role.worker;
 
+/** A host, a worker and a guest at one table. */
+const atTable = here.shared(async () => {
+  const [host, worker, guest] = await Promise.all(['host', 'worker', 'guest'].map((name) => here.start(name)));
+  const link = await here.open(host.page, 'soup', { share: 'Everyone takes part' });
+  await contribute(worker.page, link);
+  await enter(guest.page, link);
+  return { host, worker, guest };
+});
+const onDevice = here.shared(() => here.start('host'));
+const withoutGpu = here.shared(() => here.start('host', { gpu: false }));
+
 for (const viewport of WIDTHS) {
-  test(`a guest and a worker who look at the bench are back with one press of the browser, ${viewport.width} pixels wide`, async () => {
-    const [host, worker, guest] = await Promise.all(['host', 'worker', 'guest'].map((name) => here.start(name, { viewport })));
-    const link = await here.open(host.page, 'soup', { share: 'Everyone takes part' });
-    await contribute(worker.page, link);
-    await enter(guest.page, link);
+  test(`a guest and a worker who look at the bench are back with one press of the browser, ${viewport.width} pixels wide`, atTable(async ({ host, worker, guest }) => {
+    for (const { page } of [host, worker, guest]) await page.setViewportSize(viewport);
     for (const [{ page }, isBack] of [[worker, works], [guest, isInside]]) {
       await until(page, isBack);
       await page.goto(`${here.relay.url}/bench`);
@@ -36,12 +44,12 @@ for (const viewport of WIDTHS) {
     assert.equal((await ask(guest.page, 'Is it warm?')).text, 'Soup is hot.');
     const lends = (status) => status.peers.filter(({ lent }) => lent > 0).length === 2;
     await until(host.page, lends, 'host and worker lend');
-    assertQuiet(host, worker, guest);
-  });
+  }));
+}
 
-  test(`a host without WebGPU is told that it cannot compute, ${viewport.width} pixels wide`, async () => {
-    const host = await here.start('host', { viewport, gpu: false });
-    const { page } = host;
+for (const viewport of WIDTHS) {
+  test(`a host without WebGPU is told that it cannot compute, ${viewport.width} pixels wide`, withoutGpu(async ({ page }) => {
+    await page.setViewportSize(viewport);
     await page.goto(here.relay.url);
     await page.getByText(/No WebGPU here/).first().waitFor();
     await page.getByRole('button', { name: 'Host a model' }).click();
@@ -50,13 +58,10 @@ for (const viewport of WIDTHS) {
     await dialog.getByText(/cannot compute|no WebGPU/i).first().waitFor({ timeout: 60_000 });
     const words = await dialog.innerText();
     assert.doesNotMatch(words, /\bFits\b|\blends? \d/, 'it does not say what such a device would lend');
-    assertQuiet(host);
-  });
+  }));
 }
 
-test('an answer has its numbers, and none that only the page expected', async () => {
-  const host = await here.start('host');
-  const { page } = host;
+test('an answer has its numbers, and none that only the page expected', onDevice(async ({ page }) => {
   await here.open(page, 'soup');
   for (let turn = 0; turn < 3; turn += 1) {
     await send(page, 'Is it warm?');
@@ -65,8 +70,7 @@ test('an answer has its numbers, and none that only the page expected', async ()
     await numbers.filter({ hasText: /\d tokens/ }).waitFor();
     assert.doesNotMatch(await numbers.innerText(), /expected/);
   }
-  assertQuiet(host);
-});
+}));
 
 /** A server of one file. Of long ranges it sends the first `whole` as they are, and the halves of all others until `release`. */
 async function serveHalves(path, whole) {
@@ -91,15 +95,13 @@ async function serveHalves(path, whole) {
   return slow;
 }
 
-test('the percentage beside a bar is what the bar shows', async (context) => {
+test('the percentage beside a bar is what the bar shows', onDevice(async ({ page }, context) => {
   const slow = await serveHalves(join(here.folder, 'large.gguf'), 1);
   context.after(() => {
     slow.release();
     slow.server.close();
     slow.server.closeAllConnections();
   });
-  const host = await here.start('host');
-  const { page } = host;
   await page.goto(here.relay.url);
   await page.getByRole('button', { name: 'Host a model' }).click();
   const dialog = page.getByRole('dialog', { name: 'Host a model' });
@@ -127,5 +129,4 @@ test('the percentage beside a bar is what the bar shows', async (context) => {
   slow.release();
   await until(page, isUp);
   assertTrue(await bars());
-  assertQuiet(host);
-});
+}));

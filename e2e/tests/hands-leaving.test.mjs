@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 
 import { WIDTHS, kitchen } from '../harness/hands.mjs';
 import { Relay } from '../harness/relay.mjs';
@@ -25,26 +25,28 @@ async function leave(page) {
 const atTheDoor = (page) => page.getByRole('button', { name: 'Host a model' }).waitFor();
 const ownRoom = (page) => page.getByRole('list', { name: 'Your rooms' }).getByRole('listitem');
 
-/** A host, a worker and a guest at one table. */
-async function table(relay = here.relay) {
-  const [host, worker, guest] = await Promise.all([
-    here.start('host'),
-    here.start('worker'),
-    here.start('guest', { viewport: WIDTHS[1] }),
-  ]);
+// The rooms of one relay are listed for a while: each table has a relay of its own.
+const relays = [];
+after(() => Promise.all(relays.map((relay) => relay.stop())));
+
+/** A host, a worker and a guest at one table. The tests follow each other there. */
+const atTable = here.shared(async () => {
+  const relay = await Relay.start({ models: here.folder });
+  relays.push(relay);
+  const [host, worker, guest] = await Promise.all(['host', 'worker', 'guest'].map((name) => here.start(name)));
+  await guest.page.setViewportSize(WIDTHS[1]);
   const link = await openRoom(host.page, relay, { model: 'soup', share: 'Everyone takes part' });
   await contribute(worker.page, link);
   await enter(guest.page, link);
   await until(worker.page, works);
   await until(guest.page, isInside);
-  return { host, worker, guest, link };
-}
+  return { host, worker, guest, link, relay };
+});
 
 for (const viewport of WIDTHS) {
-  test(`a host that stays is still at its table, ${viewport.width} pixels wide`, async () => {
-    const host = await here.start('host', { viewport });
+  test(`a host that stays is still at its table, ${viewport.width} pixels wide`, atTable(async ({ host }) => {
     const { page } = host;
-    await here.open(page, 'soup');
+    await page.setViewportSize(viewport);
     const { dialog, press } = await leave(page);
     for (const name of ['End the room', 'Close it for now', 'Stay']) await dialog.getByRole('button', { name, exact: true }).waitFor();
     await press('Stay');
@@ -54,12 +56,11 @@ for (const viewport of WIDTHS) {
     await dialog.waitFor({ state: 'hidden' });
     assert.equal((await ask(page, 'Still here?')).text, 'Soup is hot.');
     assert.ok(isHosting(await page.evaluate(() => window.potluck.status())));
-    assertQuiet(host);
-  });
+  }));
 }
 
-test('a room that is closed for now opens again, and its devices come back by themselves', async () => {
-  const { host, worker, guest } = await table();
+test('a room that is closed for now opens again, and its devices come back by themselves', atTable(async ({ host, worker, guest }) => {
+  await host.page.setViewportSize(WIDTHS[0]);
   const room = (await until(host.page, isHosting)).room.id;
   await (await leave(host.page)).press('Close it for now');
   await atTheDoor(host.page);
@@ -72,14 +73,22 @@ test('a room that is closed for now opens again, and its devices come back by th
   await until(worker.page, works, 'the worker lends again');
   await until(guest.page, isInside, 'the guest is back');
   assert.equal((await ask(guest.page, 'Is it warm?')).text, 'Soup is hot.');
-  assertQuiet(host, worker, guest);
-});
+}));
 
-test('a room that its host ends is over at once for all, and no longer listed', async (context) => {
-  // The rooms of other tests are listed for a while.
-  const relay = await Relay.start({ models: here.folder });
-  context.after(() => relay.stop());
-  const { host, worker, guest } = await table(relay);
+test('a guest leaves without a question', atTable(async ({ host, guest, link }) => {
+  await until(host.page, ({ peers }) => peers.length === 3);
+  await guest.page.setViewportSize(WIDTHS[0]);
+  await guest.page.getByRole('button', { name: 'Leave the table' }).click();
+  await atTheDoor(guest.page);
+  assert.equal(await guest.page.getByRole('dialog').count(), 0);
+  await until(host.page, ({ peers }) => peers.length === 2);
+  // It comes back for the next test.
+  await guest.page.setViewportSize(WIDTHS[1]);
+  await enter(guest.page, link);
+  await until(guest.page, isInside);
+}));
+
+test('a room that its host ends is over at once for all, and no longer listed', atTable(async ({ host, worker, guest, relay }) => {
   const visitor = await here.start('visitor');
   await visitor.page.goto(relay.url);
   const hint = visitor.page.locator('#contribute-hint');
@@ -99,29 +108,17 @@ test('a room that its host ends is over at once for all, and no longer listed', 
     await page.getByRole('button', { name: /front door/ }).or(page.getByRole('link', { name: /front door/ })).first().click();
     await atTheDoor(page);
   }
-  assertQuiet(host, worker, guest, visitor);
-});
+  assertQuiet(visitor);
+}));
 
-test('a guest leaves without a question', async () => {
-  const host = await here.start('host');
-  const link = await here.open(host.page, 'soup');
-  const guest = await here.start('guest');
-  await enter(guest.page, link);
-  await until(guest.page, isInside);
-  await guest.page.getByRole('button', { name: 'Leave the table' }).click();
-  await atTheDoor(guest.page);
-  assert.equal(await guest.page.getByRole('dialog').count(), 0);
-  await until(host.page, ({ peers }) => peers.length === 1);
-  assertQuiet(host, guest);
-});
+const onDevice = here.shared(() => here.start('host'));
 
 for (const viewport of WIDTHS) {
-  test(`a model that cannot be loaded is said once, with what to do, ${viewport.width} pixels wide`, async () => {
+  test(`a model that cannot be loaded is said once, with what to do, ${viewport.width} pixels wide`, onDevice(async ({ page }) => {
+    await page.setViewportSize(viewport);
     const bytes = await readFile(join(here.folder, 'soup.gguf'));
     const path = join(here.folder, 'truncated.gguf');
     await writeFile(path, bytes.subarray(0, bytes.length - 200_000));
-    const host = await here.start('host', { viewport });
-    const { page } = host;
     await hostFile(page, here.relay, path);
     const told = /truncated|ends before|too short|is missing|outside the file/i;
     await page.getByText(told).first().waitFor();
@@ -138,6 +135,5 @@ for (const viewport of WIDTHS) {
     await page.getByRole('button', { name: /Choose another model/ }).click();
     const dialog = page.getByRole('dialog', { name: 'Host a model' });
     await dialog.waitFor();
-    assertQuiet(host);
-  });
+  }));
 }
