@@ -6,6 +6,7 @@
 use gloo_timers::callback::Timeout;
 use leptos::{ev, html, prelude::*};
 use potluck_panel::ToNode;
+use wasm_bindgen::JsCast;
 use web_sys::HtmlTextAreaElement;
 
 use super::too_long::TooLong;
@@ -40,8 +41,10 @@ pub fn Composer() -> impl IntoView {
     let reported = StoredValue::new(f64::MIN);
     let room = move || untrack(|| store.chats.open.with(|open| room_left(store, open)));
     let weigh = move |text: &str| too_long.try_set(TooLong::check(text, room()));
+    let is_long = StoredValue::new(false);
     let look = move |field: &HtmlTextAreaElement| {
         let length = field.text_length();
+        is_long.set_value(length > SURELY_TALL);
         blank.set(length < SURELY_SOMETHING && field.value().trim().is_empty());
         fit_height(field, length);
     };
@@ -65,11 +68,15 @@ pub fn Composer() -> impl IntoView {
     let read = move |field: &HtmlTextAreaElement| {
         let text = field.value();
         weigh(&text);
+        look(field);
         store.keep_draft(text);
     };
     let typed = move |event: ev::Event| {
         let field: HtmlTextAreaElement = event_target(&event);
-        look(&field);
+        // Even the length of a long text takes time. One that grows stays long.
+        if !(is_long.get_value() && inserts(&event)) {
+            look(&field);
+        }
         store.chats.refused.set(None);
         let now = browser::now();
         if now - reported.get_value() >= REPORT_EVERY && untrack(|| store.can_ask()) {
@@ -157,6 +164,12 @@ pub fn Composer() -> impl IntoView {
             </div>
         </form>
     }
+}
+
+/// Somebody typed a letter or a line break.
+fn inserts(event: &ev::Event) -> bool {
+    let kind = event.dyn_ref::<web_sys::InputEvent>().map(web_sys::InputEvent::input_type);
+    kind.is_some_and(|kind| matches!(kind.as_str(), "insertText" | "insertLineBreak" | "insertCompositionText"))
 }
 
 /// Makes the field as tall as its text, within limits.
