@@ -282,7 +282,9 @@ pub async fn answer_and_recoveries(
                 all.extend(tokens);
                 at(all.len());
             }
-            AnswerPart::End { stop: AnswerStop::Failed(sentence), .. } => panic!("the answer failed: {sentence}"),
+            AnswerPart::End { stop: AnswerStop::Failed(sentence) | AnswerStop::Refused(sentence), .. } => {
+                panic!("the answer failed: {sentence}")
+            }
             AnswerPart::Recovering(reason) => recoveries.push(reason),
             AnswerPart::End { .. } => return (all, recoveries),
             _ => {}
@@ -301,7 +303,9 @@ pub async fn answers(session: &mut Session, prompts: Vec<PromptRequest>) -> Vec<
         let index = requests.iter().position(|known| *known == request).unwrap();
         match event {
             AnswerPart::Text { tokens, .. } => all[index].extend(tokens),
-            AnswerPart::End { stop: AnswerStop::Failed(sentence), .. } => panic!("an answer failed: {sentence}"),
+            AnswerPart::End { stop: AnswerStop::Failed(sentence) | AnswerStop::Refused(sentence), .. } => {
+                panic!("an answer failed: {sentence}")
+            }
             AnswerPart::End { .. } => left -= 1,
             _ => {}
         }
@@ -316,7 +320,10 @@ pub async fn text_and_timings(session: &mut Session, prompt: PromptRequest) -> (
     loop {
         match session.next().await.unwrap() {
             ToPage::Answer { event: AnswerPart::Text { delta, .. }, .. } => text += &delta,
-            ToPage::Answer { event: AnswerPart::End { stop: AnswerStop::Failed(sentence), .. }, .. } => {
+            ToPage::Answer {
+                event: AnswerPart::End { stop: AnswerStop::Failed(sentence) | AnswerStop::Refused(sentence), .. },
+                ..
+            } => {
                 panic!("the answer failed: {sentence}")
             }
             ToPage::Answer { event: AnswerPart::End { timings, .. }, .. } => return (text, timings),

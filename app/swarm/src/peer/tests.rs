@@ -117,7 +117,10 @@ fn prompt(request: u32, content: &str, messages: usize) -> Frame {
 /// The sentence with which a question of this asker ended at once.
 fn failure(actions: &[Action], to: RelayRoute) -> Option<&str> {
     sent(actions, to).into_iter().find_map(|frame| match frame {
-        Frame::Answer(_, AnswerPart::End { stop: AnswerStop::Failed(sentence), .. }) => Some(sentence.as_str()),
+        Frame::Answer(
+            _,
+            AnswerPart::End { stop: AnswerStop::Failed(sentence) | AnswerStop::Refused(sentence), .. },
+        ) => Some(sentence.as_str()),
         _ => None,
     })
 }
