@@ -131,7 +131,7 @@ pub const ENGLISH: Texts = Texts {
     own: OwnDeviceTexts {
         only_chats: "This device only chats. Lend its GPU to make room for larger models.",
         invited_to_chat: "You are invited to chat. Other devices do the work.",
-        hosts_without_gpu: "This device cannot use its GPU, so it lends no memory. It can host: other devices do the work.",
+        hosts_without_gpu: "This device cannot compute: the page gets no GPU here. It can host, and other devices do the work.",
         no_webgpu: "This device can only chat: its browser has no WebGPU.",
         gpu_lost: "This device lends nothing because its GPU is unavailable. Reload the page to try again.",
         room_short: "This device lends {}.{} The room needs more memory.",
