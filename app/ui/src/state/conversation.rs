@@ -139,7 +139,8 @@ impl Answer {
     /// True if there is a beginning to continue, and room to do so, in a context of `room` positions.
     #[must_use]
     pub fn can_continue(&self, room: u32) -> bool {
-        self.state.is_cut_short() && !self.text.is_empty() && !self.fills_context(room)
+        let has_room = !self.fills_context(room) && self.text.len() < LONGEST_ANSWER;
+        self.state.is_cut_short() && !self.text.is_empty() && has_room
     }
 
     fn finish(&mut self, state: AnswerState) {
@@ -449,7 +450,8 @@ mod tests {
         assert_eq!((kept(&conversation), conversation.running()), (LONGEST_ANSWER, Some(FIRST)));
         assert!(conversation.apply(FIRST, &text("ä")));
         assert_eq!((kept(&conversation), conversation.running()), (LONGEST_ANSWER, None));
-        assert!(matches!(conversation.turns[0].answer.state, AnswerState::Failed(_)));
+        let answer = &conversation.turns[0].answer;
+        assert!(matches!(answer.state, AnswerState::Failed(_)) && !answer.can_continue(0));
     }
 
     #[test]
