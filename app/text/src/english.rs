@@ -109,8 +109,8 @@ pub const ENGLISH: Texts = Texts {
         alone: "You host this room. Nobody else is in it.",
         with_others: "You host this room. Others in it: {}. What should happen to it?",
         for_now: "Guests wait. You can open it again within a day from Potluck's front page in this browser. Its link and its invites stay.",
-        for_good: "Guests are told that it is over. Its link and its invites no longer work.",
-        end_own: "End this room for good? Its link and its invites no longer work.",
+        for_good: "Guests are told that it is over. Its link and its invites stop working.",
+        end_own: "End this room for good? Its link and its invites stop working.",
     },
     failure: FailureTexts {
         title: "The model could not be opened",

@@ -100,7 +100,7 @@ pub(super) fn Given() -> impl IntoView {
     let store = store();
     let list = Memo::new(move |_| store.room.status.with(invites));
     let take_back = move |id| {
-        if browser::confirm("Take this invite back? Its link no longer works. Whoever used it stays.") {
+        if browser::confirm("Take this invite back? Its link stops working. Whoever has used it stays.") {
             store.send(ToNode::Revoke(id));
         }
     };
