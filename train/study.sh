@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # The study model on one GPU: both phases of training, export, shadows in other types, and the routing traces of docs/lab/on-demand.md.
 # usage: study.sh SCRATCH RESULT [PRETRAIN_SECONDS CHAT_SECONDS TRACE_SECONDS]
-# Needs out/tokenizer.json, out/season.json.xz, out/heldout.json and potluck-node (NODE names it, a release build); leaves traces,
+# Needs out/tokenizer.json, out/season.json.xz, out/heldout.json and lab (LAB names it, a release build: cargo build --release -p potluck-lab); leaves traces,
 # perplexities, shares and logs in RESULT. Tracing runs on the processor; what was traced when its time is over is kept.
 set -euo pipefail
 cd "$(dirname "$0")"
 scratch=$1 result=$2 pretrain=${3:-150} chat=${4:-80} tracing=${5:-150}
-node=${NODE:-../target/release/potluck-node} python=${PYTHON:-python3} tokenizer=${TOKENIZER:-out/tokenizer.json} heldout=${HELDOUT:-out/heldout.json}
+lab=${LAB:-../target/release/lab} python=${PYTHON:-python3} tokenizer=${TOKENIZER:-out/tokenizer.json} heldout=${HELDOUT:-out/heldout.json}
 export PYTHONUNBUFFERED=1 TOKENIZERS_PARALLELISM=false
 mkdir -p "$scratch" "$result"
 say() { echo "== $SECONDS s: $*"; }
@@ -38,7 +38,7 @@ types=(F16 Q8_0 Q4_0 Q2_K)
 "$python" export.py --weights "$scratch/chat" --tokenizer "$tokenizer" --recipe study --kind F32 --out "$(model F32)"
 pids=()
 for type in "${types[@]}"; do
-    "$node" requantize "$(model F32)" "$(model "$type")" --type "$type" 2> "$scratch/requantize-$type.log" &
+    "$lab" requantize "$(model F32)" "$(model "$type")" --type "$type" 2> "$scratch/requantize-$type.log" &
     pids+=($!)
 done
 for pid in "${pids[@]}"; do wait "$pid"; done
@@ -57,7 +57,7 @@ shadows() { for type in $1; do for how in $2; do printf ",%s@%s" "$(model "$type
 trace() {
     local seconds=$1 name=$2 prompts=$3 list
     list=$(shadows "$4" "$5")
-    timeout "$seconds" "$node" trace "$(model F32)" --prompts "$prompts" --max-tokens "${TOKENS:-128}" --cpu --shadows "${list#,}" --out "$result/$name.plrt" 2> "$scratch/$name.log" || say "$name: not everything was traced"
+    timeout "$seconds" "$lab" trace "$(model F32)" --prompts "$prompts" --max-tokens "${TOKENS:-128}" --cpu --shadows "${list#,}" --out "$result/$name.plrt" 2> "$scratch/$name.log" || say "$name: not everything was traced"
     tail -n 40 "$scratch/$name.log"
 }
 started=$SECONDS

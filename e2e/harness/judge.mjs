@@ -1,11 +1,12 @@
 // The judge's page: the engine alone in a browser, held against llama.cpp's answers.
 import { execFileSync } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { extname, join, resolve } from 'node:path';
 
 const root = resolve(import.meta.dirname, '../..');
-const out = join(root, 'e2e/out/judge');
+// Another test file may be building it, too.
+const out = join(root, `e2e/out/judge-${process.pid}`);
 const types = { '.js': 'text/javascript', '.wasm': 'application/wasm', '.html': 'text/html' };
 const page = `<!doctype html><title>Judge</title><script type="module">
 import init from '/potluck-judge.js';
@@ -36,5 +37,9 @@ export async function serve() {
     }
   });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  return { url: `http://localhost:${server.address().port}/`, stop: () => server.close() };
+  const stop = async () => {
+    server.close();
+    await rm(out, { recursive: true, force: true });
+  };
+  return { url: `http://localhost:${server.address().port}/`, stop };
 }

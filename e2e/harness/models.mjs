@@ -29,8 +29,10 @@ export function make(...names) {
   for (const name of names) {
     const path = join(folder, `${name}.gguf`);
     if (existsSync(path)) continue;
-    execFileSync(example('synthetic'), [...models[name], `${path}.part`], { stdio: ['ignore', 'ignore', 'inherit'] });
-    renameSync(`${path}.part`, path);
+    // Another test file may be making the same model.
+    const part = `${path}.${process.pid}.part`;
+    execFileSync(example('synthetic'), [...models[name], part], { stdio: ['ignore', 'ignore', 'inherit'] });
+    renameSync(part, path);
   }
   return folder;
 }

@@ -2,7 +2,7 @@
 # Experts as a service, measured: the host keeps all attention, native peers on this machine's Vulkan adapter hold the experts.
 #   e2e/large/experts.sh BINARIES WORK       the 48 blocks of Qwen3-30B-A3B (18.6 GB), eight holders
 #   shape=small e2e/large/experts.sh …       a file of some MB, for a machine without a GPU
-# BINARIES holds potluck-node, potluck-relay and the example `synthetic`. Each line of `cases` is one room: replicas, hedging,
+# BINARIES holds lab, potluck-relay and the example `synthetic`. Each line of `cases` is one room: replicas, hedging,
 # holders, what each of them lends, how late its messages leave (`--delay`; with `answers=` how long its experts' outputs wait,
 # each for itself: `--hesitate`), how often it computes (`--slow`; 0 answers with zeros), and further options of the host. With
 # `/` between them, several amounts, delays or numbers go to one holder after the other. Prints a line of JSON for each round, and one for
@@ -112,7 +112,7 @@ while read -r replicas hedging holders budget delay slow more; do
   case $more in *--on-demand*) memory=${host_on_demand:-2200M} ;; esac
   # shellcheck disable=SC2086 # further options are words
   : > host.out; rm -f last-round
-  timeout "$limit" "$bin/potluck-node" host "$model" --relay "http://localhost:$port" --replicas "$replicas" --hedging "$hedging" \
+  timeout "$limit" "$bin/lab" room host "$model" --relay "http://localhost:$port" --replicas "$replicas" --hedging "$hedging" \
     --budget "$memory" --context "${context:-2048}" --cache "$cache/host" --raw --prompt "$text" --max-tokens "$tokens" \
     --rounds "$rounds" --members "$((holders + 1))" --holders "$wanted" --gpu-index "${gpu:-0}" $asking_more $more > host.out 2> host.log &
   asking=$! peers=
@@ -123,7 +123,7 @@ while read -r replicas hedging holders budget delay slow more; do
     case $delay in answers=*) late="--hesitate $(of "${delay#answers=}" "$number")" ;; esac
     case $set in hedging) late="$late --hesitate-until last-round" ;; esac
     # shellcheck disable=SC2086 # an option and its value
-    "$bin/potluck-node" join "$link" --budget "$(of "$budget" "$number")" $late --slow "$(of "$slow" "$number")" --bench \
+    "$bin/lab" room join "$link" --budget "$(of "$budget" "$number")" $late --slow "$(of "$slow" "$number")" \
       --gpu-index "$((${gpu:-0} + number % ${gpus:-1}))" \
       --cache "$cache/$number" > "join$number.log" 2>&1 &
     peers+=" $!"

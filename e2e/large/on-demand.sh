@@ -10,16 +10,16 @@
 #   slow     figure 10: holders that compute everything twice, everything resident and slots
 #   cold     files that are in no cache
 #   alone    one device without a room
-# BINARIES holds potluck-node, potluck-relay and the example `synthetic`. Instead of a set, `cases` may be given. Each of its lines is
+# BINARIES holds lab, potluck-relay and the example `synthetic`. Instead of a set, `cases` may be given. Each of its lines is
 #   room HOLDERS LENT HOST OPTIONS    a host that lends HOST, for everything but experts, and holders of these; OPTIONS are the host's, those
 #                                     that begin with join: the holders' (join:--slow=2)
 #   alone LENT OPTIONS                one device with the file and no room
 # Prints a line of JSON for each round. In rooms a second one for each round says what all holders together did: the share of experts that were in
 # memory, that a hint had named, stalls, MB loaded, waiting, and how long the bus was busy.
-# A text is answered several times. With `--hints recorded` (rooms) or `--predictor recorded` (one device) the first round records which experts it
-# needs, and each of the others guesses these with the next of `--recalls` (percent; 0: nobody guesses). Answers are sampled: greedy ones of random
+# A text is answered several times. With `--recalls` (in rooms beside `--hints recorded`) the first round records which experts it
+# needs, and each of the others guesses these with the next of them (percent; 0: nobody guesses). Answers are sampled: greedy ones of random
 # weights repeat themselves. The same seed gives the same tokens in every round.
-# With `--shadow FILE` beside `recorded` a shadow computes too, to be timed, and is not believed. Its file here is the model's own, so it knows everything
+# With `--shadow FILE` beside them a shadow computes too, to be timed, and is not believed. Its file here is the model's own, so it knows everything
 # that it is asked for in time, and takes 18.6 GB more and the time of a model that is not smaller.
 # The plan may keep one of many devices as a spare, so measuring begins with `wanted` holders: one less than there are, from five on.
 # `--cold` among the options drops the page cache all the time, so that experts come from storage; the line with `from_storage_MB` says
@@ -30,7 +30,7 @@ set -euo pipefail
 bin=$(realpath "${1:?usage: on-demand.sh BINARIES WORK}") work=$(realpath -m "${2:?usage: on-demand.sh BINARIES WORK}")
 # Seconds for one case, and after which no further case begins.
 tokens=${tokens:-32} limit=${limit:-340} stop=${stop:-100000}
-known() { local commas=${1//[^,]/}; echo "recorded --always-guess --recalls $1 --rounds $((${#commas} + 2))"; }
+known() { local commas=${1//[^,]/}; echo "--always-guess --recalls $1 --rounds $((${#commas} + 2))"; }
 case ${shape:-large} in
   large) resident="room 8 2500M 4G" slots="room 8 740M 1160M --on-demand" one="alone 6500M" file="--shape qwen3-30b-a3b" ;;
   small) resident="room 3 300M 1G" slots="room 3 35M 35500K --on-demand" one="alone 47M"
@@ -41,20 +41,20 @@ recalls=${recalls:-0,33,86,91,95.7,97.3,99.9} shadow="--shadow models/experts.gg
 table_2="--rounds 2 --prompt-tokens 16/64,16/256,128/64,128/256"
 case ${set:-goal} in
   goal) sets="$resident
-$slots --hints $(known 0,95.7,99.9)
-$slots $shadow --hints $(known 95.7,99.9)
+$slots --hints recorded $(known 0,95.7,99.9)
+$slots $shadow --hints recorded $(known 95.7,99.9)
 $slots $shadow --always-guess" ;;
-  recalls) sets="$slots --hints $(known "$recalls")" ;;
+  recalls) sets="$slots --hints recorded $(known "$recalls")" ;;
   lengths) sets="$resident $table_2
 $slots --hints none $table_2" ;;
   lengths-shadow) sets="$slots $shadow --always-guess $table_2" ;;
   slow) sets="$resident join:--slow=2
-$slots --hints $(known 0,95.7,99.9) join:--slow=2" ;;
+$slots --hints recorded $(known 0,95.7,99.9) join:--slow=2" ;;
   cold) sets="$slots --hints none --cold --rounds 2
-$slots --hints $(known 95.7) --cold
+$slots --hints recorded $(known 95.7) --cold
 $one --cold --rounds 2" ;;
-  alone) sets="$one --predictor $(known "$recalls")
-$one $shadow --predictor $(known 0,95.7,99.9)
+  alone) sets="$one $(known "$recalls")
+$one $shadow $(known 0,95.7,99.9)
 $one $shadow --always-guess" ;;
   *) echo "set is goal, recalls, lengths, lengths-shadow, slow, cold or alone" >&2; exit 2 ;;
 esac
@@ -98,7 +98,7 @@ served() {
 alone() {
   local lent=$1 read='' device
   shift
-  "$bin/potluck-node" run models/experts.gguf --budget "$lent" --gpu-index "${gpu:-0}" --cache "$cache/alone" "${asked[@]}" "$@" > host.out 2> host.log &
+  "$bin/lab" room alone models/experts.gguf --budget "$lent" --gpu-index "${gpu:-0}" --cache "$cache/alone" "${asked[@]}" "$@" > host.out 2> host.log &
   device=$!
   while kill -0 "$device" 2>/dev/null; do
     [ "$((SECONDS - began))" -lt "$limit" ] || kill "$device"
@@ -122,14 +122,14 @@ room() {
   before=$lent
   # The link of the room before must not be found.
   : > host.out
-  timeout "$limit" "$bin/potluck-node" host experts --relay "http://localhost:$port" --share experts --replicas 1 --hedging off --budget "$host" \
+  timeout "$limit" "$bin/lab" room host experts --relay "http://localhost:$port" --share experts --replicas 1 --hedging off --budget "$host" \
     --cache "$cache/host" --members "$((holders + 1))" --holders "${wanted:-$((holders > 4 ? holders - 1 : holders))}" --gpu-index "${gpu:-0}" "${asked[@]}" "${options[@]}" > host.out 2> host.log &
   asking=$!
   await "$asking" host.log grep -qE 'http[^ ]*/r/' host.out || return 0
   link=$(grep -oE 'http[^ ]*/r/[^ ]*' host.out | head -1)
   for number in $(seq 1 "$holders"); do
-    "$bin/potluck-node" join "$link" --budget "$lent" --bench --cache "$cache/$number" --gpu-index "$((${gpu:-0} + number % ${gpus:-1}))" \
-      "${joined[@]}" > "join$number.log" 2>&1 &
+    "$bin/lab" room join "$link" "${joined[@]}" --budget "$lent" --cache "$cache/$number" \
+      --gpu-index "$((${gpu:-0} + number % ${gpus:-1}))" > "join$number.log" 2>&1 &
     peers+=" $!"
   done
   wait "$asking" || echo "the host ended with $?"

@@ -23,7 +23,7 @@ before(async () => {
 
 after(async () => {
   await device?.stop();
-  site?.stop();
+  await site?.stop();
 });
 
 for (const name of names) {

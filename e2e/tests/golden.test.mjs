@@ -27,7 +27,7 @@ before(async () => {
 
 after(async () => {
   await device?.stop();
-  site?.stop();
+  await site?.stop();
 });
 
 test('there are golden files for every architecture and weight type', () => {

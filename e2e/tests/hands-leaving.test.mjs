@@ -92,7 +92,7 @@ test('a room that its host ends is over at once for all, and no longer listed', 
   const visitor = await here.start('visitor');
   await visitor.page.goto(relay.url);
   const hint = visitor.page.locator('#contribute-hint');
-  await hint.filter({ hasText: 'Helps' }).waitFor();
+  await hint.filter({ hasText: 'One room is open here' }).waitFor();
   await (await leave(host.page)).press('End the room');
   await atTheDoor(host.page);
   for (const { page } of [worker, guest]) {
@@ -100,7 +100,7 @@ test('a room that its host ends is over at once for all, and no longer listed', 
     await page.getByRole('button', { name: /front door/ }).or(page.getByRole('link', { name: /front door/ })).first().waitFor();
   }
   // The worker's tab is still open.
-  await eventually(() => hint.textContent(), (text) => !text.includes('Helps'), 'the door offers the room no more');
+  await eventually(() => hint.textContent(), (text) => !text.includes('One room is open'), 'the door offers the room no more');
   await visitor.page.reload();
   await hint.filter({ hasText: 'No room is open here yet' }).waitFor();
   await ownRoom(host.page).waitFor({ state: 'detached' });

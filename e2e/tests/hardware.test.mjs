@@ -97,7 +97,7 @@ test('a storage that is full: the room works without keeping the model, and says
   await allow(5_000_000);
   await host(host_.page, relay, { model: 'six-blocks', context: 512 });
   await until(host_.page, isUp);
-  await host_.page.getByText(/storage is full.*used without keeping it/).first().waitFor();
+  await host_.page.getByText(/storage for models is full.*used without keeping it/).first().waitFor();
   const short = { ...PROMPT, max_tokens: 8 };
   const cramped = await ask(host_.page, TEXT, short);
   // What was kept until then must not spoil the next visit, nor must a conversation be lost.

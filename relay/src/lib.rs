@@ -4,7 +4,7 @@
 //! - [`server`]: starting, accepting connections, stopping; `routes`: the endpoints.
 //! - [`rooms`]: entering, forwarding, evicting.
 //! - [`models`]: weights by HTTP range, and the hashes that let any piece be checked ([`models::groups`]).
-//! - [`page`]: the built page.
+//! - [`page`]: the built page; `headers`: what browsers refuse for it.
 //! - [`error_page`]: errors for people who open an address in a browser.
 //! - [`net`]: one port that speaks plain HTTP to this machine and HTTPS to others; which hosts and proxies count.
 //! - [`limits`], [`quotas`] and [`metrics`]: every limit, what an address uses of it, every counter.
@@ -13,6 +13,7 @@
 
 pub mod error;
 pub mod error_page;
+mod headers;
 pub mod limits;
 pub mod metrics;
 pub mod models;

@@ -31,6 +31,8 @@ pub struct Limits {
     pub part_rate: Rate,
     /// Bytes per second from a member. More than a gigabit, so that it never slows a LAN down.
     pub byte_rate: Rate,
+    /// What a visitor may send until the host lets it in.
+    pub visits: VisitLimits,
     /// Rooms created from one address.
     pub room_rate: Rate,
     /// Connections to rooms from one address.
@@ -39,6 +41,16 @@ pub struct Limits {
     pub members: usize,
     /// Seats of a room that visitors may not take, so that strangers cannot keep those out who have the link.
     pub reserved_seats: usize,
+    /// Most visitors in a room whom the host has not let in yet: as many as a host is asked about at a time.
+    pub visitors: usize,
+    /// Most of them from one address: enough for a household or a few of a class at once; each one that is let in makes room for
+    /// the next. To keep others from asking, somebody needs enough networks to fill [`Limits::visitors`].
+    pub address_visitors: usize,
+    /// Most seats of a room from one address, beside the owner's: a class of 30 behind one router fits, with a second tab here
+    /// and there, and a quarter of the room stays for everyone else.
+    pub address_seats: usize,
+    /// How wrong a clock may be: an invite stays valid this much longer, as long as the host accepts it.
+    pub invite_grace: Duration,
     /// Most members in all rooms together.
     pub total_members: usize,
     /// Most members from one address: a school behind one router fits.
@@ -82,6 +94,20 @@ pub struct Limits {
     pub rescan_every: Duration,
 }
 
+/// What a visitor may send until the host lets it in: a handshake, a hello, and a sign of life now and then. Sixteen of them
+/// together send a host a megabyte and 320 messages in a second, which a phone takes.
+#[derive(Clone, Debug)]
+pub struct VisitLimits {
+    /// Longest message. The longest of a visitor is a hello, with a few hundred bytes of names.
+    pub frame_bytes: usize,
+    /// Messages per second. A visitor has one or two, and at its start about ten.
+    pub frame_rate: Rate,
+    /// Parts of messages per second.
+    pub part_rate: Rate,
+    /// Bytes per second.
+    pub byte_rate: Rate,
+}
+
 /// The rate of a token bucket.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
@@ -106,10 +132,20 @@ impl Default for Limits {
             frame_rate: Rate { per_second: 2000.0, burst: 4000.0 },
             part_rate: Rate { per_second: 20_000.0, burst: 40_000.0 },
             byte_rate: Rate { per_second: 256.0 * MIB as f64, burst: 256.0 * MIB as f64 },
+            visits: VisitLimits {
+                frame_bytes: 16 * KIB,
+                frame_rate: Rate { per_second: 20.0, burst: 60.0 },
+                part_rate: Rate { per_second: 20.0, burst: 60.0 },
+                byte_rate: Rate { per_second: 64.0 * KIB as f64, burst: 128.0 * KIB as f64 },
+            },
             room_rate: Rate { per_second: 1.0, burst: 30.0 },
             join_rate: Rate { per_second: 5.0, burst: 100.0 },
             members: 64,
             reserved_seats: 8,
+            visitors: 16,
+            address_visitors: 4,
+            address_seats: 48,
+            invite_grace: Duration::from_secs(300),
             total_members: 16_384,
             address_members: 256,
             rooms: 4096,
@@ -146,6 +182,17 @@ impl Limits {
             ping_seconds: self.ping_every.as_secs(),
             silence_seconds: (self.ping_every * (self.missed_pings + 1)).as_secs(),
             members: self.members.try_into().unwrap_or(u32::MAX),
+        }
+    }
+
+    /// The limits that a visitor gets with its welcome. The window is a member's, because it stays when the host lets it in.
+    pub fn for_visitors(&self) -> MemberLimits {
+        MemberLimits {
+            frame_bytes: self.visits.frame_bytes as u64,
+            frames_per_second: self.visits.frame_rate.per_second as u32,
+            parts_per_second: self.visits.part_rate.per_second as u32,
+            bytes_per_second: self.visits.byte_rate.per_second as u64,
+            ..self.for_members()
         }
     }
 

@@ -63,6 +63,8 @@ pub struct Metrics {
     pub evicted_memory: Counter,
     /// Owners replaced by a later connection of theirs.
     pub evicted_replaced: Counter,
+    /// Members that their room's owner evicted, or whose invite it revoked.
+    pub evicted_put_out: Counter,
     /// Connections closed at once because there were too many.
     pub connections_refused: Counter,
     /// Downloads refused because there were too many.
@@ -94,6 +96,7 @@ impl Metrics {
             Eviction::WindowExceeded => self.evicted_window.inc(),
             Eviction::RelayFull => self.evicted_memory.inc(),
             Eviction::Replaced => self.evicted_replaced.inc(),
+            Eviction::PutOut | Eviction::InviteRevoked => self.evicted_put_out.inc(),
             Eviction::Unknown => {}
         }
     }
@@ -139,6 +142,7 @@ impl Metrics {
             reason("window-exceeded", &self.evicted_window),
             reason("relay-full", &self.evicted_memory),
             reason("replaced", &self.evicted_replaced),
+            reason("put-out", &self.evicted_put_out),
         ];
         family("evictions_total", "counter", "Members evicted.", &evictions);
         family("connections", "gauge", "Current connections.", &one(gauges.connections as u64));

@@ -6,7 +6,7 @@ use std::time::Instant;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
@@ -16,9 +16,10 @@ use potluck_relay_api::path;
 
 use crate::error::ApiError;
 use crate::error_page::html_for_browsers;
+use crate::headers::{self, isolate};
 use crate::metrics::Gauges;
 use crate::models::serve;
-use crate::net::hosts::{host_of, is_same_origin};
+use crate::net::hosts::{host_of, is_of_other_site, names_loopback};
 use crate::net::{Client, proxy};
 use crate::page;
 use crate::quotas::Resource;
@@ -49,44 +50,40 @@ pub fn routes(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// Lets requests pass that name this relay, and finds out behind a trusted proxy who sent them.
+/// Lets a request pass, whatever its route, if it names this relay and does not come from a page of another site. Behind a trusted
+/// proxy it finds out who sent the request.
 async fn admit(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Result<Response, ApiError> {
     let host = host_of(request.uri(), request.headers()).ok_or(ApiError::NoHost)?;
     let forwarded = shared.proxies.client(request.headers());
     // Every connection brings one.
-    let client = request.extensions_mut().get_mut::<Client>().ok_or(ApiError::NoHost)?;
-    if !shared.hosts.allow(&host, client.local) {
+    let local = request.extensions().get::<Client>().ok_or(ApiError::NoHost)?.local;
+    if !shared.hosts.allow(&host, local) {
         return Err(ApiError::ForeignHost(host.host().to_owned()));
     }
+    // Such a page may not use this relay on behalf of its visitor: neither read nor open connections.
+    if is_of_other_site(request.headers(), &host) {
+        return Err(ApiError::ForeignOrigin);
+    }
+    let client = request.extensions_mut().get_mut::<Client>().ok_or(ApiError::NoHost)?;
     if client.is_proxied && !shared.proxies.send_header {
         client.address = forwarded.unwrap_or(client.address);
     }
-    Ok(next.run(request).await)
-}
-
-/// Adds the headers of every answer: they make the page cross-origin isolated, which gives it precise clocks and shared
-/// memory, and keep other sites from embedding what is served here.
-async fn isolate(mut response: Response) -> Response {
-    const HEADERS: [(HeaderName, &str); 5] = [
-        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-        (HeaderName::from_static("cross-origin-embedder-policy"), "require-corp"),
-        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-    ];
-    for (name, value) in HEADERS {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
-    response
+    let transport = client.transport;
+    let mut response = next.run(request).await;
+    headers::keep_to_https(&mut response, &host, transport);
+    Ok(response)
 }
 
 async fn metrics(
     State(shared): State<Arc<Shared>>,
     Extension(client): Extension<Client>,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    // A proxy on this machine that nobody declared passes on requests of others.
-    let is_local = client.address.is_loopback() && (client.is_proxied || !headers.contains_key(proxy::FORWARDED_FOR));
+    // An undeclared proxy on this machine forwards requests of others. It adds a header, or at least names the relay as they do.
+    let host = host_of(&uri, &headers).ok_or(ApiError::NoHost)?;
+    let is_direct = !proxy::is_passed_on(&headers) && names_loopback(&host);
+    let is_local = client.address.is_loopback() && (client.is_proxied || is_direct);
     if !is_local && !shared.public_metrics {
         return Err(ApiError::PrivateMetrics);
     }
@@ -118,14 +115,11 @@ async fn join_room(
     State(shared): State<Arc<Shared>>,
     Extension(client): Extension<Client>,
     Path(room): Path<String>,
+    uri: Uri,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
-    // A page of another site may not open connections in the name of its visitor.
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse().ok());
-    let Some(host) = host.filter(|host| is_same_origin(&headers, host)) else {
-        return Err(ApiError::ForeignOrigin);
-    };
+    let host = host_of(&uri, &headers).ok_or(ApiError::NoHost)?;
     let upgrade = upgrade.map_err(|_| ApiError::NotWebSocket)?;
     let share = shared.quotas.share(client.address);
     let arrival = Arrival { share, activity: client.activity, lease: client.lease, room, host: host.to_string() };

@@ -66,6 +66,35 @@ async fn pages_of_other_sites_may_not_connect() {
     }
 }
 
+/// Weights, lists and the page: whatever is read for a page of another site costs the relay its downloads and its visitor's network.
+#[tokio::test]
+async fn pages_of_other_sites_may_not_read() {
+    let models = folder("other-sites");
+    std::fs::write(models.join("a.gguf"), vec![7; 1000]).unwrap();
+    let relay = start(Config { models: vec![models], ..config("other-sites") }).await;
+    let host = relay.address.to_string();
+    let get = async |path: &str, headers: &[(&str, &str)]| {
+        let headers = [&[("Range", "bytes=0-9")], headers].concat();
+        status(&relay, path, &host, &headers).await
+    };
+    let own = format!("http://{host}");
+    for path in ["/models/a.gguf", "/models", "/rooms", "/addresses", "/metrics", "/healthz"] {
+        for origin in ["https://evil.example", "null", "http://localhost:1"] {
+            assert_eq!(get(path, &[("Origin", origin)]).await, 403, "{path} for {origin}");
+        }
+        // Without CORS, browsers name the site instead, and the way.
+        for site in ["cross-site", "same-site"] {
+            let embeds = [("Sec-Fetch-Site", site), ("Sec-Fetch-Mode", "no-cors")];
+            assert_eq!(get(path, &embeds).await, 403, "{path} embedded by a {site} page");
+        }
+        let served = get(path, &[("Origin", &own)]).await;
+        assert!(matches!(served, 200 | 206), "{path} for its own page: {served}");
+        let followed = get(path, &[("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate")]).await;
+        assert_eq!(followed, served, "{path} by a link that somebody follows");
+    }
+    assert_eq!(get("/models/a.gguf", &[]).await, 206, "programs name no site");
+}
+
 /// Connections from one address: every other one begins a request, and none finishes it.
 async fn half_open(relay: &Running, connections: usize) -> Vec<TcpStream> {
     let mut open = Vec::new();
@@ -157,8 +186,23 @@ async fn who_does_not_read_a_download_loses_it() {
 async fn counters_are_for_this_machine_unless_asked_for() {
     let relay = start(Config { ip: Ipv4Addr::UNSPECIFIED, ..config("metrics") }).await;
     assert_eq!(relay.get("/metrics").await.status, 200);
-    let through_a_proxy = relay.get_with("/metrics", &[("X-Forwarded-For", "203.0.113.9")]).await;
-    assert_eq!(through_a_proxy.status, 403, "an undeclared proxy on this machine");
+    for header in [
+        ("X-Forwarded-For", "203.0.113.9"),
+        ("X-Forwarded-Proto", "https"),
+        ("X-Real-IP", "203.0.113.9"),
+        ("Forwarded", "for=203.0.113.9"),
+        ("Via", "1.1 potluck.example"),
+    ] {
+        let through_a_proxy = relay.get_with("/metrics", &[header]).await;
+        assert_eq!(through_a_proxy.status, 403, "an undeclared proxy on this machine that sends {}", header.0);
+    }
+    let named = start(Config { hosts: vec!["potluck.example".into()], ..config("metrics") }).await;
+    assert_eq!(
+        status(&named, "/metrics", "potluck.example", &[]).await,
+        403,
+        "a proxy that sends nothing but the name"
+    );
+    assert_eq!(status(&named, "/metrics", "localhost", &[]).await, 200);
     let proxies = Proxies { addresses: vec![Ipv4Addr::LOCALHOST.into()], send_header: false };
     for (public_metrics, status) in [(false, 403), (true, 200)] {
         let relay = start(Config { proxies: proxies.clone(), public_metrics, ..config("metrics") }).await;

@@ -10,6 +10,7 @@ use potluck_gguf::{GgufWriter, TensorType, Value};
 use potluck_relay::Config;
 use potluck_relay::models::groups::{GROUP_BYTES, GroupHash, verify_group, verify_list};
 use serde_json::{Value as Json, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep};
 
 /// A file of half a dozen groups; its bytes depend on their position.
@@ -225,6 +226,104 @@ async fn a_hash_is_stored_until_the_file_changes() {
     std::fs::write(&kept, bytes).unwrap();
     let third = relay(&models, &cache).await;
     assert_eq!(ready(&third, 0).await["root"], blake3::hash(&changed).to_string());
+}
+
+/// Larger than what lies in sockets between relay and client.
+const LONG: u64 = 12_000_000;
+
+/// A download that has begun: the first bytes of its body have come, and the relay waits for its reader.
+async fn begun(relay: &Running, file: &str) -> (tokio::net::TcpStream, Vec<u8>) {
+    let mut stream = relay.tcp_from(std::net::Ipv4Addr::LOCALHOST).await;
+    let head = format!("GET /models/{file} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut first = vec![0; 4096];
+    stream.read_exact(&mut first).await.unwrap();
+    (stream, first)
+}
+
+async fn body(mut stream: tokio::net::TcpStream, mut bytes: Vec<u8>) -> Vec<u8> {
+    // A body that breaks off may reset its connection.
+    let _ = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut bytes)).await.expect("an end");
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    bytes.split_off(end + 4)
+}
+
+/// Same length, same header, other weights.
+fn other_weights(bytes: &[u8]) -> Vec<u8> {
+    let half = bytes.len() / 16;
+    bytes.iter().enumerate().map(|(i, byte)| if i < half { *byte } else { !byte }).collect()
+}
+
+async fn written_to_in_mid_download(test: &str, keeps_its_time: bool) {
+    let models = folder(test);
+    let path = models.join("long.gguf");
+    let old = gguf(LONG);
+    std::fs::write(&path, &old).unwrap();
+    let relay = relay(&models, &folder(test)).await;
+    let time = std::fs::metadata(&path).unwrap().modified().unwrap();
+    let (stream, first) = begun(&relay, "long.gguf").await;
+    std::fs::write(&path, other_weights(&old)).unwrap();
+    if keeps_its_time {
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    }
+    let got = body(stream, first).await;
+    assert!(got.len() < old.len(), "the body ends early");
+    assert!(got == old[..got.len()], "what came is of the version that was asked for");
+}
+
+#[tokio::test]
+async fn a_download_breaks_off_where_its_file_is_written_to() {
+    written_to_in_mid_download("written", false).await;
+}
+
+#[tokio::test]
+async fn a_download_breaks_off_also_where_the_files_time_was_set_back() {
+    written_to_in_mid_download("written-with-time", true).await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_replaced_by_another_is_sent_to_its_end() {
+    let models = folder("renamed");
+    let path = models.join("long.gguf");
+    let old = gguf(LONG);
+    std::fs::write(&path, &old).unwrap();
+    let relay = relay(&models, &folder("renamed")).await;
+    let (stream, first) = begun(&relay, "long.gguf").await;
+    std::fs::write(models.join("new"), other_weights(&old)).unwrap();
+    std::fs::rename(models.join("new"), &path).unwrap();
+    assert!(body(stream, first).await == old, "the old file, which nobody wrote to");
+}
+
+#[tokio::test]
+async fn a_file_that_gets_another_name_is_sent_and_not_hashed_again() {
+    let (models, elsewhere) = (folder("linked"), folder("linked"));
+    let path = models.join("tiny.gguf");
+    std::fs::write(&path, gguf(PARAMETERS)).unwrap();
+    let relay = relay(&models, &folder("linked")).await;
+    let root = ready(&relay, 0).await["root"].clone();
+    std::fs::hard_link(&path, elsewhere.join("other.gguf")).unwrap();
+    let reply = relay.get("/models/tiny.gguf").await;
+    assert_eq!((reply.status, reply.body == gguf(PARAMETERS)), (200, true));
+    let line = relay.get("/models").await.json()["models"][0].clone();
+    assert_eq!((&line["state"]["phase"], &line["root"]), (&json!("ready"), &root));
+}
+
+#[tokio::test]
+async fn hashes_of_a_file_whose_time_was_set_back_are_not_taken_for_its_own() {
+    let models = folder("set-back");
+    let path = models.join("tiny.gguf");
+    let old = gguf(PARAMETERS);
+    std::fs::write(&path, &old).unwrap();
+    let cache = folder("set-back");
+    let first = relay(&models, &cache).await;
+    ready(&first, 0).await;
+    first.stop().await;
+    let time = std::fs::metadata(&path).unwrap().modified().unwrap();
+    std::fs::write(&path, other_weights(&old)).unwrap();
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    let again = relay(&models, &cache).await;
+    let line = ready(&again, 0).await;
+    assert_eq!(line["root"], blake3::hash(&other_weights(&old)).to_string());
 }
 
 #[tokio::test]

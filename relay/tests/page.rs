@@ -42,6 +42,50 @@ async fn every_view_of_the_page_is_the_page() {
             ),
             "{policy}"
         );
+        assert!(policy.contains("require-trusted-types-for 'script'; trusted-types potluck"), "{policy}");
+    }
+}
+
+#[tokio::test]
+async fn the_page_may_use_of_the_browser_what_it_uses_and_nothing_else() {
+    let (relay, _) = relay("permissions").await;
+    for path in ["/", "/page-0123456789abcdef.js", "/healthz", "/nothing"] {
+        let reply = relay.get(path).await;
+        let permissions = reply.header("permissions-policy").unwrap_or_default();
+        for used in ["clipboard-write=(self)", "screen-wake-lock=(self)", "cross-origin-isolated=(self)"] {
+            assert!(permissions.contains(used), "{path}: {permissions}");
+        }
+        for unused in ["camera=()", "microphone=()", "geolocation=()", "usb=()", "clipboard-read=()"] {
+            assert!(permissions.contains(unused), "{path}: {permissions}");
+        }
+        assert_eq!(reply.header("strict-transport-security"), None, "{path}: this is no TLS");
+    }
+}
+
+#[tokio::test]
+async fn who_comes_by_tls_to_a_name_is_told_to_come_by_tls() {
+    let data = folder("hsts");
+    let relay = start(Config {
+        identity: Some(Identity::SelfSigned { folder: data.clone() }),
+        hosts: vec!["potluck.example".into()],
+        ..config("hsts")
+    })
+    .await;
+    let certificate = std::fs::read(data.join("certificate.pem")).unwrap();
+    for (host, expected) in [
+        ("potluck.example", Some("max-age=15768000")),
+        // What runs on other ports of this machine may know no TLS, and an address has no such rule.
+        ("localhost", None),
+        ("127.0.0.1", None),
+    ] {
+        let stream = TcpStream::connect(relay.address).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let stream = connector(&certificate).connect(name, stream).await.unwrap();
+        let reply = request(stream, "GET", "/healthz", host, &[], "").await;
+        assert_eq!((reply.status, reply.header("strict-transport-security")), (200, expected), "{host}");
+        let stream = TcpStream::connect(relay.address).await.unwrap();
+        let plain = request(stream, "GET", "/healthz", host, &[], "").await;
+        assert_eq!((plain.status, plain.header("strict-transport-security")), (200, None), "{host} without TLS");
     }
 }
 

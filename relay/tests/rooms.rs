@@ -172,9 +172,10 @@ async fn a_thousand_random_messages_do_no_harm() {
         let heard = Route::read(&bytes) == Some(two.route) && bytes.len() <= 300;
         let text = random() % 4 == 0;
         for_two += u64::from(heard && !text);
-        one.send_raw(match text {
-            true => Message::Text(String::from_utf8_lossy(&bytes).chars().take(50).collect::<String>().into()),
-            false => Message::Binary(bytes.into()),
+        one.send_raw(if text {
+            Message::Text(String::from_utf8_lossy(&bytes).chars().take(50).collect::<String>().into())
+        } else {
+            Message::Binary(bytes.into())
         })
         .await;
     }

@@ -95,6 +95,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
 }
 #else
+// $TOGETHER quads of the head per iteration: lavapipe ends all loops of a thread after 65,535 iterations in total, without an error,
+// and heads of 256 reached that at position 485.
 @compute @workgroup_size($THREADS)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     let index = id.x + id.y * groups.x * $THREADSu;
@@ -106,9 +108,11 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let q_base = index * $QUADSu;
     var query: array<vec4<f32>, $QUADS>;
     var acc: array<vec4<f32>, $QUADS>;
-    for (var i = 0u; i < $QUADSu; i++) {
-        query[i] = q[q_base + i] * params.scale;
-        acc[i] = vec4<f32>(0.0);
+    for (var i = 0u; i < $QUADSu; i += $TOGETHERu) {
+#repeat o $TOGETHER
+        query[i + $ou] = q[q_base + i + $ou] * params.scale;
+        acc[i + $ou] = vec4<f32>(0.0);
+#end
     }
 #if SINKS
     var peak = sinks[head];
@@ -124,7 +128,11 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 #endif
         let cached = (pages[at.z + j / $PAGEu] * $PAGEu + j % $PAGEu) * params.kv_heads + kv_head;
         var s = vec4<f32>(0.0);
-        for (var i = 0u; i < $QUADSu; i++) { s = fma(query[i], key(cached, i), s); }
+        for (var i = 0u; i < $QUADSu; i += $TOGETHERu) {
+#repeat o $TOGETHER
+            s = fma(query[i + $ou], key(cached, i + $ou), s);
+#end
+        }
 #if CAP
         let score = capped((s.x + s.y) + (s.z + s.w));
 #else
@@ -133,13 +141,19 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         if (score > peak) {
             let shrink = exp(peak - score);
             total = total * shrink;
-            for (var i = 0u; i < $QUADSu; i++) { acc[i] = acc[i] * shrink; }
+            for (var i = 0u; i < $QUADSu; i += $TOGETHERu) {
+#repeat o $TOGETHER
+                acc[i + $ou] = acc[i + $ou] * shrink;
+#end
+            }
             peak = score;
         }
         let weight = exp(score - peak);
         total += weight;
-        for (var i = 0u; i < $QUADSu; i++) {
-            acc[i] = fma(vec4<f32>(weight), value(cached, i), acc[i]);
+        for (var i = 0u; i < $QUADSu; i += $TOGETHERu) {
+#repeat o $TOGETHER
+            acc[i + $ou] = fma(vec4<f32>(weight), value(cached, i + $ou), acc[i + $ou]);
+#end
         }
     }
     for (var i = 0u; i < $QUADSu; i++) { y[q_base + i] = acc[i] / total; }

@@ -22,9 +22,10 @@ const PLACES: [&str; 4] = [
 pub fn find_chromium() -> Result<PathBuf> {
     if let Some(named) = std::env::var_os("POTLUCK_CHROMIUM") {
         let path = PathBuf::from(named);
-        return match path.is_file() {
-            true => Ok(path),
-            false => Err(anyhow!("POTLUCK_CHROMIUM names {}, which is not there", path.display())),
+        return if path.is_file() {
+            Ok(path)
+        } else {
+            Err(anyhow!("POTLUCK_CHROMIUM names {}, which is not there", path.display()))
         };
     }
     let installed = NAMES.iter().find_map(|name| find(name));

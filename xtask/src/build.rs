@@ -7,6 +7,7 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 
+use crate::remap::without_paths;
 use crate::root;
 use crate::shell::{command, find, run, run_quietly};
 use crate::tools::{TARGET, cargo, ensure_target};
@@ -37,54 +38,60 @@ pub fn page_and_relay() -> Result<PathBuf> {
     });
     page?;
     relay?;
-    bundle()?;
+    bundle(&root().join("dist"))?;
     Ok(relay_path("release"))
 }
 
 /// Builds the page to `dist/`.
 pub fn page() -> Result<()> {
+    page_to(&root().join("dist"))
+}
+
+/// Builds the page to a folder, which is replaced.
+pub fn page_to(folder: &Path) -> Result<()> {
     println!("Building the page: about 4 minutes the first time, seconds later.");
     ensure_target()?;
     compile_page()?;
     run(&mut bundler())?;
-    bundle()
+    bundle(folder)
 }
 
-/// Compiles the programs of the page and its workers.
+/// Compiles the programs of the page and its workers, without paths of this machine.
 fn compile_page() -> Result<()> {
-    run(cargo().args(["build", "--profile", "web", "--target", TARGET, "--package", "potluck-web", "--bins"]))
+    let mut cargo = cargo();
+    cargo.args(["build", "--profile", "web", "--target", TARGET, "--package", "potluck-web", "--bins"]);
+    run(without_paths(&mut cargo)?)
 }
 
 /// The command that compiles the bundler.
-fn bundler() -> std::process::Command {
+pub fn bundler() -> std::process::Command {
     let mut cargo = cargo();
     cargo.args(["build", "--package", "potluck-bundle"]);
     cargo
 }
 
-/// Makes `dist/` of the compiled programs and the manifest in `index.html`.
-fn bundle() -> Result<()> {
+/// Makes the page's folder of the compiled programs and the manifest in `index.html`.
+fn bundle(folder: &Path) -> Result<()> {
     // A folder of its own: another build may be doing the same.
     let fresh = root().join(".run").join(format!("page-{}", std::process::id()));
-    let bundled = bundle_to(&fresh);
+    let bundled = bundle_by_way_of(&fresh, folder);
     if bundled.is_err() && fresh.exists() {
         fs::remove_dir_all(&fresh).context("cannot remove what is left of the page")?;
     }
     bundled
 }
 
-fn bundle_to(fresh: &Path) -> Result<()> {
+fn bundle_by_way_of(fresh: &Path, folder: &Path) -> Result<()> {
     let mut bundle = command(program_path("debug", "potluck-bundle"));
     run(bundle.arg("index.html").arg(target_folder().join(TARGET).join("web")).arg(fresh))?;
     if let Some(wasm_opt) = find("wasm-opt") {
         optimize(fresh, &wasm_opt)?;
     }
     // Replaced in one go: a relay that is running serves the old page or the new one, never half of each.
-    let dist = root().join("dist");
-    if dist.exists() {
-        fs::remove_dir_all(&dist).context("cannot remove the old dist")?;
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("cannot remove the old {}", folder.display()))?;
     }
-    fs::rename(fresh, &dist).context("cannot put the page into dist")
+    fs::rename(fresh, folder).with_context(|| format!("cannot put the page into {}", folder.display()))
 }
 
 /// Makes the WebAssembly smaller where the optimizer is installed. The page works without it and only loads slower.
@@ -127,7 +134,8 @@ pub fn test_folders() -> PathBuf {
     target_folder().join("tmp")
 }
 
-fn target_folder() -> PathBuf {
+/// Where compiled programs are.
+pub fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
 }
 

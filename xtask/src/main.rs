@@ -4,15 +4,22 @@
 mod bench_report;
 mod browser;
 mod build;
+mod check;
 mod dependencies;
 mod e2e;
+mod models;
 mod options;
+mod page_text;
+mod remap;
+mod reproducible;
 mod run;
+mod sbom;
 mod shell;
 mod size;
 mod targets;
 mod test;
 mod tools;
+mod trunk;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -39,10 +46,13 @@ fn execute(command: Command) -> Result<()> {
             println!("The page is in dist/, the relay is {}.", relay.display());
             Ok(())
         }
+        Command::Page => build::page_to(&trunk::staging_folder().unwrap_or_else(|| root().join("dist"))),
         Command::Run(run) => run::run(&run),
         Command::Test(test) => test::run(&test.only),
+        Command::Check { name, texts } => check::check(name.as_deref(), texts),
+        Command::Models { names } => models::models(&names),
         Command::Simulate { arguments } => run::tool("potluck-simulate", &arguments),
-        Command::Paper { arguments } => run::tool("potluck-paper", &arguments),
+        Command::Sbom => sbom::print(),
         Command::BenchReport => bench_report::write(),
         Command::Screenshots => e2e::screenshots(),
     }

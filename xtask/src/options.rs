@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::page_text::Texts;
+
 /// Sets up, runs and tests Potluck.
 #[derive(Debug, Parser, PartialEq)]
 #[command(bin_name = "cargo xtask", after_help = "The WebAssembly target of Rust is fetched when it is missing.")]
@@ -19,6 +21,20 @@ pub enum Command {
     Run(Run),
     /// Run every check that a change must pass
     Test(Test),
+    /// Run what takes minutes or needs something from outside; without a name, list it
+    Check {
+        /// What to check
+        #[arg(value_parser = crate::check::names())]
+        name: Option<String>,
+        /// Which texts
+        #[command(flatten)]
+        texts: Texts,
+    },
+    /// Fetch the published models that the tests and the tables of docs/lab/real-models.md need
+    Models {
+        /// Which ones (all unless given)
+        names: Vec<String>,
+    },
     /// Run rooms on a virtual clock; `cargo xtask simulate --help` lists the options
     #[command(disable_help_flag = true)]
     Simulate {
@@ -26,15 +42,12 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Evaluate what papers project, beside their figures; `cargo xtask paper --help` lists them
-    #[command(disable_help_flag = true)]
-    Paper {
-        /// Passed on
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<OsString>,
-    },
     /// Build the page (to dist/) and the relay without starting them
     Build,
+    /// Build the page alone (to dist/; for `trunk build`, which calls this, to Trunk's folder)
+    Page,
+    /// Print what is built into what ships: a bill of materials (CycloneDX 1.5)
+    Sbom,
     /// Render the tables of BENCHMARKS.md from bench/results/
     BenchReport,
     /// Take the pictures in docs/screenshots/ again
@@ -96,6 +109,7 @@ mod tests {
             "run --port many",
             "run file",
             "test --only walk",
+            "check walk",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -1,4 +1,4 @@
-//! `cargo xtask run`, and tools that are crates of their own: `cargo xtask simulate` and `cargo xtask paper`.
+//! `cargo xtask run`, and a tool that is a crate of its own: `cargo xtask simulate`.
 
 use std::ffi::OsString;
 use std::process::Command;

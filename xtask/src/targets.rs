@@ -34,7 +34,7 @@ const LONG: [&str; 11] = [
     "app/node on_demand_holders",
     "app/engine golden",
     "app/engine experts",
-    "app/swarm churn",
+    "app/sim churn",
     "e2e/judge native",
     "app/node shadows",
     "app/node on_demand",

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use crate::shell::{command, output_of, run as run_command};
 use crate::tools::{cargo, ensure_component, ensure_target};
-use crate::{build, dependencies, e2e, root, size, targets};
+use crate::{build, dependencies, e2e, models, root, size, targets, trunk};
 
 /// The last lines of a step's test runner, shown again at the very end.
 pub type Closing = Vec<String>;
@@ -22,13 +22,15 @@ struct Step {
 const BESIDE: Step = Step { name: "train", run: train };
 
 /// One after the other; quick ones first, so that a mistake shows soon.
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 11] = [
     Step { name: "fmt", run: || (Vec::new(), fmt()) },
     Step { name: "size", run: || (Vec::new(), size::check()) },
     Step { name: "dependencies", run: || (Vec::new(), dependencies::check()) },
     Step { name: "clippy", run: || (Vec::new(), clippy()) },
     Step { name: "clippy-wasm", run: || (Vec::new(), clippy_wasm()) },
     Step { name: "page", run: || (Vec::new(), build::page()) },
+    Step { name: "trunk", run: trunk::check },
+    Step { name: "models", run: models::of_tests },
     Step { name: "test", run: targets::test },
     Step { name: "fuzz", run: || (Vec::new(), fuzz()) },
     Step { name: "e2e", run: e2e::tests },
@@ -90,9 +92,10 @@ fn one_after_the_other(only: &[String]) -> Vec<Report> {
     for step in STEPS.iter().filter(|step| step.is_wanted(only)) {
         println!("\n== {} ==", step.name);
         let without_page = step.name == "e2e" && reports.iter().any(|r| r.name == "page" && r.result.is_err());
-        reports.push(match without_page {
-            true => Step { run: || (Vec::new(), Err(anyhow!("there is no page to test"))), ..*step }.report(),
-            false => step.report(),
+        reports.push(if without_page {
+            Step { run: || (Vec::new(), Err(anyhow!("there is no page to test"))), ..*step }.report()
+        } else {
+            step.report()
         });
     }
     reports
@@ -119,13 +122,17 @@ fn clippy_wasm() -> Result<()> {
     run_command(clippy.args(["--", "-D", "warnings"]))
 }
 
-/// The crates that run in a tab: the shaders, and all under `app/`, which are named after their folders.
+/// Crates under `app/` that run in no tab: those of tests, and the command-line program.
+const IN_NO_TAB: [&str; 3] = ["sim", "terminal", "testkit"];
+
+/// The crates that run in a tab: the shaders, and those under `app/`, which are named after their folders.
 fn in_the_tab() -> Result<Vec<String>> {
     let mut names = vec!["potluck-shaders".to_owned()];
     for entry in fs::read_dir(root().join("app"))? {
         let path = entry?.path();
-        if let Some(folder) = path.file_name().filter(|_| path.join("Cargo.toml").is_file()) {
-            names.push(format!("potluck-{}", folder.to_string_lossy()));
+        let folder = path.file_name().map(|folder| folder.to_string_lossy()).unwrap_or_default();
+        if path.join("Cargo.toml").is_file() && !IN_NO_TAB.contains(&&*folder) {
+            names.push(format!("potluck-{folder}"));
         }
     }
     names.sort();

@@ -83,7 +83,7 @@ fn variants(gpu: &Gpu, engine: &Engine, format: Format) -> Result<(), Box<dyn st
             print!("{:16} {how:6}", format!("{rows} × {cols}"));
             for kernel in portable.variants(gpu.capabilities().subgroup) {
                 let Kernel::Fused { variant, .. } = kernel else { continue };
-                print!(" {variant} {:5.0}", block_on(engine.fused_rate(kernel, format, (rows, cols)))?);
+                print!(" {variant} {:5.0}", block_on(engine.fused_rate(kernel, format, rows, cols))?);
             }
             println!();
         }

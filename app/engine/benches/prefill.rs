@@ -213,7 +213,7 @@ fn matrices(engine: &Engine, spec: &ModelSpec, n: u32) {
     for format in [Format::Q4_K, Format::Q6_K] {
         for &(name, rows, cols) in &shapes {
             let rates = kernels(format).into_iter().map(|kernel| {
-                let rate = block_on(engine.product_rate(kernel, format, (rows, cols), n)).unwrap();
+                let rate = block_on(engine.product_rate(kernel, format, rows, cols, n)).unwrap();
                 format!("{:14.2}", rate / 1e3)
             });
             println!("{:5} {name:17} {rows:5} × {cols:5} {}", format.name(), rates.collect::<String>());

@@ -31,9 +31,9 @@ pub use potluck_plan::PooledExperts;
 pub use runtime::engine::Engine;
 pub use runtime::error::{EngineError, GpuError, LayoutError};
 pub use runtime::gpu::{AdapterKind, Capabilities, Gpu, GpuOptions, Tier};
-pub use runtime::layout::{
-    Layout, PlannedBuffer, Purpose, binding_limit, fixed_overhead, kv_cache_bytes_per_position, largest_kv_cache_buffer,
-};
+pub use runtime::kv_sizes::{binding_limit, kv_cache_bytes_per_position, largest_kv_cache_buffer};
+pub use runtime::layout::{Layout, PlannedBuffer, Purpose};
+pub use runtime::layout_plan::fixed_overhead;
 pub use runtime::settings::Settings;
 pub use runtime::slots::{Eviction, Keep, SlotError, SlotLoad};
 pub use runtime::staging::{Piece, Staging};

@@ -10,8 +10,8 @@ use potluck_engine::{EngineError, Gpu, Layout, Purpose, Settings, Tier};
 use potluck_gguf::TensorType;
 use potluck_model::Architecture;
 use potluck_plan::{
-    Arithmetic, BlockIndex, ExpertId, ExpertOutputs, Input, KernelClass, LmHeadTokens, Outcome, Route, Task, Then,
-    Ticket, WeightUnit, Work,
+    Arithmetic, BlockIndex, ExpertId, ExpertOutputs, ExpertRoute, Input, KernelClass, LmHeadTokens, Outcome, Task,
+    Then, Ticket, WeightUnit, Work,
 };
 use support::{Bench, Model, Recipe, TALK, distance, forward, gpu_as, logits, rows};
 
@@ -87,7 +87,7 @@ fn outputs(
     block: BlockIndex,
     class: KernelClass,
     normed: &[f32],
-    routes: &[Route],
+    routes: &[ExpertRoute],
 ) -> Vec<f32> {
     let mut places: Vec<Vec<f32>> = Vec::new();
     let mut asked = vec![Vec::new(); holders.len()];
@@ -369,7 +369,7 @@ fn a_sum_takes_the_given_weights_and_leaves_out_absent_experts() {
     let mut random = support::Random(4);
     let mut vectors = |count: usize| (0..count * HIDDEN).map(|_| random.unit()).collect::<Vec<f32>>();
     let (residual, outputs) = (vectors(3), vectors(3));
-    let route = |gates: &[f32]| Route { experts: (4..).map(ExpertId).zip(gates.iter().copied()).collect() };
+    let route = |gates: &[f32]| ExpertRoute { experts: (4..).map(ExpertId).zip(gates.iter().copied()).collect() };
     let given = ExpertOutputs {
         block: BlockIndex(2),
         residual: residual.clone(),
@@ -437,14 +437,14 @@ fn impossible_sums_of_outputs_are_refused_with_a_reason() {
     let given = |block: u16, experts: &[(u16, f32)]| ExpertOutputs {
         block: BlockIndex(block),
         residual: vec![0.5; HIDDEN],
-        routes: vec![Route { experts: experts.iter().map(|&(id, gate)| (ExpertId(id), gate)).collect() }],
+        routes: vec![ExpertRoute { experts: experts.iter().map(|&(id, gate)| (ExpertId(id), gate)).collect() }],
         outputs: vec![0.25; experts.len() * HIDDEN],
     };
     let task = |given, blocks, then| forward(rows(0..1), KernelClass::Decode, Input::Experts(given), blocks, then);
     let sum = |given| task(given, (1, 1), Then::Hidden);
     let fine = || given(0, &[(0, 0.5), (3, 0.25)]);
     let length = |got, expected| EngineError::HiddenLength { got, expected };
-    let two_rows = ExpertOutputs { routes: vec![Route { experts: vec![] }; 2], ..fine() };
+    let two_rows = ExpertOutputs { routes: vec![ExpertRoute { experts: vec![] }; 2], ..fine() };
     let cases = [
         (sum(given(0, &[(0, 0.1), (1, 0.1), (2, 0.1), (3, 0.1)])), bad("it names more experts than a token uses")),
         (sum(given(0, &[(8, 0.1)])), bad("it names an expert that does not exist")),

@@ -11,7 +11,7 @@ use potluck_engine::{
 use potluck_gguf::TensorType;
 use potluck_model::Architecture;
 use potluck_plan::{
-    BlockIndex, ExpertId, ExpertOutputs, Input, KernelClass, LmHeadTokens, Outcome, Route, Task, Then, Ticket,
+    BlockIndex, ExpertId, ExpertOutputs, ExpertRoute, Input, KernelClass, LmHeadTokens, Outcome, Task, Then, Ticket,
     WeightUnit, Work,
 };
 use support::built_in::built_in;
@@ -88,7 +88,7 @@ struct Device<'a> {
 
 impl Device<'_> {
     /// Outputs of the routed experts in router order, a wave of experts at a time.
-    fn outputs(&mut self, block: u16, class: KernelClass, normed: &[f32], routes: &[Route]) -> Vec<f32> {
+    fn outputs(&mut self, block: u16, class: KernelClass, normed: &[f32], routes: &[ExpertRoute]) -> Vec<f32> {
         let pairs: Vec<(usize, ExpertId)> = (0..)
             .zip(routes)
             .flat_map(|(token, route)| route.experts.iter().map(move |(expert, _)| (token, *expert)))

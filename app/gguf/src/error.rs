@@ -2,30 +2,36 @@
 
 use thiserror::Error;
 
-use crate::TensorType;
+use crate::{ForeignFile, TensorType, fork_types};
 
 /// What is wrong with a GGUF file or with a request about one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum GgufError {
+    /// There are no bytes.
+    #[error("This file is empty: download it again, or choose another one.")]
+    Empty,
     /// The first four bytes are not `GGUF`.
-    #[error("This is not a GGUF file: it starts with {}, not with \"GGUF\".", printable(.found))]
+    #[error("This is not a GGUF file: {}.", not_gguf(.found, .is.as_ref()))]
     NotGguf {
         /// The bytes found instead.
         found: [u8; 4],
+        /// What the file is, if that is known.
+        is: Option<ForeignFile>,
     },
     /// Written for a big-endian machine.
-    #[error("This GGUF file is big-endian; only little-endian files can be read here.")]
+    #[error("This GGUF file is big-endian: choose a little-endian file of this model, as almost all are.")]
     BigEndian,
     /// A version other than 2 and 3.
-    #[error(
-        "This is GGUF version {version}; versions 2 and 3 can be read here, so convert the file again with newer software."
-    )]
+    #[error("This is GGUF version {version}; versions 2 and 3 can be read here, so {}.", version_advice(*.version))]
     UnsupportedVersion {
         /// The file's version.
         version: u32,
     },
     /// The file ends inside its header or inside a tensor.
-    #[error("The file is truncated: {what} needs {needed} bytes, but the file has {length}.")]
+    #[error(
+        "The file is truncated: {what} needs {needed} bytes, but the file has {length}; its download did not finish, or it is \
+         one part of several, so download all of it again."
+    )]
     Truncated {
         /// What is cut off.
         what: String,
@@ -35,7 +41,9 @@ pub enum GgufError {
         length: u64,
     },
     /// A size or count in the header that no valid file has.
-    #[error("The file is corrupt: {what} is {value}, the most that is accepted is {limit}.")]
+    #[error(
+        "The file is corrupt: {what} is {value}, the most that is accepted is {limit}; download it again, or choose another file."
+    )]
     TooLarge {
         /// Which size or count.
         what: String,
@@ -45,13 +53,15 @@ pub enum GgufError {
         limit: u64,
     },
     /// Bytes that should be text are not UTF-8.
-    #[error("The file is corrupt: {what} is not valid UTF-8.")]
+    #[error("The file is corrupt: {what} is not valid UTF-8; download it again, or choose another file.")]
     NotText {
         /// Which text.
         what: String,
     },
     /// A metadata value has an unknown type.
-    #[error("The metadata key \"{key}\" has the unknown value type {id}.")]
+    #[error(
+        "The metadata key \"{key}\" has the unknown value type {id}; download the file again, or choose another one."
+    )]
     UnknownValueType {
         /// The key.
         key: String,
@@ -59,19 +69,19 @@ pub enum GgufError {
         id: u32,
     },
     /// Two metadata pairs share a key.
-    #[error("The metadata key \"{key}\" appears twice.")]
+    #[error("The metadata key \"{key}\" appears twice; choose another file of this model.")]
     DuplicateKey {
         /// The key.
         key: String,
     },
     /// A required metadata key is missing.
-    #[error("The file's metadata lacks the key \"{key}\".")]
+    #[error("The file's metadata lacks the key \"{key}\"; choose another file of this model.")]
     MissingKey {
         /// The key.
         key: String,
     },
     /// A metadata value has the wrong type.
-    #[error("The metadata key \"{key}\" should be {expected}, but it is {found}.")]
+    #[error("The metadata key \"{key}\" should be {expected}, but it is {found}; choose another file of this model.")]
     WrongType {
         /// The key.
         key: String,
@@ -81,20 +91,23 @@ pub enum GgufError {
         found: String,
     },
     /// `general.alignment` is not usable.
-    #[error("The alignment {alignment} (general.alignment) is not a power of two of at most 1048576.")]
+    #[error(
+        "The alignment {alignment} (general.alignment) is not a power of two of at most 1048576; choose another file of this model."
+    )]
     BadAlignment {
         /// The value in the file.
         alignment: u64,
     },
     /// Two tensors share a name.
-    #[error("The tensor \"{name}\" appears twice.")]
+    #[error("The tensor \"{name}\" appears twice; choose another file of this model.")]
     DuplicateTensor {
         /// The name.
         name: String,
     },
     /// A tensor has a type that this build does not know.
     #[error(
-        "The tensor \"{name}\" has type number {id}, which is unknown here; another quantization of the model may work."
+        "The tensor \"{name}\" has the type {}; choose another quantization of the model, such as Q4_K_M or Q8_0.",
+        fork_types::describe(*.id)
     )]
     UnknownTensorType {
         /// The tensor.
@@ -103,7 +116,9 @@ pub enum GgufError {
         id: u32,
     },
     /// A tensor's dimensions are invalid.
-    #[error("The tensor \"{name}\" of type {kind} has the impossible shape {dims:?}: {why}.")]
+    #[error(
+        "The tensor \"{name}\" of type {kind} has the impossible shape {dims:?}: {why}; download the file again, or choose another one."
+    )]
     BadShape {
         /// The tensor.
         name: String,
@@ -116,7 +131,8 @@ pub enum GgufError {
     },
     /// A tensor's offset is not a multiple of the alignment, or lies beyond any file.
     #[error(
-        "The tensor \"{name}\" lies at offset {offset}, which is not a multiple of the alignment {alignment} or beyond any file."
+        "The tensor \"{name}\" lies at offset {offset}, which is not a multiple of the alignment {alignment} or beyond any file; \
+         download it again, or choose another one."
     )]
     BadOffset {
         /// The tensor.
@@ -126,16 +142,28 @@ pub enum GgufError {
         /// The file's alignment.
         alignment: u64,
     },
-    /// Two tensors share bytes.
-    #[error("The tensors \"{first}\" and \"{second}\" overlap in the file.")]
-    Overlap {
-        /// The tensor that starts first.
-        first: String,
-        /// The one that starts inside it.
-        second: String,
+    /// A tensor does not begin where the one before it ends: a type, a shape or an offset is wrong, or a type's number means
+    /// another type to the program that wrote the file.
+    #[error(
+        "The tensor \"{name}\" lies at byte {offset} of the data, but {} ends at {expected}, so a type or shape in the header is \
+         wrong or means something else to the program that wrote it: download the file again, or choose another one.",
+        .before.as_ref().map_or_else(|| "the header".to_string(), |(name, kind)| format!("\"{name}\" ({kind}) before it"))
+    )]
+    Misplaced {
+        /// The tensor.
+        name: String,
+        /// Its offset in the data section.
+        offset: u64,
+        /// Where the tensor before it ends, rounded up to the alignment.
+        expected: u64,
+        /// That tensor and its type; `None` for the first one.
+        before: Option<(String, TensorType)>,
     },
     /// A file of a split model is missing, duplicated or out of order.
-    #[error("The model is split into {count} files, but file number {expected} is missing or out of order ({found}).")]
+    #[error(
+        "The model is split into {count} files, but file number {expected} is missing or out of order ({found}); choose all of them \
+         together, from \"…-00001-of-{count:05}.gguf\" on."
+    )]
     BadSplit {
         /// `split.count`.
         count: u32,
@@ -145,7 +173,9 @@ pub enum GgufError {
         found: String,
     },
     /// The tensor count of a split model does not match its metadata.
-    #[error("The split model should have {expected} tensors (split.tensors.count), but its files have {found}.")]
+    #[error(
+        "The split model should have {expected} tensors (split.tensors.count), but its files have {found}; download all of them again."
+    )]
     SplitTensorCount {
         /// `split.tensors.count`.
         expected: u64,
@@ -173,12 +203,22 @@ pub enum GgufError {
     /// Bytes were pushed after the header was complete.
     #[error("The header was already complete.")]
     AlreadyDone,
-    /// A required tensor is missing.
-    #[error("The file has no tensor \"{name}\".")]
-    MissingTensor {
-        /// The name.
-        name: String,
-    },
+}
+
+/// What a file is, or how it begins.
+fn not_gguf(found: &[u8; 4], is: Option<&ForeignFile>) -> String {
+    match is {
+        Some(is) => format!("it is {is}"),
+        None => format!("it starts with {}, not with \"GGUF\"; choose a file that ends in \".gguf\"", printable(found)),
+    }
+}
+
+fn version_advice(version: u32) -> &'static str {
+    if version < 2 {
+        "choose a newer file of this model, or convert it again with newer software"
+    } else {
+        "choose another file of this model, or use a newer version of this program"
+    }
 }
 
 fn printable(bytes: &[u8; 4]) -> String {

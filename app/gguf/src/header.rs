@@ -158,29 +158,21 @@ pub(crate) fn assemble(
         }
     }
     drop(names);
-    let mut tensors = Vec::with_capacity(directory.len());
+    let mut tensors: Vec<TensorInfo> = Vec::with_capacity(directory.len());
+    // Tensors follow each other without gaps, as llama.cpp demands since 2025.
+    let mut expected = 0;
     for DirectoryEntry { name, kind, dims, offset } in directory {
         let bytes = tensor_bytes(&name, kind, &dims)?;
-        let absolute = data_offset.checked_add(offset).filter(|absolute| absolute.checked_add(bytes).is_some());
-        match absolute {
-            Some(absolute) if offset.is_multiple_of(alignment) => {
-                tensors.push(TensorInfo { name, kind, dims, file: 0, offset: absolute, bytes });
-            }
-            _ => return Err(GgufError::BadOffset { name, offset, alignment }),
+        let end = data_offset.checked_add(offset).and_then(|absolute| absolute.checked_add(bytes));
+        if !offset.is_multiple_of(alignment) || end.is_none() {
+            return Err(GgufError::BadOffset { name, offset, alignment });
         }
+        if offset != expected {
+            let before = tensors.last().map(|before| (before.name.clone(), before.kind));
+            return Err(GgufError::Misplaced { name, offset, expected, before });
+        }
+        expected = (offset + bytes).checked_next_multiple_of(alignment).unwrap_or(u64::MAX);
+        tensors.push(TensorInfo { name, kind, dims, file: 0, offset: data_offset + offset, bytes });
     }
-    check_disjoint(&tensors)?;
     Ok(Header { version, alignment, metadata, tensors, data_offset })
-}
-
-/// Checks that no two tensors overlap, so that the file's length bounds the sum of their sizes.
-fn check_disjoint(tensors: &[TensorInfo]) -> Result<(), GgufError> {
-    let mut order: Vec<&TensorInfo> = tensors.iter().collect();
-    order.sort_by_key(|tensor| tensor.offset);
-    for pair in order.windows(2) {
-        if pair[1].offset < pair[0].end() {
-            return Err(GgufError::Overlap { first: pair[0].name.clone(), second: pair[1].name.clone() });
-        }
-    }
-    Ok(())
 }

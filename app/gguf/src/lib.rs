@@ -3,6 +3,7 @@
 //! - [`HeaderParser`] parses a header incrementally; [`join`] combines the headers of one or several files into a
 //!   [`Model`].
 //! - [`dequantize`] converts any tensor type to floats, slowly and exactly: the reference for the kernels.
+//! - [`first_not_finite`] finds broken numbers without dequantizing.
 //! - [`quantize`] and [`GgufWriter`] write files, [`Requantized`] the same model in another type; [`synthetic`] generates
 //!   whole models from a seed.
 //!
@@ -14,6 +15,9 @@
 mod cursor;
 mod dequantize;
 mod error;
+mod finite;
+mod foreign;
+mod fork_types;
 mod header;
 mod metadata;
 mod mixture;
@@ -28,10 +32,12 @@ mod writer;
 
 pub use dequantize::{Codebook, dequantize};
 pub use error::GgufError;
+pub use finite::first_not_finite;
+pub use foreign::ForeignFile;
 pub use header::{ALIGNMENT_KEY, DEFAULT_ALIGNMENT, Header, MAGIC, MAX_ALIGNMENT, MAX_DIMS, TensorInfo};
 pub use metadata::Metadata;
 pub use mixture::quantization;
-pub use model::{Model, SPLIT_COUNT_KEY, SPLIT_NO_KEY, SPLIT_TENSORS_KEY, join, split_count};
+pub use model::{Model, SPLIT_COUNT_KEY, SPLIT_NO_KEY, SPLIT_TENSORS_KEY, first_split_count, join, split_count};
 pub use parser::{HeaderParser, MAX_HEADER_BYTES, MAX_NAME_BYTES, MAX_VALUE_BYTES};
 pub use quantize::quantize;
 pub use requantize::{Requantized, fitting, requantize_rows};

@@ -1,5 +1,6 @@
 //! Metadata with typed getters.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -61,7 +62,7 @@ impl Metadata {
         self.get(key).ok_or_else(|| GgufError::MissingKey { key: key.to_string() })
     }
 
-    /// An integer of any stored width.
+    /// A whole number of any stored type, or an array that repeats one.
     ///
     /// # Errors
     /// The key is missing, or its value has another type.
@@ -69,7 +70,7 @@ impl Metadata {
         self.typed(key, "a whole number", Value::as_u64)
     }
 
-    /// An integer of any stored width that fits 32 bits.
+    /// A [`Self::u64`] that fits 32 bits.
     ///
     /// # Errors
     /// The key is missing, or its value has another type.
@@ -77,20 +78,20 @@ impl Metadata {
         self.typed(key, "a whole number below 4294967296", |value| value.as_u64()?.try_into().ok())
     }
 
-    /// A float of either width.
+    /// A number of any stored type as a float.
     ///
     /// # Errors
     /// The key is missing, or its value has another type.
     pub fn f32(&self, key: &str) -> Result<f32, GgufError> {
-        self.typed(key, "a float", Value::as_f32)
+        self.typed(key, "a number", Value::as_f32)
     }
 
-    /// A boolean.
+    /// A boolean, also stored as 0 or 1.
     ///
     /// # Errors
     /// The key is missing, or its value has another type.
     pub fn bool(&self, key: &str) -> Result<bool, GgufError> {
-        self.typed(key, "a bool", |value| if let Value::Bool(v) = value { Some(*v) } else { None })
+        self.typed(key, "a bool", Value::as_bool)
     }
 
     /// A string.
@@ -112,13 +113,13 @@ impl Metadata {
         })
     }
 
-    /// An array of 32-bit floats.
+    /// An array of numbers as floats.
     ///
     /// # Errors
     /// The key is missing, or its value has another type.
-    pub fn f32s(&self, key: &str) -> Result<&[f32], GgufError> {
+    pub fn f32s(&self, key: &str) -> Result<Cow<'_, [f32]>, GgufError> {
         self.typed(key, "an array of float32", |value| match value {
-            Value::Array(Array::F32(v)) => Some(v.as_slice()),
+            Value::Array(array) => array.to_f32s(),
             _ => None,
         })
     }
@@ -130,6 +131,17 @@ impl Metadata {
     pub fn u32s(&self, key: &str) -> Result<Vec<u32>, GgufError> {
         self.typed(key, "an array of whole numbers", |value| match value {
             Value::Array(array) => array.to_u64s()?.into_iter().map(|v| v.try_into().ok()).collect(),
+            _ => None,
+        })
+    }
+
+    /// An array of integers of any stored width.
+    ///
+    /// # Errors
+    /// The key is missing, or its value has another type.
+    pub fn i64s(&self, key: &str) -> Result<Vec<i64>, GgufError> {
+        self.typed(key, "an array of whole numbers", |value| match value {
+            Value::Array(array) => array.to_i64s(),
             _ => None,
         })
     }

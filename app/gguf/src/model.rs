@@ -27,14 +27,6 @@ impl Model {
         self.names.get(name).map(|&index| &self.tensors[index])
     }
 
-    /// The tensor with this name, or [`GgufError::MissingTensor`].
-    ///
-    /// # Errors
-    /// [`GgufError::MissingTensor`].
-    pub fn require_tensor(&self, name: &str) -> Result<&TensorInfo, GgufError> {
-        self.tensor(name).ok_or_else(|| GgufError::MissingTensor { name: name.to_string() })
-    }
-
     /// Bytes of all tensors.
     pub fn tensor_bytes(&self) -> u64 {
         self.tensors.iter().map(|tensor| tensor.bytes).fold(0, u64::saturating_add)
@@ -47,6 +39,16 @@ impl Model {
 /// The key has another type.
 pub fn split_count(header: &Header) -> Result<u32, GgufError> {
     Ok(header.metadata.optional(SPLIT_COUNT_KEY, Metadata::u32)?.unwrap_or(1).max(1))
+}
+
+/// [`split_count`] of a header that must be that of the first file.
+///
+/// # Errors
+/// The key has another type, or it is another file of the split.
+pub fn first_split_count(header: &Header) -> Result<u32, GgufError> {
+    let count = split_count(header)?;
+    check_number(header, count, 0)?;
+    Ok(count)
 }
 
 /// Combines the headers of a model's files, given in order, into one model.

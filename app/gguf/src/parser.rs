@@ -2,6 +2,7 @@
 
 use crate::cursor::{Cursor, OpenArray, Stop, too_large};
 use crate::error::GgufError;
+use crate::foreign::{ForeignFile, LOOKED_AT};
 use crate::header::{self, DirectoryEntry, Header, MAGIC, MAX_DIMS};
 use crate::value::value_type;
 use crate::{Array, Metadata, Progress, TensorType, Value};
@@ -160,9 +161,15 @@ impl HeaderParser {
 
     fn preamble(&mut self) -> Result<(), Stop> {
         let mut cursor = self.cursor();
+        if self.length == Some(0) {
+            return Err(GgufError::Empty.into());
+        }
         let found: [u8; 4] = cursor.array()?;
         if found != MAGIC {
-            return Err(GgufError::NotGguf { found }.into());
+            // More than this is looked at only where it is known to come, so that pieces of any size give the same error.
+            let looked_at = self.length.map_or(4, |length| length.min(LOOKED_AT));
+            let is = ForeignFile::identify(self.cursor().take(looked_at)?);
+            return Err(GgufError::NotGguf { found, is }.into());
         }
         let version = cursor.u32()?;
         match version {

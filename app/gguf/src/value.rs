@@ -1,5 +1,7 @@
 //! Metadata values and their types.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 /// A metadata value.
@@ -101,7 +103,8 @@ impl Value {
         }
     }
 
-    /// The value as an unsigned number, from any integer type.
+    /// The value as an unsigned number, from any integer type, a bool, a small float without a fraction, or an array of one
+    /// number over and over.
     pub fn as_u64(&self) -> Option<u64> {
         match *self {
             Value::U8(v) => Some(v.into()),
@@ -112,16 +115,44 @@ impl Value {
             Value::I16(v) => v.try_into().ok(),
             Value::I32(v) => v.try_into().ok(),
             Value::I64(v) => v.try_into().ok(),
+            Value::Bool(v) => Some(v.into()),
+            // Floats up to this are exact whole numbers in either type.
+            Value::F32(v) if v.fract() == 0.0 && (0.0..=16_777_216.0).contains(&v) => Some(v as u64),
+            Value::F64(v) if v.fract() == 0.0 && (0.0..=16_777_216.0).contains(&v) => Some(v as u64),
+            // One number for each block, all the same.
+            Value::Array(ref array) => repeated(&array.to_u64s()?),
             _ => None,
         }
     }
 
-    /// The value as a float, from either float type.
+    /// The value as a float, from any number, or an array of one 32-bit float over and over.
     pub fn as_f32(&self) -> Option<f32> {
         match *self {
             Value::F32(v) => Some(v),
             Value::F64(v) => Some(v as f32),
+            Value::U8(v) => Some(v.into()),
+            Value::U16(v) => Some(v.into()),
+            Value::U32(v) => Some(v as f32),
+            Value::U64(v) => Some(v as f32),
+            Value::I8(v) => Some(v.into()),
+            Value::I16(v) => Some(v.into()),
+            Value::I32(v) => Some(v as f32),
+            Value::I64(v) => Some(v as f32),
+            Value::Array(Array::F32(ref values)) => repeated(values),
             _ => None,
+        }
+    }
+
+    /// The value as a flag, from a bool or the numbers 0 and 1.
+    pub fn as_bool(&self) -> Option<bool> {
+        match *self {
+            Value::Bool(v) => Some(v),
+            Value::String(_) | Value::Array(_) => None,
+            _ => match self.as_u64()? {
+                0 => Some(false),
+                1 => Some(true),
+                _ => None,
+            },
         }
     }
 
@@ -143,6 +174,12 @@ impl Value {
             Value::F64(v) => format!("the float64 {v}"),
         }
     }
+}
+
+/// The number, if all of these are equal.
+fn repeated<T: Copy + PartialEq>(values: &[T]) -> Option<T> {
+    let first = *values.first()?;
+    values.iter().all(|&value| value == first).then_some(first)
 }
 
 /// Evaluates an expression with the vector of any array variant.
@@ -259,7 +296,28 @@ impl Array {
             Array::I16(v) => v.iter().map(|&v| v.try_into().ok()).collect(),
             Array::I32(v) => v.iter().map(|&v| v.try_into().ok()).collect(),
             Array::I64(v) => v.iter().map(|&v| v.try_into().ok()).collect(),
+            Array::Bool(v) => Some(v.iter().map(|&v| v.into()).collect()),
             _ => None,
+        }
+    }
+
+    /// The elements as signed numbers, from any integer type; `None` if one cannot be converted.
+    pub fn to_i64s(&self) -> Option<Vec<i64>> {
+        match self {
+            Array::I8(v) => Some(v.iter().map(|&v| v.into()).collect()),
+            Array::I16(v) => Some(v.iter().map(|&v| v.into()).collect()),
+            Array::I32(v) => Some(v.iter().map(|&v| v.into()).collect()),
+            Array::I64(v) => Some(v.clone()),
+            _ => self.to_u64s()?.into_iter().map(|v| v.try_into().ok()).collect(),
+        }
+    }
+
+    /// The elements as floats, from any number type.
+    pub fn to_f32s(&self) -> Option<Cow<'_, [f32]>> {
+        match self {
+            Array::F32(v) => Some(Cow::Borrowed(v)),
+            Array::F64(v) => Some(v.iter().map(|&v| v as f32).collect()),
+            _ => Some(self.to_i64s()?.into_iter().map(|v| v as f32).collect()),
         }
     }
 }

@@ -101,7 +101,7 @@ proptest! {
         let length = cut.index(header.required_length() as usize);
         let result = HeaderParser::with_length(length as u64).push(&file[..length]);
         // A count that the rest of the file cannot hold is noticed before the end is.
-        let named = matches!(result, Err(GgufError::Truncated { .. } | GgufError::TooLarge { .. }));
+        let named = matches!(result, Err(GgufError::Truncated { .. } | GgufError::TooLarge { .. } | GgufError::Empty));
         prop_assert!(named, "{length} of {} bytes: {result:?}", file.len());
     }
 
@@ -166,11 +166,13 @@ fn refused(file: &[u8], words: &[&str]) -> GgufError {
 #[test]
 fn other_files_and_versions_are_refused() {
     assert!(matches!(refused(b"PK\x03\x04 a zip", &["not a GGUF file"]), GgufError::NotGguf { .. }));
-    assert!(matches!(refused(b"GGML....", &["GGML"]), GgufError::NotGguf { .. }));
+    assert!(matches!(refused(b"GGML....", &["a text"]), GgufError::NotGguf { .. }));
+    assert!(matches!(refused(b"GGML\0\xff\0\0", &["\"GGML\""]), GgufError::NotGguf { .. }));
     assert!(matches!(refused(b"GGUF\0\0\0\x03", &["big-endian"]), GgufError::BigEndian));
     assert_eq!(refused(b"GGUF\x01\0\0\0", &["version 1"]), GgufError::UnsupportedVersion { version: 1 });
     assert_eq!(refused(b"GGUF\x04\0\0\0", &["version 4"]), GgufError::UnsupportedVersion { version: 4 });
-    assert!(matches!(refused(b"", &["truncated"]), GgufError::Truncated { .. }));
+    assert!(matches!(refused(b"", &["empty"]), GgufError::Empty));
+    assert!(matches!(refused(b"GG", &["truncated", "download"]), GgufError::Truncated { .. }));
 }
 
 #[test]
@@ -240,7 +242,7 @@ fn impossible_tensors_are_refused_by_name() {
     refused(&one(&[33], 2, 0), &["\"w\"", "whole number of blocks", "Q4_0"]);
     refused(&one(&[1 << 40, 1 << 40], 0, 0), &["\"w\"", "larger than any file"]);
     refused(&one(&[1 << 63], 0, 0), &["\"w\"", "larger than any file"]);
-    refused(&one(&[4], 4, 0), &["\"w\"", "type number 4"]);
+    refused(&one(&[4], 4, 0), &["\"w\"", "Q4_2", "MXFP4", "(number 4)"]);
     refused(&one(&[4], 0, 7), &["\"w\"", "alignment 32"]);
     refused(&one(&[4], 0, u64::MAX - 31), &["\"w\"", "beyond any file"]);
     // The data starts at byte 64 of a file of 121.
@@ -248,9 +250,75 @@ fn impossible_tensors_are_refused_by_name() {
     assert!(matches!(outside, GgufError::Truncated { needed: 4160, length: 121, .. }), "{outside}");
     let [a, b] = ["a", "b"].map(|name| entry(name, &[9], 0, 0));
     refused(&raw(2, 0, &[&a, &a, &[0; 200]]), &["\"a\"", "twice"]);
-    refused(&raw(2, 0, &[&a, &b, &[0; 200]]), &["\"a\"", "\"b\"", "overlap"]);
-    let b = entry("b", &[9], 0, 32);
-    refused(&raw(2, 0, &[&b, &a, &[0; 200]]), &["\"a\"", "\"b\"", "overlap"]);
+    // Overlapping, out of order, with a gap before the first and with one between two.
+    refused(&raw(2, 0, &[&a, &b, &[0; 200]]), &["\"b\" lies at byte 0", "\"a\" (F32) before it ends at 64"]);
+    let b = entry("b", &[9], 0, 64);
+    refused(&raw(2, 0, &[&b, &a, &[0; 200]]), &["\"b\" lies at byte 64", "the header ends at 0"]);
+    let c = entry("c", &[9], 0, 96);
+    refused(&raw(2, 0, &[&a, &c, &[0; 300]]), &["\"c\" lies at byte 96", "\"a\" (F32) before it ends at 64"]);
+    assert!(parse(&raw(2, 0, &[&a, &b, &[0; 200]])).is_ok());
+}
+
+/// Another program may know a number as a type of another size: bitnet.cpp's TL2 is 39, our MXFP4.
+#[test]
+fn a_mislabelled_type_leaves_a_gap() {
+    // 256 values of Q4_K are 144 bytes, of Q3_K 110.
+    let file = |kind: u32| raw(2, 0, &[&entry("a", &[256], kind, 0), &entry("b", &[8], 0, 160), &[0; 300]]);
+    assert!(parse(&file(TensorType::Q4_K.id())).is_ok());
+    let error = refused(&file(TensorType::Q3_K.id()), &["\"b\" lies at byte 160", "\"a\" (Q3_K)", "ends at 128"]);
+    assert!(matches!(error, GgufError::Misplaced { expected: 128, .. }), "{error:?}");
+}
+
+#[test]
+fn types_of_other_programs_are_named() {
+    let one = |kind: u32| raw(1, 0, &[&entry("w", &[256], kind, 0), &[0; 512]]);
+    refused(&one(36), &["I2_S (number 36)", "bitnet.cpp", "choose another quantization"]);
+    refused(&one(142), &["PQ2_0 (number 142)", "PrismML"]);
+    refused(&one(156), &["IQ3_KS (number 156)", "ik_llama.cpp"]);
+    refused(&one(31), &["Q4_0_4_4 (number 31)", "old versions of llama.cpp"]);
+    refused(&one(77), &["number 77, which is unknown here", "choose another quantization"]);
+}
+
+/// What people really open instead of a model. Each sentence says what it is and what to do.
+#[test]
+fn other_files_are_named_by_how_they_begin() {
+    let tar = [&[b'a'; 257][..], b"ustar\0"].concat();
+    let files: &[(&[u8], &[&str])] = &[
+        (b"", &["empty", "download it again"]),
+        (b"<!DOCTYPE html><html>", &["web page", "link of the download"]),
+        (b"\n\n  <html lang=\"en\">", &["web page"]),
+        (b"<?xml version=\"1.0\"?><Error><Code>AccessDenied", &["web page"]),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 4\n", &["Git", "git lfs pull"]),
+        (b"lmgg\x01\0\0\0", &["before GGUF", "whisper.cpp", "newer file"]),
+        (b"tjgg\x03\0\0\0", &["before GGUF"]),
+        (b"algg\x01\0\0\0", &["adapter (LoRA)", "whole model"]),
+        (b"\x40\x01\0\0\0\0\0\0{\"model.embed\":{", &["safetensors", "GGUF file of this model"]),
+        (b"PK\x03\x04\0\0\x08\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x10\0\x12\0archive/data.pkl", &["PyTorch"]),
+        (b"\x80\x02}q\0(X", &["PyTorch"]),
+        (b"PK\x03\x04\x14\0model.gguf", &[".zip", "unpack it"]),
+        (b"\x1f\x8b\x08\0", &[".gz", "unpack it"]),
+        (b"\x28\xb5\x2f\xfd\0", &[".zst", "unpack it"]),
+        (b"7z\xbc\xaf\x27\x1c", &[".7z", "unpack it"]),
+        (b"\xfd7zXZ\0", &[".xz"]),
+        (&tar, &[".tar", "unpack it"]),
+        (b"\x08\x07\x12\x07pytorch", &["ONNX"]),
+        (b"\x1c\0\0\0TFL3", &["TensorFlow Lite"]),
+        (b"\x89HDF\r\n", &["HDF5"]),
+        (b"{\"schemaVersion\":2}", &["JSON"]),
+        (b"MZqFpD='\n", &["llamafile"]),
+        (b"%PDF-1.7", &["PDF"]),
+        (&[0; 4096], &["zeros", "download it again"]),
+        ("Запись не найдена".as_bytes(), &["a text", "\".gguf\""]),
+        (b"\x07\xf3\x99\x12\x80", &["it starts with the bytes [07, f3, 99, 12]", "\".gguf\""]),
+    ];
+    for (file, words) in files {
+        let error = refused(file, words).to_string();
+        assert!(error.ends_with('.') && !error.contains(".."), "a whole sentence: {error}");
+        let pieces = parse_in_pieces(&[file, &[0; 0][..]].concat(), &[3]);
+        if !file.is_empty() {
+            assert_eq!(pieces.unwrap_err().to_string(), error);
+        }
+    }
 }
 
 #[test]
@@ -277,7 +345,7 @@ fn getters_name_the_key_and_what_was_found() {
     assert_eq!(metadata.f32("base"), Ok(1e6));
     assert_eq!(metadata.u32s("ids"), Ok(vec![1, 2]));
     assert!(message(metadata.str("heads").unwrap_err()).contains("an array of 3 int32"));
-    assert!(metadata.bool("count").is_err() && metadata.strings("ids").is_err() && metadata.f32s("ids").is_err());
+    assert!(metadata.bool("count").is_err() && metadata.strings("ids").is_err() && metadata.f32s("base").is_err());
     assert_eq!(metadata.u32_per_block("heads", 2), Ok(vec![4, 8]));
     assert!(metadata.u32_per_block("heads", 4).is_err());
     metadata.insert("kv", Value::U32(2));
@@ -285,6 +353,42 @@ fn getters_name_the_key_and_what_was_found() {
     assert_eq!(metadata.optional("none", Metadata::u32), Ok(None));
     assert_eq!(metadata.optional("kv", Metadata::u32), Ok(Some(2)));
     assert!(metadata.optional("count", Metadata::u32).is_err());
+}
+
+/// Converters do not agree on the type of a number.
+#[test]
+fn numbers_are_read_from_any_type_that_holds_them() {
+    let of = |value: Value| -> Metadata { [("k".to_string(), value)].into_iter().collect() };
+    for eight in [
+        Value::U8(8),
+        Value::I8(8),
+        Value::U16(8),
+        Value::I16(8),
+        Value::U32(8),
+        Value::I32(8),
+        Value::U64(8),
+        Value::I64(8),
+        Value::F32(8.0),
+        Value::F64(8.0),
+        Value::Array(Array::I32(vec![8, 8, 8])),
+    ] {
+        let metadata = of(eight);
+        assert_eq!(metadata.u32("k"), Ok(8), "{metadata:?}");
+        assert_eq!(metadata.u32_per_block("k", 3), Ok(vec![8; 3]), "{metadata:?}");
+    }
+    for half in [Value::F32(0.5), Value::F64(0.5), Value::Array(Array::F32(vec![0.5; 2]))] {
+        assert_eq!(of(half.clone()).f32("k"), Ok(0.5));
+        assert!(of(half).u32("k").is_err());
+    }
+    assert_eq!(of(Value::U32(10_000)).f32("k"), Ok(10_000.0));
+    for yes in [Value::Bool(true), Value::U8(1), Value::I32(1), Value::U64(1)] {
+        assert_eq!(of(yes).bool("k"), Ok(true));
+    }
+    assert!(of(Value::U32(2)).bool("k").is_err() && of(Value::from("true")).bool("k").is_err());
+    assert!(of(Value::Array(Array::U32(vec![8, 4]))).u32("k").is_err(), "not the same for all");
+    assert!(of(Value::Array(Array::U32(Vec::new()))).u32("k").is_err());
+    assert_eq!(of(Value::Array(Array::F64(vec![1.0, 2.0]))).f32s("k").unwrap().to_vec(), [1.0, 2.0]);
+    assert_eq!(of(Value::Array(Array::I32(vec![-1, 2]))).f32s("k").unwrap().to_vec(), [-1.0, 2.0]);
 }
 
 #[test]

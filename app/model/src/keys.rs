@@ -1,5 +1,8 @@
 //! The metadata of one architecture, with range checks.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use potluck_gguf::{Array, Metadata, Value};
 
 use crate::{Architecture, ModelError};
@@ -8,11 +11,20 @@ use crate::{Architecture, ModelError};
 pub(crate) struct Keys<'a> {
     pub(crate) metadata: &'a Metadata,
     pub(crate) architecture: Architecture,
+    /// Every key that was asked for.
+    pub(crate) read: RefCell<BTreeSet<String>>,
 }
 
 impl<'a> Keys<'a> {
+    pub(crate) fn new(metadata: &'a Metadata, architecture: Architecture) -> Self {
+        Self { metadata, architecture, read: RefCell::default() }
+    }
+
+    /// The full name of a key, which counts as read from now on.
     pub(crate) fn key(&self, key: &str) -> String {
-        format!("{}.{key}", self.architecture.name())
+        let key = format!("{}.{key}", self.architecture.name());
+        self.read.borrow_mut().insert(key.clone());
+        key
     }
 
     pub(crate) fn u32(&self, key: &str) -> Result<u32, ModelError> {
@@ -46,6 +58,27 @@ impl<'a> Keys<'a> {
             Some(value) if !value.is_finite() => Err(self.bad(key, value, "it must be a number")),
             value => Ok(value),
         }
+    }
+
+    /// A number under either of two names, which must not differ if both are there. Zero means "not set".
+    pub(crate) fn nonzero_f32_of(&self, key: &str, alias: &str) -> Result<Option<f32>, ModelError> {
+        match (self.nonzero_f32(key)?, self.nonzero_f32(alias)?) {
+            (Some(value), Some(other)) if value != other => {
+                Err(self.bad(alias, other, format!("\"{key}\" is {value}")))
+            }
+            (value, other) => Ok(value.or(other)),
+        }
+    }
+
+    /// Whether llama.cpp itself saved the file (`llama_model_save_to_file`, `llama-finetune`). It then has llama.cpp's defaults for
+    /// keys that the architecture does not read, such as two of these caps together.
+    pub(crate) fn saved_by_llama_cpp(&self) -> bool {
+        let is = |key: &str, cap: f32| {
+            let key = format!("{}.{key}", self.architecture.name());
+            self.metadata.get(&key).and_then(Value::as_f32) == Some(cap)
+        };
+        let other = is("final_logit_softcapping", 30.0) || is("router_logit_softcapping", 30.0);
+        is("attn_logit_softcapping", 50.0) && other
     }
 
     /// One flag per block: an array of flags, or a number `n` for "all but every `n`-th"; `default` if the key is absent.

@@ -3,7 +3,7 @@
 //! All of it is read from the header of a GGUF file, or from the headers of all files of a split:
 //!
 //! ```
-//! use potluck_model::{ChatTemplate, Message, ModelError, ModelSpec, RenderOptions, StopTokens, Tokenizer};
+//! use potluck_model::{Channels, ChatTemplate, Message, ModelError, ModelSpec, RenderOptions, StopTokens, Tokenizer};
 //!
 //! fn first_prompt(file: &potluck_gguf::Model) -> Result<Vec<u32>, Box<dyn std::error::Error>> {
 //!     // What an engine and a planner need, or the reason why the model cannot run here.
@@ -13,17 +13,18 @@
 //!     let tokenizer = Tokenizer::from_metadata(&file.metadata)?;
 //!     let _stops = StopTokens::from_metadata(&file.metadata, &tokenizer)?;
 //!     let template = ChatTemplate::from_metadata(&file.metadata, &tokenizer)?;
-//!     Ok(template.encode(&tokenizer, &[Message::new("user", "Hello")], &RenderOptions::default())?)
+//!     let channels = Channels::new(&tokenizer, &template);
+//!     Ok(template.encode(&tokenizer, &channels, &[Message::new("user", "Hello")], &RenderOptions::default())?)
 //! }
 //!
 //! let empty = potluck_gguf::join([potluck_gguf::Header {
 //!     version: 3,
 //!     alignment: 32,
-//!     metadata: [("general.architecture".to_string(), "gpt2".into())].into_iter().collect(),
+//!     metadata: [("general.architecture".to_string(), "nonesuch".into())].into_iter().collect(),
 //!     tensors: Vec::new(),
 //!     data_offset: 0,
 //! }])?;
-//! assert_eq!(ModelSpec::from_gguf(&empty), Err(ModelError::UnsupportedArchitecture("gpt2".to_string())));
+//! assert_eq!(ModelSpec::from_gguf(&empty), Err(ModelError::UnsupportedArchitecture("nonesuch".to_string())));
 //! assert!(first_prompt(&empty).is_err());
 //! # Ok::<(), potluck_gguf::GgufError>(())
 //! ```
@@ -31,8 +32,10 @@
 #![warn(missing_docs)]
 
 mod architecture;
+mod channels;
 mod error;
 mod keys;
+mod kind;
 mod parts;
 mod profile;
 mod read;
@@ -45,8 +48,10 @@ mod template;
 mod tensors;
 mod tokenizer;
 mod units;
+mod unknown;
 
 pub use architecture::Architecture;
+pub use channels::{ChannelParser, Channels};
 pub use error::ModelError;
 pub use parts::Part;
 pub use profile::Profile;
@@ -57,6 +62,9 @@ pub use spec::{
     TokenMixerSpec, Yarn,
 };
 pub use stop::{StopStrings, StopTokens, Streamed};
-pub use template::{ChatTemplate, LocalTime, Message, RenderOptions, TemplateError, ToolCall, opened_reasoning};
+pub use template::{
+    ChatTemplate, LocalTime, Message, RenderOptions, TemplateChoice, TemplateError, TemplateFault, TemplateOrigin,
+    ToolCall, TurnFamily,
+};
 pub use tokenizer::{Detokenizer, SpecialText, SplitRule, TokenKind, Tokenizer, TokenizerError, TokenizerWarning};
 pub use units::{FileRange, TensorRole, UnitMap, UnitTensor};

@@ -6,22 +6,28 @@ use potluck_plan::{BlockIndex, ExpertId, WeightUnit};
 use crate::architecture::{Description, Source};
 use crate::keys::Keys;
 use crate::tensors::Tensors;
-use crate::{Architecture, FeedForwardSpec, ModelError, ModelSpec, Part, TensorRole, UnitMap, UnitTensor};
+use crate::{
+    Architecture, FeedForwardSpec, ModelError, ModelSpec, Part, TensorRole, UnitMap, UnitTensor, kind, unknown,
+};
 
 impl ModelSpec {
     /// Reads the architecture and the location of each weight unit from a file's header, or from all headers of a
     /// split.
     ///
     /// # Errors
-    /// The first reason why the model cannot run here: an architecture, operation, RoPE scaling or weight type without
-    /// kernels, a missing key, or a tensor that is missing, unexpected, or of a shape that contradicts the metadata.
+    /// The first reason why the model cannot run here: a file of another kind, metadata that nothing here reads, an
+    /// architecture, operation, RoPE scaling or weight type without kernels, a missing key, or a tensor that is missing,
+    /// unexpected, or of a shape that contradicts the metadata.
     pub fn from_gguf(file: &Model) -> Result<(ModelSpec, UnitMap), ModelError> {
         let metadata = &file.metadata;
+        kind::check(file)?;
         let architecture = Architecture::of(metadata.str("general.architecture")?)?;
+        unknown::check_sections(metadata)?;
         let mut tensors = Tensors::new(file);
-        let source = Source { keys: Keys { metadata, architecture }, tensors: &tensors };
+        let source = Source { keys: Keys::new(metadata, architecture), tensors: &tensors };
         let description = architecture.describe(&source)?;
-        let units = Taker { description: &description, tensors: &mut tensors }.units()?;
+        unknown::check_own(&source)?;
+        let units = UnitReader { description: &description, tensors: &mut tensors }.units()?;
         match tensors.left_over(&description.left_out) {
             None => Ok((description.spec, units)),
             Some(name) => {
@@ -31,12 +37,12 @@ impl ModelSpec {
     }
 }
 
-struct Taker<'d, 't, 'f> {
+struct UnitReader<'d, 't, 'f> {
     description: &'d Description,
     tensors: &'t mut Tensors<'f>,
 }
 
-impl Taker<'_, '_, '_> {
+impl UnitReader<'_, '_, '_> {
     fn units(&mut self) -> Result<UnitMap, ModelError> {
         let spec = &self.description.spec;
         let mut units = UnitMap::default();
@@ -118,9 +124,10 @@ impl Taker<'_, '_, '_> {
         let all: Vec<&Part> = siblings.iter().filter(|sibling| roles.contains(&sibling.role)).collect();
         let first = all.iter().take_while(|sibling| sibling.role != part.role).map(|part| size(part)).sum();
         let total = all.iter().map(|part| size(part)).sum();
-        let found = match part.role.is_vector() {
-            true => self.tensors.shared_vector(part, &name, first, total)?,
-            false => self.tensors.shared_rows(part, &name, first, total)?,
+        let found = if part.role.is_vector() {
+            self.tensors.shared_vector(part, &name, first, total)?
+        } else {
+            self.tensors.shared_rows(part, &name, first, total)?
         };
         Ok(Some(found))
     }

@@ -112,9 +112,10 @@ impl RecurrentSpec {
                 let gate = self.channels();
                 let beta = gate + net.heads * net.head_dim;
                 let mut inputs = vec![(StateInput, 0), (StateGate, gate)];
-                match net.grouped {
-                    true => inputs.push((StateBetaAlpha, beta)),
-                    false => inputs.extend([(StateBeta, beta), (StateAlpha, beta + net.heads)]),
+                if net.grouped {
+                    inputs.push((StateBetaAlpha, beta));
+                } else {
+                    inputs.extend([(StateBeta, beta), (StateAlpha, beta + net.heads)]);
                 }
                 inputs
             }
@@ -130,11 +131,10 @@ impl RecurrentSpec {
             Rule::DeltaNet(net) => {
                 parts.push(matrix(StateInput, self.channels(), hidden));
                 parts.push(matrix(StateGate, net.heads * net.head_dim, hidden));
-                match net.grouped {
-                    true => parts.push(matrix(StateBetaAlpha, 2 * net.heads, hidden)),
-                    false => {
-                        parts.extend([matrix(StateBeta, net.heads, hidden), matrix(StateAlpha, net.heads, hidden)])
-                    }
+                if net.grouped {
+                    parts.push(matrix(StateBetaAlpha, 2 * net.heads, hidden));
+                } else {
+                    parts.extend([matrix(StateBeta, net.heads, hidden), matrix(StateAlpha, net.heads, hidden)]);
                 }
             }
         }

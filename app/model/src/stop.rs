@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use potluck_gguf::Metadata;
 
+use crate::tokenizer::special_ids;
 use crate::{TokenKind, Tokenizer, TokenizerError};
 
 /// Tokens that end an answer.
@@ -13,8 +14,10 @@ pub struct StopTokens {
 }
 
 /// Metadata keys whose tokens end an answer.
-pub(crate) const END_KEYS: [&str; 6] = [
+pub(crate) const END_KEYS: [&str; 7] = [
     "tokenizer.ggml.eos_token_id",
+    // Ollama's list.
+    "tokenizer.ggml.eos_token_ids",
     "tokenizer.ggml.eot_token_id",
     "tokenizer.ggml.eom_token_id",
     // A model that writes these goes on to another file.
@@ -72,7 +75,7 @@ impl StopTokens {
     pub fn from_metadata(metadata: &Metadata, tokenizer: &Tokenizer) -> Result<Self, TokenizerError> {
         let mut ids: BTreeSet<u32> = tokenizer.eos().into_iter().collect();
         for key in END_KEYS {
-            ids.extend(metadata.optional(key, Metadata::u32)?.filter(|&id| tokenizer.kind(id).is_some()));
+            ids.extend(special_ids(metadata, key)?.into_iter().filter(|&id| tokenizer.kind(id).is_some()));
         }
         let named = END_NAMES.iter().filter_map(|name| tokenizer.special_id(name));
         ids.extend(named.filter(|&id| tokenizer.kind(id) == Some(TokenKind::Control)));
@@ -140,7 +143,7 @@ impl StopStrings {
 }
 
 /// Length in bytes of the longest suffix of `text` that is a proper prefix of `stop`.
-fn overlap(text: &str, stop: &str) -> usize {
+pub(crate) fn overlap(text: &str, stop: &str) -> usize {
     let starts = stop.char_indices().map(|(at, _)| at).rev();
     starts.filter(|&len| text.ends_with(&stop[..len])).max().unwrap_or(0)
 }

@@ -1,26 +1,28 @@
 //! Chat templates: render a conversation as the text the model was trained on.
 //!
-//! The template comes from the model's file and is untrusted. It runs in an engine without I/O, and its steps (fuel),
-//! source length and output length are bounded. One gap remains: the engine does not bound the length of a variable, so
-//! a hostile template can exhaust memory by doubling a string. That only ends the worker it runs in.
+//! The template comes from the model's file and is untrusted. It runs in an engine without I/O, and its steps, its memory, the
+//! depth of its nesting, and the lengths of its source and of what it writes are bounded.
 
+mod calls;
+mod choice;
+mod jinja;
 mod message;
-mod python;
+mod reasoning;
+mod time;
 
-use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use minijinja::syntax::SyntaxConfig;
-use minijinja::{Environment, Error, ErrorKind, Value, context};
-use potluck_gguf::{GgufError, Metadata};
+use potluck_gguf::Metadata;
+use potluck_plan::ReasoningEffort;
 use thiserror::Error as ThisError;
 
 use crate::Tokenizer;
-use message::Shield;
+use crate::channels::{Channels, Seams};
+pub use choice::{TemplateChoice, TemplateFault, TemplateOrigin, TurnFamily};
+use jinja::{Fault, Limits, Template, Value};
+use message::{Content, Shield};
 pub use message::{Message, ToolCall};
-pub use python::LocalTime;
+pub use time::LocalTime;
 
-/// Fallback for files without a template: ChatML, which most instruction-tuned models understand.
+/// ChatML, which most instruction-tuned models understand.
 const CHATML: &str = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n\
     {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
@@ -30,14 +32,10 @@ const MAX_TEMPLATE_BYTES: usize = 1 << 20;
 const MAX_OWN_BYTES: usize = 1 << 20;
 /// How often it may write the messages: those that sort or repeat them write them twice.
 const MAX_REPEATS: usize = 2;
-/// Step limit of a rendering. A message takes about fifty.
-const FUEL: u64 = 5_000_000;
-/// Nesting limit of loops and macros (a macro counts as about ten); low, because a page's stack is small.
-const RECURSION: usize = 200;
-const NAME: &str = "chat";
-
-/// Begins reasoning.
-const OPENING: &str = "<think>";
+/// Step limit of a rendering. A message takes some hundreds.
+const STEPS: u64 = 20_000_000;
+/// Bytes of all values that a rendering makes, also of those that are gone: a list that grows by one item is made anew each time.
+const MEMORY: usize = 512 << 20;
 
 /// What a rendering depends on besides the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,26 +44,34 @@ pub struct RenderOptions {
     pub tools: Vec<String>,
     /// Append the start of the assistant's answer.
     pub add_generation_prompt: bool,
-    /// `enable_thinking`, for templates that support it (Qwen3); `None` leaves it to the template.
+    /// Whether the model is to reason, for templates that support it (`enable_thinking` of Qwen3, `thinking` of DeepSeek and
+    /// Granite, and others); `None` leaves it to the template.
     pub thinking: Option<bool>,
+    /// How much it is to reason, for templates that support it (`reasoning_effort` of gpt-oss).
+    pub effort: Option<ReasoningEffort>,
     /// The time that `strftime_now` returns. If absent, the template omits it or uses a fixed date of its own.
     pub now: Option<LocalTime>,
 }
 
 impl Default for RenderOptions {
     fn default() -> Self {
-        Self { tools: Vec::new(), add_generation_prompt: true, thinking: None, now: None }
+        Self { tools: Vec::new(), add_generation_prompt: true, thinking: None, effort: None, now: None }
+    }
+}
+
+impl RenderOptions {
+    /// The same with this effort of reasoning.
+    #[must_use]
+    pub fn with_effort(self, effort: Option<ReasoningEffort>) -> Self {
+        Self { thinking: effort.map(|effort| effort != ReasoningEffort::Off), effort, ..self }
     }
 }
 
 /// Why a conversation could not be rendered.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
 pub enum TemplateError {
-    /// `tokenizer.chat_template` is not a string.
-    #[error(transparent)]
-    Metadata(#[from] GgufError),
     /// The template is not Jinja, or uses an unsupported feature.
-    #[error("The model's chat template cannot be used ({0}); choose \"no template\", or another file of the model.")]
+    #[error("The model's chat template cannot be used ({0}); choose another file of the model.")]
     Invalid(String),
     /// The template itself rejects this conversation.
     #[error("The model's chat template refuses this conversation: {0}")]
@@ -78,29 +84,42 @@ pub enum TemplateError {
 /// A compiled chat template.
 #[derive(Clone, Debug)]
 pub struct ChatTemplate {
-    environment: Environment<'static>,
+    template: Template,
+    source: String,
     bos: String,
     eos: String,
+    choice: TemplateChoice,
+    content: Content,
+    /// System messages go into the first question, because the template would leave them out.
+    folds_system: bool,
+    stops: Vec<String>,
 }
 
 impl ChatTemplate {
-    /// The template of a file, or ChatML if it has none.
+    /// The template of a file, if it writes what a person says; else what serves instead. [`Self::choice`] tells which and why.
     ///
     /// # Errors
-    /// The file's template does not compile; [`Self::chatml`] may serve instead.
+    /// None in practice: the built-in templates compile.
     pub fn from_metadata(metadata: &Metadata, tokenizer: &Tokenizer) -> Result<Self, TemplateError> {
-        let source = metadata.optional("tokenizer.chat_template", Metadata::str)?;
-        let text = |id: Option<u32>| id.map_or_else(String::new, |id| tokenizer.name(id));
-        let (bos, eos) = (text(tokenizer.bos()), text(tokenizer.eos()));
-        Self::new(source.unwrap_or(CHATML), bos, eos)
+        choice::choose(metadata, tokenizer)
     }
 
-    /// ChatML, for a file without a usable template.
+    /// ChatML, without a file.
     ///
     /// # Errors
     /// None in practice; the type matches [`Self::from_metadata`].
     pub fn chatml() -> Result<Self, TemplateError> {
         Self::new(CHATML, String::new(), String::new())
+    }
+
+    /// Which template this is, and why.
+    pub fn choice(&self) -> &TemplateChoice {
+        &self.choice
+    }
+
+    /// Texts at which an answer ends besides the model's stop tokens: empty but for the plain form.
+    pub fn stop_strings(&self) -> &[String] {
+        &self.stops
     }
 
     /// Compiles a template. `bos` and `eos` are the texts of the two tokens.
@@ -111,16 +130,16 @@ impl ChatTemplate {
         if source.len() > MAX_TEMPLATE_BYTES {
             return Err(TemplateError::Invalid(format!("it has {} bytes", source.len())));
         }
-        let invalid = |error: Error| TemplateError::Invalid(describe(&error));
-        let mut environment = Environment::new();
-        // The same settings as in Hugging Face Transformers.
-        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-        environment.set_syntax(syntax.map_err(invalid)?);
-        environment.set_fuel(Some(FUEL));
-        environment.set_recursion_limit(RECURSION);
-        python::install(&mut environment);
-        environment.add_template_owned(NAME, python::without_generation_tags(source)).map_err(invalid)?;
-        Ok(Self { environment, bos, eos })
+        let template = Template::new(source).map_err(error)?;
+        let choice = TemplateChoice { origin: TemplateOrigin::File, fault: None };
+        let source = source.to_owned();
+        let (content, folds_system, stops) = (Content::Text, false, Vec::new());
+        Ok(Self { template, source, bos, eos, choice, content, folds_system, stops })
+    }
+
+    /// Its text.
+    pub(crate) fn source(&self) -> &str {
+        &self.source
     }
 
     /// The token ids of a conversation: encodes what [`Self::render`] writes, but keeps the names of control tokens
@@ -128,15 +147,16 @@ impl ChatTemplate {
     /// typing such a name. There are two exceptions: the reasoning tags of an answer, where a model has them as control tokens,
     /// and words of letters in tools and calls, which templates compare with their own.
     ///
-    /// If an answer is requested and the last message is the assistant's, the model continues that answer: its text
-    /// follows the generation prompt, and its turn stays open. Reasoning that the generation prompt has begun already is not
-    /// begun twice (see [`opened_reasoning`]).
+    /// If an answer is requested and the last message is the assistant's, the model continues that answer: its reasoning and
+    /// its text follow the generation prompt, with the markers of `channels` around them, and its turn stays open. Reasoning
+    /// that the generation prompt has begun already is not begun twice.
     ///
     /// # Errors
     /// As [`Self::render`].
     pub fn encode(
         &self,
         tokenizer: &Tokenizer,
+        channels: &Channels,
         messages: &[Message],
         options: &RenderOptions,
     ) -> Result<Vec<u32>, TemplateError> {
@@ -144,16 +164,22 @@ impl ChatTemplate {
         let text = match messages {
             [before @ .., last] if last.is_begun_answer() && options.add_generation_prompt => {
                 let prompt = self.render_shielded(before, options, shield)?;
-                let rest = last.content.strip_prefix(opened_reasoning(&prompt)).unwrap_or(&last.content);
-                prompt + &shield.answer(rest, true)
+                let Seams { reasoning, between, answer } = channels.seams(&prompt);
+                let content = shield.answer(&last.content, false);
+                match &last.reasoning {
+                    Some(begun) if content.is_empty() => prompt + &reasoning + &shield.answer(begun, false),
+                    Some(begun) => prompt + &reasoning + &shield.answer(begun, false) + &between + &content,
+                    None if content.is_empty() => prompt,
+                    None => prompt + &answer + &content,
+                }
             }
             all => self.render_shielded(all, options, shield)?,
         };
         Ok(tokenizer.encode_shielded(&text))
     }
 
-    /// Renders a conversation as text. If the template rejects a system message, it is put in front of the first
-    /// question.
+    /// Renders a conversation as text. If the template rejects a system message or leaves it out, it is put in front of the
+    /// first question.
     ///
     /// # Errors
     /// The template rejects the conversation, fails, or exceeds a limit.
@@ -167,104 +193,81 @@ impl ChatTemplate {
         options: &RenderOptions,
         shield: Shield<'_>,
     ) -> Result<String, TemplateError> {
-        let rendered = self.render_as_is(messages, options, shield);
-        match (messages, &rendered) {
-            ([system, question, rest @ ..], Err(TemplateError::Refused(_)))
-                if system.role == "system" && question.role == "user" =>
-            {
+        let folded = match messages {
+            [system, question, rest @ ..] if system.role == "system" && question.role == "user" => {
                 let content = format!("{}\n\n{}", system.content.trim(), question.content);
-                let mut folded = vec![Message::new("user", content)];
-                folded.extend_from_slice(rest);
-                // If the template rejects that too, the first error is more informative.
-                self.render_as_is(&folded, options, shield).or(rendered)
+                Some([&[Message::new("user", content)], rest].concat())
             }
-            _ => rendered,
+            _ => None,
+        };
+        match (folded, self.folds_system) {
+            (Some(folded), true) => self.render_with_effort(&folded, options, shield),
+            (Some(folded), false) => match self.render_with_effort(messages, options, shield) {
+                // If the template rejects that too, the first error is more informative.
+                Err(refused @ TemplateError::Refused(_)) => {
+                    self.render_with_effort(&folded, options, shield).or(Err(refused))
+                }
+                rendered => rendered,
+            },
+            (None, _) => self.render_with_effort(messages, options, shield),
         }
     }
 
-    fn render_as_is(
+    /// With the first word for the effort that the template does not refuse.
+    fn render_with_effort(
         &self,
         messages: &[Message],
         options: &RenderOptions,
         shield: Shield<'_>,
     ) -> Result<String, TemplateError> {
-        // Record the rejection here, because the engine drops the type of a function's error.
-        let refusal = Arc::new(Mutex::new(None));
-        let kept = Arc::clone(&refusal);
-        let mut environment = self.environment.clone();
-        environment.add_function("raise_exception", move |reason: String| -> Result<Value, Error> {
-            *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.clone());
-            Err(Error::new(ErrorKind::InvalidOperation, reason))
-        });
-        if let Some(now) = options.now {
-            environment.add_function("strftime_now", move |format: String| now.format(&format));
+        let Some(effort) = options.effort else { return self.render_as_is(messages, options, None, shield) };
+        let render = |word: Option<&str>| self.render_as_is(messages, options, word, shield);
+        let is_refused = |rendered: &Result<String, TemplateError>| {
+            matches!(rendered, Err(TemplateError::Refused(_) | TemplateError::Invalid(_)))
+        };
+        let (usual, others) = reasoning::words(effort);
+        let rendered = render(Some(usual));
+        if !is_refused(&rendered) {
+            return rendered;
         }
+        // It may be the word. If it is not, the first error is as good as the others.
+        let mut others = others.iter().copied().map(Some).chain([None]).map(render);
+        others.find(|rendered| !is_refused(rendered)).unwrap_or(rendered)
+    }
+
+    /// `effort` is the word for it.
+    fn render_as_is(
+        &self,
+        messages: &[Message],
+        options: &RenderOptions,
+        effort: Option<&str>,
+        shield: Shield<'_>,
+    ) -> Result<String, TemplateError> {
         let given: usize = messages.iter().map(Message::bytes).chain(options.tools.iter().map(String::len)).sum();
-        let limit = MAX_OWN_BYTES.saturating_add(given.saturating_mul(MAX_REPEATS));
-        let thinking = options.thinking.map_or(Value::UNDEFINED, Value::from);
-        let messages: Vec<Value> = messages.iter().map(|message| message.value(shield)).collect();
+        let output = MAX_OWN_BYTES.saturating_add(given.saturating_mul(MAX_REPEATS));
+        let limits = Limits { steps: STEPS, memory: MEMORY, output };
+        let messages = messages.iter().map(|message| message.value(shield, self.content)).collect::<Result<_, _>>();
         // Templates ask whether there are tools, and some whether the list is empty.
         let tools: Vec<Value> = options.tools.iter().map(|tool| shield.json(tool)).collect();
-        let tools = if tools.is_empty() { Value::from(()) } else { Value::from(tools) };
-        let values = context! {
-            messages => messages,
-            tools => tools,
-            add_generation_prompt => options.add_generation_prompt,
-            enable_thinking => thinking,
-            bos_token => self.bos.as_str(),
-            eos_token => self.eos.as_str(),
-        };
-        let mut text = Bounded { bytes: Vec::new(), limit, full: false };
-        let template = environment.get_template(NAME).map_err(|error| TemplateError::Invalid(describe(&error)))?;
-        let rendered = template.render_captured_to(values, &mut text);
-        let refused = refusal.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match rendered {
-            // The engine writes complete strings, so the bytes are valid UTF-8.
-            Ok(_) => Ok(String::from_utf8_lossy(&text.bytes).into_owned()),
-            Err(_) if text.full => Err(TemplateError::Runaway),
-            Err(error) if error.kind() == ErrorKind::OutOfFuel => Err(TemplateError::Runaway),
-            Err(error) => Err(match refused {
-                Some(reason) => TemplateError::Refused(reason),
-                None => TemplateError::Invalid(describe(&error)),
-            }),
-        }
+        let tools = if tools.is_empty() { Ok(Value::None) } else { Value::list(tools) };
+        let mut values = vec![
+            ("messages", Value::list(messages.map_err(error)?).map_err(error)?),
+            ("tools", tools.map_err(error)?),
+            // Transformers passes it always.
+            ("documents", Value::None),
+            ("add_generation_prompt", options.add_generation_prompt.into()),
+            ("bos_token", self.bos.as_str().into()),
+            ("eos_token", self.eos.as_str().into()),
+        ];
+        values.extend(reasoning::variables(options.thinking, effort));
+        self.template.render(values, options.now, limits).map_err(error)
     }
 }
 
-/// The end of a prompt that belongs to its answer: the tag by which some templates begin the model's reasoning, with the space
-/// after it. Empty for other prompts.
-pub fn opened_reasoning(prompt: &str) -> &str {
-    let written = prompt.trim_end();
-    if written.ends_with(OPENING) { &prompt[written.len() - OPENING.len()..] } else { "" }
-}
-
-/// An error in one line, with the innermost cause.
-fn describe(error: &Error) -> String {
-    let place = error.line().map_or_else(String::new, |line| format!(", line {line}"));
-    match error.detail() {
-        Some(detail) => format!("{}: {detail}{place}", error.kind()),
-        None => format!("{}{place}", error.kind()),
-    }
-}
-
-/// A buffer that refuses to grow beyond its limit.
-struct Bounded {
-    bytes: Vec<u8>,
-    limit: usize,
-    full: bool,
-}
-
-impl io::Write for Bounded {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + bytes.len() > self.limit {
-            self.full = true;
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        self.bytes.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+fn error(fault: Fault) -> TemplateError {
+    match fault {
+        Fault::Error(reason) => TemplateError::Invalid(reason),
+        Fault::Raised(reason) => TemplateError::Refused(reason),
+        Fault::Runaway => TemplateError::Runaway,
     }
 }

@@ -21,6 +21,10 @@ impl<'a> Tensors<'a> {
         self.file.tensor(name).is_some()
     }
 
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.file.tensors.iter().map(|tensor| tensor.name.as_str())
+    }
+
     /// A matrix of `rows` rows of `cols` values.
     pub(crate) fn matrix(
         &mut self,
@@ -183,9 +187,13 @@ impl<'a> Tensors<'a> {
     pub(crate) fn left_over(&self, left_out: &[String]) -> Option<&'a str> {
         // Old converters wrote RoPE frequencies to the file; every engine recomputes them.
         let harmless = |name: &str| name.ends_with("attn_rot_embd.weight") || name.ends_with("rotary_emb.inv_freq");
-        let names = self.file.tensors.iter().map(|tensor| tensor.name.as_str());
-        let left_out = |name: &str| left_out.iter().any(|prefix| name.starts_with(prefix));
-        names.into_iter().find(|name| !self.taken.contains(name) && !harmless(name) && !left_out(name))
+        let prefixes: HashSet<&str> = left_out.iter().map(String::as_str).collect();
+        let longest = left_out.iter().map(String::len).max().unwrap_or(0);
+        // There may be as many prefixes as blocks, but a name has only so many beginnings.
+        let left_out = |name: &str| {
+            (0..=longest.min(name.len())).any(|end| name.get(..end).is_some_and(|part| prefixes.contains(part)))
+        };
+        self.names().find(|name| !self.taken.contains(name) && !harmless(name) && !left_out(name))
     }
 
     fn take(&mut self, name: &str) -> Result<&'a TensorInfo, ModelError> {

@@ -1,53 +1,31 @@
 //! Text from people never becomes a control token, whatever the template does with it, and the template's own names do.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "common/vocabulary.rs"]
+mod vocabulary;
+
 use std::sync::LazyLock;
 
-use potluck_gguf::{Array, Metadata, Value};
-use potluck_model::{ChatTemplate, Message, RenderOptions, SpecialText, TokenKind, Tokenizer, ToolCall};
+use potluck_model::{Channels, ChatTemplate, Message, RenderOptions, SpecialText, TokenKind, Tokenizer, ToolCall};
 use proptest::prelude::*;
 
-const CONTROL: i32 = 3;
-const USER_DEFINED: i32 = 4;
-
-/// Byte-level BPE without merges, and special tokens of many shapes: names in `<||>` and `[]`, one that is a single
-/// character, one inside another, one in capitals, tags of reasoning, and text that is one token.
-fn tokenizer() -> Tokenizer {
-    let special = [
-        ("<|im_start|>", CONTROL),
-        ("<|im_end|>", CONTROL),
-        ("<s>", CONTROL),
-        ("[INST]", CONTROL),
-        ("[/INST]", CONTROL),
-        ("<|IM_END|>", CONTROL),
-        ("§", CONTROL),
-        ("<think>", CONTROL),
-        ("</think>", CONTROL),
-        ("<tool>", USER_DEFINED),
-    ];
-    // The alphabet of byte-level BPE: printable bytes stand for themselves, the others for characters from U+0100 on.
-    let mut next = 0x100;
-    let alphabet = (0..=255u8).map(|byte| match byte {
-        0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff => char::from(byte).to_string(),
-        _ => {
-            next += 1;
-            char::from_u32(next - 1).unwrap().to_string()
-        }
-    });
-    let mut tokens: Vec<String> = alphabet.collect();
-    let mut kinds = vec![1; tokens.len()];
-    tokens.extend(special.iter().map(|(name, _)| (*name).to_owned()));
-    kinds.extend(special.iter().map(|(_, kind)| *kind));
-    let mut metadata = Metadata::new();
-    metadata.insert("tokenizer.ggml.model", "gpt2".into());
-    metadata.insert("tokenizer.ggml.pre", "gpt-2".into());
-    metadata.insert("tokenizer.ggml.tokens", tokens.into());
-    metadata.insert("tokenizer.ggml.token_type", Value::Array(Array::I32(kinds)));
-    metadata.insert("tokenizer.ggml.merges", Vec::<String>::new().into());
-    Tokenizer::from_metadata(&metadata).unwrap()
-}
-
-static TOKENIZER: LazyLock<Tokenizer> = LazyLock::new(tokenizer);
+/// Special tokens of many shapes: names in `<||>` and `[]`, one that is a single character, one inside another, one in
+/// capitals, tags of reasoning, and text that is one token.
+static TOKENIZER: LazyLock<Tokenizer> = LazyLock::new(|| {
+    let control = vocabulary::control(&[
+        "<|im_start|>",
+        "<|im_end|>",
+        "<s>",
+        "[INST]",
+        "[/INST]",
+        "<|IM_END|>",
+        "§",
+        "<think>",
+        "</think>",
+    ]);
+    let special = [&control[..], &[("<tool>", TokenKind::UserDefined)]].concat();
+    Tokenizer::from_metadata(&vocabulary::metadata(&special)).unwrap()
+});
 
 /// Templates that do what published ones do with a message, and worse.
 const TEMPLATES: [&str; 9] = [
@@ -63,8 +41,12 @@ const TEMPLATES: [&str; 9] = [
 ];
 
 fn encode(template: &str, messages: &[Message]) -> Vec<u32> {
+    encode_with(template, messages, &RenderOptions::default())
+}
+
+fn encode_with(template: &str, messages: &[Message], options: &RenderOptions) -> Vec<u32> {
     let template = ChatTemplate::new(template, String::new(), String::new()).unwrap();
-    template.encode(&TOKENIZER, messages, &RenderOptions::default()).unwrap()
+    template.encode(&TOKENIZER, &Channels::new(&TOKENIZER, &template), messages, options).unwrap()
 }
 
 fn control_tokens(ids: &[u32]) -> Vec<String> {
@@ -141,8 +123,7 @@ fn a_name_in_tools_calls_results_and_reasoning_stays_text() {
         result.tool_call_id = Some(typed.into());
         result.name = Some(typed.into());
         let options = RenderOptions { tools: vec![tool], ..RenderOptions::default() };
-        let template = ChatTemplate::new(source, String::new(), String::new()).unwrap();
-        template.encode(&TOKENIZER, &[asked, result], &options).unwrap()
+        encode_with(source, &[asked, result], &options)
     };
     let own = control_tokens(&encode("?"));
     assert_eq!(own, ["<|im_start|>", "<|im_end|>", "<|im_start|>", "<|im_end|>"]);

@@ -194,25 +194,37 @@ fn every_byte_of_the_file_belongs_to_a_unit_once() {
     }
 }
 
+fn missing(tensor: &str) -> String {
+    format!(
+        "The tensor \"{tensor}\" is missing from the file; download it again, or choose another file of this model."
+    )
+}
+
+fn wrong_shape(tensor: &str, found: &str, expected: u32) -> String {
+    format!("The tensor \"{tensor}\" has {found} instead of {expected}; choose another file of this model.")
+}
+
 #[test]
 fn what_the_architectures_differ_in() {
     let mut qwen2 = File::dense("qwen2");
-    assert_eq!(qwen2.error(), "tensor blk.0.attn_q.bias is missing from the file");
+    assert_eq!(qwen2.error(), missing("blk.0.attn_q.bias"));
     for number in 0..2 {
         qwen2.vector(&format!("blk.{number}.attn_q.bias"), &[64]);
         qwen2.vector(&format!("blk.{number}.attn_k.bias"), &[32]);
         qwen2.vector(&format!("blk.{number}.attn_v.bias"), &[32]);
     }
     assert!(qwen2.read().unwrap().0.attention(0).qkv_bias);
-    assert_eq!(File::dense("qwen3").error(), "tensor blk.0.attn_q_norm.weight is missing from the file");
+    assert_eq!(File::dense("qwen3").error(), missing("blk.0.attn_q_norm.weight"));
     let mut wide = File::dense("llama");
     wide.set("attention.key_length", 32u32);
-    assert_eq!(wide.error(), "tensor blk.0.attn_q.weight has 64 rows, 128 were expected");
-    let unknown = File::dense("gpt2").error();
-    assert!(unknown.starts_with("The architecture \"gpt2\" is not supported; llama, qwen2, "), "{unknown}");
+    assert_eq!(wide.error(), wrong_shape("blk.0.attn_q.weight", "64 rows", 128));
+    let unknown = File::dense("nonesuch").error();
+    assert!(
+        unknown.starts_with("The architecture \"nonesuch\" is not supported; choose a model of llama, qwen2, "),
+        "{unknown}"
+    );
     let recurrent = File::dense("mamba2").error();
-    let sentence =
-        "Models of the architecture \"mamba2\" need blocks without a feed-forward half, which does not exist here yet.";
+    let sentence = "Models of the architecture \"mamba2\" need blocks without a feed-forward half, which does not exist here yet; choose another model.";
     assert_eq!(recurrent, sentence);
 }
 
@@ -224,27 +236,30 @@ fn a_wrong_tensor_is_named() {
         file.error()
     };
     let rows = wrong(&|file| file.get("blk.1.ffn_up.weight").dims[1] = 12);
-    assert_eq!(rows, "tensor blk.1.ffn_up.weight has 12 rows, 96 were expected");
+    assert_eq!(rows, wrong_shape("blk.1.ffn_up.weight", "12 rows", 96));
     let cols = wrong(&|file| file.get("blk.0.attn_norm.weight").dims[0] = 32);
-    assert_eq!(cols, "tensor blk.0.attn_norm.weight has 32 columns, 64 were expected");
+    assert_eq!(cols, wrong_shape("blk.0.attn_norm.weight", "32 columns", 64));
     let stacked = wrong(&|file| file.get("blk.0.attn_k.weight").dims.push(2));
-    assert_eq!(stacked, "tensor blk.0.attn_k.weight has 2 experts, 1 were expected");
+    assert_eq!(stacked, wrong_shape("blk.0.attn_k.weight", "2 experts", 1));
     let kind = wrong(&|file| file.get("blk.0.ffn_down.weight").kind = TensorType::Q8_K);
     assert_eq!(
         kind,
-        "tensor blk.0.ffn_down.weight is stored as Q8_K, in which models keep no weights; choose another file of this model"
+        "The tensor \"blk.0.ffn_down.weight\" is stored as Q8_K, in which models keep no weights; choose another file of this model."
     );
     let norm = wrong(&|file| file.get("output_norm.weight").kind = TensorType::F16);
-    assert_eq!(norm, "tensor output_norm.weight is stored as F16, F32 was expected");
+    assert_eq!(
+        norm,
+        "The tensor \"output_norm.weight\" is stored as F16 instead of F32; choose another file of this model."
+    );
     let extra = wrong(&|file| file.vector("blk.0.attn_output.bias", &[64]));
     assert_eq!(
         extra,
-        "tensor blk.0.attn_output.bias has no place in the architecture llama, so the model cannot be run as it was meant"
+        "The tensor \"blk.0.attn_output.bias\" has no place in the architecture llama, and answers without it would be wrong; choose another file of this model."
     );
     let tokens = wrong(&|file| {
         file.metadata.insert("tokenizer.ggml.tokens", vec!["x".to_string(); 101].into());
     });
-    assert_eq!(tokens, "tensor token_embd.weight has 100 rows, 101 were expected");
+    assert_eq!(tokens, wrong_shape("token_embd.weight", "100 rows", 101));
 }
 
 #[test]
@@ -343,7 +358,10 @@ fn impossible_numbers_are_refused() {
         file.set(key, value);
         file.error()
     };
-    assert_eq!(with("block_count", 0), "The metadata key \"llama.block_count\" is 0, but it must be from 1 to 65535.");
+    assert_eq!(
+        with("block_count", 0),
+        "The metadata key \"llama.block_count\" is 0, but it must be from 1 to 65535; choose another file of this model."
+    );
     assert!(with("block_count", 3).contains("blk.2.attn_norm.weight"));
     assert!(with("attention.head_count_kv", 3).contains("must divide the 4 query heads"));
     assert!(with("attention.head_count", 0).contains("llama.attention.head_count"));

@@ -29,15 +29,15 @@ What a file needs is read from its header (`tokenizer.*`). What is not in these 
 | `t5` | SentencePiece unigram, with text normalization | Nomic Embed v2 |
 
 Each encodes 10,000 lines of mixed text exactly as llama.cpp does, with control tokens parsed and not
-(`python3 e2e/golden/vocabularies.py`). Two differences are meant: `</s>` ends an answer only where a file calls it special, and
+(`python3 e2e/golden/vocabularies.py`). Two differences are intended: `</s>` ends an answer only where a file calls it special, and
 DeepSeek LLM's punctuation includes U+3000, as its pattern says.
 
-Control, user-defined, unknown, unused and byte tokens count as the file marks them; what begins a text or ends an answer is a
-control token in any case. A beginning-of-sequence token is put in front if `tokenizer.ggml.add_bos_token` says so, or else by the
+Control, user-defined, unknown, unused and byte tokens are what the file says they are, but a token that begins a text or a turn, or ends
+an answer, is always a control token. A beginning-of-sequence token is put in front if `tokenizer.ggml.add_bos_token` says so, or else by the
 rule; always for Gemma 4. No end-of-sequence token is added, because the model is to go on. Phi-3's special tokens take the white
 space behind them.
 
-An answer ends at the tokens of `eos`, `eot`, `eom` and `fim_pad`, `fim_rep`, `fim_sep` keys and at tokens with well-known names
+An answer ends at the tokens of the keys `eos`, `eot`, `eom`, `fim_pad`, `fim_rep` and `fim_sep`, and at tokens with well-known names
 (`app/model/src/stop.rs`).
 
 ## Rules for splitting text
@@ -54,12 +54,41 @@ Files without the key use `default`.
 const TEMPLATES: &str = "
 The names `gemma4` and `sarvam-moe` stand for the family `gemma4`; `sarvam-moe` is read by construction only.
 
+## Reasoning, answer, tool calls
+
+An answer is split into these channels by the model's markers, which are not shown ([decision 0050](decisions/0050-channels-in-the-node.md)).
+`app/model/src/channels/table.rs` lists those that are known:
+
+- formats with named channels: harmony (gpt-oss), Gemma 4, Solar Open, Kimi K3, Muse Glimmer;
+- sixteen pairs of tags around reasoning: `<think>` of DeepSeek, Qwen, GLM and many more, `[THINK]` of Magistral, `<seed:think>`,
+  `<|START_THINKING|>` of Command, `<|inner_prefix|>` of Apertus, the sentences of Granite 3.2 and Apriel, and others;
+- sixteen markers of tool calls.
+
+If a template writes reasoning between other tags, rendering it shows which. How much a model reasons can be chosen where its template
+reads `enable_thinking`, `thinking`, `reasoning`, `thinking_mode`, `thinking_budget` (off only), `reasoning_effort` or
+`thinking_effort`; the last two get the nearest word that the template accepts.
+
 ## Chat templates
 
-Any Jinja template renders that keeps to what Transformers offers: macros, namespaces, loop controls, `generation` tags,
-`raise_exception`, `strftime_now` (the day on which the model was opened, in UTC), Python's string methods and `tojson` with
-`indent`, `separators`, `sort_keys` and `ensure_ascii`. Not `autoescape`: text is never escaped. These are rendered exactly as
-Transformers renders them, with 11 conversations each; the columns say which of them the template writes into the prompt.
+Templates render as Jinja2 renders them in Transformers: filters, tests, methods of Python's values, both kinds of formats, macros,
+namespaces, loop controls, `generation` tags, `raise_exception` and `strftime_now` (the time at which the model was opened, in UTC).
+[Decision 0049](decisions/0049-our-own-jinja.md) lists what differs. The judges are Jinja2's renderings of the templates below, of
+llama.cpp's, and of templates that a grammar makes: 600 in the tests, 10,000 by
+
+```sh
+pip install transformers==5.23.0 jinja2
+python app/model/tests/golden/make_generated.py 10000 FOLDER/generated.json
+python app/model/tests/golden/make_templates.py FOLDER FOLDER/all.json   # llama.cpp's models/templates/*.jinja lie in FOLDER
+POTLUCK_TEMPLATES=FOLDER cargo xtask check templates
+```
+
+When a model is opened, a test conversation is rendered. If the question is missing from the result, texts are given as lists of parts.
+A template that still loses it, is empty, is broken or refuses everything is not used; of several named ones the first that works is.
+Without one, prompts get the turns for which the vocabulary has control tokens (`<|im_start|>`, `<|start_header_id|>`,
+`<start_of_turn>`, `[INST]`, `<|user|>`), or else \"User:\" and \"Assistant:\" in words, and an answer ends at the next \"User:\". The
+host is told which and why. A system message that a template refuses or leaves out goes in front of the first question.
+
+These are rendered with 11 conversations each; the columns say which of them the template writes into the prompt.
 
 | Template | System | Tools | Results of tools | Reasoning before a call |
 | --- | --- | --- | --- | --- |

@@ -1,13 +1,16 @@
-//! Real chat templates against Hugging Face Transformers (`golden/make_templates.py`), and hostile ones.
+//! Real chat templates against Hugging Face Transformers (`golden/make_templates.py`).
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "common/conversations.rs"]
+mod conversations;
+#[path = "common/vocabulary.rs"]
+mod vocabulary;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use potluck_gguf::{Array, Metadata, Value as GgufValue};
-use potluck_model::{
-    ChatTemplate, LocalTime, Message, RenderOptions, SpecialText, TemplateError, Tokenizer, ToolCall, opened_reasoning,
-};
+use conversations::conversation;
+use potluck_model::{Channels, ChatTemplate, Message, RenderOptions, SpecialText, Tokenizer};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -27,37 +30,20 @@ struct Rendered {
     refused: Option<String>,
 }
 
-fn text(value: &Value) -> Option<String> {
-    value.as_str().map(str::to_owned)
+/// Templates that put HTML escapes into a prompt by accident: a text that is `safe` escapes what is added to it (decision 0049).
+const DIFFERENT: [(&str, &str); 3] = [
+    ("meetkai-functionary-medium-v3.1", "tools"),
+    ("meetkai-functionary-medium-v3.1", "a tool's answer"),
+    ("meetkai-functionary-medium-v3.1", "after a tool's answer"),
+];
+
+/// The folder of the published templates.
+fn published() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/templates")
 }
 
-/// A message in the form of OpenAI's API.
-fn message(value: &Value) -> Message {
-    let call = |call: &Value| ToolCall {
-        id: text(&call["id"]).unwrap(),
-        name: text(&call["function"]["name"]).unwrap(),
-        arguments: text(&call["function"]["arguments"]).unwrap(),
-    };
-    Message {
-        role: text(&value["role"]).unwrap(),
-        content: text(&value["content"]).unwrap(),
-        reasoning: text(&value["reasoning_content"]),
-        tool_calls: value["tool_calls"].as_array().map(|calls| calls.iter().map(call).collect()).unwrap_or_default(),
-        tool_call_id: text(&value["tool_call_id"]),
-        name: text(&value["name"]),
-    }
-}
-
-fn conversation(case: &Value) -> (Vec<Message>, RenderOptions) {
-    let messages = case["messages"].as_array().unwrap().iter().map(message).collect();
-    let tools = case["tools"].as_array().map(|tools| tools.iter().filter_map(text).collect());
-    let options = RenderOptions {
-        tools: tools.unwrap_or_default(),
-        add_generation_prompt: case["add_generation_prompt"].as_bool().unwrap_or(true),
-        thinking: case["enable_thinking"].as_bool(),
-        now: Some(LocalTime { year: 2026, month: 11, day: 21, hour: 9, minute: 5, second: 7 }),
-    };
-    (messages, options)
+fn source(folder: &Path, name: &str) -> String {
+    std::fs::read_to_string(folder.join(format!("{name}.jinja"))).unwrap()
 }
 
 /// How many renderings are the same, and what is wrong with the others.
@@ -66,9 +52,12 @@ fn judge(folder: &Path, golden: &str) -> (usize, Vec<String>) {
     let mut wrong = Vec::new();
     let mut count = 0;
     for Rendered { template: name, title, bos, eos, text, refused } in golden.results {
-        let source = std::fs::read_to_string(folder.join(format!("{name}.jinja"))).unwrap();
         let (messages, options) = conversation(&golden.cases[&title]);
-        let rendered = ChatTemplate::new(&source, bos, eos).and_then(|template| template.render(&messages, &options));
+        let rendered = ChatTemplate::new(&source(folder, &name), bos, eos)
+            .and_then(|template| template.render(&messages, &options));
+        if DIFFERENT.contains(&(&name, &title)) {
+            continue;
+        }
         match (rendered, text, refused) {
             (Ok(found), Some(expected), _) if found == expected => count += 1,
             (Err(_), None, Some(_)) => count += 1,
@@ -83,8 +72,7 @@ fn judge(folder: &Path, golden: &str) -> (usize, Vec<String>) {
 
 #[test]
 fn published_templates_render_as_transformers_renders_them() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/templates");
-    let (count, wrong) = judge(&folder, include_str!("golden/templates.json"));
+    let (count, wrong) = judge(&published(), include_str!("golden/templates.json"));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(count >= 20 * 11, "only {count} renderings of 20 templates");
 }
@@ -99,69 +87,27 @@ fn all_templates_of_llama_cpp_render_as_transformers_renders_them() {
     assert!(wrong.is_empty(), "{count} are right, {} wrong\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Byte-level BPE without merges, with the control tokens of several families.
-fn tokenizer() -> Tokenizer {
-    let mut next = 0x100;
-    let alphabet = (0..=255u8).map(|byte| match byte {
-        0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff => char::from(byte).to_string(),
-        _ => {
-            next += 1;
-            char::from_u32(next - 1).unwrap().to_string()
-        }
-    });
-    let mut tokens: Vec<String> = alphabet.collect();
-    let control =
-        ["<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|start|>", "<|channel|>", "[INST]", "<think>", "]~b]"];
-    tokens.extend(control.map(str::to_owned));
-    let kinds = (0..tokens.len()).map(|id| if id < 256 { 1 } else { 3 }).collect();
-    let mut metadata = Metadata::new();
-    metadata.insert("tokenizer.ggml.model", "gpt2".into());
-    metadata.insert("tokenizer.ggml.pre", "gpt-2".into());
-    metadata.insert("tokenizer.ggml.tokens", tokens.into());
-    metadata.insert("tokenizer.ggml.token_type", GgufValue::Array(Array::I32(kinds)));
-    metadata.insert("tokenizer.ggml.merges", Vec::<String>::new().into());
-    Tokenizer::from_metadata(&metadata).unwrap()
-}
-
 /// What keeps names of control tokens apart does not change what templates make of a conversation.
 #[test]
 fn what_is_encoded_is_what_is_rendered() {
     let golden: Golden = serde_json::from_str(include_str!("golden/templates.json")).unwrap();
-    let tokenizer = tokenizer();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/templates");
+    // Of several families.
+    let control =
+        ["<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|start|>", "<|channel|>", "[INST]", "<think>", "]~b]"];
+    let tokenizer = Tokenizer::from_metadata(&vocabulary::metadata(&vocabulary::control(&control))).unwrap();
+    let folder = published();
     let mut wrong = Vec::new();
     for Rendered { template: name, title, bos, eos, text, .. } in golden.results {
         let Some(text) = text else { continue };
-        let source = std::fs::read_to_string(folder.join(format!("{name}.jinja"))).unwrap();
         let (messages, options) = conversation(&golden.cases[&title]);
-        let template = ChatTemplate::new(&source, bos, eos).unwrap();
-        let found = template.encode(&tokenizer, &messages, &options).unwrap();
+        let template = ChatTemplate::new(&source(&folder, &name), bos, eos).unwrap();
+        let channels = Channels::new(&tokenizer, &template);
+        let found = template.encode(&tokenizer, &channels, &messages, &options).unwrap();
         if found != tokenizer.encode_prompt(&text, SpecialText::Parse) {
             wrong.push(format!("{name}, {title}:\n  {}\n  {text}", tokenizer.decode(&found)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-/// Qwen 3.5 and others begin the reasoning themselves, so the model's text starts behind the tag.
-#[test]
-fn reasoning_that_the_template_begins_belongs_to_the_answer_and_is_not_begun_twice() {
-    let source = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}\
-        {% if add_generation_prompt %}assistant: <think>\n{% endif %}";
-    let template = ChatTemplate::new(source, String::new(), String::new()).unwrap();
-    let (tokenizer, options) = (tokenizer(), RenderOptions::default());
-    let asked = vec![Message::new("user", "hi")];
-    let prompt = template.render(&asked, &options).unwrap();
-    let opening = opened_reasoning(&prompt);
-    assert_eq!(opening, "<think>\n");
-    let begun = [asked.clone(), vec![Message::new("assistant", format!("{opening}hm"))]].concat();
-    let [asked, begun] = [asked, begun].map(|messages| template.encode(&tokenizer, &messages, &options).unwrap());
-    let rest = begun.strip_prefix(&asked[..]).expect("what the model has read so far stays");
-    assert_eq!(
-        rest,
-        [b'h', b'm'].map(|letter| tokenizer.encode(&char::from(letter).to_string(), SpecialText::Literal)[0])
-    );
-    assert_eq!(opened_reasoning("assistant: <think>\n\n</think>\n\n"), "");
 }
 
 #[test]
@@ -174,19 +120,14 @@ fn chatml_is_what_a_file_without_template_gets() {
     assert!(template.render(&messages, &closed).unwrap().ends_with("Hi\n<|im_end|>\n"));
 }
 
+/// Lists cannot be changed in the sandbox, so templates make a new one for each message.
 #[test]
-fn hostile_templates_are_stopped() {
-    let run =
-        |source: &str| ChatTemplate::new(source, String::new(), String::new())?.render(&[], &RenderOptions::default());
-    let loops = "{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}";
-    assert_eq!(run(loops), Err(TemplateError::Runaway));
-    let writes = "{% set s = 'x' * 100000 %}{% for i in range(1000) %}{{ s }}{% endfor %}";
-    assert_eq!(run(writes), Err(TemplateError::Runaway));
-    let calls_itself = "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}";
-    assert!(matches!(run(calls_itself), Err(TemplateError::Invalid(_))));
-    assert!(matches!(run("{% if %}"), Err(TemplateError::Invalid(_))));
-    assert!(matches!(run("{% include 'secrets' %}"), Err(TemplateError::Invalid(_))));
-    assert!(matches!(run(&"x".repeat(2 << 20)), Err(TemplateError::Invalid(_))));
+fn a_long_conversation_is_collected_message_by_message() {
+    let source = "{% set ns = namespace(all=[], text='') %}{% for m in messages %}{% set ns.all = ns.all + [m] %}\
+        {% set ns.text = ns.text + m.content %}{% endfor %}{{ ns.all | length }} {{ ns.text | length }}";
+    let template = ChatTemplate::new(source, String::new(), String::new()).unwrap();
+    let messages = vec![Message::new("user", "x".repeat(64)); 3000];
+    assert_eq!(template.render(&messages, &RenderOptions::default()).unwrap(), "3000 192000");
 }
 
 #[test]

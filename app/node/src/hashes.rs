@@ -138,7 +138,7 @@ fn left_groups(count: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
 
     fn file(bytes: usize) -> Vec<u8> {

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use potluck_gguf::Metadata;
 use potluck_model::{
-    ChatTemplate, Detokenizer, LocalTime, Message as TemplateMessage, RenderOptions, SpecialText, StopTokens,
-    TemplateError, Tokenizer, TokenizerError,
+    ChannelParser, Channels, ChatTemplate, LocalTime, Message as TemplateMessage, RenderOptions, SpecialText,
+    StopStrings, StopTokens, Streamed, TemplateChoice, TemplateError, TemplateFault, TemplateOrigin, Tokenizer,
+    TokenizerError, ToolCall,
 };
-use potluck_plan::Candidates;
-use potluck_protocol::{Message, Role, Sampling};
+use potluck_plan::{Candidates, Channel, ChannelText};
+use potluck_protocol::{Message, PromptRequest, Role, Sampling};
 use potluck_swarm::{Language, TextStream};
+use potluck_text::texts;
 use thiserror::Error;
 
 /// Most messages of a conversation. Each costs the template steps, and an empty one costs its sender almost nothing.
@@ -17,9 +19,6 @@ pub const MAX_MESSAGES: usize = 4_096;
 /// Most bytes of text in a conversation, about half a million tokens of English. Tokenizing them takes a slow tab about a
 /// second, in which the room's other answers wait.
 pub const MAX_TEXT_BYTES: usize = 2 << 20;
-
-/// Most tokens of a tag and the space after it: one a byte.
-const OPENING_TOKENS: usize = 16;
 
 /// Why a prompt is refused before it is rendered, as a sentence for its sender.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -48,7 +47,7 @@ pub enum LanguageError {
     /// The vocabulary is not valid.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
-    /// Not even the ChatML template can be used.
+    /// Not even a built-in template can be used.
     #[error(transparent)]
     Template(#[from] TemplateError),
 }
@@ -57,8 +56,10 @@ pub enum LanguageError {
 pub struct ModelLanguage {
     tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
+    /// By which markers it separates reasoning, answer and tool calls.
+    channels: Arc<Channels>,
     stop: StopTokens,
-    /// What every prompt says is now: that it does not change keeps what the model has read of a conversation.
+    /// The time that every prompt states. It does not change, so that the KV cache of a conversation stays valid.
     now: LocalTime,
     /// Most bytes of text in a prompt.
     max_bytes: usize,
@@ -73,17 +74,17 @@ impl ModelLanguage {
     pub fn read(metadata: &Metadata, context: u32, now: LocalTime) -> Result<(Self, Vec<String>), LanguageError> {
         let tokenizer = Tokenizer::from_metadata(metadata)?;
         let mut remarks: Vec<String> = tokenizer.warnings().iter().map(ToString::to_string).collect();
-        let template = match ChatTemplate::from_metadata(metadata, &tokenizer) {
-            Ok(template) => template,
-            Err(error) => {
-                remarks.push(format!("{error} ChatML is used instead."));
-                ChatTemplate::chatml()?
-            }
-        };
+        let template = ChatTemplate::from_metadata(metadata, &tokenizer)?;
+        remarks.extend(template_remark(template.choice()));
+        let channels = Channels::new(&tokenizer, &template);
         let stop = StopTokens::from_metadata(metadata, &tokenizer)?;
-        // A longer text certainly has more tokens than the context.
-        let max_bytes = (context as usize).saturating_mul(tokenizer.longest_piece()).min(MAX_TEXT_BYTES);
-        Ok((Self { tokenizer: Arc::new(tokenizer), template, stop, now, max_bytes }, remarks))
+        let max_bytes = Self::most_bytes(&tokenizer, context);
+        Ok((Self { tokenizer: Arc::new(tokenizer), template, channels, stop, now, max_bytes }, remarks))
+    }
+
+    /// Most bytes of a text that can fit a context of this many tokens: a longer text certainly has more tokens.
+    fn most_bytes(tokenizer: &Tokenizer, context: u32) -> usize {
+        (context as usize).saturating_mul(tokenizer.longest_piece()).min(MAX_TEXT_BYTES)
     }
 
     /// Refuses what is too large before any work is done on it.
@@ -97,25 +98,61 @@ impl ModelLanguage {
         Ok(())
     }
 
-    fn encode(&self, messages: &[Message]) -> Result<Vec<u32>, PromptError> {
-        self.check(messages.len(), messages.iter().map(|message| message.content.len()).sum())?;
-        let messages: Vec<TemplateMessage> =
-            messages.iter().map(|message| TemplateMessage::new(role(message.role), message.content.clone())).collect();
-        let options = RenderOptions { now: Some(self.now), ..RenderOptions::default() };
-        Ok(self.template.encode(&self.tokenizer, &messages, &options)?)
+    fn encode(&self, PromptRequest { messages, reasoning, .. }: &PromptRequest) -> Result<Vec<u32>, PromptError> {
+        let bytes = messages.iter().fold(0usize, |sum, message| sum.saturating_add(message.bytes()));
+        self.check(messages.len(), bytes)?;
+        let options = RenderOptions { now: Some(self.now), ..RenderOptions::default() }.with_effort(*reasoning);
+        let encode =
+            |messages: Vec<TemplateMessage>| self.template.encode(&self.tokenizer, &self.channels, &messages, &options);
+        // The last message is the question, or an answer that goes on with what its model wrote.
+        let last = messages.len().saturating_sub(1);
+        let form = |index| if index < last { Calls::AsCalls } else { Calls::AsText };
+        let with_calls: Vec<TemplateMessage> =
+            messages.iter().enumerate().map(|(index, message)| in_template(message, form(index))).collect();
+        let has_calls = with_calls.iter().any(|message| !message.tool_calls.is_empty());
+        let encoded = encode(with_calls);
+        // Many templates want a result after a call, and nobody has called anything here.
+        if has_calls && matches!(encoded, Err(TemplateError::Refused(_) | TemplateError::Invalid(_))) {
+            return Ok(encode(messages.iter().map(|message| in_template(message, Calls::AsText)).collect())?);
+        }
+        Ok(encoded?)
     }
+}
+
+/// How a template gets the functions that a model called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Calls {
+    /// By name and arguments, if their form is known.
+    AsCalls,
+    /// As a part of what the model said.
+    AsText,
+}
+
+/// A message as templates see it.
+fn in_template(Message { role, content, reasoning, tool_calls }: &Message, calls: Calls) -> TemplateMessage {
+    let mut message = TemplateMessage::new(role_name(*role), content.clone());
+    message.reasoning = Some(reasoning.clone()).filter(|reasoning| !reasoning.is_empty());
+    if calls == Calls::AsCalls {
+        message.tool_calls = ToolCall::read(tool_calls);
+    }
+    if message.tool_calls.is_empty() && !tool_calls.is_empty() {
+        let gap = if content.is_empty() { "" } else { "\n\n" };
+        message.content = format!("{content}{gap}{tool_calls}");
+    }
+    message
 }
 
 impl Language for ModelLanguage {
     /// Continues a conversation that ends with a message of the assistant: the message follows the start of its answer.
-    fn render(&self, messages: &[Message]) -> Result<Vec<u32>, String> {
-        self.encode(messages).map_err(|error| error.to_string())
+    fn render(&self, question: &PromptRequest) -> Result<Vec<u32>, String> {
+        self.encode(question).map_err(|error| error.to_string())
     }
 
-    fn opened_reasoning(&self, prompt: &[u32]) -> String {
-        let end = &prompt[prompt.len().saturating_sub(OPENING_TOKENS)..];
-        let end: Vec<u8> = end.iter().flat_map(|token| self.piece(*token)).collect();
-        potluck_model::opened_reasoning(&String::from_utf8_lossy(&end)).to_owned()
+    fn fits(&self, question: &PromptRequest, context: u32) -> Result<(), String> {
+        let bytes = question.messages.iter().fold(0usize, |sum, message| sum.saturating_add(message.bytes()));
+        let max = Self::most_bytes(&self.tokenizer, context).min(self.max_bytes);
+        let fits = if bytes > max { Err(PromptError::TooLong { bytes, max }) } else { Ok(()) };
+        fits.and_then(|()| self.check(question.messages.len(), bytes)).map_err(|error| error.to_string())
     }
 
     fn tokenize(&self, text: &str) -> Result<Vec<u32>, String> {
@@ -127,8 +164,22 @@ impl Language for ModelLanguage {
         self.tokenizer.piece(token).to_vec()
     }
 
-    fn decoder(&self) -> Box<dyn TextStream> {
-        Box::new(Stream { tokenizer: self.tokenizer.clone(), detokenizer: self.tokenizer.detokenizer() })
+    fn decoder(&self, question: &PromptRequest, prompt: &[u32]) -> Box<dyn TextStream> {
+        let begun = question.messages.last().filter(|last| question.raw || last.role == Role::Assistant);
+        // A text that is continued as it is has no channels: markers in it are the text's.
+        let channels = if question.raw { Arc::default() } else { self.channels.clone() };
+        let parser = match begun {
+            // In a prompt, the functions that it called are at its end.
+            Some(begun) if !begun.content.is_empty() || !begun.tool_calls.is_empty() => {
+                channels.parser_within(&self.tokenizer, Channel::Answer)
+            }
+            Some(begun) if !begun.reasoning.is_empty() => channels.parser_within(&self.tokenizer, Channel::Reasoning),
+            _ => channels.parser(&self.tokenizer, prompt),
+        };
+        // A text that is continued as it is has no turns.
+        let stops = if question.raw { &[] } else { self.template.stop_strings() };
+        let stops = StopStrings::new(stops.iter().cloned());
+        Box::new(Stream { tokenizer: self.tokenizer.clone(), parser, stops, ended: false })
     }
 
     fn is_end(&self, token: u32) -> bool {
@@ -138,11 +189,11 @@ impl Language for ModelLanguage {
     fn choose(&self, candidates: &Candidates, sampling: &Sampling, position: u32, log: &[u32]) -> u32 {
         let before = &log[..log.len().min(position as usize)];
         let best = candidates.ids.first().copied().unwrap_or_default();
-        potluck_plan::Sampling::from(*sampling).sample(candidates, before).unwrap_or(best)
+        sampling.sample(candidates, before).unwrap_or(best)
     }
 }
 
-fn role(role: Role) -> &'static str {
+fn role_name(role: Role) -> &'static str {
     match role {
         Role::System => "system",
         Role::User => "user",
@@ -150,104 +201,67 @@ fn role(role: Role) -> &'static str {
     }
 }
 
+/// What a person should know about the template of a file: nothing if it is the file's own.
+fn template_remark(choice: &TemplateChoice) -> Option<String> {
+    let texts = &texts().template;
+    let fault = match choice.fault.as_ref()? {
+        TemplateFault::Missing => texts.missing().to_owned(),
+        TemplateFault::Blank => texts.blank().to_owned(),
+        TemplateFault::NotText => texts.not_text().to_owned(),
+        TemplateFault::QuestionLost => texts.question_lost().to_owned(),
+        TemplateFault::Failed(TemplateError::Invalid(reason)) => texts.unreadable(reason),
+        TemplateFault::Failed(TemplateError::Refused(reason)) => texts.refuses(reason),
+        TemplateFault::Failed(TemplateError::Runaway) => texts.runaway().to_owned(),
+    };
+    let instead = match &choice.origin {
+        TemplateOrigin::File => return None,
+        TemplateOrigin::Named(name) => texts.named(name),
+        TemplateOrigin::Turns(family) => texts.turns(family.token()),
+        TemplateOrigin::Plain => texts.plain().to_owned(),
+    };
+    Some(format!("{fault} {instead}"))
+}
+
 struct Stream {
     tokenizer: Arc<Tokenizer>,
-    detokenizer: Detokenizer,
+    parser: ChannelParser,
+    stops: StopStrings,
+    ended: bool,
 }
 
 impl TextStream for Stream {
-    fn push(&mut self, token: u32) -> String {
-        self.detokenizer.push(&self.tokenizer, token)
+    fn push(&mut self, token: u32) -> Vec<ChannelText> {
+        let texts = self.parser.push(&self.tokenizer, token);
+        self.watched(texts)
     }
 
-    fn finish(&mut self) -> String {
-        self.detokenizer.finish()
+    fn ended(&self) -> bool {
+        self.ended
+    }
+
+    fn finish(&mut self) -> Vec<ChannelText> {
+        let texts = self.parser.finish();
+        let mut texts = self.watched(texts);
+        let rest = self.stops.finish();
+        if !self.ended && !rest.is_empty() {
+            texts.push(ChannelText { channel: Channel::Answer, text: rest });
+        }
+        texts
+    }
+}
+
+impl Stream {
+    /// Texts up to a stop string of the answer.
+    fn watched(&mut self, mut texts: Vec<ChannelText>) -> Vec<ChannelText> {
+        for text in texts.iter_mut().filter(|text| text.channel == Channel::Answer) {
+            let streamed = if self.ended { Streamed::default() } else { self.stops.push(&text.text) };
+            self.ended |= streamed.stopped;
+            text.text = streamed.text;
+        }
+        texts.retain(|text| !text.text.is_empty());
+        texts
     }
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may panic")]
-    use super::*;
-    use potluck_gguf::synthetic::Synthetic;
-
-    fn language() -> ModelLanguage {
-        ModelLanguage::read(&Synthetic::default().header().unwrap().metadata, 4096, LocalTime::from_unix(0)).unwrap().0
-    }
-
-    fn message(role: Role, content: &str) -> Message {
-        Message { role, content: content.to_owned() }
-    }
-
-    #[test]
-    fn an_assistants_last_message_is_continued() {
-        let language = language();
-        let asked = [message(Role::User, "Name a fruit")];
-        let begun = [message(Role::User, "Name a fruit"), message(Role::Assistant, "An app")];
-        let (asked, begun) = (language.render(&asked).unwrap(), language.render(&begun).unwrap());
-        assert!(begun.starts_with(&asked), "what the model has read so far stays");
-        let rest: String = {
-            let mut decoder = language.decoder();
-            begun[asked.len()..].iter().map(|token| decoder.push(*token)).collect()
-        };
-        assert_eq!(rest, "An app");
-    }
-
-    #[test]
-    fn reasoning_that_the_prompt_begins_is_found_in_its_tokens() {
-        let language = language();
-        let tokens = |text: &str| language.tokenizer.encode(text, SpecialText::Parse);
-        assert_eq!(language.opened_reasoning(&tokens("user: hello there, assistant: <think>\n")), "<think>\n");
-        assert_eq!(language.opened_reasoning(&tokens("assistant: <think>\n\n</think>\n")), "");
-        assert_eq!(language.opened_reasoning(&[]), "");
-    }
-
-    /// Either cost its sender one frame, and the host its tab.
-    #[test]
-    fn what_is_too_large_is_refused_before_any_work() {
-        let language = language();
-        let many = vec![message(Role::User, ""); 8_000_000];
-        let refused = language.render(&many).unwrap_err();
-        assert_eq!(refused, PromptError::TooManyMessages(8_000_000).to_string());
-        let long = "‹".repeat((16 << 20) / 3);
-        let refused = language.render(&[message(Role::User, &long)]).unwrap_err();
-        assert!(refused.contains("shorten the message"), "{refused}");
-        let refused = language.tokenize(&long).unwrap_err();
-        assert!(refused.contains("shorten the message"), "{refused}");
-    }
-
-    #[test]
-    fn a_prompt_at_the_limits_is_read() {
-        let language = language();
-        let per_message = language.max_bytes / MAX_MESSAGES;
-        let messages = vec![message(Role::User, &"<".repeat(per_message)); MAX_MESSAGES];
-        let tokens = language.render(&messages).unwrap();
-        assert!(tokens.len() > MAX_MESSAGES, "{} tokens", tokens.len());
-        assert!(!language.tokenize(&"‹".repeat(language.max_bytes / 3)).unwrap().is_empty());
-    }
-
-    #[test]
-    fn a_typed_control_token_stays_text() {
-        let language = language();
-        let ending = |tokens: &[u32]| tokens.iter().filter(|token| language.is_end(**token)).count();
-        let end = (0..language.tokenizer.len() as u32).find(|token| language.is_end(*token)).unwrap();
-        let typed = format!("a{}b", language.tokenizer.name(end));
-        let plain = language.render(&[message(Role::User, "ab")]).unwrap();
-        let tokens = language.render(&[message(Role::User, &typed)]).unwrap();
-        assert_eq!(ending(&tokens), ending(&plain), "{typed:?} ends a turn");
-        assert_eq!(ending(&language.tokenize(&typed).unwrap()), 0, "also without the template");
-    }
-
-    #[test]
-    fn a_replay_chooses_alike() {
-        let candidates = Candidates { ids: vec![5, 6, 7], logits: vec![1.0, 0.9, 0.8], sampled: None };
-        let sampling =
-            Sampling { temperature: 1.0, top_k: 0, top_p: 1.0, min_p: 0.0, repetition_penalty: 1.0, seed: 7 };
-        let language = language();
-        let short = language.choose(&candidates, &sampling, 3, &[1, 2, 3]);
-        let long = language.choose(&candidates, &sampling, 3, &[1, 2, 3, 4, 5]);
-        assert_eq!(short, long, "later tokens of the log must not count");
-        let greedy = Sampling { temperature: 0.0, ..sampling };
-        assert_eq!(language.choose(&candidates, &greedy, 0, &[]), 5);
-    }
-}
+mod tests;

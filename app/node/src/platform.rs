@@ -2,6 +2,7 @@
 //! nothing here is `Send`.
 
 mod http;
+mod interceptor;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -11,11 +12,15 @@ use futures::future::LocalBoxFuture;
 use futures::stream::LocalBoxStream;
 use potluck_engine::StagingPart;
 use potluck_plan::{Millis, ModelId, WeightUnit};
+use potluck_protocol::server_of;
+use potluck_text::texts;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use self::http::{HttpReply, HttpRequest, Method, Traffic};
+pub use self::http::{HttpReply, HttpRequest, Method, Traffic, Version};
+pub use self::interceptor::{ComputeInterceptor, Direct, Measured, Receiver, WorkPath};
 use crate::blob::{BlobKey, BlobName};
+use crate::links::leads_to_the_internet;
 
 /// The adapters, and a source of randomness.
 #[derive(Clone)]
@@ -26,6 +31,8 @@ pub struct Platform {
     pub same_browser: Rc<dyn SameBrowser>,
     /// The cache of models.
     pub store: Rc<dyn BlobStore>,
+    /// What stands between the node and its engines.
+    pub compute: Rc<dyn ComputeInterceptor>,
     /// Time.
     pub clock: Rc<dyn Clock>,
     /// Tasks.
@@ -68,6 +75,11 @@ pub trait Transport {
     /// # Errors
     /// The server cannot be reached.
     fn connect(&self, url: String) -> LocalBoxFuture<'static, Result<Socket, NetError>>;
+
+    /// Whether this device may fetch from an address that somebody else chose, such as the host of a room that it is in.
+    fn may_follow(&self, url: &str) -> bool {
+        leads_to_the_internet(url)
+    }
 
     /// Makes a request and reads the whole reply, whatever its status, unless it is longer than [`HttpRequest::limit`].
     /// Dropping the future may end the download.
@@ -122,6 +134,14 @@ pub enum NetError {
         /// The reason that the system gives.
         reason: String,
     },
+    /// Something other than the intended relay answers: trying again would not help.
+    #[error("{}", texts().node_relay.no_relay(.host, .reason))]
+    NoRelay {
+        /// The host.
+        host: String,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
     /// The URL is not valid.
     #[error("\"{0}\" is not a valid address.")]
     BadUrl(String),
@@ -132,12 +152,25 @@ impl NetError {
     pub fn unreachable(url: &str, reason: impl ToString) -> Self {
         Self::Unreachable { host: host_of(url).to_owned(), reason: reason.to_string() }
     }
+
+    /// What answers at `url` is not the relay that is meant.
+    pub fn no_relay(url: &str, reason: impl ToString) -> Self {
+        Self::NoRelay { host: host_of(url).to_owned(), reason: reason.to_string() }
+    }
+
+    /// The reason alone.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Unreachable { reason, .. } | Self::NoRelay { reason, .. } => reason,
+            Self::BadUrl(_) => "its address is not valid",
+        }
+    }
 }
 
-/// `relay.example:8787` of `https://relay.example:8787/models`.
+/// `relay.example:8787` of `https://relay.example:8787/models`. Without the user name and password that may precede it.
 pub fn host_of(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.split(['/', '?', '#']).next().unwrap_or(rest)
+    server_of(url)
 }
 
 /// The cache: blobs that grow at their end, in one folder per model. A blob is never sparse, because gaps would use quota.
@@ -215,7 +248,7 @@ pub struct Usage {
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
 pub enum StoreError {
     /// The storage is full, or the browser allows no more.
-    #[error("This browser's storage is full or refused: free some space in the settings of this site.")]
+    #[error("The storage for models is full, or refused: free some space.")]
     Full,
     /// Fewer bytes were written than requested.
     #[error("The storage took {written} of {wanted} bytes: it is probably full.")]
@@ -229,10 +262,10 @@ pub enum StoreError {
     #[error("A stored piece of the model is incomplete. Delete the stored model and load it again.")]
     ShortRead,
     /// Another tab has the file open.
-    #[error("Another tab of this browser uses the storage. Try again in a moment.")]
+    #[error("Another Potluck on this device uses the storage. Try again in a moment.")]
     Busy,
     /// There is no storage (private browsing, or an old browser).
-    #[error("This browser offers no storage for weights ({0}), so they are downloaded again next time.")]
+    #[error("There is no storage for weights here ({0}), so they are downloaded again next time.")]
     Unavailable(String),
     /// Any other error.
     #[error("The storage failed: {0}")]

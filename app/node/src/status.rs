@@ -3,20 +3,22 @@
 use std::collections::BTreeMap;
 
 use potluck_panel as panel;
-use potluck_plan::{ExpertHolder, PeerId, Plan, Stage};
+use potluck_plan::{DeviceId, ExpertHolder, PeerId, Plan, Stage};
 use potluck_protocol as wire;
 use potluck_swarm::{Membership, Severity, SwarmView};
 
-use crate::room::LineState;
+use crate::room::{LineState, Words};
 
 /// What only this device knows.
-pub struct Own<'a> {
+pub struct OwnState<'a> {
     /// This tab.
     pub peer: PeerId,
-    /// The three words of its device.
-    pub words: String,
+    /// The key of its device.
+    pub key: DeviceId,
     /// Those of the members that it has met.
-    pub members_words: Vec<(PeerId, String)>,
+    pub members_keys: Vec<(PeerId, DeviceId)>,
+    /// The words of its sessions.
+    pub words: Words,
     /// Who may come in, on a host.
     pub doors: Option<panel::DoorsReport>,
     /// The connection to the relay.
@@ -25,6 +27,8 @@ pub struct Own<'a> {
     pub room: Option<&'a RoomName>,
     /// Its GPU.
     pub device: panel::DeviceReport,
+    /// How far the hosted file is checked.
+    pub checking: Option<wire::LoadReport>,
     /// Weight bytes on its GPU.
     pub loaded: u64,
     /// What its experts on demand cost.
@@ -37,6 +41,8 @@ pub struct Own<'a> {
     pub direct_frames: u64,
     /// What sealing took.
     pub sealing: panel::Sealing,
+    /// Why the room runs as it does, on a host.
+    pub why: Option<panel::WhyPlan>,
     /// It will lend its GPU as soon as it is measured.
     pub measuring: bool,
 }
@@ -63,7 +69,7 @@ impl RoomName {
 }
 
 /// The whole snapshot.
-pub fn snapshot(view: Option<&SwarmView<'_>>, own: Own<'_>) -> panel::Status {
+pub fn snapshot(view: Option<&SwarmView<'_>>, own: OwnState<'_>) -> panel::Status {
     let room = view.and_then(|view| view.room);
     let membership = view.map(|view| view.membership);
     let inside = membership == Some(Membership::Inside);
@@ -80,12 +86,16 @@ pub fn snapshot(view: Option<&SwarmView<'_>>, own: Own<'_>) -> panel::Status {
         model: room.and_then(|room| room.model.clone()),
         context: room.map_or(0, |room| room.context),
         plan: room.map(|room| plan_report(room, own.measuring)),
+        why: own.why,
         peers: room.map(|room| room.members.clone()).unwrap_or_default(),
-        words: own.words,
-        members_words: own.members_words,
+        key: Some(own.key),
+        members_keys: own.members_keys,
+        words: own.words.sessions,
+        host_words: own.words.host,
         doors: own.doors,
         device: own.device,
         loading: view.and_then(|view| view.loading),
+        checking: own.checking,
         bytes_loaded: own.loaded,
         on_demand: own.on_demand,
         shadow: own.shadow,
@@ -116,7 +126,9 @@ fn connection(line: Option<&LineState>, membership: Option<Membership>) -> panel
         Some(LineState::Connecting) => panel::Connection::Connecting,
         Some(LineState::Connected) if membership == Some(Membership::Waiting) => panel::Connection::WaitingForHost,
         Some(LineState::Connected) => panel::Connection::Connected,
-        Some(LineState::Reconnecting { attempt }) => panel::Connection::Reconnecting { attempt: *attempt },
+        Some(LineState::Reconnecting { attempt, cause }) => {
+            panel::Connection::Reconnecting { attempt: *attempt, cause: cause.clone() }
+        }
         Some(LineState::Closed(reason)) => panel::Connection::Closed { reason: reason.clone() },
     }
 }
@@ -254,8 +266,8 @@ mod tests {
         let connected = LineState::Connected;
         assert_eq!(connection(Some(&connected), Some(Membership::Waiting)), panel::Connection::WaitingForHost);
         assert_eq!(connection(Some(&connected), Some(Membership::Inside)), panel::Connection::Connected);
-        let lost = LineState::Reconnecting { attempt: 2 };
-        let expected = panel::Connection::Reconnecting { attempt: 2 };
+        let lost = LineState::Reconnecting { attempt: 2, cause: "no answer in time".into() };
+        let expected = panel::Connection::Reconnecting { attempt: 2, cause: "no answer in time".into() };
         assert_eq!(connection(Some(&lost), Some(Membership::Waiting)), expected);
         assert_eq!(connection(None, None), panel::Connection::Idle);
     }

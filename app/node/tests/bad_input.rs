@@ -11,10 +11,11 @@ use std::time::Duration;
 use common::*;
 use futures::future::LocalBoxFuture;
 use potluck_gguf::synthetic::{Architecture, Synthetic};
-use potluck_node::native::cli::Session;
+use potluck_gguf::{GgufWriter, TensorType, Value};
 use potluck_node::native::open_model_files;
 use potluck_node::platform::LocalFile;
 use potluck_panel::{Connection, HostChoice, Leaving, ModelSource, NoticeLevel, Sharing, ToNode, ToPage};
+use potluck_terminal::Session;
 
 fn small() -> Synthetic {
     Synthetic { architecture: Architecture::Llama, blocks: 2, seed: 5, ..Synthetic::default() }
@@ -65,6 +66,50 @@ fn a_broken_file_is_refused_with_the_reason() {
     });
 }
 
+/// What people open instead of a model: each sentence says what it is and what to do.
+#[test]
+fn a_file_of_another_kind_is_named() {
+    test(async {
+        let page = refused("page.gguf", b"<!DOCTYPE html><title>Not found</title>").await;
+        assert!(page.contains("a web page") && page.contains("link of the download"), "{page}");
+        let pointer = refused("pointer.gguf", b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n").await;
+        assert!(pointer.contains("git lfs pull"), "{pointer}");
+        let opened = open_model_files(&folder("bad")).err().unwrap();
+        assert!(opened.ends_with("is a folder: choose the .gguf file in it."), "{opened}");
+        let empty = refused("empty.gguf", b"").await;
+        assert!(empty.contains("empty"), "{empty}");
+        let with = |keys: &[(&str, Value)]| {
+            let mut writer = GgufWriter::new();
+            keys.iter().for_each(|(key, value)| {
+                writer.set(*key, value.clone());
+            });
+            writer.tensor("blk.0.attn_q.weight.lora_a", TensorType::F32, &[8]).unwrap();
+            writer.to_bytes(|tensor| vec![0; tensor.bytes as usize]).unwrap()
+        };
+        let adapter = with(&[("general.architecture", "llama".into()), ("general.type", "adapter".into())]);
+        let adapter = refused("adapter.gguf", &adapter).await;
+        assert!(adapter.contains("an adapter (LoRA)") && adapter.contains("choose"), "{adapter}");
+        let part = with(&[("split.no", Value::U16(1)), ("split.count", Value::U16(3))]);
+        let second = refused("part.gguf", &part).await;
+        assert!(second.contains("number 2 was given") && second.contains("00001-of-00003"), "{second}");
+        let part = with(&[("split.no", Value::U16(0)), ("split.count", Value::U16(3))]);
+        let first = refused("first.gguf", &part).await;
+        assert!(first.contains("file number 2 is missing") && first.contains("choose all"), "{first}");
+        let prism = small().header().unwrap();
+        let mut writer = GgufWriter::new();
+        prism.metadata.iter().for_each(|(key, value)| {
+            writer.set(key, value.clone());
+        });
+        writer.set("prism.hadamard.block_size", Value::U32(1024));
+        for tensor in &prism.tensors {
+            writer.tensor(tensor.name.clone(), tensor.kind, &tensor.dims).unwrap();
+        }
+        let rotated = writer.to_bytes(|tensor| vec![0; tensor.bytes as usize]).unwrap();
+        let rotated = refused("rotated.gguf", &rotated).await;
+        assert!(rotated.contains("\"prism.hadamard.block_size\""), "{rotated}");
+    });
+}
+
 #[test]
 fn a_model_too_large_for_the_room_says_how_much_is_missing() {
     test(async {
@@ -91,8 +136,8 @@ fn joining_an_unknown_room_fails_with_a_sentence() {
         let mut session = peer("lost", &relay.origin, folder("lost"));
         join_room(&session, &format!("{}/r/nosuchroom234567nosuchroom#CQkJCQkJCQkJCQkJCQkJCQ", relay.origin), None);
         let sentence = loop {
-            if let Err(sentence) = session.next().await {
-                break sentence;
+            if let Err(failure) = session.next().await {
+                break failure.to_string();
             }
         };
         assert!(sentence.to_lowercase().contains("room"), "{sentence}");

@@ -10,11 +10,10 @@ use common::*;
 use futures::StreamExt;
 use futures::channel::mpsc;
 use futures::stream::LocalBoxStream;
-use potluck_node::events::{InputQueue, channel};
-use potluck_node::node::Input;
+use potluck_node::events::{Receiver, channel};
 use potluck_node::platform::{SameBrowser, Socket, SocketMessage, SocketSender};
 use potluck_node::relay::Relay;
-use potluck_node::room::{LineOptions, Listing, RoomLine};
+use potluck_node::room::{self, LineOptions, LineState, Listing, RoomLine};
 use potluck_protocol::Frame;
 use potluck_swarm::{Event, Proof, RelayRoute};
 use potluck_trust::{IdentityKeys, OwnerKey, RoomRole, RoomSecret};
@@ -63,18 +62,19 @@ impl SocketSender for Queue {
 
 struct Tab {
     line: RoomLine,
-    events: InputQueue,
+    events: Receiver<room::Event>,
 }
 
 impl Tab {
     fn open(role: RoomRole, origin: &str, same_browser: Rc<dyn SameBrowser>) -> Self {
         let platform = potluck_node::native::platform(folder("direct"), &potluck_node::native::Network::default());
         let platform = potluck_node::platform::Platform { same_browser, ..platform };
-        let (inputs, events) = channel();
+        let (sender, events) = channel();
         let relay = Relay::new(platform.clone(), origin);
         let keys = IdentityKeys::generate(platform.random);
-        let options = LineOptions { relay, room: owner().room(), role, listing: Listing::default(), keys };
-        Self { line: RoomLine::open(&platform, options, inputs), events }
+        let (room, listing, revoked) = (owner().room(), Listing::default(), Vec::new());
+        let options = LineOptions { relay, room, role, listing, revoked, keys };
+        Self { line: RoomLine::open(&platform, options, sender.sink()), events }
     }
 
     /// The route of the next peer whose session is up.
@@ -89,14 +89,16 @@ impl Tab {
 
     async fn event(&mut self) -> Event {
         loop {
-            if let Input::Event(event) = self.events.next().await.unwrap() {
-                return event;
+            match self.events.next().await.unwrap() {
+                room::Event::Member(event) | room::Event::Frame(event, _) => return event,
+                _ => {}
             }
         }
     }
 
     fn send(&self, to: RelayRoute, number: usize) {
-        self.line.send(to, &Frame::Probe { sent: number as f64, bytes: vec![7; 100 * (number % 30)] }).unwrap();
+        let frame = Frame::Probe { sent: number as f64, bytes: vec![7; 100 * (number % 30)] };
+        assert_eq!(self.line.members.send([(to, frame)]), []);
     }
 
     /// The number of the next probe, and its route.
@@ -149,14 +151,14 @@ fn frames_stay_in_order_when_they_switch_to_the_channel_and_then_bypass_the_rela
         for number in 0..FRAMES {
             assert_eq!(guest.probe().await, (host_route, number), "in order, once, of the host's route");
         }
-        assert!(guest.line.direct_frames() > 0, "some must have come directly");
-        let (before, forwarded) = (guest.line.direct_frames(), "potluck_relay_frames_forwarded_total");
+        assert!(guest.line.members.direct_frames() > 0, "some must have come directly");
+        let (before, forwarded) = (guest.line.members.direct_frames(), "potluck_relay_frames_forwarded_total");
         let relayed = relay.metric(forwarded).await;
         for number in 0..100 {
             host.send(route, number);
             assert_eq!(guest.probe().await, (host_route, number));
         }
-        assert_eq!(guest.line.direct_frames() - before, 100);
+        assert_eq!(guest.line.members.direct_frames() - before, 100);
         assert_eq!(relay.metric(forwarded).await, relayed, "nothing of it went through the relay");
         drop((host, guest));
         relay.stop().await;
@@ -181,7 +183,7 @@ fn a_tab_that_leaves_and_returns_is_discovered_again() {
         for number in 3.. {
             host.send(joined, number);
             assert_eq!(again.probe().await, (host_route, number));
-            if again.line.direct_frames() > 0 {
+            if again.line.members.direct_frames() > 0 {
                 break;
             }
         }
@@ -216,7 +218,75 @@ fn a_tab_that_does_not_answer_on_its_channel_is_reached_through_the_relay() {
             guest.send(host_route, number);
             assert_eq!(host.probe().await, (route, number));
         }
-        assert_eq!((host.line.direct_frames(), guest.line.direct_frames()), (0, 0));
+        assert_eq!((host.line.members.direct_frames(), guest.line.members.direct_frames()), (0, 0));
+        drop((host, guest));
+        relay.stop().await;
+    });
+}
+
+/// What a flood of a guest does before the host has let it in: the host takes a little of it, and the relay puts it out.
+#[test]
+fn a_flood_of_somebody_who_is_not_let_in_costs_its_seat() {
+    test(async {
+        let relay = relay(&folder("models"), 0).await;
+        let nobody = || Rc::new(Browser::default());
+        let ([mut host, mut guest], [host_route, route]) = room(&relay.origin, [nobody(), nobody()]).await;
+        (0..1_000).for_each(|number| guest.send(host_route, number));
+        let mut taken = 0;
+        loop {
+            match host.event().await {
+                Event::Frame { .. } => taken += 1,
+                Event::RouteLeft(gone) if gone == route && relay.metric(PUT_OUT).await == 1 => break,
+                _ => {}
+            }
+        }
+        // A burst of 128, and sixteen a second after it.
+        assert!(taken < 256, "{taken} frames were taken");
+        let sentence = loop {
+            if let room::Event::Line(LineState::Closed(sentence)) = guest.events.next().await.unwrap() {
+                break sentence;
+            }
+        };
+        assert_eq!(sentence, "The host removed this device from the room.");
+        drop((host, guest));
+        relay.stop().await;
+    });
+}
+
+const PUT_OUT: &str = "potluck_relay_evictions_total{reason=\"put-out\"}";
+
+/// Waiting frames are bounded, even from a member that was let in; before, all of them waited.
+#[test]
+fn what_waits_of_one_member_is_bounded_and_the_two_begin_anew() {
+    test(async {
+        let relay = relay(&folder("models"), 0).await;
+        let nobody = || Rc::new(Browser::default());
+        let ([host, mut guest], [host_route, route]) = room(&relay.origin, [nobody(), nobody()]).await;
+        // The guest does not handle what comes: nothing of it is taken from its queue.
+        (0..10_000).for_each(|number| host.send(route, number));
+        while relay.metric("potluck_relay_frames_forwarded_total").await < 10_000 {
+            tokio::task::yield_now().await;
+        }
+        let mut taken = 0;
+        loop {
+            match guest.event().await {
+                Event::Frame { .. } => taken += 1,
+                Event::RouteLeft(_) => break,
+                _ => {}
+            }
+        }
+        assert_eq!(taken, 4_096);
+        let members = guest.line.members.clone();
+        let ticks = async {
+            loop {
+                members.tick();
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+        };
+        tokio::select! {
+            again = guest.met(Proof::Host) => assert_eq!(again, host_route, "another session"),
+            () = ticks => {}
+        }
         drop((host, guest));
         relay.stop().await;
     });

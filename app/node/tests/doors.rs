@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use common::*;
 use potluck_gguf::synthetic::{Architecture, Synthetic};
-use potluck_node::native::cli::Session;
 use potluck_panel::{
     Bytes, Condition, Connection, HostChoice, Invite, InviteChoice, InviteId, InviteKind, Leaving, MemberStatus,
     ModelSource, PeerId, Status, ToNode, ToPage, UnixSeconds,
 };
-use potluck_protocol::{Doors, IssuedInvite};
+use potluck_protocol::{Doors, IssuedInvite, LogEvent};
+use potluck_terminal::Session;
 
 const ANY: InviteChoice = InviteChoice { kind: InviteKind::Contribute, ask: false, hours: 1, uses: 1 };
 
@@ -61,7 +61,7 @@ async fn inside(host: &mut Session, guest: &mut Session) {
 /// Waits until a device is told to stay out; the sentence.
 async fn turned_away(host: &mut Session, guest: &mut Session) -> String {
     tokio::select! {
-        sentence = async { loop { if let Err(sentence) = guest.next().await { break sentence } } } => sentence,
+        sentence = async { loop { if let Err(failure) = guest.next().await { break failure.to_string() } } } => sentence,
         () = until(host, "never", |_| false) => unreachable!(),
     }
 }
@@ -87,7 +87,8 @@ fn an_invite_to_chat_lets_its_holder_in_to_chat_and_no_more() {
         let id = sees(&mut host, "Guest").await;
         let member = host.status.peers.iter().find(|member| member.peer == id).unwrap();
         assert_eq!((member.status, member.lent), (MemberStatus::Guest, None), "what it lends is not taken");
-        assert_eq!(host.status.words_of(id), Some(guest.status.words.as_str()), "both sides see the same three words");
+        assert_eq!(host.status.words_of(id), guest.status.host_words.as_deref(), "both sides see the same three words");
+        assert_eq!(host.status.key_of(id), guest.status.key);
 
         let mut second = peer("Second", &relay.origin, folder("guest"));
         join_room(&second, &link, None);
@@ -110,6 +111,64 @@ fn an_expired_invite_says_so() {
     });
 }
 
+/// Before, all invites held one door key: whoever came by one that had ended still got a seat at the relay.
+#[test]
+fn a_ban_ends_the_invite_of_the_device_at_the_relay_and_no_other() {
+    test(async {
+        let relay = relay(&models(), 0).await;
+        let mut host = room(&relay, Doors::default()).await;
+        let many = InviteChoice { uses: 9, ..ANY };
+        let (one, two) = (invite(&mut host, &relay.origin, many).await, invite(&mut host, &relay.origin, many).await);
+        let mut guest = peer("Guest", &relay.origin, folder("guest"));
+        join_room(&guest, &one, None);
+        inside(&mut host, &mut guest).await;
+        let id = sees(&mut host, "Guest").await;
+        host.page(ToNode::Ban(id));
+        assert!(turned_away(&mut host, &mut guest).await.contains("does not let it in again"));
+        until(&mut host, "the ban", |status| status.doors.as_ref().is_some_and(|doors| doors.banned.len() == 1)).await;
+        let joined = relay.metric("potluck_relay_members_joined_total").await;
+        let mut second = peer("Second", &relay.origin, folder("guest"));
+        join_room(&second, &one, None);
+        let refused = turned_away(&mut host, &mut second).await;
+        assert_eq!(refused, "The host took this invite back: ask for a new one.");
+        assert_eq!(relay.metric("potluck_relay_members_joined_total").await, joined, "it got no seat");
+        let mut third = peer("Third", &relay.origin, folder("guest"));
+        join_room(&third, &two, None);
+        inside(&mut host, &mut third).await;
+    });
+}
+
+#[test]
+fn a_visitor_of_a_listed_room_meets_the_others_once_it_is_let_in() {
+    test(async {
+        let relay = relay(&models(), 0).await;
+        let mut host = peer("Host", &relay.origin, folder("host"));
+        let listed = HostChoice { visible: true, ..choice(ModelSource::Relay { name: "small".into() }, 0) };
+        host.host(listed, Vec::new(), None).unwrap();
+        host.link().await.unwrap();
+        let link = format!("{}{}", relay.origin, host.status.room.as_ref().unwrap().link);
+        let mut other = peer("Other", &relay.origin, folder("guest"));
+        join_room(&other, &link, None);
+        inside(&mut host, &mut other).await;
+        let mut visitor = peer("Visitor", &relay.origin, folder("guest"));
+        let (without_key, _) = link.split_once('#').unwrap();
+        join_room(&visitor, without_key, None);
+        let id = tokio::select! {
+            id = sees(&mut host, "Visitor") => id,
+            () = until(&mut visitor, "never", |_| false) => unreachable!(),
+            () = until(&mut other, "never", |_| false) => unreachable!(),
+        };
+        assert_eq!(other.status.words_of(id), None);
+        host.page(ToNode::Admit { peer: id, allow: true });
+        inside(&mut host, &mut visitor).await;
+        tokio::select! {
+            () = until(&mut other, "they meet", |status| status.words_of(id).is_some()) => {}
+            () = until(&mut visitor, "never", |_| false) => {}
+            () = until(&mut host, "never", |_| false) => {}
+        }
+    });
+}
+
 #[test]
 fn who_asks_first_shows_three_words_and_waits() {
     test(async {
@@ -123,11 +182,23 @@ fn who_asks_first_shows_three_words_and_waits() {
             () = until(&mut guest, "never", |_| false) => unreachable!(),
         };
         assert_eq!(host.status.peers.iter().find(|member| member.peer == id).unwrap().status, MemberStatus::Asking);
-        until(&mut guest, "waiting", |status| status.connection == Connection::WaitingForHost).await;
-        assert_eq!(host.status.words_of(id), Some(guest.status.words.as_str()));
-        assert_eq!(guest.status.words.split(' ').count(), 3);
+        let waits = |status: &Status| status.connection == Connection::WaitingForHost && status.host_words.is_some();
+        until(&mut guest, "waiting", waits).await;
+        let words = guest.status.host_words.clone().unwrap();
+        assert_eq!(host.status.words_of(id), Some(words.as_str()));
+        assert_eq!(words.split(' ').count(), 3);
         host.page(ToNode::Admit { peer: id, allow: true });
         inside(&mut host, &mut guest).await;
+        // The host knows it by its key now. Another session has other words, which nobody has to compare.
+        guest.page(ToNode::Leave(Leaving::ForNow));
+        until(&mut host, "it left", |status| status.peers.len() == 1).await;
+        join_room(&guest, &link, None);
+        tokio::select! {
+            () = until(&mut guest, "other words", |status| status.host_words.as_ref().is_some_and(|now| *now != words)) => {}
+            () = until(&mut host, "never", |_| false) => unreachable!(),
+        }
+        let again = guest.status.host_words.clone();
+        until(&mut host, "the same other words", |status| status.words_of(id) == again.as_deref()).await;
     });
 }
 
@@ -144,7 +215,7 @@ fn a_removed_device_comes_back_and_a_banned_one_reaches_nobody() {
         join_room(&guest, &link, None);
         inside(&mut host, &mut guest).await;
         let id = sees(&mut host, "Guest").await;
-        until(&mut other, "the two have met", |status| status.words_of(id).is_some()).await;
+        until(&mut other, "the two have met", |status| status.key_of(id).is_some()).await;
 
         host.page(ToNode::Remove(id));
         assert_eq!(turned_away(&mut host, &mut guest).await, "The host removed this device from the room.");
@@ -155,7 +226,7 @@ fn a_removed_device_comes_back_and_a_banned_one_reaches_nobody() {
         host.page(ToNode::Ban(id));
         assert!(turned_away(&mut host, &mut guest).await.contains("does not let it in again"));
         until(&mut host, "the ban", |status| status.doors.as_ref().is_some_and(|doors| doors.banned.len() == 1)).await;
-        assert_eq!(host.status.doors.as_ref().unwrap().banned[0].words, guest.status.words);
+        assert_eq!(host.status.doors.as_ref().unwrap().banned[0].device, guest.status.key.unwrap());
         join_room(&guest, &link, None);
         assert!(turned_away(&mut host, &mut guest).await.contains("does not let this device"));
         // The other one is in, with the new group secret.
@@ -163,7 +234,7 @@ fn a_removed_device_comes_back_and_a_banned_one_reaches_nobody() {
         join_room(&third, &link, None);
         inside(&mut host, &mut third).await;
         let third_id = third.status.peer.unwrap();
-        until(&mut other, "they meet", |status| status.words_of(third_id).is_some()).await;
+        until(&mut other, "they meet", |status| status.key_of(third_id).is_some()).await;
     });
 }
 
@@ -186,14 +257,18 @@ fn a_host_that_starts_again_keeps_its_bans_and_invites() {
         host.page(ToNode::Ban(id));
         turned_away(&mut host, &mut banned).await;
         until(&mut host, "the ban", |status| status.doors.as_ref().is_some_and(|doors| doors.banned.len() == 1)).await;
-        let before = host.status.doors.clone();
+        // What the log says last of all is written a second later.
+        let kept = |host: &Session| host.status.doors.clone().map(|doors| (doors.invites, doors.banned));
+        let before = kept(&host);
         // Like a machine that loses power: nothing is said or written any more.
         host.kill();
         drop((host, invited));
 
         let mut host = open(&relay, Doors::default(), Some(&keys)).await;
         assert_eq!(format!("{}{}", relay.origin, host.status.room.as_ref().unwrap().link), link, "the same room");
-        assert_eq!(host.status.doors, before, "the same doors");
+        assert_eq!(kept(&host), before, "the same doors");
+        let log = host.status.doors.clone().map(|doors| doors.log).unwrap_or_default();
+        assert!(log.iter().any(|entry| entry.event == LogEvent::Banned && entry.name == "Banned"), "{log:?}");
         join_room(&banned, &link, None);
         assert!(turned_away(&mut host, &mut banned).await.contains("does not let this device"));
         let mut second = peer("Second", &relay.origin, folder("guest"));

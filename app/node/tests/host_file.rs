@@ -10,10 +10,11 @@ use std::rc::Rc;
 use common::*;
 use futures::future::LocalBoxFuture;
 use potluck_gguf::synthetic::{Architecture, Synthetic};
-use potluck_node::native::{DiskFile, cli::Session};
+use potluck_node::native::DiskFile;
 use potluck_node::platform::LocalFile;
 use potluck_panel::{HostChoice, ModelSource, Sharing, ToPage};
 use potluck_plan::Bytes;
+use potluck_terminal::Session;
 
 const TEXT: &str = "It was a dark night";
 

@@ -10,8 +10,8 @@ use std::rc::Rc;
 use common::*;
 use eavesdropper::{Eavesdropper, Misdeed};
 use potluck_gguf::synthetic::{Architecture, Synthetic};
-use potluck_node::native::cli::{Session, parse_link};
 use potluck_panel::{Bytes, ModelSource};
+use potluck_terminal::{RoomLink, Session};
 
 const TEXT: &str = "Once upon a time there was a";
 const NAMES: [&str; 4] = ["Zanzibar laptop", "Quokka tablet", "Fjord desktop", "Umlaut phone"];
@@ -68,8 +68,7 @@ fn a_recording_relay_learns_no_key_no_text_no_name_and_no_byte_of_the_hosts_file
         assert_eq!(tokens, expected);
 
         assert!(eavesdropper.seen.borrow().len() > 1_000, "the record holds the room");
-        let (_, _, secret) = parse_link(&link).unwrap();
-        let secret = secret.unwrap();
+        let secret = link.parse::<RoomLink>().unwrap().key.unwrap();
         let raw = potluck_relay_api::Binary::<16>::decode(&secret).unwrap();
         assert!(!eavesdropper.saw(secret.as_bytes()) && !eavesdropper.saw(&raw.0), "the room's secret");
         for word in ["Once upon", "upon a time", "mine.gguf", "llama"].into_iter().chain(NAMES) {

@@ -13,10 +13,11 @@ use common::*;
 use futures::future::LocalBoxFuture;
 use potluck_engine::{Eviction, StagingPart};
 use potluck_gguf::synthetic::Synthetic;
-use potluck_node::native::cli::{GuessArguments, Options, Session};
+use potluck_node::compute::GuessOptions;
 use potluck_node::native::{DiskFile, open_model_files};
 use potluck_node::platform::LocalFile;
-use potluck_panel::{Guessing, ModelSource, OnDemandReport, PredictorKind, PromptRequest, RequestId};
+use potluck_panel::{Guessing, ModelSource, OnDemandReport, PredictorKind, PromptRequest};
+use potluck_terminal::{Answer, Session};
 
 const TEXT: &str = "Once upon a time there was a pot of soup";
 const TOKENS: u32 = 24;
@@ -56,7 +57,8 @@ fn guesses_change_no_token() {
         let expected = alone(&path, TEXT, TOKENS).await;
         for predictor in [PredictorKind::Frequent, PredictorKind::Router] {
             for share in [0.5, 0.25, 0.07] {
-                let guesses = GuessArguments { predictor, always_guess: true, ..GuessArguments::default() };
+                let own = GuessOptions { predictor, ..GuessOptions::default() };
+                let guesses = Guesses { own, ..Guesses::default() }.always();
                 let mut device = open_guessing(open_model_files(&path).unwrap(), budget(share), guesses);
                 device.until_up().await.unwrap();
                 for request in 1..3 {
@@ -88,7 +90,8 @@ fn evicting_the_least_often_used_changes_no_token() {
         let expected = alone(&path, TEXT, TOKENS).await;
         let mut misses = Vec::new();
         for eviction in [Eviction::Lru, Eviction::Lfu] {
-            let guesses = GuessArguments { eviction, ..GuessArguments::default() };
+            let own = GuessOptions { eviction, ..GuessOptions::default() };
+            let guesses = Guesses { own, ..Guesses::default() };
             let mut device = open_guessing(open_model_files(&path).unwrap(), budget(0.33), guesses);
             device.until_up().await.unwrap();
             for request in 1..3 {
@@ -113,13 +116,9 @@ fn a_recorded_text_is_guessed_with_a_known_recall_and_changes_no_token() {
         let path = write(&model(), &folder("models"), "model");
         let expected = alone(&path, TEXT, TOKENS).await;
         for (share, lead) in [(0.5, 1), (0.5, 2), (0.25, 2), (0.07, 2)] {
-            let guesses = GuessArguments {
-                predictor: PredictorKind::Recorded,
-                always_guess: true,
-                recalls: vec![0.0, 0.5, 1.0],
-                lead: Some(lead),
-                ..GuessArguments::default()
-            };
+            let recalls = vec![0.0, 0.5, 1.0];
+            let own = GuessOptions { predictor: PredictorKind::Recorded, recalls, ..GuessOptions::default() };
+            let guesses = Guesses { own, ..Guesses::default() }.always().ahead(lead);
             let mut device = open_guessing(open_model_files(&path).unwrap(), budget(share), guesses);
             device.until_up().await.unwrap();
             let mut before = OnDemandReport::default();
@@ -153,8 +152,7 @@ fn a_cache_that_is_deleted_in_mid_answer_is_fetched_again() {
         let expected = alone(&path, TEXT, TOKENS).await;
         let relay = relay(&models, 0).await;
         let cache = folder("cache");
-        let options = Options { cache: Some(cache.clone()), on_demand: true, ..Options::default() };
-        let mut host = Session::start(&relay.origin, &options);
+        let mut host = Session::start(setup_on_demand(&relay.origin, &cache, Guesses::default()));
         host_of(&mut host, &relay).await;
         let mut deleted = false;
         let tokens = answer(&mut host, question(1, TEXT, TOKENS), |count| {
@@ -204,8 +202,7 @@ fn experts_that_are_cut_short_in_the_cache_are_fetched_again() {
             if let Some(share) = before {
                 assert!(cut(share) > 2, "{name}: too few are stored");
             }
-            let options = Options { cache: Some(cache.clone()), on_demand: true, ..Options::default() };
-            let mut host = Session::start(&relay.origin, &options);
+            let mut host = Session::start(setup_on_demand(&relay.origin, &cache, Guesses::default()));
             let source = ModelSource::Relay { name: "model".into() };
             common::host(&mut host, &relay.origin, source, budget_of(&large, 0.4)).await;
             host.until_up().await.unwrap();
@@ -239,7 +236,7 @@ fn memory_that_does_not_hold_a_tokens_experts_is_refused_with_what_is_missing() 
     test(async {
         let path = write(&model(), &folder("models"), "model");
         let mut device = open_alone(open_model_files(&path).unwrap(), budget(0.01));
-        let sentence = device.until_up().await.unwrap_err();
+        let sentence = device.until_up().await.unwrap_err().to_string();
         assert!(sentence.contains("more on one device its experts could be loaded on demand"), "{sentence}");
     });
 }
@@ -291,7 +288,8 @@ fn an_expert_that_cannot_be_read_ends_the_answer_with_a_sentence() {
             let mut device = open_alone(vec![Rc::new(file)], budget(0.25));
             device.until_up().await.unwrap();
             gone.set(true);
-            let failed = device.chat(RequestId(1), question(1, TEXT, TOKENS), false).await.unwrap_err();
+            let failed =
+                device.chat(question(1, TEXT, TOKENS), |_, _| Ok(())).await.map(|_| ()).unwrap_err().to_string();
             assert!(failed.contains("An expert cannot be loaded") && failed.contains("the disk is gone"), "{failed}");
             gone.set(false);
             assert_eq!(answer(&mut device, question(2, TEXT, TOKENS), |_| {}).await, expected, "no slot was lost");
@@ -323,7 +321,7 @@ fn the_50_prompts_of_the_built_in_model_get_the_same_answers_with_a_third_of_its
             let mut answers = Vec::new();
             for (index, session) in [&mut whole, &mut third].into_iter().enumerate() {
                 let asked = PromptRequest { raw: false, ..question(number, prompt, 64) };
-                let (_, answer, timings) = session.chat(RequestId(number), asked, false).await.unwrap();
+                let Answer { tokens: answer, timings, .. } = session.chat(asked, |_, _| Ok(())).await.unwrap();
                 tokens[index] += answer.len();
                 millis[index] += timings.first_token_ms + timings.decode_ms;
                 answers.push(answer);

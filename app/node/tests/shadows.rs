@@ -11,15 +11,20 @@ use common::*;
 use futures::future::LocalBoxFuture;
 use potluck_gguf::synthetic::Synthetic;
 use potluck_gguf::{TensorType, join};
-use potluck_node::native::cli::{GuessArguments, Options, Session, ShadowFrom};
-use potluck_node::native::study::{check_shadow_of, requantize};
-use potluck_node::native::{DiskFile, open_model_files};
-use potluck_node::platform::LocalFile;
+use potluck_node::compute::{ShadowOptions, ShadowSource};
+use potluck_node::native::{DiskFile, check_shadow_of, open_model_files};
+use potluck_node::platform::{Clock, ComputeInterceptor, LocalFile, Platform, Spawn, WorkPath};
 use potluck_panel::{HostChoice, ModelSource, PredictorKind, Sharing, Status, ToPage};
-use potluck_plan::{Bytes, KvCacheType};
+use potluck_plan::{Bytes, Computed, KvCacheType, Outcome};
+use potluck_terminal::{Session, Setup};
 
 const TEXT: &str = "Once upon a time there was a pot of soup";
 const TOKENS: u32 = 24;
+
+/// A shadow made from the model that it guesses for, in this type.
+fn own_shadow(kind: Option<TensorType>) -> ShadowOptions {
+    shadow_from(ShadowSource::Own(kind))
+}
 
 /// A shadow on the same GPU changes no token either, however rarely it is aligned.
 #[test]
@@ -29,16 +34,12 @@ fn a_shadow_changes_no_token_and_knows_most_experts() {
         let path = write(&model(), &models, "model");
         let expected = alone(&path, TEXT, TOKENS).await;
         let shadow = models.join("shadow.gguf");
-        requantize(&path, &shadow, TensorType::Q8_0, |_, _| {}).unwrap();
+        requantize(&path, &shadow, TensorType::Q8_0);
         check_shadow_of(&path, &shadow).unwrap();
         for align in ["unaligned", "T1", "T4KV2", "T1KV1"] {
-            let align = align.parse().unwrap();
-            let guesses = GuessArguments {
-                always_guess: true,
-                shadow: Some(ShadowFrom::File(shadow.clone())),
-                align,
-                ..Default::default()
-            };
+            let of_file = shadow_from(ShadowSource::File(shadow.clone()));
+            let shadow = ShadowOptions { alignment: align.parse().unwrap(), ..of_file };
+            let guesses = Guesses::default().always().with_shadow(shadow);
             let mut device = open_guessing(open_model_files(&path).unwrap(), budget(0.5), guesses);
             device.until_up().await.unwrap();
             for request in 1..3 {
@@ -67,8 +68,8 @@ fn a_shadow_made_from_the_own_model_changes_no_token_and_knows_most_experts() {
         let expected = alone(&path, TEXT, TOKENS).await;
         let types = [(None, "T1", KvCacheType::F16), (Some(TensorType::Q8_0), "T4KV2", KvCacheType::F32)];
         for (kind, align, kv_cache) in types {
-            let (shadow, align) = (Some(ShadowFrom::Own(kind)), align.parse().unwrap());
-            let guesses = GuessArguments { always_guess: true, shadow, align, ..Default::default() };
+            let shadow = ShadowOptions { alignment: align.parse().unwrap(), ..own_shadow(kind) };
+            let guesses = Guesses::default().always().with_shadow(shadow);
             let bytes = shadow_bytes(&model(), kind, kv_cache).await;
             let lent = budget(0.5) + bytes;
             let mut device = open_guessing(open_model_files(&path).unwrap(), lent, guesses);
@@ -115,9 +116,8 @@ fn a_shadow_is_made_from_the_cache_of_its_base() {
         let served = async || relay.metric("potluck_relay_weight_bytes_total").await;
         let mut before = 0;
         for (visit, most) in [("first", path.metadata().unwrap().len() * 5 / 4), ("second", 1 << 20)] {
-            let guesses = GuessArguments { shadow: Some(ShadowFrom::Own(None)), ..GuessArguments::default() };
-            let options = Options { guesses, cache: Some(cache.clone()), on_demand: true, ..Options::default() };
-            let mut host = Session::start(&relay.origin, &options);
+            let guesses = Guesses::default().with_shadow(own_shadow(None));
+            let mut host = Session::start(setup_on_demand(&relay.origin, &cache, guesses));
             let source = ModelSource::Relay { name: "model".into() };
             common::host(&mut host, &relay.origin, source, lent).await;
             host.until_up().await.unwrap();
@@ -133,6 +133,38 @@ fn a_shadow_is_made_from_the_cache_of_its_base() {
     });
 }
 
+/// A device whose outputs of experts wait.
+struct LateExperts {
+    millis: f64,
+    clock: Rc<dyn Clock>,
+    spawn: Rc<dyn Spawn>,
+}
+
+impl LateExperts {
+    fn on(platform: Platform, millis: f64) -> Platform {
+        let compute = Rc::new(Self { millis, clock: platform.clock.clone(), spawn: platform.spawn.clone() });
+        Platform { compute, ..platform }
+    }
+}
+
+impl ComputeInterceptor for LateExperts {
+    fn room(&self, next: WorkPath) -> WorkPath {
+        let (millis, clock, spawn) = (self.millis, self.clock.clone(), self.spawn.clone());
+        let WorkPath { submit, results: deliver } = next;
+        let results: Rc<dyn Fn(Computed)> = Rc::new(move |computed| match computed.outcome {
+            Outcome::ExpertOutputs(_) => {
+                let (wait, results) = (clock.sleep(millis), deliver.clone());
+                spawn.spawn(Box::pin(async move {
+                    wait.await;
+                    results(computed);
+                }));
+            }
+            _ => deliver(computed),
+        });
+        WorkPath { submit, results }
+    }
+}
+
 /// A room whose host has a shadow of its own model.
 struct ShadowRoom {
     host: Session,
@@ -144,27 +176,28 @@ struct ShadowRoom {
 }
 
 impl ShadowRoom {
-    /// Outputs of the holders' experts wait for `hesitate` milliseconds.
-    async fn open(hesitate: &str) -> Self {
+    /// Outputs of the holders' experts wait for so many milliseconds.
+    async fn open(wait_millis: f64) -> Self {
         let models = folder("models");
         let model = Synthetic { blocks: 3, experts: 16, seed: 3, ..Synthetic::default() };
         let expected = alone(&write(&model, &models, "model"), TEXT, TOKENS).await;
         let relay = relay(&models, 0).await;
         let (shape, Bytes(overhead)) = sizes(&model);
-        let shadow = Some(ShadowFrom::Own(Some(TensorType::Q8_0)));
         let takes = shadow_bytes(&model, Some(TensorType::Q8_0), KvCacheType::F16).await;
-        let guesses = GuessArguments { shadow, always_guess: true, lead: Some(2), ..GuessArguments::default() };
-        let cache = || Some(folder("cache"));
-        let options = Options { guesses, cache: cache(), on_demand: true, replicas: 1, ..Options::default() };
-        let mut host = Session::start(&relay.origin, &options);
+        let guesses = Guesses::default().always().ahead(2).with_shadow(own_shadow(Some(TensorType::Q8_0)));
+        let mut host = setup_on_demand(&relay.origin, &folder("cache"), guesses);
+        host.node.pooling.replicas = 1;
+        let mut host = Session::start(host);
         // As on one device.
         let kv_cache = Some(KvCacheType::F32);
         let choice = choice(ModelSource::Relay { name: "model".into() }, budget_of(&model, 0.2) + takes);
         let choice = HostChoice { cache: kv_cache, sharing: Sharing::Experts, ..choice };
         let link = host_as(&mut host, &relay.origin, choice, Vec::new()).await;
-        let hesitate = Some(hesitate.parse().unwrap());
-        let options = || Options { hesitate, cache: cache(), ..Options::default() };
-        let holding: Vec<Session> = (0..2).map(|_| Session::start(&relay.origin, &options())).collect();
+        let late = |_| {
+            let setup = setup("holder", &relay.origin, &folder("cache"));
+            Session::start(Setup { platform: LateExperts::on(setup.platform, wait_millis), ..setup })
+        };
+        let holding: Vec<Session> = (0..2).map(late).collect();
         // Too little for the stage: the shadow is beside it, at the host.
         let lent = Some(overhead + experts(&shape) / 10);
         holding.iter().for_each(|joiner| join_room(joiner, &link, lent));
@@ -193,7 +226,7 @@ impl ShadowRoom {
 #[test]
 fn a_shadow_made_from_the_hosts_model_tells_holders_what_is_called() {
     test(async {
-        let mut room = ShadowRoom::open("0").await;
+        let mut room = ShadowRoom::open(0.0).await;
         let has_spoken = |status: &Status| status.hints.is_some_and(|hints| hints.shadow_tokens > 0);
         room.answer_until(20, has_spoken).await;
         until(&mut room.host, "the shadow speaks to holders", has_spoken).await;
@@ -209,7 +242,7 @@ fn a_shadow_made_from_the_hosts_model_tells_holders_what_is_called() {
 #[test]
 fn what_a_shadow_expects_is_drafted_and_changes_no_token() {
     test(async {
-        let mut room = ShadowRoom::open("30").await;
+        let mut room = ShadowRoom::open(30.0).await;
         let accepted = |status: &Status| status.drafts.map_or(0, |drafts| drafts.from_shadow.accepted);
         room.answer_until(30, |status| accepted(status) > 3).await;
         let Status { drafts, hints, .. } = &room.host.status;
@@ -224,8 +257,8 @@ fn a_shadow_that_is_gone_in_mid_answer_leaves_the_answer_as_it_is() {
     test(async {
         let path = write(&model(), &folder("models"), "model");
         let expected = alone(&path, TEXT, TOKENS).await;
-        let shadow = Some(ShadowFrom::Own(None));
-        let guesses = GuessArguments { always_guess: true, shadow, shadow_tokens: Some(8), ..Default::default() };
+        let shadow = ShadowOptions { tokens: Some(8), ..own_shadow(None) };
+        let guesses = Guesses::default().always().with_shadow(shadow);
         let lent = budget(0.5) + shadow_bytes(&model(), None, KvCacheType::F16).await;
         let mut device = open_guessing(open_model_files(&path).unwrap(), lent, guesses);
         device.until_up().await.unwrap();
@@ -256,7 +289,7 @@ fn where_the_model_would_have_too_little_there_is_no_shadow_and_one_sentence() {
             (budget(0.25), "that leaves too little for the model"),
             (4_000_000_000, "no smaller copy has to guess its experts"),
         ] {
-            let guesses = GuessArguments { shadow: Some(ShadowFrom::Own(None)), ..Default::default() };
+            let guesses = Guesses::default().with_shadow(own_shadow(None));
             let mut device = open_guessing(open_model_files(&path).unwrap(), lent, guesses);
             let told = notice(&mut device).await;
             assert!(told.contains(sentence), "{told}");
@@ -299,7 +332,7 @@ fn a_shadow_that_cannot_be_made_gives_its_memory_back_and_answers_go_on() {
         let tensor = header.tensors.iter().find(|tensor| tensor.name == "token_embd.weight").unwrap();
         let embedding = tensor.offset..tensor.offset + tensor.bytes;
         let file = InOnePiece { file: DiskFile::open(&path).unwrap(), embedding };
-        let guesses = GuessArguments { shadow: Some(ShadowFrom::Own(None)), ..Default::default() };
+        let guesses = Guesses::default().with_shadow(own_shadow(None));
         let lent = budget(0.5) + shadow_bytes(&model(), None, KvCacheType::F16).await;
         let mut device = open_guessing(vec![Rc::new(file)], lent, guesses);
         let told = notice(&mut device).await;

@@ -240,7 +240,7 @@ fn a_relay_cannot_store_other_bytes_under_an_honest_models_id() {
             relay: Relay::new(platform.clone(), &relay.origin),
             platform,
             traffic: Traffic::default(),
-            requests: PendingRequests::new(potluck_node::events::channel().0),
+            requests: PendingRequests::new(potluck_node::events::channel::<potluck_protocol::PieceRequest>().0.sink()),
         };
         let opened = opener.open(&of_relay("zother"), &[], |_, _| {}).await;
         assert!(matches!(opened, Err(OpenError::Source(SourceError::Hash(_)))), "{:?}", opened.err());

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use common::*;
 use potluck_gguf::synthetic::Synthetic;
-use potluck_node::native::cli::Options;
-use potluck_node::native::cli::Session;
 use potluck_node::platform::LocalFile;
 use potluck_panel::{AnswerPart, HostChoice, ModelSource, PromptRequest, Sampling, Sharing, Status, ToNode, ToPage};
 use potluck_plan::{Bytes, Hedging, WireType};
+use potluck_swarm::Pooling;
+use potluck_terminal::Session;
 
 const TEXT: &str = "Once upon a time";
 
@@ -75,20 +75,21 @@ fn protected(path: &Path) -> Hosted {
 
 /// A room with a stage on one device, mostly the host, and experts on these many others.
 async fn spread(relay: &RunningRelay, hosted: Hosted, holders: usize, wire: WireType) -> (Session, Vec<Session>) {
-    let (mut host, joiners, _) = spread_as(relay, hosted, holders, Options { wire, ..Options::default() }).await;
+    let (mut host, joiners, _) = spread_as(relay, hosted, holders, Pooling { wire, ..Pooling::default() }).await;
     until(&mut host, "experts on all other devices", |status| has_holders(status, holders)).await;
     (host, joiners)
 }
 
-/// The same with the host's options, and the room's link. Some of the others may be spares.
+/// The same with the room's link, and experts spread in this way. Some of the others may be spares.
 async fn spread_as(
     relay: &RunningRelay,
     (choice, files): Hosted,
     holders: usize,
-    options: Options,
+    pooling: Pooling,
 ) -> (Session, Vec<Session>, String) {
-    let options = Options { name: "host".to_owned(), cache: Some(folder("cache")), ..options };
-    let mut host = Session::start(&relay.origin, &options);
+    let mut setup = setup("host", &relay.origin, &folder("cache"));
+    setup.node.pooling = pooling;
+    let mut host = Session::start(setup);
     let link = host_as(&mut host, &relay.origin, choice, files).await;
     let mut joiners: Vec<Session> = (0..holders).map(|_| peer("joiner", &relay.origin, folder("cache"))).collect();
     joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(SMALL)));
@@ -256,8 +257,8 @@ fn holders_that_die_every_forty_tokens_change_no_token() {
         let relay = relay(&models, 0).await;
         for holders in [2, 4, 8] {
             for (replicas, copies) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
-                let options = Options { replicas, hedging: Hedging::Copies(copies), ..Options::default() };
-                let (mut host, joiners, link) = spread_as(&relay, of_relay(), holders, options).await;
+                let pooling = Pooling { replicas, hedging: Hedging::Copies(copies), ..Pooling::default() };
+                let (mut host, joiners, link) = spread_as(&relay, of_relay(), holders, pooling).await;
                 let mut churn = Churn { origin: &relay.origin, link: &link, joiners, due: 0, kills: 0 };
                 let mut waits = 0;
                 while churn.kills < 4 {

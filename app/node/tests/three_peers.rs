@@ -8,10 +8,10 @@ use std::path::Path;
 use common::*;
 use potluck_gguf::TensorType;
 use potluck_gguf::synthetic::{Architecture, Synthetic};
-use potluck_node::native::cli::Session;
 use potluck_panel::{
     Arithmetic, Bytes, HostChoice, Message, ModelSource, PeerId, PlanStatus, PromptRequest, RequestId, Role, Status,
 };
+use potluck_terminal::Session;
 
 const TEXT: &str = "Once upon a time there was a";
 
@@ -107,7 +107,7 @@ fn parallel_conversations_answer_like_one_device_each_and_follow_ups_reuse_the_k
         let tokens = answer(&mut first, question(5, texts[1], 32), |_| {}).await;
         assert_eq!(tokens, expected[1], "alone in the pipeline");
 
-        let said = |role, content: &str| Message { role, content: content.to_owned() };
+        let said = |role, content: &str| Message::new(role, content);
         let ask = PromptRequest { raw: false, messages: vec![said(Role::User, TEXT)], ..question(6, TEXT, 16) };
         let (text, timings) = text_and_timings(&mut first, ask.clone()).await;
         let messages = vec![said(Role::User, TEXT), said(Role::Assistant, &text), said(Role::User, "Go on")];

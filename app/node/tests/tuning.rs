@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 use common::*;
 use potluck_engine::Tier;
 use potluck_gguf::synthetic::{Architecture, Synthetic};
-use potluck_node::native::cli::{Options, Session};
 use potluck_node::native::open_model_files;
 use potluck_node::node::Input;
 use potluck_panel::{BenchChoice, BenchEvent, BenchWorkload, KvCacheType, ModelSource, ToNode, ToPage};
+use potluck_terminal::{NO_RELAY, Session};
 
 /// The shapes of a model and their kernels, as the bench shows them.
 async fn shapes(model: &Path, cache: &Path, tuned: bool) -> Vec<(String, String)> {
-    let options = Options { cache: Some(cache.to_path_buf()), tier: Some(Tier::Full), ..Options::default() };
-    let mut session = Session::start("http://localhost", &options);
+    let mut setup = setup("alone", NO_RELAY, cache);
+    setup.node.gpu.tier = Some(Tier::Full);
+    let mut session = Session::start(setup);
     let files = open_model_files(model).unwrap();
     let choice = BenchChoice {
         model: ModelSource::File { name: files[0].name(), bytes: potluck_plan::Bytes(files[0].len()) },

@@ -10,6 +10,7 @@
 
 mod bench;
 mod command;
+mod decision;
 mod keys;
 mod notice;
 mod status;
@@ -20,21 +21,28 @@ pub use bench::{
     BenchResult, BenchRun, BenchWorkload,
 };
 pub use command::{ContributeChoice, ExpertGuesser, HostChoice, InviteChoice, StoredModel, ToNode, ToPage};
+pub use decision::{
+    AvoidedReason, Compared, Decision, DeferredReason, DeviceDecision, DraftDecision, Drafter, HedgingDecision,
+    HolderDecision, KeptReason, LeftOut, NoPlanReason, Part, PartReason, Place, PlanDecision, PredictionDecision,
+    ReplacedReason, SpreadingCompared, StandbyDecision, Turn, WhyPlan,
+};
 pub use keys::{KeySeed, RoomKeys};
 pub use notice::{Condition, Notice, NoticeLevel};
-pub use potluck_plan::{Arithmetic, Bytes, DeviceId, KvCacheType, ModelId, PeerId, PlanEpoch, Sharing, StageId};
+pub use potluck_plan::{
+    Arithmetic, Bytes, Channel, DeviceId, KvCacheType, ModelId, PeerId, PlanEpoch, ReasoningEffort, Sharing, StageId,
+};
 pub use potluck_predict::{ForesightReport, Guessing, PredictorKind};
 pub use potluck_protocol::{
     AnswerPart, AnswerStop, CreditView, DeviceKind, Doors, ExpertsView, ForecastView, HolderView, HopView, Invite,
-    InviteId, InviteKind, Leaving, LoadPhase, LoadReport, MemberStatus, MemberView, Message, ModelCard, ModelSource,
-    PlanStatus, PromptRequest, RequestId, Role, Sampling, Timings, UnixSeconds, Work,
+    InviteId, InviteKind, Leaving, LoadPhase, LoadReport, LogEntry, LogEvent, MemberStatus, MemberView, Message,
+    ModelCard, ModelSource, PlanStatus, PromptRequest, RequestId, Role, Sampling, Timings, UnixSeconds, Way, Work,
 };
 pub use status::{
     BannedReport, CallTimes, Connection, DeviceReport, DoorsReport, DraftCount, DraftReport, ExpertHolding,
     InviteReport, InviteState, OnDemandReport, PlanReport, Roles, RoomReport, Sealing, SelfTest, SelfTestState,
     ShadowReport, StageReport, Status, Waiting,
 };
-pub use timeline::{Mark, MarkKind, Timeline, TokenSample};
+pub use timeline::{Anchor, Mark, MarkKind, Picture, Shape, Timeline, TokenSample};
 
 /// Identifies the build that both sides came from (`POTLUCK_BUILD` at compile time, else the crate's version).
 pub const BUILD: &str = match option_env!("POTLUCK_BUILD") {

@@ -65,7 +65,7 @@ mod tests {
         for condition in [Condition::HostAway, Condition::GpuLost, Condition::FileChecked] {
             assert!(!condition.is_over(&status), "{condition:?}");
         }
-        status.connection = Connection::Reconnecting { attempt: 1 };
+        status.connection = Connection::Reconnecting { attempt: 1, cause: String::new() };
         assert!(!Condition::HostAway.is_over(&status), "the host may be away still");
         status.connection = Connection::Connected;
         status.device.webgpu = true;

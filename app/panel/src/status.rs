@@ -5,10 +5,12 @@ mod doors;
 mod on_demand;
 mod plan;
 
-use potluck_plan::PeerId;
+use potluck_plan::{DeviceId, PeerId};
 use potluck_predict::ForesightReport;
 use potluck_protocol::{CreditView, LoadReport, MemberView, ModelCard, RequestId};
 use serde::{Deserialize, Serialize};
+
+use crate::WhyPlan;
 
 pub use self::device::{DeviceReport, SelfTest, SelfTestState};
 pub use self::doors::{BannedReport, DoorsReport, InviteReport, InviteState};
@@ -34,18 +36,26 @@ pub struct Status {
     pub context: u32,
     /// Where the model's parts live.
     pub plan: Option<PlanReport>,
+    /// Why they live there; on the host only.
+    pub why: Option<WhyPlan>,
     /// Everyone at the table, the host first, this tab included.
     pub peers: Vec<MemberView>,
-    /// The three words of this device's key; empty before the node has told them.
-    pub words: String,
-    /// The three words of the devices with which this one has a session or had one.
-    pub members_words: Vec<(PeerId, String)>,
+    /// This device's key, once the node has told it.
+    pub key: Option<DeviceId>,
+    /// The keys of the members with which this device has a session or had one: they have proved them.
+    pub members_keys: Vec<(PeerId, DeviceId)>,
+    /// The three words of each session that is up: the device at its other end shows the same ones.
+    pub words: Vec<(PeerId, String)>,
+    /// Those of the session with the host, also before this device is let in.
+    pub host_words: Option<String>,
     /// Who may come in; on the host only.
     pub doors: Option<DoorsReport>,
     /// What this device can do.
     pub device: DeviceReport,
     /// What this device is loading.
     pub loading: Option<LoadReport>,
+    /// How far the hosted file is checked, before it is open.
+    pub checking: Option<LoadReport>,
     /// Weight bytes on this device's GPU.
     pub bytes_loaded: u64,
     /// What loading experts on demand costs this device; none if it holds all of its experts.
@@ -84,13 +94,19 @@ pub struct Sealing {
 }
 
 impl Status {
-    /// The three words of a member's device, if this device has checked them.
+    /// The key of a member's device, if it has proved it to this one.
+    #[must_use]
+    pub fn key_of(&self, peer: PeerId) -> Option<DeviceId> {
+        if self.peer == Some(peer) {
+            return self.key;
+        }
+        self.members_keys.iter().find(|(known, _)| *known == peer).map(|(_, key)| *key)
+    }
+
+    /// The three words of the session with a member.
     #[must_use]
     pub fn words_of(&self, peer: PeerId) -> Option<&str> {
-        if self.peer == Some(peer) && !self.words.is_empty() {
-            return Some(&self.words);
-        }
-        self.members_words.iter().find(|(known, _)| *known == peer).map(|(_, words)| words.as_str())
+        self.words.iter().find(|(known, _)| *known == peer).map(|(_, words)| words.as_str())
     }
 
     /// What the device of a member has computed for the room; none if nothing was counted.
@@ -131,6 +147,8 @@ pub enum Connection {
     Reconnecting {
         /// Which try.
         attempt: u32,
+        /// What was heard of the last one, no sentence: "connection refused".
+        cause: String,
     },
     /// Waiting for the host to let this tab in.
     WaitingForHost,

@@ -155,6 +155,15 @@ impl fmt::Debug for DeviceId {
     }
 }
 
+impl DeviceId {
+    /// Tells devices apart in lists: "3fa9 12c4". Anybody can search for a key with the same tag, so it proves nothing.
+    #[must_use]
+    pub fn tag(&self) -> String {
+        let [a, b, c, d, ..] = self.0;
+        format!("{a:02x}{b:02x} {c:02x}{d:02x}")
+    }
+}
+
 impl fmt::Display for ModelId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_hex(&self.0, f)

@@ -1,8 +1,14 @@
-//! Ids, units, weight units and the **Plan**: where every part of a model lives in a room. Pure data and checks, no I/O.
+//! What those who decide and those who compute must agree on: ids and units, the sizes of a model, the **Plan** (where every
+//! part of a model lives in a room), the [`Work`] that an executor asks of an engine, and how tokens are sampled from logits.
+//!
+//! A type belongs here if `engine` and `swarm` (or `planner`) both use it, or a frame carries it between them. What only one
+//! of them uses belongs to that crate, what is read from a file to `model`, frames to `protocol`, and decisions to `planner`.
+//! Plain data with its checks and its arithmetic, no I/O.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod arithmetic;
+mod channel;
 mod hedging;
 mod ids;
 mod kv_cache_type;
@@ -17,6 +23,7 @@ mod unit;
 mod work;
 
 pub use arithmetic::{Arithmetic, UnknownArithmetic};
+pub use channel::{Channel, ChannelText, ReasoningEffort};
 pub use hedging::Hedging;
 pub use ids::{
     BlockIndex, BlockRange, Bytes, ConversationId, DeviceId, ExpertId, Millis, ModelId, PeerId, PlanEpoch, Position,
@@ -31,6 +38,6 @@ pub use shape::{BlockShape, Cuts, FeedForwardShape, ModelShape};
 pub use sharing::Sharing;
 pub use unit::WeightUnit;
 pub use work::{
-    BatchToken, Candidates, Computed, ExpertOutputs, FirstToken, Input, KernelClass, LmHeadRequest, LmHeadTokens,
-    LogitsRequest, Outcome, Route, Task, Then, Ticket, Work,
+    BatchToken, Candidates, Computed, ExpertOutputs, ExpertRoute, FirstToken, Input, KernelClass, LmHeadRequest,
+    LmHeadTokens, LogitsRequest, Outcome, Task, Then, Ticket, Work,
 };

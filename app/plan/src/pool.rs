@@ -147,10 +147,7 @@ fn first(max: u32, meets: impl Fn(u32) -> bool) -> Option<u32> {
     let (mut low, mut high) = (1, max.checked_add(1)?);
     while low < high {
         let middle = low + (high - low) / 2;
-        match meets(middle) {
-            true => high = middle,
-            false => low = middle + 1,
-        }
+        if meets(middle) { high = middle } else { low = middle + 1 }
     }
     (low <= max).then_some(low)
 }

@@ -11,8 +11,9 @@ use crate::{Candidates, LogitsRequest};
 
 pub use numbers::SamplingWords;
 
-/// Sampling parameters, in the order in which they apply.
+/// How the next token is sampled: parameters in the order in which they apply. What is not given has its default.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Sampling {
     /// Divides (if negative, multiplies) the logits of tokens among the last [`Self::penalty_window`]; 1 is off.
     pub repetition_penalty: f32,
@@ -38,7 +39,7 @@ impl Default for Sampling {
             top_k: 40,
             top_p: 0.95,
             min_p: 0.05,
-            temperature: 0.8,
+            temperature: 0.7,
             seed: 0,
         }
     }
@@ -72,6 +73,18 @@ impl Sampling {
     #[must_use]
     pub fn greedy() -> Self {
         Self { temperature: 0.0, ..Self::default() }
+    }
+
+    /// The same, or the nearest values within the limits of the page's settings.
+    #[must_use]
+    pub fn within_limits(self) -> Self {
+        Self {
+            repetition_penalty: self.repetition_penalty.clamp(0.5, 2.0),
+            top_p: self.top_p.clamp(0.01, 1.0),
+            min_p: self.min_p.clamp(0.0, 1.0),
+            temperature: self.temperature.clamp(0.0, 5.0),
+            ..self
+        }
     }
 
     /// What the LM head must return for these parameters.

@@ -51,7 +51,7 @@ pub struct ExpertOutputs {
     pub residual: Vec<f32>,
     /// The router's choice for each token. The sum is taken in this order, whoever computed an output, so that the
     /// result does not depend on where experts are.
-    pub routes: Vec<Route>,
+    pub routes: Vec<ExpertRoute>,
     /// One vector of hidden width for each token and expert of `routes`, in that order, unweighted.
     pub outputs: Vec<f32>,
 }
@@ -115,7 +115,7 @@ impl LogitsRequest {
 
 /// The experts a router chose for one token, largest weight first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Route {
+pub struct ExpertRoute {
     /// Experts with their weights; at most as many as the model uses per token.
     pub experts: Vec<(ExpertId, f32)>,
 }
@@ -207,7 +207,7 @@ pub enum Outcome {
         /// The same after the feed-forward norm.
         normed: Vec<f32>,
         /// The router's choice for each token.
-        routes: Vec<Route>,
+        routes: Vec<ExpertRoute>,
     },
     /// [`Task::Experts`]: one unweighted vector of hidden width for each token and expert, in the order of the task.
     ExpertOutputs(Vec<f32>),

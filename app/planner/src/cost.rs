@@ -33,26 +33,17 @@ pub(crate) fn stage_layers(room: &Room<'_>, plan: &Plan, stage: &Stage) -> Layer
 /// The time of a token under any plan that is valid for the room's model. A peer that contributes nothing counts as
 /// infinitely fast.
 pub fn predict(room: &Room<'_>, plan: &Plan) -> Prediction {
-    predict_batch(room, plan, 1)
-}
-
-/// The time of one token each of `tokens` conversations that pass the stages together.
-pub(crate) fn predict_batch(room: &Room<'_>, plan: &Plan, tokens: u32) -> Prediction {
-    Estimate::of(room, plan, tokens, remote).predicted(room)
+    Estimate::of(room, plan, remote).predicted(room)
 }
 
 /// The messages of a decoded token: from the coordinator through all stages and back.
 pub fn hops(room: &Room<'_>, plan: &Plan) -> Vec<HopCost> {
-    batch_hops(room, plan, 1)
-}
-
-fn batch_hops(room: &Room<'_>, plan: &Plan, tokens: u32) -> Vec<HopCost> {
     let to = plan.stages.iter().map(|stage| (stage.peer, stage_layers(room, plan, stage).start));
     let back = (room.coordinator, room.layers.count());
     let mut at = room.coordinator;
     let hop = |(to, layer): (PeerId, usize)| {
         let from = std::mem::replace(&mut at, to);
-        let (latency_millis, transfer_millis) = room.links.parts(from, to, room.layers.message(layer, tokens));
+        let (latency_millis, transfer_millis) = room.links.parts(from, to, room.layers.message(layer, 1));
         (from != to).then_some(HopCost { from, to, latency_millis, transfer_millis })
     };
     to.chain([back]).filter_map(hop).collect()
@@ -72,15 +63,10 @@ pub(crate) struct Estimate {
 
 impl Estimate {
     /// Everything but the waits. The blocks of a stage that have experts elsewhere are those of `remote`.
-    pub fn of<'p, H: BlockHolders>(
-        room: &Room<'_>,
-        plan: &'p Plan,
-        tokens: u32,
-        remote: impl Fn(&'p Stage) -> Vec<H>,
-    ) -> Self {
-        let cost = |stage: &'p Stage| stage_cost(room, plan, stage, tokens, &remote(stage));
+    pub fn of<'p, H: BlockHolders>(room: &Room<'_>, plan: &'p Plan, remote: impl Fn(&'p Stage) -> Vec<H>) -> Self {
+        let cost = |stage: &'p Stage| stage_cost(room, plan, stage, &remote(stage));
         let (stages, waits) = plan.stages.iter().map(cost).unzip();
-        Self { stages, waits, hops: batch_hops(room, plan, tokens) }
+        Self { stages, waits, hops: hops(room, plan) }
     }
 
     /// The whole prediction.
@@ -169,7 +155,6 @@ fn stage_cost<H: BlockHolders>(
     room: &Room<'_>,
     plan: &Plan,
     stage: &Stage,
-    tokens: u32,
     remote: &[H],
 ) -> (StageCost, Vec<Vec<Call>>) {
     let Some(device) = room.device(stage.peer) else {
@@ -178,13 +163,13 @@ fn stage_cost<H: BlockHolders>(
         return (StageCost { stage, peer, session_millis, compute_millis, loading_millis, experts }, Vec::new());
     };
     let (layers, misses) = (stage_layers(room, plan, stage), misses(room, plan, stage));
-    let trips = remote.iter().filter_map(|block| trip(room, device, block, tokens, &misses));
+    let trips = remote.iter().filter_map(|block| trip(room, device, block, &misses));
     let (experts, waits) = trips.unzip();
     let cost = StageCost {
         stage: stage.id,
         peer: stage.peer,
         session_millis: millis(device.session_millis),
-        compute_millis: compute_millis(room, device, layers, tokens, |block| {
+        compute_millis: compute_millis(room, device, layers, |block| {
             remote.iter().any(|remote| remote.block() == block)
         }),
         loading_millis: loading_millis(room, device, stage),
@@ -193,27 +178,18 @@ fn stage_cost<H: BlockHolders>(
     (cost, waits)
 }
 
-/// Milliseconds for a stage's own layers. Tokens of a batch share the reading of weights, until arithmetic is the limit.
+/// Milliseconds for a stage's own layers. Own experts of a block that has others elsewhere are computed while those are waited
+/// for, and counted there.
 fn compute_millis(
     room: &Room<'_>,
     device: &Device,
     layers: LayerRange,
-    tokens: u32,
     has_experts_elsewhere: impl Fn(BlockIndex) -> bool,
 ) -> f64 {
-    let read = |block: BlockIndex| {
-        let routing = Routing::of(room, block)?;
-        let used = f64::from(routing.used) * routing.expert.0 as f64;
-        if has_experts_elsewhere(block) {
-            // Own experts are computed while others are waited for, and counted there.
-            return Some(-used);
-        }
-        let all: Vec<usize> = (0..usize::from(routing.count)).collect();
-        let read = (tokens > 1).then(|| routing.asked(room, block, &all, tokens).read)?;
-        Some(read * routing.expert.0 as f64 - used)
+    let elsewhere = |block: BlockIndex| {
+        let routing = Routing::of(room, block).filter(|_| has_experts_elsewhere(block))?;
+        Some(-(f64::from(routing.used) * routing.expert.0 as f64))
     };
-    let more: f64 = room.layers.blocks(layers).iter().filter_map(read).sum();
-    let reading = (room.layers.decode(layers) + more).max(0.0) / speed(device.speed.decode);
-    let counting = f64::from(tokens) * room.layers.prefill(layers) / speed(device.speed.prefill);
-    if tokens > 1 { reading.max(counting) } else { reading }
+    let more: f64 = room.layers.blocks(layers).iter().filter_map(elsewhere).sum();
+    (room.layers.decode(layers) + more).max(0.0) / speed(device.speed.decode)
 }

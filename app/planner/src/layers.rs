@@ -1,8 +1,6 @@
 //! The model as a chain of layers: embedding, blocks, LM head. Bytes and costs of each, with sums over ranges in
 //! constant time.
 
-use std::collections::BTreeMap;
-
 use potluck_plan::{BlockIndex, BlockRange, Bytes, KV_PAGE_TOKENS, ModelShape, Plan, Stage, WeightUnit, WireType};
 
 /// One layer (dynamic-partitioning.txt 4.3.1).
@@ -42,7 +40,6 @@ pub struct Layers {
     decode: Vec<f64>,
     prefill: Vec<f64>,
     tied: Bytes,
-    expert_use: BTreeMap<BlockIndex, Vec<f64>>,
 }
 
 /// Bytes of a frame besides its numbers.
@@ -105,35 +102,17 @@ impl Layers {
             prefill: prefix(&layers, |layer| layer.prefill, |a, b| a + b),
             layers,
             tied,
-            expert_use: BTreeMap::new(),
         }
-    }
-
-    /// The same layers with the measured use of experts: for each expert of a block how often a token uses it, relative
-    /// to the others. Blocks of another number of experts, or that nobody used, are taken as evenly used.
-    #[must_use]
-    pub fn with_expert_use(self, counts: &BTreeMap<BlockIndex, Vec<f64>>) -> Self {
-        let share = |(block, counts): (&BlockIndex, &Vec<f64>)| {
-            let sum: f64 = counts.iter().map(|count| count.max(0.0)).sum();
-            let shares = || counts.iter().map(|count| count.max(0.0) / sum).collect();
-            (sum.is_finite() && sum > 0.0).then(|| (*block, shares()))
-        };
-        Self { expert_use: counts.iter().filter_map(share).collect(), ..self }
-    }
-
-    /// The measured share of each of a block's experts in its use; they add up to 1.
-    pub(crate) fn expert_shares(&self, block: BlockIndex, count: u16) -> Option<&[f64]> {
-        self.expert_use.get(&block).filter(|shares| shares.len() == usize::from(count)).map(Vec::as_slice)
     }
 
     /// The same layers with a measured decode cost of the LM head: a large matrix runs at another rate than a block.
     #[must_use]
     pub fn with_lm_head(self, cost: f64) -> Self {
-        let Self { mut layers, tied, expert_use, .. } = self;
+        let Self { mut layers, tied, .. } = self;
         if let Some(head) = layers.last_mut() {
             head.decode = cost;
         }
-        Self { expert_use, ..Self::new(layers, tied) }
+        Self::new(layers, tied)
     }
 
     /// Cost of decoding one token in a stage of a plan, embedding and LM head included where they are its own.

@@ -31,7 +31,6 @@ mod search;
 mod spares;
 mod standby;
 mod step;
-mod together;
 mod trips;
 
 pub use cost::{hops, predict};
@@ -47,9 +46,8 @@ pub use potluck_plan::{Hedging, Sharing};
 pub use prediction::{Bottleneck, ExpertTrip, HopCost, Prediction, StageCost};
 pub use prefill::{Prefill, first_token_millis, predict_prefill};
 pub use preload::{plan_keeping, preload};
-pub use room::{Device, Effort, Presence, REPLICAS, Room, Speed};
+pub use room::{Device, Effort, PlannerView, Presence, REPLICAS, Room, Speed, see_all};
 pub use spares::{Spare, SpareReason};
 pub use standby::{Exposed, Standby, StandbyKind, StandbySearch, Standbys, standby, standby_keeping};
 pub use step::Step;
-pub use together::{Together, predict_together};
 pub use trips::MAX_COPIES;

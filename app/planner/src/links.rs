@@ -61,12 +61,10 @@ fn latency(link: &Link) -> f64 {
 /// Answers that vary more than this are measuring errors: one in six takes more than seven times the median.
 const MAX_SPREAD: f64 = 2.0;
 
-/// The network between peers. A pair with a path of its own uses it; all others go over their access links and the
-/// relay.
+/// The network between peers: their access links, and the relay between them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Links {
     access: BTreeMap<PeerId, AccessLink>,
-    pairs: BTreeMap<(PeerId, PeerId), Link>,
     spreads: BTreeMap<PeerId, f64>,
     ways: BTreeMap<(PeerId, PeerId), f64>,
 }
@@ -75,12 +73,6 @@ impl Links {
     /// Sets the access link of a peer.
     pub fn set_access(&mut self, peer: PeerId, access: AccessLink) {
         self.access.insert(peer, access);
-    }
-
-    /// Sets a path from one peer to another that does not use their access links. No room measures such paths yet: the
-    /// search supports them for direct connections, and tests and benchmarks use it.
-    pub fn set_pair(&mut self, from: PeerId, to: PeerId, link: Link) {
-        self.pairs.insert((from, to), link);
     }
 
     /// Sets how much the times of a peer's answers vary: the standard deviation of their logarithm (a log-normal delay).
@@ -118,26 +110,11 @@ impl Links {
     }
 
     /// Changes every link. What was measured over it is forgotten.
-    pub(crate) fn change(&mut self, change: impl Fn(Link) -> Link) {
+    pub fn change(&mut self, change: impl Fn(Link) -> Link) {
         self.ways.clear();
         for access in self.access.values_mut() {
             *access = AccessLink { up: change(access.up), down: change(access.down) };
         }
-        self.pairs.values_mut().for_each(|link| *link = change(*link));
-    }
-
-    /// The path of its own between these two, if there is one.
-    pub fn pair(&self, from: PeerId, to: PeerId) -> Option<Link> {
-        self.pairs.get(&(from, to)).copied()
-    }
-
-    pub(crate) fn has_pairs(&self) -> bool {
-        !self.pairs.is_empty()
-    }
-
-    /// True if a pair with a path of its own has this peer at one end.
-    pub(crate) fn in_a_pair(&self, peer: PeerId) -> bool {
-        self.pairs.keys().any(|(from, to)| *from == peer || *to == peer)
     }
 
     pub(crate) fn up(&self, peer: PeerId) -> Link {
@@ -153,13 +130,8 @@ impl Links {
         if from == to {
             return (0.0, 0.0);
         }
-        match self.pair(from, to) {
-            Some(link) => (latency(&link), link.transfer_millis(bytes)),
-            None => {
-                let (up, down) = (self.up(from), self.down(to));
-                (latency(&up) + latency(&down), up.transfer_millis(bytes) + down.transfer_millis(bytes))
-            }
-        }
+        let (up, down) = (self.up(from), self.down(to));
+        (latency(&up) + latency(&down), up.transfer_millis(bytes) + down.transfer_millis(bytes))
     }
 
     /// Milliseconds that a message of this size takes from one peer to another.

@@ -64,9 +64,7 @@ fn work(room: &Room<'_>, plan: &Plan) -> String {
 }
 
 pub(crate) fn shortfall(room: &Room<'_>) -> Shortfall {
-    let one = room.layers.memory(room.layers.all()).saturating_add(room.overhead);
-    let extra = room.overhead.0.saturating_mul(room.devices.len().max(1) as u64 - 1);
-    let needed = one.saturating_add(Bytes(extra));
+    let (one, needed) = (room.needed(1), room.needed(room.devices.len()));
     let lent: Bytes = room.devices.iter().map(|device| device.budget).sum();
     let missing = needed.saturating_sub(lent);
     let unseen = room.devices.iter().filter_map(|device| unseen(room, device.peer)).max_by_key(|(_, binding)| *binding);

@@ -181,7 +181,7 @@ pub struct Room<'a> {
     pub coordinator: PeerId,
     /// How work is shared.
     pub sharing: Sharing,
-    /// How many holders every pooled expert shall have, where memory allows; those that are used more get up to twice as many.
+    /// How many holders every pooled expert shall have, where memory allows.
     pub replicas: u8,
     /// When more than one holder is asked for an expert.
     pub hedging: Hedging,
@@ -208,6 +208,12 @@ impl Room<'_> {
         layers.take(usize::from(blocks.end - blocks.start)).all(|layer| layer.buffer <= device.binding)
     }
 
+    /// Bytes that the model takes if so many devices share it.
+    pub fn needed(&self, devices: usize) -> Bytes {
+        let overhead = Bytes(self.overhead.0.saturating_mul(devices.max(1) as u64));
+        self.layers.memory(self.layers.all()).saturating_add(overhead)
+    }
+
     /// True if a stage may begin after the first `at` layers of the model.
     pub(crate) fn may_cut_at(&self, at: usize) -> bool {
         // Where the chain begins and ends is not a matter of the blocks.
@@ -230,6 +236,13 @@ impl Room<'_> {
         self.devices.iter().find(|device| device.peer == peer)
     }
 }
+
+/// Changes what a planner sees of devices and links, before it plans. A host's planner sees all that was measured
+/// ([`see_all`]); another program may hide some of it.
+pub type PlannerView = fn(&mut [Device], &mut Links);
+
+/// Hides nothing.
+pub fn see_all(_: &mut [Device], _: &mut Links) {}
 
 #[cfg(test)]
 mod tests {

@@ -159,8 +159,7 @@ impl Takeover<'_> {
             let mut chain = Chain::between(self.room, &devices, range, ends);
             self.limit(&mut chain, &devices, range, (before, after));
             let worker = |peer: Option<PeerId>| chain.workers.iter().position(|worker| Some(worker.peer) == peer);
-            let neighbours = (worker(before), worker(after));
-            let Some(partition) = best(self.room, &chain, neighbours) else { continue };
+            let Some(partition) = best(self.room, &chain, worker(before), worker(after)) else { continue };
             let parts = placement::stages(self.room, &chain, &partition);
             self.kind = self.kind.max(kind);
             for part in &partition {
@@ -219,7 +218,8 @@ impl Takeover<'_> {
 fn best(
     room: &Room<'_>,
     chain: &Chain,
-    (before, after): (Option<usize>, Option<usize>),
+    before: Option<usize>,
+    after: Option<usize>,
 ) -> Option<Vec<crate::search::Segment>> {
     if chain.workers.is_empty() {
         return None;

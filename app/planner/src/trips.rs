@@ -55,17 +55,13 @@ impl BlockHolders for &RemoteExperts {
     }
 }
 
-/// What a batch asks of some experts, on average.
+/// What a token asks of some experts, on average.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     /// The probability that they are asked at all.
     pub called: f64,
-    /// Tokens that use at least one of them.
-    pub rows: f64,
-    /// One for each token and expert.
-    pub vectors: f64,
-    /// Distinct experts whose weights are read.
-    pub read: f64,
+    /// How many of them it uses.
+    pub used: f64,
 }
 
 impl Routing {
@@ -76,21 +72,10 @@ impl Routing {
         }
     }
 
-    /// What a batch of so many tokens asks of these experts. They are used as often as was measured, else all choices are
-    /// equally likely.
-    pub fn asked(self, room: &Room<'_>, block: BlockIndex, experts: &[usize], tokens: u32) -> Asked {
-        match room.layers.expert_shares(block, self.count) {
-            Some(shares) => {
-                let use_of = |expert: &usize| (f64::from(self.used) * shares[*expert]).min(1.0);
-                let each = experts.iter().map(use_of);
-                let called = 1.0 - each.clone().map(|chance| 1.0 - chance).product::<f64>();
-                Asked::of(called, each, tokens)
-            }
-            None => {
-                let chance = (f64::from(self.used) / f64::from(self.count.max(1))).min(1.0);
-                Asked::of(self.called(experts.len()), std::iter::repeat_n(chance, experts.len()), tokens)
-            }
-        }
+    /// What a token asks of so many of the experts, all choices of the router being equally likely.
+    pub fn asked(self, held: usize) -> Asked {
+        let chance = (f64::from(self.used) / f64::from(self.count.max(1))).min(1.0);
+        Asked { called: self.called(held), used: std::iter::repeat_n(chance, held).sum() }
     }
 
     /// Probability that a token uses at least one of `held` experts (hypergeometric).
@@ -105,23 +90,9 @@ impl Routing {
 }
 
 impl Asked {
-    /// What a batch of this many tokens asks of experts: the probability that a token uses at least one of them, and that it
-    /// uses it, for each. Tokens choose independently of each other.
-    fn of(called: f64, each: impl Iterator<Item = f64> + Clone, tokens: u32) -> Self {
-        let (all, sum) = (f64::from(tokens), each.clone().sum::<f64>());
-        let any = |chance: f64| if tokens == 1 { chance } else { 1.0 - (1.0 - chance).powf(all) };
-        Self {
-            called: any(called),
-            rows: all * called,
-            vectors: all * sum,
-            read: if tokens == 1 { sum } else { each.map(any).sum() },
-        }
-    }
-
     /// The same, given that they are asked.
     fn given_called(self) -> Self {
-        let of = |value: f64| if self.called > 0.0 { value / self.called } else { 0.0 };
-        Self { called: 1.0, rows: of(self.rows), vectors: of(self.vectors), read: of(self.read) }
+        Self { called: 1.0, used: if self.called > 0.0 { self.used / self.called } else { 0.0 } }
     }
 }
 
@@ -132,13 +103,13 @@ struct Message {
     back: f64,
 }
 
-/// One vector out for each token, one back for each token and expert.
-fn message(room: &Room<'_>, asked: &Asked) -> Message {
+/// One vector out, and one back for each expert, given that they are asked.
+fn message(room: &Room<'_>, given: &Asked) -> Message {
     // In the format between stages, of so many values.
     let values = room.layers.message(1, 1).0.saturating_sub(FRAME) / room.wire.bytes(1).max(1);
     let vector = room.expert_wire.bytes(values) as f64;
     let frame = FRAME as f64;
-    Message { out: frame + asked.rows * vector, back: frame + asked.vectors * vector }
+    Message { out: frame + vector, back: frame + given.used * vector }
 }
 
 /// Milliseconds of a call that one holder gets alone: there, its work, and back.
@@ -156,7 +127,7 @@ fn work_millis(room: &Room<'_>, holder: PeerId, routing: Routing, asked: &Asked)
 
 /// Milliseconds to read the experts' weights.
 fn work(device: &Device, routing: Routing, asked: &Asked) -> f64 {
-    asked.read * routing.expert.0 as f64 / speed(device.speed.decode)
+    asked.used * routing.expert.0 as f64 / speed(device.speed.decode)
 }
 
 /// The share of experts that each holder has to load first; none of those that it does not name.
@@ -192,13 +163,12 @@ struct Load {
     work_millis: f64,
 }
 
-/// A block's experts and their holders, for a batch of one token each of `tokens` conversations.
+/// A block's experts and their holders.
 struct Calls<'a, H> {
     room: &'a Room<'a>,
     caller: &'a Device,
     block: &'a H,
     routing: Routing,
-    tokens: u32,
     misses: &'a Misses,
     /// What each device is asked for the first time, and for each copy that is asked for at once.
     levels: Vec<Vec<(Held, Load)>>,
@@ -207,9 +177,9 @@ struct Calls<'a, H> {
 }
 
 impl<'a, H: BlockHolders> Calls<'a, H> {
-    fn new(room: &'a Room<'a>, caller: &'a Device, block: &'a H, tokens: u32, misses: &'a Misses) -> Option<Self> {
+    fn new(room: &'a Room<'a>, caller: &'a Device, block: &'a H, misses: &'a Misses) -> Option<Self> {
         let (routing, bytes) = (Routing::of(room, block.block())?, Message { out: 0.0, back: 0.0 });
-        let mut calls = Self { room, caller, block, routing, tokens, misses, levels: Vec::new(), bytes };
+        let mut calls = Self { room, caller, block, routing, misses, levels: Vec::new(), bytes };
         let copies = match room.hedging {
             Hedging::Copies(copies) => usize::from(copies.clamp(1, MAX_COPIES)),
             Hedging::Off | Hedging::Adaptive => 1,
@@ -234,7 +204,7 @@ impl<'a, H: BlockHolders> Calls<'a, H> {
     }
 
     fn load(&self, holder: ExpertHolder, experts: &[usize]) -> Load {
-        let asked = self.routing.asked(self.room, self.block.block(), experts, self.tokens);
+        let asked = self.routing.asked(experts.len());
         let given = asked.given_called();
         let work_millis = match holder {
             ExpertHolder::Own => millis(self.caller.sync_millis) + work(self.caller, self.routing, &given),
@@ -251,7 +221,7 @@ impl<'a, H: BlockHolders> Calls<'a, H> {
             ExpertHolder::Peer(peer) => self.room.device(peer),
         };
         let (Some(missed), Some(device)) = (self.misses.get(&holder), device) else { return 0.0 };
-        missed * asked.read * self.routing.expert.0 as f64 / speed(device.storage)
+        missed * asked.used * self.routing.expert.0 as f64 / speed(device.storage)
     }
 
     /// The own engine computes while others are waited for.
@@ -326,16 +296,14 @@ fn load_of(loads: &[(Held, Load)], holder: ExpertHolder) -> Option<&Load> {
     loads.iter().find(|((other, _), _)| *other == holder).map(|(_, load)| load)
 }
 
-/// The round trip for a block's experts, averaged over the routers' choices for a batch of one token each of `tokens`
-/// conversations, without the wait for these calls.
+/// The round trip for a block's experts, averaged over the routers' choices, without the wait for these calls.
 pub(crate) fn trip(
     room: &Room<'_>,
     device: &Device,
     block: &impl BlockHolders,
-    tokens: u32,
     misses: &Misses,
 ) -> Option<(ExpertTrip, Vec<Call>)> {
-    let asking = Calls::new(room, device, block, tokens, misses)?;
+    let asking = Calls::new(room, device, block, misses)?;
     let calls = asking.calls()?;
     let others = &calls[..calls.len() - usize::from(asking.own().is_some())];
     let most = others.iter().map(|call| call.attempts.len()).max().unwrap_or(0);
@@ -373,15 +341,5 @@ mod tests {
         assert!((routing.called(2) - 5.0 / 6.0).abs() < 1e-12, "{}", routing.called(2));
         assert_eq!(routing.called(0), 0.0);
         assert_eq!(routing.called(4), 1.0);
-    }
-
-    #[test]
-    fn a_batch_shares_its_calls() {
-        let asked = |tokens| Asked::of(0.5, [0.25, 0.25].into_iter(), tokens);
-        let one = asked(1);
-        assert_eq!((one.called, one.rows, one.vectors, one.read), (0.5, 0.5, 0.5, 0.5));
-        let two = asked(2);
-        assert_eq!((two.called, two.rows, two.vectors), (0.75, 1.0, 1.0));
-        assert_eq!(two.read, 2.0 * (1.0 - 0.75 * 0.75), "each is read unless both tokens miss it");
     }
 }

@@ -62,9 +62,10 @@ fn a_spare_takes_the_lost_stage_and_the_others_stay_as_they_are() {
     let [standby] = &standbys.covered[..] else { panic!("{standbys:?}") };
     assert_eq!((standby.lost, standby.kind), (peer(1), StandbyKind::Spare));
     for (after, before) in standby.plan.stages.iter().zip(&plan.stages) {
-        match before.peer == peer(1) {
-            true => assert_eq!((after.peer, after.blocks), (peer(2), before.blocks)),
-            false => assert_eq!(after, before, "the coordinator's stage is not touched"),
+        if before.peer == peer(1) {
+            assert_eq!((after.peer, after.blocks), (peer(2), before.blocks))
+        } else {
+            assert_eq!(after, before, "the coordinator's stage is not touched")
         }
     }
 }

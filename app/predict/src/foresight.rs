@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use potluck_plan::{BlockIndex, Bytes, ExpertId, Position};
 use serde::{Deserialize, Serialize};
 
-use crate::{Next, Predictor, PredictorKind, Switch, TraceShape, Verdict};
+use crate::{Next, Predictor, PredictorKind, Switch, SwitchState, TraceShape};
 
 /// Ends of the ranges of [`ForesightReport::recall_by_index`]; the last one has no end.
 const RANGES: [u32; 3] = [16, 64, 256];
@@ -291,11 +291,11 @@ impl Foresight {
 
     /// Whether guesses are loaded.
     pub fn guessing(&self) -> Guessing {
-        match self.switch.as_ref().map(Switch::verdict) {
+        match self.switch.as_ref().map(Switch::state) {
             None => Guessing::Always,
-            Some(Verdict::Trying) => Guessing::Trying,
-            Some(Verdict::On) => Guessing::On,
-            Some(Verdict::Off) => Guessing::Off,
+            Some(SwitchState::Trying) => Guessing::Trying,
+            Some(SwitchState::On) => Guessing::On,
+            Some(SwitchState::Off) => Guessing::Off,
         }
     }
 

@@ -7,15 +7,6 @@ use crate::{Guess, Predictor, TraceShape, ranked};
 /// How many of a block's choices count: older ones fade with this half-life, in tokens.
 const HALF_LIFE: f32 = 256.0;
 
-/// The experts of a block that were used last (what an LRU cache keeps).
-#[derive(Clone, Debug)]
-pub struct MostRecent {
-    shape: TraceShape,
-    /// By block and expert, the tokens of the block until its last use; 0 before the first.
-    last: Vec<u32>,
-    tokens: Vec<u32>,
-}
-
 /// The experts of a block that were used most often, older uses fading (what an LFU cache keeps).
 #[derive(Clone, Debug)]
 pub struct MostFrequent {
@@ -32,58 +23,6 @@ pub struct GivenLast {
     followed: Vec<f32>,
     /// By block, what the last token used.
     last: Vec<Vec<ExpertId>>,
-}
-
-impl TraceShape {
-    fn index(self, block: BlockIndex, expert: usize) -> usize {
-        usize::from(block.0) * usize::from(self.experts) + expert
-    }
-
-    fn has(self, block: BlockIndex) -> bool {
-        block.0 < self.blocks
-    }
-
-    /// The experts that exist: a router's choice may come from a frame.
-    fn known(self, chosen: &[ExpertId]) -> impl Iterator<Item = usize> + '_ {
-        chosen.iter().map(|expert| usize::from(expert.0)).filter(move |expert| *expert < usize::from(self.experts))
-    }
-}
-
-impl MostRecent {
-    /// Nothing was used yet.
-    pub fn new(shape: TraceShape) -> Self {
-        let blocks = usize::from(shape.blocks);
-        Self { shape, last: vec![0; blocks * usize::from(shape.experts)], tokens: vec![0; blocks] }
-    }
-}
-
-impl Predictor for MostRecent {
-    fn name(&self) -> String {
-        "most recent".to_owned()
-    }
-
-    fn predict(&self, _: Position, block: BlockIndex) -> Vec<Guess> {
-        if !self.shape.has(block) {
-            return Vec::new();
-        }
-        let now = self.tokens[usize::from(block.0)];
-        let experts = 0..usize::from(self.shape.experts);
-        let score = |expert| match self.last[self.shape.index(block, expert)] {
-            0 => 0.0,
-            last => 1.0 / (2.0 + (now - last) as f32),
-        };
-        ranked(&experts.map(score).collect::<Vec<_>>())
-    }
-
-    fn observe(&mut self, _: Position, block: BlockIndex, chosen: &[ExpertId]) {
-        if self.shape.has(block) {
-            let now = &mut self.tokens[usize::from(block.0)];
-            *now = now.saturating_add(1);
-            for expert in self.shape.known(chosen) {
-                self.last[self.shape.index(block, expert)] = *now;
-            }
-        }
-    }
 }
 
 impl MostFrequent {
@@ -203,14 +142,6 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_last_comes_first() {
-        let mut predictor = MostRecent::new(SHAPE);
-        feed(&mut predictor, &[[0, 1], [0, 1], [0, 1], [4, 5]]);
-        assert_eq!(first(&predictor, 9), [4, 5, 0, 1], "what was never used is no guess");
-        assert!(predictor.predict(Position(0), BlockIndex(0)).is_empty(), "of another block nothing is known");
-    }
-
-    #[test]
     fn what_was_used_most_comes_first() {
         let mut predictor = MostFrequent::new(SHAPE);
         feed(&mut predictor, &[[0, 1], [0, 1], [0, 2], [4, 5]]);
@@ -232,8 +163,7 @@ mod tests {
 
     #[test]
     fn experts_and_blocks_that_do_not_exist_are_ignored() {
-        let predictors: [Box<dyn Predictor>; 3] =
-            [Box::new(MostRecent::new(SHAPE)), Box::new(MostFrequent::new(SHAPE)), Box::new(GivenLast::new(SHAPE))];
+        let predictors: [Box<dyn Predictor>; 2] = [Box::new(MostFrequent::new(SHAPE)), Box::new(GivenLast::new(SHAPE))];
         for mut predictor in predictors {
             predictor.observe(Position(0), BlockIndex(1), &[ExpertId(6), ExpertId(u16::MAX)]);
             predictor.observe(Position(0), BlockIndex(2), &[ExpertId(0)]);

@@ -1,5 +1,5 @@
-//! Which experts a token will use (od-moe.txt 3.2): predictors behind one trait, in the order of what they cost, and how
-//! to judge them: routing traces, recall, and a simulated pool of expert slots with Belady's optimum.
+//! Which experts a token will use (od-moe.txt 3.2): predictors behind one trait, in the order of what they cost, and the switch that
+//! turns them off where they do not pay. How good they are is studied in the laboratory (`lab/src/routing`).
 //!
 //! A prediction never changes an answer: a wrong one loads what nobody needs, and a missing one makes a token wait.
 //! Pure state machines: no clock, no I/O.
@@ -7,36 +7,24 @@
 #![warn(missing_docs)]
 
 mod alignment;
-mod device;
 mod foresight;
 mod history;
 mod kind;
 mod known_recall;
 mod next_router;
-mod on_demand;
-mod pool;
 mod published;
-mod recall;
-mod recorded;
-mod schedule;
+mod shape;
 mod switch;
-mod trace;
 
 pub use alignment::{Alignment, NoAlignment};
-pub use device::{Device, token_times};
 pub use foresight::{Foresight, ForesightReport, Guessing};
-pub use history::{GivenLast, MostFrequent, MostRecent};
+pub use history::{GivenLast, MostFrequent};
 pub use kind::{NoPredictor, PredictorKind};
 pub use known_recall::KnownRecall;
 pub use next_router::NextRouter;
-pub use on_demand::{Guesses, OnDemandReport, ShadowTimes, on_demand};
-pub use pool::{Eviction, Pool, PoolReport, TooSmall, simulate};
 pub use published::{Published, PublishedRecall, ShadowWord};
-pub use recall::{Recall, recall};
-pub use recorded::Recorded;
-pub use schedule::Schedule;
-pub use switch::{Next, Switch, Verdict};
-pub use trace::{MAX_TRACE_BYTES, Sequence, Trace, TraceError, TraceShape};
+pub use shape::TraceShape;
+pub use switch::{Next, Switch, SwitchState};
 
 use potluck_plan::{BlockIndex, ExpertId, Position};
 
@@ -73,22 +61,6 @@ pub trait Predictor {
     fn restart(&mut self) {}
 }
 
-/// Predicts nothing: experts are loaded when they are needed.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Nothing;
-
-impl Predictor for Nothing {
-    fn name(&self) -> String {
-        "none".to_owned()
-    }
-
-    fn predict(&self, _: Position, _: BlockIndex) -> Vec<Guess> {
-        Vec::new()
-    }
-
-    fn observe(&mut self, _: Position, _: BlockIndex, _: &[ExpertId]) {}
-}
-
 /// Predictors in line: the first that can say something is believed, so that one whose peer left is replaced within a
 /// token.
 #[derive(Default)]
@@ -122,7 +94,7 @@ impl Predictor for FirstOf {
 }
 
 /// Guesses from scores by expert, the highest first; what has none is left out.
-fn ranked(scores: &[f32]) -> Vec<Guess> {
+pub fn ranked(scores: &[f32]) -> Vec<Guess> {
     let guess = |(expert, score): (usize, &f32)| Guess { expert: ExpertId(expert as u16), confidence: score.min(1.0) };
     let mut guesses: Vec<Guess> = scores.iter().enumerate().filter(|(_, score)| **score > 0.0).map(guess).collect();
     guesses.sort_by(|a, b| {
@@ -139,11 +111,11 @@ mod tests {
     #[test]
     fn the_next_in_line_takes_over() {
         let shape = TraceShape { blocks: 1, experts: 4, used: 1 };
-        let mut line = FirstOf(vec![Box::new(NextRouter::new(shape)), Box::new(MostRecent::new(shape))]);
+        let mut line = FirstOf(vec![Box::new(NextRouter::new(shape)), Box::new(MostFrequent::new(shape))]);
         assert!(line.predict(Position(0), BlockIndex(0)).is_empty(), "nobody knows anything yet");
         line.observe(Position(0), BlockIndex(0), &[ExpertId(2)]);
         assert_eq!(line.predict(Position(1), BlockIndex(0))[0].expert, ExpertId(2), "no scores came");
-        assert_eq!(line.name(), "next router, else most recent");
+        assert_eq!(line.name(), "next router, else most frequent");
     }
 
     #[test]

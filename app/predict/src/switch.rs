@@ -23,7 +23,7 @@ const FIRST: u32 = 32;
 const RUN: u32 = 4;
 /// Passes after the last guess that pay for what it evicted, or still have drafts: they count as its cost.
 const AFTERMATH: u32 = 4;
-/// Passes with guesses, and as many without, that a verdict needs. At the end of a trial half as many are enough: where tokens
+/// Passes with guesses, and as many without, that a decision needs. At the end of a trial half as many are enough: where tokens
 /// pass together, few come within its tokens.
 const EVIDENCE: u32 = 16;
 /// Standard errors by which tokens with guesses must be faster, beside [`GAIN`]: it is looked at many times.
@@ -43,7 +43,7 @@ const HALF_LIFE: f64 = 16.0;
 
 /// What is known of prediction here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SwitchState {
     /// It is being tried.
     Trying,
     /// It pays.
@@ -64,9 +64,9 @@ pub enum Next {
 /// Decides pass by pass whether guesses are loaded.
 #[derive(Clone, Debug)]
 pub struct Switch {
-    verdict: Verdict,
+    state: SwitchState,
     next: Next,
-    /// Tokens since the verdict.
+    /// Tokens in this state.
     since: u32,
     /// Tokens whose times do not count any more.
     warm_up: u32,
@@ -172,7 +172,7 @@ impl Switch {
     /// Nothing is known.
     pub fn new() -> Self {
         Self {
-            verdict: Verdict::Trying,
+            state: SwitchState::Trying,
             next: Next::Without,
             since: 0,
             warm_up: WARM_UP,
@@ -193,8 +193,8 @@ impl Switch {
     }
 
     /// What is known.
-    pub fn verdict(&self) -> Verdict {
-        self.verdict
+    pub fn state(&self) -> SwitchState {
+        self.state
     }
 
     /// A token took this long, computed as [`Switch::next`] said. Times that are no numbers are ignored.
@@ -262,35 +262,35 @@ impl Switch {
         let too_much = self.cost > SHARE * self.elapsed;
         let trial_ends = self.since >= WARM_UP + FIRST + TRIAL;
         let evidence = if trial_ends { EVIDENCE / 2 } else { EVIDENCE };
-        match self.verdict {
-            Verdict::Trying if self.trial.pays(evidence) && !too_much => self.enter(Verdict::On),
-            Verdict::Trying if trial_ends || (too_much && self.trial.with.passes > 0) => {
-                self.enter(Verdict::Off);
+        match self.state {
+            SwitchState::Trying if self.trial.pays(evidence) && !too_much => self.enter(SwitchState::On),
+            SwitchState::Trying if trial_ends || (too_much && self.trial.with.passes > 0) => {
+                self.enter(SwitchState::Off);
             }
-            Verdict::On if too_much => self.enter(Verdict::Off),
-            Verdict::Off if self.since >= self.pause => {
+            SwitchState::On if too_much => self.enter(SwitchState::Off),
+            SwitchState::Off if self.since >= self.pause => {
                 self.pause = (2 * self.pause).min(LONGEST_PAUSE);
                 self.trial = Trial::default();
-                self.enter(Verdict::Trying);
+                self.enter(SwitchState::Trying);
             }
             _ => {}
         }
     }
 
-    fn enter(&mut self, verdict: Verdict) {
-        self.verdict = verdict;
+    fn enter(&mut self, state: SwitchState) {
+        self.state = state;
         self.since = 0;
     }
 
     fn decide(&self) -> Next {
         let (token, with, passes) = (self.without.mean, self.next != Next::Without, self.run);
-        match self.verdict {
-            Verdict::Off => Next::Without,
-            Verdict::On => {
+        match self.state {
+            SwitchState::Off => Next::Without,
+            SwitchState::On => {
                 let goes_on = if with { passes < CHECK_AFTER } else { passes >= AFTERMATH + RUN };
                 if goes_on { Next::With(BUS_SHARE * token) } else { Next::Without }
             }
-            Verdict::Trying => {
+            SwitchState::Trying => {
                 let in_turn = if with { passes < RUN } else { passes >= AFTERMATH + RUN };
                 let affordable = self.cost + self.trial.expected(token) <= SHARE * self.elapsed;
                 let go = in_turn && affordable && self.without.count >= FIRST;

@@ -5,7 +5,7 @@ use thiserror::Error;
 use crate::{Frame, values};
 
 /// Version of the frames; peers of another version are asked to reload.
-pub const VERSION: u16 = 18;
+pub const VERSION: u16 = 20;
 
 /// Largest frame we send or read, in bytes: sealed and with a route it stays under the relay's limit of 16 MiB.
 pub const MAX_FRAME: usize = 16 * 1024 * 1024 - 64;
@@ -111,15 +111,15 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use potluck_plan::{
-        BlockIndex, ConversationId, ExpertId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, PeerId,
+        BlockIndex, Channel, ConversationId, ExpertId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, PeerId,
         PlanEpoch, Position, StageId, WireType,
     };
     use proptest::prelude::*;
 
     use super::*;
     use crate::{
-        ExpertCall, ExpertCancel, ExpertFailure, ExpertHint, ExpertResult, Forward, Hold, Leaving, PassId, Residency,
-        ResidencyChange,
+        AnswerPart, Checkers, ExpertCall, ExpertCancel, ExpertFailure, ExpertHint, ExpertResult, Forward, Hold,
+        Leaving, Lineage, PassId, RequestId, Residency, ResidencyChange,
     };
 
     fn forward(wire: WireType, hidden: Vec<f32>) -> Frame {
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_frame_names_nobody() {
-        assert_eq!(encode(&Frame::Bye).unwrap(), [18, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
+        assert_eq!(encode(&Frame::Bye).unwrap(), [20, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
     }
 
     #[test]
@@ -185,6 +185,18 @@ mod tests {
         let mut bytes = encode(&Frame::Closed(Leaving::ForNow)).unwrap();
         bytes[7] = 2;
         assert_eq!(decode(&bytes), Err(FrameError::Head), "a leave that nobody knows");
+    }
+
+    #[test]
+    fn text_of_an_answer_says_what_it_is_for() {
+        for (channel, number) in [(Channel::Reasoning, 0), (Channel::Answer, 1), (Channel::ToolCall, 2)] {
+            let text = AnswerPart::Text { index: 3, channel, delta: "hm".into(), tokens: vec![300] };
+            let frame = Frame::Answer(RequestId(5), text);
+            let bytes = encode(&frame).unwrap();
+            let of_text = [5, 2, 3, number, 2, b'h', b'm', 1, 0xac, 2];
+            assert_eq!(bytes[7..], of_text, "request, kind of part, index, channel, text, tokens");
+            assert_eq!(decode(&bytes).unwrap(), frame);
+        }
     }
 
     fn call() -> Frame {
@@ -232,6 +244,7 @@ mod tests {
             Frame::ExpertResult(ExpertResult { epoch, call: call_id, millis: 0.0, failed, wire, outputs: Vec::new() }),
             Frame::Residency(Residency { epoch, version, changes }),
             Frame::Hold(Hold { epoch, version, experts: vec![(block, expert)] }),
+            Frame::Checkers(Checkers { secret: u64::MAX, lineages: vec![(PeerId([3; 16]), Lineage(300))] }),
         ] {
             assert_eq!(decode(&encode(&frame).unwrap()).unwrap(), frame);
         }

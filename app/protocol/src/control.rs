@@ -1,22 +1,25 @@
 //! Frames about membership, plans and prompts.
 
+use std::fmt;
+
 use potluck_plan::{
-    Arithmetic, BlockRange, Bytes, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, WeightUnit,
+    Arithmetic, BlockRange, Bytes, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, ReasoningEffort,
+    Sampling, WeightUnit,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{DeviceKind, ExpertPhase, ExpertWaits, Hedging, HolderReport, LoadReport, Message, RequestId};
 
-/// Random at each start of a node. A peer that returns with another session has lost its KV cache and its GPU memory.
+/// One start of a node: random. A peer that returns with another one has lost its KV cache and its GPU memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Session(pub u64);
+pub struct StartId(pub u64);
 
 /// What a peer says of itself: first on every session, and again when something changes. Who it is, and whether it is
 /// the host, the session has proved already.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
     /// This start of the node.
-    pub session: Session,
+    pub start: StartId,
     /// Build of page and node.
     pub build: String,
     /// Kernels of peers with the same class give the same bits.
@@ -48,8 +51,8 @@ pub struct Contribution {
     pub sync_millis: f64,
 }
 
-/// Where peers find a model's bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Where peers find a model's bytes. Logs show only the server of a link.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ModelSource {
     /// `GET /models/NAME` of the relay.
     Relay {
@@ -68,6 +71,36 @@ pub enum ModelSource {
         /// Its size.
         bytes: Bytes,
     },
+}
+
+impl ModelSource {
+    /// The part that everybody in a room may know: only the server of a link. Path and query may hold a token, and only devices that
+    /// fetch need them.
+    #[must_use]
+    pub fn shown(&self) -> Self {
+        match self {
+            Self::Link { url } => Self::Link { url: server_of(url).to_owned() },
+            Self::Relay { .. } | Self::File { .. } => self.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for ModelSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Relay { name } => f.debug_struct("Relay").field("name", name).finish(),
+            Self::Link { url } => f.debug_struct("Link").field("server", &server_of(url)).finish_non_exhaustive(),
+            Self::File { name, bytes } => f.debug_struct("File").field("name", name).field("bytes", bytes).finish(),
+        }
+    }
+}
+
+/// The server that an address names, with its port: `models.example:8443` of `https://user@models.example:8443/a.gguf?token=1`.
+#[must_use]
+pub fn server_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or(rest);
+    authority.rsplit_once('@').map_or(authority, |(_, server)| server)
 }
 
 /// A model as people see it.
@@ -228,7 +261,7 @@ pub struct WorkerStatus {
 /// A question to the coordinator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PromptRequest {
-    /// Unique within the asking peer's session.
+    /// Unique within one start of the asking peer.
     pub request: RequestId,
     /// Names the conversation; the KV cache of a common prefix is reused.
     pub conversation: String,
@@ -238,45 +271,12 @@ pub struct PromptRequest {
     pub raw: bool,
     /// Most tokens to write.
     pub max_tokens: u32,
-    /// How tokens are sampled.
+    /// How tokens are sampled. The penalty's window is not sent: it is the default.
+    #[serde(with = "crate::prompt_sampling")]
     pub sampling: Sampling,
-}
-
-/// How the next token is sampled. The random number is a hash of seed and position, so no sampler state can be lost.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Sampling {
-    /// 0 is greedy.
-    pub temperature: f32,
-    /// Keep the best `k`; 0 keeps all candidates.
-    pub top_k: u32,
-    /// Keep the most likely tokens up to this probability.
-    pub top_p: f32,
-    /// Drop tokens below this share of the best one's probability.
-    pub min_p: f32,
-    /// Divides (or multiplies) logits of tokens seen before; 1 is off.
-    pub repetition_penalty: f32,
-    /// The same seed gives the same answer.
-    pub seed: u64,
-}
-
-impl From<Sampling> for potluck_plan::Sampling {
-    fn from(sampling: Sampling) -> Self {
-        Self {
-            repetition_penalty: sampling.repetition_penalty,
-            top_k: sampling.top_k,
-            top_p: sampling.top_p,
-            min_p: sampling.min_p,
-            temperature: sampling.temperature,
-            seed: sampling.seed,
-            ..Self::default()
-        }
-    }
-}
-
-impl Default for Sampling {
-    fn default() -> Self {
-        Self { temperature: 0.7, top_k: 40, top_p: 0.95, min_p: 0.05, repetition_penalty: 1.0, seed: 0 }
-    }
+    /// How much the model is to think; none: as its chat template has it.
+    #[serde(default)]
+    pub reasoning: Option<ReasoningEffort>,
 }
 
 /// Asks for bytes of a file on the host's disk. Requests are the flow control: a peer keeps only a few open.

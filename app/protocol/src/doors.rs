@@ -3,6 +3,8 @@
 use potluck_plan::DeviceId;
 use serde::{Deserialize, Serialize};
 
+use crate::LogEntry;
+
 /// An invite's number, random, unique in its room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct InviteId(pub u32);
@@ -105,6 +107,17 @@ pub struct Doors {
     pub banned: Vec<BannedDevice>,
     /// Invites, oldest first.
     pub invites: Vec<IssuedInvite>,
+    /// What happened, by its last time. Older versions kept none.
+    #[serde(default)]
+    pub log: Vec<LogEntry>,
+}
+
+impl Doors {
+    /// The numbers of the revoked invites, which the relay is told.
+    #[must_use]
+    pub fn revoked(&self) -> Vec<u32> {
+        self.invites.iter().filter(|issued| issued.revoked).map(|issued| issued.invite.id.0).collect()
+    }
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! All frames.
 
-use potluck_plan::{ModelId, PlanEpoch};
+use potluck_plan::{Channel, ModelId, PlanEpoch};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CalibrationRuns, ExpertCall, ExpertCancel, ExpertHint, ExpertResult, Forward, Hello, Hold, Holding, LoadFault,
-    LogitsResult, ModelCard, PieceFault, PieceRequest, Prepare, PromptRequest, Residency, RoomView, StageFault,
-    StandbyOrder, WorkerStatus,
+    CalibrationRuns, Checkers, ExpertCall, ExpertCancel, ExpertHint, ExpertResult, Forward, Hello, Hold, Holding,
+    LoadFault, LogitsResult, ModelCard, PieceFault, PieceRequest, Prepare, PromptRequest, Residency, RoomView,
+    StageFault, StandbyOrder, WorkerStatus,
 };
 
-/// Names a prompt within the asking peer's session.
+/// Names a prompt within one start of the asking peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RequestId(pub u32);
 
@@ -32,6 +32,24 @@ pub struct Message {
     pub role: Role,
     /// Its text.
     pub content: String,
+    /// What the model thought before it said this.
+    #[serde(default)]
+    pub reasoning: String,
+    /// The functions that it called then, in its own form.
+    #[serde(default)]
+    pub tool_calls: String,
+}
+
+impl Message {
+    /// A message of text only.
+    pub fn new(role: Role, content: impl Into<String>) -> Self {
+        Self { role, content: content.into(), reasoning: String::new(), tool_calls: String::new() }
+    }
+
+    /// Bytes of its texts.
+    pub fn bytes(&self) -> usize {
+        self.content.len().saturating_add(self.reasoning.len()).saturating_add(self.tool_calls.len())
+    }
 }
 
 /// A step of an answer.
@@ -45,7 +63,9 @@ pub enum AnswerPart {
     Text {
         /// Number of this piece, from 0: lost pieces are noticed and requested again.
         index: u32,
-        /// Appended to the answer.
+        /// Which of the answer's texts it belongs to.
+        channel: Channel,
+        /// Appended to that text.
         delta: String,
         /// The tokens behind it.
         tokens: Vec<u32>,
@@ -221,4 +241,6 @@ pub enum Frame {
     RoomUpdate(PlanEpoch, Box<RoomView>),
     /// The coordinator leaves on purpose, and what becomes of its room.
     Closed(Leaving),
+    /// Who may check whose answers.
+    Checkers(Checkers),
 }

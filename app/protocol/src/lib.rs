@@ -17,8 +17,10 @@
 mod activation;
 mod codec;
 mod control;
+mod door_log;
 mod doors;
 mod frame;
+mod prompt_sampling;
 mod residency;
 mod room;
 mod values;
@@ -30,12 +32,15 @@ pub use activation::{
 pub use codec::{FrameError, MAX_FRAME, VERSION, decode, encode};
 pub use control::{
     CalibrationRuns, Contribution, Hello, LoadFault, ModelCard, ModelSource, PieceFault, PieceRequest, Prepare,
-    PromptRequest, Sampling, Session, StandbyOrder, WorkerStatus,
+    PromptRequest, StandbyOrder, StartId, WorkerStatus, server_of,
 };
+pub use door_log::{LogEntry, LogEvent, LogKind, Way};
 pub use doors::{BannedDevice, Doors, Invite, InviteId, InviteKind, IssuedInvite, UnixSeconds};
 pub use frame::{AnswerPart, AnswerStop, Frame, Leaving, Message, RequestId, Role, Timings};
-pub use potluck_plan::{Hedging, Sharing};
-pub use residency::{ExpertPhase, ExpertWaits, Hold, HolderReport, Holding, Residency, ResidencyChange, Work};
+pub use potluck_plan::{Hedging, Sampling, Sharing};
+pub use residency::{
+    Checkers, ExpertPhase, ExpertWaits, Hold, HolderReport, Holding, Lineage, Residency, ResidencyChange, Work,
+};
 pub use room::{
     CreditView, DeviceKind, ExpertsView, ForecastView, HolderView, HopView, LoadPhase, LoadReport, MemberStatus,
     MemberView, PlanStatus, PlanView, RoomView,

@@ -56,6 +56,26 @@ pub struct Holding {
     pub failed: Option<LoadFault>,
 }
 
+/// Who may check whose answers, from the coordinator to each device with a stage whose experts lie elsewhere. It is not part
+/// of a plan; the newest one counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkers {
+    /// Decides which answers are checked, and by whom. Each device with a stage has its own; holders get none.
+    pub secret: u64,
+    /// The room's devices by the way they came in. One that is missing here neither checks nor is checked.
+    pub lineages: Vec<(PeerId, Lineage)>,
+}
+
+/// Devices that may belong to one person share it: they came in by the same invite, by the room's link, or from the public
+/// list, or one of them came in by two of these ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Lineage(pub u16);
+
+impl Lineage {
+    /// That of the host's own device.
+    pub const HOST: Self = Self(0);
+}
+
 /// What a stage has seen of a holder, for the planner and for the page.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HolderReport {

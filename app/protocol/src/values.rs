@@ -93,10 +93,7 @@ fn to_block(scale: f32, value: f32) -> i8 {
 }
 
 fn of_block(scale: f32, value: i8) -> f32 {
-    match scale.is_finite() {
-        true => (scale * f32::from(value)).clamp(f32::MIN, f32::MAX),
-        false => f32::NAN,
-    }
+    if scale.is_finite() { (scale * f32::from(value)).clamp(f32::MIN, f32::MAX) } else { f32::NAN }
 }
 
 #[cfg(test)]

@@ -1,13 +1,16 @@
 //! Who may come in, and as what: the host decides by what a device has proved. No clock: a session says when it was made.
 
-use potluck_plan::DeviceId;
-use potluck_protocol::{BannedDevice, Doors, Invite, InviteId, InviteKind, IssuedInvite, UnixSeconds};
+use potluck_plan::{DeviceId, Millis};
+use potluck_protocol::{BannedDevice, Doors, Invite, InviteId, InviteKind, IssuedInvite, LogEvent, UnixSeconds};
 
 use crate::Proof;
+use crate::door_log::{TimeOfDay, record};
 use crate::limits;
 
 /// Clocks are wrong: an invite is good for so many seconds more.
 const GRACE_SECONDS: u32 = 300;
+/// Least time between two updates of the page if only the log changed, in milliseconds.
+const LOG_EVERY_MILLIS: f64 = 1_000.0;
 
 /// What a member may do in the room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +24,7 @@ pub(crate) enum Access {
 
 /// What is done with a device at the door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
+pub(crate) enum EntryDecision {
     /// It comes in.
     Welcome(Access),
     /// The host is asked.
@@ -35,55 +38,76 @@ pub(crate) enum Entry {
 pub(crate) struct Doorkeeper {
     doors: Doors,
     changed: bool,
+    time: TimeOfDay,
+    /// The time since when the log has had news.
+    log_news: Option<Millis>,
 }
 
 impl Doorkeeper {
     pub fn new(doors: Doors) -> Self {
-        Self { doors, changed: false }
+        Self { doors, ..Self::default() }
     }
 
     pub fn doors(&self) -> &Doors {
         &self.doors
     }
 
-    /// The doors, if they changed since the last call.
-    pub fn take_change(&mut self) -> Option<Doors> {
-        std::mem::take(&mut self.changed).then(|| self.doors.clone())
+    /// The doors, if they changed since the last call, or if their log has had news for a while.
+    pub fn take_change(&mut self, now: Millis) -> Option<Doors> {
+        let is_due = self.log_news.is_some_and(|since| now.0 - since.0 >= LOG_EVERY_MILLIS);
+        let changed = std::mem::take(&mut self.changed) || is_due;
+        if changed {
+            self.log_news = None;
+        }
+        changed.then(|| self.doors.clone())
+    }
+
+    /// A session was made at this time of day.
+    pub fn hear_time(&mut self, at: UnixSeconds, now: Millis) {
+        self.time.hear(at, now);
+    }
+
+    /// Writes in the log what happened to a device.
+    pub fn note(&mut self, now: Millis, device: Option<DeviceId>, name: &str, event: LogEvent) {
+        record(&mut self.doors.log, self.time.at(now), device, name, event);
+        self.log_news.get_or_insert(now);
     }
 
     /// Whether a device may come in by what it has proved.
-    pub fn entry(&self, device: DeviceId, proof: Proof, now: UnixSeconds) -> Entry {
+    pub fn entry(&self, device: DeviceId, proof: Proof, now: UnixSeconds) -> EntryDecision {
         if self.is_banned(device) {
-            return Entry::TurnedAway("The host does not let this device into the room.");
+            return EntryDecision::TurnedAway("The host does not let this device into the room.");
         }
         match proof {
-            Proof::Host | Proof::Link => Entry::Welcome(Access::Full),
+            Proof::Host | Proof::Link => EntryDecision::Welcome(Access::Full),
             // The group's secret may have been passed on: what counts is whom the host let in.
-            Proof::Group | Proof::Visitor if self.doors.admitted.contains(&device) => Entry::Welcome(Access::Full),
-            Proof::Group | Proof::Visitor => Entry::Ask(Access::Full),
+            Proof::Group | Proof::Visitor if self.doors.admitted.contains(&device) => {
+                EntryDecision::Welcome(Access::Full)
+            }
+            Proof::Group | Proof::Visitor => EntryDecision::Ask(Access::Full),
             Proof::Invite(invite) => self.by_invite(device, invite, now),
         }
     }
 
-    fn by_invite(&self, device: DeviceId, invite: Invite, now: UnixSeconds) -> Entry {
+    fn by_invite(&self, device: DeviceId, invite: Invite, now: UnixSeconds) -> EntryDecision {
         let Some(issued) = self.doors.invites.iter().find(|issued| issued.invite == invite) else {
-            return Entry::TurnedAway("The host does not know this invite any more. Ask for a new one.");
+            return EntryDecision::TurnedAway("The host does not know this invite any more. Ask for a new one.");
         };
         let access = match invite.kind {
             InviteKind::Chat => Access::Chat,
             InviteKind::Contribute => Access::Full,
         };
         match () {
-            () if issued.devices.contains(&device) => Entry::Welcome(access),
-            () if issued.revoked => Entry::TurnedAway("The host took this invite back. Ask for a new one."),
+            () if issued.devices.contains(&device) => EntryDecision::Welcome(access),
+            () if issued.revoked => EntryDecision::TurnedAway("The host took this invite back. Ask for a new one."),
             () if now.0 > invite.expires.0.saturating_add(GRACE_SECONDS) => {
-                Entry::TurnedAway("This invite has expired. Ask the host for a new one.")
+                EntryDecision::TurnedAway("This invite has expired. Ask the host for a new one.")
             }
             () if issued.devices.len() >= usize::from(invite.uses) => {
-                Entry::TurnedAway("This invite has been used up. Ask the host for a new one.")
+                EntryDecision::TurnedAway("This invite has been used up. Ask the host for a new one.")
             }
-            () if invite.ask => Entry::Ask(access),
-            () => Entry::Welcome(access),
+            () if invite.ask => EntryDecision::Ask(access),
+            () => EntryDecision::Welcome(access),
         }
     }
 
@@ -109,8 +133,14 @@ impl Doorkeeper {
     /// The host gives out an invite.
     pub fn issue(&mut self, invite: Invite) {
         let invites = &mut self.doors.invites;
+        if invites.len() >= limits::MAX_INVITES {
+            // Forgets the one that expires first: the relay does not know a forgotten invite as revoked until it has expired.
+            let first = invites.iter().enumerate().min_by_key(|(_, issued)| issued.invite.expires);
+            if let Some(first) = first.map(|(place, _)| place) {
+                invites.remove(first);
+            }
+        }
         invites.push(IssuedInvite { invite, revoked: false, devices: Vec::new() });
-        invites.drain(..invites.len().saturating_sub(limits::MAX_INVITES));
         self.changed = true;
     }
 
@@ -122,13 +152,16 @@ impl Doorkeeper {
         }
     }
 
-    /// A device may not come in any more. Returns the generation of the group secret without it.
+    /// Bans a device, and lets nobody new in by an invite that it used. Returns the new generation of the group secret.
     pub fn ban(&mut self, device: DeviceId, name: String) -> u32 {
         if !self.is_banned(device) {
             self.doors.banned.push(BannedDevice { device, name });
             let banned = &mut self.doors.banned;
             banned.drain(..banned.len().saturating_sub(limits::MAX_DEVICES));
             self.doors.admitted.retain(|known| *known != device);
+        }
+        for issued in self.doors.invites.iter_mut().filter(|issued| issued.devices.contains(&device)) {
+            issued.revoked = true;
         }
         self.doors.generation = self.doors.generation.wrapping_add(1);
         self.changed = true;
@@ -168,9 +201,9 @@ mod tests {
         keeper
     }
 
-    fn sentence(entry: Entry) -> &'static str {
+    fn sentence(entry: EntryDecision) -> &'static str {
         match entry {
-            Entry::TurnedAway(sentence) => sentence,
+            EntryDecision::TurnedAway(sentence) => sentence,
             entry => panic!("turned away, not {entry:?}"),
         }
     }
@@ -180,7 +213,7 @@ mod tests {
         let invite = invite(InviteKind::Contribute, 2);
         let mut keeper = keeper(invite);
         for n in [1, 2, 1] {
-            assert_eq!(keeper.entry(device(n), Proof::Invite(invite), NOW), Entry::Welcome(Access::Full));
+            assert_eq!(keeper.entry(device(n), Proof::Invite(invite), NOW), EntryDecision::Welcome(Access::Full));
             keeper.came_in(device(n), Proof::Invite(invite));
         }
         assert!(sentence(keeper.entry(device(3), Proof::Invite(invite), NOW)).contains("used up"));
@@ -193,10 +226,10 @@ mod tests {
         let entry = |keeper: &Doorkeeper, n, after| {
             keeper.entry(device(n), Proof::Invite(invite), UnixSeconds(invite.expires.0 + after))
         };
-        assert_eq!(entry(&keeper, 1, GRACE_SECONDS), Entry::Welcome(Access::Chat));
+        assert_eq!(entry(&keeper, 1, GRACE_SECONDS), EntryDecision::Welcome(Access::Chat));
         keeper.came_in(device(1), Proof::Invite(invite));
         assert!(sentence(entry(&keeper, 2, GRACE_SECONDS + 1)).contains("expired"));
-        assert_eq!(entry(&keeper, 1, GRACE_SECONDS + 1), Entry::Welcome(Access::Chat), "it was here before");
+        assert_eq!(entry(&keeper, 1, GRACE_SECONDS + 1), EntryDecision::Welcome(Access::Chat), "it was here before");
     }
 
     #[test]
@@ -215,11 +248,24 @@ mod tests {
         let mut keeper = keeper(invite);
         for proof in [Proof::Invite(invite), Proof::Visitor, Proof::Group] {
             let mut keeper = Doorkeeper::new(keeper.doors().clone());
-            assert_eq!(keeper.entry(device(1), proof, NOW), Entry::Ask(Access::Full), "{proof:?}");
+            assert_eq!(keeper.entry(device(1), proof, NOW), EntryDecision::Ask(Access::Full), "{proof:?}");
             keeper.came_in(device(1), proof);
-            assert_eq!(keeper.entry(device(1), proof, NOW), Entry::Welcome(Access::Full), "{proof:?}");
+            assert_eq!(keeper.entry(device(1), proof, NOW), EntryDecision::Welcome(Access::Full), "{proof:?}");
         }
-        assert!(keeper.take_change().is_some() && keeper.take_change().is_none());
+        assert!(keeper.take_change(Millis(0.0)).is_some() && keeper.take_change(Millis(0.0)).is_none());
+    }
+
+    #[test]
+    fn news_of_the_log_alone_are_told_once_a_second() {
+        let mut keeper = Doorkeeper::default();
+        keeper.hear_time(NOW, Millis(0.0));
+        for at in 0..2_500 {
+            keeper.note(Millis(f64::from(at)), Some(device(1)), "Eve", LogEvent::Refused("No.".into()));
+            let told = keeper.take_change(Millis(f64::from(at)));
+            assert_eq!(told.is_some(), at == 1_000 || at == 2_001, "{at}");
+        }
+        assert_eq!(keeper.doors().log[0].times, 2_500);
+        assert_eq!(keeper.doors().log[0].last, UnixSeconds(NOW.0 + 2));
     }
 
     #[test]
@@ -234,7 +280,33 @@ mod tests {
         }
         assert_eq!(keeper.ban(device(2), "Trudy".into()), 2, "each ban has a group secret of its own");
         keeper.unban(device(1));
-        assert_eq!(keeper.entry(device(1), Proof::Link, NOW), Entry::Welcome(Access::Full));
+        assert_eq!(keeper.entry(device(1), Proof::Link, NOW), EntryDecision::Welcome(Access::Full));
+    }
+
+    #[test]
+    fn a_ban_ends_the_invites_that_the_device_used_and_no_others() {
+        let one = invite(InviteKind::Chat, 9);
+        let mut keeper = keeper(one);
+        let two = Invite { id: InviteId(8), ..one };
+        keeper.issue(two);
+        keeper.came_in(device(1), Proof::Invite(one));
+        keeper.came_in(device(2), Proof::Invite(two));
+        keeper.ban(device(1), "Mallory".into());
+        assert_eq!(keeper.doors().revoked(), [7]);
+        assert!(sentence(keeper.entry(device(3), Proof::Invite(one), NOW)).contains("took this invite back"));
+        assert_eq!(keeper.entry(device(3), Proof::Invite(two), NOW), EntryDecision::Welcome(Access::Chat));
+    }
+
+    #[test]
+    fn a_room_forgets_the_invite_first_that_ends_first() {
+        let long = Invite { expires: UnixSeconds(NOW.0 + 5_000), ..invite(InviteKind::Chat, 1) };
+        let mut keeper = keeper(long);
+        keeper.revoke(long.id);
+        for id in 100..100 + limits::MAX_INVITES as u32 {
+            keeper.issue(Invite { id: InviteId(id), ..invite(InviteKind::Chat, 1) });
+        }
+        assert_eq!(keeper.doors().invites.len(), limits::MAX_INVITES);
+        assert_eq!(keeper.doors().revoked(), [7], "it could be used for longer than the others");
     }
 
     /// Whatever the host does, in whatever order: nobody banned is let in, and no invite lets in more than it says.
@@ -266,7 +338,7 @@ mod tests {
                         let invite = invites[below(invites.len() as u64) as usize];
                         let proof = Proof::Invite(invite);
                         let entry = keeper.entry(device, proof, UnixSeconds(NOW.0 + step * 20));
-                        if let Entry::Welcome(access) = entry {
+                        if let EntryDecision::Welcome(access) = entry {
                             assert!(!keeper.is_banned(device), "seed {seed}, step {step}");
                             assert_eq!(access == Access::Chat, invite.kind == InviteKind::Chat, "seed {seed}");
                             keeper.came_in(device, proof);

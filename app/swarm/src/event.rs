@@ -9,7 +9,6 @@ use potluck_plan::{
     ModelShape, PeerId, PlanEpoch, PooledExperts, Ticket, WeightUnit, WireType, Work,
 };
 use potluck_planner::REPLICAS;
-use potluck_planner::measures::Measure;
 use potluck_predict::{PredictorKind, ShadowWord};
 use potluck_protocol::{
     AnswerPart, CalibrationRuns, Contribution, DeviceKind, Doors, Frame, Hedging, Invite, InviteId, Leaving, LoadFault,
@@ -125,7 +124,7 @@ pub enum Event {
 
     /// Answer to [`Action::OpenModel`].
     ModelOpened(Arc<OpenedModel>),
-    /// Answer to [`Action::OpenModel`]: one sentence.
+    /// Answer to [`Action::OpenModel`], or what a load found out about the model's bytes: one sentence.
     ModelFailed(String),
     /// Progress of [`Action::Load`].
     LoadProgress {
@@ -184,8 +183,6 @@ pub struct HostCommand {
     pub last_epoch: PlanEpoch,
     /// Devices load the part they will most likely get before the model fits the room.
     pub in_advance: bool,
-    /// For measurements only: what is hidden from the planner.
-    pub hidden: Vec<Measure>,
     /// Who may come in, as it was kept.
     pub doors: Doors,
     /// How experts are pooled.
@@ -205,6 +202,8 @@ pub struct Pooling {
     pub hedging: Hedging,
     /// Share of their answers that another holder computes again.
     pub spot_checks: f64,
+    /// Decides which answers are checked, and by whom. Nobody else knows it.
+    pub check_secret: u64,
     /// Number format of vectors to and from them. Anything but F32 rounds what experts get and give.
     pub wire: WireType,
 }
@@ -216,7 +215,13 @@ impl Pooling {
 
 impl Default for Pooling {
     fn default() -> Self {
-        Self { replicas: REPLICAS, hedging: Hedging::default(), spot_checks: Self::SPOT_CHECKS, wire: WireType::F32 }
+        Self {
+            replicas: REPLICAS,
+            hedging: Hedging::default(),
+            spot_checks: Self::SPOT_CHECKS,
+            check_secret: 0,
+            wire: WireType::F32,
+        }
     }
 }
 
@@ -239,6 +244,16 @@ pub struct HintOptions {
 impl HintOptions {
     /// The default group: the paper's four.
     pub const LEAD: u16 = 4;
+
+    /// The same with a shadow on this device. It is believed, unless a text is recorded: then it is only judged.
+    #[must_use]
+    pub fn with_shadow(self) -> Self {
+        let predictor = match self.predictor {
+            PredictorKind::Recorded => PredictorKind::Recorded,
+            _ => PredictorKind::Shadow,
+        };
+        Self { predictor, shadow: true, ..self }
+    }
 }
 
 impl Default for HintOptions {
@@ -255,7 +270,7 @@ pub struct Identity {
     /// Of this browser.
     pub device: DeviceId,
     /// Random at each start.
-    pub session: potluck_protocol::Session,
+    pub start: potluck_protocol::StartId,
     /// Build of page and node.
     pub build: String,
     /// Peers of one kernel class compute bit-identical results.
@@ -336,7 +351,12 @@ pub enum Action {
     },
     /// [`crate::Peer::view`] changed.
     ViewChanged,
-    /// The host let this peer in: the driver gives it the group's secret, with which it meets the other members. Repeated
+    /// The host let this peer in, to chat or as a member: the driver tells the relay, where it may still count as a visitor. Once
+    /// for each of the peer's sessions, before [`Action::Admitted`].
+    LetIn(PeerId),
+    /// The host turned away the peer at this address: the driver asks the relay to evict it, after delivering what was sent to it.
+    PutOut(RelayRoute),
+    /// The host let this peer in as a member: the driver gives it the group's secret, with which it meets the other members. Repeated
     /// at each of the peer's sessions.
     Admitted(PeerId),
     /// The host put a device out for good: from now on [`Action::Admitted`] gives the group's secret of this generation.

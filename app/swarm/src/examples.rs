@@ -1,9 +1,39 @@
-//! A plan, a device and a room for tests, which change what matters to them.
+//! A model, a plan, a device and a room for tests, which change what matters to them.
 
-use potluck_plan::{Arithmetic, KvCacheType, ModelId, Plan, PlanEpoch, Stage, WireType};
-use potluck_protocol::{DeviceKind, Doors, Hedging, Hello, ModelSource, Session, Sharing};
+use potluck_plan::{
+    Arithmetic, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, Plan, PlanEpoch, Stage,
+    WireType,
+};
+use potluck_protocol::{DeviceKind, Doors, Hedging, Hello, ModelSource, Sharing, StartId};
 
 use crate::{HostCommand, Pooling};
+
+/// A model of so many blocks: 100 bytes a token mixer, 60 a dense feed-forward network or 5 a router and 20 an expert, of which a
+/// token uses two, and 50 each end.
+pub(crate) fn shape(blocks: usize, experts: u16) -> ModelShape {
+    let feed_forward = match experts {
+        0 => FeedForwardShape::Dense { bytes: Bytes(60) },
+        count => FeedForwardShape::Experts { router: Bytes(5), expert: Bytes(20), count, used: 2, shared: Bytes::ZERO },
+    };
+    let block = BlockShape {
+        token_mixer: Bytes(100),
+        kv_cache_per_position: Bytes::ZERO,
+        kv_buffers: 2,
+        state: Bytes::ZERO,
+        feed_forward,
+    };
+    ModelShape {
+        model: ModelId([9; 32]),
+        hidden: 2,
+        vocabulary: 128,
+        embedding: Bytes(50),
+        lm_head: Bytes(50),
+        tied_lm_head: false,
+        cuts: Cuts::Anywhere,
+        kv_cache: KvCacheType::F32,
+        blocks: vec![block; blocks],
+    }
+}
 
 /// The first plan of a room, with these stages.
 pub(crate) fn plan(stages: Vec<Stage>) -> Plan {
@@ -23,7 +53,7 @@ pub(crate) fn plan(stages: Vec<Stage>) -> Plan {
 /// What a native device without a name says that lends nothing.
 pub(crate) fn hello() -> Hello {
     Hello {
-        session: Session(1),
+        start: StartId(1),
         build: String::new(),
         kernel_class: 1,
         name: String::new(),
@@ -45,7 +75,6 @@ pub(crate) fn command() -> HostCommand {
         sharing: Sharing::Fastest,
         last_epoch: PlanEpoch(0),
         in_advance: false,
-        hidden: Vec::new(),
         doors: Doors::default(),
         pooling: Pooling { replicas: 1, hedging: Hedging::Off, spot_checks: 0.0, ..Pooling::default() },
         on_demand: false,

@@ -62,7 +62,7 @@ impl Guest {
             AnswerPart::Text { .. } => pending.pieces += 1,
             AnswerPart::Unknown if pending.pieces == 0 => return Some(Frame::Prompt(pending.prompt.clone())),
             AnswerPart::Unknown => {
-                self.fail(request, "The host was reloaded before the answer was complete. Ask again.", cx);
+                self.fail(request, "The host started again before the answer was complete. Ask again.", cx);
                 return None;
             }
             AnswerPart::End { .. } => {

@@ -1,7 +1,7 @@
 //! Text to tokens and back, as the coordinator needs it. `potluck-node` implements it with `potluck-model`.
 
-use potluck_plan::Candidates;
-use potluck_protocol::{Message, Sampling};
+use potluck_plan::{Candidates, ChannelText};
+use potluck_protocol::{PromptRequest, Sampling};
 
 /// The language side of a model.
 pub trait Language: Send + Sync {
@@ -9,11 +9,15 @@ pub trait Language: Send + Sync {
     ///
     /// # Errors
     /// One sentence: there are too many messages or too much text, or the template refuses them.
-    fn render(&self, messages: &[Message]) -> Result<Vec<u32>, String>;
+    fn render(&self, question: &PromptRequest) -> Result<Vec<u32>, String>;
 
-    /// The end of a rendered prompt that belongs to its answer: the tag by which some templates begin the model's reasoning. Empty
-    /// for other prompts.
-    fn opened_reasoning(&self, prompt: &[u32]) -> String;
+    /// Refuses, without rendering it, a question that certainly does not fit a context of this many tokens.
+    ///
+    /// # Errors
+    /// One sentence, with how long it is and how long it may be.
+    fn fits(&self, _question: &PromptRequest, _context: u32) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Tokens of plain text, control tokens not recognised, with the beginning-of-text token where the model wants one.
     ///
@@ -25,8 +29,9 @@ pub trait Language: Send + Sync {
     /// same text to the model, split differently.
     fn piece(&self, token: u32) -> Vec<u8>;
 
-    /// A fresh decoder for a stream of tokens.
-    fn decoder(&self) -> Box<dyn TextStream>;
+    /// A fresh decoder for the answer to a question whose prompt has these tokens. A text that is continued, a raw one or an answer
+    /// that has begun, goes on with its leading space.
+    fn decoder(&self, question: &PromptRequest, prompt: &[u32]) -> Box<dyn TextStream>;
 
     /// The token ends an answer.
     fn is_end(&self, token: u32) -> bool;
@@ -35,11 +40,16 @@ pub trait Language: Send + Sync {
     fn choose(&self, candidates: &Candidates, sampling: &Sampling, position: u32, log: &[u32]) -> u32;
 }
 
-/// Turns tokens into text without ever splitting a character.
+/// Turns tokens into the texts of their channels without ever splitting a character.
 pub trait TextStream: Send {
-    /// Text that is complete after this token; may be empty.
-    fn push(&mut self, token: u32) -> String;
+    /// The texts that are complete after this token; often none.
+    fn push(&mut self, token: u32) -> Vec<ChannelText>;
+
+    /// True once a stop string has come: what follows is not part of the answer.
+    fn ended(&self) -> bool {
+        false
+    }
 
     /// What is left at the end.
-    fn finish(&mut self) -> String;
+    fn finish(&mut self) -> Vec<ChannelText>;
 }

@@ -1,11 +1,12 @@
 //! Coordinator and worker as state machines without I/O and without a clock: `on(event, now) -> actions`.
 //!
-//! [`Peer`] contains all of them. The browser's driver, the native peer, the simulator and the tests feed it the same
+//! [`Peer`] contains all of them. The browser's driver, the native peer and the simulator (`potluck-sim`) feed it the same
 //! [`Event`]s and perform the same [`Action`]s.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod coordinator;
+mod door_log;
 mod doorkeeper;
 mod event;
 mod event_context;
@@ -17,6 +18,7 @@ mod file_parts;
 mod guest;
 mod language;
 mod limits;
+mod lineages;
 mod may;
 mod members;
 mod memory;
@@ -25,7 +27,8 @@ mod outbox;
 mod peer;
 mod residency;
 mod sessions;
-pub mod sim;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod trace;
 mod worker;
 
@@ -34,5 +37,6 @@ pub use event::{
 };
 pub use file_parts::FileParts;
 pub use language::{Language, TextStream};
+pub use memory::resident_bytes;
 pub use peer::{Membership, Peer, SwarmView};
-pub use trace::TraceLine;
+pub use trace::{ExpertWait, Fact, TraceLine};

@@ -1,11 +1,14 @@
 //! What one peer may take of another. Nobody reaches these limits by using a room as the page does; whoever does loses
 //! what is beyond them and gets a sentence where a person may be behind it. Nobody else notices.
 
+use std::collections::BTreeSet;
+
 use potluck_plan::{
-    Bytes, ExpertId, KernelClass, LogitsRequest, Millis, ModelShape, Plan, PlanEpoch, SampledSteps, Work,
+    Bytes, ExpertId, KernelClass, LogitsRequest, Millis, ModelShape, PeerId, Plan, PlanEpoch, SampledSteps, Work,
 };
 use potluck_protocol::{
-    CalibrationRuns, ExpertCall, ExpertWaits, Forward, Hello, HolderReport, PromptRequest, StandbyOrder, WorkerStatus,
+    CalibrationRuns, CreditView, ExpertCall, ExpertWaits, Forward, Hello, HolderReport, MemberView, PromptRequest,
+    Residency, ResidencyChange, RoomView, StandbyOrder, WorkerStatus,
 };
 
 /// Bytes of a device's name. The page allows 40 characters, of up to four bytes each.
@@ -35,9 +38,11 @@ const MAX_PROMPT: usize = 1 << 20;
 const MAX_MESSAGES: usize = 2_048;
 /// Bytes of a conversation's name, which the asking page makes up.
 const MAX_CONVERSATION: usize = 128;
-/// Questions that may wait in a room, and for one peer. With [`MAX_PROMPT`] they also bound the bytes that wait.
+/// Questions that may wait in a room, and for one peer.
 pub(crate) const MAX_WAITING: usize = 32;
 pub(crate) const MAX_WAITING_PER_PEER: usize = 8;
+/// Most bytes of one peer's questions that may wait: enough for all the questions above at their usual size.
+pub(crate) const MAX_WAITING_BYTES_PER_PEER: usize = 2 * MAX_PROMPT;
 /// Answers kept after their end for askers that lost pieces of them, and for one peer.
 pub(crate) const KEPT_TRANSCRIPTS: usize = 64;
 pub(crate) const KEPT_PER_PEER: usize = 8;
@@ -65,13 +70,42 @@ pub(crate) const MAX_ROUND_TRIPS: usize = 64;
 /// Times of one kind that a device may report. It measures a few dozen.
 const MAX_RUNS: usize = 1_024;
 
-/// Hellos of one peer: a burst, and so many a second, more than anybody hides and shows a tab. A hello with another
-/// contribution makes the host plan anew.
-pub(crate) const HELLOS: (f64, f64) = (64.0, 4.0);
-/// Requests of one peer to send pieces of answers again, as [`HELLOS`]: each may repeat a whole answer.
-pub(crate) const RESUMES: (f64, f64) = (32.0, 8.0);
+/// How many frames of a kind one peer may send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RateLimit {
+    /// At once.
+    pub burst: f64,
+    /// On average.
+    pub per_second: f64,
+}
 
-/// A budget of frames that refills.
+/// Hellos: more than anybody hides and shows a tab. A hello with another contribution makes the host plan anew.
+pub(crate) const HELLOS: RateLimit = RateLimit { burst: 64.0, per_second: 4.0 };
+/// Requests to send pieces of answers again: each may repeat a whole answer.
+pub(crate) const RESUMES: RateLimit = RateLimit { burst: 32.0, per_second: 8.0 };
+
+/// How many full room views a peer gets for its hellos: each takes up to 200 kB.
+pub(crate) const GREETINGS: RateLimit = RateLimit { burst: 8.0, per_second: 0.5 };
+/// Bytes of one peer's questions that were rendered and tokenized and then were too long. A slow tab takes a second for a megabyte,
+/// so it spends at most a thirtieth of its time on a peer that keeps doing this.
+pub(crate) const IN_VAIN: RateLimit = RateLimit { burst: 4.0 * MAX_PROMPT as f64, per_second: 32_768.0 };
+
+/// Members of a room, and devices in a list about them: more than any relay's room has.
+const MAX_MEMBERS: usize = 1_024;
+/// Stages of a plan, and numbers about them.
+const MAX_STAGES: usize = 2 * ModelShape::MAX_BLOCKS;
+/// Most expert placements in a plan: four times those of the largest models.
+const MAX_PLACES: usize = 4 * ModelShape::MAX_EXPERTS;
+/// Changes of where a plan's experts lie: five times the experts of today's largest models.
+const MAX_CHANGES: usize = 128 * 1024;
+/// Bytes of one sentence. Some quote what a file says.
+const MAX_SENTENCE: usize = 16_384;
+/// Bytes of what a model's file says of itself: some hold a whole licence.
+const MAX_MODEL_TEXT: usize = 65_536;
+/// Sentences in a list.
+const MAX_SENTENCES: usize = 64;
+
+/// A budget that refills.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     left: f64,
@@ -79,20 +113,36 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    pub fn full((burst, _): (f64, f64), now: Millis) -> Self {
-        Self { left: burst, at: now }
+    pub fn full(limit: RateLimit, now: Millis) -> Self {
+        Self { left: limit.burst, at: now }
     }
 
     /// Takes one. False if none is left.
     #[must_use]
-    pub fn take(&mut self, (burst, a_second): (f64, f64), now: Millis) -> bool {
-        self.left = (self.left + (now.0 - self.at.0).max(0.0) / 1e3 * a_second).min(burst);
-        self.at = now;
+    pub fn take(&mut self, limit: RateLimit, now: Millis) -> bool {
+        self.refill(limit, now);
         let has_one = self.left >= 1.0;
         if has_one {
             self.left -= 1.0;
         }
         has_one
+    }
+
+    /// Takes what was used, even if that is more than is left.
+    pub fn spend(&mut self, amount: f64, limit: RateLimit, now: Millis) {
+        self.refill(limit, now);
+        self.left -= amount;
+    }
+
+    /// More was used than there was.
+    pub fn is_spent(&mut self, limit: RateLimit, now: Millis) -> bool {
+        self.refill(limit, now);
+        self.left <= 0.0
+    }
+
+    fn refill(&mut self, limit: RateLimit, now: Millis) {
+        self.left = (self.left + (now.0 - self.at.0).max(0.0) / 1e3 * limit.per_second).min(limit.burst);
+        self.at = now;
     }
 }
 
@@ -109,7 +159,7 @@ pub(crate) fn hello(hello: &Hello) -> Result<(), &'static str> {
         are_numbers && lent.budget <= MAX_BUDGET
     });
     if hello.adapter.len() > MAX_ADAPTER || hello.build.len() > MAX_BUILD || !lends {
-        return Err("What this device says of itself cannot be right. Reload its page.");
+        return Err("What this device says of itself cannot be right. Open Potluck on it again.");
     }
     Ok(())
 }
@@ -158,19 +208,77 @@ pub(crate) fn status(mut status: WorkerStatus) -> WorkerStatus {
     status
 }
 
+/// True if a room is plausible: nothing in it is longer than what honest hosts send.
+pub(crate) fn is_room(view: &RoomView) -> bool {
+    let RoomView { model, plan, members, credits, .. } = view;
+    let is_short = |text: &String| text.len() <= MAX_SENTENCE;
+    let is_member = |member: &MemberView| {
+        member.name.len() <= MAX_NAME
+            && member.adapter.len() <= MAX_ADAPTER
+            && [&member.spare, &member.standby].into_iter().flatten().all(is_short)
+    };
+    let is_credit = |credit: &CreditView| credit.name.len() <= MAX_NAME && credit.peers.len() <= MAX_MEMBERS;
+    let is_model = model.as_ref().is_none_or(|model| {
+        let texts = [&model.name, &model.architecture, &model.quantization, &model.licence];
+        texts.into_iter().all(|text| text.len() <= MAX_MODEL_TEXT)
+    });
+    let numbers = [
+        plan.stage_bytes.len(),
+        plan.kv_cache_bytes.len(),
+        plan.predicted_ms.len(),
+        plan.measured_ms.len(),
+        plan.hops.len(),
+    ];
+    let are_experts = plan
+        .experts
+        .as_ref()
+        .is_none_or(|experts| experts.holders.len() <= MAX_MEMBERS && experts.phases.len() <= MAX_MEMBERS);
+    members.len() <= MAX_MEMBERS
+        && members.iter().all(is_member)
+        && credits.len() <= MAX_MEMBERS
+        && credits.iter().all(is_credit)
+        && is_model
+        && numbers.into_iter().all(|count| count <= MAX_STAGES)
+        && plan.plan.as_ref().is_none_or(is_plan)
+        && are_experts
+        && plan.help.len() <= MAX_SENTENCES
+        && plan.help.iter().chain([&plan.reason]).chain(&plan.spreading).all(is_short)
+}
+
+/// True if a plan can be this large.
+fn is_plan(plan: &Plan) -> bool {
+    let blocks = plan.stages.iter().map(|stage| stage.remote.len()).sum::<usize>();
+    let lists = plan.stages.iter().flat_map(|stage| &stage.remote).map(|remote| &remote.holders);
+    let places = lists.flatten().map(|holders| holders.len().max(1)).sum::<usize>();
+    plan.stages.len() <= MAX_STAGES && plan.pools.len() <= MAX_MEMBERS && blocks <= MAX_STAGES && places <= MAX_PLACES
+}
+
+/// True if this many changes are plausible while a plan runs. A device is removed once, which visits every expert's holders, and no
+/// expert has more holders than there are devices.
+pub(crate) fn is_residency(residency: &Residency) -> bool {
+    let changes = &residency.changes;
+    let is_drop = |change: &&ResidencyChange| matches!(change, ResidencyChange::Drop(_));
+    let peer = |change: &ResidencyChange| match change {
+        ResidencyChange::Add { peer, .. } | ResidencyChange::Drop(peer) => *peer,
+    };
+    changes.len() <= MAX_CHANGES
+        && changes.iter().filter(is_drop).count() <= MAX_MEMBERS
+        && changes.iter().map(peer).collect::<BTreeSet<PeerId>>().len() <= MAX_MEMBERS
+}
+
 /// Checks a question before anything is computed with it.
 ///
 /// # Errors
 /// One sentence for the asker.
 pub(crate) fn prompt(prompt: &PromptRequest) -> Result<(), &'static str> {
-    let bytes = prompt.messages.iter().fold(0usize, |sum, message| sum.saturating_add(message.content.len()));
+    let bytes = prompt.messages.iter().fold(0usize, |sum, message| sum.saturating_add(message.bytes()));
     if prompt.messages.len() > MAX_MESSAGES || bytes > MAX_PROMPT {
         return Err("The conversation is too long for this room. Start a new one, or shorten the message.");
     }
     let sampling = &prompt.sampling;
     let values = [sampling.temperature, sampling.top_p, sampling.min_p, sampling.repetition_penalty];
     if prompt.conversation.len() > MAX_CONVERSATION || !values.iter().all(|value| value.is_finite()) {
-        return Err("The question's settings cannot be right. Reload the page and ask again.");
+        return Err("The question's settings cannot be right. Choose others and ask again.");
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::mutation::{Mutation, has_mutation};
 
 /// What the room is to a sender. What work it has, the plans say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Role {
+pub(crate) enum SenderRole {
     /// Not let in, or not yet.
     Stranger,
     /// Let in by the host to ask questions.
@@ -56,7 +56,7 @@ pub(crate) trait Plans {
 ///
 /// # Errors
 /// Why not. The frame is dropped; whose numbers are wrong is decided later, and only among those that get this far.
-pub(crate) fn may(from: PeerId, role: Role, plans: &impl Plans, frame: &Frame) -> Result<(), Refusal> {
+pub(crate) fn may(from: PeerId, role: SenderRole, plans: &impl Plans, frame: &Frame) -> Result<(), Refusal> {
     match frame {
         // Before it is let in, a peer talks to the host: who it is, and how far away.
         Frame::Hello(_) | Frame::Heartbeat { .. } | Frame::HeartbeatBack { .. } | Frame::Bye if plans.hosts() => Ok(()),
@@ -73,6 +73,7 @@ pub(crate) fn may(from: PeerId, role: Role, plans: &impl Plans, frame: &Frame) -
         | Frame::Room(_)
         | Frame::RoomUpdate(..)
         | Frame::Closed(_)
+        | Frame::Checkers(_)
         | Frame::Calibrate(_)
         | Frame::Prepare(_)
         | Frame::Commit(_)
@@ -144,23 +145,23 @@ pub(crate) fn may(from: PeerId, role: Role, plans: &impl Plans, frame: &Frame) -
     }
 }
 
-fn chatter(role: Role) -> Result<(), Refusal> {
-    (role >= Role::Chatter).then_some(()).ok_or(Refusal::NotAdmitted)
+fn chatter(role: SenderRole) -> Result<(), Refusal> {
+    (role >= SenderRole::Chatter).then_some(()).ok_or(Refusal::NotAdmitted)
 }
 
-fn member(role: Role) -> Result<(), Refusal> {
+fn member(role: SenderRole) -> Result<(), Refusal> {
     match role {
-        Role::Stranger => Err(Refusal::NotAdmitted),
-        Role::Chatter => Err(Refusal::ChatsOnly),
-        Role::Member | Role::Host => Ok(()),
+        SenderRole::Stranger => Err(Refusal::NotAdmitted),
+        SenderRole::Chatter => Err(Refusal::ChatsOnly),
+        SenderRole::Member | SenderRole::Host => Ok(()),
     }
 }
 
-fn host(role: Role) -> Result<(), Refusal> {
-    (role == Role::Host).then_some(()).ok_or(Refusal::NotTheHost)
+fn host(role: SenderRole) -> Result<(), Refusal> {
+    (role == SenderRole::Host).then_some(()).ok_or(Refusal::NotTheHost)
 }
 
-fn to_host(role: Role, plans: &impl Plans) -> Result<(), Refusal> {
+fn to_host(role: SenderRole, plans: &impl Plans) -> Result<(), Refusal> {
     if plans.hosts() { member(role) } else { Err(Refusal::NotHosting) }
 }
 
@@ -169,10 +170,10 @@ fn its_part(is_its: bool) -> Result<(), Refusal> {
 }
 
 /// Rows for stage `to` come from the stage before, and the first stage's from the host.
-fn hands_to(plan: &Plan, from: PeerId, role: Role, to: StageId, me: PeerId) -> bool {
+fn hands_to(plan: &Plan, from: PeerId, role: SenderRole, to: StageId, me: PeerId) -> bool {
     let Some((index, _)) = plan.stage(to).filter(|(_, stage)| stage.peer == me) else { return false };
     match index.checked_sub(1) {
-        None => role == Role::Host,
+        None => role == SenderRole::Host,
         Some(before) => plan.stages[before].peer == from,
     }
 }

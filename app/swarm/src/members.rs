@@ -8,6 +8,7 @@ use potluck_protocol::{Hello, WorkerStatus};
 
 use crate::doorkeeper::Access;
 use crate::limits::{self, Allowance};
+use crate::lineages::KnownCheckers;
 
 /// Grace period after a connection ended, enough for a reload or a short network failure.
 const GRACE_MILLIS: f64 = 1_500.0;
@@ -67,13 +68,20 @@ struct Record {
 pub(crate) struct Standing {
     pub hellos: Allowance,
     pub resumes: Allowance,
+    /// Whole rooms that it was sent because it said hello.
+    pub greetings: Allowance,
+    /// Bytes of its questions that were rendered in vain.
+    pub in_vain: Allowance,
     /// Pieces of the host's file that are being read for it.
     pub pieces: u32,
 }
 
 impl Standing {
     fn new(now: Millis) -> Self {
-        Self { hellos: Allowance::full(limits::HELLOS, now), resumes: Allowance::full(limits::RESUMES, now), pieces: 0 }
+        let full = |limit| Allowance::full(limit, now);
+        let [hellos, resumes] = [limits::HELLOS, limits::RESUMES].map(full);
+        let [greetings, in_vain] = [limits::GREETINGS, limits::IN_VAIN].map(full);
+        Self { hellos, resumes, greetings, in_vain, pieces: 0 }
     }
 }
 
@@ -237,12 +245,17 @@ pub(crate) struct Members {
     records: BTreeMap<DeviceId, Record>,
     /// The devices of peers that were met.
     devices: BTreeMap<PeerId, DeviceId>,
+    /// Who may check whose answers, as the host says.
+    pub checkers: KnownCheckers,
+    /// The peers that sent wrong numbers since the last entry in the host's log, with their names.
+    pub wrongs: Vec<(PeerId, String)>,
 }
 
 impl Members {
     pub fn new(me: PeerId) -> Self {
         let (known, standings) = (BTreeMap::new(), BTreeMap::new());
-        Self { me, host: None, known, standings, records: BTreeMap::new(), devices: BTreeMap::new() }
+        let (records, devices, checkers) = (BTreeMap::new(), BTreeMap::new(), KnownCheckers::default());
+        Self { me, host: None, known, standings, records, devices, checkers, wrongs: Vec::new() }
     }
 
     /// A peer has proved which device it is of.
@@ -283,6 +296,7 @@ impl Members {
 
     /// A peer's results were wrong: its device gets no work for a while, longer each time.
     pub fn distrust(&mut self, peer: PeerId, now: Millis) {
+        self.wrongs.push((peer, self.name(peer)));
         if let Some(member) = self.known.get_mut(&peer) {
             member.distrusted = true;
         }
@@ -432,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn row_11_lending_a_byte_more_or_coming_again_does_not_restore_trust() {
+    fn lending_a_byte_more_or_coming_again_does_not_restore_trust() {
         let mut members = Members::new(PeerId([1; 16]));
         members.met(PEER, DeviceId([2; 32]));
         assert!(enter(&mut members, 100), "a new device gets work");

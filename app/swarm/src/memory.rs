@@ -8,7 +8,7 @@ pub(crate) fn pool_bytes(plan: &Plan, shape: &ModelShape, peer: PeerId) -> Bytes
 }
 
 /// Bytes of weights and of the KV cache and states that belong to them, for `context` positions.
-pub(crate) fn resident_bytes(shape: &ModelShape, units: &[WeightUnit], context: u32) -> Bytes {
+pub fn resident_bytes(shape: &ModelShape, units: &[WeightUnit], context: u32) -> Bytes {
     let both_ends = units.contains(&WeightUnit::Embedding) && units.contains(&WeightUnit::LmHead);
     let one_table = shape.tied_lm_head && both_ends;
     let bytes = |unit: &WeightUnit| match unit {

@@ -1,9 +1,9 @@
-//! Mutations of the protocol that the simulator must detect. They exist only in this crate's own test builds:
-//! everywhere else [`has_mutation`] is a constant `false`, and there is no way to set one.
+//! Mutations of the protocol that the simulator must detect. Without the feature `testing`, [`has_mutation`] is a constant
+//! `false`, and there is no way to set one.
 
 /// A deliberate bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mutation {
+pub enum Mutation {
     /// A worker takes frames of an older plan for frames of its active one.
     StaleEpoch,
     /// The coordinator counts a reply twice.
@@ -14,25 +14,27 @@ pub(crate) enum Mutation {
     HearAnyone,
     /// Coordinator and stages truncate recurrent states to any position, like keys and values.
     AnyBase,
+    /// Any other holder checks an answer, also one that may be the same person's.
+    AnyChecker,
 }
 
-#[cfg(not(test))]
+#[cfg(not(feature = "testing"))]
 pub(crate) const fn has_mutation(_: Mutation) -> bool {
     false
 }
 
-#[cfg(test)]
+#[cfg(feature = "testing")]
 thread_local! {
     static MUTATION: std::cell::Cell<Option<Mutation>> = const { std::cell::Cell::new(None) };
 }
 
-#[cfg(test)]
+#[cfg(feature = "testing")]
 pub(crate) fn has_mutation(mutation: Mutation) -> bool {
     MUTATION.get() == Some(mutation)
 }
 
 /// Sets the mutation of every peer of this thread, or removes it.
-#[cfg(test)]
-pub(crate) fn set_mutation(mutation: Option<Mutation>) {
+#[cfg(feature = "testing")]
+pub fn set_mutation(mutation: Option<Mutation>) {
     MUTATION.set(mutation);
 }

@@ -2,18 +2,21 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use potluck_panel::Condition;
+use potluck_panel::{Condition, Decision};
 use potluck_plan::PeerId;
 use potluck_protocol::Frame;
 
 use crate::sessions::Sessions;
+use crate::trace::ExpertWait;
 use crate::{Action, RelayRoute, Severity};
 
 pub(crate) struct Outbox {
     me: PeerId,
     pub actions: Vec<Action>,
     /// What only the recording tells.
-    pub notes: Vec<String>,
+    pub notes: Vec<ExpertWait>,
+    /// What was decided, for the recording.
+    pub decisions: Vec<Decision>,
     own: VecDeque<Frame>,
     /// The sealed sessions that frames may go over.
     pub sessions: Sessions,
@@ -24,7 +27,7 @@ pub(crate) struct Outbox {
 impl Outbox {
     pub fn new(me: PeerId) -> Self {
         let (own, sessions, routes) = (VecDeque::new(), Sessions::default(), BTreeMap::new());
-        Self { me, actions: Vec::new(), notes: Vec::new(), own, sessions, routes }
+        Self { me, actions: Vec::new(), notes: Vec::new(), decisions: Vec::new(), own, sessions, routes }
     }
 
     /// To one peer, or to this one. A peer without a route is gone or not here yet; recovery repeats what it misses.

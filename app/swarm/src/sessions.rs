@@ -18,7 +18,9 @@ pub(crate) struct Session {
     pub at: UnixSeconds,
     /// Our hello went out over it, and the peer was not given up since.
     pub greeted: bool,
-    /// The host let the peer in, and the driver knows.
+    /// The host let the peer in, and the driver has told the relay.
+    pub let_in: bool,
+    /// The peer may meet the other members, and the driver knows.
     pub admitted: bool,
     /// The host turned the peer away: it is not heard again over this session.
     pub refused: bool,
@@ -26,7 +28,7 @@ pub(crate) struct Session {
 
 impl Session {
     pub fn new(peer: PeerId, device: DeviceId, proof: Proof, at: UnixSeconds) -> Self {
-        Self { peer, device, proof, at, greeted: false, admitted: false, refused: false }
+        Self { peer, device, proof, at, greeted: false, let_in: false, admitted: false, refused: false }
     }
 }
 

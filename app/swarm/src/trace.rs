@@ -1,39 +1,66 @@
 //! The last events and actions, for `potluck.trace()`.
 
+mod fact;
 mod placement;
 
 use std::collections::VecDeque;
 
+use potluck_panel::Decision;
 use potluck_plan::Millis;
 use potluck_protocol::Frame;
 use serde::Serialize;
 
+pub use fact::{ExpertWait, Fact};
 pub(crate) use placement::placement;
 
 use crate::may::Refusal;
 use crate::{Action, Event};
 
 const KEPT: usize = 4_000;
+/// Decisions that are kept besides: tokens do not push them out.
+const KEPT_DECISIONS: usize = 256;
 
 /// One line of the trace.
 #[derive(Clone, Debug, Serialize)]
 pub struct TraceLine {
     /// The peer's clock.
     pub millis: f64,
-    /// `event` or `action`; `note`: what neither tells; `plan`: where experts lie now.
+    /// `event` or `action`; `note`: what neither tells; `decision`: what the host decided; `plan`: where experts lie now.
     pub kind: &'static str,
-    /// What it was, without texts and numbers of a conversation.
+    /// What it was, without texts and numbers of a conversation. Empty for a decision: whoever shows it words it.
     pub what: String,
+    /// The decision, with the numbers that were compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Box<Decision>>,
+    /// The same as `what` for programs, of what begins a question or happens with every token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fact: Option<Fact>,
+}
+
+impl TraceLine {
+    /// A line in words.
+    pub(crate) fn told(kind: &'static str, what: String, now: Millis) -> Self {
+        Self { millis: now.0, kind, what, decision: None, fact: None }
+    }
+}
+
+/// What is chosen while tokens are written.
+fn is_running_choice(line: &TraceLine) -> bool {
+    let decision = line.decision.as_deref();
+    decision.is_some_and(|decision| !matches!(decision, Decision::Plan(_) | Decision::Device(_) | Decision::Standby(_)))
 }
 
 pub(crate) struct Trace {
     lines: VecDeque<TraceLine>,
+    decisions: VecDeque<TraceLine>,
     kept: usize,
+    /// How many decisions there were in all.
+    decided: u64,
 }
 
 impl Default for Trace {
     fn default() -> Self {
-        Self { lines: VecDeque::new(), kept: KEPT }
+        Self { lines: VecDeque::new(), decisions: VecDeque::new(), kept: KEPT, decided: 0 }
     }
 }
 
@@ -43,45 +70,76 @@ impl Trace {
         self.kept = lines.max(1);
     }
 
-    pub fn lines(&self) -> impl Iterator<Item = &TraceLine> {
-        self.lines.iter()
+    /// All lines in the order of their times.
+    pub fn lines(&self) -> Vec<&TraceLine> {
+        let mut lines: Vec<&TraceLine> = self.lines.iter().chain(&self.decisions).collect();
+        lines.sort_by(|a, b| a.millis.total_cmp(&b.millis));
+        lines
     }
 
     pub fn event(&mut self, event: &Event, now: Millis) {
         if let Some(what) = describe_event(event) {
-            self.push("event", what, now);
+            self.push("event", what, Fact::of_event(event), now);
         }
     }
 
     /// The last stage's result for a coordinator on the same device: with it the recording has every token.
     pub fn own(&mut self, frame: &Frame, now: Millis) {
         if let (Frame::LogitsResult(_), Some(what)) = (frame, describe_frame(frame)) {
-            self.push("event", format!("from itself: {what}"), now);
+            self.push("event", format!("from itself: {what}"), Fact::of_frame(frame), now);
         }
     }
 
     /// A frame that its sender may not send.
     pub fn refused(&mut self, frame: &Frame, refusal: Refusal, now: Millis) {
         if let Some(what) = describe_frame(frame) {
-            self.push("event", format!("refused, {refusal:?}: {what}"), now);
+            self.push("event", format!("refused, {refusal:?}: {what}"), None, now);
         }
     }
 
     pub fn action(&mut self, action: &Action, now: Millis) {
         if let Some(what) = describe_action(action) {
-            self.push("action", what, now);
+            self.push("action", what, Fact::of_action(action), now);
         }
     }
 
     pub fn note(&mut self, what: String, now: Millis) {
-        self.push("note", what, now);
+        self.push("note", what, None, now);
     }
 
-    fn push(&mut self, kind: &'static str, what: String, now: Millis) {
+    /// How the experts of a block came.
+    pub fn experts(&mut self, wait: ExpertWait, now: Millis) {
+        self.push("note", wait.to_string(), Some(Fact::Experts(wait)), now);
+    }
+
+    pub fn decision(&mut self, decision: Decision, now: Millis) {
+        self.decided += 1;
+        let decision = Some(Box::new(decision));
+        if self.decisions.len() >= KEPT_DECISIONS {
+            // What is chosen while tokens are written changes often, so it makes room first.
+            let oldest = self.decisions.iter().position(is_running_choice).unwrap_or(0);
+            self.decisions.remove(oldest);
+        }
+        self.decisions.push_back(TraceLine { decision, ..TraceLine::told("decision", String::new(), now) });
+    }
+
+    /// How many decisions there were.
+    pub fn decided(&self) -> u64 {
+        self.decided
+    }
+
+    /// The decisions after the first `known` ones, as far as they are kept, oldest first.
+    pub fn decisions_after(&self, known: u64) -> Vec<&Decision> {
+        let new = usize::try_from(self.decided.saturating_sub(known)).unwrap_or(usize::MAX);
+        let decisions = self.decisions.iter().skip(self.decisions.len().saturating_sub(new));
+        decisions.filter_map(|line| line.decision.as_deref()).collect()
+    }
+
+    fn push(&mut self, kind: &'static str, what: String, fact: Option<Fact>, now: Millis) {
         while self.lines.len() >= self.kept {
             self.lines.pop_front();
         }
-        self.lines.push_back(TraceLine { millis: now.0, kind, what });
+        self.lines.push_back(TraceLine { fact, ..TraceLine::told(kind, what, now) });
     }
 }
 
@@ -138,6 +196,8 @@ fn describe_action(action: &Action) -> Option<String> {
         Action::Forget(conversation) => format!("forget {conversation:?}"),
         Action::Answer(request, _) => format!("answer part {request:?}"),
         Action::Notice { sentence, .. } => format!("notice: {sentence}"),
+        Action::LetIn(peer) => format!("let in {peer:?}"),
+        Action::PutOut(route) => format!("put out {route:?}"),
         Action::Admitted(peer) => format!("admitted {peer:?}"),
         Action::Regroup(generation) => format!("group secret {generation}"),
         Action::DoorsChanged(_) => "doors changed".into(),
@@ -158,10 +218,11 @@ fn describe_frame(frame: &Frame) -> Option<String> {
         Frame::Writing | Frame::Expect => return None,
         Frame::Calibrate(model) => format!("calibrate {}", model.name),
         Frame::Calibrated(_, answer) => format!("calibrated, {}", if answer.is_ok() { "timed" } else { "not timed" }),
-        Frame::Hello(hello) => format!("hello {:?} lends {:?}", hello.session, hello.contribution),
+        Frame::Hello(hello) => format!("hello {:?} lends {:?}", hello.start, hello.contribution),
         Frame::Refused(sentence) => format!("refused: {sentence}"),
         Frame::Bye => "bye".into(),
         Frame::Closed(leaving) => format!("closed {leaving:?}"),
+        Frame::Checkers(checkers) => format!("checkers {:?}", checkers.lineages),
         Frame::Unknown => "unknown".into(),
         Frame::Prepare(prepare) => {
             let stages = prepare.plan.stages.iter().map(|stage| (stage.peer, stage.blocks)).collect::<Vec<_>>();
@@ -209,4 +270,32 @@ fn describe_frame(frame: &Frame) -> Option<String> {
         Frame::PieceRequest(request) => format!("piece request {request:?}"),
         Frame::Piece { id, bytes, .. } => format!("piece {id}, {} bytes", bytes.len()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use potluck_panel::{DeferredReason, PlanDecision};
+
+    use super::*;
+
+    fn deferred(reason: DeferredReason) -> Decision {
+        Decision::Plan(PlanDecision::Deferred { reason })
+    }
+
+    #[test]
+    fn decisions_lie_between_the_other_lines_and_are_not_pushed_out_by_them() {
+        let mut trace = Trace::default();
+        trace.keep(3);
+        trace.decision(deferred(DeferredReason::Measuring), Millis(1.0));
+        trace.note("a note".into(), Millis(2.0));
+        trace.decision(deferred(DeferredReason::DeviceAway), Millis(3.0));
+        assert_eq!(trace.decisions_after(1), [&deferred(DeferredReason::DeviceAway)]);
+        assert_eq!(trace.decisions_after(0).len(), 2);
+        let kinds = |trace: &Trace| trace.lines().iter().map(|line| line.kind).collect::<Vec<_>>();
+        assert_eq!(kinds(&trace), ["decision", "note", "decision"]);
+        (0..9).for_each(|_| trace.note("another".into(), Millis(4.0)));
+        assert_eq!(kinds(&trace), ["decision", "decision", "note", "note", "note"]);
+        (0..300).for_each(|_| trace.decision(deferred(DeferredReason::DeviceAway), Millis(5.0)));
+        assert_eq!((trace.decided(), trace.decisions_after(0).len()), (302, KEPT_DECISIONS), "they are bounded, too");
+    }
 }

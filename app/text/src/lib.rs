@@ -1,22 +1,43 @@
-//! Sentences for people, by language. Plain functions of the panel's types, no I/O.
+//! Texts for people, by language. Plain functions of the panel's types, no I/O.
 //!
 //! Code passes reasons and states as enums; their wording is in a [`Texts`] table, one for each language. Page and terminal
-//! read the same table, so one event never has two sentences.
+//! read the same table, so one event never has two sentences. `areas` says how a text is written down.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod english;
-mod texts;
+#[macro_use]
+mod table;
 
-pub use english::ENGLISH;
-pub use texts::{
-    AnswerTexts, ArithmeticTexts, CatalogTexts, ComposerTexts, ConnectionTexts, FailureTexts, GuesserTexts,
-    KvCacheTexts, LeaveTexts, MemberTexts, NotYetTexts, NoticeTexts, OwnDeviceTexts, PhaseTexts, PlanTexts, RoleTexts,
-    SharingTexts, Texts, fill,
+mod areas;
+mod decision;
+mod door_log;
+mod english;
+mod language;
+mod message;
+mod pattern;
+mod progress;
+mod value;
+mod visible;
+
+pub use areas::*;
+pub use decision::{
+    PlanCompared, decision, device_decision, plan_decision, plans_compared, standby_decision, what_would_change,
 };
+pub use door_log::{log_line, log_text, utc};
+pub use language::{Language, sentences};
+pub use message::Message;
+pub use progress::{loading_line, seconds_left};
+pub use value::{
+    Argument, Bytes, Count, Millis, Number, Pace, Parameters, Rate, Rounded, Tenths, Text, bytes, count, duration_ms,
+    parameters, percent, rate, tokens_per_second,
+};
+pub use visible::{Lines, strangers_title, visible, visible_json, visible_letter};
 
 /// The table in use. There is one language today.
 #[must_use]
 pub const fn texts() -> &'static Texts {
     &ENGLISH
 }
+
+/// English.
+static ENGLISH: Texts = Texts::ENGLISH;

@@ -34,7 +34,7 @@ fn settle(host: &mut Sessions, guest: &mut Sessions, now: Millis) -> Vec<Proof> 
             for action in actions {
                 match action {
                     Action::Send(_, message) => to.received(route, &message, now),
-                    Action::Up(_, _, proof) => proofs.push(proof),
+                    Action::Up(_, _, proof, _) => proofs.push(proof),
                     _ => {}
                 }
             }

@@ -2,8 +2,9 @@
 //!
 //! - [`identity`]: a device's key, a tab's key, and the [`Certificate`] that a peer shows in every handshake.
 //! - [`room_keys`]: the owner's key, which names the room, and the secrets that are derived for it.
-//! - [`invite`]: what the host signs, and what a link holds of it.
+//! - [`invite`]: what the host signs, and the keys that a link holds.
 //! - [`handshake`]: one Noise handshake (`XXpsk0`) between two connections.
+//! - [`words`]: the words that two people compare to rule out a man in the middle.
 //! - [`channel`]: sealed messages after it.
 //! - [`Sessions`]: all handshakes and channels of one connection to a room, as a state machine.
 //!
@@ -22,12 +23,12 @@ pub mod invite;
 pub mod room_keys;
 mod sessions;
 mod wire;
-mod words;
+pub mod words;
 
 pub use identity::{Certificate, IdentityKeys, NodeIdentity, Random};
-pub use invite::{DoorKey, InviteKey, SignedInvite, Terms};
+pub use invite::{DoorKey, InviteKey, Terms};
 pub use potluck_plan::DeviceId;
 pub use room_keys::{GroupSecret, OwnerKey, RoomSecret};
 pub use sessions::{Action, Closed, Proof, RoomRole, Route, Sessions};
 pub use wire::{OVERHEAD, VERSION};
-pub use words::words;
+pub use words::SessionWords;

@@ -95,19 +95,18 @@ impl RoomSecret {
         Binary(*self.0).encode()
     }
 
-    /// What invites show of it.
-    pub fn door(&self) -> DoorKey {
+    fn join_key(&self) -> DoorKey {
         DoorKey::new(Zeroizing::new(blake3::derive_key(JOIN_CONTEXT, self.0.as_ref())))
     }
 
     /// The public key that the relay checks link holders with.
     pub fn join_public(&self) -> [u8; 32] {
-        self.door().public()
+        self.join_key().public()
     }
 
     /// Signs the relay's challenge: proof of knowing the secret.
     pub fn sign(&self, message: &[u8]) -> [u8; 64] {
-        self.door().sign(message)
+        self.join_key().sign(message)
     }
 
     pub(crate) fn psk(&self) -> Psk {

@@ -6,6 +6,7 @@
 //! The relay says which routes exist and which one is the owner's. That is only a hint: what counts is what a handshake
 //! proves.
 
+mod budgets;
 mod handshaking;
 
 use std::collections::BTreeMap;
@@ -13,12 +14,14 @@ use std::collections::BTreeMap;
 use potluck_plan::{Millis, PeerId};
 use thiserror::Error;
 
+use self::budgets::Budgets;
 use crate::channel::{OpenError, SealedChannel};
-use crate::handshake::{Handshake, HandshakeError};
+use crate::handshake::{Answered, Begun, HandshakeError};
 use crate::identity::{Certificate, NodeIdentity, Random};
 use crate::invite::{InviteKey, Terms};
 use crate::room_keys::{GroupSecret, OwnerKey, RoomSecret};
 use crate::wire::Kind;
+use crate::words::SessionWords;
 
 /// More connections than any relay's room has. A relay that invents more is not believed.
 const MAX_ROUTES: usize = 1_024;
@@ -56,7 +59,7 @@ pub enum Proof {
     Host,
     /// It knows the link's secret. Seen by the host only.
     Link,
-    /// It has an invite with these terms, which the owner signed. Seen by the host only.
+    /// It has an invite with these terms from the owner. Only the host sees this.
     Invite(Terms),
     /// It knows the group secret: the host has admitted it.
     Group,
@@ -85,12 +88,12 @@ pub enum Closed {
     /// The host gave out another group secret: whoever has only the old one is out.
     #[error("the group has another secret now")]
     Regrouped,
-    /// The invite was not signed by the room's owner.
-    #[error("the invite was not signed by the room's owner")]
-    ForgedInvite,
     /// The other side takes too little of what it gets.
     #[error("the other side takes its messages too slowly")]
     TooSlow,
+    /// The other side sends more than this one can handle.
+    #[error("the other side sends more than this device can handle")]
+    TooFast,
 }
 
 /// What the driver does.
@@ -98,8 +101,8 @@ pub enum Closed {
 pub enum Action {
     /// Send these bytes to a route.
     Send(Route, Vec<u8>),
-    /// A session is up.
-    Up(Route, Certificate, Proof),
+    /// A session is up. People may compare its words.
+    Up(Route, Certificate, Proof, SessionWords),
     /// A session that was up is over.
     Down(Route, Closed),
     /// A handshake failed; a session that is up stays so.
@@ -117,8 +120,9 @@ struct Link {
     /// When the last handshake began on this side, and how many did since the last one succeeded.
     began: Option<Millis>,
     attempts: u32,
-    /// When this side last answered a handshake.
-    answered: Option<Millis>,
+    /// When this side last read the other side's first message, and whether it has ever answered one.
+    looked: Option<Millis>,
+    was_answered: bool,
     /// When this side last asked for one.
     asked: Option<Millis>,
     /// The other side asked for one, too soon after the last.
@@ -131,8 +135,8 @@ struct Session {
 }
 
 enum Pending {
-    Begun(Handshake),
-    Answered(Handshake),
+    Begun(Begun),
+    Answered(Answered),
 }
 
 /// The sessions of one connection to a room.
@@ -145,6 +149,8 @@ pub struct Sessions {
     own: Option<Route>,
     owner: Option<Route>,
     links: BTreeMap<Route, Link>,
+    /// The budgets for answering handshakes, over all connections.
+    budgets: Budgets,
     actions: Vec<Action>,
 }
 
@@ -155,8 +161,8 @@ impl Sessions {
             RoomRole::Owner { key, generation, .. } => Some(key.group_secret(*generation)),
             RoomRole::Guest(_) | RoomRole::Invited(_) | RoomRole::Visitor => None,
         };
-        let (links, actions) = (BTreeMap::new(), Vec::new());
-        Self { identity, random, room, role, group, own: None, owner: None, links, actions }
+        let (links, budgets, actions) = (BTreeMap::new(), Budgets::default(), Vec::new());
+        Self { identity, random, room, role, group, own: None, owner: None, links, budgets, actions }
     }
 
     /// The actions since the last call, in order.
@@ -299,7 +305,21 @@ impl Sessions {
     /// The host admitted this peer: from now on it can shake hands with the other members. Sessions under an older secret
     /// end: the other side may be one that the host has put out.
     fn admitted(&mut self, group: Option<GroupSecret>, now: Millis) {
-        if group.is_none() || group == self.group {
+        if group.is_none() {
+            return;
+        }
+        if group == self.group {
+            // It was here before, and the relay dropped its messages to others until it was let in again.
+            let unmet = |(route, link): (&Route, &Link)| link.session.is_none().then_some(*route);
+            let mut unmet: Vec<Route> = self.links.iter().filter_map(unmet).collect();
+            unmet.retain(|route| Some(*route) != self.owner);
+            for route in unmet {
+                if self.begins(route) {
+                    self.begin_as_asked(route, now);
+                } else {
+                    self.ask_again(route, now);
+                }
+            }
             return;
         }
         self.group = group;

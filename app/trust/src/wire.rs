@@ -4,12 +4,13 @@
 //! offset  bytes  field
 //! 0       2      version   u16 little-endian: VERSION
 //! 2       1      kind      Kind
-//! 3       …      by kind: handshake messages of Noise (the first begins with its lane),
+//! 3       …      by kind: handshake messages of Noise (the first begins with its lane, and in an invite's
+//!                with the invite's terms),
 //!                or the counter (u64 little-endian) and the ciphertext with its 16-byte tag
 //! ```
 
 /// Version of frames and of everything around them; a peer of another version is asked to reload.
-pub const VERSION: u16 = 11;
+pub const VERSION: u16 = 13;
 
 /// Bytes that sealing adds to a message.
 pub const OVERHEAD: usize = HEADER + COUNTER + TAG;
@@ -69,11 +70,18 @@ pub(crate) enum Lane {
     Group = 2,
     /// No secret: a visitor of a listed room, towards the host.
     Visitor = 3,
-    /// The room's door key: a guest with an invite, towards the host.
+    /// An invite's door key: a guest with it, towards the host.
     Invite = 4,
 }
 
 impl Lane {
+    pub const COUNT: usize = 4;
+
+    /// Its place among all lanes.
+    pub fn index(self) -> usize {
+        usize::from(self as u8) - 1
+    }
+
     pub fn of(byte: u8) -> Option<Self> {
         [Self::Link, Self::Group, Self::Visitor, Self::Invite].into_iter().find(|lane| *lane as u8 == byte)
     }

@@ -16,7 +16,7 @@ use crate::{
     link::NodeLink,
     route::Route,
     settings::SettingsDrawer,
-    state::{DialogKind, Store, store},
+    state::{DialogKind, Session, Store, arrive, store},
     table::{Invite, Leave, RoomPage, Sealed},
 };
 
@@ -24,12 +24,15 @@ use crate::{
 pub fn mount(link: NodeLink) {
     // Leptos provides its executor only once something is mounted.
     wasm_bindgen_futures::spawn_local(async move {
+        // First, so that the key of a room's link leaves the address bar before anything else can fail.
+        let mut session = browser::load_session();
+        let route = arrive(&mut session);
         let (kept, trouble) = match browser::load().await {
             Ok(kept) => (kept, None),
             Err(error) => (StoredData::default(), Some(error.to_string())),
         };
         clear_splash();
-        mount_to_body(move || view! { <App link kept trouble /> });
+        mount_to_body(move || view! { <App link kept session route trouble /> });
     });
 }
 
@@ -41,11 +44,11 @@ fn clear_splash() {
 }
 
 #[component]
-fn App(link: NodeLink, kept: StoredData, trouble: Option<String>) -> impl IntoView {
-    let store = Store::new(link.clone(), kept, browser::load_session());
+fn App(link: NodeLink, kept: StoredData, session: Session, route: Route, trouble: Option<String>) -> impl IntoView {
+    let store = Store::new(link.clone(), kept, session, route);
     provide_context(store);
     if let Some(details) = trouble {
-        store.tell(NoticeLevel::Warning, texts().notice.no_storage, details);
+        store.tell(NoticeLevel::Warning, texts().notice.no_storage(), details);
     }
     link.listen(move |message| store.take(message));
     install_tools(store);
@@ -116,7 +119,7 @@ fn watch(store: Store) {
     let model =
         Memo::new(move |_| store.room.status.with(|status| status.model.as_ref().map(|model| model.name.clone())));
     Effect::new(move |_| browser::set_title(&model.get().map_or("Potluck".into(), |name| format!("{name} · Potluck"))));
-    on_window("popstate", move |_| store.follow_route(browser::current_route()));
+    on_window("popstate", move |_| store.follow_route(store.arrive()));
     on_window("pagehide", move |_| {
         browser::stash_conversations(&store.chats.stash());
         browser::stash_draft(store.chats.draft_to_keep());

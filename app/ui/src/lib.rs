@@ -15,6 +15,8 @@ mod contribute;
 mod door;
 mod host;
 mod link;
+#[cfg(feature = "fuzz")]
+pub mod reading;
 mod relay;
 mod route;
 mod settings;

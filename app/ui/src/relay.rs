@@ -5,19 +5,20 @@ pub use potluck_relay_api::http::{
     Addresses, ModelEntry as Model, ModelList as Models, ModelState, RoomEntry as Room, RoomList as Rooms,
 };
 use potluck_relay_api::path;
+use potluck_text::texts;
 use serde::de::DeserializeOwned;
 
 /// Why a list could not be fetched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RelayError {
     /// No answer.
-    #[error("The relay does not answer. Check the network, then try again.")]
+    #[error("{}", texts().relay.silent())]
     Unreachable(String),
     /// An answer with a status other than 2xx.
-    #[error("The relay answered with status {0}. Try again in a moment.")]
+    #[error("{}", texts().relay.status(_0))]
     Status(u16),
     /// An answer that does not match the API.
-    #[error("The relay's answer could not be read. Reload the page.")]
+    #[error("{}", texts().relay.unreadable())]
     Unreadable(String),
 }
 

@@ -1,4 +1,7 @@
-//! The page's addresses: `/` is the door, `/r/ID#KEY` a room, `/bench` the bench.
+//! The page's addresses: `/` is the door, `/r/ID` a room, `/bench` the bench. A room's link is `/r/ID#KEY`; its key leaves the
+//! address bar as soon as it is read.
+
+use serde::{Deserialize, Serialize};
 
 /// The place that the address bar names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +15,7 @@ pub enum Route {
 }
 
 /// A room's id, and its key from the link's fragment. The browser never sends the fragment to the relay.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoomAddress {
     /// The room's id on the relay.
     pub id: String,
@@ -27,13 +30,11 @@ impl RoomAddress {
         self.key.as_ref().is_some_and(|key| key.starts_with("chat."))
     }
 
-    /// Path and fragment: `/r/ID#KEY`.
+    /// What the address bar shows: `/r/ID`. Never the key, which would then reach the history, its copies on other devices, and
+    /// anybody who looks at the screen.
     #[must_use]
     pub fn path(&self) -> String {
-        match &self.key {
-            Some(key) => format!("/r/{}#{key}", self.id),
-            None => format!("/r/{}", self.id),
-        }
+        format!("/r/{}", self.id)
     }
 }
 
@@ -84,7 +85,7 @@ mod tests {
     fn a_room_link_reads_back() {
         let room = RoomAddress { id: "k3v9abcd".into(), key: Some("Zm9v_-x".into()) };
         assert_eq!(Route::parse("/r/k3v9abcd", "#Zm9v_-x"), Route::Room(room.clone()));
-        assert_eq!(room.path(), "/r/k3v9abcd#Zm9v_-x");
+        assert_eq!(room.path(), "/r/k3v9abcd", "the address bar shows no key");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Colours that stand on one another can be told apart, in both schemes: by the contrast of WCAG 2, level AA.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -8,13 +8,21 @@
 #![warn(missing_docs)]
 
 mod golden;
+#[cfg(not(target_arch = "wasm32"))]
+mod likelihood;
+#[cfg(not(target_arch = "wasm32"))]
+mod published;
 mod recipe;
 mod reference;
 mod room;
 mod verdict;
 
 pub use golden::{Golden, Prompt};
+#[cfg(not(target_arch = "wasm32"))]
+pub use likelihood::{LOGITS_READ, Likelihood, likelihoods};
+#[cfg(not(target_arch = "wasm32"))]
+pub use published::{ANSWER_CONTEXT, Answer, Published, Way, surprise};
 pub use recipe::{Recipe, Sum, Tensor, judge_recipe};
 pub use reference::{Reference, compare};
-pub use room::{Room, Split};
+pub use room::{Room, Setup, Split};
 pub use verdict::{Verdict, judge};

@@ -11,9 +11,9 @@ use potluck_engine::{Engine, Gpu, Piece, Settings};
 use potluck_gguf::{join, parse};
 use potluck_model::{ModelSpec, UnitMap};
 use potluck_plan::{
-    Arithmetic, BatchToken, BlockRange, Computed, ConversationId, ExpertHolder, ExpertId, ExpertOutputs, Input,
-    KernelClass, KvCacheType, LmHeadRequest, ModelId, ModelShape, Outcome, PeerId, Plan, PlanEpoch, Position,
-    RemoteExperts, Route, Stage, StageId, Task, Then, Ticket, WireType, Work,
+    Arithmetic, BatchToken, BlockRange, Computed, ConversationId, ExpertHolder, ExpertId, ExpertOutputs, ExpertRoute,
+    Input, KernelClass, KvCacheType, LmHeadRequest, ModelId, ModelShape, Outcome, PeerId, Plan, PlanEpoch, Position,
+    RemoteExperts, Stage, StageId, Task, Then, Ticket, WireType, Work,
 };
 
 /// How a model is split over devices.
@@ -25,6 +25,26 @@ pub enum Split {
     ThreeStages,
     /// One stage, with all experts of every block on two other devices.
     ExpertsElsewhere,
+}
+
+/// How a room computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// How products are computed.
+    pub arithmetic: Arithmetic,
+    /// Element type of the keys and values.
+    pub kv_cache: KvCacheType,
+    /// Positions of the KV cache.
+    pub context: u32,
+    /// Tokens whose logits come back at a time.
+    pub logits_read: u32,
+}
+
+impl Setup {
+    /// Exact products, and keys and values in 32-bit floats.
+    pub fn exact(context: u32) -> Self {
+        Self { arithmetic: Arithmetic::Exact, kv_cache: KvCacheType::F32, context, logits_read: 1 }
+    }
 }
 
 /// Devices with engines, and their plan.
@@ -43,20 +63,28 @@ struct Device {
 }
 
 impl Room {
-    /// Loads a model from the bytes of its file, with a cache of `context` positions.
+    /// Loads a model from the bytes of its file, with a cache of `context` positions. It computes exactly.
     ///
     /// # Errors
     /// An error of the file or an engine.
     pub async fn open(gpu: &Gpu, file: &[u8], split: Split, context: u32) -> Result<Self> {
+        Self::open_with(gpu, file, split, &Setup::exact(context)).await
+    }
+
+    /// The same for any setup.
+    ///
+    /// # Errors
+    /// An error of the file or an engine.
+    pub async fn open_with(gpu: &Gpu, file: &[u8], split: Split, setup: &Setup) -> Result<Self> {
         let model = join([parse(file)?])?;
         let (spec, units) = ModelSpec::from_gguf(&model)?;
-        let shape = spec.shape(&units, ModelId([0; 32]), KvCacheType::F32);
-        let plan = plan(&shape, split, context);
+        let shape = spec.shape(&units, ModelId([0; 32]), setup.kv_cache);
+        let plan = plan(&shape, split, setup);
         plan.validate(&shape)?;
         let mut engines = BTreeMap::new();
         for peer in plan.peers() {
             let held: BTreeSet<_> = plan.units_for(peer, &shape).into_iter().collect();
-            let device = Device::open(gpu, spec.clone(), units.clone(), context).await?;
+            let device = Device::open(gpu, spec.clone(), units.clone(), setup).await?;
             device.engine.reserve(&held)?;
             device.load(file).await?;
             engines.insert(peer, device);
@@ -87,18 +115,58 @@ impl Room {
         class: KernelClass,
         head: LmHeadRequest,
     ) -> Result<Outcome> {
+        self.stages(conversation, base, tokens, class, Then::LmHead(head)).await
+    }
+
+    /// The hidden vectors of tokens after all blocks.
+    ///
+    /// # Errors
+    /// An error of an engine.
+    pub async fn hidden(
+        &self,
+        conversation: ConversationId,
+        base: usize,
+        tokens: &[u32],
+        class: KernelClass,
+    ) -> Result<Vec<f32>> {
+        vectors(self.stages(conversation, base, tokens, class, Then::Hidden).await?)
+    }
+
+    /// The LM head alone, of hidden vectors after all blocks.
+    ///
+    /// # Errors
+    /// An error of the engine.
+    pub async fn head(
+        &self,
+        rows: Vec<BatchToken>,
+        class: KernelClass,
+        hidden: Vec<f32>,
+        head: LmHeadRequest,
+    ) -> Result<Outcome> {
+        let stage = self.plan.stages.last().context("a plan has a stage")?;
+        let blocks = BlockRange::new(stage.blocks.end, stage.blocks.end);
+        let (input, then) = (Input::Hidden(hidden), Then::LmHead(head));
+        self.engines[&stage.peer].run(Task::Forward { batch: rows, class, input, blocks, then }).await
+    }
+
+    /// Runs tokens through all stages; `last` follows the last block.
+    async fn stages(
+        &self,
+        conversation: ConversationId,
+        base: usize,
+        tokens: &[u32],
+        class: KernelClass,
+        last: Then,
+    ) -> Result<Outcome> {
         let position = |i: usize| Position((base + i) as u32);
         let rows: Vec<BatchToken> =
             (0..tokens.len()).map(|i| BatchToken { conversation, position: position(i) }).collect();
         let mut input = Input::Tokens(tokens.to_vec());
-        for stage in &self.plan.stages {
-            let then = if self.plan.has_lm_head(stage.id) { Then::LmHead(head) } else { Then::Hidden };
-            match self.stage(stage, &rows, class, input, then).await? {
-                Outcome::Hidden(hidden) => input = Input::Hidden(hidden),
-                outcome => return Ok(outcome),
-            }
+        let (last_stage, before) = self.plan.stages.split_last().context("a plan has a stage")?;
+        for stage in before {
+            input = Input::Hidden(vectors(self.stage(stage, &rows, class, input, Then::Hidden).await?)?);
         }
-        bail!("the last stage has no head")
+        self.stage(last_stage, &rows, class, input, last).await
     }
 
     async fn stage(
@@ -131,7 +199,7 @@ impl Room {
         remote: &RemoteExperts,
         class: KernelClass,
         normed: &[f32],
-        routes: &[Route],
+        routes: &[ExpertRoute],
     ) -> Result<Vec<f32>> {
         let pairs = || {
             routes.iter().enumerate().flat_map(|(token, route)| route.experts.iter().map(move |(id, _)| (token, *id)))
@@ -167,9 +235,10 @@ impl Room {
 }
 
 impl Device {
-    async fn open(gpu: &Gpu, spec: ModelSpec, units: UnitMap, context: u32) -> Result<Self> {
+    async fn open(gpu: &Gpu, spec: ModelSpec, units: UnitMap, setup: &Setup) -> Result<Self> {
         let (sink, results) = mpsc::unbounded();
-        let settings = Settings { context, ..Settings::default() };
+        let Setup { arithmetic, kv_cache, context, logits_read } = *setup;
+        let settings = Settings { context, arithmetic, kv_cache, logits_read, ..Settings::default() };
         // Ignore the error: a result that nobody awaits any more may be dropped.
         let on_result = Box::new(move |computed| drop(sink.unbounded_send(computed)));
         let engine = Engine::new(gpu, spec, units.clone(), settings, on_result)?;
@@ -236,7 +305,14 @@ async fn drive<T>(_: &Engine, future: impl Future<Output = T>) -> T {
     future.await
 }
 
-fn plan(shape: &ModelShape, split: Split, context: u32) -> Plan {
+fn vectors(outcome: Outcome) -> Result<Vec<f32>> {
+    match outcome {
+        Outcome::Hidden(hidden) => Ok(hidden),
+        other => bail!("no hidden vectors came back: {other:?}"),
+    }
+}
+
+fn plan(shape: &ModelShape, split: Split, setup: &Setup) -> Plan {
     let peer = |id: u8| PeerId([id; 16]);
     let blocks = shape.all_blocks().end;
     let stages = match split {
@@ -263,8 +339,8 @@ fn plan(shape: &ModelShape, split: Split, context: u32) -> Plan {
         pools: Vec::new(),
         wire: WireType::F32,
         expert_wire: WireType::F32,
-        arithmetic: Arithmetic::Exact,
-        context,
-        kv_cache: KvCacheType::F32,
+        arithmetic: setup.arithmetic,
+        context: setup.context,
+        kv_cache: setup.kv_cache,
     }
 }

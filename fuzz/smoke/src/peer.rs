@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use potluck_gguf::WriteError;
 use potluck_plan::{DeviceId, Millis, PeerId};
 use potluck_protocol::{Frame, Sharing, UnixSeconds, decode, encode};
-use potluck_swarm::sim::{Recording, SimDevice, SimModel, World};
+use potluck_sim::{Recording, SimDevice, SimModel, World};
 use potluck_swarm::{Action, Event, Peer, Proof, RelayRoute};
 
 /// Frames of one input that are read.

@@ -2,7 +2,7 @@
 
 use potluck_gguf::WriteError;
 use potluck_relay::models::range::{RangeRequest, parse};
-use potluck_relay_api::{Binary, EntryProof, Request, Route, join_parts, split_parts};
+use potluck_relay_api::{Binary, DoorCertificate, EntryProof, Request, Route, join_parts, split_parts};
 
 /// Bytes of the file that ranges are cut from.
 const FILE_BYTES: u64 = 1_000;
@@ -51,12 +51,18 @@ pub fn message_seeds() -> Result<Vec<Vec<u8>>, WriteError> {
         visible: true,
         signature: Binary([3; 64]),
     };
+    let certificate = DoorCertificate { terms: Binary([1; 11]), door: Binary([2; 32]), signature: Binary([3; 64]) };
     let requests = [
         Request::Enter { proof: owner },
         Request::Enter { proof: EntryProof::Link { signature: Binary([3; 64]) } },
+        Request::Enter { proof: EntryProof::Invite { certificate, signature: Binary([3; 64]) } },
         Request::Enter { proof: EntryProof::Visitor },
         Request::Ping { nonce: 7 },
         Request::Listing { title: "Kitchen".into(), visible: false },
+        Request::Revoked { invites: vec![7] },
+        Request::LetIn { route: Route(7) },
+        Request::PutOut { route: Route(7) },
+        Request::Mute { route: Route(7) },
     ];
     let mut seeds: Vec<Vec<u8>> = requests.iter().filter_map(|request| serde_json::to_vec(request).ok()).collect();
     seeds.push(join_parts([(Route(1), b"one".as_slice()), (Route(2), b""), (Route(1), b"two")])[4..].to_vec());

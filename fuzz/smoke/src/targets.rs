@@ -6,7 +6,7 @@ use potluck_gguf::synthetic::{Architecture, Synthetic};
 use potluck_gguf::{Array, Metadata, Value};
 use potluck_gguf::{GgufError, GgufWriter, Header, HeaderParser, Progress, TensorType, WriteError, dequantize, join};
 use potluck_model::{
-    ChatTemplate, Message, ModelSpec, Profile, RenderOptions, SpecialText, StopTokens, TokenKind, Tokenizer,
+    Channels, ChatTemplate, Message, ModelSpec, Profile, RenderOptions, SpecialText, StopTokens, TokenKind, Tokenizer,
 };
 
 /// A fuzz target with the inputs that mutations start from.
@@ -108,7 +108,12 @@ pub fn model(data: &[u8]) {
     tokenizer.decode(&ids);
     let _ = StopTokens::from_metadata(&file.metadata, &tokenizer);
     if let Ok(template) = ChatTemplate::from_metadata(&file.metadata, &tokenizer) {
-        let _ = template.encode(&tokenizer, &[Message::new("user", "Hello")], &RenderOptions::default());
+        let _ = template.encode(
+            &tokenizer,
+            &Channels::new(&tokenizer, &template),
+            &[Message::new("user", "Hello")],
+            &RenderOptions::default(),
+        );
     }
 }
 
@@ -145,7 +150,8 @@ pub fn template(data: &[u8]) {
     let tokenizer = &VOCABULARIES[usize::from(which / 16) % VOCABULARIES.len()];
     let options = RenderOptions::default();
     let encode = |source: &str, messages: &[Message]| {
-        ChatTemplate::new(source, "<s>".to_owned(), "</s>".to_owned())?.encode(tokenizer, messages, &options)
+        let template = ChatTemplate::new(source, "<s>".to_owned(), "</s>".to_owned())?;
+        template.encode(tokenizer, &Channels::new(tokenizer, &template), messages, &options)
     };
     // A template of the file may do anything; it must only come to an end.
     let _ = encode(&own, &messages);

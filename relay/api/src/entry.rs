@@ -2,13 +2,14 @@
 //!
 //! A room belongs to an Ed25519 key, and its id is a hash of that key: only the key's owner can create the room or, after a
 //! restart of the relay, create it again. The owner registers a **join key**, derived from the secret in the link: who has
-//! the link signs with it. Every signature covers the [`Nonce`] of its connection and the relay's name, so it is worth nothing
-//! in another connection, or at another relay.
+//! the link signs with it. Each invite has a **door key** of its own, which the owner certifies ([`DoorCertificate`]): so one
+//! invite can end without the others. Every signature covers the [`Nonce`] of its connection and the relay's name, so it is
+//! worth nothing in another connection, or at another relay.
 
 use data_encoding::BASE32_NOPAD;
 use serde::{Deserialize, Serialize};
 
-use crate::{Nonce, PublicKey, Signature};
+use crate::{Binary, Nonce, PublicKey, Signature};
 
 /// The key derivation context of room ids.
 const ROOM_ID_CONTEXT: &str = "potluck 2026-11 room id from owner key";
@@ -20,6 +21,44 @@ const ROOM_ID_BYTES: usize = 16;
 pub const ROOM_ID_CHARS: usize = 26;
 /// What the signed bytes of an entry begin with.
 const SIGNED_PREFIX: &[u8] = b"potluck relay entry v2\0";
+/// What the signed bytes of a door certificate begin with.
+const DOOR_PREFIX: &[u8] = b"potluck owner certifies door key v1\0";
+
+/// Bytes of an invite's terms.
+pub const TERMS_LEN: usize = 11;
+/// The terms of an invite. The relay reads its number (bytes 1 to 4) and its expiry (bytes 5 to 8), both little-endian; the rest is
+/// for the host.
+pub type Terms = Binary<TERMS_LEN>;
+
+/// The owner's statement that a key belongs to an invite. It is not secret: only the holder of the key can use it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DoorCertificate {
+    /// The invite's terms.
+    pub terms: Terms,
+    /// The public half of its door key.
+    pub door: PublicKey,
+    /// By the owner key, over [`door_message`].
+    pub signature: Signature,
+}
+
+impl DoorCertificate {
+    /// The invite's number.
+    pub fn invite(&self) -> u32 {
+        let [_, number @ .., _, _, _, _, _, _] = self.terms.0;
+        u32::from_le_bytes(number)
+    }
+
+    /// The invite is good until then, in seconds since 1970.
+    pub fn expires(&self) -> u32 {
+        let [_, _, _, _, _, expires @ .., _, _] = self.terms.0;
+        u32::from_le_bytes(expires)
+    }
+}
+
+/// The bytes that an owner signs to certify a door key. The owner key names the room, so the room need not be signed.
+pub fn door_message(terms: &Terms, door: &PublicKey) -> Vec<u8> {
+    [DOOR_PREFIX, &terms.0, &door.0].concat()
+}
 
 /// The id of the room that belongs to an owner key.
 pub fn room_id(owner: &PublicKey) -> String {
@@ -50,6 +89,14 @@ pub enum EntryProof {
         /// By the join key, over [`entry_message`].
         signature: Signature,
     },
+    /// It has an invite. Once the invite has expired, it enters as a visitor, even if the room is not listed: the host may have let
+    /// its device in before.
+    Invite {
+        /// Of the invite's door key.
+        certificate: DoorCertificate,
+        /// By the door key, over [`entry_message`].
+        signature: Signature,
+    },
     /// It found the room in the list. Only while the room is visible.
     Visitor,
 }
@@ -68,6 +115,8 @@ pub enum SignedEntry<'a> {
     },
     /// [`EntryProof::Link`].
     Link,
+    /// [`EntryProof::Invite`].
+    Invite,
 }
 
 /// The nonce of a connection to the relay that answers as `host` (`name` or `name:port`): what entries sign. So nothing that
@@ -78,7 +127,7 @@ pub fn nonce_at(host: &str, nonce: &Nonce) -> Nonce {
     let host = host.strip_suffix(":443").or_else(|| host.strip_suffix(":80")).unwrap_or(&host);
     let mut hasher = blake3::Hasher::new_derive_key(NONCE_CONTEXT);
     hasher.update(&nonce.0).update(host.as_bytes());
-    crate::Binary(*hasher.finalize().as_bytes())
+    Binary(*hasher.finalize().as_bytes())
 }
 
 /// The bytes that are signed to enter `room` over a connection with this nonce, which is one of [`nonce_at`].
@@ -86,6 +135,7 @@ pub fn entry_message(room: &str, nonce: &Nonce, entry: SignedEntry<'_>) -> Vec<u
     let kind: &[u8] = match entry {
         SignedEntry::Owner { .. } => b"owner",
         SignedEntry::Link => b"link",
+        SignedEntry::Invite => b"invite",
     };
     let mut message = [SIGNED_PREFIX, room.as_bytes(), b"\0", kind, b"\0", &nonce.0].concat();
     if let SignedEntry::Owner { join_key, title, visible } = entry {
@@ -100,7 +150,6 @@ pub fn entry_message(room: &str, nonce: &Nonce, entry: SignedEntry<'_>) -> Vec<u
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
-    use crate::Binary;
 
     #[test]
     fn a_room_id_is_26_characters_and_differs_by_key() {
@@ -116,6 +165,8 @@ mod tests {
         let n = "n".repeat(32);
         let link = entry_message("abcd", &nonce, SignedEntry::Link);
         assert_eq!(link, format!("potluck relay entry v2\0abcd\0link\0{n}").as_bytes());
+        let invite = entry_message("abcd", &nonce, SignedEntry::Invite);
+        assert_eq!(invite, format!("potluck relay entry v2\0abcd\0invite\0{n}").as_bytes());
         let join_key = Binary([b'j'; 32]);
         let owner = SignedEntry::Owner { join_key: &join_key, title: "Küche", visible: true };
         let j = "j".repeat(32);
@@ -123,6 +174,15 @@ mod tests {
             entry_message("abcd", &nonce, owner),
             format!("potluck relay entry v2\0abcd\0owner\0{n}{j}\u{1}Küche").as_bytes()
         );
+    }
+
+    #[test]
+    fn a_certificate_covers_the_terms_and_the_key_and_tells_number_and_expiry() {
+        let (terms, door) = (Binary([0x81, 1, 2, 3, 4, 5, 6, 7, 8, 10, 0]), Binary([b'd'; 32]));
+        let signed = [b"potluck owner certifies door key v1\0".as_slice(), &terms.0, &door.0].concat();
+        assert_eq!(door_message(&terms, &door), signed);
+        let certificate = DoorCertificate { terms, door, signature: Binary([0; 64]) };
+        assert_eq!((certificate.invite(), certificate.expires()), (0x0403_0201, 0x0807_0605));
     }
 
     #[test]

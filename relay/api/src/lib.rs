@@ -18,6 +18,7 @@
 //!    and [`Control::Taken`] reports what it took. A message to [`Route::PARTS`] carries several, each with a receiver of
 //!    its own ([`join_parts`]); they arrive one by one.
 //! 3. **Text messages** are JSON between one member and the relay: [`Control`] from it, [`Request`] to it.
+//!    The owner says who has been let in ([`Request::LetIn`]): until then visitors may send only to the owner, and little.
 //! 4. When a member leaves, for whatever reason, the others get [`Control::Leave`]. Order is kept between any two
 //!    members: `join` arrives before a member's first frame and `leave` after its last.
 //! 5. Before the relay stops it sends [`Control::Shutdown`]. Members reconnect; the owner's entry creates the room again
@@ -39,8 +40,11 @@ mod reason;
 mod route;
 
 pub use binary::{Binary, Nonce, PublicKey, Signature};
-pub use entry::{EntryProof, ROOM_ID_CHARS, SignedEntry, entry_message, nonce_at, room_id};
-pub use message::{Control, MemberLimits, Request, VERSION};
+pub use entry::{
+    DoorCertificate, EntryProof, ROOM_ID_CHARS, SignedEntry, TERMS_LEN, Terms, door_message, entry_message, nonce_at,
+    room_id,
+};
+pub use message::{Control, MAX_REVOKED, MemberLimits, Request, VERSION};
 pub use parts::{MAX_PARTS, join_parts, split_parts};
 pub use reason::{BadFrame, Departure, Eviction, Refusal};
 pub use route::{ROUTE_BYTES, Route};

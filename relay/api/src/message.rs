@@ -5,7 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::{BadFrame, Departure, EntryProof, Eviction, Nonce, Refusal, Route};
 
 /// Version of these messages, sent in [`Control::Challenge`] and [`Control::Welcome`].
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
+
+/// Most invites that an owner may call revoked: as many as a host remembers.
+pub const MAX_REVOKED: usize = 64;
 
 /// A text message from the relay to a member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,9 +124,31 @@ pub enum Request {
         /// Whether `GET /rooms` lists it.
         visible: bool,
     },
+    /// Exactly these invites are revoked, by their numbers; at most [`MAX_REVOKED`]. A member that entered by one and was not let in
+    /// is evicted. Only from the owner, who sends the list again after each entry.
+    Revoked {
+        /// All of them.
+        invites: Vec<u32>,
+    },
+    /// The host let a member in: if it came as a visitor, it no longer is one. Only from the owner.
+    LetIn {
+        /// Its route.
+        route: Route,
+    },
+    /// The host evicts a member. It gets the messages that wait for it, and then its connection ends. Only from the owner.
+    PutOut {
+        /// Its route.
+        route: Route,
+    },
+    /// The member mutes a route, as long as both are in the room. Messages from it are then undeliverable.
+    Mute {
+        /// The muted route.
+        route: Route,
+    },
 }
 
-/// What the relay carries for one member. Fields that an older relay does not send are zero.
+/// What the relay carries for one member; of a visitor, until the host lets it in. Fields that an older relay does not send are
+/// zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemberLimits {
@@ -178,7 +203,7 @@ mod tests {
     fn an_entry_keeps_its_json() {
         assert_json(
             &Control::Challenge { version: VERSION, nonce: crate::Binary([0; 32]) },
-            &format!(r#"{{"type":"challenge","version":3,"nonce":"{}"}}"#, "A".repeat(43)),
+            &format!(r#"{{"type":"challenge","version":4,"nonce":"{}"}}"#, "A".repeat(43)),
         );
         let enter = Request::Enter { proof: EntryProof::Visitor };
         assert_eq!(serde_json::to_string(&enter).unwrap(), r#"{"type":"enter","proof":{"as":"visitor"}}"#);
@@ -195,7 +220,7 @@ mod tests {
         assert_json(
             &welcome,
             concat!(
-                r#"{"type":"welcome","version":3,"room":"k3v9","route":17,"owner":15,"members":[15,16],"limits":{"frame_bytes":1,"#,
+                r#"{"type":"welcome","version":4,"room":"k3v9","route":17,"owner":15,"members":[15,16],"limits":{"frame_bytes":1,"#,
                 r#""window_bytes":0,"frames_per_second":0,"parts_per_second":0,"bytes_per_second":0,"ping_seconds":0,"silence_seconds":0,"#,
                 r#""members":64}}"#
             ),
@@ -215,6 +240,15 @@ mod tests {
     fn only_requests_are_requests() {
         let ping: Request = serde_json::from_str(r#"{"type":"ping","nonce":5}"#).unwrap();
         assert_eq!(ping, Request::Ping { nonce: 5 });
+        for (json, request) in [
+            (r#"{"type":"revoked","invites":[7]}"#, Request::Revoked { invites: vec![7] }),
+            (r#"{"type":"let-in","route":5}"#, Request::LetIn { route: Route(5) }),
+            (r#"{"type":"put-out","route":5}"#, Request::PutOut { route: Route(5) }),
+            (r#"{"type":"mute","route":5}"#, Request::Mute { route: Route(5) }),
+        ] {
+            assert_eq!(serde_json::to_string(&request).unwrap(), json);
+            assert_eq!(serde_json::from_str::<Request>(json).unwrap(), request);
+        }
         assert!(serde_json::from_str::<Request>(r#"{"type":"welcome"}"#).is_err());
         assert!(serde_json::from_str::<Request>("hello").is_err());
     }

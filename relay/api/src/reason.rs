@@ -31,6 +31,8 @@ pub enum BadFrame {
     TooLong,
     /// A message of parts without any, with too many, or with one that is cut short or names no receiver.
     Parts,
+    /// A visitor that the host has not let in yet wrote to a member other than the owner.
+    NotLetIn,
     /// A text message that is no [`Request`](crate::Request), or one that the member may not make.
     NotControl,
     /// A reason of a newer relay.
@@ -52,8 +54,14 @@ pub enum Refusal {
     NotListed,
     /// The entry did not come in time.
     NoEntry,
+    /// The host took the invite back.
+    InviteRevoked,
     /// The room has its maximum of members.
     RoomFull,
+    /// The room has its maximum of visitors who wait for the host.
+    TooManyVisitors,
+    /// The address has its maximum of the room's seats.
+    TooManySeats,
     /// The relay has its maximum of rooms or members.
     RelayFull,
     /// Too many connections from this address.
@@ -83,6 +91,10 @@ pub enum Eviction {
     FrameTooLong,
     /// The relay heard nothing from it for too long.
     Silent,
+    /// The host evicted it. It may ask to come in again, but only if its user asks.
+    PutOut,
+    /// The host took back the invite by which it came.
+    InviteRevoked,
     /// A reason of a newer relay.
     #[serde(other, skip_serializing)]
     Unknown,
@@ -94,9 +106,9 @@ impl Refusal {
         match self {
             Self::NoSuchRoom => 4404,
             Self::BadRoomId => 4400,
-            Self::BadProof | Self::NotListed => 4403,
+            Self::BadProof | Self::NotListed | Self::InviteRevoked => 4403,
             Self::NoEntry => 4408,
-            Self::TooManyConnections | Self::TooManyRooms => 4429,
+            Self::TooManyConnections | Self::TooManyRooms | Self::TooManyVisitors | Self::TooManySeats => 4429,
             Self::RoomFull | Self::RelayFull | Self::ShuttingDown | Self::Unknown => 4503,
         }
     }
@@ -114,6 +126,11 @@ impl Refusal {
             Self::BadProof => "This link does not open the room: ask the host for a new one.",
             Self::NotListed => "This room is not public: ask the host for a link.",
             Self::NoEntry => "The connection was too slow to enter the room: try again.",
+            Self::InviteRevoked => "The host took this invite back: ask for a new one.",
+            Self::TooManyVisitors => {
+                "Many devices wait to be let in: try again in a minute, or ask the host for a link."
+            }
+            Self::TooManySeats => "Too many devices at your address are in this room: close it on one of them.",
             Self::RoomFull => "This room is full: wait until somebody leaves, or open another one.",
             Self::RelayFull => "The relay is full: try again in a few minutes.",
             Self::TooManyConnections => "Too many connections from your address: wait a few seconds and try again.",
@@ -133,12 +150,14 @@ impl Eviction {
             Self::WindowExceeded => 4413,
             Self::RelayFull => 4503,
             Self::Replaced => 4409,
+            Self::PutOut | Self::InviteRevoked => 4403,
         }
     }
 
-    /// Whether the member must not connect again by itself: two connections of one owner would replace each other forever.
+    /// Whether the member must not reconnect by itself: two connections of one owner would replace each other forever, and an
+    /// evicted member is not wanted.
     pub fn is_final(self) -> bool {
-        self == Self::Replaced
+        matches!(self, Self::Replaced | Self::PutOut | Self::InviteRevoked)
     }
 
     /// One sentence for the person at the evicted device.
@@ -151,6 +170,8 @@ impl Eviction {
             }
             Self::RelayFull => "The relay's memory is full: try again in a few minutes.",
             Self::Replaced => "This room was opened again in another place, which takes over from here.",
+            Self::PutOut => "The host removed this device from the room.",
+            Self::InviteRevoked => "The host took back the invite by which this device came.",
             Self::Silent => "The relay heard nothing from this device for too long and closed the connection.",
             Self::Unknown => "The relay closed the connection.",
         }
@@ -167,6 +188,9 @@ impl BadFrame {
             Self::NoReceiver => "A binary message named no receiver and was dropped.",
             Self::TooLong => "A binary message was longer than the limit and was dropped.",
             Self::Parts => "A message of several parts was malformed and was dropped.",
+            Self::NotLetIn => {
+                "Until the host lets this device in, it may write to the host only; a message was dropped."
+            }
             Self::NotControl => "A text message was not a request that this member may make and was dropped.",
             Self::Unknown => "A message was dropped.",
         }

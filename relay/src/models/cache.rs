@@ -14,9 +14,9 @@ use super::file::{FileHashes, FileVersion, ModelFile};
 use super::groups::{GroupHash, verify_list};
 
 /// First bytes of a cache file; the digit is the version of the format.
-const MAGIC: [u8; 8] = *b"PLHASH1\n";
-/// Magic, file length, modification time, group size, root.
-const HEAD_BYTES: usize = 8 + 8 + 16 + 8 + 32;
+const MAGIC: [u8; 8] = *b"PLHASH2\n";
+/// Magic, file length, modification time, number and time of the inode, group size, root.
+const HEAD_BYTES: usize = 8 + 8 + 16 + 8 + 16 + 8 + 32;
 
 /// The folder with the hashes.
 #[derive(Clone, Debug)]
@@ -68,6 +68,8 @@ fn header(version: FileVersion) -> Vec<u8> {
     bytes.extend_from_slice(&MAGIC);
     bytes.extend_from_slice(&version.bytes.to_le_bytes());
     bytes.extend_from_slice(&version.modified.to_le_bytes());
+    bytes.extend_from_slice(&version.record.number.to_le_bytes());
+    bytes.extend_from_slice(&version.record.changed.to_le_bytes());
     bytes.extend_from_slice(&GROUP_BYTES.to_le_bytes());
     bytes
 }

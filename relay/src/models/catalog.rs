@@ -26,7 +26,14 @@ pub struct Model {
 impl Model {
     /// Its entry in `GET /models`.
     pub fn entry(&self) -> ModelEntry {
-        let hashes: Vec<Option<Arc<FileHashes>>> = self.files.iter().map(|file| file.hashes()).collect();
+        self.entry_at(self.files.iter().map(|file| file.progress()).collect())
+    }
+
+    /// The entry, given the progress of each file: if state and root were read one after the other, a model could be ready without
+    /// a root.
+    fn entry_at(&self, progress: Vec<HashProgress>) -> ModelEntry {
+        let state = self.state(&progress);
+        let hashes: Vec<Option<Arc<FileHashes>>> = progress.into_iter().map(HashProgress::hashes).collect();
         let roots: Option<Vec<blake3::Hash>> = hashes.iter().map(|hashes| hashes.as_ref().map(|h| h.root)).collect();
         let roots = roots.filter(|_| self.missing_part().is_none());
         let facts = self.files.iter().filter_map(|file| file.facts.as_deref().ok());
@@ -35,7 +42,7 @@ impl Model {
             name: self.name.clone(),
             bytes: self.files.iter().map(|file| file.version.bytes).sum(),
             root: roots.and_then(|roots| model_root(&roots)).map(|root| root.to_string()),
-            state: self.state(),
+            state,
             title: facts.title,
             architecture: facts.architecture,
             quantization: facts.quantization,
@@ -50,20 +57,20 @@ impl Model {
         }
     }
 
-    fn state(&self) -> ModelState {
+    fn state(&self, progress: &[HashProgress]) -> ModelState {
         if let Some(part) = self.missing_part() {
             return ModelState::Broken { message: format!("Part {part} of {} is missing.", self.parts) };
         }
         let (mut done, mut total, mut hashing) = (0, 0, false);
-        for file in &self.files {
+        for (file, progress) in self.files.iter().zip(progress) {
             if let Err(message) = &file.facts {
                 return ModelState::Broken { message: format!("{}: {message}", file.name) };
             }
             total += file.version.bytes;
-            match file.progress() {
+            match progress {
                 HashProgress::Ready(_) => done += file.version.bytes,
                 HashProgress::Hashing(bytes) => (done, hashing) = (done + bytes, true),
-                HashProgress::Failed(message) => return ModelState::Broken { message },
+                HashProgress::Failed(message) => return ModelState::Broken { message: message.clone() },
             }
         }
         if hashing { ModelState::Hashing { done, total } } else { ModelState::Ready }
@@ -118,7 +125,34 @@ fn split_name(file: &str) -> Option<(&str, u32, u32)> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use std::path::PathBuf;
+
     use super::*;
+    use crate::models::describe::ModelFacts;
+    use crate::models::file::{FileVersion, Record};
+
+    #[test]
+    fn a_model_is_ready_only_with_its_root() {
+        let mut file = ModelFile::open(
+            "a.gguf".into(),
+            PathBuf::new(),
+            FileVersion { bytes: 1, modified: 0, record: Record::default() },
+        );
+        file.facts = Ok(Arc::new(ModelFacts::default()));
+        let file = Arc::new(file);
+        let model = group_files(std::slice::from_ref(&file)).remove(0);
+
+        let before = file.progress();
+        file.set_hashes(FileHashes::from_groups(&[[7; 32]]).unwrap());
+        let entry = model.entry_at(vec![before]);
+        assert!(matches!(entry.state, ModelState::Hashing { .. }), "hashing ended after the reading: {entry:?}");
+        assert_eq!((&entry.root, &entry.files[0].root), (&None, &None));
+
+        let entry = model.entry();
+        assert!(matches!(entry.state, ModelState::Ready), "{entry:?}");
+        assert!(entry.root.is_some() && entry.files[0].root == entry.root);
+    }
 
     #[test]
     fn split_names_are_recognized() {

@@ -23,13 +23,59 @@ pub struct FileVersion {
     pub bytes: u64,
     /// Time of its last change, in nanoseconds since 1970.
     pub modified: u128,
+    /// Its inode, on Unix: a program that writes to a file can set `modified` back, but not the time of this record.
+    pub record: Record,
+}
+
+/// What Unix records of a file besides its length and modification time; zeros elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Number of the inode.
+    pub number: u64,
+    /// Time of the last change of the bytes or the inode (`ctime`), in nanoseconds since 1970.
+    pub changed: i128,
+    /// Number of hard links. To gain or lose one changes the inode but no bytes: a file that another one replaces loses its last.
+    pub names: u64,
+}
+
+impl Record {
+    #[cfg(unix)]
+    fn of(metadata: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        let changed = i128::from(metadata.ctime()) * 1_000_000_000 + i128::from(metadata.ctime_nsec());
+        Self { number: metadata.ino(), changed, names: metadata.nlink() }
+    }
+
+    #[cfg(not(unix))]
+    fn of(_: &Metadata) -> Self {
+        Self::default()
+    }
 }
 
 impl FileVersion {
     /// Takes it from the metadata of a file.
     pub fn of(metadata: &Metadata) -> Self {
         let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        Self { bytes: metadata.len(), modified: modified.map_or(0, |time| time.as_nanos()) }
+        let modified = modified.map_or(0, |time| time.as_nanos());
+        Self { bytes: metadata.len(), modified, record: Record::of(metadata) }
+    }
+
+    /// Fails if a file that had this version when it was opened was written to since. Replacing it by another file is not a write.
+    ///
+    /// # Errors
+    /// It changed, or the system does not answer.
+    pub fn check(&self, file: &File) -> io::Result<()> {
+        if self.has_bytes_of(&Self::of(&file.metadata()?)) {
+            Ok(())
+        } else {
+            Err(io::Error::other("the file changed while it was read"))
+        }
+    }
+
+    /// True if the two are of the same bytes. The inode also changes where a file gains or loses a name, and that changes no bytes.
+    pub fn has_bytes_of(&self, other: &Self) -> bool {
+        let renamed = self.record.number == other.record.number && self.record.names != other.record.names;
+        (self.bytes, self.modified) == (other.bytes, other.modified) && (renamed || self.record == other.record)
     }
 }
 
@@ -65,6 +111,16 @@ pub enum HashProgress {
     Ready(Arc<FileHashes>),
     /// The file cannot be hashed; why, as a sentence.
     Failed(String),
+}
+
+impl HashProgress {
+    /// The hashes, if they are computed.
+    pub fn hashes(self) -> Option<Arc<FileHashes>> {
+        match self {
+            Self::Ready(hashes) => Some(hashes),
+            _ => None,
+        }
+    }
 }
 
 /// A file that is served.
@@ -119,10 +175,7 @@ impl ModelFile {
 
     /// Its hashes, once they are computed.
     pub fn hashes(&self) -> Option<Arc<FileHashes>> {
-        match self.progress() {
-            HashProgress::Ready(hashes) => Some(hashes),
-            _ => None,
-        }
+        self.progress().hashes()
     }
 
     /// Sets its hashes.
@@ -140,12 +193,16 @@ impl ModelFile {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Reads the whole file and returns the hashes of its groups; `None` if hashing was cancelled.
+    /// Reads the whole file and returns the hashes of its groups; `None` if hashing was cancelled, or if the file has changed: the
+    /// next scan finds that.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn hash_groups(&self) -> io::Result<Option<Vec<GroupHash>>> {
         let mut file = File::open(&self.path)?;
+        if !self.version.has_bytes_of(&FileVersion::of(&file.metadata()?)) {
+            return Ok(None);
+        }
         let count = group_count(self.version.bytes);
         let mut list = Vec::with_capacity(usize::try_from(count).unwrap_or_default());
         let mut buffer = vec![0; STEP_BYTES.min(self.version.bytes) as usize];
@@ -165,7 +222,8 @@ impl ModelFile {
         if list.is_empty() {
             list.push(group_hash(&[], 0, 1));
         }
-        Ok(Some(list))
+        // Hashes of bytes of two versions would belong to no file at all.
+        Ok(self.version.check(&file).is_ok().then_some(list))
     }
 }
 

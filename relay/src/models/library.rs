@@ -84,7 +84,7 @@ impl Library {
             if files.contains_key(&name) {
                 continue;
             }
-            let same = known.get(&name).filter(|known| known.path == path && known.version == version);
+            let same = known.get(&name).filter(|known| known.path == path && known.version.has_bytes_of(&version));
             let file = same.cloned().unwrap_or_else(|| self.open_file(name.clone(), path, version));
             files.insert(name, file.clone());
             order.push(file);

@@ -114,7 +114,7 @@ async fn open(shared: &Arc<Shared>, file: &Arc<ModelFile>) -> Result<File, ApiEr
         Ok((opened, version))
     });
     match opened.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
-        Ok((opened, version)) if version == file.version => Ok(opened),
+        Ok((opened, version)) if file.version.has_bytes_of(&version) => Ok(opened),
         Ok(_) => {
             rescan(shared, Duration::ZERO).await;
             Err(ApiError::Changed(file.name.clone()))
@@ -173,7 +173,8 @@ fn weights(
     response.body(body).map_err(|error| ApiError::Unreadable(name, io::Error::other(error)))
 }
 
-/// A body that reads `part` of the file as fast as the other side takes it, and counts the bytes.
+/// A body that reads `part` of the file as fast as the other side takes it, and counts the bytes. It breaks off if the file is
+/// written to meanwhile: all its bytes are of one version.
 fn stream_part(metrics: Arc<Metrics>, file: Arc<ModelFile>, opened: (File, Lease), part: Range<u64>) -> Body {
     Body::from_stream(stream::try_unfold((opened, part), move |((opened, lease), part)| {
         let (metrics, file) = (metrics.clone(), file.clone());
@@ -183,7 +184,8 @@ fn stream_part(metrics: Arc<Metrics>, file: Arc<ModelFile>, opened: (File, Lease
             }
             let step = part.start..part.end.min(part.start + STEP_BYTES);
             let rest = step.end..part.end;
-            let (opened, bytes) = tokio::task::spawn_blocking(move || read_step(opened, step))
+            let version = file.version;
+            let (opened, bytes) = tokio::task::spawn_blocking(move || read_step(opened, &version, step))
                 .await
                 .unwrap_or_else(|error| Err(io::Error::other(error)))?;
             metrics.weight_bytes.add(bytes.len() as u64);
@@ -193,9 +195,11 @@ fn stream_part(metrics: Arc<Metrics>, file: Arc<ModelFile>, opened: (File, Lease
     }))
 }
 
-fn read_step(mut file: File, step: Range<u64>) -> io::Result<(File, Bytes)> {
+fn read_step(mut file: File, version: &FileVersion, step: Range<u64>) -> io::Result<(File, Bytes)> {
     let mut buffer = vec![0; (step.end - step.start) as usize];
     file.seek(SeekFrom::Start(step.start))?;
     file.read_exact(&mut buffer)?;
+    // A write updates the file's times before its bytes.
+    version.check(&file)?;
     Ok((file, buffer.into()))
 }

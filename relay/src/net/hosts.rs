@@ -57,10 +57,27 @@ pub fn host_of(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
 
 /// Whether a request comes from a page of this relay, or from no page. Browsers always send `Origin` when a page opens a
 /// WebSocket; programs need not.
-pub fn is_same_origin(headers: &HeaderMap, host: &Authority) -> bool {
+fn is_same_origin(headers: &HeaderMap, host: &Authority) -> bool {
     let Some(origin) = headers.get(ORIGIN) else { return true };
     let origin = Uri::try_from(origin.as_bytes()).ok().and_then(|origin| origin.into_parts().authority);
     origin.is_some_and(|origin| origin == *host)
+}
+
+/// Whether a page of another site makes this request. Following a link to a page here does not count: then the browser shows this
+/// relay, and the other site cannot read it. Programs that are not browsers name no site.
+pub fn is_of_other_site(headers: &HeaderMap, host: &Authority) -> bool {
+    if headers.contains_key(ORIGIN) {
+        return !is_same_origin(headers, host);
+    }
+    let is =
+        |name: &str, values: &[&str]| headers.get(name).is_some_and(|value| values.iter().any(|known| value == known));
+    is("sec-fetch-site", &["cross-site", "same-site"]) && !is("sec-fetch-mode", &["navigate"])
+}
+
+/// Whether a request names this machine to itself: `localhost`, or a loopback address.
+pub fn names_loopback(host: &Authority) -> bool {
+    let host = plain(host.host());
+    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
 #[cfg(test)]

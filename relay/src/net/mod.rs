@@ -44,6 +44,15 @@ pub enum HttpStream {
     Tls(Box<TlsStream<Tcp>>),
 }
 
+/// What carries a connection's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// TCP alone.
+    Plain,
+    /// TLS, which ends here.
+    Tls,
+}
+
 /// The other end of a connection.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -53,6 +62,8 @@ pub struct Client {
     pub local: IpAddr,
     /// Whether a trusted proxy is in between: then each request may name another client.
     pub is_proxied: bool,
+    /// What carries its bytes.
+    pub transport: Transport,
     /// Whether it is alive.
     pub activity: Arc<Activity>,
     /// Its place among the connections, kept as long as anyone uses the connection. None for a proxy's.
@@ -119,8 +130,8 @@ impl Door {
                 }
             }
         };
-        let activity = stream.activity().clone();
-        Some((stream, Client { address, local, is_proxied, activity, lease: lease.map(Arc::new) }))
+        let (activity, transport) = (stream.activity().clone(), stream.transport());
+        Some((stream, Client { address, local, is_proxied, transport, activity, lease: lease.map(Arc::new) }))
     }
 }
 
@@ -142,6 +153,13 @@ pub fn raise_file_limit() -> Option<usize> {
 }
 
 impl HttpStream {
+    fn transport(&self) -> Transport {
+        match self {
+            Self::Plain(_) => Transport::Plain,
+            Self::Tls(_) => Transport::Tls,
+        }
+    }
+
     fn activity(&self) -> &Arc<Activity> {
         match self {
             Self::Plain(stream) => stream.activity(),

@@ -9,6 +9,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// `X-Forwarded-For`: the addresses a request came through, each proxy appending the one before it.
 pub const FORWARDED_FOR: &str = "x-forwarded-for";
+/// Other headers that proxies add to a request that they forward. Those whose names begin with `x-forwarded-` count, too.
+const PASSED_ON: [&str; 6] = ["via", "forwarded", "x-real-ip", "x-client-ip", "cf-connecting-ip", "true-client-ip"];
 /// What version 2 of the PROXY protocol begins with.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 /// Longest header of version 1, by its specification.
@@ -40,6 +42,11 @@ impl Proxies {
         let mut addresses = addresses.map(|address| address.trim().parse::<IpAddr>().ok().map(|ip| ip.to_canonical()));
         addresses.find(|address| address.is_none_or(|ip| !self.trust(ip))).flatten()
     }
+}
+
+/// Whether any header shows that a proxy forwarded this request.
+pub fn is_passed_on(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| PASSED_ON.contains(&name.as_str()) || name.as_str().starts_with("x-forwarded-"))
 }
 
 /// Reads a header of the PROXY protocol, version 1 or 2. `Some(None)` if it names no client, as in a health check; `None`

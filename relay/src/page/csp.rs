@@ -3,15 +3,23 @@
 //! Scripts come from this relay only; WebAssembly may be compiled. The page starts from an inline module script: its
 //! hash goes into the policy of that HTML file, so no other inline script runs. Connections may go anywhere, because a
 //! person may paste the address of a GGUF file.
+//!
+//! In the page, a string becomes markup or the address of a script only if its one Trusted Types policy lets it through:
+//! templates that were compiled in, and its own workers (`xtask/bundle/src/trusted.rs`). Workers have no markup, and only scripts
+//! of this relay.
 
 use axum::http::HeaderValue;
 use data_encoding::BASE64;
 use ring::digest::{SHA256, digest};
 
-/// The policy for an HTML file. For other files, above all workers, pass an empty text.
-pub fn policy(html: &str) -> HeaderValue {
-    let hashes: String = inline_scripts(html).map(|script| format!(" 'sha256-{}'", sha256(script))).collect();
-    let text = [
+/// Directives for HTML files only.
+const NO_STRINGS: &str = "; require-trusted-types-for 'script'; trusted-types potluck";
+
+/// The policy for a file; an HTML file is given as text. Others are above all workers.
+pub fn policy(html: Option<&str>) -> HeaderValue {
+    let scripts = html.into_iter().flat_map(inline_scripts);
+    let hashes: String = scripts.map(|script| format!(" 'sha256-{}'", sha256(script))).collect();
+    let mut text = [
         "default-src 'none'",
         &format!("script-src 'self' 'wasm-unsafe-eval'{hashes}"),
         "worker-src 'self' blob:",
@@ -28,6 +36,7 @@ pub fn policy(html: &str) -> HeaderValue {
         "frame-ancestors 'none'",
     ]
     .join("; ");
+    text.push_str(html.map_or("", |_| NO_STRINGS));
     // The text is visible ASCII, so this cannot fail.
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 }
@@ -67,9 +76,24 @@ mod tests {
     #[test]
     fn the_policy_names_the_hashes_of_inline_scripts() {
         // printf 'alert(1)' | openssl dgst -sha256 -binary | base64
-        let with = policy("<script>alert(1)</script>");
+        let with = policy(Some("<script>alert(1)</script>"));
         assert!(with.to_str().unwrap().contains("'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='"), "{with:?}");
-        assert!(!policy("").to_str().unwrap().contains("sha256"));
-        assert!(!policy("").to_str().unwrap().contains("script-src 'self' 'unsafe-inline'"));
+        for without in [policy(None), policy(Some(""))] {
+            assert!(!without.to_str().unwrap().contains("sha256"));
+            assert!(!without.to_str().unwrap().contains("script-src 'self' 'unsafe-inline'"));
+        }
+    }
+
+    #[test]
+    fn in_the_page_strings_become_markup_by_one_policy_only() {
+        let page = policy(Some("<p>"));
+        assert!(
+            page.to_str().unwrap().ends_with("; require-trusted-types-for 'script'; trusted-types potluck"),
+            "{page:?}"
+        );
+        assert!(
+            !policy(None).to_str().unwrap().contains("trusted-types"),
+            "a worker has no markup, and loads its program by name"
+        );
     }
 }

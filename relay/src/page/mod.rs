@@ -102,7 +102,7 @@ impl Asset {
             modified,
             content_type: content_type(name),
             etag: HeaderValue::try_from(etag).unwrap_or(HeaderValue::from_static("W/\"\"")),
-            policy: csp::policy(html.as_deref().unwrap_or_default()),
+            policy: csp::policy(html.as_deref()),
             cache: if is_hashed(name) { "public, max-age=31536000, immutable" } else { "no-cache" },
             bytes: bytes.into(),
             encoded: OnceLock::new(),
@@ -164,7 +164,7 @@ fn relative(path: &str) -> Option<PathBuf> {
 }
 
 /// Whether the build put a hash of the content into the name, as in `page-0123456789abcdef.js` or `…_bg.wasm`:
-/// `xtask/bundle` writes all 16 digits, Trunk leaves out leading zeros.
+/// `xtask/bundle` writes all 16 digits, other bundlers leave out leading zeros.
 fn is_hashed(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default();
     let digits = |part: &str| part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));

@@ -9,7 +9,7 @@ mod socket;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::extract::ws::Message;
 use potluck_relay_api::http::RoomEntry;
@@ -22,7 +22,8 @@ use crate::quotas::{Exhausted, Lease, Resource, Share};
 use crate::rate::KeyedBuckets;
 use id::RoomId;
 use outbox::Outbox;
-use room::{Listing, Role, Room};
+use proof::RoomKeys;
+use room::{EntryRole, Listing, Room};
 pub use socket::{Arrival, serve as serve_socket};
 
 struct State {
@@ -107,32 +108,36 @@ impl Rooms {
             return Err(Refusal::NoSuchRoom);
         }
         // Without the lock: a signature takes much longer to check than everything else.
-        let join_key = known.as_ref().map(|room| room.join_key());
-        if !proof::holds(id, nonce, proof, join_key.as_ref()) {
+        let keys = known.as_ref().map(|room| RoomKeys { owner: room.owner_key(), join: room.join_key() });
+        if !proof::holds(id, nonce, proof, keys) {
             return Err(Refusal::BadProof);
         }
         let role = match proof {
             EntryProof::Owner { join_key, title, visible, .. } => {
-                Role::Owner { join_key: *join_key, listing: self.listing(title, *visible) }
+                EntryRole::Owner { join_key: *join_key, listing: self.listing(title, *visible) }
             }
-            EntryProof::Link { .. } => Role::Link,
-            EntryProof::Visitor => Role::Visitor,
+            EntryProof::Link { .. } => EntryRole::Link,
+            EntryProof::Invite { certificate, .. } => EntryRole::Invite {
+                invite: certificate.invite(),
+                expired: is_past(certificate.expires(), self.limits.invite_grace),
+            },
+            EntryProof::Visitor => EntryRole::Visitor,
         };
         // The lock is held while joining, so that the room cannot expire and a shutdown sees every member.
         let mut state = self.state();
         if *self.closing.borrow() {
             return Err(Refusal::ShuttingDown);
         }
-        let room = match (state.rooms.get(id), &role) {
+        let room = match (state.rooms.get(id), proof) {
             (Some(room), _) => room.clone(),
-            (None, Role::Owner { join_key, .. }) => {
+            (None, EntryProof::Owner { key, .. }) => {
                 state.create_rates.try_take(share.holder(), now).map_err(|_| Refusal::TooManyRooms)?;
                 let lease = share.take(Resource::Room).map_err(|exhausted| match exhausted {
                     Exhausted::Address => Refusal::TooManyRooms,
                     Exhausted::Relay => Refusal::RelayFull,
                 })?;
                 let (limits, metrics) = (self.limits.clone(), self.metrics.clone());
-                let room = Arc::new(Room::new(id.clone(), *join_key, lease, limits, metrics, now));
+                let room = Arc::new(Room::new(id.clone(), *key, lease, limits, metrics, now));
                 state.rooms.insert(id.clone(), room.clone());
                 self.metrics.rooms_created.inc();
                 room
@@ -172,6 +177,13 @@ impl Rooms {
     }
 }
 
+/// Whether a time in seconds since 1970 is over by more than `grace`.
+fn is_past(seconds: u32, grace: Duration) -> bool {
+    let end = Duration::from_secs(seconds.into()) + grace;
+    // A clock before 1970 knows no time.
+    SystemTime::now().duration_since(UNIX_EPOCH).is_ok_and(|now| now > end)
+}
+
 /// A control message as a WebSocket message.
 fn control_text(control: &Control) -> Message {
     // The messages consist of numbers and strings, which can always be written as JSON.
@@ -182,7 +194,6 @@ fn control_text(control: &Control) -> Message {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use std::net::Ipv4Addr;
-    use std::time::Duration;
 
     use potluck_relay_api::{Binary, Departure, SignedEntry, entry_message};
     use ring::signature::{Ed25519KeyPair, KeyPair};

@@ -1,6 +1,6 @@
 //! Checks the signatures of entries.
 
-use potluck_relay_api::{EntryProof, Nonce, PublicKey, Signature, SignedEntry, entry_message};
+use potluck_relay_api::{EntryProof, Nonce, PublicKey, Signature, SignedEntry, door_message, entry_message};
 use ring::signature::{ED25519, UnparsedPublicKey};
 
 use super::id::RoomId;
@@ -17,9 +17,18 @@ const SMALL_ORDER: [&str; 7] = [
     "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
 ];
 
-/// Whether an entry as owner or by link is signed for this room and this connection. `join_key` is the one that the room
-/// has; an owner brings its own. Visitors sign nothing.
-pub fn holds(room: &RoomId, nonce: &Nonce, proof: &EntryProof, join_key: Option<&PublicKey>) -> bool {
+/// The keys that a room has.
+#[derive(Clone, Copy, Debug)]
+pub struct RoomKeys {
+    /// Of its owner: certifies the door keys of invites.
+    pub owner: PublicKey,
+    /// A signature with it proves the link.
+    pub join: PublicKey,
+}
+
+/// Whether an entry as owner, by link or by invite is signed for this room and this connection. `keys` are those that the room
+/// has; an owner brings its own. Visitors sign nothing. Whether an invite has expired is not checked here.
+pub fn holds(room: &RoomId, nonce: &Nonce, proof: &EntryProof, keys: Option<RoomKeys>) -> bool {
     match proof {
         EntryProof::Owner { key, join_key, title, visible, signature } => {
             let entry = SignedEntry::Owner { join_key, title, visible: *visible };
@@ -27,7 +36,13 @@ pub fn holds(room: &RoomId, nonce: &Nonce, proof: &EntryProof, join_key: Option<
         }
         EntryProof::Link { signature } => {
             let message = entry_message(room.as_str(), nonce, SignedEntry::Link);
-            join_key.is_some_and(|key| verify(key, &message, signature))
+            keys.is_some_and(|keys| verify(&keys.join, &message, signature))
+        }
+        EntryProof::Invite { certificate, signature } => {
+            let certified = door_message(&certificate.terms, &certificate.door);
+            let message = entry_message(room.as_str(), nonce, SignedEntry::Invite);
+            keys.is_some_and(|keys| verify(&keys.owner, &certified, &certificate.signature))
+                && verify(&certificate.door, &message, signature)
         }
         EntryProof::Visitor => true,
     }
@@ -47,7 +62,7 @@ fn is_small_order(key: &PublicKey) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
-    use potluck_relay_api::Binary;
+    use potluck_relay_api::{Binary, DoorCertificate, TERMS_LEN};
     use ring::signature::{Ed25519KeyPair, KeyPair};
 
     use super::*;
@@ -89,14 +104,39 @@ mod tests {
         }
     }
 
+    fn keys(owner: u8, join: &PublicKey) -> Option<RoomKeys> {
+        Some(RoomKeys { owner: pair(owner).1, join: *join })
+    }
+
+    #[test]
+    fn an_invite_is_proved_by_its_door_key_which_the_rooms_owner_has_certified() {
+        let (((owner, key), (door_pair, door)), nonce) = ((pair(1), pair(2)), Binary([5; 32]));
+        let (room, terms) = (RoomId::of_owner(&key), Binary([3; TERMS_LEN]));
+        let good = DoorCertificate { terms, door, signature: sign(&owner, &door_message(&terms, &door)) };
+        let message = entry_message(room.as_str(), &nonce, SignedEntry::Invite);
+        let check = |certificate, by: &Ed25519KeyPair, owner| {
+            holds(&room, &nonce, &EntryProof::Invite { certificate, signature: sign(by, &message) }, keys(owner, &door))
+        };
+        assert!(check(good, &door_pair, 1));
+        assert!(!check(good, &owner, 1), "who does not have the door key");
+        assert!(!check(good, &door_pair, 9), "another room's owner certified it");
+        let longer = DoorCertificate { terms: Binary([4; TERMS_LEN]), ..good };
+        assert!(!check(longer, &door_pair, 1), "other terms");
+        let (other_pair, other) = pair(7);
+        assert!(!check(DoorCertificate { door: other, ..good }, &other_pair, 1), "another door key");
+        let stolen = sign(&door_pair, &entry_message(room.as_str(), &Binary([6; 32]), SignedEntry::Invite));
+        let stolen = EntryProof::Invite { certificate: good, signature: stolen };
+        assert!(!holds(&room, &nonce, &stolen, keys(1, &door)), "another connection's nonce");
+    }
+
     #[test]
     fn a_link_is_proved_by_the_rooms_join_key_only() {
         let ((pair, join_key), nonce) = (pair(2), Binary([5; 32]));
         let room = RoomId::of_owner(&Binary([9; 32]));
         let message = entry_message(room.as_str(), &nonce, SignedEntry::Link);
         let proof = EntryProof::Link { signature: sign(&pair, &message) };
-        assert!(holds(&room, &nonce, &proof, Some(&join_key)));
-        assert!(!holds(&room, &nonce, &proof, Some(&Binary([9; 32]))));
+        assert!(holds(&room, &nonce, &proof, keys(9, &join_key)));
+        assert!(!holds(&room, &nonce, &proof, keys(9, &Binary([9; 32]))));
         assert!(!holds(&room, &nonce, &proof, None));
         let mut signature = sign(&pair, &message);
         // S + the group's order: the same signature to a verifier that is not strict.
@@ -108,7 +148,7 @@ mod tests {
             let sum = u16::from(*byte) + u16::from(add) + carry;
             (*byte, carry) = (sum as u8, sum >> 8);
         }
-        assert!(!holds(&room, &nonce, &EntryProof::Link { signature }, Some(&join_key)), "a second form of it");
+        assert!(!holds(&room, &nonce, &EntryProof::Link { signature }, keys(9, &join_key)), "a second form of it");
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! One room: its members, and forwarding between them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use axum::body::Bytes;
 use axum::extract::ws::Message;
-use potluck_relay_api::{BadFrame, Control, Departure, Eviction, PublicKey, ROUTE_BYTES, Refusal, Route, VERSION};
+use potluck_relay_api::{
+    BadFrame, Control, Departure, Eviction, MAX_REVOKED, PublicKey, ROUTE_BYTES, Refusal, Route, VERSION,
+};
 
 use super::control_text;
 use super::id::{RoomId, first_route};
@@ -40,9 +43,9 @@ pub struct Listing {
     pub visible: bool,
 }
 
-/// As what a connection enters, after its proof was checked.
+/// How a connection enters, after its proof was checked.
 #[derive(Clone, Debug)]
-pub enum Role {
+pub enum EntryRole {
     /// The owner, with what it registers.
     Owner {
         /// Who signs with this key may enter.
@@ -52,15 +55,64 @@ pub enum Role {
     },
     /// Somebody with the link.
     Link,
+    /// Somebody with an invite of this number.
+    Invite {
+        /// The invite's number.
+        invite: u32,
+        /// The invite has expired, so the connection enters as a visitor.
+        expired: bool,
+    },
     /// Somebody who found the room in the list.
     Visitor,
 }
 
+impl EntryRole {
+    fn standing(&self) -> Standing {
+        match self {
+            Self::Owner { .. } => Standing::LetIn,
+            Self::Link | Self::Invite { expired: false, .. } => Standing::HasKey,
+            Self::Invite { expired: true, .. } | Self::Visitor => Standing::Visitor,
+        }
+    }
+
+    fn invite(&self) -> Option<u32> {
+        match self {
+            Self::Invite { invite, .. } => Some(*invite),
+            Self::Owner { .. } | Self::Link | Self::Visitor => None,
+        }
+    }
+}
+
+/// What a member has shown so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Nothing: it may write only to the owner, and little.
+    Visitor,
+    /// A key of the room.
+    HasKey,
+    /// The owner let it in, or it is the owner.
+    LetIn,
+}
+
+/// A member in its place.
+struct Seat {
+    outbox: Arc<Outbox>,
+    /// Whom it counts for.
+    holder: IpAddr,
+    standing: Standing,
+    /// The invite by which it came.
+    invite: Option<u32>,
+    /// Members that it muted; no more than the room has.
+    muted: BTreeSet<Route>,
+}
+
 struct State {
-    members: BTreeMap<Route, Arc<Outbox>>,
+    members: BTreeMap<Route, Seat>,
     owner: Option<Route>,
     next_route: u32,
     join_key: PublicKey,
+    /// Revoked invites.
+    revoked: BTreeSet<u32>,
     listing: Listing,
     /// Since when the room is empty; a new room is empty until its owner is in it.
     empty_since: Option<Instant>,
@@ -69,6 +121,7 @@ struct State {
 /// A room. No method waits, and the lock is never held across an await.
 pub struct Room {
     id: RoomId,
+    owner_key: PublicKey,
     opened: Instant,
     limits: Arc<Limits>,
     metrics: Arc<Metrics>,
@@ -81,7 +134,7 @@ impl Room {
     /// An empty room.
     pub fn new(
         id: RoomId,
-        join_key: PublicKey,
+        owner_key: PublicKey,
         lease: Lease,
         limits: Arc<Limits>,
         metrics: Arc<Metrics>,
@@ -91,11 +144,13 @@ impl Room {
             members: BTreeMap::new(),
             owner: None,
             next_route: first_route(),
-            join_key,
+            // The owner that creates the room registers its own.
+            join_key: owner_key,
+            revoked: BTreeSet::new(),
             listing: Listing { title: String::new(), visible: false },
             empty_since: Some(now),
         };
-        Self { id, opened: now, limits, metrics, state: Mutex::new(state), _lease: lease }
+        Self { id, owner_key, opened: now, limits, metrics, state: Mutex::new(state), _lease: lease }
     }
 
     /// Its id.
@@ -119,19 +174,69 @@ impl Room {
         (state.listing.visible && state.owner.is_some()).then(|| (state.listing.title.clone(), state.members.len()))
     }
 
+    /// Who signs with this key owns the room.
+    pub fn owner_key(&self) -> PublicKey {
+        self.owner_key
+    }
+
     /// Who signs with this key has the link.
     pub fn join_key(&self) -> PublicKey {
         self.state().join_key
     }
 
-    /// Changes how the room is listed, if the owner asks for it.
+    /// The state, if the owner asks for a change.
+    fn of_owner(&self, from: Route) -> Option<MutexGuard<'_, State>> {
+        Some(self.state()).filter(|state| state.owner == Some(from))
+    }
+
+    /// Changes how the room is listed. False if it is not the owner who asks for it, as below.
     pub fn set_listing(&self, from: Route, listing: Listing) -> bool {
-        let mut state = self.state();
-        let is_owner = state.owner == Some(from);
-        if is_owner {
-            state.listing = listing;
+        self.of_owner(from).map(|mut state| state.listing = listing).is_some()
+    }
+
+    /// From now on these invites are revoked. Evicts members that came by one and were not let in.
+    pub fn set_revoked(&self, from: Route, invites: &[u32]) -> bool {
+        let Some(mut state) = self.of_owner(from).filter(|_| invites.len() <= MAX_REVOKED) else { return false };
+        state.revoked = invites.iter().copied().collect();
+        let is_out = |seat: &Seat| {
+            seat.standing != Standing::LetIn && seat.invite.is_some_and(|invite| state.revoked.contains(&invite))
+        };
+        let out: Vec<Route> = state.members.iter().filter(|(_, seat)| is_out(seat)).map(|(route, _)| *route).collect();
+        for route in out {
+            self.put_out(&mut state, route, Eviction::InviteRevoked);
         }
-        is_owner
+        true
+    }
+
+    /// The owner let a member in.
+    pub fn let_in(&self, from: Route, route: Route) -> bool {
+        let Some(mut state) = self.of_owner(from) else { return false };
+        if let Some(seat) = state.members.get_mut(&route) {
+            seat.standing = Standing::LetIn;
+        }
+        true
+    }
+
+    /// The owner evicts a member.
+    pub fn expel(&self, from: Route, route: Route) -> bool {
+        let Some(mut state) = self.of_owner(from).filter(|_| from != route) else { return false };
+        self.put_out(&mut state, route, Eviction::PutOut);
+        true
+    }
+
+    /// A member mutes another one.
+    pub fn mute(&self, from: Route, route: Route) {
+        let mut state = self.state();
+        if state.members.contains_key(&route)
+            && let Some(seat) = state.members.get_mut(&from)
+        {
+            seat.muted.insert(route);
+        }
+    }
+
+    /// Whether a member is a visitor whom the owner has not let in.
+    pub fn is_visitor(&self, route: Route) -> bool {
+        self.state().members.get(&route).is_some_and(|seat| seat.standing == Standing::Visitor)
     }
 
     /// Whether the room has been empty for too long.
@@ -144,21 +249,12 @@ impl Room {
     ///
     /// # Errors
     /// The room is full, or not open for this member.
-    pub fn join(&self, role: &Role, share: Arc<Share>) -> Result<(Route, Arc<Outbox>), Refusal> {
+    pub fn join(&self, role: &EntryRole, share: Arc<Share>) -> Result<(Route, Arc<Outbox>), Refusal> {
         let mut state = self.state();
-        let seats = match role {
-            // Whoever came meanwhile, the owner finds a seat.
-            Role::Owner { .. } => usize::MAX,
-            Role::Link => self.limits.members,
-            Role::Visitor if !state.listing.visible => return Err(Refusal::NotListed),
-            Role::Visitor => self.limits.members.saturating_sub(self.limits.reserved_seats),
-        };
-        if state.members.len() >= seats {
-            return Err(Refusal::RoomFull);
-        }
+        self.check_seats(&state, role, share.holder())?;
         let route = Route(state.next_route);
         state.next_route += 1;
-        if let Role::Owner { join_key, listing } = role {
+        if let EntryRole::Owner { join_key, listing } = role {
             if let Some(earlier) = state.owner {
                 self.evict(&mut state, earlier, Eviction::Replaced);
             }
@@ -173,16 +269,51 @@ impl Room {
             route,
             owner: state.owner,
             members: others.clone(),
-            limits: self.limits.for_members(),
+            limits: match role.standing() {
+                Standing::Visitor => self.limits.for_visitors(),
+                Standing::HasKey | Standing::LetIn => self.limits.for_members(),
+            },
         };
+        let holder = share.holder();
         let outbox = Arc::new(Outbox::new(route, &self.limits, share));
-        state.members.insert(route, outbox.clone());
+        let (standing, invite, muted) = (role.standing(), role.invite(), BTreeSet::new());
+        state.members.insert(route, Seat { outbox: outbox.clone(), holder, standing, invite, muted });
         state.empty_since = None;
         self.deliver(&mut state, &[route], &welcome);
-        let owner = matches!(role, Role::Owner { .. });
+        let owner = matches!(role, EntryRole::Owner { .. });
         self.deliver(&mut state, &others, &Control::Join { route, owner });
         self.metrics.members_joined.inc();
         Ok((route, outbox))
+    }
+
+    /// Whether there is a seat for somebody from this address. There is always one for the owner.
+    fn check_seats(&self, state: &State, role: &EntryRole, holder: IpAddr) -> Result<(), Refusal> {
+        let limits = &self.limits;
+        let seats = match role {
+            EntryRole::Owner { .. } => return Ok(()),
+            EntryRole::Visitor if !state.listing.visible => return Err(Refusal::NotListed),
+            EntryRole::Invite { invite, .. } if state.revoked.contains(invite) => return Err(Refusal::InviteRevoked),
+            _ if role.standing() == Standing::Visitor => limits.members.saturating_sub(limits.reserved_seats),
+            _ => limits.members,
+        };
+        if state.members.len() >= seats {
+            return Err(Refusal::RoomFull);
+        }
+        let of_address = || state.members.iter().filter(|(route, _)| state.owner != Some(**route));
+        let of_address = || of_address().map(|(_, seat)| seat).filter(|seat| seat.holder == holder);
+        if of_address().count() >= limits.address_seats {
+            return Err(Refusal::TooManySeats);
+        }
+        let is_visitor = |seat: &&Seat| seat.standing == Standing::Visitor;
+        let is_crowded = || {
+            let of_address = of_address().filter(is_visitor).count();
+            of_address >= limits.address_visitors
+                || state.members.values().filter(is_visitor).count() >= limits.visitors
+        };
+        if role.standing() == Standing::Visitor && is_crowded() {
+            return Err(Refusal::TooManyVisitors);
+        }
+        Ok(())
     }
 
     /// Removes a member and notifies the others. Does nothing if it is not in the room.
@@ -206,11 +337,12 @@ impl Room {
         from.write(&mut bytes[..ROUTE_BYTES]);
         let state = self.state();
         // A member that was evicted a moment ago may still be sending.
-        if !state.members.contains_key(&from) {
-            return Forwarded::Queued;
+        let Some(seat) = state.members.get(&from) else { return Forwarded::Queued };
+        if seat.standing == Standing::Visitor && state.owner != Some(to) {
+            return Forwarded::Bad(BadFrame::NotLetIn);
         }
-        let receiver = state.members.get(&to).filter(|_| to != from);
-        match receiver.map(|receiver| receiver.push_frame(from, sender, bytes.into())) {
+        let receiver = state.members.get(&to).filter(|receiver| to != from && !receiver.muted.contains(&from));
+        match receiver.map(|receiver| receiver.outbox.push_frame(from, sender, bytes.into())) {
             None => Forwarded::Undeliverable(to),
             Some(Err(reason)) => Forwarded::Evict(reason),
             Some(Ok(())) => {
@@ -230,8 +362,8 @@ impl Room {
     /// Notifies everyone that the relay stops, and closes the connections once their queues are sent.
     pub fn shut_down(&self) {
         let control = Control::Shutdown { message: "The relay is restarting: this page reconnects by itself.".into() };
-        for outbox in self.state().members.values() {
-            outbox.finish(Closing { control: Some(control.clone()), code: 1001 });
+        for seat in self.state().members.values() {
+            seat.outbox.finish(Closing { control: Some(control.clone()), code: 1001 });
         }
     }
 
@@ -240,8 +372,8 @@ impl Room {
         let message: Message = control_text(control);
         let mut slow = Vec::new();
         for route in receivers {
-            if let Some(outbox) = state.members.get(route)
-                && outbox.push(message.clone()).is_err()
+            if let Some(seat) = state.members.get(route)
+                && seat.outbox.push(message.clone()).is_err()
             {
                 slow.push(*route);
             }
@@ -252,8 +384,17 @@ impl Room {
     }
 
     fn evict(&self, state: &mut State, route: Route, reason: Eviction) {
-        if let Some(outbox) = state.members.get(&route) {
-            outbox.abort(Closing::evicted(reason));
+        if let Some(seat) = state.members.get(&route) {
+            seat.outbox.abort(Closing::evicted(reason));
+            self.metrics.evicted(reason);
+        }
+        self.remove(state, route, Departure::Evicted);
+    }
+
+    /// The owner's wish, not a fault: messages that wait for the member, for example the owner's, are still sent.
+    fn put_out(&self, state: &mut State, route: Route, reason: Eviction) {
+        if let Some(seat) = state.members.get(&route) {
+            seat.outbox.finish(Closing::evicted(reason));
             self.metrics.evicted(reason);
         }
         self.remove(state, route, Departure::Evicted);
@@ -266,8 +407,9 @@ impl Room {
         if state.owner == Some(route) {
             state.owner = None;
         }
-        for other in state.members.values() {
-            other.forget(route);
+        for other in state.members.values_mut() {
+            other.outbox.forget(route);
+            other.muted.remove(&route);
         }
         let rest: Vec<Route> = state.members.keys().copied().collect();
         self.deliver(state, &rest, &Control::Leave { route, reason });

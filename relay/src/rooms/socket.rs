@@ -15,6 +15,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use super::outbox::{Action, Closing, Outbox};
 use super::room::{Forwarded, Room};
 use super::{Rooms, control_text, id};
+use crate::limits::{Limits, Rate, VisitLimits};
 use crate::net::Activity;
 use crate::quotas::{Lease, Share};
 use crate::rate::TokenBucket;
@@ -123,9 +124,39 @@ struct Member {
     rooms: Arc<Rooms>,
     activity: Arc<Activity>,
     seat: Seat,
+    /// The host has not let it in.
+    is_visitor: bool,
+    rates: Rates,
+}
+
+/// What a member may send at a time.
+struct Rates {
     frames: TokenBucket,
     parts: TokenBucket,
     bytes: TokenBucket,
+}
+
+impl Rates {
+    fn new(frames: Rate, parts: Rate, bytes: Rate) -> Self {
+        let bucket = |rate| TokenBucket::new(rate, Instant::now());
+        Self { frames: bucket(frames), parts: bucket(parts), bytes: bucket(bytes) }
+    }
+
+    fn of_member(limits: &Limits) -> Self {
+        Self::new(limits.frame_rate, limits.part_rate, limits.byte_rate)
+    }
+
+    fn of_visitor(limits: &VisitLimits) -> Self {
+        Self::new(limits.frame_rate, limits.part_rate, limits.byte_rate)
+    }
+
+    /// How long to pause after this.
+    fn take(&mut self, frames: f64, bytes: usize, parts: usize) -> Duration {
+        let now = Instant::now();
+        let waits =
+            [self.frames.take(frames, now), self.parts.take(parts as f64, now), self.bytes.take(bytes as f64, now)];
+        waits.into_iter().max().unwrap_or_default()
+    }
 }
 
 /// Why a member's connection ends.
@@ -140,11 +171,19 @@ enum End {
 
 impl Member {
     fn new(rooms: &Arc<Rooms>, activity: Arc<Activity>, seat: Seat) -> Self {
-        let now = Instant::now();
-        let frames = TokenBucket::new(rooms.limits.frame_rate, now);
-        let parts = TokenBucket::new(rooms.limits.part_rate, now);
-        let bytes = TokenBucket::new(rooms.limits.byte_rate, now);
-        Self { rooms: rooms.clone(), activity, seat, frames, parts, bytes }
+        let is_visitor = seat.room.is_visitor(seat.route);
+        let limits = &rooms.limits;
+        let rates = if is_visitor { Rates::of_visitor(&limits.visits) } else { Rates::of_member(limits) };
+        Self { rooms: rooms.clone(), activity, seat, is_visitor, rates }
+    }
+
+    /// Whether it is still a visitor. A visitor that was let in is a member from its next message on.
+    fn visits(&mut self) -> bool {
+        if self.is_visitor && !self.seat.room.is_visitor(self.seat.route) {
+            self.is_visitor = false;
+            self.rates = Rates::of_member(&self.rooms.limits);
+        }
+        self.is_visitor
     }
 
     async fn run(&mut self, mut sink: SplitSink<WebSocket, Message>, mut stream: SplitStream<WebSocket>) {
@@ -195,6 +234,10 @@ impl Member {
                         Some(Err(_)) | None => self.activity.finish_message(),
                     }
                     match message {
+                        // A visitor would pay for such a message until it counted as silent.
+                        Some(Ok(message @ (Message::Binary(_) | Message::Text(_)))) if self.is_far_too_long(&message) => {
+                            return End::Evicted(Eviction::FrameTooLong);
+                        }
                         Some(Ok(Message::Binary(frame))) => {
                             let length = frame.len();
                             match self.handle_message(frame) {
@@ -227,16 +270,30 @@ impl Member {
         }
     }
 
+    /// Longest message that it may send now.
+    fn frame_bytes(&mut self) -> usize {
+        let is_visitor = self.visits();
+        let limits = &self.rooms.limits;
+        if is_visitor { limits.visits.frame_bytes } else { limits.frame_bytes }
+    }
+
+    /// As [`Limits::max_message_bytes`] for members, which the WebSocket keeps.
+    fn is_far_too_long(&mut self, message: &Message) -> bool {
+        let bytes = match message {
+            Message::Binary(bytes) => bytes.len(),
+            Message::Text(text) => text.len(),
+            Message::Ping(_) | Message::Pong(_) | Message::Close(_) => 0,
+        };
+        bytes > self.frame_bytes().saturating_mul(2)
+    }
+
     /// Pauses after a message as long as the rate limits ask for, and notifies the member.
     async fn throttle(&mut self, bytes: usize, parts: usize) {
         self.throttle_frames(1.0, bytes, parts).await;
     }
 
     async fn throttle_frames(&mut self, frames: f64, bytes: usize, parts: usize) {
-        let now = Instant::now();
-        let waits =
-            [self.frames.take(frames, now), self.parts.take(parts as f64, now), self.bytes.take(bytes as f64, now)];
-        let wait = waits.into_iter().max().unwrap_or_default();
+        let wait = self.rates.take(frames, bytes, parts);
         if wait >= Duration::from_millis(1) {
             self.rooms.metrics.senders_limited.inc();
             self.answer(&Control::Limited { wait_ms: wait.as_millis() as u64 });
@@ -245,9 +302,9 @@ impl Member {
     }
 
     /// Forwards a binary message, or each of its parts. Returns how many parts it had.
-    fn handle_message(&self, message: Bytes) -> Result<usize, Eviction> {
+    fn handle_message(&mut self, message: Bytes) -> Result<usize, Eviction> {
         self.rooms.metrics.frames_received.inc();
-        if message.len() > self.rooms.limits.frame_bytes {
+        if message.len() > self.frame_bytes() {
             self.reject(BadFrame::TooLong);
             return Ok(0);
         }
@@ -287,9 +344,21 @@ impl Member {
         }
         match serde_json::from_str(request) {
             Ok(Request::Ping { nonce }) => self.answer(&Control::Pong { nonce }),
-            Ok(Request::Listing { title, visible })
-                if self.seat.room.set_listing(self.seat.route, self.rooms.listing(&title, visible)) => {}
+            Ok(Request::Mute { route }) => self.seat.room.mute(self.seat.route, route),
+            Ok(request) if self.handle_owner(&request) => {}
             Ok(_) | Err(_) => self.reject(BadFrame::NotControl),
+        }
+    }
+
+    /// What only the owner may ask for. False if it may not.
+    fn handle_owner(&self, request: &Request) -> bool {
+        let (room, me) = (&self.seat.room, self.seat.route);
+        match request {
+            Request::Listing { title, visible } => room.set_listing(me, self.rooms.listing(title, *visible)),
+            Request::Revoked { invites } => room.set_revoked(me, invites),
+            Request::LetIn { route } => room.let_in(me, *route),
+            Request::PutOut { route } => room.expel(me, *route),
+            Request::Enter { .. } | Request::Ping { .. } | Request::Mute { .. } => false,
         }
     }
 

@@ -1,6 +1,9 @@
 //! Keys of rooms, and proofs made with them.
 
-use potluck_relay_api::{Binary, EntryProof, Nonce, PublicKey, Signature, SignedEntry, entry_message, room_id};
+use potluck_relay_api::{
+    Binary, DoorCertificate, EntryProof, Nonce, PublicKey, Signature, SignedEntry, TERMS_LEN, door_message,
+    entry_message, room_id,
+};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 
 /// The keys of a room, and how its owner lists it.
@@ -45,6 +48,39 @@ impl Keys {
     pub fn link_of(&self, link: &Self, nonce: &Nonce) -> EntryProof {
         let signature = sign(&link.join, &entry_message(&self.id(), nonce, SignedEntry::Link));
         EntryProof::Link { signature }
+    }
+}
+
+/// An invite: its number, until when it is good in seconds since 1970, and the seed of its door key.
+#[derive(Clone, Copy)]
+pub struct Invite {
+    pub number: u32,
+    pub expires: u32,
+    pub seed: u8,
+}
+
+impl Invite {
+    /// One that is good for long.
+    pub fn new(number: u32) -> Self {
+        Self { number, expires: u32::MAX, seed: number as u8 ^ 0x40 }
+    }
+
+    /// One that was good once.
+    pub fn expired(number: u32) -> Self {
+        Self { expires: 1_000_000, ..Self::new(number) }
+    }
+}
+
+impl Keys {
+    /// Somebody has an invite of this room.
+    pub fn invite(&self, invite: Invite, nonce: &Nonce) -> EntryProof {
+        let (pair, mut terms) = (key_pair(invite.seed), [1; TERMS_LEN]);
+        terms[1..5].copy_from_slice(&invite.number.to_le_bytes());
+        terms[5..9].copy_from_slice(&invite.expires.to_le_bytes());
+        let (terms, door) = (Binary(terms), public(&pair));
+        let certificate = DoorCertificate { terms, door, signature: sign(&self.owner, &door_message(&terms, &door)) };
+        let signature = sign(&pair, &entry_message(&self.id(), nonce, SignedEntry::Invite));
+        EntryProof::Invite { certificate, signature }
     }
 }
 

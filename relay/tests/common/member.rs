@@ -90,11 +90,27 @@ impl Member {
     }
 
     pub async fn welcomed(&mut self) {
-        match self.control().await {
+        let control = self.control().await;
+        self.welcome(control);
+    }
+
+    fn welcome(&mut self, control: Control) {
+        match control {
             Control::Welcome { route, owner, members, limits, .. } => {
                 (self.route, self.owner, self.others, self.limits) = (route, owner, members, limits);
             }
             other => panic!("a welcome, not {other:?}"),
+        }
+    }
+
+    /// The member with its welcome, or why it was refused.
+    pub async fn answered(mut self) -> Result<Self, Refusal> {
+        match self.control().await {
+            Control::Refused { reason, .. } => Err(reason),
+            control => {
+                self.welcome(control);
+                Ok(self)
+            }
         }
     }
 

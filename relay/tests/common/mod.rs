@@ -17,7 +17,7 @@ use potluck_relay::limits::Limits;
 use potluck_relay::net::proxy::Proxies;
 
 pub use http::{Reply, connector, request};
-pub use keys::Keys;
+pub use keys::{Invite, Keys};
 pub use member::{Member, fragment, ping};
 pub use running::{Running, start};
 

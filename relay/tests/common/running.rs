@@ -132,6 +132,19 @@ impl Running {
         self.enter(&keys.id(), |nonce| keys.link(nonce)).await
     }
 
+    /// Tries to enter from an address of this machine: a member, or why not.
+    pub async fn enter_from(
+        &self,
+        from: Ipv4Addr,
+        room: &str,
+        proof: impl FnOnce(&Nonce) -> EntryProof,
+    ) -> Result<Member, Refusal> {
+        let mut member = self.connect_from(from, room).await;
+        let nonce = member.challenge().await;
+        member.enter(proof(&nonce)).await;
+        member.answered().await
+    }
+
     /// Tries to enter and reads why not.
     pub async fn refused(&self, room: &str, proof: impl FnOnce(&Nonce) -> EntryProof) -> Refusal {
         let (mut member, nonce) = self.challenged(room).await;

@@ -68,10 +68,10 @@ mod tests {
 
     #[test]
     fn tags_have_names_attributes_and_places() {
-        let html = "<p>a</p><!-- <link x> -->\n<link data-trunk rel=\"css\" href=\"a>b.css\" />";
+        let html = "<p>a</p><!-- <link x> -->\n<link data-bundle rel=\"css\" href=\"a>b.css\" />";
         let tags = tags(html);
         assert_eq!(tags.iter().map(|tag| tag.name).collect::<Vec<_>>(), ["p", "link"]);
-        assert_eq!(tags[1].attributes, BTreeMap::from([("data-trunk", ""), ("rel", "css"), ("href", "a>b.css")]));
+        assert_eq!(tags[1].attributes, BTreeMap::from([("data-bundle", ""), ("rel", "css"), ("href", "a>b.css")]));
         assert!(html[tags[1].span.clone()].starts_with("<link") && html[tags[1].span.clone()].ends_with("/>"));
     }
 }

@@ -1,12 +1,13 @@
 //! Builds the page's folder from compiled WebAssembly and the manifest in `index.html`.
 //!
-//! The manifest is Trunk's: `trunk build` and `trunk serve` work as well. Doing the same here saves compiling Trunk, which
-//! took longer than compiling the page. This is a crate of its own so that `cargo xtask` itself stays quick to compile.
+//! Trunk would do much of this, but compiling Trunk took longer than compiling the page; `trunk build` calls this program, too
+//! (`Trunk.toml`). It is a crate of its own so that `cargo xtask` itself stays quick to compile.
 #![forbid(unsafe_code)]
 
 mod html;
 mod manifest;
 mod page;
+mod trusted;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! What `index.html` asks for: the tags that Trunk knows, as far as our page uses them.
+//! What `index.html` asks for: `<link data-bundle rel="…" href="…" />`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,16 +16,26 @@ pub struct Entry<'a> {
 
 #[derive(Debug, PartialEq)]
 pub enum Request<'a> {
-    /// `<base data-trunk-public-url>`: the address of the page's folder.
-    Base,
     /// A file that keeps its name.
     Copy(&'a str),
     /// A style sheet; its name gets a hash.
     Css(&'a str),
     /// The program of the page itself; its name gets a hash.
-    Main(&'a str),
+    Page(&'a str),
     /// The program of a worker. It keeps its name, because loaders name it.
     Worker(&'a str),
+}
+
+impl<'a> Request<'a> {
+    /// The name of a file that the page may start as a worker.
+    pub fn script(&self) -> Option<&'a str> {
+        match self {
+            Self::Copy(path) => {
+                Some(path.rsplit_once('/').map_or(*path, |(_, name)| name)).filter(|name| name.ends_with(".js"))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Reads the manifest.
@@ -34,29 +44,25 @@ pub enum Request<'a> {
 /// A request that nothing here fulfils: it must not get lost.
 pub fn read(html: &str) -> Result<Vec<Entry<'_>>> {
     let mut entries = Vec::new();
-    for tag in tags(html) {
-        let request = if tag.attributes.contains_key("data-trunk-public-url") {
-            Request::Base
-        } else if tag.attributes.contains_key("data-trunk") {
-            request(&tag.attributes).with_context(|| format!("in {}", &html[tag.span.clone()]))?
-        } else {
-            continue;
-        };
-        entries.push(Entry { span: tag.span, request });
+    for tag in tags(html).into_iter().filter(|tag| tag.name == "link") {
+        // Another bundler's requests look like these.
+        if tag.attributes.keys().any(|name| name.starts_with("data-")) {
+            let request = request(&tag.attributes).with_context(|| format!("in {}", &html[tag.span.clone()]))?;
+            entries.push(Entry { span: tag.span, request });
+        }
     }
     Ok(entries)
 }
 
 fn request<'a>(attributes: &BTreeMap<&'a str, &'a str>) -> Result<Request<'a>> {
     let attribute = |name: &str| attributes.get(name).copied().with_context(|| format!("no attribute {name}"));
+    attribute("data-bundle")?;
+    let href = attribute("href")?;
     Ok(match attribute("rel")? {
-        "copy-file" => Request::Copy(attribute("href")?),
-        "css" => Request::Css(attribute("href")?),
-        "rust" => match attribute("data-type")? {
-            "main" => Request::Main(attribute("data-bin")?),
-            "worker" => Request::Worker(attribute("data-bin")?),
-            other => bail!("cannot build a program of type {other:?}"),
-        },
+        "copy-file" => Request::Copy(href),
+        "css" => Request::Css(href),
+        "page" => Request::Page(href),
+        "worker" => Request::Worker(href),
         other => bail!("cannot build {other:?}"),
     })
 }
@@ -68,25 +74,21 @@ mod tests {
 
     #[test]
     fn requests_are_read_in_order_and_plain_tags_left_alone() {
-        let html = r#"<base data-trunk-public-url /><link rel="icon" href="/a.svg" />
-            <link data-trunk rel="copy-file" href="a.svg" /><link data-trunk rel="css" href="b.css" />
-            <link data-trunk rel="rust" href="Cargo.toml" data-bin="page" data-type="main" />
-            <link data-trunk rel="rust" href="Cargo.toml" data-bin="node" data-type="worker" />"#;
+        let html = r#"<base href="/" /><link rel="icon" href="/a.svg" />
+            <link data-bundle rel="copy-file" href="a.svg" /><link data-bundle rel="css" href="b.css" />
+            <link data-bundle rel="page" href="page" /><link data-bundle rel="worker" href="node" />"#;
         let requests: Vec<Request> = read(html).unwrap().into_iter().map(|entry| entry.request).collect();
-        let expected = [
-            Request::Base,
-            Request::Copy("a.svg"),
-            Request::Css("b.css"),
-            Request::Main("page"),
-            Request::Worker("node"),
-        ];
+        let expected = [Request::Copy("a.svg"), Request::Css("b.css"), Request::Page("page"), Request::Worker("node")];
         assert_eq!(requests, expected);
     }
 
     #[test]
     fn unknown_requests_are_refused() {
-        for html in ["<link data-trunk rel=\"sass\" href=\"a\">", "<link data-trunk rel=\"css\">"] {
-            assert!(read(html).is_err(), "{html}");
+        for tag in
+            [r#"data-bundle rel="sass" href="a""#, r#"data-bundle rel="css""#, r#"data-trunk rel="css" href="a""#]
+        {
+            let html = format!("<link {tag}>");
+            assert!(read(&html).is_err(), "{html}");
         }
     }
 }

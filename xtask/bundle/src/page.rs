@@ -1,4 +1,4 @@
-//! The page's folder: files named and linked as Trunk does it.
+//! The page's folder: its files, named after their content where caches may keep them, and their links.
 
 use std::fs;
 use std::hash::Hasher;
@@ -8,6 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use wasm_bindgen_cli_support::Bindgen;
 
 use crate::manifest::{self, Request};
+use crate::trusted;
 
 /// Writes the page to `out`, which is replaced. `index` is the HTML file with the manifest, and its folder what the manifest's
 /// paths start from; `compiled` holds a `.wasm` file for each program.
@@ -27,17 +28,17 @@ pub fn build(index: &Path, compiled: &Path, out: &Path) -> Result<()> {
     let mut page = String::with_capacity(2 * html.len());
     let mut preloads = String::new();
     let mut written = 0;
-    for entry in entries {
+    let scripts: Vec<&str> = entries.iter().filter_map(|entry| entry.request.script()).collect();
+    for entry in &entries {
         page.push_str(&html[written..entry.span.start]);
         written = entry.span.end;
         match entry.request {
-            Request::Base => page.push_str("<base href=\"/\" />"),
             Request::Copy(path) => {
                 copy(&root.join(path), out, file_name(path)?)?;
             }
             Request::Css(path) => page.push_str(&style(&root.join(path), out)?),
-            Request::Main(bin) => {
-                let name = main(bin, compiled, out)?;
+            Request::Page(bin) => {
+                let name = page_program(bin, compiled, out, &scripts)?;
                 page.push_str(&start(&name));
                 preloads.push_str(&preload(&name));
             }
@@ -59,12 +60,16 @@ fn style(path: &Path, out: &Path) -> Result<String> {
     Ok(format!("<link rel=\"stylesheet\" href=\"/{name}\"/>"))
 }
 
-/// Makes the page's own program, named after its content: the name without extension.
-fn main(bin: &str, compiled: &Path, out: &Path) -> Result<String> {
+/// Makes the page's own program, named after its content: the name without extension. It may start `scripts`.
+fn page_program(bin: &str, compiled: &Path, out: &Path, scripts: &[&str]) -> Result<String> {
     let path = compiled.join(format!("{bin}.wasm"));
     let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let name = format!("{bin}-{}", hash(&bytes));
     bind(Bindgen::new().web(true)?, bin, compiled, out)?;
+    let glue = out.join(format!("{bin}.js"));
+    let program = fs::read(out.join(format!("{bin}_bg.wasm"))).context("cannot read the page's program")?;
+    let guarded = trusted::guard(&fs::read_to_string(&glue)?, &program, scripts).context("in the page's program")?;
+    fs::write(&glue, guarded).with_context(|| format!("cannot write {}", glue.display()))?;
     for end in [".js", "_bg.wasm"] {
         fs::rename(out.join(format!("{bin}{end}")), out.join(format!("{name}{end}")))
             .with_context(|| format!("cannot rename {bin}{end}"))?;

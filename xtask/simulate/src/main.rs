@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use potluck_swarm::sim::{Run, SCENARIOS, Scenario, scenario};
+use potluck_sim::{Run, SCENARIOS, Scenario, scenario};
 
 /// Seeds whose failures are printed in full.
 const MAX_PRINTED: usize = 1000;

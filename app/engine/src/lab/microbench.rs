@@ -10,8 +10,9 @@ use crate::runtime::core::Core;
 use crate::runtime::error::EngineError;
 use crate::runtime::gpu::Gpu;
 use crate::runtime::memory::{Slab, Slice};
+use crate::runtime::model::Model;
 use crate::runtime::recorder::{BindGroups, Program, Recorder, Size, Tools, fold};
-use crate::runtime::submit::{Copy, Run, Submitter};
+use crate::runtime::submit::{BufferCopy, Run, Submitter};
 
 /// A dispatch with all its inputs.
 #[derive(Clone, Debug)]
@@ -109,7 +110,8 @@ impl Core {
     fn probe_buffer(&mut self, size: u64) -> Slice {
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
         let size = size.next_multiple_of(256).max(256);
-        Slice { slab: self.memory.create(&self.gpu.device, "probe", size, usage), offset: 0, size }
+        let (Model { gpu, memory, .. }, _) = self.parts();
+        Slice { slab: memory.create(&gpu.device, "probe", size, usage), offset: 0, size }
     }
 
     /// Submits probes.
@@ -124,7 +126,7 @@ impl Core {
                 let slice = self.probe_buffer(content.len() as u64);
                 let mut padded = content.clone();
                 padded.resize(content.len().next_multiple_of(4), 0);
-                self.gpu.queue.write_buffer(&slice.slab.buffer, 0, &padded);
+                self.model.gpu.queue.write_buffer(&slice.slab.buffer, 0, &padded);
                 bound.push(slice);
             }
             let [x, y] = if probe.y > 1 { [probe.x, probe.y] } else { fold(probe.x) };
@@ -156,7 +158,7 @@ impl Core {
         groups: [u32; 2],
     ) -> Microbench {
         let mut microbench = self.microbench(kernel, sizes, params, groups);
-        let known = self.memory.largest_weights().filter(|slab| slab.buffer.size() >= bytes).cloned();
+        let known = self.model.memory.largest_weights().filter(|slab| slab.buffer.size() >= bytes).cloned();
         let weights = match known {
             Some(slab) => Slice { slab, offset: 0, size: bytes },
             None => self.probe_buffer(bytes),
@@ -167,7 +169,7 @@ impl Core {
 
     /// Writes into a storage binding of a dispatch to time.
     pub fn fill(&self, microbench: &Microbench, binding: usize, bytes: &[u8]) {
-        self.gpu.queue.write_buffer(&microbench.buffers[binding].slab.buffer, 0, bytes);
+        self.model.gpu.queue.write_buffer(&microbench.buffers[binding].slab.buffer, 0, bytes);
     }
 
     /// The dispatch of a microbenchmark as a program.
@@ -181,29 +183,26 @@ impl Core {
     }
 
     fn probe_tools<'a>(&'a mut self, groups: &'a mut BindGroups) -> Tools<'a> {
-        Tools {
-            device: &self.gpu.device,
-            pipelines: &mut self.pipelines,
-            groups,
-            uniforms: &self.uniforms.buffer,
-            codebooks: &self.codebooks.buffer,
-        }
+        let (_, recording) = self.parts();
+        recording.tools_with(groups)
     }
 
     fn launch(&mut self, rec: Recorder, outputs: &[(Slice, u64)], buffers: Vec<Slice>) -> Launched {
         let total: u64 = outputs.iter().map(|(_, size)| size).sum();
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
-        let result = self.memory.create(&self.gpu.device, "probe result", total.max(4), usage);
+        let (Model { gpu, memory, .. }, _) = self.parts();
+        let result = memory.create(&gpu.device, "probe result", total.max(4), usage);
         let mut to = 0;
         let mut copies = Vec::new();
         for (slice, size) in outputs {
             let from = Slice { slab: slice.slab.clone(), offset: 0, size: *size };
-            copies.push(Copy { from, to: result.buffer.clone(), at: to });
+            copies.push(BufferCopy { from, to: result.buffer.clone(), at: to });
             to += size;
         }
         let run = Run { before: Vec::new(), program: Rc::new(rec.finish()), reach: 0, after: copies };
-        Submitter::new(&self.gpu.device, &self.gpu.queue, &self.uniforms.buffer, u64::MAX).submit(&[run]);
+        let gpu = self.model.gpu.clone();
+        Submitter::new(&gpu.device, &gpu.queue, self.recording().arena(), u64::MAX).submit(&[run]);
         let sizes = outputs.iter().map(|(_, size)| *size).collect();
-        Launched { gpu: self.gpu.clone(), result, sizes, _buffers: buffers }
+        Launched { gpu, result, sizes, _buffers: buffers }
     }
 }

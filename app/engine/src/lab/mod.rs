@@ -8,3 +8,4 @@ pub mod rates;
 pub mod reference;
 pub mod selftest;
 mod tuning;
+mod upload_check;

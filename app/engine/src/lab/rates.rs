@@ -37,7 +37,7 @@ impl Engine {
     /// # Errors
     /// The device is gone.
     pub async fn bandwidth(&self) -> Result<f64, EngineError> {
-        let format = self.inner.core.borrow().main_format();
+        let format = self.inner.core.borrow().model.main_format();
         let rows = (16 << 20) / format.row_bytes(COLS).unwrap_or(COLS * 4);
         self.decode_rate(format, rows, COLS).await
     }
@@ -48,7 +48,7 @@ impl Engine {
     /// The device is gone.
     pub async fn matrix_rate(&self, kernel: Kernel, format: Format, n: u32) -> Result<f64, EngineError> {
         let rows = (16 << 20) / format.row_bytes(COLS).unwrap_or(COLS * 4);
-        self.shape_rate(kernel, format, (rows, COLS), n).await
+        self.shape_rate(kernel, format, rows, COLS, n).await
     }
 
     /// Gigabytes of weights per second of the kernel that a decode step uses for a matrix of this shape.
@@ -58,23 +58,18 @@ impl Engine {
     pub async fn decode_rate(&self, format: Format, rows: u32, cols: u32) -> Result<f64, EngineError> {
         let (fused, plain) = {
             let core = self.inner.core.borrow();
-            (core.profile.fused(format, Job::Added, 1), core.profile.decode(format, Operand::Plain, 1))
+            (core.model.profile.fused(format, Job::Added, 1), core.model.profile.decode(format, Operand::Plain, 1))
         };
-        let fused = fused.map(|kernel| self.inner.core.borrow().profile.tuned_variant(kernel, rows, cols));
-        let Some(kernel) = fused else { return self.shape_rate(plain, format, (rows, cols), 1).await };
-        self.fused_rate(kernel, format, (rows, cols)).await
+        let fused = fused.map(|kernel| self.inner.core.borrow().model.profile.tuned_variant(kernel, rows, cols));
+        let Some(kernel) = fused else { return self.shape_rate(plain, format, rows, cols, 1).await };
+        self.fused_rate(kernel, format, rows, cols).await
     }
 
     /// Gigabytes of weights per second of a fused kernel that adds its products ([`Job::Added`]) on one vector.
     ///
     /// # Errors
     /// The device is gone.
-    pub async fn fused_rate(
-        &self,
-        kernel: Kernel,
-        format: Format,
-        (rows, cols): (u32, u32),
-    ) -> Result<f64, EngineError> {
+    pub async fn fused_rate(&self, kernel: Kernel, format: Format, rows: u32, cols: u32) -> Result<f64, EngineError> {
         let row_bytes = format.row_bytes(cols).unwrap_or(cols * 4);
         let bytes = u64::from(rows) * u64::from(row_bytes);
         let params = params::Fused {
@@ -99,7 +94,8 @@ impl Engine {
         &self,
         kernel: Kernel,
         format: Format,
-        (rows, cols): (u32, u32),
+        rows: u32,
+        cols: u32,
         n: u32,
     ) -> Result<f64, EngineError> {
         let row_bytes = format.row_bytes(cols).unwrap_or(cols * 4);
@@ -130,12 +126,13 @@ impl Engine {
         &self,
         kernel: Kernel,
         format: Format,
-        (rows, cols): (u32, u32),
+        rows: u32,
+        cols: u32,
         n: u32,
     ) -> Result<f64, EngineError> {
         let bytes = f64::from(rows) * f64::from(format.row_bytes(cols).unwrap_or(cols * 4));
         let flops = 2.0 * f64::from(rows) * f64::from(cols) * f64::from(n);
-        Ok(self.shape_rate(kernel, format, (rows, cols), n).await? / bytes * flops)
+        Ok(self.shape_rate(kernel, format, rows, cols, n).await? / bytes * flops)
     }
 
     /// The time of each dispatch of a forward pass, each repeated by itself. The pass leaves the conversation's KV
@@ -155,7 +152,7 @@ impl Engine {
         let run = |index: usize, repeat: usize| {
             let program = Rc::new(all.only(index, repeat));
             let runs = [Run { before: Vec::new(), program, reach, after: Vec::new() }];
-            let (gpu, uniforms) = (&core.gpu, &core.uniforms.buffer);
+            let (gpu, uniforms) = (&core.model.gpu, core.recording().arena());
             let started = clock::now();
             Submitter::new(&gpu.device, &gpu.queue, uniforms, u64::MAX).submit(&runs);
             let polled = gpu.device.poll(wgpu::PollType::wait_indefinitely());
@@ -187,9 +184,9 @@ impl Engine {
         let (limit, weights) = {
             let core = self.inner.core.borrow();
             // Software adapters share the processor's caches and take long for a gigabyte.
-            let most = if core.profile.is_tunable() { AT_MOST } else { AT_LEAST };
-            let weights = core.memory.largest_weights().map_or(0, |slab| slab.buffer.size()).min(most);
-            (core.gpu.capabilities().limits.max_storage_buffer_binding_size, weights)
+            let most = if core.model.profile.is_tunable() { AT_MOST } else { AT_LEAST };
+            let weights = core.model.memory.largest_weights().map_or(0, |slab| slab.buffer.size()).min(most);
+            (core.model.gpu.capabilities().limits.max_storage_buffer_binding_size, weights)
         };
         let bytes = limit.min(weights.max(AT_LEAST)) / tile * tile;
         let sums = u64::from(GROUPS * kernel.threads()) * 4;
@@ -211,7 +208,7 @@ impl Engine {
         const STEPS: u64 = 32;
         let kernel = Kernel::Peak { dots };
         // A software adapter would take seconds for what fills a GPU.
-        let groups = if self.inner.core.borrow().profile.is_tunable() { 8192 } else { 64 };
+        let groups = if self.inner.core.borrow().model.profile.is_tunable() { 8192 } else { 64 };
         let threads = u64::from(groups * kernel.threads());
         let operations = threads * u64::from(ROUNDS) * STEPS * if dots { 8 } else { 2 };
         let params = params::Peak { rounds: ROUNDS };

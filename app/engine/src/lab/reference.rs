@@ -175,7 +175,7 @@ impl Reference {
         let unit = WeightUnit::TokenMixer(BlockIndex(block as u16));
         let a = self.spec.attention(block).clone();
         if let Some(latent) = a.latent {
-            return self.remember_latent(block, (&a, latent), x);
+            return self.remember_latent(block, &a, latent, x);
         }
         let epsilon = self.spec.norm_epsilon;
         let normed = self.before(unit, TensorRole::AttentionNorm, a.norms.before, x);
@@ -344,12 +344,11 @@ impl Reference {
                 }
                 let expert = |&(id, weight): &(u32, f32)| {
                     let unit = WeightUnit::Expert(index, ExpertId(id as u16));
-                    match experts.weigh_input {
-                        true => {
-                            let input: Vec<f32> = normed.iter().map(|v| v * weight).collect();
-                            self.network(unit, experts.activation, experts.biases, &input)
-                        }
-                        false => network(unit, experts.biases),
+                    if experts.weigh_input {
+                        let input: Vec<f32> = normed.iter().map(|v| v * weight).collect();
+                        self.network(unit, experts.activation, experts.biases, &input)
+                    } else {
+                        network(unit, experts.biases)
                     }
                 };
                 let parts: Vec<Vec<f32>> = chosen.iter().map(expert).collect();
@@ -358,12 +357,11 @@ impl Reference {
                 let gates: Vec<f32> = chosen.iter().map(|(_, gate)| weight(*gate)).collect();
                 let sum = kernels::combine(&parts, &gates);
                 let unit = WeightUnit::Router(index);
-                match experts.apart {
-                    true => {
-                        let sum = self.beside(index, experts.activation, &sum, x);
-                        self.add(unit, Some(TensorRole::FeedForwardPostNorm), &sum, x);
-                    }
-                    false => self.add(unit, None, &sum, x),
+                if experts.apart {
+                    let sum = self.beside(index, experts.activation, &sum, x);
+                    self.add(unit, Some(TensorRole::FeedForwardPostNorm), &sum, x);
+                } else {
+                    self.add(unit, None, &sum, x)
                 }
                 self.end_block(unit, x);
                 Some(chosen)
@@ -374,7 +372,7 @@ impl Reference {
 
 impl Reference {
     /// Stores the next position's compressed key, which is its value too, and returns the queries in its space.
-    fn remember_latent(&mut self, block: usize, (a, latent): (&AttentionSpec, LatentSpec), x: &[f32]) -> Vec<f32> {
+    fn remember_latent(&mut self, block: usize, a: &AttentionSpec, latent: LatentSpec, x: &[f32]) -> Vec<f32> {
         let unit = WeightUnit::TokenMixer(BlockIndex(block as u16));
         let product = |role, x: &[f32]| kernels::matvec(self.tensor(unit, role), x);
         let normed = self.before(unit, TensorRole::AttentionNorm, true, x);

@@ -7,12 +7,12 @@ use potluck_plan::{
     Then, WeightUnit, Work,
 };
 
-use crate::runtime::core::Core;
 use crate::runtime::error::EngineError;
-use crate::runtime::run::rows_of;
+use crate::runtime::model::Model;
+use crate::runtime::pieces::rows_of;
 use crate::runtime::sizes::lm_head_tokens;
 
-impl Core {
+impl Model {
     /// Validates a task against the model and the resident weights. It does not check the KV cache.
     pub fn check(&self, task: &Task) -> Result<(), EngineError> {
         let hidden = self.spec.hidden as usize;
@@ -127,11 +127,11 @@ impl Core {
         check_vectors(normed, experts.len() * self.spec.hidden as usize)?;
         for chosen in experts {
             self.check_chosen(block, chosen.iter().copied())?;
-            if self.slots.has(block) {
+            if self.weights.slots().has(block) {
                 // A pooled expert that is missing is an outcome of its own.
                 continue;
             }
-            let absent = chosen.iter().find(|expert| !self.resident.contains(&WeightUnit::Expert(block, **expert)));
+            let absent = chosen.iter().find(|expert| !self.weights.is_resident(WeightUnit::Expert(block, **expert)));
             if let Some(&expert) = absent {
                 return Err(EngineError::ExpertNotHeld(block, expert));
             }
@@ -183,7 +183,7 @@ impl Core {
     }
 
     fn need(&self, unit: WeightUnit) -> Result<(), EngineError> {
-        if self.resident.contains(&unit) { Ok(()) } else { Err(EngineError::NotResident(unit)) }
+        if self.weights.is_resident(unit) { Ok(()) } else { Err(EngineError::NotResident(unit)) }
     }
 
     pub fn max_batch_tokens(&self, class: KernelClass) -> usize {

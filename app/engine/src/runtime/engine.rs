@@ -7,7 +7,7 @@ use std::rc::Rc;
 use potluck_model::{ModelSpec, UnitMap};
 use potluck_plan::{Bytes, Computed, ConversationId, PooledExperts, Ticket, WeightUnit, Work};
 
-use crate::runtime::core::{Core, Event};
+use crate::runtime::core::Core;
 use crate::runtime::error::EngineError;
 use crate::runtime::gpu::Gpu;
 use crate::runtime::layout::Layout;
@@ -16,7 +16,7 @@ use crate::runtime::notify::Notify;
 use crate::runtime::polling::{self, Unpolled};
 use crate::runtime::settings::Settings;
 use crate::runtime::staging::{Piece, Staging};
-use crate::runtime::turns::Turns;
+use crate::runtime::turns::{GiveWay, Turns};
 
 /// State shared by all clones of an engine.
 pub struct Inner {
@@ -36,28 +36,25 @@ pub struct Engine {
 }
 
 impl Inner {
+    fn new(core: Core, on_result: Box<dyn Fn(Computed)>, notify: Notify) -> Self {
+        Self { core: RefCell::new(core), on_result, notify, turns: Turns::default() }
+    }
+
     /// Handles device events, starts waiting work and delivers results.
     pub(crate) fn deliver(&self) {
         let mut answered = false;
         loop {
             let answers = {
                 let mut core = self.core.borrow_mut();
-                loop {
-                    let event = core.inbox.lock().ok().and_then(|mut inbox| inbox.pop_front());
-                    match event {
-                        None => break,
-                        Some(Event::Readback(index, mapped)) => core.receive(index, mapped),
-                        Some(Event::Staging(index, true)) => core.staging.give_back(index),
-                        Some(Event::Staging(_, false)) => core.gpu.mark_lost(),
-                        Some(Event::Answered) => {}
-                    }
+                while let Some(event) = core.inbox().pop() {
+                    core.handle(event);
                 }
-                if core.gpu.lost() {
+                if core.model.gpu.lost() {
                     core.fail_all();
                 } else {
                     core.pump(&self.notify);
                 }
-                std::mem::take(&mut core.answers)
+                core.take_answers()
             };
             if answers.is_empty() {
                 break;
@@ -71,6 +68,25 @@ impl Inner {
             #[cfg(not(target_arch = "wasm32"))]
             self.core.borrow_mut().encode_next();
         }
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+impl crate::runtime::notify::Woken for Inner {
+    fn deliver(&self) {
+        self.deliver();
+    }
+
+    fn encode_next(&self) {
+        self.core.borrow_mut().encode_next();
+    }
+
+    fn next_kick(&self, ticket: Ticket) -> crate::runtime::poll_kick::Next {
+        self.core.borrow().next_kick(ticket)
+    }
+
+    fn kick(&self) {
+        self.core.borrow().model.gpu.queue.submit([]);
     }
 }
 
@@ -88,10 +104,12 @@ impl Engine {
         on_result: Box<dyn Fn(Computed)>,
     ) -> Result<Engine, EngineError> {
         let core = Core::new(gpu, spec, units, settings)?;
-        let inbox = core.inbox.clone();
-        let inner = Rc::new_cyclic(|weak| {
-            let (notify, turns) = (Notify::new(inbox, weak), Turns::default());
-            Inner { core: RefCell::new(core), on_result, notify, turns }
+        let inbox = core.inbox().clone();
+        #[cfg(not(target_arch = "wasm32"))]
+        let inner = Rc::new(Inner::new(core, on_result, Notify::new(inbox)));
+        #[cfg(target_arch = "wasm32")]
+        let inner = Rc::new_cyclic(|engine: &std::rc::Weak<Inner>| {
+            Inner::new(core, on_result, Notify::new(inbox, engine.clone()))
         });
         Ok(Engine { inner })
     }
@@ -108,17 +126,17 @@ impl Engine {
     /// Sets the engine's total memory budget. Held units stay even if they exceed it; the next [`Engine::reserve`]
     /// enforces it.
     pub fn set_budget(&self, budget: Bytes) {
-        self.inner.core.borrow_mut().settings.budget = budget;
+        self.inner.core.borrow_mut().set_budget(budget);
     }
 
     /// Units that were reserved.
     pub fn reserved(&self) -> BTreeSet<WeightUnit> {
-        self.inner.core.borrow().held.clone()
+        self.inner.core.borrow().model.weights.held().clone()
     }
 
     /// Reserved units that are not finished.
     pub fn missing(&self) -> Vec<WeightUnit> {
-        self.inner.core.borrow().missing()
+        self.inner.core.borrow().model.weights.missing().into_iter().collect()
     }
 
     /// False if the tensor's bytes are already resident: its unit is finished, or another unit uploaded the shared
@@ -130,8 +148,9 @@ impl Engine {
     /// True once the unit is finished.
     pub fn is_resident(&self, unit: WeightUnit) -> bool {
         let core = self.inner.core.borrow();
-        let in_slot = matches!(unit, WeightUnit::Expert(block, expert) if core.slots.is_loaded((block, expert)));
-        in_slot || core.resident.contains(&unit)
+        let weights = &core.model.weights;
+        let in_slot = matches!(unit, WeightUnit::Expert(block, expert) if weights.is_in_slot((block, expert)));
+        in_slot || weights.is_resident(unit)
     }
 
     /// Marks all held units as missing but keeps their memory, so that a load can be measured.
@@ -160,8 +179,7 @@ impl Engine {
         self.deliver_staging();
         let mut core = self.inner.core.borrow_mut();
         core.check_alive()?;
-        let Core { staging, gpu, .. } = &mut *core;
-        Ok(staging.take(gpu, &self.inner.notify))
+        Ok(core.take_staging(&self.inner.notify))
     }
 
     /// Waits until the bytes of at most `most` staging buffers are on their way to tensors: what is submitted later waits for
@@ -170,23 +188,23 @@ impl Engine {
     /// # Errors
     /// The device is lost.
     pub async fn uploads_at_most(&self, most: usize) -> Result<(), EngineError> {
-        self.until(|core| core.staging.uploads() <= most).await
+        self.until(|core| core.staging().uploads() <= most).await
     }
 
     /// Ends a load and frees the staging buffers; buffers in flight are freed when their copies finish. The next
     /// [`Engine::staging`] creates new ones.
     pub fn close_staging(&self) {
-        self.inner.core.borrow_mut().staging.close();
+        self.inner.core.borrow_mut().staging_mut().close();
     }
 
     /// Bytes of a staging buffer.
     pub fn staging_bytes(&self) -> u64 {
-        self.inner.core.borrow().staging.size()
+        self.inner.core.borrow().staging().size()
     }
 
     /// Staging buffers that currently exist.
     pub fn staging_count(&self) -> usize {
-        self.inner.core.borrow().staging.count()
+        self.inner.core.borrow().staging().count()
     }
 
     /// Waits until all uploads are done, that is, until every staging buffer is mapped again.
@@ -194,7 +212,7 @@ impl Engine {
     /// # Errors
     /// The device is lost.
     pub async fn uploaded(&self) -> Result<(), EngineError> {
-        self.until(|core| core.staging.is_whole()).await
+        self.until(|core| core.staging().is_whole()).await
     }
 
     /// Waits until something is true of the staging buffers.
@@ -214,21 +232,8 @@ impl Engine {
     /// Handles returned staging buffers but leaves results for [`Engine::poll`].
     fn deliver_staging(&self) {
         let mut core = self.inner.core.borrow_mut();
-        let Ok(events) = core.inbox.lock().map(|mut inbox| {
-            let all: Vec<Event> = inbox.drain(..).collect();
-            let (staging, rest) = all.into_iter().partition(|event| matches!(event, Event::Staging(..)));
-            inbox.extend::<Vec<Event>>(rest);
-            staging
-        }) else {
-            return;
-        };
-        let events: Vec<Event> = events;
-        for event in events {
-            match event {
-                Event::Staging(index, true) => core.staging.give_back(index),
-                Event::Staging(_, false) => core.gpu.mark_lost(),
-                Event::Readback(..) | Event::Answered => {}
-            }
+        for event in core.inbox().take_staging() {
+            core.handle(event);
         }
     }
 
@@ -237,7 +242,7 @@ impl Engine {
     /// # Errors
     /// The device is lost, a unit is not reserved, or a piece lies outside its tensor or the staging buffer.
     pub fn upload(&self, staging: Staging, pieces: &[Piece]) -> Result<(), EngineError> {
-        self.inner.core.borrow_mut().upload(staging, pieces)
+        self.inner.core.borrow_mut().upload(&staging, pieces)
     }
 
     /// Marks a unit as completely uploaded; work submitted from now on can use it.
@@ -269,17 +274,17 @@ impl Engine {
 
     /// True if any conversation has a KV cache here, which means that a room is, or was, answering.
     pub fn has_kv_cache(&self) -> bool {
-        !self.inner.core.borrow().pages.is_empty()
+        !self.inner.core.borrow().conversations().is_empty()
     }
 
     /// Dispatches of the most recently submitted work.
     pub fn dispatches(&self) -> u32 {
-        self.inner.core.borrow().dispatches
+        self.inner.core.borrow().dispatches()
     }
 
     /// Decode steps so far whose commands were already encoded when their input arrived.
     pub fn encoded_in_advance(&self) -> u64 {
-        self.inner.core.borrow().encode_ahead.used
+        self.inner.core.borrow().encoded_in_advance()
     }
 
     /// Cancels work that has not started; it is answered with `Cancelled`. Returns whether there was any.
@@ -293,25 +298,22 @@ impl Engine {
 
     /// Frees the KV cache of a conversation.
     pub fn forget(&self, conversation: ConversationId) {
-        let mut core = self.inner.core.borrow_mut();
-        core.pages.forget(conversation);
-        core.sampled_tokens.forget(conversation);
+        self.inner.core.borrow_mut().conversations_mut().forget(conversation);
     }
 
     /// Positions of a conversation that every held block has in its KV cache.
     pub fn kv_cache_len(&self, conversation: ConversationId) -> u32 {
-        self.inner.core.borrow().pages.known(conversation)
+        self.inner.core.borrow().conversations().known(conversation)
     }
 
     /// True once the device is lost; the engine is unusable from then on.
     pub fn lost(&self) -> bool {
-        self.inner.core.borrow().gpu.lost()
+        self.inner.core.borrow().model.gpu.lost()
     }
 
     /// Pieces of work that are not answered yet.
     pub fn pending(&self) -> usize {
-        let core = self.inner.core.borrow();
-        core.pending.len() + core.waiting.len() + core.answers.len()
+        self.inner.core.borrow().queue().len()
     }
 
     /// Natively: polls the device and delivers results. Not needed on the web.
@@ -319,8 +321,8 @@ impl Engine {
         #[cfg(not(target_arch = "wasm32"))]
         {
             let core = self.inner.core.borrow();
-            if polling::poll(&core.gpu.device, wgpu::PollType::Poll).is_err() {
-                core.gpu.mark_lost();
+            if polling::poll(&core.model.gpu.device, wgpu::PollType::Poll).is_err() {
+                core.model.gpu.mark_lost();
             }
         }
         self.inner.deliver();
@@ -331,15 +333,15 @@ impl Engine {
     pub fn poll_for(&self, patience: std::time::Duration) {
         {
             let core = self.inner.core.borrow();
-            let wait = match core.pending.front() {
+            let wait = match core.queue().oldest() {
                 Some(oldest) => {
                     wgpu::PollType::Wait { submission_index: Some(oldest.submission.clone()), timeout: Some(patience) }
                 }
                 None => wgpu::PollType::Poll,
             };
-            match polling::poll(&core.gpu.device, wait) {
+            match polling::poll(&core.model.gpu.device, wait) {
                 Ok(()) | Err(Unpolled::Timeout) => {}
-                Err(Unpolled::Lost) => core.gpu.mark_lost(),
+                Err(Unpolled::Lost) => core.model.gpu.mark_lost(),
             }
         }
         self.inner.deliver();
@@ -351,17 +353,27 @@ impl Engine {
         while self.pending() > 0 {
             {
                 let core = self.inner.core.borrow();
-                if polling::poll(&core.gpu.device, wgpu::PollType::wait_indefinitely()).is_err() {
-                    core.gpu.mark_lost();
+                if polling::poll(&core.model.gpu.device, wgpu::PollType::wait_indefinitely()).is_err() {
+                    core.model.gpu.mark_lost();
                 }
             }
             self.inner.deliver();
         }
     }
 
+    /// From now on others run in between while this engine compiles, tests or tunes kernels. Without it they wait until it is done.
+    pub fn set_give_way(&self, give_way: GiveWay) {
+        self.inner.turns.set(give_way);
+    }
+
+    /// Lets others run if this engine has worked for a while.
+    pub(crate) async fn give_way(&self) {
+        self.inner.turns.give_way().await;
+    }
+
     /// Frees all memory on the device immediately. Waiting work is cancelled; results in flight are dropped.
     pub fn destroy(&self) {
-        let waiting: Vec<Ticket> = self.inner.core.borrow().waiting.iter().map(|work| work.ticket).collect();
+        let waiting: Vec<Ticket> = self.inner.core.borrow().queue().waiting().map(|work| work.ticket).collect();
         waiting.into_iter().for_each(|ticket| {
             self.cancel(ticket);
         });

@@ -15,6 +15,14 @@ pub enum GpuError {
     /// No adapter matches the request.
     #[error("No GPU adapter was found: check that a graphics driver is installed and that WebGPU is not blocked.")]
     NoAdapter,
+    /// No adapter has the name that was asked for.
+    #[error("No GPU adapter is called \"{wanted}\". This device has {}.", found.join(" and "))]
+    NoSuchAdapter {
+        /// The part of a name that was asked for.
+        wanted: String,
+        /// The names of those that there are; at least one.
+        found: Vec<String>,
+    },
     /// The adapter refused to create a device.
     #[error("The GPU refused to open: {0}")]
     Device(String),
@@ -114,6 +122,9 @@ pub enum EngineError {
     /// The work needs weights that are not, or not completely, resident.
     #[error("The weights of {0:?} are not on this GPU.")]
     NotResident(WeightUnit),
+    /// The GPU has other bytes than were uploaded.
+    #[error("This GPU has other weights of {0:?} than were sent to it.")]
+    NotKept(WeightUnit, usize),
     /// The unit was never reserved with `Engine::reserve`.
     #[error("{0:?} is not held here.")]
     NotHeld(WeightUnit),
@@ -228,6 +239,6 @@ pub enum EngineError {
     #[error("The GPU reports an error: {0}")]
     Gpu(String),
     /// The device is lost.
-    #[error("The GPU device was lost: reload to open it again.")]
+    #[error("The GPU device was lost: open Potluck again.")]
     Lost,
 }

@@ -4,9 +4,9 @@
 use potluck_plan::{BlockIndex, ExpertId, ExpertOutputs};
 use potluck_shaders::NO_SLOT;
 
-use crate::runtime::core::Core;
 use crate::runtime::error::EngineError;
 use crate::runtime::layout::Scratch;
+use crate::runtime::model::Model;
 
 /// First byte and number of bytes of the existing vectors among those of (token, expert) pairs, in order. Neighbours are
 /// joined. `counts` says how many experts each token has.
@@ -22,7 +22,7 @@ fn ranges(counts: impl Iterator<Item = usize>, used: u64, vector_bytes: u64) -> 
     all
 }
 
-impl Core {
+impl Model {
     /// Where the outputs of a task's experts lie in `Scratch::Parts`.
     pub fn output_ranges(
         &self,
@@ -48,7 +48,7 @@ impl Core {
     /// Writes what a sum of experts' outputs needs: residual, routes and outputs.
     pub fn write_outputs(&self, given: &ExpertOutputs) -> Result<(), EngineError> {
         let (used, _) = self.routing(given.block)?;
-        let ids = |route: &potluck_plan::Route| route.experts.iter().map(|(expert, _)| *expert).collect();
+        let ids = |route: &potluck_plan::ExpertRoute| route.experts.iter().map(|(expert, _)| *expert).collect();
         self.write_chosen(given.block, &given.routes.iter().map(ids).collect::<Vec<_>>())?;
         let mut gates = Vec::with_capacity(given.routes.len() * used as usize);
         for (token, route) in (1..).zip(&given.routes) {

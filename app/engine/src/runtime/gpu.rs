@@ -83,6 +83,11 @@ pub struct Capabilities {
     pub features: Vec<String>,
 }
 
+/// Whether [`crate::Gpu::destroy`] closed a device, whose memory nobody must touch any more. Whoever writes to mapped memory
+/// holds the lock. A device that is lost otherwise is not covered: wgpu frees its buffers before it says so.
+#[cfg(not(target_arch = "wasm32"))]
+pub type Closed = std::sync::Arc<std::sync::RwLock<bool>>;
+
 /// An open device. Clones share it.
 #[derive(Clone)]
 pub struct Gpu {
@@ -95,7 +100,7 @@ pub struct Gpu {
     usage: Arc<Usage>,
     keep_alive_loop: Arc<KeepAlive>,
     #[cfg(not(target_arch = "wasm32"))]
-    closed: crate::runtime::staging_part::Closed,
+    closed: Closed,
 }
 
 impl Gpu {
@@ -160,7 +165,7 @@ impl Gpu {
             let limit = &mut capabilities.limits.max_storage_buffer_binding_size;
             *limit = (*limit).min(max);
         }
-        let usage = Usage::of(&capabilities);
+        let usage = Usage::of(format!("{} {}", capabilities.slot, capabilities.name));
         let capabilities = Arc::new(capabilities);
         Ok(Gpu {
             device,
@@ -221,7 +226,7 @@ impl Gpu {
 
     /// Whether [`Gpu::destroy`] was called.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn closed(&self) -> &crate::runtime::staging_part::Closed {
+    pub(crate) fn closed(&self) -> &Closed {
         &self.closed
     }
 
@@ -272,9 +277,13 @@ async fn find_adapter(instance: &wgpu::Instance, options: &GpuOptions) -> Result
     #[cfg(not(target_arch = "wasm32"))]
     if let Some(part) = &options.adapter_name {
         let mut adapters = instance.enumerate_adapters(wgpu::Backends::VULKAN).await;
-        adapters.retain(|adapter| adapter.get_info().name.contains(part.as_str()));
+        let mut found: Vec<String> = adapters.iter().map(|adapter| adapter.get_info().name).collect();
+        found.dedup();
+        let wanted = part.to_lowercase();
+        adapters.retain(|adapter| adapter.get_info().name.to_lowercase().contains(&wanted));
         return match adapters.len() {
-            0 => Err(GpuError::NoAdapter),
+            0 if found.is_empty() => Err(GpuError::NoAdapter),
+            0 => Err(GpuError::NoSuchAdapter { wanted: part.clone(), found }),
             count => Ok(adapters.swap_remove(options.adapter_index % count)),
         };
     }

@@ -6,19 +6,19 @@ use potluck_model::{ExpertsSpec, FeedForwardSpec, QkNorm, RecurrentSpec, Rule, T
 use potluck_plan::{BlockIndex, ExpertId, WeightUnit};
 use potluck_shaders::{Addition, Dots, Format, Glu, Job, Kernel, KernelVariant, Operand, PackedTile, Tile, TileKind};
 
-use crate::runtime::core::Core;
 use crate::runtime::encode::fused::gate_job;
 use crate::runtime::encode::fused_experts::expert_jobs;
 use crate::runtime::encode::recurrent::{conv, scan};
-use crate::runtime::encode::{activation, extras, pairs};
+use crate::runtime::encode::{Encoder, activation, extras, pairs};
 use crate::runtime::layout::ExpertPlaces;
+use crate::runtime::model::Model;
 use crate::runtime::tensors::{self, Shape};
 use crate::runtime::tuning_table::Shape as Tunable;
 
-impl Core {
+impl Model {
     /// Every variant that work on the held units may use.
     pub fn kernels_in_use(&self) -> BTreeSet<Kernel> {
-        self.kernels_of(&self.held)
+        self.kernels_of(self.weights.held())
     }
 
     /// Every variant that work on some of the held units may use.
@@ -49,11 +49,13 @@ impl Core {
             let some = WeightUnit::Expert(block, ExpertId(0))..=WeightUnit::Expert(block, ExpertId(u16::MAX));
             places.slots.is_empty() || units.range(some).next().is_some()
         };
-        for (block, places) in self.layout.experts.iter().filter(|(block, places)| has_experts(**block, places)) {
+        for (block, places) in
+            self.memory.layout().experts.iter().filter(|(block, places)| has_experts(**block, places))
+        {
             if let Some(experts) = self.spec.experts(usize::from(block.0)) {
                 let formats = [&places.gate, &places.up, &places.down].map(|matrix| matrix.shape.format);
                 // Whoever chooses experts elsewhere also adds them up.
-                let sums = self.held.contains(&WeightUnit::Router(*block)) && Core::can_sum(experts, places);
+                let sums = self.weights.holds(WeightUnit::Router(*block)) && Encoder::can_sum(experts, places);
                 self.expert_kernels(experts, formats, sums, &mut all);
             }
         }
@@ -82,13 +84,13 @@ impl Core {
     /// Experts of other blocks, with the formats of gate, up and down. A device that computes experts for a stage elsewhere may
     /// be told to hold any others while answers go on, and must not compile kernels then.
     fn experts_to_come(&self) -> impl Iterator<Item = (&ExpertsSpec, [Format; 3])> {
-        let serves = self.layout.experts.iter().any(|(block, places)| {
+        let serves = self.memory.layout().experts.iter().any(|(block, places)| {
             let all = self.spec.experts(usize::from(block.0)).map_or(0, |experts| experts.count);
             let is_part = (1..all as usize).contains(&places.slots.len());
-            is_part || !places.slots.is_empty() && !self.held.contains(&WeightUnit::Router(*block))
+            is_part || !places.slots.is_empty() && !self.weights.holds(WeightUnit::Router(*block))
         });
         let blocks = (0..self.spec.blocks.len()).filter(move |_| serves);
-        let others = blocks.filter(|block| !self.layout.experts.contains_key(&BlockIndex(*block as u16)));
+        let others = blocks.filter(|block| !self.memory.layout().experts.contains_key(&BlockIndex(*block as u16)));
         others.filter_map(|block| Some((self.spec.experts(block)?, self.expert_formats(BlockIndex(block as u16))?)))
     }
 
@@ -181,7 +183,7 @@ impl Core {
     /// Roles and formats of a unit's tensors.
     fn formats(&self, unit: WeightUnit) -> impl Iterator<Item = (TensorRole, potluck_shaders::Format)> {
         self.units.tensors(unit).iter().enumerate().filter_map(move |(index, tensor)| {
-            self.layout.places.get(&(unit, index)).map(|place| (tensor.role, place.shape.format))
+            self.memory.layout().places.get(&(unit, index)).map(|place| (tensor.role, place.shape.format))
         })
     }
 
@@ -193,7 +195,7 @@ impl Core {
     /// Roles and shapes of a unit's tensors.
     fn matrices(&self, unit: WeightUnit) -> impl Iterator<Item = (TensorRole, Shape)> {
         self.units.tensors(unit).iter().enumerate().filter_map(move |(index, tensor)| {
-            self.layout.places.get(&(unit, index)).map(|place| (tensor.role, place.shape))
+            self.memory.layout().places.get(&(unit, index)).map(|place| (tensor.role, place.shape))
         })
     }
 
@@ -207,8 +209,13 @@ impl Core {
         for (role, shape) in self.matrices(unit).filter(|(role, _)| !role.is_vector() && !is_table(*role)) {
             let (operand, job) = how(role);
             self.decode_kernels(shape.format, job, operand, all);
-            let size = (shape.rows, shape.cols);
-            all.extend(self.profile.every_prefill(shape.format, operand, size, self.layout.prefill_tokens));
+            all.extend(self.profile.every_prefill(
+                shape.format,
+                operand,
+                shape.rows,
+                shape.cols,
+                self.memory.layout().prefill_tokens,
+            ));
         }
         let normed = self.matrices(unit).filter(|(role, _)| !role.is_vector() && how(*role).1 == Some(Job::Normed));
         let formats: BTreeSet<Format> = normed.map(|(_, shape)| shape.format).collect();
@@ -219,10 +226,12 @@ impl Core {
 
     /// Kernel of an output that is not added to the hidden vectors by its product.
     fn addition_kernel(&self, normed: bool) -> Option<Kernel> {
-        match normed {
-            true => Some(self.profile.residual(Addition::Normed)),
-            false if self.spec.scales.residual != 1.0 => Some(self.profile.residual(Addition::Scaled)),
-            false => None,
+        if normed {
+            Some(self.profile.residual(Addition::Normed))
+        } else if self.spec.scales.residual != 1.0 {
+            Some(self.profile.residual(Addition::Scaled))
+        } else {
+            None
         }
     }
 
@@ -257,7 +266,7 @@ impl Core {
                 TensorRole::SharedRouter => self.profile.fused(format, Job::Normed, 1).is_some(),
                 _ => true,
             };
-            let scores = Core::can_score(experts) && self.formats(unit).all(has);
+            let scores = Encoder::can_score(experts) && self.formats(unit).all(has);
             if scores {
                 // The routers of both.
                 all.extend(self.profile.all_joined((Format::F32, Format::F32)));
@@ -277,9 +286,12 @@ impl Core {
         all.extend(experts.apart.then(|| self.profile.beside()).flatten());
         all.extend(experts.apart.then(|| self.profile.norm_part()));
         all.extend(experts.apart.then(|| self.profile.residual(Addition::Normed)));
-        let how = |_| match experts.router.bias {
-            true => (Operand::Bias, Some(Job::NormedBias)),
-            false => (Operand::Plain, Some(Job::Normed)),
+        let how = |_| {
+            if experts.router.bias {
+                (Operand::Bias, Some(Job::NormedBias))
+            } else {
+                (Operand::Plain, Some(Job::Normed))
+            }
         };
         self.matrix_kernels(unit, how, all);
     }

@@ -4,7 +4,8 @@ use potluck_plan::{BlockIndex, ConversationId, KV_PAGE_TOKENS};
 
 use crate::runtime::engine::Engine;
 use crate::runtime::error::EngineError;
-use crate::runtime::layout::{Key, kv_cache_buffer};
+use crate::runtime::kv_sizes::kv_cache_buffer;
+use crate::runtime::layout::Key;
 
 impl Engine {
     /// Copies the keys and values of a conversation from another engine on the same GPU, as far as both have positions
@@ -15,15 +16,18 @@ impl Engine {
     /// # Errors
     /// The device is lost.
     pub fn copy_kv_cache(&self, of: &Engine, conversation: ConversationId, until: u32) -> Result<u64, EngineError> {
-        let (to, from) = (self.inner.core.borrow(), of.inner.core.borrow());
-        to.check_alive()?;
+        let (to_core, from_core) = (self.inner.core.borrow(), of.inner.core.borrow());
+        to_core.check_alive()?;
+        let (to, from) = (&to_core.model, &from_core.model);
         let fits = to.settings.kv_cache == from.settings.kv_cache && to.spec.blocks == from.spec.blocks;
         if !fits || (0..to.spec.blocks.len()).any(|block| to.spec.recurrent(block).is_some()) {
             return Ok(0);
         }
-        let both = to.pages.known(conversation).min(from.pages.known(conversation)).min(until);
+        let both =
+            to_core.conversations().known(conversation).min(from_core.conversations().known(conversation)).min(until);
         let count = both.div_ceil(KV_PAGE_TOKENS) as usize;
-        let (own, others) = (to.pages.of(conversation), from.pages.of(conversation));
+        let (own, others) =
+            (to_core.conversations().pages_of(conversation), from_core.conversations().pages_of(conversation));
         let mut encoder = to.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let mut copied = 0;
         for block in (0..to.spec.blocks.len() as u16).map(BlockIndex) {

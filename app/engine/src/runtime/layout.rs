@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_model::{ModelSpec, TensorRole, UnitMap};
-use potluck_plan::{BlockIndex, Bytes, ExpertId, KvCacheType, PooledExperts, WeightUnit};
+use potluck_model::TensorRole;
+use potluck_plan::{BlockIndex, Bytes, ExpertId, WeightUnit};
 
-use crate::runtime::error::LayoutError;
-use crate::runtime::placement::Planner;
-use crate::runtime::settings::Settings;
-use crate::runtime::sizes::{align, pages, readback_sizes, scratch_sizes};
-use crate::runtime::tensors::{self, Shape};
-use potluck_plan::KV_PAGE_TOKENS;
+use crate::runtime::tensors::Shape;
 
 /// Alignment of every tensor and slot in bytes.
 pub(crate) const ALIGNMENT: u64 = 256;
+/// Rounds a number of bytes up to the alignment.
+pub(crate) fn align(bytes: u64) -> u64 {
+    bytes.next_multiple_of(ALIGNMENT)
+}
+
 /// Bytes reserved for the uniform of one dispatch.
 pub(crate) const PARAMS_STRIDE: u64 = 256;
 /// Dispatches whose uniforms fit into the arena; longer work is split into several submits.
@@ -209,92 +209,6 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Plans memory for `held` within the budget and the device limits. Prefill chunks are as large as the remaining
-    /// memory allows.
-    ///
-    /// # Errors
-    /// The units exceed the budget or a device limit, or a tensor is missing or has a shape that no kernel supports.
-    pub fn plan(
-        spec: &ModelSpec,
-        units: &UnitMap,
-        held: &BTreeSet<WeightUnit>,
-        settings: &Settings,
-        limits: &wgpu::Limits,
-    ) -> Result<Layout, LayoutError> {
-        Self::plan_pooled(spec, units, (held, &PooledExperts::default()), settings, limits)
-    }
-
-    /// As [`Layout::plan`], with slots for the experts of some blocks.
-    ///
-    /// # Errors
-    /// As [`Layout::plan`]; also if `held` names experts of the pool, a block has none, or the slots are too few.
-    pub fn plan_pooled(
-        spec: &ModelSpec,
-        units: &UnitMap,
-        held: (&BTreeSet<WeightUnit>, &PooledExperts),
-        settings: &Settings,
-        limits: &wgpu::Limits,
-    ) -> Result<Layout, LayoutError> {
-        Self::plan_after(&BTreeMap::new(), spec, units, held, settings, limits)
-    }
-
-    /// As [`Layout::plan_pooled`]. Where a block gets more experts, those of `before` stay where they are: moving them
-    /// takes twice the memory, and time on a busy GPU.
-    ///
-    /// # Errors
-    /// As [`Layout::plan_pooled`].
-    pub(crate) fn plan_after(
-        before: &BTreeMap<BlockIndex, ExpertPlaces>,
-        spec: &ModelSpec,
-        units: &UnitMap,
-        held: (&BTreeSet<WeightUnit>, &PooledExperts),
-        settings: &Settings,
-        limits: &wgpu::Limits,
-    ) -> Result<Layout, LayoutError> {
-        let mut settings = settings.clone();
-        loop {
-            let fewer = settings.prefill_tokens / 2;
-            match Self::plan_rows(before, spec, units, held, &settings, limits) {
-                Err(LayoutError::TooLarge { .. } | LayoutError::BufferLimit { .. })
-                    if fewer >= Settings::MIN_PREFILL_TOKENS =>
-                {
-                    settings.prefill_tokens = fewer;
-                }
-                planned => return planned,
-            }
-        }
-    }
-
-    fn plan_rows(
-        before: &BTreeMap<BlockIndex, ExpertPlaces>,
-        spec: &ModelSpec,
-        units: &UnitMap,
-        (held, pool): (&BTreeSet<WeightUnit>, &PooledExperts),
-        settings: &Settings,
-        limits: &wgpu::Limits,
-    ) -> Result<Layout, LayoutError> {
-        tensors::check_model(spec, settings.kv_cache)?;
-        let mut planner = Planner::new(spec, units, limits);
-        for &unit in held {
-            match unit {
-                WeightUnit::Expert(..) => {}
-                _ => planner.unit(unit)?,
-            }
-        }
-        planner.all_experts(held, before)?;
-        planner.pool(held, pool)?;
-        planner.kv_cache(held, settings)?;
-        // Buffers for intermediate vectors and results do not depend on which experts are loaded.
-        let mut sized = held.clone();
-        sized.extend(pool.blocks.iter().map(|&block| WeightUnit::Expert(block, ExpertId(0))));
-        planner.scratch(&sized, settings)?;
-        let layout = planner.finish(settings, &sized);
-        if layout.total > settings.budget {
-            return Err(LayoutError::TooLarge { needed: layout.total, budget: settings.budget });
-        }
-        Ok(layout)
-    }
-
     /// Total bytes of one purpose.
     pub fn bytes(&self, purpose: Purpose) -> Bytes {
         self.buffers.iter().filter(|buffer| buffer.purpose == purpose).map(|buffer| buffer.bytes).sum()
@@ -314,63 +228,6 @@ impl Layout {
     pub fn overhead(&self) -> Bytes {
         self.total.saturating_sub(self.weights()).saturating_sub(self.kv_cache())
     }
-}
-
-/// Bytes of keys and values that one position needs in a block.
-pub fn kv_cache_bytes_per_position(spec: &ModelSpec, block: BlockIndex, kv_type: KvCacheType) -> Bytes {
-    let attention = spec.attention(usize::from(block.0));
-    Bytes(u64::from(attention.cached() * attention.kv_heads) * 4 * u64::from(kv_type.head_words(attention.head_dim)))
-}
-
-/// Largest part of a buffer that one binding may have to cover. Kernels use 32-bit byte offsets.
-pub fn binding_limit(limits: &wgpu::Limits) -> Bytes {
-    let binding = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(1 << 31);
-    Bytes(binding / ALIGNMENT * ALIGNMENT)
-}
-
-/// Bytes of the largest buffer of keys, values or recurrent states that a context needs. One binding must cover it.
-pub fn largest_kv_cache_buffer(spec: &ModelSpec, context: u32, kv_type: KvCacheType) -> Bytes {
-    let blocks = (0..spec.blocks.len() as u16).map(BlockIndex);
-    let largest = |block| kv_cache_buffer(spec, block, context, kv_type).max(spec.state_bytes(usize::from(block.0)));
-    blocks.map(largest).max().unwrap_or_default()
-}
-
-/// Bytes of a block's keys or values, rounded up to whole pages.
-pub(crate) fn kv_cache_buffer(spec: &ModelSpec, block: BlockIndex, context: u32, kv_type: KvCacheType) -> Bytes {
-    let positions = u64::from(pages(context)) * u64::from(KV_PAGE_TOKENS);
-    let cached = u64::from(spec.attention(usize::from(block.0)).cached());
-    Bytes(positions * kv_cache_bytes_per_position(spec, block, kv_type).0 / cached.max(1))
-}
-
-/// The block whose keys and values a block attends to.
-pub(crate) fn kv_owner(spec: &ModelSpec, block: BlockIndex) -> BlockIndex {
-    BlockIndex(spec.kv_owner(usize::from(block.0)) as u16)
-}
-
-/// Scratch, parameter, staging and readback bytes of a device that holds every unit: what a planner reserves. A device
-/// with memory to spare uses larger prefill chunks.
-pub fn fixed_overhead(spec: &ModelSpec, settings: &Settings) -> Bytes {
-    let prefill_tokens = settings.prefill_tokens.min(Settings::MIN_PREFILL_TOKENS);
-    let settings = &Settings { prefill_tokens, ..settings.clone() };
-    let every: BTreeSet<WeightUnit> = [WeightUnit::Embedding, WeightUnit::LmHead]
-        .into_iter()
-        .chain((0..spec.blocks.len() as u16).flat_map(|b| {
-            let block = BlockIndex(b);
-            [
-                WeightUnit::TokenMixer(block),
-                WeightUnit::Dense(block),
-                WeightUnit::Router(block),
-                WeightUnit::SharedExpert(block),
-                WeightUnit::Expert(block, ExpertId(0)),
-            ]
-        }))
-        .collect();
-    let scratch: u64 = scratch_sizes(spec, &every, settings).into_values().sum();
-    let readback = readback_sizes(spec, &every, settings);
-    let pools = u64::from(settings.in_flight) * readback.most
-        + readback.logits
-        + u64::from(settings.staging_bytes) * u64::from(settings.staging_count);
-    Bytes(scratch + pools + PARAMS_STRIDE * PARAMS_COUNT + potluck_shaders::CODEBOOK_BYTES)
 }
 
 impl Key {

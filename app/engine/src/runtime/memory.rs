@@ -27,14 +27,25 @@ pub struct Slice {
     pub size: u64,
 }
 
-/// All buffers of weights, KV cache and scratch.
-#[derive(Debug, Default)]
+/// The layout in force, and all its buffers of weights, KV cache and scratch.
+#[derive(Debug)]
 pub struct Memory {
+    layout: Rc<Layout>,
     buffers: BTreeMap<Key, Rc<Slab>>,
     next_id: u32,
 }
 
 impl Memory {
+    /// Memory without any buffer yet.
+    pub fn new(layout: Layout) -> Self {
+        Self { layout: Rc::new(layout), buffers: BTreeMap::new(), next_id: 0 }
+    }
+
+    /// The layout in force.
+    pub fn layout(&self) -> &Rc<Layout> {
+        &self.layout
+    }
+
     /// Creates a buffer outside any layout.
     pub fn create(&mut self, device: &wgpu::Device, name: &str, size: u64, usage: wgpu::BufferUsages) -> Rc<Slab> {
         self.next_id += 1;
@@ -43,12 +54,12 @@ impl Memory {
         Rc::new(Slab { id: self.next_id, buffer })
     }
 
-    /// Changes the buffers to `layout`: frees first, and keeps buffers with the same key and size except those in
-    /// `renewed`. Returns the old buffers of `renewed`.
+    /// Puts `layout` in force, and changes the buffers to it: frees first, and keeps buffers with the same key and size
+    /// except those in `renewed`. Returns the old buffers of `renewed`.
     pub fn adopt(
         &mut self,
         device: &wgpu::Device,
-        layout: &Layout,
+        layout: Layout,
         renewed: impl Fn(&Key) -> bool,
     ) -> BTreeMap<Key, Rc<Slab>> {
         let mut old = BTreeMap::new();
@@ -67,6 +78,7 @@ impl Memory {
                 self.buffers.insert(key, slab);
             }
         }
+        self.layout = Rc::new(layout);
         old
     }
 

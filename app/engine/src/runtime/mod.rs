@@ -2,21 +2,28 @@
 
 mod check;
 pub mod clock;
-mod continuation;
+pub mod conversations;
 pub mod core;
 pub mod encode;
 mod encode_ahead;
 pub mod engine;
+mod engine_pool;
 pub mod error;
+pub mod events;
 pub mod expert_io;
 pub mod gpu;
+mod head_tables;
 mod in_use;
 mod keep_alive;
+mod keep_alive_loop;
 mod kv_copy;
 pub mod kv_pages;
+pub mod kv_sizes;
 pub mod layout;
+pub mod layout_plan;
 mod matrix_units;
 pub mod memory;
+pub mod model;
 mod notify;
 mod pieces;
 pub mod pipelines;
@@ -28,10 +35,12 @@ mod polling;
 pub mod pool;
 mod prepare;
 pub mod profile;
-mod readback;
+pub mod queue;
+mod readbacks;
 pub mod recorder;
+pub mod recording;
+mod result_kind;
 mod result_layout;
-mod run;
 pub(crate) mod sampled_tokens;
 pub mod settings;
 pub mod sizes;
@@ -43,9 +52,12 @@ pub mod submit;
 mod tensors;
 pub mod tuning_table;
 pub mod turns;
+pub mod upload_samples;
 #[cfg(not(target_arch = "wasm32"))]
 mod upload_wait;
+mod uploads;
 mod usage;
+pub mod weights;
 
 #[cfg(test)]
 mod tests {

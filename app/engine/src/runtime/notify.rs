@@ -4,7 +4,22 @@
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
-use crate::runtime::core::{Event, Inbox};
+use crate::runtime::events::{Event, Inbox};
+#[cfg(target_arch = "wasm32")]
+use crate::runtime::poll_kick;
+
+/// An engine as callbacks of a browser see it.
+#[cfg(target_arch = "wasm32")]
+pub trait Woken {
+    /// Handles device events, starts waiting work and delivers results.
+    fn deliver(&self);
+    /// Encodes the expected step.
+    fn encode_next(&self);
+    /// What to do next while a piece of work is in flight; [`poll_kick::Next::Stop`] once it is answered.
+    fn next_kick(&self, ticket: potluck_plan::Ticket) -> poll_kick::Next;
+    /// Submits nothing, which makes the browser look for finished work.
+    fn kick(&self);
+}
 
 /// Queues events, wakes waiting tasks, and on the web has the events handled.
 #[derive(Clone)]
@@ -12,18 +27,20 @@ pub struct Notify {
     inbox: Inbox,
     waiting: Arc<Mutex<Vec<Waker>>>,
     #[cfg(target_arch = "wasm32")]
-    engine: std::rc::Weak<crate::runtime::engine::Inner>,
+    engine: std::rc::Weak<dyn Woken>,
 }
 
 impl Notify {
     /// Creates the notifier of an engine.
-    pub fn new(inbox: Inbox, _engine: &std::rc::Weak<crate::runtime::engine::Inner>) -> Self {
-        Self {
-            inbox,
-            waiting: Arc::default(),
-            #[cfg(target_arch = "wasm32")]
-            engine: _engine.clone(),
-        }
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn new(inbox: Inbox) -> Self {
+        Self { inbox, waiting: Arc::default() }
+    }
+
+    /// Creates the notifier of an engine, which it wakes.
+    #[cfg(target_arch = "wasm32")]
+    pub fn new(inbox: Inbox, engine: std::rc::Weak<dyn Woken>) -> Self {
+        Self { inbox, waiting: Arc::default(), engine }
     }
 
     /// Wakes a task at the next event.
@@ -45,20 +62,33 @@ impl Notify {
     /// Sends poll kicks to the browser until a piece of work is answered.
     #[cfg(target_arch = "wasm32")]
     pub fn kick(&self, ticket: potluck_plan::Ticket) {
-        crate::runtime::poll_kick::kick(self.engine.clone(), ticket);
+        let (looks, kicks) = (self.engine.clone(), self.engine.clone());
+        let look = move || looks.upgrade().map_or(poll_kick::Next::Stop, |engine| engine.next_kick(ticket));
+        let kick = move || {
+            if let Some(engine) = kicks.upgrade() {
+                engine.kick();
+            }
+        };
+        poll_kick::until_stopped(look, kick);
     }
 
-    /// Encodes the expected step in a separate turn.
+    /// Encodes the expected step in a later turn, once the computed result is on its way.
     #[cfg(target_arch = "wasm32")]
     pub fn encode_next(&self) {
-        crate::runtime::encode_ahead::encode_later(self.engine.clone());
+        let engine = self.engine.clone();
+        wasm_bindgen_futures::spawn_local(async move {
+            let Ok(channel) = web_sys::MessageChannel::new() else { return };
+            poll_kick::turn(&channel).await;
+            channel.port1().close();
+            if let Some(engine) = engine.upgrade() {
+                engine.encode_next();
+            }
+        });
     }
 
     /// Queues an event.
     pub fn event(&self, event: Event) {
-        if let Ok(mut inbox) = self.inbox.lock() {
-            inbox.push_back(event);
-        }
+        self.inbox.push(event);
         self.wake();
         #[cfg(target_arch = "wasm32")]
         if let Some(engine) = self.engine.upgrade() {

@@ -14,6 +14,15 @@ pub struct Joining {
     millis: f64,
 }
 
+/// Number of tokens in a task.
+pub fn rows_of(task: &Task) -> usize {
+    match task {
+        Task::Forward { batch: rows, .. } => rows.len(),
+        Task::Continue { .. } => 1,
+        Task::Experts { experts, .. } => experts.len(),
+    }
+}
+
 /// Cuts a task into pieces of at most `max` tokens, in order.
 pub fn cut(task: Task, max: usize) -> Vec<Task> {
     match task {
@@ -117,7 +126,7 @@ fn join(first: Outcome, second: Outcome) -> Outcome {
 mod tests {
     use super::*;
     use potluck_plan::{
-        BatchToken, BlockIndex, BlockRange, ConversationId, ExpertId, KernelClass, LogitsRequest, Position, Route,
+        BatchToken, BlockIndex, BlockRange, ConversationId, ExpertId, ExpertRoute, KernelClass, LogitsRequest, Position,
     };
 
     fn forward(count: u32, input: Input, then: Then) -> Task {
@@ -170,7 +179,7 @@ mod tests {
     #[test]
     fn outputs_stay_with_the_tokens_whose_experts_gave_them() {
         // Four tokens of width 2 with 2, 0, 1 and 2 experts; output i of the five is [i, i].
-        let route = |count: u16| Route { experts: (0..count).map(|e| (ExpertId(e), 1.0)).collect() };
+        let route = |count: u16| ExpertRoute { experts: (0..count).map(|e| (ExpertId(e), 1.0)).collect() };
         let outputs = ExpertOutputs {
             block: BlockIndex(0),
             residual: (0..8).map(|v| v as f32).collect(),

@@ -7,13 +7,14 @@ use potluck_plan::{BlockIndex, Bytes, ExpertId, PooledExperts, WeightUnit, divid
 use potluck_shaders::CODEBOOK_BYTES;
 
 use crate::runtime::error::LayoutError;
+use crate::runtime::kv_sizes::{binding_limit, kv_cache_buffer, kv_owner};
 use crate::runtime::layout::{
     ALIGNMENT, ExpertChunk, ExpertMatrix, ExpertPlaces, Key, Layout, PARAMS_COUNT, PARAMS_STRIDE, Place, PlannedBuffer,
-    Purpose, Segment, SlotsOf, binding_limit, kv_cache_buffer, kv_owner,
+    Purpose, Segment, SlotsOf, align,
 };
 use crate::runtime::settings::Settings;
 use crate::runtime::sizes::{
-    AttentionBlocks, Widths, align, page_count, readback_sizes, rope_table_bytes, scratch_sizes, tokens_at_once,
+    AttentionBlocks, Widths, page_count, readback_sizes, rope_table_bytes, scratch_sizes, tokens_at_once,
 };
 use crate::runtime::tensors::{self, Shape};
 
@@ -178,7 +179,7 @@ impl<'a> Planner<'a> {
         kept: Option<&ExpertPlaces>,
     ) -> Result<ExpertSlots, LayoutError> {
         let [gate, up, down] = shapes.matrices;
-        let (gate, up) = self.gate_and_up(of, count, (gate, up), kept)?;
+        let (gate, up) = self.gate_and_up(of, count, gate, up, kept)?;
         let kept = kept.map_or(&[][..], |places| &places.down.chunks);
         let matrices = [gate, up, self.expert_matrix(of, count, TensorRole::Down, down, kept)?];
         let biases = shapes.biases.map(|biases| self.expert_biases(of, count, biases)).transpose()?;
@@ -206,9 +207,10 @@ impl<'a> Planner<'a> {
         let of = |role| self.expert_shape(block, experts.clone(), role);
         let matrices = [of(TensorRole::Gate)?, of(TensorRole::Up)?, of(TensorRole::Down)?];
         let biased = self.spec.experts(usize::from(block.0)).is_some_and(|experts| experts.biases);
-        let biases = match biased {
-            true => Some([of(TensorRole::GateBias)?, of(TensorRole::UpBias)?, of(TensorRole::DownBias)?]),
-            false => None,
+        let biases = if biased {
+            Some([of(TensorRole::GateBias)?, of(TensorRole::UpBias)?, of(TensorRole::DownBias)?])
+        } else {
+            None
         };
         Ok(ExpertShapes { matrices, biases })
     }
@@ -242,7 +244,8 @@ impl<'a> Planner<'a> {
         &mut self,
         of: SlotsOf,
         count: u32,
-        (gate, up): (Shape, Shape),
+        gate: Shape,
+        up: Shape,
         kept: Option<&ExpertPlaces>,
     ) -> Result<(ExpertMatrix, ExpertMatrix), LayoutError> {
         let (first, stride) = (align(gate.bytes()), align(gate.bytes()) + align(up.bytes()));

@@ -51,9 +51,9 @@ impl StepTimes {
     }
 }
 
-/// Sends kicks until the step is answered.
+/// Sends kicks until `look` says that there is nothing to wait for. No kick is sent before the browser has had a turn.
 #[cfg(target_arch = "wasm32")]
-pub fn kick(engine: std::rc::Weak<crate::runtime::engine::Inner>, ticket: potluck_plan::Ticket) {
+pub fn until_stopped(look: impl Fn() -> Next + 'static, kick: impl Fn() + 'static) {
     wasm_bindgen_futures::spawn_local(async move {
         let Ok(channel) = web_sys::MessageChannel::new() else { return };
         let (mut last, mut wait) = (crate::runtime::clock::now(), Next::Look);
@@ -63,14 +63,11 @@ pub fn kick(engine: std::rc::Weak<crate::runtime::engine::Inner>, ticket: potluc
                 Next::Look => turn(&channel).await,
                 Next::Stop => break,
             }
-            let Some(engine) = engine.upgrade() else { break };
-            let core = engine.core.borrow();
-            let Some(pending) = core.pending.front().filter(|pending| pending.ticket == ticket) else { break };
+            wait = look();
             let now = crate::runtime::clock::now();
-            wait = core.step_times.next(now - pending.started);
             if wait == Next::Look && now - last >= APART {
                 last = now;
-                core.gpu.queue.submit([]);
+                kick();
             }
         }
         channel.port1().close();

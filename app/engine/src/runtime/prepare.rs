@@ -11,15 +11,15 @@ impl Engine {
     /// True if every pipeline that the held units need exists, so that [`Engine::prepare`] has nothing to do.
     pub fn is_prepared(&self) -> bool {
         let core = self.inner.core.borrow();
-        core.kernels_in_use().into_iter().all(|kernel| core.pipelines.has(kernel))
+        core.model.kernels_in_use().into_iter().all(|kernel| core.recording().has(kernel))
     }
 
     /// True if every pipeline exists that the units need which are still to be loaded. Pipelines of resident units may be missing:
     /// measuring changes which of them are used.
     pub fn is_prepared_for_missing(&self) -> bool {
         let core = self.inner.core.borrow();
-        let missing = core.held.difference(&core.resident).copied().collect();
-        core.kernels_of(&missing).into_iter().all(|kernel| core.pipelines.has(kernel))
+        let missing = core.model.weights.missing();
+        core.model.kernels_of(&missing).into_iter().all(|kernel| core.recording().has(kernel))
     }
 
     /// Creates every pipeline that the held units need. Call it after [`Engine::reserve`]; otherwise the first work
@@ -31,7 +31,7 @@ impl Engine {
         let kernels: Vec<Kernel> = {
             let core = self.inner.core.borrow();
             core.check_alive()?;
-            core.kernels_in_use().into_iter().filter(|kernel| !core.pipelines.has(*kernel)).collect()
+            core.model.kernels_in_use().into_iter().filter(|kernel| !core.recording().has(*kernel)).collect()
         };
         self.compile(kernels).await
     }
@@ -40,16 +40,16 @@ impl Engine {
     pub(crate) async fn compile(&self, kernels: Vec<Kernel>) -> Result<(), EngineError> {
         #[cfg(target_arch = "wasm32")]
         let compiled = {
-            let gpu = self.inner.core.borrow().gpu.clone();
+            let gpu = self.inner.core.borrow().model.gpu.clone();
             raw::compile(&gpu.device, &kernels).await
         };
-        let device = self.inner.core.borrow().gpu.device.clone();
         for kernel in kernels {
             {
                 let mut core = self.inner.core.borrow_mut();
-                core.pipelines.get(&device, kernel);
+                let (_, recording) = core.parts();
+                recording.pipeline(kernel);
                 // Another engine of this device might take it while it has its turn.
-                if let Some(error) = core.gpu.take_error() {
+                if let Some(error) = core.model.gpu.take_error() {
                     return Err(EngineError::Gpu(error));
                 }
             }
@@ -59,7 +59,7 @@ impl Engine {
         #[cfg(target_arch = "wasm32")]
         drop(compiled);
         let core = self.inner.core.borrow();
-        match core.gpu.take_error() {
+        match core.model.gpu.take_error() {
             Some(error) => Err(EngineError::Gpu(error)),
             None => core.check_alive(),
         }

@@ -12,6 +12,17 @@ use crate::runtime::gpu::Tier;
 use crate::runtime::settings::Settings;
 use crate::runtime::tuning_table::{Choice, Shape, Tuning};
 
+/// A recurrence as its kernel computes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recurrence {
+    /// What a row does to the state.
+    pub rule: ScanRule,
+    /// Values of a head.
+    pub width: u16,
+    /// Values of state for each of a head's.
+    pub state: u16,
+}
+
 /// The variants this device uses. It starts from the device's tier; the self-test removes incorrect variants.
 #[derive(Clone, Debug)]
 pub struct Profile {
@@ -114,8 +125,9 @@ impl Profile {
         self.either(Kernel::NormPart)
     }
 
-    /// The rule of a recurrence: its kind, width of a head, and values of state for each of a head's.
-    pub fn scan(&self, (rule, width, state): (ScanRule, u16, u16)) -> Kernel {
+    /// The rule of a recurrence.
+    pub fn scan(&self, recurrence: Recurrence) -> Kernel {
+        let Recurrence { rule, width, state } = recurrence;
         let alone = Kernel::Scan { strategy: Strategy::PerThread, rule, width, state };
         if !Kernel::can_share_scan(width, state) {
             return alone;
@@ -232,7 +244,8 @@ impl Profile {
 
     /// One kernel for two products of a vector with matrices of two formats, in the variant for the `rows` × `cols` ones of
     /// the first; `None` if each needs its own.
-    pub fn joined(&self, first: Format, second: Format, (rows, cols): (u32, u32)) -> Option<Kernel> {
+    pub fn joined(&self, formats: (Format, Format), rows: u32, cols: u32) -> Option<Kernel> {
+        let (first, second) = formats;
         let parts = [first, second].map(|format| self.fused_by(format, 1, Job::Normed));
         let Kernel::Fused { variant, dots, .. } = self.tuned_variant(parts[0], rows, cols) else { return None };
         let alike = matches!(parts[1], Kernel::Fused { dots: others, .. } if others == dots);
@@ -242,13 +255,13 @@ impl Profile {
     }
 
     /// Every kernel that [`Profile::joined`] may return for a pair of formats.
-    pub fn all_joined(&self, (first, second): (Format, Format)) -> BTreeSet<Kernel> {
+    pub fn all_joined(&self, formats: (Format, Format)) -> BTreeSet<Kernel> {
         let tuned = self.tuning.iter().filter_map(|(shape, _)| match *shape {
-            Shape::Decode { format, job: Job::Normed, rows, cols, .. } if format == first => Some((rows, cols)),
+            Shape::Decode { format, job: Job::Normed, rows, cols, .. } if format == formats.0 => Some((rows, cols)),
             _ => None,
         });
         // No matrix has no rows, so nothing is measured for it.
-        tuned.chain([(0, 0)]).filter_map(|size| self.joined(first, second, size)).collect()
+        tuned.chain([(0, 0)]).filter_map(|(rows, cols)| self.joined(formats, rows, cols)).collect()
     }
 
     /// Every variant that [`Profile::tuned_variant`] may return for a job.

@@ -2,11 +2,11 @@
 
 use potluck_plan::{LmHeadTokens, LogitsRequest, Task, Then, Work};
 
-use crate::runtime::core::Core;
 use crate::runtime::error::EngineError;
 use crate::runtime::layout::Scratch;
-use crate::runtime::readback::Kind;
-use crate::runtime::run::rows_of;
+use crate::runtime::model::Model;
+use crate::runtime::pieces::rows_of;
+use crate::runtime::result_kind::Kind;
 
 /// Parts of a result, in order: scratch buffer, first byte, number of bytes.
 pub struct ResultLayout {
@@ -27,7 +27,7 @@ impl ResultLayout {
     }
 }
 
-impl Core {
+impl Model {
     /// Layout of a task's result.
     pub fn result(&self, task: &Task) -> Result<ResultLayout, EngineError> {
         let rows = rows_of(task) as u32;
@@ -84,11 +84,11 @@ impl Core {
 
     /// Batch tokens of a task that fit scratch memory and a result buffer; a longer task is cut.
     pub fn tokens_at_once(&self, task: &Task) -> Result<usize, EngineError> {
-        let scratch = (self.layout.prefill_tokens as usize).max(Work::DECODE_TOKENS);
+        let scratch = (self.memory.layout().prefill_tokens as usize).max(Work::DECODE_TOKENS);
         let (rows, result) = (rows_of(task) as u64, self.result(task)?);
         let room = match result.kind {
-            Kind::Logits => self.layout.logits_bytes.max(self.layout.readback_bytes),
-            _ => self.layout.readback_bytes,
+            Kind::Logits => self.memory.layout().logits_bytes.max(self.memory.layout().readback_bytes),
+            _ => self.memory.layout().readback_bytes,
         };
         if result.bytes() <= room {
             return Ok(scratch);

@@ -16,6 +16,8 @@ pub struct Settings {
     pub prefill_tokens: u32,
     /// Most batch tokens whose logits exist at a time, and so the most that `LogitsRequest::Logits` returns.
     pub lm_head_tokens: u32,
+    /// How many of them come back at a time; longer work is cut. Rooms read the logits of one token.
+    pub logits_read: u32,
     /// Element type of the keys and values.
     pub kv_cache: KvCacheType,
     /// How products are computed.
@@ -44,6 +46,7 @@ impl Default for Settings {
             context: 4096,
             prefill_tokens: potluck_plan::Work::PREFILL_TOKENS as u32,
             lm_head_tokens: 16,
+            logits_read: 1,
             kv_cache: KvCacheType::F32,
             arithmetic: Arithmetic::Exact,
             tuned: true,

@@ -7,13 +7,9 @@ use potluck_plan::WeightUnit;
 use potluck_plan::{Arithmetic, KV_PAGE_TOKENS};
 use potluck_shaders::{MatrixTile, SEGMENT, Tile};
 
-use crate::runtime::layout::{ALIGNMENT, Scratch};
+use crate::runtime::layout::{ALIGNMENT, Scratch, align};
 use crate::runtime::sampled_tokens::SampledTokens;
 use crate::runtime::settings::Settings;
-
-pub(crate) fn align(bytes: u64) -> u64 {
-    bytes.next_multiple_of(ALIGNMENT)
-}
 
 /// Widths of the scratch buffers: the maximum over all blocks.
 pub(crate) struct Widths {
@@ -225,7 +221,7 @@ pub(crate) struct ReadbackSizes {
     pub usual: u64,
     /// Any but logits: also the outputs of experts, a vector for each (token, expert) pair.
     pub most: u64,
-    /// Logits of one token; 0 without an LM head.
+    /// Logits of the tokens that are read at a time; 0 without an LM head.
     pub logits: u64,
 }
 
@@ -238,7 +234,8 @@ pub(crate) fn readback_sizes(spec: &ModelSpec, held: &BTreeSet<WeightUnit>, sett
     let outputs = if has_experts { rows * w.used * w.hidden * 4 } else { 0 };
     let head = held.contains(&WeightUnit::LmHead);
     let candidates = if head { rows * u64::from(potluck_plan::LogitsRequest::MAX_TOP) * 8 } else { 0 };
-    let logits = if head { u64::from(spec.vocabulary) * 4 } else { 0 };
+    let read = settings.logits_read.clamp(1, lm_head_tokens(settings));
+    let logits = if head { u64::from(read) * u64::from(spec.vocabulary) * 4 } else { 0 };
     let usual = align(routed.max(candidates));
     ReadbackSizes { usual, most: usual.max(align(outputs)), logits: if head { align(logits) } else { 0 } }
 }

@@ -8,13 +8,14 @@ use std::sync::Arc as Shared;
 
 use potluck_plan::WeightUnit;
 
-use crate::runtime::core::{Core, Event};
 use crate::runtime::error::EngineError;
+use crate::runtime::events::Event;
 use crate::runtime::gpu::Gpu;
-use crate::runtime::layout::{Key, Segment};
+use crate::runtime::layout::Key;
+use crate::runtime::memory::Memory;
 use crate::runtime::notify::Notify;
 use crate::runtime::settings::Settings;
-use crate::runtime::staging_part::{Hold, StagingBuffer, StagingPart};
+use crate::runtime::staging_part::{BufferHold, Sample, StagingBuffer, StagingPart};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::runtime::upload_wait::UploadWait;
 
@@ -30,6 +31,18 @@ pub struct Piece {
     pub tensor_offset: u64,
     /// Source offset in the staging buffer.
     pub staging_offset: u64,
+    /// Number of bytes.
+    pub len: u64,
+}
+
+/// Bytes of a staging buffer on their way to a tensor.
+pub struct StagedCopy {
+    /// Offset in the staging buffer.
+    pub from: u64,
+    /// The buffer of the tensor.
+    pub key: Key,
+    /// Offset in that buffer.
+    pub to: u64,
     /// Number of bytes.
     pub len: u64,
 }
@@ -155,8 +168,33 @@ impl StagingRing {
             closed: gpu.closed().clone(),
             #[cfg(target_arch = "wasm32")]
             mapped: self.ranges[index].clone(),
-            hold: Hold::new(buffer, index, self.size, notify.clone()),
+            hold: BufferHold::new(buffer, index, self.size, notify.clone()),
         })
+    }
+
+    /// Copies bytes to their tensors. The copies precede any work submitted later; the buffer returns after them.
+    pub fn upload(&mut self, staging: &Staging, copies: &[StagedCopy], gpu: &Gpu, memory: &Memory) {
+        let hold = &staging.hold;
+        hold.upload();
+        let (buffer, index, notify) = (hold.buffer.0.clone(), hold.index, hold.notify.clone());
+        buffer.unmap();
+        #[cfg(target_arch = "wasm32")]
+        self.forget_range(index);
+        self.uploads.push(index);
+        let mut encoder = gpu.device.create_command_encoder(&Default::default());
+        for copy in copies {
+            let to = &memory.slab(copy.key).buffer;
+            encoder.copy_buffer_to_buffer(&buffer, copy.from, to, copy.to, copy.len);
+        }
+        let submission = gpu.queue.submit([encoder.finish()]);
+        let mapped = notify.clone();
+        buffer.map_async(wgpu::MapMode::Write, .., move |result| {
+            mapped.event(Event::Staging(index, result.is_ok()));
+        });
+        #[cfg(not(target_arch = "wasm32"))]
+        self.wait.until(gpu, submission, notify);
+        #[cfg(target_arch = "wasm32")]
+        drop((submission, notify));
     }
 }
 
@@ -164,10 +202,10 @@ impl StagingRing {
 pub struct Staging {
     size: u64,
     #[cfg(not(target_arch = "wasm32"))]
-    closed: crate::runtime::staging_part::Closed,
+    closed: crate::runtime::gpu::Closed,
     #[cfg(target_arch = "wasm32")]
     mapped: Option<js_sys::ArrayBuffer>,
-    hold: Shared<Hold>,
+    hold: Shared<BufferHold>,
 }
 
 /// The raw mapped range, so that file reads write straight into it.
@@ -183,6 +221,37 @@ impl Staging {
     /// Capacity in bytes.
     pub fn len(&self) -> u64 {
         self.size
+    }
+
+    /// Whether its bytes can be uploaded.
+    pub(crate) fn check(&self) -> Result<(), EngineError> {
+        if self.hold.has_parts_out() {
+            return Err(EngineError::PartsOut);
+        }
+        #[cfg(target_arch = "wasm32")]
+        if self.mapped.is_none() {
+            return Err(EngineError::Gpu("The browser gave no access to a staging buffer.".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The first bytes of the piece at `offset`, as they were written.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn sample(&self, offset: u64) -> Option<Sample> {
+        self.hold.noted(offset)
+    }
+
+    /// The first bytes of the piece at `offset`: a browser's mapped memory can be read.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn sample(&self, offset: u64) -> Option<Sample> {
+        let mut sample = Sample::default();
+        if offset + sample.len() as u64 > self.size {
+            return None;
+        }
+        let mapped = self.mapped.as_ref()?;
+        let len = sample.len() as u32;
+        js_sys::Uint8Array::new_with_byte_offset_and_length(mapped, offset as u32, len).copy_to(&mut sample);
+        Some(sample)
     }
 
     /// Always false: a staging buffer has a fixed non-zero capacity.
@@ -212,6 +281,7 @@ impl Staging {
         let Ok(mut view) = self.hold.buffer.0.get_mapped_range_mut(first..end.next_multiple_of(4)) else { return };
         let skip = (offset - first) as usize;
         let len = (end - offset) as usize;
+        self.hold.note(offset, &bytes[..len]);
         view.slice(skip..skip + len).copy_from_slice(&bytes[..len]);
     }
 
@@ -224,82 +294,5 @@ impl Staging {
             let view = js_sys::Uint8Array::new_with_byte_offset_and_length(buffer, offset as u32, len);
             view.copy_from(&bytes[..len as usize]);
         }
-    }
-}
-
-impl Core {
-    /// Copies pieces to their tensors. The copies precede any work submitted later.
-    pub fn upload(&mut self, staging: Staging, pieces: &[Piece]) -> Result<(), EngineError> {
-        self.check_alive()?;
-        if staging.hold.has_parts_out() {
-            return Err(EngineError::PartsOut);
-        }
-        #[cfg(target_arch = "wasm32")]
-        if staging.mapped.is_none() {
-            return Err(EngineError::Gpu("The browser gave no access to a staging buffer.".to_owned()));
-        }
-        let mut copies = Vec::new();
-        for piece in pieces {
-            self.locate(piece, staging.size, &mut copies)?;
-        }
-        let hold = &staging.hold;
-        hold.upload();
-        let (buffer, index, notify) = (hold.buffer.0.clone(), hold.index, hold.notify.clone());
-        buffer.unmap();
-        #[cfg(target_arch = "wasm32")]
-        self.staging.forget_range(index);
-        self.staging.uploads.push(index);
-        let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
-        for (from, key, to, len) in copies {
-            encoder.copy_buffer_to_buffer(&buffer, from, &self.memory.slab(key).buffer, to, len);
-        }
-        let submission = self.gpu.queue.submit([encoder.finish()]);
-        let mapped = notify.clone();
-        buffer.map_async(wgpu::MapMode::Write, .., move |result| {
-            mapped.event(Event::Staging(index, result.is_ok()));
-        });
-        #[cfg(not(target_arch = "wasm32"))]
-        self.staging.wait.until(&self.gpu, submission, notify);
-        #[cfg(target_arch = "wasm32")]
-        drop((submission, notify));
-        Ok(())
-    }
-
-    /// Splits a piece at the boundaries of its tensor's segments into (source offset, buffer, destination offset,
-    /// length).
-    fn locate(&self, piece: &Piece, staging: u64, copies: &mut Vec<(u64, Key, u64, u64)>) -> Result<(), EngineError> {
-        let unit = piece.unit;
-        if !self.held.contains(&unit) && !self.is_loading(unit) {
-            return Err(EngineError::NotHeld(unit));
-        }
-        let bad = EngineError::BadPiece(unit);
-        let tensor = self.units.tensors(unit).get(piece.tensor).ok_or(bad.clone())?;
-        let end = piece.tensor_offset.checked_add(piece.len).ok_or(bad.clone())?;
-        let staging_end = piece.staging_offset.checked_add(piece.len.next_multiple_of(4)).ok_or(bad.clone())?;
-        let aligned = piece.tensor_offset.is_multiple_of(4) && piece.staging_offset.is_multiple_of(4);
-        let whole = piece.len.is_multiple_of(4) || end == tensor.range.len;
-        if end > tensor.range.len || staging_end > staging || !aligned || !whole {
-            return Err(bad);
-        }
-        if let WeightUnit::Expert(block, expert) = unit {
-            let places = self.layout.experts.get(&block).ok_or(EngineError::NotHeld(unit))?;
-            let slot = self.expert_slot(&self.layout, (block, expert)).ok_or(EngineError::NotHeld(unit))?;
-            let matrix = places.all().find(|(role, _)| *role == tensor.role).map(|(_, matrix)| matrix).ok_or(bad)?;
-            let (key, at) = matrix.slot(slot);
-            copies.push((piece.staging_offset, key, at + piece.tensor_offset, piece.len.next_multiple_of(4)));
-            return Ok(());
-        }
-        let place = self.layout.places.get(&(unit, piece.tensor)).ok_or(EngineError::NotHeld(unit))?;
-        let row_bytes = u64::from(place.shape.row_bytes);
-        for &Segment { key, offset, first_row, bytes, .. } in &place.segments {
-            let start = u64::from(first_row) * row_bytes;
-            let from = piece.tensor_offset.max(start);
-            let to = end.min(start + bytes);
-            if from < to {
-                let source = piece.staging_offset + (from - piece.tensor_offset);
-                copies.push((source, key, offset + (from - start), (to - from).next_multiple_of(4)));
-            }
-        }
-        Ok(())
     }
 }

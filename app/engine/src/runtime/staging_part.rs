@@ -9,7 +9,9 @@ use std::sync::Arc as Shared;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::runtime::core::Event;
+use crate::runtime::events::Event;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::runtime::gpu::Closed;
 use crate::runtime::notify::Notify;
 
 /// A staging buffer, freed when its ring and all parts of it are gone: a thread may be writing into one.
@@ -46,20 +48,54 @@ impl PartsOut {
 
 /// What a staging buffer and its parts share. Gone with the last of them; then the buffer returns to its ring, unless it
 /// was uploaded.
-pub struct Hold {
+pub struct BufferHold {
     pub buffer: Shared<StagingBuffer>,
     pub index: usize,
     pub notify: Notify,
     size: u64,
     uploaded: AtomicBool,
     out: Mutex<PartsOut>,
+    /// The first bytes of each write, by where it begins: natively mapped memory cannot be read.
+    #[cfg(not(target_arch = "wasm32"))]
+    written: Mutex<BTreeMap<u64, Sample>>,
 }
 
-impl Hold {
+/// The first bytes of a piece, with which the GPU's copy is compared.
+pub type Sample = [u8; SAMPLE_BYTES];
+
+/// Bytes of a [`Sample`].
+pub const SAMPLE_BYTES: usize = 16;
+
+impl BufferHold {
     /// Of a mapped buffer of `size` bytes, the ring's number `index`.
     pub fn new(buffer: Shared<StagingBuffer>, index: usize, size: u64, notify: Notify) -> Shared<Self> {
         let (uploaded, out) = (AtomicBool::new(false), Mutex::default());
-        Shared::new(Self { buffer, index, notify, size, uploaded, out })
+        #[cfg(not(target_arch = "wasm32"))]
+        let written = Mutex::default();
+        Shared::new(Self {
+            buffer,
+            index,
+            notify,
+            size,
+            uploaded,
+            out,
+            #[cfg(not(target_arch = "wasm32"))]
+            written,
+        })
+    }
+
+    /// Bytes are written at `offset`.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn note(&self, offset: u64, bytes: &[u8]) {
+        if let (Some(sample), Ok(mut written)) = (bytes.first_chunk(), self.written.lock()) {
+            written.insert(offset, *sample);
+        }
+    }
+
+    /// The first bytes of the write that began at `offset`.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn noted(&self, offset: u64) -> Option<Sample> {
+        self.written.lock().ok()?.get(&offset).copied()
     }
 
     /// The upload has begun: the buffer returns when it is mapped again.
@@ -79,7 +115,7 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for BufferHold {
     fn drop(&mut self) {
         if !self.uploaded.load(Ordering::SeqCst) {
             self.notify.event(Event::Staging(self.index, true));
@@ -89,7 +125,7 @@ impl Drop for Hold {
 
 /// A range that is out; it comes back when this is dropped.
 struct Range {
-    hold: Shared<Hold>,
+    hold: Shared<BufferHold>,
     offset: u64,
 }
 
@@ -112,15 +148,31 @@ pub struct StagingPart {
     #[cfg(target_arch = "wasm32")]
     view: js_sys::Uint8Array,
     len: u64,
-    _range: Range,
+    inspector: Option<Inspector>,
+    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "it comes back when it is dropped"))]
+    range: Range,
 }
 
-/// Whether [`crate::Gpu::destroy`] closed a device, whose memory nobody must touch any more. Whoever writes to mapped memory
-/// holds the lock. A device that is lost otherwise is not covered: wgpu frees its buffers before it says so.
+/// Sees bytes and where in the part they lie.
 #[cfg(not(target_arch = "wasm32"))]
-pub type Closed = std::sync::Arc<std::sync::RwLock<bool>>;
+type Inspector = Box<dyn FnMut(u64, &[u8]) + Send + Sync>;
+#[cfg(target_arch = "wasm32")]
+type Inspector = Box<dyn FnMut(u64, &[u8])>;
 
 impl StagingPart {
+    /// From now on `inspector` sees the bytes that are written, and where in the part. What a browser reads straight into
+    /// [`StagingPart::js_view`] it does not see.
+    #[cfg(target_arch = "wasm32")]
+    pub fn inspect(&mut self, inspector: impl FnMut(u64, &[u8]) + 'static) {
+        self.inspector = Some(Box::new(inspector));
+    }
+
+    /// From now on `inspector` sees the bytes that are written, and where in the part.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn inspect(&mut self, inspector: impl FnMut(u64, &[u8]) + Send + Sync + 'static) {
+        self.inspector = Some(Box::new(inspector));
+    }
+
     /// Number of bytes.
     pub fn len(&self) -> u64 {
         self.len
@@ -138,10 +190,10 @@ impl StagingPart {
     /// read into ordinary memory.
     const CHUNK: usize = 512 << 10;
 
-    pub(super) fn new(hold: &Shared<Hold>, closed: &Closed, offset: u64, len: u64) -> Option<Self> {
+    pub(super) fn new(hold: &Shared<BufferHold>, closed: &Closed, offset: u64, len: u64) -> Option<Self> {
         let (end, range) = hold.take(offset, len)?;
         let view = hold.buffer.0.get_mapped_range_mut(offset..end).ok()?;
-        Some(Self { view, closed: closed.clone(), len, _range: range })
+        Some(Self { view, closed: closed.clone(), len, inspector: None, range })
     }
 
     /// Fills the part from its beginning: `read` is given buffers to fill, one after the other, and where in the part they lie.
@@ -171,8 +223,12 @@ impl StagingPart {
 
     /// Copies bytes in. Bytes beyond the end are dropped.
     pub fn write(&mut self, at: u64, bytes: &[u8]) {
+        if let Some(inspector) = &mut self.inspector {
+            inspector(at, bytes);
+        }
         let end = (at + bytes.len() as u64).min(self.len);
         if at < end && self.closed.read().is_ok_and(|closed| !*closed) {
+            self.range.hold.note(self.range.offset + at, &bytes[..(end - at) as usize]);
             self.view.slice(at as usize..end as usize).copy_from_slice(&bytes[..(end - at) as usize]);
         }
     }
@@ -180,14 +236,17 @@ impl StagingPart {
 
 #[cfg(target_arch = "wasm32")]
 impl StagingPart {
-    pub(super) fn new(hold: &Shared<Hold>, mapped: &js_sys::ArrayBuffer, offset: u64, len: u64) -> Option<Self> {
+    pub(super) fn new(hold: &Shared<BufferHold>, mapped: &js_sys::ArrayBuffer, offset: u64, len: u64) -> Option<Self> {
         let (_, range) = hold.take(offset, len)?;
         let view = js_sys::Uint8Array::new_with_byte_offset_and_length(mapped, offset as u32, len as u32);
-        Some(Self { view, len, _range: range })
+        Some(Self { view, len, inspector: None, range })
     }
 
     /// Copies bytes in. Bytes beyond the end are dropped.
     pub fn write(&mut self, at: u64, bytes: &[u8]) {
+        if let Some(inspector) = &mut self.inspector {
+            inspector(at, bytes);
+        }
         let end = (at + bytes.len() as u64).min(self.len);
         if at < end {
             self.view.subarray(at as u32, end as u32).copy_from(&bytes[..(end - at) as usize]);

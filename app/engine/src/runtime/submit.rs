@@ -86,7 +86,7 @@ impl Programs {
 
 /// A copy between buffers.
 #[derive(Clone, Debug)]
-pub struct Copy {
+pub struct BufferCopy {
     pub from: Slice,
     pub to: wgpu::Buffer,
     pub at: u64,
@@ -95,11 +95,11 @@ pub struct Copy {
 /// A program and the copies before and after it.
 #[derive(Debug)]
 pub struct Run {
-    pub before: Vec<Copy>,
+    pub before: Vec<BufferCopy>,
     pub program: Rc<Program>,
     /// One past the last position in the batch.
     pub reach: u32,
-    pub after: Vec<Copy>,
+    pub after: Vec<BufferCopy>,
 }
 
 /// Submits work. Long work becomes several submits so that other tabs need not wait long for the GPU. The queue keeps
@@ -206,7 +206,7 @@ impl<'a> Submitter<'a> {
         }
     }
 
-    fn copy(&mut self, copies: &[Copy]) {
+    fn copy(&mut self, copies: &[BufferCopy]) {
         for copy in copies {
             let from = &copy.from;
             self.encoder.copy_buffer_to_buffer(&from.slab.buffer, from.offset, &copy.to, copy.at, from.size);

@@ -5,7 +5,6 @@ use std::fmt::{Debug, Formatter};
 use std::pin::Pin;
 
 use crate::runtime::clock;
-use crate::runtime::engine::Engine;
 
 /// Milliseconds that an engine works before it lets others run.
 const SLICE: f64 = 4.0;
@@ -26,22 +25,21 @@ impl Debug for Turns {
     }
 }
 
-impl Engine {
-    /// From now on others run in between while this engine compiles, tests or tunes kernels. Without it they wait until it is done.
-    pub fn set_give_way(&self, give_way: GiveWay) {
-        *self.inner.turns.give_way.borrow_mut() = Some(give_way);
+impl Turns {
+    /// From now on others run by way of this.
+    pub fn set(&self, give_way: GiveWay) {
+        *self.give_way.borrow_mut() = Some(give_way);
     }
 
-    /// Lets others run if this engine has worked for a while.
-    pub(crate) async fn give_way(&self) {
-        let turns = &self.inner.turns;
-        if clock::now() - turns.last.get() < SLICE {
+    /// Lets others run if they have not for a while.
+    pub async fn give_way(&self) {
+        if clock::now() - self.last.get() < SLICE {
             return;
         }
-        let others = turns.give_way.borrow().as_ref().map(|give_way| give_way());
+        let others = self.give_way.borrow().as_ref().map(|give_way| give_way());
         if let Some(others) = others {
             others.await;
         }
-        turns.last.set(clock::now());
+        self.last.set(clock::now());
     }
 }

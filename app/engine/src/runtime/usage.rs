@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::runtime::gpu::Capabilities;
-
 /// All opened adapters by slot and name. There are few, so entries are never removed.
 static ADAPTERS: Mutex<BTreeMap<String, Arc<Usage>>> = Mutex::new(BTreeMap::new());
 
@@ -14,11 +12,10 @@ static ADAPTERS: Mutex<BTreeMap<String, Arc<Usage>>> = Mutex::new(BTreeMap::new(
 pub struct Usage(AtomicUsize);
 
 impl Usage {
-    /// The usage of this adapter, shared by everyone who opened it.
-    pub fn of(capabilities: &Capabilities) -> Arc<Self> {
-        let name = format!("{} {}", capabilities.slot, capabilities.name);
+    /// The usage of the adapter with this slot and name, shared by everyone who opened it.
+    pub fn of(adapter: String) -> Arc<Self> {
         // No holder of the lock can panic.
-        ADAPTERS.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default().clone()
+        ADAPTERS.lock().unwrap_or_else(PoisonError::into_inner).entry(adapter).or_default().clone()
     }
 
     /// Marks a piece of work as in flight until the guard is dropped.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use potluck_gguf::{join, parse};
-use potluck_model::{ChatTemplate, Message, ModelSpec, RenderOptions, Tokenizer};
+use potluck_model::{Channels, ChatTemplate, Message, ModelSpec, RenderOptions, Tokenizer};
 
 use super::Model;
 
@@ -21,6 +21,8 @@ pub fn built_in(answers: usize) -> (Model, Vec<u32>) {
     let messages: Vec<Message> = cells
         .flat_map(|cells| [Message::new("user", cells[1]), Message::new("assistant", cells[2].trim_end_matches(" |"))])
         .collect();
-    let ids = template.encode(&tokenizer, &messages, &RenderOptions::default()).unwrap();
+    let ids = template
+        .encode(&tokenizer, &Channels::new(&tokenizer, &template), &messages, &RenderOptions::default())
+        .unwrap();
     (Model { spec, units, file }, ids)
 }

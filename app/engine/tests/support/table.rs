@@ -43,6 +43,12 @@ pub fn page(judged: &[(ModelSpec, String)]) -> String {
         let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
         page += &format!("| {} | {operation} |\n", names.join(", "));
     }
+    let names: Vec<String> = Architecture::not_yet().iter().map(|name| format!("`{name}`")).collect();
+    page += &format!("| {} | a description here that somebody has judged |\n", names.join(", "));
+    page += "\nOther files are refused with what they are: LoRA adapters, importance matrices, `mmproj`, control vectors, \
+             vocabularies, drafters,\nmodels of images, speech or embeddings, rerankers, and files that are not GGUF. Metadata \
+             and tensors that may change the arithmetic\nand are not read here are refused by name \
+             ([decision 0051](decisions/0051-what-is-not-read-is-refused.md)).\n";
     page
 }
 

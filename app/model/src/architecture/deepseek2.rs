@@ -22,7 +22,7 @@ pub(super) fn describe(source: &Source<'_>) -> Result<Description, ModelError> {
     for (_, attention) in model.attentions() {
         *attention = latent(source, attention)?;
     }
-    if keys.has("attention.q_lora_rank") {
+    if keys.nonzero_u32("attention.q_lora_rank")?.is_some() {
         model.names.push((TensorRole::Query, "attn_q_b.weight"));
     }
     let vocabulary = model.spec.vocabulary;

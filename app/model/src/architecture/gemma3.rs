@@ -15,7 +15,7 @@ pub(super) fn describe(source: &Source<'_>) -> Result<Description, ModelError> {
     let keys = &source.keys;
     let mut model = source.standard(RopePairs::Halves)?;
     model.set_windows(source, PERIOD)?;
-    let base = keys.nonzero_f32("rope.freq_base_swa")?.unwrap_or(WINDOW_BASE);
+    let base = keys.nonzero_f32_of("rope.freq_base_swa", "rope.local.freq_base")?.unwrap_or(WINDOW_BASE);
     let base = keys.positive("rope.freq_base_swa", base)?;
     for (_, attention) in model.attentions() {
         attention.qk_norm = QkNorm::Head;

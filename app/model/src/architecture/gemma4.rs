@@ -1,5 +1,7 @@
 //! Gemma 4.
 
+use std::collections::BTreeMap;
+
 use super::gemma2::gemma;
 use super::standard::MAX_WIDTH;
 use super::{Description, Source};
@@ -53,8 +55,10 @@ fn share_keys(source: &Source<'_>, model: &mut Description) -> Result<(), ModelE
     let first = blocks.checked_sub(shared as usize).filter(|first| *first > 0);
     let first = first.ok_or_else(|| bad(format!("the model has {blocks} blocks")))?;
     let owners: Vec<AttentionSpec> = (0..first).map(|block| model.spec.attention(block).clone()).collect();
+    let last: BTreeMap<Option<u32>, usize> =
+        owners.iter().enumerate().map(|(number, owner)| (owner.window, number)).collect();
     for (number, attention) in model.attentions().skip(first) {
-        let owner = owners.iter().rposition(|owner| owner.window == attention.window);
+        let owner = last.get(&attention.window).copied();
         let fits = |owner: &usize| {
             (owners[*owner].kv_heads, owners[*owner].head_dim) == (attention.kv_heads, attention.head_dim)
         };

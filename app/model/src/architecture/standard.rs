@@ -1,6 +1,8 @@
 //! What most architectures share: RMSNorm before each half, grouped-query attention with RoPE, and a gated network or
 //! experts. An architecture starts from this and changes what differs.
 
+use std::collections::BTreeMap;
+
 use potluck_gguf::Metadata;
 
 use super::{Description, Source};
@@ -33,20 +35,24 @@ impl Source<'_> {
         let block_count = all.checked_sub(drafting).filter(|&count| count > 0);
         let block_count = block_count
             .ok_or_else(|| keys.bad("nextn_predict_layers", drafting, format!("the model has {all} blocks")))?;
+        self.check_drafting(block_count, all)?;
         let epsilon = "attention.layer_norm_rms_epsilon";
         let norm_epsilon = keys.positive(epsilon, keys.metadata.f32(&keys.key(epsilon))?)?;
         let context = self.context()?;
         let attentions = self.attentions(hidden, block_count, pairs)?;
         let experts = self.experts()?;
         let widths = self.optional_sizes("feed_forward_length", block_count)?;
-        let expert_widths = self.optional_sizes("expert_feed_forward_length", block_count)?;
+        // A single zero means "not set".
+        let width_key = "expert_feed_forward_length";
+        let own_width = keys.metadata.get(&keys.key(width_key)).is_some_and(|width| width.as_u64() != Some(0));
+        let expert_widths = if own_width { self.optional_sizes(width_key, block_count)? } else { Vec::new() };
         let mut blocks = Vec::new();
         for (number, attention) in attentions.into_iter().enumerate() {
             let routed = self.has_in(number, "ffn_gate_inp.weight");
             let feed_forward = match &experts {
                 Some(experts) if routed => {
                     let width = expert_widths.get(number).or(widths.get(number)).copied();
-                    let intermediate = width.map_or_else(|| keys.u32("expert_feed_forward_length"), Ok)?;
+                    let intermediate = width.map_or_else(|| keys.size(width_key, MAX_WIDTH), Ok)?;
                     FeedForwardSpec::Experts(ExpertsSpec { intermediate, ..experts.clone() })
                 }
                 _ => {
@@ -68,12 +74,34 @@ impl Source<'_> {
             block_inputs: None,
             blocks,
         };
-        let names = match self.tensors.has("rope_factors_short.weight") {
-            true => vec![(TensorRole::RopeFactors, "rope_factors_short.weight")],
-            false => Vec::new(),
+        let names = if self.tensors.has("rope_factors_short.weight") {
+            vec![(TensorRole::RopeFactors, "rope_factors_short.weight")]
+        } else {
+            Vec::new()
         };
         let left_out = (block_count..all).map(|block| format!("blk.{block}.")).collect();
         Ok(Description { spec, names, left_out })
+    }
+
+    /// Refuses blocks that only draft, as the file says, but look like all others: without them answers would be wrong. Some files
+    /// count blocks that were left out of them.
+    fn check_drafting(&self, first: u32, all: u32) -> Result<(), ModelError> {
+        // Whether a block that is in the file has tensors for drafts.
+        let mut drafts: BTreeMap<u32, bool> = BTreeMap::new();
+        for name in self.tensors.names() {
+            let Some((block, part)) = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.')) else { continue };
+            if let Some(block) = block.parse().ok().filter(|block| (first..all).contains(block)) {
+                *drafts.entry(block).or_default() |= part.starts_with("nextn.");
+            }
+        }
+        match drafts.into_iter().find_map(|(block, drafts)| (!drafts).then_some(block)) {
+            None => Ok(()),
+            Some(block) => Err(self.keys.bad(
+                "nextn_predict_layers",
+                all - first,
+                format!("block {block} of {all} is not for drafts"),
+            )),
+        }
     }
 
     /// Whether a block has a tensor.
@@ -116,14 +144,14 @@ impl Source<'_> {
         let keys = &self.keys;
         let heads = keys.sizes("attention.head_count", blocks, MAX_WIDTH)?;
         let kv_key = "attention.head_count_kv";
-        let kv_heads = match keys.has(kv_key) {
+        let kv_heads = if !keys.has(kv_key) {
+            heads.clone()
+        } else if keys.architecture.is_hybrid() {
             // A block without key heads does not attend; its attention is replaced.
-            true if keys.architecture.is_hybrid() => {
-                let given = keys.metadata.u32_per_block(&keys.key(kv_key), blocks as usize)?;
-                given.iter().zip(&heads).map(|(&given, &heads)| if given == 0 { heads } else { given }).collect()
-            }
-            true => keys.sizes(kv_key, blocks, MAX_WIDTH)?,
-            false => heads.clone(),
+            let given = keys.metadata.u32_per_block(&keys.key(kv_key), blocks as usize)?;
+            given.iter().zip(&heads).map(|(&given, &heads)| if given == 0 { heads } else { given }).collect()
+        } else {
+            keys.sizes(kv_key, blocks, MAX_WIDTH)?
         };
         let key_length = keys.optional_u32("attention.key_length")?;
         let value_length = keys.optional_u32("attention.value_length")?;
@@ -147,7 +175,7 @@ impl Source<'_> {
                 ));
             }
             // Latent attention reads its widths itself.
-            let latent = keys.has("attention.kv_lora_rank");
+            let latent = keys.nonzero_u32("attention.kv_lora_rank")?.is_some();
             if let Some(length) = value_length.filter(|&length| length != head_dim && !latent) {
                 return Err(keys.bad("attention.value_length", length, format!("keys have {head_dim} values")));
             }
@@ -164,7 +192,12 @@ impl Source<'_> {
         if dims == 0 || dims % 2 != 0 || dims > head_dim {
             return Err(keys.bad("rope.dimension_count", dims, format!("it must be even and at most {head_dim}")));
         }
-        let base = keys.positive("rope.freq_base", keys.optional_f32("rope.freq_base")?.unwrap_or(10_000.0))?;
+        // Ollama's converter has names of its own for this and what follows.
+        let base = match keys.nonzero_f32_of("rope.freq_base", "rope.global.freq_base")? {
+            Some(base) => base,
+            None => keys.optional_f32("rope.freq_base")?.unwrap_or(10_000.0),
+        };
+        let base = keys.positive("rope.freq_base", base)?;
         let mut rope = RopeSpec::new(dims, base, pairs);
         let original = match keys.nonzero_u32("rope.scaling.original_context_length")? {
             Some(original) => original,
@@ -208,7 +241,15 @@ impl Source<'_> {
         let Some(count) = keys.nonzero_u32("expert_count")? else { return Ok(None) };
         let count = keys.checked_size("expert_count", count, MAX_EXPERTS)?;
         let used = keys.size("expert_used_count", count)?;
-        let normalize = keys.optional_bool("expert_weights_norm")?.unwrap_or(true);
+        let (normalize, alias) = ("expert_weights_norm", "norm_top_k_prob");
+        let normalize = match (keys.optional_bool(normalize)?, keys.optional_bool(alias)?) {
+            (Some(own), Some(other)) if own != other => {
+                return Err(keys.bad(alias, other, format!("\"{normalize}\" is {own}")));
+            }
+            // llama.cpp saves this for architectures that always normalize.
+            (Some(false), None) if keys.saved_by_llama_cpp() => true,
+            (own, other) => own.or(other).unwrap_or(true),
+        };
         let mut experts = ExpertsSpec::new(count, used, 0, normalize);
         if let Some(groups) = keys.optional_u32("expert_group_count")?.filter(|&groups| groups > 1) {
             if groups > MAX_GROUPS || count % groups != 0 || count / groups < 2 {
@@ -278,7 +319,7 @@ impl Source<'_> {
 }
 
 /// What YaRN multiplies rotated values by (section 3.4 of its paper), with `mscale` as DeepSeek added it.
-pub(super) fn yarn_magnitude(factor: f32, mscale: f32) -> f32 {
+pub(crate) fn yarn_magnitude(factor: f32, mscale: f32) -> f32 {
     if factor <= 1.0 { 1.0 } else { 0.1 * mscale * factor.ln() + 1.0 }
 }
 

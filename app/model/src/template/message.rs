@@ -1,9 +1,8 @@
 //! Messages as templates see them.
 
-use minijinja::Value;
-use minijinja::value::ValueKind;
 use serde::{Deserialize, Serialize};
 
+use super::jinja::{Fault, Value, parse_json};
 use crate::Tokenizer;
 
 /// One message of a conversation.
@@ -25,6 +24,15 @@ pub struct Message {
     /// The function that a `tool` message answers for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+}
+
+/// How a template reads the text of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// As a string.
+    Text,
+    /// As a list with one part of type `text`.
+    Parts,
 }
 
 /// A call of a function.
@@ -51,40 +59,42 @@ impl Message {
         self.content.len() + calls.chain(others).sum::<usize>()
     }
 
-    /// True if the model can go on with it: text of the assistant only.
+    /// True if the model can go on with it: reasoning and text of the assistant.
     pub(super) fn is_begun_answer(&self) -> bool {
-        self.role == "assistant" && self.tool_calls.is_empty() && self.reasoning.is_none()
+        self.role == "assistant" && self.tool_calls.is_empty()
     }
 
     /// The message as Transformers hands it to a template; what it lacks is undefined.
-    pub(super) fn value(&self, shield: Shield<'_>) -> Value {
-        let content = shield.answer(&self.content, self.role == "assistant");
-        let mut pairs = vec![("role", Value::from(self.role.as_str())), ("content", Value::from(content))];
-        let text = |text: &Option<String>| text.as_deref().map(|text| shield.text(text));
+    pub(super) fn value(&self, shield: Shield<'_>, form: Content) -> Result<Value, Fault> {
+        let text = Value::from(shield.answer(&self.content, self.role == "assistant"));
+        let content = match form {
+            Content::Text => text,
+            Content::Parts => Value::list(vec![Value::dict([("type", "text".into()), ("text", text)])?])?,
+        };
         let reasoning = self.reasoning.as_deref().map(|text| Value::from(shield.answer(text, false)));
-        let optional = [
-            ("reasoning_content", reasoning.clone()),
-            // gpt-oss and LFM2.5 read it under this name; Transformers passes both.
-            ("thinking", reasoning),
+        let text = |text: &Option<String>| text.as_deref().map(|text| shield.text(text));
+        let all = [
+            // gpt-oss and LFM2.5 read the reasoning under this name; Transformers passes it as well, and first.
+            ("thinking", reasoning.clone()),
+            ("role", Some(self.role.as_str().into())),
+            ("content", Some(content)),
+            ("reasoning_content", reasoning),
             ("tool_call_id", text(&self.tool_call_id)),
             ("name", text(&self.name)),
         ];
-        pairs.extend(optional.into_iter().filter_map(|(key, value)| Some((key, value?))));
+        let mut pairs: Vec<_> = all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
         if !self.tool_calls.is_empty() {
-            pairs.push(("tool_calls", self.tool_calls.iter().map(|call| call.value(shield)).collect()));
+            let calls = self.tool_calls.iter().map(|call| call.value(shield)).collect::<Result<_, Fault>>()?;
+            pairs.push(("tool_calls", Value::list(calls)?));
         }
-        Value::from_pairs(pairs)
+        Value::dict(pairs)
     }
 }
 
 impl ToolCall {
-    fn value(&self, shield: Shield<'_>) -> Value {
+    fn value(&self, shield: Shield<'_>) -> Result<Value, Fault> {
         let function = [("name", shield.text(&self.name)), ("arguments", shield.json(&self.arguments))];
-        Value::from_pairs([
-            ("type", Value::from("function")),
-            ("id", shield.text(&self.id)),
-            ("function", Value::from_pairs(function)),
-        ])
+        Value::dict([("type", "function".into()), ("id", shield.text(&self.id)), ("function", Value::dict(function)?)])
     }
 }
 
@@ -108,23 +118,6 @@ impl Shield<'_> {
 
     /// JSON text as a value with every string shielded; other text as it is.
     pub(super) fn json(self, text: &str) -> Value {
-        match serde_json::from_str::<Value>(text) {
-            Ok(value) => self.value(&value),
-            Err(_) => self.text(text),
-        }
-    }
-
-    /// As deep as the parser allows, which is 128 levels.
-    fn value(self, value: &Value) -> Value {
-        let items = || value.try_iter().into_iter().flatten();
-        match value.kind() {
-            ValueKind::String => self.text(value.as_str().unwrap_or_default()),
-            ValueKind::Seq => items().map(|item| self.value(&item)).collect(),
-            ValueKind::Map => {
-                let pair = |key: Value| (self.value(&key), self.value(&value.get_item(&key).unwrap_or_default()));
-                Value::from_pairs(items().map(pair))
-            }
-            _ => value.clone(),
-        }
+        parse_json(text, &|text| self.text(text)).unwrap_or_else(|| self.text(text))
     }
 }

@@ -12,20 +12,22 @@ pub enum TokenizerError {
     /// `tokenizer.ggml.model` names another family.
     #[error(
         "The file's tokenizer is of the kind \"{0}\"; only \"gpt2\" (byte-level BPE), \"gemma4\" (BPE of raw text), \"llama\" \
-         (SentencePiece BPE) and \"t5\" (SentencePiece unigram) work here."
+         (SentencePiece BPE) and \"t5\" (SentencePiece unigram) work here, so choose another model."
     )]
     UnsupportedModel(String),
     /// `tokenizer.ggml.pre` has an unknown name.
     #[error(
-        "The file splits text into words as \"{0}\", which is unknown here; it would need that rule in the table of \
-         pre-tokenizers."
+        "The file splits text into words as \"{0}\", which is unknown here and would give wrong answers; choose \
+         another file of this model, or a newer version of this program."
     )]
     UnknownPreTokenizer(String),
     /// No tokens at all, or more than ids can number.
-    #[error("The file's vocabulary has {0} tokens.")]
+    #[error("The file's vocabulary has {0} tokens; choose another file of this model.")]
     BadSize(usize),
     /// An array's length differs from the number of tokens.
-    #[error("The metadata key \"{key}\" has {found} entries, but there are {expected} tokens.")]
+    #[error(
+        "The metadata key \"{key}\" has {found} entries, but there are {expected} tokens; choose another file of this model."
+    )]
     LengthMismatch {
         /// The key.
         key: &'static str,
@@ -33,16 +35,6 @@ pub enum TokenizerError {
         found: usize,
         /// Tokens.
         expected: usize,
-    },
-    /// A special token's id is outside the vocabulary.
-    #[error("The metadata key \"{key}\" names token {id}, but there are only {tokens} tokens.")]
-    IdOutOfRange {
-        /// The key.
-        key: &'static str,
-        /// The id.
-        id: u32,
-        /// Tokens.
-        tokens: usize,
     },
 }
 
@@ -55,6 +47,16 @@ pub enum TokenizerWarning {
     /// Merges whose parts or result are not tokens.
     #[error("{0} merges of the vocabulary name tokens that do not exist, and are left out.")]
     SkippedMerges(usize),
+    /// The beginning or the end of texts is a token that does not exist.
+    #[error("The metadata key \"{key}\" names token {id}, but there are only {tokens}; it is left out.")]
+    AbsentToken {
+        /// The key.
+        key: &'static str,
+        /// The id.
+        id: u32,
+        /// Tokens.
+        tokens: usize,
+    },
     /// Bytes without a token.
     #[error("{0} of the bytes of UTF-8 have no token; text with them loses them.")]
     MissingBytes(usize),

@@ -26,6 +26,7 @@ use std::borrow::Cow;
 pub use detokenize::Detokenizer;
 pub use error::{TokenizerError, TokenizerWarning};
 pub use pieces::TokenKind;
+pub(crate) use read::ids as special_ids;
 pub use rules::Rule as SplitRule;
 
 use merge::MergeTable;
@@ -125,6 +126,11 @@ impl Tokenizer {
             Family::ByteLevel { .. } | Family::RawText { .. } => false,
         };
         Detokenizer::new(strip_space)
+    }
+
+    /// A [`Self::detokenizer`] for tokens that go on with a text, whose first space is part of it.
+    pub fn continuing_detokenizer(&self) -> Detokenizer {
+        Detokenizer::new(false)
     }
 
     /// The bytes of a token; empty for an id outside the vocabulary. For a control token, its name.
@@ -229,9 +235,12 @@ impl Tokenizer {
                 from = hit.start + text[hit.start..].chars().next().map_or(1, char::len_utf8);
             }
         };
-        self.begin(self.encode_parts(text, next, |plain| match plain.contains([BREAK, FRONT]) {
-            true => Cow::Owned(plain.replace([BREAK, FRONT], "")),
-            false => Cow::Borrowed(plain),
+        self.begin(self.encode_parts(text, next, |plain| {
+            if plain.contains([BREAK, FRONT]) {
+                Cow::Owned(plain.replace([BREAK, FRONT], ""))
+            } else {
+                Cow::Borrowed(plain)
+            }
         }))
     }
 }

@@ -20,7 +20,7 @@ pub enum TokenKind {
 
 impl TokenKind {
     /// The kind for the file's number; unknown numbers count as text.
-    pub(super) fn from_number(number: u32) -> Self {
+    pub(super) fn from_number(number: i64) -> Self {
         match number {
             2 => Self::Unknown,
             3 => Self::Control,

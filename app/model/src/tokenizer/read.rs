@@ -1,6 +1,8 @@
 //! Reads a vocabulary from metadata.
 
-use potluck_gguf::{Array, Metadata, Value};
+use std::borrow::Cow;
+
+use potluck_gguf::{Array, GgufError, Metadata, Value};
 
 use crate::stop::{END_KEYS, END_NAMES};
 
@@ -35,7 +37,7 @@ impl Tokenizer {
         if tokens.is_empty() || tokens.len() > MAX_TOKENS {
             return Err(TokenizerError::BadSize(tokens.len()));
         }
-        let mut kinds = token_kinds(metadata, tokens.len())?;
+        let mut kinds = token_kinds(metadata, model, tokens)?;
         correct_kinds(metadata, tokens, &mut kinds)?;
         let file = File { metadata, tokens, kinds };
         let pre = metadata.optional(PRE, Metadata::str)?;
@@ -53,6 +55,7 @@ impl Tokenizer {
             // Gemma 4 needs the token, and some of its files deny it.
             tokenizer.add_bos = add_bos || model == "gemma4";
         }
+        tokenizer.warnings.extend(absent_ids(metadata, tokens.len()));
         Ok(tokenizer)
     }
 }
@@ -109,7 +112,7 @@ impl File<'_> {
         let or_default = |id: Option<u32>, default: u32| id.or((self.tokens.len() > 2).then_some(default));
         Ok(Tokenizer {
             pieces: sentence::pieces(self.tokens, &self.kinds),
-            merges: sentence::merges(self.tokens, &self.kinds, scores),
+            merges: sentence::merges(self.tokens, &self.kinds, &scores),
             family: Family::SentencePiece {
                 space_prefix: space_prefix.unwrap_or(true),
                 chars: sentence::single_chars(self.tokens, &self.kinds),
@@ -138,7 +141,7 @@ impl File<'_> {
         };
         let pieces = sentence::pieces(self.tokens, &self.kinds);
         let unknown = self.of_text(self.id(UNKNOWN)?.or((self.tokens.len() > 2).then_some(2)));
-        let unigram = Unigram::new(&pieces, scores, unknown, charsmap, space_prefix, merge_spaces);
+        let unigram = Unigram::new(&pieces, &scores, unknown, charsmap, space_prefix, merge_spaces);
         Ok(Tokenizer {
             pieces,
             merges: Default::default(),
@@ -157,10 +160,18 @@ impl File<'_> {
         unknown.filter(|&id| self.kinds[id as usize] != TokenKind::Control)
     }
 
-    fn scores(&self) -> Result<&[f32], TokenizerError> {
-        let scores = self.metadata.f32s(SCORES)?;
-        check_length(SCORES, scores.len(), self.tokens.len())?;
-        Ok(scores)
+    /// One score per token; all are equal in a file without them, as everywhere.
+    fn scores(&self) -> Result<Cow<'_, [f32]>, TokenizerError> {
+        let count = self.tokens.len();
+        let scores = self.metadata.optional(SCORES, Metadata::f32s)?.unwrap_or_else(|| vec![0.0; count].into());
+        check_length(SCORES, scores.len(), count)?;
+        Ok(match scores {
+            Cow::Borrowed(scores) => Cow::Borrowed(&scores[..count]),
+            Cow::Owned(mut scores) => {
+                scores.truncate(count);
+                Cow::Owned(scores)
+            }
+        })
     }
 
     fn id(&self, key: &'static str) -> Result<Option<u32>, TokenizerError> {
@@ -171,38 +182,77 @@ impl File<'_> {
 /// Larger ids serve as marks during merging.
 const MAX_TOKENS: usize = 1 << 24;
 
+/// Entries beyond the tokens are padding.
 fn check_length(key: &'static str, found: usize, expected: usize) -> Result<(), TokenizerError> {
-    if found == expected { Ok(()) } else { Err(TokenizerError::LengthMismatch { key, found, expected }) }
+    if found >= expected { Ok(()) } else { Err(TokenizerError::LengthMismatch { key, found, expected }) }
 }
 
-fn token_id(metadata: &Metadata, key: &'static str, tokens: usize) -> Result<Option<u32>, TokenizerError> {
-    match metadata.optional(key, Metadata::u32)? {
-        // Some converters write "none" as all ones.
-        None | Some(u32::MAX) => Ok(None),
-        Some(id) if (id as usize) < tokens => Ok(Some(id)),
-        Some(id) => Err(TokenizerError::IdOutOfRange { key, id, tokens }),
-    }
-}
-
-fn token_kinds(metadata: &Metadata, tokens: usize) -> Result<Vec<TokenKind>, TokenizerError> {
-    let Some(numbers) = metadata.optional(TYPES, Metadata::u32s)? else {
-        return Ok(vec![TokenKind::Normal; tokens]);
+/// The ids that a key names: one, or several where a file lists them. Ids that no vocabulary has, such as -1, mean "none".
+///
+/// # Errors
+/// The key has another type.
+pub(crate) fn ids(metadata: &Metadata, key: &str) -> Result<Vec<u32>, GgufError> {
+    let numbers = match metadata.get(key) {
+        None => return Ok(Vec::new()),
+        Some(Value::Array(array)) => array.to_i64s(),
+        Some(Value::I8(id)) => Some(vec![(*id).into()]),
+        Some(Value::I16(id)) => Some(vec![(*id).into()]),
+        Some(Value::I32(id)) => Some(vec![(*id).into()]),
+        Some(Value::I64(id)) => Some(vec![*id]),
+        // All ones, in any width.
+        Some(Value::U64(u64::MAX)) => Some(Vec::new()),
+        Some(_) => None,
     };
-    check_length(TYPES, numbers.len(), tokens)?;
-    Ok(numbers.into_iter().map(TokenKind::from_number).collect())
+    let numbers = numbers.map_or_else(|| metadata.u64(key).map(|id| vec![id as i64]), Ok)?;
+    Ok(numbers.into_iter().filter_map(|id| u32::try_from(id).ok()).filter(|id| *id != u32::MAX).collect())
 }
+
+/// The first id that a key names; `None` if it is none of the vocabulary, as all other programs read it.
+fn token_id(metadata: &Metadata, key: &str, tokens: usize) -> Result<Option<u32>, TokenizerError> {
+    Ok(ids(metadata, key)?.first().copied().filter(|id| (*id as usize) < tokens))
+}
+
+/// The special tokens that a file names and does not have.
+fn absent_ids(metadata: &Metadata, tokens: usize) -> impl Iterator<Item = TokenizerWarning> {
+    [BOS, EOS].into_iter().filter_map(move |key| {
+        let id = *ids(metadata, key).ok()?.first()?;
+        (id as usize >= tokens).then_some(TokenizerWarning::AbsentToken { key, id, tokens })
+    })
+}
+
+fn token_kinds(metadata: &Metadata, model: &str, tokens: &[String]) -> Result<Vec<TokenKind>, TokenizerError> {
+    let numbers = metadata.optional(TYPES, |metadata, key| metadata.i64s(key))?;
+    let Some(numbers) = numbers else {
+        // Bytes are known by their names.
+        let is_byte = |token: &String| model != "gpt2" && sentence::byte_token(token).is_some();
+        return Ok(tokens
+            .iter()
+            .map(|token| if is_byte(token) { TokenKind::Byte } else { TokenKind::Normal })
+            .collect());
+    };
+    check_length(TYPES, numbers.len(), tokens.len())?;
+    Ok(numbers.into_iter().take(tokens.len()).map(TokenKind::from_number).collect())
+}
+
+/// Token names that begin a turn and do not occur in people's text. Some exporters mark them and the ends of turns as ordinary
+/// text: prompts would then contain them in pieces, and no answer would end.
+const TURN_NAMES: [&str; 4] = ["<|im_start|>", "<start_of_turn>", "<|start_header_id|>", "<|end_header_id|>"];
 
 /// What ends an answer or begins a text is a control token, also where a file calls it text.
 fn correct_kinds(metadata: &Metadata, tokens: &[String], kinds: &mut [TokenKind]) -> Result<(), TokenizerError> {
     for key in [BOS, EOS].into_iter().chain(END_KEYS) {
-        // Other keys than these two are looked up again by `StopTokens`, which lets them be out of range.
-        let id = metadata.optional(key, Metadata::u32)?.map_or(usize::MAX, |id| id as usize);
-        if let Some(kind @ (TokenKind::Normal | TokenKind::UserDefined)) = kinds.get_mut(id) {
-            *kind = TokenKind::Control;
+        for id in ids(metadata, key)? {
+            if let Some(kind @ (TokenKind::Normal | TokenKind::UserDefined)) = kinds.get_mut(id as usize) {
+                *kind = TokenKind::Control;
+            }
         }
     }
     for (token, kind) in tokens.iter().zip(kinds) {
-        if *kind == TokenKind::UserDefined && END_NAMES.contains(&token.as_str()) {
+        let token = token.as_str();
+        let is_end = END_NAMES.contains(&token);
+        let is_mark =
+            TURN_NAMES.contains(&token) || (is_end && (token.starts_with("<|") || token.starts_with("<end_of_")));
+        if (*kind == TokenKind::UserDefined && is_end) || (*kind == TokenKind::Normal && is_mark) {
             *kind = TokenKind::Control;
         }
     }

@@ -45,9 +45,8 @@ fn apply(steps: &[Compiled], text: &str, each: &mut dyn FnMut(&str)) {
     let Some((step, rest)) = steps.split_first() else { return each(text) };
     match step {
         Compiled::Pattern(pattern) => pattern.split(text, &mut |piece| apply(rest, piece, each)),
-        Compiled::NumbersFromRight => runs(text, char::is_numeric, &mut |run, numeric, _| match numeric {
-            true => threes(run, &mut |piece| apply(rest, piece, each)),
-            false => apply(rest, run, each),
+        Compiled::NumbersFromRight => runs(text, char::is_numeric, &mut |run, numeric, _| {
+            if numeric { threes(run, &mut |piece| apply(rest, piece, each)) } else { apply(rest, run, each) }
         }),
         Compiled::DecimalsFromRight => {
             let mut from = 0;

@@ -137,4 +137,5 @@ def main():
     TARGET.write_text(f'{{"cases": {{\n{cases}\n}},\n"results": [\n{rows}\n]}}\n')
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
 //! The device of a report.
 
-use potluck_engine::{AdapterKind, Capabilities, Engine, EngineError, Settings};
+use potluck_engine::{AdapterKind, Capabilities, Engine, EngineError, Gpu, Settings};
 use potluck_panel::BenchDevice;
 
 use crate::compute::adapter;
@@ -13,7 +13,8 @@ pub fn describe(
     capabilities: &Capabilities,
     settings: &Settings,
     engine: &Engine,
-    (streaming, peaks): (f64, String),
+    streaming: f64,
+    peaks: String,
 ) -> Result<BenchDevice, EngineError> {
     let limits = &capabilities.limits;
     let limits = [
@@ -51,4 +52,20 @@ pub fn describe(
         tuned: parameters.into_iter().chain(shapes).collect(),
         streaming,
     })
+}
+
+/// What the device computes at most, as text. Not every browser knows `dot4I8Packed`.
+///
+/// # Errors
+/// The device is gone.
+pub async fn peaks(gpu: &Gpu, engine: &Engine) -> Result<String, EngineError> {
+    if gpu.capabilities().kind == AdapterKind::Software {
+        return Ok("not measured on software adapters".to_owned());
+    }
+    let fma = engine.peak_rate(false).await? / 1e3;
+    if cfg!(target_arch = "wasm32") {
+        return Ok(format!("{fma:.1} TFLOP/s by fma"));
+    }
+    let dots = engine.peak_rate(true).await? / 1e3;
+    Ok(format!("{fma:.1} TFLOP/s by fma, {dots:.1} Top/s by dot4I8Packed"))
 }

@@ -1,51 +1,30 @@
 //! Measures a model on this device alone, without a room or a chat.
 
+mod choice;
 mod device;
+mod error;
 mod report;
 
 use std::cell::Cell;
 use std::rc::Rc;
 
+use potluck_engine::Engine;
 use potluck_engine::bench::{Answers, Bench, Run, Workload};
-use potluck_engine::{AdapterKind, Engine, EngineError, Gpu};
 use potluck_panel::{BUILD, BenchChoice, BenchEvent, BenchLoad, BenchReport, BenchResult, BenchRun};
 use potluck_plan::{Bytes, Sampling};
 use potluck_protocol::{LoadPhase, ModelCard, ModelSource};
-use thiserror::Error;
 
+use self::choice::{check, depths, possible};
+use self::device::peaks;
+pub use self::error::BenchError;
 use crate::compute::Compute;
-use crate::loader::{Load, LoadError, Progress};
+use crate::loader::{Load, Progress};
 use crate::open::{Model, OpenError, Opener};
 use crate::platform::{LocalFile, Platform};
-
-/// Maximum runs of a workload, and maximum number of workloads and of depths: far above any use.
-const MAX_COUNT: usize = 100;
-/// Largest token count of a workload, and deepest context.
-const MAX_TOKENS: u32 = 1 << 20;
 
 /// How sampled answers are sampled.
 fn usual_sampling() -> Sampling {
     Sampling { temperature: 0.7, top_k: 40, top_p: 0.95, min_p: 0.0, seed: 1, ..Sampling::default() }
-}
-
-/// Why a benchmark ended, in one sentence.
-#[derive(Debug, Error)]
-pub enum BenchError {
-    /// There is no GPU, or it is in use.
-    #[error("{0}")]
-    NoGpu(String),
-    /// The choice cannot be measured.
-    #[error("{0}")]
-    Choice(&'static str),
-    /// The model cannot be opened.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// Its weights cannot be loaded.
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    /// The engine failed.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
 }
 
 /// One benchmark.
@@ -99,12 +78,13 @@ impl Benchmark {
     pub async fn run(&self) -> Result<BenchReport, BenchError> {
         check(&self.choice)?;
         let loaded = self.load().await?;
-        let (possible, skipped) = self.possible(loaded.card.context);
+        let (possible, skipped) = possible(&self.choice, loaded.card.context);
         if possible.is_empty() {
             return Err(BenchError::Choice("Every workload is longer than the model's context; choose shorter ones."));
         }
         let per_workload = (self.choice.repeats + 1) * if self.choice.sampled { 2 } else { 1 };
-        let depths: Vec<u32> = self.depths().filter(|depth| possible.iter().any(|w| w.depth == *depth)).collect();
+        let depths: Vec<u32> =
+            depths(&self.choice).filter(|depth| possible.iter().any(|w| w.depth == *depth)).collect();
         let kernel_steps = if self.choice.kernels { 2 * depths.len() as u32 } else { 0 };
         let total = 1 + possible.len() as u32 * per_workload + kernel_steps;
         let steps = Steps { report: self.report.as_ref(), done: Cell::new(0), total };
@@ -117,9 +97,9 @@ impl Benchmark {
         let peaks = peaks(&gpu, engine).await?;
         let mut out = BenchReport {
             build: BUILD.to_owned(),
-            method: self.method(),
+            method: report::method(self.choice.repeats),
             model: report::model(&loaded.card),
-            device: device::describe(gpu.capabilities(), &self.settings(&possible), engine, (streaming, peaks))?,
+            device: device::describe(gpu.capabilities(), &self.settings(&possible), engine, streaming, peaks)?,
             load: loaded.load,
             workloads: Vec::new(),
             skipped,
@@ -244,10 +224,10 @@ impl Benchmark {
             return Err(OpenError::FileGone(name.clone()).into());
         }
         let (model, _) = self.opener.open(&source, &self.files, |_, _| {}).await?;
-        let (possible, _) = self.possible(model.spec.context);
-        self.compute.recall_tuning().await;
+        let (possible, _) = possible(&self.choice, model.spec.context);
+        self.compute.tuning.recall().await;
         let answers = Answers::default();
-        let Model { card, spec, units, source, .. } = model;
+        let Model { card, spec, units, names, source, .. } = model;
         let engine = Engine::new(&gpu, spec, units.clone(), self.settings(&possible), answers.receiver())?;
         // From here on dropping this future frees the engine's memory.
         let mut loaded = Loaded { bench: Bench::new(engine.clone(), answers), card, load: BenchLoad::default() };
@@ -255,9 +235,10 @@ impl Benchmark {
         let load = Load {
             platform: self.platform.clone(),
             engine,
-            compute: self.compute.clone(),
+            tuner: self.compute.tuning.clone(),
             model: loaded.card.id,
             units: Rc::new(units),
+            names,
             source,
             progress,
             notice: Box::new(|sentence| log::warn!("{sentence}")),
@@ -270,124 +251,10 @@ impl Benchmark {
         Ok(loaded)
     }
 
-    fn depths(&self) -> impl Iterator<Item = u32> {
-        let mut depths = self.choice.depths.clone();
-        depths.sort_unstable();
-        depths.dedup();
-        depths.into_iter()
-    }
-
-    /// The workloads that fit the model's context, and sentences about those that do not.
-    fn possible(&self, context: u32) -> (Vec<Workload>, Vec<String>) {
-        let all = self.depths().flat_map(|depth| {
-            self.choice.workloads.iter().map(move |w| Workload { depth, prompt: w.prompt, answer: w.answer })
-        });
-        let (fits, not): (Vec<Workload>, Vec<Workload>) = all.partition(|workload| workload.positions() <= context);
-        let sentence = |workload: &Workload| {
-            let Workload { depth, prompt, answer } = workload;
-            format!("{prompt} / {answer} tokens after {depth} is longer than the model's context of {context}.")
-        };
-        (fits, not.iter().map(sentence).collect())
-    }
-
     fn settings(&self, possible: &[Workload]) -> potluck_engine::Settings {
         // The prefill kernels are timed on a whole chunk after the context.
         let deepest = possible.iter().map(|workload| workload.positions().max(workload.depth + 512)).max().unwrap_or(0);
         let settings = crate::open::settings(Bytes(u64::MAX), deepest, self.choice.cache);
         potluck_engine::Settings { tuned: self.choice.tuned, arithmetic: self.choice.arithmetic, ..settings }
-    }
-
-    fn method(&self) -> Vec<String> {
-        let runs = self.choice.repeats;
-        vec![
-            format!("Each workload ran {} times. The first run does not count; figures are medians of {runs}.", runs + 1),
-            "Prefill: prompt tokens divided by the wall time from the first submission to the answer's first token."
-                .to_owned(),
-            "Decode: answer tokens without the first, divided by the wall time from the first token to the last. Greedy, multi-step."
-                .to_owned(),
-            "Sampled: the same with temperature 0.7, top-k 40 and top-p 0.95. The GPU samples ahead, and the processor samples each token again."
-                .to_owned(),
-            "The prompt consists of fixed token ids, without a tokenizer or a reused KV cache. An end-of-answer token does not end an answer."
-                .to_owned(),
-            format!(
-                "A context of more than {} positions is not computed before it is read: its keys and values are whatever the memory held.",
-                Bench::READ
-            ),
-            "Loading again: loads the weights from this device's storage once more, until the GPU has the last byte; also reads and uploads the same pieces separately."
-                .to_owned(),
-            "Share of streaming: the bytes a token must read (its weights and the KV cache before it), divided by what a plain read-only kernel reads in the same time."
-                .to_owned(),
-        ]
-    }
-}
-
-/// What the device computes at most, as text. Not every browser knows `dot4I8Packed`.
-async fn peaks(gpu: &Gpu, engine: &Engine) -> Result<String, EngineError> {
-    if gpu.capabilities().kind == AdapterKind::Software {
-        return Ok("not measured on software adapters".to_owned());
-    }
-    let fma = engine.peak_rate(false).await? / 1e3;
-    if cfg!(target_arch = "wasm32") {
-        return Ok(format!("{fma:.1} TFLOP/s by fma"));
-    }
-    let dots = engine.peak_rate(true).await? / 1e3;
-    Ok(format!("{fma:.1} TFLOP/s by fma, {dots:.1} Top/s by dot4I8Packed"))
-}
-
-fn check(choice: &BenchChoice) -> Result<(), BenchError> {
-    let tokens = choice.workloads.iter().flat_map(|workload| [workload.prompt, workload.answer]);
-    match () {
-        () if choice.workloads.is_empty() || choice.depths.is_empty() => {
-            Err(BenchError::Choice("There is nothing to measure: choose a workload and a depth."))
-        }
-        () if tokens.clone().any(|tokens| tokens == 0) => {
-            Err(BenchError::Choice("A prompt and an answer need at least one token."))
-        }
-        () if tokens.chain(choice.depths.iter().copied()).any(|tokens| tokens > MAX_TOKENS) => {
-            Err(BenchError::Choice("A prompt, answer or context can have at most a million tokens."))
-        }
-        () if choice.repeats == 0
-            || [choice.repeats as usize, choice.workloads.len(), choice.depths.len()]
-                .iter()
-                .any(|n| *n > MAX_COUNT) =>
-        {
-            Err(BenchError::Choice("Choose between 1 and 100 runs, workloads and depths."))
-        }
-        () => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may panic")]
-    use super::*;
-    use potluck_panel::{BenchWorkload, KvCacheType};
-
-    fn choice() -> BenchChoice {
-        BenchChoice {
-            model: potluck_panel::ModelSource::Relay { name: "tiny".into() },
-            workloads: vec![BenchWorkload { prompt: 25, answer: 128 }],
-            depths: vec![0, 2048],
-            repeats: 3,
-            cache: KvCacheType::F32,
-            arithmetic: potluck_plan::Arithmetic::Exact,
-            kernels: true,
-            sampled: true,
-            tuned: true,
-        }
-    }
-
-    #[test]
-    fn a_choice_that_measures_nothing_is_refused() {
-        assert!(check(&choice()).is_ok());
-        let refused = |change: fn(&mut BenchChoice)| {
-            let mut choice = choice();
-            change(&mut choice);
-            check(&choice).unwrap_err().to_string()
-        };
-        assert!(refused(|choice| choice.workloads.clear()).contains("nothing to measure"));
-        assert!(refused(|choice| choice.workloads[0].answer = 0).contains("at least one token"));
-        assert!(refused(|choice| choice.depths.push(u32::MAX)).contains("a million"));
-        assert!(refused(|choice| choice.repeats = 0).contains("between 1 and 100"));
     }
 }

@@ -1,6 +1,6 @@
 //! The parts of a report.
 
-use potluck_engine::bench::{Clocked, KernelTimes};
+use potluck_engine::bench::{Bench, Clocked, KernelTimes};
 use potluck_panel::{BenchKernel, BenchKernels, BenchModel, BenchRates};
 use potluck_protocol::ModelCard;
 
@@ -65,6 +65,29 @@ pub fn median(values: impl Iterator<Item = f64>) -> f64 {
         odd if odd % 2 == 1 => values[middle],
         _ => f64::midpoint(values[middle - 1], values[middle]),
     }
+}
+
+/// How workloads were measured, in sentences.
+pub fn method(runs: u32) -> Vec<String> {
+    vec![
+        format!("Each workload ran {} times. The first run does not count; figures are medians of {runs}.", runs + 1),
+        "Prefill: prompt tokens divided by the wall time from the first submission to the answer's first token."
+            .to_owned(),
+        "Decode: answer tokens without the first, divided by the wall time from the first token to the last. Greedy, multi-step."
+            .to_owned(),
+        "Sampled: the same with temperature 0.7, top-k 40 and top-p 0.95. The GPU samples ahead, and the processor samples each token again."
+            .to_owned(),
+        "The prompt consists of fixed token ids, without a tokenizer or a reused KV cache. An end-of-answer token does not end an answer."
+            .to_owned(),
+        format!(
+            "A context of more than {} positions is not computed before it is read: its keys and values are whatever the memory held.",
+            Bench::READ
+        ),
+        "Loading again: loads the weights from this device's storage once more, until the GPU has the last byte; also reads and uploads the same pieces separately."
+            .to_owned(),
+        "Share of streaming: the bytes a token must read (its weights and the KV cache before it), divided by what a plain read-only kernel reads in the same time."
+            .to_owned(),
+    ]
 }
 
 #[cfg(test)]

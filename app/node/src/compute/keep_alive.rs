@@ -3,7 +3,9 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use super::Compute;
+use super::device::Device;
+use super::room_engine::RoomEngine;
+use crate::platform::Platform;
 
 /// Milliseconds after a token within which another one may come.
 pub const TOKEN_MILLIS: f64 = 500.0;
@@ -15,14 +17,27 @@ const CHECK_MILLIS: f64 = 200.0;
 pub const MIN_SPEEDUP: f64 = 1.25;
 
 /// Whether the GPU is kept busy, and until when.
-#[derive(Default)]
 pub struct KeepAlive {
+    platform: Platform,
+    device: Rc<Device>,
+    room: Rc<RoomEngine>,
     enabled: Cell<bool>,
     until: Cell<f64>,
     running: Cell<bool>,
 }
 
 impl KeepAlive {
+    /// Not enabled.
+    pub(super) fn new(platform: Platform, device: Rc<Device>, room: Rc<RoomEngine>) -> Self {
+        let (enabled, until, running) = Default::default();
+        Self { platform, device, room, enabled, until, running }
+    }
+
+    /// The device that it keeps busy.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
     /// Enables it if tokens are faster on a GPU that is kept busy.
     pub fn set_enabled(&self, enabled: bool) {
         self.enabled.set(enabled);
@@ -32,47 +47,44 @@ impl KeepAlive {
     pub fn is_enabled(&self) -> bool {
         self.enabled.get()
     }
-}
 
-impl Compute {
     /// Tokens are about to come: somebody types a prompt.
     pub fn expect_tokens(self: &Rc<Self>) {
-        if self.model_engine.borrow().is_some() {
-            self.keep_alive_for(TYPING_MILLIS);
+        if self.room.is_some() {
+            self.extend_by(TYPING_MILLIS);
         }
     }
 
     /// A token is being computed: the next one should meet a high clock.
-    pub fn extend_keep_alive(self: &Rc<Self>) {
-        self.keep_alive_for(TOKEN_MILLIS);
+    pub fn extend(self: &Rc<Self>) {
+        self.extend_by(TOKEN_MILLIS);
     }
 
-    fn keep_alive_for(self: &Rc<Self>, millis: f64) {
-        let keep_alive = &self.keep_alive;
-        if !keep_alive.enabled.get() {
+    fn extend_by(self: &Rc<Self>, millis: f64) {
+        if !self.enabled.get() {
             return;
         }
         let until = self.platform.clock.now().0 + millis;
-        keep_alive.until.set(keep_alive.until.get().max(until));
-        if !keep_alive.running.replace(true) {
+        self.until.set(self.until.get().max(until));
+        if !self.running.replace(true) {
             let this = self.clone();
             self.platform.spawn.spawn(Box::pin(async move {
-                this.run_keep_alive().await;
-                this.keep_alive.running.set(false);
+                this.run().await;
+                this.running.set(false);
             }));
         }
     }
 
     /// Several tabs on one GPU keep it busy by themselves, and the keep-alive of one would slow the others down. So only a tab
     /// that is alone does it. Natively each GPU has a lock of its own.
-    async fn run_keep_alive(&self) {
-        let Some(gpu) = self.gpu.borrow().clone() else { return };
+    async fn run(&self) {
+        let Some(gpu) = self.device.gpu() else { return };
         let slot = gpu.capabilities().slot.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
         let name = format!("potluck-warm-{slot}");
         // Without locks every tab does it.
         let _turn = self.platform.store.lock(name.clone()).await;
         loop {
-            let left = self.keep_alive.until.get() - self.platform.clock.now().0;
+            let left = self.until.get() - self.platform.clock.now().0;
             if left <= 0.0 {
                 break;
             }
@@ -88,17 +100,11 @@ impl Compute {
     }
 
     /// The GPU is about to be closed, or the program to end.
-    pub fn stop_keep_alive(&self) {
-        self.keep_alive.until.set(f64::MIN);
-        if let Some(gpu) = self.gpu.borrow().as_ref() {
+    pub fn stop(&self) {
+        self.until.set(f64::MIN);
+        if let Some(gpu) = self.device.gpu() {
             gpu.stop_keep_alive();
         }
-    }
-}
-
-impl Drop for Compute {
-    fn drop(&mut self) {
-        self.stop_keep_alive();
     }
 }
 
@@ -111,18 +117,12 @@ mod tests {
     use crate::native::platform;
 
     /// A device on the only GPU there is, with the storage of a browser profile or of another one.
-    async fn device(folder: &std::path::Path) -> (Rc<Compute>, Gpu) {
-        let (inputs, _queue) = crate::events::channel();
-        let compute = Compute::new(
-            platform(folder.to_owned(), &crate::native::Network::default()),
-            inputs,
-            GpuOptions::default(),
-            (1, None),
-            Default::default(),
-        );
-        compute.open().await;
-        let gpu = compute.gpu.borrow().clone().unwrap();
-        (compute, gpu)
+    async fn device(folder: &std::path::Path) -> (Rc<KeepAlive>, Gpu) {
+        let platform = platform(folder.to_owned(), &crate::native::Network::default());
+        let device = Rc::new(Device::new(platform.clone(), GpuOptions::default()));
+        device.open().await;
+        let gpu = device.gpu().unwrap();
+        (Rc::new(KeepAlive::new(platform, device, Rc::default())), gpu)
     }
 
     /// Whether the GPU gets work within half a minute: the first time, a kernel is compiled for it.
@@ -143,22 +143,22 @@ mod tests {
         let test = async {
             let (one, first) = device(&folder).await;
             let (other, second) = device(&folder).await;
-            one.extend_keep_alive();
+            one.extend();
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             assert_eq!(first.warmed(), 0, "nothing measured that it helps");
-            one.keep_alive.set_enabled(true);
-            other.keep_alive.set_enabled(true);
+            one.set_enabled(true);
+            other.set_enabled(true);
             one.expect_tokens();
-            assert!(!one.keep_alive.running.get(), "a device without a model expects no tokens");
-            one.keep_alive_for(1e9);
+            assert!(!one.running.get(), "a device without a model expects no tokens");
+            one.extend_by(1e9);
             assert!(grows(&first).await, "somebody types, and the GPU is kept busy");
-            other.keep_alive_for(1e9);
+            other.extend_by(1e9);
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             assert_eq!(second.warmed(), 0, "the other device does it already");
             drop(first);
-            one.stop_keep_alive();
+            one.stop();
             assert!(grows(&second).await, "now it is the other device's turn");
-            other.stop_keep_alive();
+            other.stop();
             let ended = second.warmed();
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             assert_eq!(second.warmed(), ended, "and then nobody does");

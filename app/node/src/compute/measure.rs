@@ -1,5 +1,8 @@
 //! Measures what this device can do, for the planner.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use futures::StreamExt;
 use futures::channel::mpsc;
 use futures::future::{Either, select};
@@ -10,30 +13,21 @@ use potluck_plan::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::device::{Device, adapter};
+#[cfg(not(target_arch = "wasm32"))]
+use super::room_engine::POLL_TIMEOUT;
 use super::self_test::probe;
-use super::{Compute, MEASUREMENT_SECONDS, adapter};
+use super::tuning::KernelTuning;
 use crate::blob::BlobKey;
+pub use crate::platform::Measured;
+use crate::platform::Platform;
 
+/// Seconds for which a measurement is valid: thirty days.
+pub(super) const MEASUREMENT_SECONDS: u64 = 30 * 86_400;
 /// How many empty pieces of work are timed to measure a submission with its readback.
 const SYNC_SAMPLES: usize = 5;
 /// Assumed if it cannot be measured, in milliseconds.
 const SYNC_MILLIS: f64 = 3.0;
-
-/// What this device can do, measured.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// Bytes a second that a kernel streams from GPU memory.
-    pub bandwidth: f64,
-    /// Milliseconds of a submission with its readback.
-    pub sync_millis: f64,
-}
-
-impl Measured {
-    /// The same device if it does everything `times` times.
-    fn slowed(self, times: u32) -> Self {
-        Self { bandwidth: self.bandwidth / f64::from(times), sync_millis: self.sync_millis * f64::from(times) }
-    }
-}
 
 /// A stored measurement. The next visit must lead to the same plan: another split of the blocks would mean other downloads.
 #[derive(Serialize, Deserialize)]
@@ -44,7 +38,30 @@ struct StoredMeasurement {
     measured: Measured,
 }
 
-impl Compute {
+/// Measures this device, once while its GPU is open.
+pub struct Measurement {
+    platform: Platform,
+    device: Rc<Device>,
+    tuning: Rc<KernelTuning>,
+    measured: Cell<Option<Measured>>,
+}
+
+impl Measurement {
+    /// Nothing is measured yet.
+    pub(super) fn new(platform: Platform, device: Rc<Device>, tuning: Rc<KernelTuning>) -> Self {
+        Self { platform, device, tuning, measured: Cell::default() }
+    }
+
+    /// What was measured.
+    pub(super) fn known(&self) -> Option<Measured> {
+        self.measured.get()
+    }
+
+    /// The GPU was closed.
+    pub(super) fn forget(&self) {
+        self.measured.set(None);
+    }
+
     /// What this device can do; measured once per device and build, and stored between visits.
     ///
     /// # Errors
@@ -53,8 +70,8 @@ impl Compute {
         if let Some(measured) = self.measured.get() {
             return Ok(measured);
         }
-        let gpu = self.gpu.borrow().clone().ok_or_else(|| self.no_gpu())?;
-        self.recall_tuning().await;
+        let gpu = self.device.gpu().ok_or_else(|| self.device.no_gpu())?;
+        self.tuning.recall().await;
         let adapter = adapter(gpu.capabilities());
         let measured = match self.stored_measurement(&adapter).await {
             Some(measured) => measured,
@@ -64,7 +81,7 @@ impl Compute {
                 measured
             }
         };
-        let measured = measured.slowed(self.slow_down.factor());
+        let measured = self.platform.compute.measured(measured);
         self.measured.set(Some(measured));
         Ok(measured)
     }
@@ -119,7 +136,7 @@ impl Compute {
         let waiting = async {
             loop {
                 #[cfg(not(target_arch = "wasm32"))]
-                probe.poll_for(super::POLL_TIMEOUT);
+                probe.poll_for(POLL_TIMEOUT);
                 #[cfg(target_arch = "wasm32")]
                 probe.poll();
                 self.platform.clock.sleep(1.0).await;

@@ -1,196 +1,154 @@
-//! The GPU and the engine on it: opened once, and reopened when the device is lost.
+//! The GPU and the engine on it. [`Compute`] is where work enters and results come out; each part of it owns its state:
+//!
+//! - [`Device`]: the GPU, opened once, and reopened when it is lost. `room_engine`: the engine of the room's model on it.
+//! - [`KernelTuning`], [`SelfTests`], [`Measurement`], `calibrate`: which kernels are fast, whether they are right, and what the device
+//!   can do. [`KeepAlive`] keeps it busy between tokens.
+//! - `on_demand`: experts that are loaded when a router has chosen them. [`Shadows`]: a smaller copy of the model that guesses which.
 
 mod calibrate;
+mod device;
+mod event;
 mod keep_alive;
 mod measure;
 mod on_demand;
-mod own_shadow;
+#[cfg(not(target_arch = "wasm32"))]
+mod poller;
 mod report;
+mod room_engine;
 mod self_test;
-mod shadows;
-mod slow_down;
+mod shadow;
 mod tuning;
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
-use futures::channel::mpsc::UnboundedSender;
-use futures::future::{Either, select};
-use potluck_engine::{Engine, EngineError, GiveWay, Gpu, GpuOptions, Settings, binding_limit};
+use potluck_engine::{Engine, EngineError, Gpu, GpuOptions, Settings};
 use potluck_model::UnitMap;
-use potluck_panel::SelfTest;
-use potluck_plan::{Bytes, Computed, ConversationId, ModelId, Outcome, PooledExperts, Ticket, Work};
-use potluck_swarm::Event;
+use potluck_panel::DeviceReport;
+use potluck_plan::{Bytes, Computed, ConversationId, Outcome, PooledExperts, Ticket, Work};
+use potluck_protocol::CalibrationRuns;
 use potluck_swarm::LoadRequest;
 
-pub use calibrate::CalibrateError;
-pub use measure::Measured;
-pub use on_demand::{Calls, GuessOptions, ShadowOptions, ShadowSource};
-pub use own_shadow::{NoShadow, OwnShadow, RoomMemory};
-pub use report::adapter;
-pub use self_test::Testing;
-
-use self::keep_alive::KeepAlive;
-use self::on_demand::OnDemandQueue;
-pub use self::slow_down::Hesitation;
-use self::slow_down::{FIRST_REPETITION, FIRST_TRIAL, SlowDown};
-use self::tuning::TuningState;
-use crate::backoff::Backoff;
-use crate::events::Inputs;
-use crate::loader::LoadError;
-use crate::node::Input;
+pub use self::calibrate::CalibrateError;
+use self::calibrate::Calibrator;
+pub use self::device::{Device, adapter};
+pub use self::event::Event;
+pub use self::keep_alive::KeepAlive;
+pub use self::measure::{Measured, Measurement};
+pub use self::on_demand::{Calls, GuessOptions, OnDemand, OnDemandGuesses, SharedPool};
+#[cfg(not(target_arch = "wasm32"))]
+pub use self::poller::Poller;
+use self::room_engine::{ModelEngine, RoomEngine, give_way};
+pub use self::self_test::{SelfTests, Testing};
+pub use self::shadow::{NoShadow, OwnShadow, RoomMemory, ShadowOptions, ShadowSource, Shadows};
+pub use self::tuning::KernelTuning;
+use crate::events::EventSink;
+use crate::loader::{ExpertLoader, Load, LoadError};
 use crate::open::{Model, settings};
-use crate::platform::Platform;
+use crate::platform::{Platform, WorkPath};
 
-/// How long waiting for the GPU may block everything else on this thread.
-#[cfg(not(target_arch = "wasm32"))]
-const POLL_TIMEOUT: std::time::Duration = std::time::Duration::from_micros(500);
-/// The same for a shadow, whose results nobody's answer waits for.
-#[cfg(not(target_arch = "wasm32"))]
-const SHADOW_POLL_TIMEOUT: std::time::Duration = std::time::Duration::from_micros(100);
-/// How long an idle engine sleeps before it checks whether it was replaced.
-#[cfg(not(target_arch = "wasm32"))]
-const IDLE_MILLIS: f64 = 4.0;
-/// How long opening the GPU may take, in milliseconds; everything else waits for it.
-const OPEN_TIMEOUT: f64 = 20_000.0;
-/// Seconds for which a measurement is valid: thirty days.
-const MEASUREMENT_SECONDS: u64 = 30 * 86_400;
-/// Attempts to reopen a lost device, and the waits before them: a driver that was reset needs a moment.
-const REOPEN_ATTEMPTS: u32 = 4;
-const REOPEN_BACKOFF: Backoff = Backoff::new(500.0, 4_000.0);
+/// Tickets from here on are timed; no plan of a room has tickets this large.
+const FIRST_TRIAL: u64 = 1 << 62;
 
-/// The engine of the model that the room uses.
-struct ModelEngine {
-    engine: Engine,
-    model: ModelId,
-    units: Rc<UnitMap>,
-    settings: Settings,
-}
-
-/// The GPU of this peer.
+/// The GPU of this peer, and the work on it.
 pub struct Compute {
     platform: Platform,
-    inputs: Inputs,
-    options: GpuOptions,
-    gpu: RefCell<Option<Gpu>>,
-    /// Why there is no GPU.
-    trouble: RefCell<Option<String>>,
-    model_engine: RefCell<Option<ModelEngine>>,
-    /// Runs work if experts come on demand.
-    on_demand: RefCell<Option<OnDemandQueue>>,
-    /// Number of the next part of work with experts on demand.
-    next_part: Rc<Cell<u64>>,
+    events: EventSink<Event>,
+    /// The GPU.
+    pub device: Rc<Device>,
+    /// Which kernels are fast.
+    pub tuning: Rc<KernelTuning>,
+    /// Whether kernels compute what they should.
+    pub self_tests: SelfTests,
+    /// What the device can do.
+    pub measurement: Measurement,
+    /// Keeps the GPU busy between tokens.
+    pub keep_alive: Rc<KeepAlive>,
+    /// The shadow beside the room's engine.
+    pub shadows: Rc<Shadows>,
+    /// Experts that come on demand.
+    pub on_demand: OnDemand,
+    /// Has to run while the engines have work.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub poller: Poller,
+    calibrator: Calibrator,
+    room: Rc<RoomEngine>,
     /// Weight bytes on the GPU.
     weight_bytes: Cell<Bytes>,
-    self_test: RefCell<SelfTest>,
-    measured: Cell<Option<Measured>>,
-    tuning: TuningState,
-    slow_down: Rc<SlowDown>,
-    /// Receives the results of timed work.
-    trial_results: RefCell<Option<UnboundedSender<Computed>>>,
-    keep_alive: KeepAlive,
+    /// The way of the room's work to the queues below, and of its results.
+    path: WorkPath,
     /// Who guesses which experts come next.
     guesses: RefCell<GuessOptions>,
-    /// The memory of a shadow made from the room's model.
-    own_shadow: RefCell<Option<own_shadow::OwnShadow>>,
-    /// A shadow model beside the engine, which has to be polled, too.
-    shadow: RefCell<Option<shadows::RunningShadow>>,
-    /// Hints want to know of the next tokens.
-    foreseen_wanted: Cell<bool>,
 }
 
 impl Compute {
-    /// No GPU yet. With `slow` above 1, for measurements, the GPU runs every piece of work that many times; with 0 it
-    /// answers calls of experts with zeros. Outputs of experts wait besides as `hesitation` says.
-    pub fn new(
-        platform: Platform,
-        inputs: Inputs,
-        options: GpuOptions,
-        (slow, hesitation): (u32, Option<Hesitation>),
-        guesses: GuessOptions,
-    ) -> Rc<Self> {
-        Rc::new(Self {
+    /// No GPU yet.
+    pub fn new(platform: Platform, events: EventSink<Event>, options: GpuOptions, guesses: GuessOptions) -> Rc<Self> {
+        let (device, room) = (Rc::new(Device::new(platform.clone(), options)), Rc::<RoomEngine>::default());
+        let tuning = Rc::new(KernelTuning::new(platform.clone(), device.clone()));
+        let keep_alive = Rc::new(KeepAlive::new(platform.clone(), device.clone(), room.clone()));
+        let measurement = Measurement::new(platform.clone(), device.clone(), tuning.clone());
+        let calibrator = Calibrator::new(platform.clone(), keep_alive.clone(), room.clone());
+        let shadows = Rc::new(Shadows::new(platform.clone(), device.clone(), room.clone(), events.clone()));
+        shadows.set_options(guesses.shadow.clone());
+        let on_demand = OnDemand::new(platform.clone());
+        #[cfg(not(target_arch = "wasm32"))]
+        let poller = Poller { clock: platform.clock.clone(), room: room.clone(), shadows: shadows.clone() };
+        Rc::new_cyclic(|this| Self {
+            path: path(&platform, this.clone(), events.clone()),
             platform,
-            inputs,
-            options,
-            gpu: RefCell::default(),
-            trouble: RefCell::default(),
-            model_engine: RefCell::default(),
-            on_demand: RefCell::default(),
-            next_part: Rc::default(),
+            events,
+            device,
+            tuning,
+            self_tests: SelfTests::default(),
+            measurement,
+            keep_alive,
+            shadows,
+            on_demand,
+            #[cfg(not(target_arch = "wasm32"))]
+            poller,
+            calibrator,
+            room,
             weight_bytes: Cell::default(),
-            self_test: RefCell::default(),
-            measured: Cell::default(),
-            tuning: TuningState::default(),
-            slow_down: Rc::new(SlowDown::new(slow, hesitation)),
-            trial_results: RefCell::default(),
-            keep_alive: KeepAlive::default(),
             guesses: RefCell::new(guesses),
-            own_shadow: RefCell::default(),
-            shadow: RefCell::default(),
-            foreseen_wanted: Cell::default(),
         })
-    }
-
-    /// Opens the GPU. Without one this peer can still be a guest, or a host that contributes nothing.
-    pub async fn open(&self) {
-        let opening = std::pin::pin!(Gpu::open(self.options.clone()));
-        let trouble = match select(opening, self.platform.clock.sleep(OPEN_TIMEOUT)).await {
-            Either::Left((Ok(gpu), _)) => {
-                *self.gpu.borrow_mut() = Some(gpu);
-                None
-            }
-            Either::Left((Err(error), _)) => Some(error.to_string()),
-            Either::Right(_) => {
-                Some("This device's GPU does not answer. Restart the browser or the graphics driver.".to_owned())
-            }
-        };
-        if let Some(trouble) = &trouble {
-            log::warn!("no GPU: {trouble}");
-        }
-        *self.trouble.borrow_mut() = trouble;
     }
 
     /// Drops the device and everything on it.
     pub fn close(&self) {
-        self.stop_keep_alive();
+        self.keep_alive.stop();
         self.unload();
-        self.gpu.borrow_mut().take();
-        self.measured.set(None);
+        self.device.close();
+        self.measurement.forget();
         self.tuning.forget();
     }
 
-    /// Opens the device again after [`Compute::close`], with several attempts.
-    pub async fn reopen(&self) {
-        for attempt in 1..=REOPEN_ATTEMPTS {
-            // Only the last attempt's trouble is shown.
-            self.trouble.borrow_mut().take();
-            self.platform.clock.sleep(REOPEN_BACKOFF.wait(attempt)).await;
-            self.open().await;
-            if self.gpu.borrow().is_some() {
-                return;
-            }
-        }
+    /// What the page shows of the device.
+    pub fn report(&self) -> DeviceReport {
+        report::report(&self.device, self.measurement.known(), self.self_tests.report())
     }
 
-    /// True if the device was open and is lost, whether or not an engine uses it.
-    pub fn lost(&self) -> bool {
-        self.gpu.borrow().as_ref().is_some_and(Gpu::lost)
+    /// Tests the kernels again: those of the loaded model, or of a small one.
+    ///
+    /// # Errors
+    /// A sentence: there is no GPU, or the test could not run.
+    pub async fn test_again(&self) -> Result<(), String> {
+        self.self_tests.run_again(&self.device, self.room.engine()).await
     }
 
-    /// The adapter's name, for others to see.
-    pub fn adapter(&self) -> String {
-        self.gpu.borrow().as_ref().map(|gpu| adapter(gpu.capabilities())).unwrap_or_default()
-    }
-
-    /// The largest storage buffer binding, if there is a GPU.
-    pub fn binding(&self) -> Option<Bytes> {
-        self.gpu.borrow().as_ref().map(|gpu| binding_limit(&gpu.capabilities().limits))
-    }
-
-    /// Why there is no GPU, in one sentence.
-    pub fn no_gpu(&self) -> String {
-        self.trouble.borrow().clone().unwrap_or_else(|| "This device's GPU is not open yet. Try again.".to_owned())
+    /// Times of two ranges of the model's blocks, stored for each adapter, build and model. Uses at most `budget` bytes.
+    /// `early` receives what is known before pauses are timed, which takes longer than others should wait.
+    ///
+    /// # Errors
+    /// [`CalibrateError`]; the planner then uses what the device declares.
+    pub async fn calibrate(
+        &self,
+        model: &Model,
+        budget: Bytes,
+        early: &dyn Fn(CalibrationRuns),
+    ) -> Result<CalibrationRuns, CalibrateError> {
+        let has_slots = || self.on_demand.is_active();
+        self.calibrator.calibrate(model, budget, &has_slots, early).await
     }
 
     /// The GPU, for an engine of the caller's own. A room's engine needs all of its memory, so there must be none.
@@ -198,10 +156,10 @@ impl Compute {
     /// # Errors
     /// A sentence: there is no GPU, or a room uses it.
     pub fn gpu_for_bench(&self) -> Result<Gpu, String> {
-        if self.model_engine.borrow().is_some() {
-            return Err("This device works for a room. Leave the room, or open the bench in a new tab.".to_owned());
+        if self.room.is_some() {
+            return Err("This device works for a room. Leave the room before you measure.".to_owned());
         }
-        self.gpu.borrow().clone().ok_or_else(|| self.no_gpu())
+        self.device.gpu().ok_or_else(|| self.device.no_gpu())
     }
 
     /// The engine for a model. If one exists with the same context and KV cache type, it is kept with its weights and its work
@@ -217,16 +175,11 @@ impl Compute {
         let &LoadRequest { context, kv_cache, arithmetic, budget, .. } = request;
         let eviction = self.guesses.borrow().eviction;
         let settings = Settings { arithmetic, eviction, ..settings(budget, context, kv_cache) };
-        if let Some(existing) = self.model_engine.borrow().as_ref()
-            && existing.model == model.card.id
-            && existing.settings == (Settings { budget: existing.settings.budget, ..settings.clone() })
-            && !existing.engine.lost()
-        {
-            existing.engine.set_budget(settings.budget);
-            return Ok((existing.engine.clone(), existing.units.clone()));
+        if let Some(kept) = self.room.keep(model.card.id, &settings) {
+            return Ok(kept);
         }
         self.unload();
-        let gpu = self.gpu.borrow().clone().ok_or_else(|| LoadError::NoGpu(self.no_gpu()))?;
+        let gpu = self.device.gpu().ok_or_else(|| LoadError::NoGpu(self.device.no_gpu()))?;
         let this = Rc::downgrade(self);
         let on_result = move |computed: Computed| {
             if let Some(this) = this.upgrade() {
@@ -234,33 +187,20 @@ impl Compute {
             }
         };
         let (spec, units) = (model.spec.clone(), model.units.clone());
-        let engine = Engine::new(&gpu, spec, units.clone(), settings.clone(), Box::new(on_result))?;
-        engine.set_give_way(self.give_way());
+        let on_result = self.platform.compute.results(Box::new(on_result));
+        let engine = Engine::new(&gpu, spec, units.clone(), settings.clone(), on_result)?;
+        engine.set_give_way(give_way(&self.platform));
         let units = Rc::new(units);
-        *self.model_engine.borrow_mut() =
-            Some(ModelEngine { engine: engine.clone(), model: model.card.id, units: units.clone(), settings });
+        self.room.set(ModelEngine { engine: engine.clone(), model: model.card.id, units: units.clone(), settings });
         Ok((engine, units))
-    }
-
-    /// Lets what else this thread has to do run: messages, ticks, results.
-    fn give_way(&self) -> GiveWay {
-        #[cfg(not(target_arch = "wasm32"))]
-        return Box::new(|| Box::pin(tokio::task::yield_now()));
-        #[cfg(target_arch = "wasm32")]
-        {
-            let clock = self.platform.clock.clone();
-            Box::new(move || clock.sleep(0.0))
-        }
     }
 
     /// Frees everything on the GPU.
     pub fn unload(&self) {
-        self.end_on_demand(&PooledExperts::default());
-        self.end_shadow();
+        self.on_demand.end(&PooledExperts::default());
+        self.shadows.end();
         self.weight_bytes.set(Bytes::ZERO);
-        if let Some(loaded) = self.model_engine.borrow_mut().take() {
-            loaded.engine.destroy();
-        }
+        self.room.destroy();
     }
 
     /// Weight bytes on the GPU.
@@ -273,25 +213,44 @@ impl Compute {
         self.weight_bytes.set(bytes);
     }
 
-    /// Submits work. What the engine refuses comes back as a failed result.
-    pub fn submit(self: &Rc<Self>, work: Work) {
-        let ticket = work.ticket;
-        self.slow_down.note(&work);
-        if let Some(outcome) = self.slow_down.empty(&work.task) {
-            return self.deliver(Computed { ticket, outcome, millis: 0.0 });
-        }
-        self.tell_shadow(&work);
-        if let Some(on_demand) = self.on_demand.borrow().as_ref() {
-            if !on_demand.submit(work) {
-                self.deliver(Computed { ticket, outcome: Outcome::DeviceLost, millis: 0.0 });
+    /// Who guesses from the next load on.
+    pub fn set_guesses(&self, options: GuessOptions) {
+        self.shadows.set_options(options.shadow.clone());
+        self.guesses.replace(options);
+    }
+
+    /// Guesses for experts of a model in this pool; `None` if nobody guesses, or if what the predictor needs cannot be read. `load`
+    /// reads the model.
+    pub async fn guesses(&self, model: &Model, pool: &PooledExperts, load: Load) -> Option<OnDemandGuesses> {
+        let options = self.guesses.borrow().clone();
+        options.start(&self.shadows, model, pool, load).await
+    }
+
+    /// From now on experts of the pool come on demand; of none if it has no blocks.
+    pub fn set_on_demand(self: &Rc<Self>, loader: ExpertLoader, pool: SharedPool, calls: Calls) {
+        let this = Rc::downgrade(self);
+        let deliver: Rc<dyn Fn(Computed)> = Rc::new(move |computed| {
+            if let Some(this) = this.upgrade() {
+                this.deliver(computed);
             }
-            return self.extend_keep_alive();
-        }
-        let submitted = match self.engine() {
+        });
+        self.on_demand.set(loader, pool, calls, deliver);
+    }
+
+    /// Submits work. What the engine refuses comes back as a failed result.
+    pub fn submit(&self, work: Work) {
+        (self.path.submit)(work);
+    }
+
+    /// Work has come to where it waits for the engine.
+    fn accept(&self, work: Work) {
+        let ticket = work.ticket;
+        self.shadows.tell(&work);
+        let Some(work) = self.on_demand.submit(work) else { return self.keep_alive.extend() };
+        let submitted = match self.room.engine() {
             Some(engine) => {
-                self.slow_down.repeat(&engine, &work, self.platform.clock.as_ref());
-                let submitted = engine.submit(work);
-                self.extend_keep_alive();
+                let submitted = self.platform.compute.submit(&engine, work);
+                self.keep_alive.extend();
                 submitted
             }
             None => Err(EngineError::Lost),
@@ -301,97 +260,60 @@ impl Compute {
                 EngineError::Lost => Outcome::DeviceLost,
                 error => Outcome::Failed(error.to_string()),
             };
-            self.inputs.event(Event::Computed(Computed { ticket, outcome, millis: 0.0 }));
+            (self.path.results)(Computed { ticket, outcome, millis: 0.0 });
         }
     }
 
     /// Drops work that has not begun: nobody waits for its result.
     pub fn cancel(&self, ticket: Ticket) {
-        if let Some(on_demand) = self.on_demand.borrow().as_ref() {
-            return on_demand.cancel(ticket);
+        if self.on_demand.cancel(ticket) {
+            return;
         }
-        if let Some(engine) = self.engine() {
+        if let Some(engine) = self.room.engine() {
             engine.cancel(ticket);
         }
     }
 
     fn computed(&self, computed: Computed) {
-        if let Some(computed) = self.without_parts(computed) {
+        if let Some(computed) = self.on_demand.without_parts(computed) {
             self.deliver(computed);
         }
     }
 
-    fn deliver(&self, mut computed: Computed) {
+    fn deliver(&self, computed: Computed) {
         if computed.outcome == Outcome::DeviceLost {
-            self.inputs.send(Input::DeviceLost);
-        }
-        if computed.ticket.0 >= FIRST_REPETITION {
-            return;
+            self.events.send(Event::DeviceLost);
         }
         if computed.ticket.0 >= FIRST_TRIAL {
-            if let Some(results) = self.trial_results.borrow().as_ref() {
-                // Fails if the trial was given up.
-                let _ = results.unbounded_send(computed);
-            }
-            return;
+            return self.calibrator.deliver(computed);
         }
-        computed.millis += self.slow_down.take_head_start(computed.ticket);
-        let inputs = self.inputs.clone();
-        match self.slow_down.take_wait(computed.ticket) {
-            None => inputs.event(Event::Computed(computed)),
-            Some(wait) => self.platform.spawn.spawn(Box::pin(async move {
-                wait.await;
-                inputs.event(Event::Computed(computed));
-            })),
-        }
+        (self.path.results)(computed);
     }
 
     /// Frees a conversation's KV cache.
     pub fn forget(&self, conversation: ConversationId) {
-        if let Some(on_demand) = self.on_demand.borrow().as_ref() {
-            return on_demand.forget(conversation);
+        if self.on_demand.forget(conversation) {
+            return;
         }
-        if let Some(loaded) = self.model_engine.borrow().as_ref() {
-            loaded.engine.forget(conversation);
+        if let Some(engine) = self.room.engine() {
+            engine.forget(conversation);
         }
     }
+}
 
-    /// Native only: waits a moment for the engine's oldest work and delivers results. True while work is under way.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn poll(&self) -> bool {
-        let shadow = self.shadow_engine();
-        let base = self.engine().is_some_and(|engine| {
-            engine.poll_for(POLL_TIMEOUT);
-            engine.pending() > 0
-        });
-        shadow.is_some_and(|shadow| {
-            shadow.poll_for(SHADOW_POLL_TIMEOUT);
-            shadow.pending() > 0
-        }) || base
+impl Drop for Compute {
+    fn drop(&mut self) {
+        self.keep_alive.stop();
     }
+}
 
-    /// Native only: waits until the engine has work, or a few milliseconds.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub async fn busy(&self) {
-        let idle = self.platform.clock.sleep(IDLE_MILLIS);
-        let Some(engine) = self.engine() else { return idle.await };
-        let shadow = self.shadow_engine();
-        let shadow_busy = async {
-            match shadow {
-                Some(shadow) => shadow.busy().await,
-                None => std::future::pending().await,
-            }
-        };
-        let (busy, shadow_busy) = (std::pin::pin!(engine.busy()), std::pin::pin!(shadow_busy));
-        select(select(busy, shadow_busy), idle).await;
-    }
-
-    #[cfg(not(target_arch = "wasm32"))]
-    fn shadow_engine(&self) -> Option<Engine> {
-        self.shadow.borrow().as_ref().map(|running| running.engine().clone())
-    }
-
-    fn engine(&self) -> Option<Engine> {
-        self.model_engine.borrow().as_ref().map(|loaded| loaded.engine.clone())
-    }
+/// The way of a room's work to a device, and of its results to the node.
+fn path(platform: &Platform, compute: Weak<Compute>, events: EventSink<Event>) -> WorkPath {
+    let submit = Rc::new(move |work| {
+        if let Some(compute) = compute.upgrade() {
+            compute.accept(work);
+        }
+    });
+    let results = Rc::new(move |computed| events.send(Event::Computed(computed)));
+    platform.compute.room(WorkPath { submit, results })
 }

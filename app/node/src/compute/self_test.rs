@@ -10,20 +10,24 @@ use potluck_model::ModelSpec;
 use potluck_panel::{SelfTest, SelfTestState};
 use potluck_plan::{Bytes, Computed, KvCacheType};
 
-use super::Compute;
+use super::device::Device;
 use crate::open::settings;
 
-impl Compute {
-    /// Tests the kernels again: those of the loaded model, or of a small one.
+/// The last self-test.
+#[derive(Default)]
+pub struct SelfTests(RefCell<SelfTest>);
+
+impl SelfTests {
+    /// Tests the kernels again: those of the loaded model's engine, or of a small one.
     ///
     /// # Errors
     /// A sentence: there is no GPU, or the test could not run.
-    pub async fn test_again(&self) -> Result<(), String> {
-        let _testing = self.testing();
-        let verdict = match self.engine() {
+    pub(super) async fn run_again(&self, device: &Device, engine: Option<Engine>) -> Result<(), String> {
+        let _testing = self.begin();
+        let verdict = match engine {
             Some(engine) => engine.self_test().await,
             None => {
-                let gpu = self.gpu.borrow().clone().ok_or_else(|| self.no_gpu())?;
+                let gpu = device.gpu().ok_or_else(|| device.no_gpu())?;
                 let probe = probe(&gpu, |_| {})?;
                 let verdict = match probe.prepare().await {
                     Ok(()) => probe.self_test().await,
@@ -33,23 +37,28 @@ impl Compute {
                 verdict
             }
         };
-        self.tested(&verdict.map_err(|error| error.to_string())?);
+        self.ended(&verdict.map_err(|error| error.to_string())?);
         Ok(())
     }
 
-    /// True if the kernels passed a self-test here.
-    pub fn is_tested(&self) -> bool {
-        matches!(self.self_test.borrow().state, SelfTestState::Passed | SelfTestState::Replaced)
+    /// What the page shows of it.
+    pub(super) fn report(&self) -> SelfTest {
+        self.0.borrow().clone()
     }
 
-    /// A self-test begins. If the guard is dropped before [`Compute::tested`], none counts as run.
-    pub fn testing(&self) -> Testing<'_> {
-        *self.self_test.borrow_mut() = SelfTest { state: SelfTestState::Running, ..SelfTest::default() };
-        Testing(&self.self_test)
+    /// True if the kernels passed a self-test here.
+    pub fn have_passed(&self) -> bool {
+        matches!(self.0.borrow().state, SelfTestState::Passed | SelfTestState::Replaced)
+    }
+
+    /// A self-test begins. If the guard is dropped before [`SelfTests::ended`], none counts as run.
+    pub fn begin(&self) -> Testing<'_> {
+        *self.0.borrow_mut() = SelfTest { state: SelfTestState::Running, ..SelfTest::default() };
+        Testing(&self.0)
     }
 
     /// A self-test ended.
-    pub fn tested(&self, verdict: &Verdict) {
+    pub fn ended(&self, verdict: &Verdict) {
         let state = match (verdict.usable, verdict.fallback) {
             (false, _) => SelfTestState::Failed,
             (true, true) => SelfTestState::Replaced,
@@ -61,7 +70,7 @@ impl Compute {
             kernels.map(|kernel| kernel.name.clone()).collect()
         };
         let tested = u32::try_from(verdict.kernels.len()).unwrap_or(u32::MAX);
-        *self.self_test.borrow_mut() = SelfTest { state, tested, replaced: wrong(true), failed: wrong(false) };
+        *self.0.borrow_mut() = SelfTest { state, tested, replaced: wrong(true), failed: wrong(false) };
     }
 }
 

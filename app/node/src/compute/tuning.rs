@@ -1,14 +1,17 @@
 //! Kernel tuning: recalls what earlier visits measured, and measures after a model was loaded.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
-use futures::future::{Either, select};
+use futures::future::{Either, LocalBoxFuture, select};
 use potluck_engine::tuning::Tuning;
 use potluck_engine::{Capabilities, Engine, EngineError, Gpu};
 use serde::{Deserialize, Serialize};
 
-use super::{Compute, adapter};
+use super::device::{Device, adapter};
 use crate::blob::BlobKey;
+use crate::loader::Tuner;
+use crate::platform::Platform;
 
 /// Milliseconds that compiling and testing candidates may take during a load, and measuring them after it.
 const COMPILE_MILLIS: f64 = 800.0;
@@ -17,18 +20,24 @@ const MEASURE_MILLIS: f64 = 1_200.0;
 /// Tuning is given up after this many loads in a row in which it achieved nothing, and at once if the device was lost.
 const MAX_FAILURES: u8 = 2;
 
-/// The state of tuning since the GPU was opened.
-#[derive(Default)]
-pub struct TuningState {
+/// What is known of the fastest kernels since the GPU was opened.
+pub struct KernelTuning {
+    platform: Platform,
+    device: Rc<Device>,
     /// The results of earlier visits were read.
     recalled: Cell<bool>,
     /// Loads in a row in which tuning achieved nothing.
     failures: Cell<u8>,
 }
 
-impl TuningState {
+impl KernelTuning {
+    /// Nothing is known yet.
+    pub(super) fn new(platform: Platform, device: Rc<Device>) -> Self {
+        Self { platform, device, recalled: Cell::default(), failures: Cell::default() }
+    }
+
     /// The GPU was closed: the next one reads the results again.
-    pub fn forget(&self) {
+    pub(super) fn forget(&self) {
         self.recalled.set(false);
     }
 }
@@ -62,11 +71,11 @@ impl StoredTuning {
     }
 }
 
-impl Compute {
+impl KernelTuning {
     /// Reads what earlier visits measured, once each time the GPU is opened. Engines created afterwards use it.
-    pub async fn recall_tuning(&self) {
-        let Some(gpu) = self.gpu.borrow().clone() else { return };
-        if self.tuning.recalled.replace(true) {
+    pub async fn recall(&self) {
+        let Some(gpu) = self.device.gpu() else { return };
+        if self.recalled.replace(true) {
             return;
         }
         let store = &self.platform.store;
@@ -74,37 +83,29 @@ impl Compute {
         let Ok(json) = store.read(BlobKey::TUNING, 0, len).await else { return };
         if let Some((tuning, failures)) = StoredTuning::read(&json, &device(gpu.capabilities()), potluck_panel::BUILD) {
             gpu.set_tuning(tuning);
-            self.tuning.failures.set(failures);
+            self.failures.set(failures);
         }
     }
 
-    /// Compiles and tests what [`Compute::tune`] will measure, while weights are loading.
-    pub async fn prepare_tuning(&self, engine: &Engine) {
-        if self.may_tune(engine) {
-            self.within(COMPILE_MILLIS, engine.prepare_tuning(COMPILE_MILLIS)).await;
-        }
-    }
-
-    /// Measures the shapes of a model that was just loaded, unless it answers already, and stores the result. Nothing depends on
-    /// it: without it the portable kernels stay in use.
-    pub async fn tune(&self, engine: &Engine) {
+    /// What was measured is stored.
+    async fn tune_and_store(&self, engine: &Engine) {
         if !self.may_tune(engine) {
             return;
         }
-        let tuning = || self.gpu.borrow().as_ref().map(Gpu::tuning);
+        let tuning = || self.device.gpu().as_ref().map(Gpu::tuning);
         let before = tuning();
         self.within(MEASURE_MILLIS, engine.tune(MEASURE_MILLIS)).await;
         if tuning() != before {
-            self.tuning.failures.set(0);
-            self.store_tuning().await;
+            self.failures.set(0);
+            self.store().await;
         } else if engine.is_untuned() && !engine.has_kv_cache() && !engine.is_asked() {
-            self.tuning.failures.set(self.tuning.failures.get().saturating_add(1));
-            self.store_tuning().await;
+            self.failures.set(self.failures.get().saturating_add(1));
+            self.store().await;
         }
     }
 
     fn may_tune(&self, engine: &Engine) -> bool {
-        self.tuning.failures.get() < MAX_FAILURES && !engine.has_kv_cache()
+        self.failures.get() < MAX_FAILURES && !engine.has_kv_cache()
     }
 
     /// Waits for some tuning for at most `millis` milliseconds: a browser's compiler has no time limit. A device that is lost
@@ -113,18 +114,18 @@ impl Compute {
         let timeout = self.platform.clock.sleep(millis);
         if let Either::Left((Err(error), _)) = select(std::pin::pin!(tuning), timeout).await {
             log::warn!("the kernels were not tuned: {error}");
-            self.tuning.failures.set(MAX_FAILURES);
-            self.store_tuning().await;
+            self.failures.set(MAX_FAILURES);
+            self.store().await;
         }
     }
 
     /// Best effort: without it the next visit measures again.
-    async fn store_tuning(&self) {
-        let Some(gpu) = self.gpu.borrow().clone() else { return };
+    async fn store(&self) {
+        let Some(gpu) = self.device.gpu() else { return };
         let stored = StoredTuning {
             device: device(gpu.capabilities()),
             build: potluck_panel::BUILD.to_owned(),
-            failures: self.tuning.failures.get(),
+            failures: self.failures.get(),
             shapes: gpu.tuning().lines(),
         };
         let Ok(json) = serde_json::to_vec(&stored) else { return };
@@ -136,6 +137,20 @@ impl Compute {
         if let Err(error) = result {
             log::info!("the tuning cannot be stored: {error}");
         }
+    }
+}
+
+impl Tuner for KernelTuning {
+    fn prepare_tuning<'a>(&'a self, engine: &'a Engine) -> LocalBoxFuture<'a, ()> {
+        Box::pin(async move {
+            if self.may_tune(engine) {
+                self.within(COMPILE_MILLIS, engine.prepare_tuning(COMPILE_MILLIS)).await;
+            }
+        })
+    }
+
+    fn tune<'a>(&'a self, engine: &'a Engine) -> LocalBoxFuture<'a, ()> {
+        Box::pin(self.tune_and_store(engine))
     }
 }
 

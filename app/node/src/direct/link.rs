@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-use super::messages::{ChannelControl, Nonce, RelayControl};
+use super::messages::{ChannelControl, LinkOutput, Nonce, Outgoing, ProtocolViolation, RelayControl};
 
 /// Limits on pending bytes.
 #[derive(Clone, Copy, Debug)]
@@ -36,32 +36,6 @@ impl Default for Limits {
 /// Number of acknowledgements per window of consumed bytes.
 const ACKS_PER_WINDOW: u64 = 8;
 
-/// A message to the member.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outgoing {
-    /// A frame on the channel.
-    Direct(Vec<u8>),
-    /// A frame through the relay.
-    Relayed(Vec<u8>),
-    /// A control message on the channel.
-    ChannelControl(ChannelControl),
-    /// A control message through the relay.
-    RelayControl(RelayControl),
-}
-
-/// The result of an arriving message.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LinkOutput {
-    /// Frames to read now, in order.
-    pub frames: Vec<Vec<u8>>,
-    /// Messages to send.
-    pub outgoing: Vec<Outgoing>,
-}
-
-/// The other side violated the protocol; close its channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProtocolViolation;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Path {
     Relay,
@@ -77,13 +51,13 @@ impl Path {
     }
 }
 
-enum Held {
+enum HeldMessage {
     Frame(Vec<u8>),
     /// The sender switched to the other path here.
     Switch,
 }
 
-impl Held {
+impl HeldMessage {
     /// Its share of [`Limits::held`]. Even an empty frame has a cost, so that a peer cannot send an endless number of
     /// them.
     fn cost(&self) -> u64 {
@@ -114,7 +88,7 @@ pub struct Link {
     /// The sender said that its next frames come on the channel.
     left_relay: bool,
     /// Messages that arrived on the path that is not being read.
-    held: VecDeque<Held>,
+    held: VecDeque<HeldMessage>,
     held_bytes: u64,
     /// Bytes read from the channel; the next field counts those that this side acknowledged.
     read: u64,
@@ -207,7 +181,7 @@ impl Link {
         match (self.left_relay, self.reading) {
             (true, _) => Err(ProtocolViolation),
             (false, Path::Relay) => Ok(true),
-            (false, Path::Channel) => self.hold(Held::Frame(frame.to_vec())).map(|()| false),
+            (false, Path::Channel) => self.hold(HeldMessage::Frame(frame.to_vec())).map(|()| false),
         }
     }
 
@@ -262,13 +236,13 @@ impl Link {
             return Err(ProtocolViolation);
         }
         if self.reading == Path::Relay {
-            return self.hold(Held::Frame(frame)).map(|()| LinkOutput::default());
+            return self.hold(HeldMessage::Frame(frame)).map(|()| LinkOutput::default());
         }
         let outgoing = self.count_read(&frame);
         Ok(LinkOutput { frames: vec![frame], outgoing: outgoing.into_iter().collect() })
     }
 
-    fn hold(&mut self, held: Held) -> Result<(), ProtocolViolation> {
+    fn hold(&mut self, held: HeldMessage) -> Result<(), ProtocolViolation> {
         self.held_bytes += held.cost();
         self.held.push_back(held);
         if self.held_bytes > self.limits.held { Err(ProtocolViolation) } else { Ok(()) }
@@ -287,20 +261,20 @@ impl Link {
     fn switched_away_from(&mut self, path: Path) -> Result<LinkOutput, ProtocolViolation> {
         let mut output = LinkOutput::default();
         if path != self.reading {
-            return self.hold(Held::Switch).map(|()| output);
+            return self.hold(HeldMessage::Switch).map(|()| output);
         }
         // All held messages came from the other path; read them up to the point where the sender left that path again.
         self.reading = path.other();
         while let Some(held) = self.held.pop_front() {
             self.held_bytes -= held.cost();
             match held {
-                Held::Frame(frame) => {
+                HeldMessage::Frame(frame) => {
                     if self.reading == Path::Channel {
                         output.outgoing.extend(self.count_read(&frame));
                     }
                     output.frames.push(frame);
                 }
-                Held::Switch => {
+                HeldMessage::Switch => {
                     self.reading = path;
                     break;
                 }

@@ -76,6 +76,32 @@ impl RelayControl {
     }
 }
 
+/// A message to the member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outgoing {
+    /// A frame on the channel.
+    Direct(Vec<u8>),
+    /// A frame through the relay.
+    Relayed(Vec<u8>),
+    /// A control message on the channel.
+    ChannelControl(ChannelControl),
+    /// A control message through the relay.
+    RelayControl(RelayControl),
+}
+
+/// The result of an arriving message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkOutput {
+    /// Frames to read now, in order.
+    pub frames: Vec<Vec<u8>>,
+    /// Messages to send.
+    pub outgoing: Vec<Outgoing>,
+}
+
+/// The other side violated the protocol; close its channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProtocolViolation;
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]

@@ -10,10 +10,10 @@ mod tests;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-pub use self::link::{Limits, Link, LinkOutput, Outgoing, ProtocolViolation};
-pub use self::messages::{ChannelControl, Nonce, RelayControl};
-use crate::credit::RelaySender;
+pub use self::link::{Limits, Link};
+pub use self::messages::{ChannelControl, LinkOutput, Nonce, Outgoing, ProtocolViolation, RelayControl};
 use crate::platform::{SocketMessage, SocketSender};
+use crate::relay::RelaySender;
 
 /// The links to members that are or may be tabs of this browser, and the connection to the relay.
 pub struct DirectLinks {

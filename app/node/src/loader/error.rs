@@ -2,6 +2,7 @@
 
 use potluck_engine::{EngineError, LayoutError, Verdict};
 use potluck_protocol::LoadFault;
+use potluck_text::texts;
 use thiserror::Error;
 
 use crate::open::OpenError;
@@ -23,12 +24,18 @@ pub enum LoadError {
     /// A cached piece cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// This tensor has a value that is infinite or NaN.
+    #[error("{}", texts().weights.not_finite(.0))]
+    NotFinite(String),
+    /// The GPU has other bytes of this tensor than were sent to it.
+    #[error("{}", texts().weights.not_kept(.0))]
+    NotKept(String),
     /// There is no GPU.
     #[error("{0}")]
     NoGpu(String),
     /// Kernels compute wrong results on this GPU.
     #[error(
-        "This device's GPU computes wrong results ({}), so it cannot contribute. A newer driver or browser may help.",
+        "This device's GPU computes wrong results ({}), so it cannot contribute. A newer driver may help.",
         wrong_kernels(.0)
     )]
     WrongResults(Box<Verdict>),
@@ -41,6 +48,18 @@ fn wrong_kernels(verdict: &Verdict) -> String {
 }
 
 impl LoadError {
+    /// True if the model's bytes are at fault: trying again would not help.
+    pub fn is_of_model(&self) -> bool {
+        let of_source = |error: &SourceError| {
+            matches!(error, SourceError::Changed(..) | SourceError::File(_) | SourceError::Hash(_))
+        };
+        match self {
+            Self::NotFinite(_) | Self::Open(OpenError::Changed(_)) => true,
+            Self::Source(error) | Self::Open(OpenError::Source(error)) => of_source(error),
+            _ => false,
+        }
+    }
+
     /// The error as it is reported to the coordinator.
     pub fn fault(&self) -> LoadFault {
         let sentence = self.to_string();

@@ -7,10 +7,11 @@ use std::rc::Rc;
 use potluck_engine::Engine;
 use potluck_plan::{Bytes, WeightUnit};
 
+use super::error::LoadError;
 use super::jobs::cut;
 use super::layout::sort_units;
+use super::load::Load;
 use super::pipeline::Sink;
-use super::{Load, LoadError};
 
 /// Reads of a file on this device under way at a time: storage is fastest with many.
 const READS: usize = 32;
@@ -68,7 +69,9 @@ impl ExpertLoader {
         let runs = load.runs_of(jobs);
         // The origin allows fewer reads at a time.
         let ahead = if policy.cache { policy.parallel } else { READS };
-        let read = load.pipeline(runs, (policy.cache, ahead), &Sink::AsStored).await?;
+        let read = load.pipeline(Sink::AsStored(&load.engine), policy.cache).run(runs, ahead).await;
+        // Experts come for as long as answers do: one sample each time notices a file that was replaced meanwhile.
+        let read = load.of_one_version(read, 1).await?;
         if let Some(stored) = self.stored.borrow_mut().as_mut() {
             stored.extend(blobs.into_iter().map(|blob| (blob.unit, blob.kept())));
         }

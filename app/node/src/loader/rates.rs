@@ -9,10 +9,11 @@ use potluck_model::FileRange;
 use potluck_plan::{Bytes, WeightUnit};
 use potluck_protocol::LoadPhase;
 
+use super::error::LoadError;
 use super::jobs::{Job, runs};
 use super::layout::{blob_bytes, blobs};
+use super::load::Load;
 use super::uploader::{FailedRead, ReadFrom, Uploader, begin};
-use super::{Load, LoadError};
 
 /// Rates of a load whose bytes are all on this device, in bytes a second, measured in one go with its two halves.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -118,7 +119,7 @@ impl Load {
         let work = async {
             // Nothing is read, so nothing fails.
             let recover = |read: FailedRead| std::future::ready(Err(read.error.into())).boxed_local();
-            let mut uploader = Uploader::new(self.engine.clone(), &recover);
+            let mut uploader = Uploader::new(self.engine.clone(), &recover, self.checks());
             for job in jobs {
                 uploader.blank(&job).await?;
                 bytes += job.len;

@@ -33,7 +33,7 @@ impl<'a> Requantizer<'a> {
         if place.offset == 0 {
             (self.done, self.rest, self.made) = (0, Vec::new(), Vec::new());
         }
-        self.requantize((from, to), bytes)?;
+        self.requantize(from, to, bytes)?;
         let is_whole = place.offset + bytes.len() as u64 == from.range.len;
         // Pieces of a tensor are whole words, but for the last one.
         let ready = if is_whole { self.made.len() } else { self.made.len() / 4 * 4 };
@@ -43,7 +43,7 @@ impl<'a> Requantizer<'a> {
         Ok((place, std::mem::replace(&mut self.made, rest)))
     }
 
-    fn requantize(&mut self, (from, to): (&UnitTensor, &UnitTensor), bytes: &[u8]) -> Result<(), GgufError> {
+    fn requantize(&mut self, from: &UnitTensor, to: &UnitTensor, bytes: &[u8]) -> Result<(), GgufError> {
         if from.kind == to.kind {
             self.made.extend_from_slice(bytes);
             return Ok(());
@@ -76,7 +76,7 @@ mod tests {
         &file[range.offset as usize..(range.offset + range.len) as usize]
     }
 
-    /// The file that `potluck-node requantize` writes.
+    /// The file that `cargo lab requantize` writes.
     fn requantized(model: &Model, file: &[u8], kind: TensorType) -> Vec<u8> {
         let plan = Requantized::new(model, kind).unwrap();
         let mut tensors = model.tensors.iter().zip(&plan.kinds);

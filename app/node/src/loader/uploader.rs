@@ -7,9 +7,10 @@ use potluck_engine::{Engine, EngineError, Piece, Staging, StagingPart};
 use potluck_model::FileRange;
 use potluck_plan::WeightUnit;
 
-use super::LoadError;
 use super::cached_blob::CachedBlob;
+use super::error::LoadError;
 use super::jobs::{Job, Place};
+use super::soundness::{Soundness, Watch};
 use crate::platform::{BlobReader, StoreError};
 use crate::source::Source;
 
@@ -38,6 +39,7 @@ pub type Recover<'a> = dyn Fn(FailedRead) -> LocalBoxFuture<'a, Result<Vec<u8>, 
 pub struct Uploader<'a> {
     engine: Engine,
     recover: &'a Recover<'a>,
+    checks: Soundness<'a>,
     /// Its reads may be under way.
     full: Option<Filling<'a>>,
     open: Option<Filling<'a>>,
@@ -58,13 +60,15 @@ struct Read<'a> {
     done: LocalBoxFuture<'a, Result<(), LoadError>>,
     blob: Rc<CachedBlob>,
     range: FileRange,
+    place: Place,
     at: u64,
+    watch: Watch,
 }
 
 impl<'a> Uploader<'a> {
     /// An uploader to this engine.
-    pub fn new(engine: Engine, recover: &'a Recover<'a>) -> Self {
-        Self { engine, recover, full: None, open: None }
+    pub fn new(engine: Engine, recover: &'a Recover<'a>, checks: Soundness<'a>) -> Self {
+        Self { engine, recover, checks, full: None, open: None }
     }
 
     /// Uploads bytes.
@@ -87,21 +91,23 @@ impl<'a> Uploader<'a> {
     /// # Errors
     /// The device is lost, or a read before these cannot be done.
     pub async fn pull(&mut self, job: &Job, from: &ReadFrom<'a>) -> Result<(), LoadError> {
-        let mut done = 0;
+        let (mut done, checks) = (0, self.checks);
         while done < job.len {
             let (filling, at, len) = self.room(job.len - done).await?;
             // Nobody else has a part of what is not filled yet.
-            let part = filling.staging.part(at, len).ok_or(EngineError::PartsOut)?;
+            let mut part = filling.staging.part(at, len).ok_or(EngineError::PartsOut)?;
+            let place = Place { offset: job.tensor_offset + done, ..job.place() };
+            let watch = checks.watch(place, &mut part);
             let range = FileRange { file: job.file, offset: job.offset + done, len };
             let done_reading = begin(from, job.blob_offset + done, range, part);
-            filling.reads.push(Read { done: done_reading, blob: job.blob.clone(), range, at });
+            filling.reads.push(Read { done: done_reading, blob: job.blob.clone(), range, place, at, watch });
             filling.add(job.place(), done, at, len);
             done += len;
         }
         Ok(())
     }
 
-    /// Uploads whatever the staging buffers contain instead of a job's bytes. For measurements only.
+    /// Uploads whatever the staging buffers contain instead of a job's bytes: the page's benchmark times uploads alone.
     ///
     /// # Errors
     /// The device is lost.
@@ -142,17 +148,19 @@ impl<'a> Uploader<'a> {
     async fn upload(&self, filling: Filling<'a>) -> Result<(), LoadError> {
         let Filling { mut staging, pieces, reads, ended, .. } = filling;
         let mut failed = Vec::new();
-        let reads = reads.into_iter().map(|read| async move { (read.done.await, read.blob, read.range, read.at) });
-        for (done, blob, range, at) in join_all(reads).await {
+        let reads = reads.into_iter().map(|mut read| async move { ((&mut read.done).await, read) });
+        for (done, Read { blob, range, place, at, watch, .. }) in join_all(reads).await {
             match done {
-                Ok(()) => {}
-                Err(LoadError::Store(error)) => failed.push((FailedRead { blob, range, error }, at)),
+                Ok(()) => watch.check(self.checks, place)?,
+                Err(LoadError::Store(error)) => failed.push((FailedRead { blob, range, error }, place, at)),
                 Err(error) => return Err(error),
             }
         }
         // All parts are back, and nobody reads a blob that is deleted now.
-        for (read, at) in failed {
-            staging.write(at, &(self.recover)(read).await?);
+        for (read, place, at) in failed {
+            let bytes = (self.recover)(read).await?;
+            self.checks.check(place, &bytes)?;
+            staging.write(at, &bytes);
         }
         self.engine.upload(staging, &pieces)?;
         ended.into_iter().try_for_each(|unit| self.engine.finish(unit))?;

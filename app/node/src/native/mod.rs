@@ -1,29 +1,29 @@
-//! The native adapters and the headless peer `potluck-node`.
+//! The native adapters. `app/terminal` is the program that uses them.
 
-pub mod cli;
-mod delay;
 mod files;
 mod fingerprint;
+mod model_file;
 mod net;
 mod public;
 mod readers;
 mod relay_tls;
+mod shadow_file;
 mod store;
-pub mod study;
 mod time;
 mod tls;
 
 use std::path::PathBuf;
 use std::rc::Rc;
 
-pub use delay::{BadDelay, Delay};
 pub use files::{DiskFile, open_model_files};
 pub use fingerprint::{BadFingerprint, Fingerprint};
+pub use model_file::{ModelFile, ModelFileError};
 pub use net::{NativeTransport, Network};
+pub use shadow_file::{check_shadow, check_shadow_of, load_unit};
 pub use store::FolderStore;
 pub use time::{LocalSpawn, MonotonicClock};
 
-use crate::platform::Platform;
+use crate::platform::{Direct, Platform};
 
 /// The native adapters. Must be called inside a `LocalSet` of a current-thread runtime.
 ///
@@ -33,13 +33,15 @@ pub fn platform(cache: PathBuf, network: &Network) -> Platform {
         transport: Rc::new(NativeTransport::new(network)),
         same_browser: Rc::new(net::NoSameBrowser),
         store: Rc::new(FolderStore::new(cache)),
+        compute: Rc::new(Direct),
         clock: Rc::new(MonotonicClock::default()),
         spawn: Rc::new(LocalSpawn),
         random,
     }
 }
 
-pub(crate) fn random(bytes: &mut [u8]) {
+/// Fills `bytes` with random numbers of the operating system.
+pub fn random(bytes: &mut [u8]) {
     // A system without randomness cannot run TLS or anything else either.
     getrandom::fill(bytes).expect("the operating system gives random bytes");
 }

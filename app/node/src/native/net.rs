@@ -13,20 +13,23 @@ use futures::channel::mpsc;
 use futures::future::LocalBoxFuture;
 use futures::stream::LocalBoxStream;
 use futures::{SinkExt, StreamExt};
+use potluck_text::texts;
 use rustls::ClientConfig;
-use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{Connector, connect_async_tls_with_config};
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{ConnectProxyConnector, Connector as _, DefaultConnector, TcpConnector};
 
-use super::delay::Delay;
 use super::fingerprint::Fingerprint;
-use super::public::{AllowedAddresses, is_public};
+use super::public::AllowedAddresses;
 use super::relay_tls::RelayTls;
-use super::tls::{explain, relay_config};
+use super::tls::{certificate_fault, explain, relay_config, speaks_no_tls};
+use crate::links::is_public;
 use crate::platform::{
     HttpReply, HttpRequest, Method, NetError, SameBrowser, Socket, SocketMessage, SocketSender, Traffic, Transport,
+    Version,
 };
 
 /// Timeout of a connection, of a reply's headers, and of each read of its body.
@@ -44,8 +47,6 @@ pub struct Network {
     pub relay_fingerprint: Option<Fingerprint>,
     /// Links to models may lead to private addresses and need no TLS.
     pub allow_private_links: bool,
-    /// For measurements only: how late this device's messages leave for the relay.
-    pub delay: Option<Delay>,
 }
 
 /// Discovery for programs: there is none.
@@ -64,7 +65,6 @@ pub struct NativeTransport {
     tls: Result<Arc<ClientConfig>, String>,
     to_relay: Option<ureq::Agent>,
     to_links: ureq::Agent,
-    delay: Option<Delay>,
 }
 
 impl NativeTransport {
@@ -72,11 +72,8 @@ impl NativeTransport {
     pub fn new(network: &Network) -> Self {
         let tls = relay_config(network.relay_fingerprint);
         let to_relay = tls.as_ref().ok().map(|tls| to_relay(tls.clone()));
-        let to_links = match network.allow_private_links {
-            true => to_links(|_| true, false),
-            false => to_links(is_public, true),
-        };
-        Self { relay: network.relay.trim_end_matches('/').to_owned(), tls, to_relay, to_links, delay: network.delay }
+        let to_links = if network.allow_private_links { to_links(|_| true, false) } else { to_links(is_public, true) };
+        Self { relay: network.relay.trim_end_matches('/').to_owned(), tls, to_relay, to_links }
     }
 
     fn is_relays(&self, url: &str) -> bool {
@@ -114,8 +111,13 @@ fn to_links(allowed: fn(IpAddr) -> bool, public: bool) -> ureq::Agent {
 }
 
 impl Transport for NativeTransport {
+    /// Its requests check the addresses that names resolve to, and refuse private ones.
+    fn may_follow(&self, _: &str) -> bool {
+        true
+    }
+
     fn connect(&self, url: String) -> LocalBoxFuture<'static, Result<Socket, NetError>> {
-        let (tls, delay) = (self.tls.clone(), self.delay);
+        let tls = self.tls.clone();
         Box::pin(async move {
             let tls = tls.map_err(|error| NetError::unreachable(&url, error))?;
             let config = WebSocketConfig::default().max_message_size(Some(32 << 20)).max_frame_size(Some(32 << 20));
@@ -123,13 +125,9 @@ impl Transport for NativeTransport {
             let dialled = tokio::time::timeout(TIMEOUT, dial).await;
             let (socket, _) = dialled
                 .map_err(|_| NetError::unreachable(&url, "no answer in time"))?
-                .map_err(|error| NetError::unreachable(&url, explain(&error)))?;
+                .map_err(|error| no_socket(&url, error))?;
             let (mut sink, stream) = socket.split();
-            let (sender, outgoing) = mpsc::unbounded();
-            let mut outgoing = match delay {
-                Some(delay) => delay.apply(outgoing),
-                None => outgoing.boxed(),
-            };
+            let (sender, mut outgoing) = mpsc::unbounded();
             tokio::task::spawn_local(async move {
                 while let Some(message) = outgoing.next().await {
                     if sink.send(message).await.is_err() {
@@ -156,19 +154,28 @@ impl Transport for NativeTransport {
         Box::pin(async move {
             let url = request.url.clone();
             let agent = agent.ok_or_else(|| NetError::unreachable(&url, "TLS does not work on this device"))?;
-            let reason = if is_relays { relay_reason } else { link_reason };
             let answered = tokio::task::spawn_blocking(move || answer(&agent, request)).await;
             let answered = answered.unwrap_or_else(|error| Err(io::Error::other(error).into()));
             answered.map_err(|error| match error {
                 ureq::Error::BadUri(_) => NetError::BadUrl(url),
-                error => NetError::unreachable(&url, reason(&error)),
+                error if is_relays => relay_error(&url, &error),
+                error => NetError::unreachable(&url, link_reason(&error)),
             })
         })
     }
 }
 
-fn relay_reason(error: &ureq::Error) -> String {
-    explain(error)
+fn relay_error(url: &str, error: &ureq::Error) -> NetError {
+    let texts = &texts().node_relay;
+    match error {
+        ureq::Error::HostNotFound => NetError::unreachable(url, texts.name_unknown()),
+        ureq::Error::Io(error) => match certificate_fault(error) {
+            Some(sentence) => NetError::no_relay(url, sentence),
+            None if speaks_no_tls(error) => NetError::no_relay(url, texts.speaks_no_tls()),
+            None => NetError::unreachable(url, io_reason(error)),
+        },
+        error => NetError::unreachable(url, explain(error)),
+    }
 }
 
 /// Says nothing of what a link led to: the sentence goes to the room's host.
@@ -199,6 +206,7 @@ fn answer(agent: &ureq::Agent, request: HttpRequest) -> Result<HttpReply, ureq::
     let number = |name: &str| reply.headers().get(name)?.to_str().ok()?.parse::<u64>().ok();
     let length = number("content-length");
     let retry_after = number("retry-after").and_then(|seconds| u32::try_from(seconds).ok());
+    let version = Version::read(|name| Some(reply.headers().get(name)?.to_str().ok()?.to_owned()));
     let status = reply.status().as_u16();
     let limit = request.limit(status);
     let too_long = length.is_some_and(|length| length > limit);
@@ -207,7 +215,7 @@ fn answer(agent: &ureq::Agent, request: HttpRequest) -> Result<HttpReply, ureq::
         _ if too_long => Vec::new(),
         _ => read_counted(reply.body_mut().with_config().limit(limit.saturating_add(1)).reader(), arrived)?,
     };
-    Ok(HttpReply { status, length, retry_after, body })
+    Ok(HttpReply { status, length, retry_after, version, body })
 }
 
 /// Reads everything; `arrived` counts it meanwhile.
@@ -223,6 +231,42 @@ fn read_counted(mut reader: impl Read, arrived: &Traffic) -> io::Result<Vec<u8>>
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
+    }
+}
+
+/// Why there is no WebSocket: trouble that may pass, or a server that is not the relay.
+fn no_socket(url: &str, error: tungstenite::Error) -> NetError {
+    let texts = &texts().node_relay;
+    if let Some(sentence) = certificate_fault(&error) {
+        return NetError::no_relay(url, sentence);
+    }
+    if speaks_no_tls(&error) {
+        return NetError::no_relay(url, texts.speaks_no_tls());
+    }
+    match error {
+        tungstenite::Error::Http(reply) => match reply.status().as_u16() {
+            // A proxy on the way, which does not reach the relay for now.
+            408 | 429 | 500..=504 => NetError::unreachable(url, texts.proxy(reply.status().as_u16())),
+            status => NetError::no_relay(url, texts.web_server(status)),
+        },
+        // A server that waits for TLS closes the connection or sends an alert.
+        tungstenite::Error::Protocol(ProtocolError::HttparseError(_)) => NetError::no_relay(url, texts.speaks_tls()),
+        tungstenite::Error::Url(_) | tungstenite::Error::HttpFormat(_) => NetError::BadUrl(url.to_owned()),
+        tungstenite::Error::Io(error) => NetError::unreachable(url, io_reason(&error)),
+        tungstenite::Error::Protocol(_) | tungstenite::Error::ConnectionClosed => {
+            NetError::unreachable(url, texts.closed())
+        }
+        error => NetError::unreachable(url, explain(&error)),
+    }
+}
+
+/// An error of the operating system as people read it: "connection refused".
+fn io_reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => texts().node_relay.closed().to_owned(),
+        _ if text.contains("lookup address") => texts().node_relay.name_unknown().to_owned(),
+        _ => text.split_once(" (os error").map_or(text.clone(), |(reason, _)| reason.to_lowercase()),
     }
 }
 
@@ -244,117 +288,4 @@ impl SocketSender for Sender {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may panic")]
-    use std::io::Write;
-    use std::net::{Ipv4Addr, TcpListener};
-
-    use super::*;
-
-    /// Answers every request on this address with this text.
-    fn server(ip: &str, reply: String) -> u16 {
-        let listener = TcpListener::bind((ip, 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        std::thread::spawn(move || {
-            for socket in listener.incoming() {
-                let mut socket = socket.unwrap();
-                let _ = socket.read(&mut [0; 4096]);
-                let _ = socket.write_all(reply.as_bytes());
-            }
-        });
-        port
-    }
-
-    fn get(agent: &ureq::Agent, url: &str) -> Result<HttpReply, ureq::Error> {
-        answer(agent, HttpRequest::get(url))
-    }
-
-    #[test]
-    fn a_link_leads_to_no_private_address_whatever_its_form() {
-        let port =
-            server("127.0.0.1", "HTTP/1.1 200 OK\r\ncontent-length: 6\r\nconnection: close\r\n\r\nsecret".into());
-        let private = to_links(is_public, false);
-        for host in ["localhost", "127.0.0.1", "2130706433", "0x7f.1", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]"] {
-            let refused = get(&private, &format!("http://{host}:{port}/"));
-            assert!(matches!(refused, Err(ureq::Error::HostNotFound)), "{host}: {refused:?}");
-        }
-        let reply = get(&to_links(|_| true, false), &format!("http://127.0.0.1:{port}/")).unwrap();
-        assert_eq!(reply.body, b"secret", "with --allow-private-links it does");
-    }
-
-    #[test]
-    fn every_redirect_is_checked_again() {
-        let secret =
-            server("127.0.0.2", "HTTP/1.1 200 OK\r\ncontent-length: 6\r\nconnection: close\r\n\r\nsecret".into());
-        let location = format!("location: http://127.0.0.2:{secret}/");
-        let reply = format!("HTTP/1.1 302 Found\r\n{location}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-        let port = server("127.0.0.1", reply);
-        // 127.0.0.1 stands for a public address here.
-        let agent = to_links(|address| address == Ipv4Addr::new(127, 0, 0, 1), false);
-        let refused = get(&agent, &format!("http://127.0.0.1:{port}/"));
-        assert!(matches!(refused, Err(ureq::Error::HostNotFound)), "{refused:?}");
-        let followed = get(&to_links(|_| true, false), &format!("http://127.0.0.1:{port}/")).unwrap();
-        assert_eq!(followed.body, b"secret");
-    }
-
-    #[test]
-    fn a_link_needs_tls_and_its_errors_tell_nothing() {
-        let refused = get(&to_links(|_| true, true), "http://127.0.0.1:9/secret/path").unwrap_err();
-        assert!(matches!(refused, ureq::Error::RequireHttpsOnly(_)), "{refused:?}");
-        for error in [refused, ureq::Error::HostNotFound, io::Error::other("10.0.0.7 refused").into()] {
-            let sentence = link_reason(&error);
-            assert!(!sentence.contains("secret") && !sentence.contains("10.0.0.7"), "{sentence}");
-        }
-    }
-
-    #[test]
-    fn a_server_that_sends_more_than_was_asked_for_is_not_read() {
-        let whole = "x".repeat(1 << 20);
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", whole.len());
-        let port = server("127.0.0.1", head + &whole);
-        let request = HttpRequest { range: Some(0..16), ..HttpRequest::get(format!("http://127.0.0.1:{port}/")) };
-        let reply = answer(&to_links(|_| true, false), request).unwrap();
-        assert_eq!((reply.status, reply.body.len()), (200, 0));
-    }
-
-    #[test]
-    fn bytes_are_counted_before_the_reply_is_complete() {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let url = format!("http://{}/", listener.local_addr().unwrap());
-        let (rest, wait) = std::sync::mpsc::channel::<()>();
-        let arrived = Traffic::default();
-        let request = HttpRequest { arrived: arrived.clone(), ..HttpRequest::get(url) };
-        std::thread::scope(|scope| {
-            // If the test fails, the server ends too.
-            let rest = rest;
-            let reply = scope.spawn(|| answer(&to_links(|_| true, false), request));
-            let (mut socket, _) = listener.accept().unwrap();
-            let _ = socket.read(&mut [0; 4096]);
-            socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\nconnection: close\r\n\r\nhalf ").unwrap();
-            let server = scope.spawn(move || {
-                if wait.recv().is_ok() {
-                    socket.write_all(b"whole").unwrap();
-                }
-            });
-            while arrived.bytes() < 5 {
-                assert!(!reply.is_finished(), "the reply must not end without its second half");
-                std::thread::yield_now();
-            }
-            assert_eq!(arrived.bytes(), 5, "the first half");
-            rest.send(()).unwrap();
-            server.join().unwrap();
-            assert_eq!(reply.join().unwrap().unwrap().body, b"half whole");
-            assert_eq!(arrived.bytes(), 10, "both halves");
-        });
-    }
-
-    #[test]
-    fn only_the_relays_own_addresses_are_the_relays() {
-        let network = Network { relay: "https://relay.example".into(), ..Network::default() };
-        let transport = NativeTransport::new(&network);
-        assert!(transport.is_relays("https://relay.example/models/a.gguf"));
-        for other in ["https://relay.example.evil/x", "https://relay.example@evil/x", "http://relay.example/x"] {
-            assert!(!transport.is_relays(other), "{other}");
-        }
-    }
-}
+mod tests;

@@ -32,9 +32,18 @@ fn begin<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> io::Re
 }
 
 /// Fills the part with the file's bytes from `offset` on. It begins at once, whether or not somebody waits.
-pub fn read_into(file: Arc<File>, offset: u64, mut part: StagingPart) -> LocalBoxFuture<'static, io::Result<()>> {
+pub fn read_into(file: Arc<File>, offset: u64, part: StagingPart) -> LocalBoxFuture<'static, io::Result<()>> {
+    fill(part, move |at, bytes| read_at(&file, offset + at, bytes))
+}
+
+/// Fills the part with what `read` puts into buffers, given where in the part they lie. It begins at once, whether or not somebody
+/// waits.
+pub fn fill(
+    mut part: StagingPart,
+    read: impl FnMut(u64, &mut [u8]) -> io::Result<()> + Send + 'static,
+) -> LocalBoxFuture<'static, io::Result<()>> {
     // Part and file are gone before the read is done: whoever waits may upload the buffer, or delete the file.
-    let begun = begin(move || part.fill(|at, bytes| read_at(&file, offset + at, bytes)));
+    let begun = begin(move || part.fill(read));
     Box::pin(async move { begun?.await.map_err(io::Error::other).flatten() })
 }
 

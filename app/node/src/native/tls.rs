@@ -87,17 +87,33 @@ pub fn relay_config(fingerprint: Option<Fingerprint>) -> Result<Arc<ClientConfig
     Ok(Arc::new(config))
 }
 
+/// The errors of the TLS library among an error and its causes.
+fn of_tls<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a Error> {
+    std::iter::successors(Some(error), |error| cause(*error)).filter_map(|error| error.downcast_ref())
+}
+
+/// The cause of an error: what an I/O error wraps, or the source.
+fn cause<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(wrapped) => Some(wrapped),
+        None => error.source(),
+    }
+}
+
+/// The sentence of [`RelayCertificate`] inside an error of a library.
+pub fn certificate_fault(error: &(dyn StdError + 'static)) -> Option<String> {
+    of_tls(error).find_map(|error| match error {
+        Error::General(sentence) => Some(sentence.clone()),
+        _ => None,
+    })
+}
+
+/// True if the other side answers without TLS.
+pub fn speaks_no_tls(error: &(dyn StdError + 'static)) -> bool {
+    of_tls(error).any(|error| matches!(error, Error::InvalidMessage(_)))
+}
+
 /// The sentence of [`RelayCertificate`] inside an error of a library, or the error itself.
 pub fn explain(error: &(dyn StdError + 'static)) -> String {
-    let mut cause = Some(error);
-    while let Some(inner) = cause {
-        if let Some(Error::General(sentence)) = inner.downcast_ref::<Error>() {
-            return sentence.clone();
-        }
-        cause = match inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-            Some(wrapped) => Some(wrapped),
-            None => inner.source(),
-        };
-    }
-    error.to_string()
+    certificate_fault(error).unwrap_or_else(|| error.to_string())
 }

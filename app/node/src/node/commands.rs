@@ -2,12 +2,15 @@
 
 use std::rc::Rc;
 
-use potluck_panel::{ExpertGuesser, HostChoice, KeySeed, NoticeLevel, RoomKeys, ToNode, ToPage};
+use potluck_panel::{ExpertGuesser, HostChoice, InviteChoice, KeySeed, NoticeLevel, RoomKeys, ToNode, ToPage};
 use potluck_plan::{Arithmetic, PlanEpoch};
+use potluck_protocol::{Invite, InviteId, UnixSeconds};
 use potluck_relay_api::ROOM_ID_CHARS;
-use potluck_swarm::{Event, HostCommand};
+use potluck_swarm::{Event, HostCommand, Pooling};
+use potluck_text::texts;
 use potluck_trust::{IdentityKeys, OwnerKey, RoomRole, RoomSecret};
 
+use super::decisions::recording;
 use super::doors::{RoomOwner, invite_of, is_for_chat};
 use super::{Input, Node, NodeIdentity};
 use crate::platform::{LocalFile, Platform};
@@ -61,8 +64,7 @@ impl Node {
     fn start(&mut self, build: &str, relay: &str, keys: IdentityKeys, name: String, kind: potluck_panel::DeviceKind) {
         self.page.send(ToPage::Ready { build: potluck_panel::BUILD.to_owned() });
         if build != potluck_panel::BUILD {
-            let sentence = "The page and its worker are of different versions. Reload the page.";
-            return self.notice(NoticeLevel::Error, sentence.to_owned());
+            return self.notice(NoticeLevel::Error, texts().notice.versions_differ().to_owned());
         }
         if self.identity.is_some() {
             return;
@@ -71,7 +73,7 @@ impl Node {
         self.identity = Some(NodeIdentity { keys, peer, device, name, kind, relay });
         let (compute, inputs) = (self.compute.clone(), self.inputs.clone());
         self.platform.spawn.spawn(Box::pin(async move {
-            compute.open().await;
+            compute.device.open().await;
             inputs.send(Input::GpuOpened);
         }));
     }
@@ -83,16 +85,19 @@ impl Node {
             None => (OwnerKey::generate(self.platform.random), RoomSecret::generate(self.platform.random)),
             Some(RoomKeys { owner, secret }) => match RoomSecret::parse(secret) {
                 Some(secret) => (OwnerKey::from_seed(owner.0), secret),
-                None => return self.notice(NoticeLevel::Error, DAMAGED_KEYS.to_owned()),
+                None => {
+                    self.membership.close(Some(DAMAGED_KEYS.to_owned()));
+                    return self.page.mark_changed();
+                }
             },
         };
         self.page.send(ToPage::Hosting(RoomKeys { owner: KeySeed(owner.seed()), secret: secret.text() }));
-        let cache = (choice.context, choice.cache);
-        self.hosting.start(files, cache, Some(RoomOwner { key: owner.clone(), secret: secret.clone() }));
+        let keys_of_room = RoomOwner { key: owner.clone() };
+        self.hosting.start(files, choice.context, choice.cache, Some(keys_of_room));
         self.choose_guesser(choice.guesser);
         let resumed = choice.resume.is_some();
         let last_epoch = if resumed { epoch_after_reload(&self.platform) } else { Default::default() };
-        let generation = choice.doors.generation;
+        let (generation, revoked) = (choice.doors.generation, choice.doors.revoked());
         let command = HostCommand {
             source: choice.model,
             context: choice.context,
@@ -101,9 +106,8 @@ impl Node {
             sharing: choice.sharing,
             last_epoch,
             in_advance: true,
-            hidden: self.hosting.hidden(),
             doors: choice.doors,
-            pooling: self.pooling,
+            pooling: Pooling { check_secret: u64::from_le_bytes(self.platform.random_bytes()), ..self.pooling },
             on_demand: self.on_demand,
             protect: choice.protect,
         };
@@ -114,6 +118,7 @@ impl Node {
             role: RoomRole::Owner { key: owner, secret, generation, visible: choice.visible },
             // The relay learns the host's name only where the host wants it listed.
             listing: Listing { title: if choice.visible { title } else { String::new() }, visible: choice.visible },
+            revoked,
             keys,
         };
         self.membership.enter(room);
@@ -126,7 +131,7 @@ impl Node {
     }
 
     pub(super) fn host_alone(&mut self, command: HostCommand, budget: u64, files: Vec<Rc<dyn LocalFile>>) {
-        self.hosting.start(files, (command.context, command.kv_cache), None);
+        self.hosting.start(files, command.context, command.kv_cache, None);
         self.choose_guesser(ExpertGuesser::Usual);
         self.event(Event::Host(command));
         self.contribute(budget);
@@ -141,11 +146,20 @@ impl Node {
         match role {
             Ok(role) => {
                 self.event(Event::Join);
-                self.open_line(LineOptions { relay, room, role, listing: Listing::default(), keys });
+                let (listing, revoked) = (Listing::default(), Vec::new());
+                self.open_line(LineOptions { relay, room, role, listing, revoked, keys });
             }
             Err(sentence) => self.membership.close(Some(sentence.to_owned())),
         }
         self.page.mark_changed();
+    }
+
+    /// Gives out an invite of the room that this node hosts.
+    fn invite(&mut self, choice: InviteChoice) {
+        let InviteChoice { kind, ask, hours, uses } = choice;
+        let id = InviteId(u32::from_le_bytes(self.platform.random_bytes()));
+        let expires = UnixSeconds(now(&self.platform).0.saturating_add(hours.saturating_mul(3_600)));
+        self.event(Event::Invite(Invite { id, kind, ask, expires, uses }));
     }
 
     fn self_test(&mut self) {
@@ -161,7 +175,7 @@ impl Node {
 
     fn trace(&self) {
         let Some(peer) = &self.peer else { return };
-        match serde_json::to_string(&peer.trace()) {
+        match serde_json::to_string(&recording(peer)) {
             Ok(json) => self.page.send(ToPage::Trace(json)),
             Err(error) => self.notice(NoticeLevel::Error, format!("The recording cannot be written: {error}.")),
         }
@@ -186,6 +200,11 @@ fn guest_role(room: &str, key: Option<&str>) -> Result<RoomRole, &'static str> {
 fn epoch_after_reload(platform: &Platform) -> PlanEpoch {
     const SINCE: u64 = 1_767_225_600;
     PlanEpoch(u32::try_from(platform.clock.unix_seconds().saturating_sub(SINCE)).unwrap_or(u32::MAX / 2))
+}
+
+/// The time on this device's clock.
+fn now(platform: &Platform) -> UnixSeconds {
+    UnixSeconds(u32::try_from(platform.clock.unix_seconds()).unwrap_or(u32::MAX))
 }
 
 /// What every device of a room can compute; natively a host might ask for more.

@@ -1,11 +1,7 @@
-//! What this device contributes, and the measurement that precedes it.
+//! What this device contributes, and what was measured of it.
 
-use potluck_panel::NoticeLevel;
 use potluck_plan::Bytes;
-use potluck_protocol::Contribution;
-use potluck_swarm::Event;
 
-use super::{Input, Node};
 use crate::compute::Measured;
 
 /// The contribution of this device. Each wish to contribute begins a generation; only the newest generation's measurement
@@ -34,12 +30,12 @@ impl ContributionState {
     }
 
     /// What this device contributes now, and what was measured of it.
-    fn made(&self) -> Option<(Bytes, Measured)> {
+    pub fn made(&self) -> Option<(Bytes, Measured)> {
         self.budget.zip(self.measured)
     }
 
     /// The page contributes. Returns the generation to measure for, unless the GPU is being reopened.
-    fn offer(&mut self, budget: Bytes) -> Option<u64> {
+    pub fn offer(&mut self, budget: Bytes) -> Option<u64> {
         (self.budget, self.measured) = (Some(budget), None);
         if self.reopening {
             return None;
@@ -50,12 +46,17 @@ impl ContributionState {
     }
 
     /// A measurement ended. Returns the budget to contribute if it was for the newest generation and was not withdrawn.
-    fn measured(&mut self, generation: u64) -> Option<Bytes> {
+    pub fn measured(&mut self, generation: u64) -> Option<Bytes> {
         if generation != self.generation {
             return None;
         }
         self.measuring = false;
         self.budget
+    }
+
+    /// The contribution is made with what was measured.
+    pub fn made_with(&mut self, measured: Measured) {
+        self.measured = Some(measured);
     }
 
     /// The GPU is lost. `None` if it is being reopened already; otherwise whether this device contributes.
@@ -75,44 +76,6 @@ impl ContributionState {
         self.reopening = false;
         self.measuring = false;
         if failed { self.budget.take() } else { self.budget }
-    }
-}
-
-impl Node {
-    /// Measures this device and then contributes `budget` bytes. If its GPU is being reopened, that happens afterwards.
-    pub(super) fn contribute(&mut self, budget: u64) {
-        let Some(generation) = self.contribution.offer(Bytes(budget)) else { return };
-        let (compute, inputs) = (self.compute.clone(), self.inputs.clone());
-        self.platform.spawn.spawn(Box::pin(async move {
-            inputs.send(Input::Measured(generation, compute.measure().await));
-        }));
-    }
-
-    pub(super) fn measured(&mut self, generation: u64, measured: Result<Measured, String>) {
-        let Some(budget) = self.contribution.measured(generation) else { return };
-        match measured {
-            Ok(measured) => {
-                self.contribution.measured = Some(measured);
-                self.lend(budget, measured);
-            }
-            // The loss is told once, and the contribution is measured again when the GPU is back.
-            Err(_) if self.compute.lost() => self.device_lost(),
-            Err(sentence) => self.notice(NoticeLevel::Error, sentence),
-        }
-    }
-
-    /// Lends `budget` bytes, less what a shadow takes of them.
-    fn lend(&mut self, budget: Bytes, Measured { bandwidth, sync_millis }: Measured) {
-        let budget = budget.saturating_sub(self.shadow_bytes(budget));
-        let binding = self.compute.binding().unwrap_or(Bytes(u64::MAX));
-        self.event(Event::Contribute(Contribution { budget, binding, bandwidth, sync_millis }));
-    }
-
-    /// The hosted model is open, so it is known what a shadow of it takes.
-    pub(super) fn lend_beside_shadow(&mut self) {
-        if let Some((budget, measured)) = self.contribution.made().filter(|_| self.guessers.chose_own_shadow()) {
-            self.lend(budget, measured);
-        }
     }
 }
 

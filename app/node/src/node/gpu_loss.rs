@@ -9,7 +9,7 @@ impl Node {
     /// Every piece of work under way reports a lost device; the first report counts. Until the GPU is open again this peer
     /// contributes nothing, so that no plan uses it and no load of its own fails for lack of a GPU.
     pub(super) fn device_lost(&mut self) {
-        if !self.compute.lost() {
+        if !self.compute.device.lost() {
             return;
         }
         let Some(contributes) = self.contribution.gpu_lost() else { return };
@@ -24,7 +24,7 @@ impl Node {
         self.page.mark_changed();
         let (compute, inputs) = (self.compute.clone(), self.inputs.clone());
         self.platform.spawn.spawn(Box::pin(async move {
-            compute.reopen().await;
+            compute.device.reopen().await;
             inputs.send(Input::GpuReopened);
         }));
     }

@@ -1,10 +1,9 @@
-//! What only a host has: the files of its model, the context, and what its planner must not know.
+//! What only a host has: the files of its model, and the context.
 
 use std::rc::Rc;
 
-use potluck_plan::KvCacheType;
-use potluck_planner::measures::Measure;
-use potluck_protocol::ModelSource;
+use potluck_plan::{Bytes, KvCacheType};
+use potluck_protocol::{LoadPhase, LoadReport, ModelSource};
 
 use super::doors::RoomOwner;
 use crate::open::Model;
@@ -16,12 +15,11 @@ use crate::source::GROUP_HASHES;
 pub struct HostingId(u64);
 
 /// What this node hosts, if anything.
+#[derive(Default)]
 pub(super) struct Hosting {
     model: Option<HostedModel>,
     /// How often it hosted.
     times: u64,
-    /// For measurements only.
-    hidden: Vec<Measure>,
 }
 
 struct HostedModel {
@@ -31,26 +29,26 @@ struct HostedModel {
     kv_cache: Option<KvCacheType>,
     /// The model, once it is open.
     opened: Option<Rc<Model>>,
-    /// The keys of the room in which others read the files too; none without a room.
+    /// The key of the room in which others read the files too; none without a room.
     owner: Option<RoomOwner>,
+    /// How far its file is checked, before it is open.
+    checking: Option<LoadReport>,
     /// The list of the file's group hashes, once it is hashed.
     group_list: Option<Rc<dyn LocalFile>>,
 }
 
 impl Hosting {
-    pub fn new(hidden: Vec<Measure>) -> Self {
-        Self { model: None, times: 0, hidden }
-    }
-
-    /// Others read the files if the room has an owner's keys.
+    /// Others read the files if the room has an owner's key.
     pub fn start(
         &mut self,
         files: Vec<Rc<dyn LocalFile>>,
-        (context, kv_cache): (u32, Option<KvCacheType>),
+        context: u32,
+        kv_cache: Option<KvCacheType>,
         owner: Option<RoomOwner>,
     ) {
         self.times += 1;
-        self.model = Some(HostedModel { files, context, kv_cache, opened: None, owner, group_list: None });
+        self.model =
+            Some(HostedModel { files, context, kv_cache, opened: None, owner, checking: None, group_list: None });
     }
 
     /// What is hosted now.
@@ -65,6 +63,18 @@ impl Hosting {
         }
     }
 
+    /// So many bytes of the hosted file are checked.
+    pub fn checked(&mut self, done: Bytes, total: Bytes) {
+        if let Some(model) = &mut self.model {
+            model.checking = Some(LoadReport { done, total, ..LoadReport::begin(LoadPhase::Check) });
+        }
+    }
+
+    /// How far the hosted file is checked, before it is open.
+    pub fn checking(&self) -> Option<LoadReport> {
+        self.model.as_ref().filter(|model| model.opened.is_none())?.checking
+    }
+
     /// The hosted model and its KV cache type, if that was chosen. None while it is not open.
     pub fn open_model(&self) -> Option<(Rc<Model>, Option<KvCacheType>)> {
         let model = self.model.as_ref()?;
@@ -76,7 +86,7 @@ impl Hosting {
         self.owner().is_some()
     }
 
-    /// The keys of the room that this node hosts.
+    /// The key of the room that this node hosts.
     pub fn owner(&self) -> Option<&RoomOwner> {
         self.model.as_ref()?.owner.as_ref()
     }
@@ -116,9 +126,5 @@ impl Hosting {
             ModelSource::File { .. } => self.files().to_vec(),
             _ => Vec::new(),
         }
-    }
-
-    pub fn hidden(&self) -> Vec<Measure> {
-        self.hidden.clone()
     }
 }

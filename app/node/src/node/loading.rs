@@ -11,13 +11,13 @@ use potluck_panel::NoticeLevel;
 use potluck_plan::{Bytes, PeerId, WeightUnit};
 use potluck_protocol::{LoadPhase, ModelCard, ModelSource, PieceRequest};
 use potluck_swarm::{Event, LoadRequest};
+use potluck_text::texts;
 
 use super::hosting::HostingId;
-use super::models::Opening;
+use super::models::{Chooser, Opening};
 use super::storage::remember;
-use super::{Input, Node};
-use crate::compute::{Calls, Compute};
-use crate::events::Inputs;
+use super::{Input, Inputs, Node};
+use crate::compute::{Calls, Compute, SharedPool};
 use crate::loader::{ExpertLoader, Load, LoadError, Progress};
 use crate::open::{Model, OpenError};
 use crate::platform::{Platform, Traffic};
@@ -32,17 +32,22 @@ impl Node {
             return inputs.event(Event::ModelFailed(OpenError::FileGone(name.clone()).to_string()));
         }
         let opening = async move {
-            let reported = std::cell::Cell::new(false);
+            let reported = std::cell::Cell::new(None);
             let on_hashing = |done: u64, total: u64| {
-                if !reported.replace(true) {
-                    let percent = 100 * done / total.max(1);
+                let percent = 100 * done / total.max(1);
+                let before = reported.replace(Some(percent));
+                if before != Some(percent) {
+                    inputs.send(Input::Checked(Bytes(done), Bytes(total)));
+                }
+                if before.is_none() {
                     let who = if matches!(source, ModelSource::File { .. }) { "This device" } else { "The relay" };
                     inputs.send(Input::FileChecked(format!("{who} still checks this model's file ({percent} %).")));
                 }
             };
-            let opened = match shared {
-                true => opener.open_shared(&source, &files, on_hashing).await,
-                false => opener.open(&source, &files, on_hashing).await,
+            let opened = if shared {
+                opener.open_shared(&source, &files, on_hashing).await
+            } else {
+                opener.open(&source, &files, on_hashing).await
             };
             let opened = opened.map(|(model, metadata)| (Rc::new(model), Box::new(metadata)));
             inputs.send(Input::Opened(hosting, opened.map_err(|error| error.to_string())));
@@ -64,7 +69,7 @@ impl Node {
     fn model_opened(&mut self, model: &Rc<Model>, metadata: &Metadata) {
         let Some(context) = self.hosting.context() else { return };
         #[cfg(not(target_arch = "wasm32"))]
-        if let Err(sentence) = self.compute.check_shadow(&model.card.name, metadata, &model.spec) {
+        if let Err(sentence) = self.compute.shadows.check_file(&model.card.name, metadata, &model.spec) {
             return self.event(Event::ModelFailed(sentence));
         }
         let now = LocalTime::from_unix(self.platform.clock.unix_seconds());
@@ -85,6 +90,7 @@ impl Node {
         self.tasks.abort_load();
         let Some(opening) = self.opening(&request.model) else { return };
         let epoch = request.epoch;
+        let hosts = self.hosting.open_model().is_some_and(|(hosted, _)| hosted.card.id == request.model.id);
         let task = LoadTask {
             platform: self.platform.clone(),
             inputs: self.inputs.clone(),
@@ -103,6 +109,9 @@ impl Node {
                         // The loss explains itself, and gives up what this load was for.
                         inputs.send(Input::DeviceLost);
                     }
+                    if hosts && error.is_of_model() {
+                        inputs.event(Event::ModelFailed(error.to_string()));
+                    }
                     inputs.event(Event::LoadFailed(epoch, error.fault()));
                 }
                 // A newer load replaced it and reports for itself.
@@ -112,9 +121,16 @@ impl Node {
         }));
     }
 
-    fn opening(&self, card: &ModelCard) -> Option<Opening> {
+    fn opening(&mut self, card: &ModelCard) -> Option<Opening> {
         let relay = self.identity.as_ref()?.relay.clone();
-        Some(self.models.opening(relay, self.hosting.files_of(&card.source)))
+        let chooser = if self.hosting.id().is_some() { Chooser::Here } else { Chooser::Elsewhere };
+        let opening = self.models.opening(relay, self.hosting.files_of(&card.source), chooser);
+        if opening.may_follow(card)
+            && let Some(server) = self.models.new_server(card, chooser)
+        {
+            self.notice(NoticeLevel::Info, texts().weights.from_server(server));
+        }
+        Some(opening)
     }
 
     /// Times two ranges of a model's blocks on this device. Nothing here limits the time: the coordinator has its own timeout.
@@ -182,24 +198,25 @@ impl LoadTask {
             remember(&self.platform, &model.card).await;
         }
         let wanted = request.units.iter().copied().collect();
-        self.compute.recall_tuning().await;
+        self.compute.tuning.recall().await;
         let load = self.load(&model, &progress)?;
         let resident = load.is_resident(&wanted);
-        self.compute.end_on_demand(&request.pool);
+        self.compute.on_demand.end(&request.pool);
         let weight_bytes = load.reserve_pool(&wanted, &request.pool)?;
         // Kernels in use were tested when they were compiled. Another test would only delay work under way.
-        let needs_test = !(self.compute.is_tested() && (resident || load.is_prepared()));
-        let testing = needs_test.then(|| self.compute.testing());
+        let needs_test = !(self.compute.self_tests.have_passed() && (resident || load.is_prepared()));
+        let testing = needs_test.then(|| self.compute.self_tests.begin());
         let verdict = load.run(testing.is_some()).await;
         match &verdict {
-            Ok(Some(verdict)) => self.compute.tested(verdict),
-            Err(LoadError::WrongResults(verdict)) => self.compute.tested(verdict),
+            Ok(Some(verdict)) => self.compute.self_tests.ended(verdict),
+            Err(LoadError::WrongResults(verdict)) => self.compute.self_tests.ended(verdict),
             _ => {}
         }
         verdict?;
         let calls = self.calls(&model).await?;
-        let pool = (request.pool.clone(), request.pool_experts);
-        self.compute.set_on_demand(ExpertLoader::new(self.silent(&model)?), pool, calls);
+        let loader = ExpertLoader::new(self.silent(&model)?);
+        let pool = SharedPool { pool: request.pool.clone(), experts: request.pool_experts };
+        self.compute.set_on_demand(loader, pool, calls);
         self.compute.set_weight_bytes(weight_bytes);
         progress.phase(LoadPhase::Ready);
         Ok(())
@@ -210,10 +227,10 @@ impl LoadTask {
         let LoadRequest { units, pool, hints, .. } = &self.request;
         let is_stage = units.iter().any(|unit| matches!(unit, WeightUnit::TokenMixer(_)));
         if *hints {
-            let shadow = self.compute.shadow_for_hints(self.silent(model)?).await;
+            let shadow = self.compute.shadows.start_for_hints(self.silent(model)?).await;
             shadow.unwrap_or_else(|sentence| self.inputs.send(Input::Notice(sentence)));
         } else if pool.blocks.is_empty() || !is_stage {
-            self.compute.end_shadow();
+            self.compute.shadows.end();
         }
         if !is_stage {
             return Ok(Calls::FromElsewhere);
@@ -242,9 +259,10 @@ impl LoadTask {
         Ok(Load {
             platform: self.platform.clone(),
             engine,
-            compute: self.compute.clone(),
+            tuner: self.compute.tuning.clone(),
             model: model.card.id,
             units,
+            names: model.names.clone(),
             source: model.source.clone(),
             progress: progress.clone(),
             notice: Box::new(move |sentence| inputs.send(Input::Notice(sentence))),

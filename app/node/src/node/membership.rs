@@ -1,11 +1,6 @@
 //! The room this node is in, and its connection.
 
-use potluck_panel::Sealing;
-use potluck_plan::PeerId;
-use potluck_protocol::{Frame, FrameError};
-use potluck_swarm::RelayRoute;
-
-use crate::room::{LineState, RoomLine};
+use crate::room::{LineState, Members, RoomLine};
 use crate::status::RoomName;
 
 /// The room and the connection to it. While there is a connection there is also its state. A closed connection keeps its state
@@ -62,56 +57,8 @@ impl RoomMembership {
         }
     }
 
-    /// Sends a frame; without a connection it is dropped.
-    ///
-    /// # Errors
-    /// The frame exceeds the maximum length.
-    pub fn send(&self, to: RelayRoute, frame: &Frame) -> Result<(), FrameError> {
-        self.line.as_ref().map_or(Ok(()), |line| line.send(to, frame))
-    }
-
-    /// What is sent until [`RoomMembership::release`] goes together.
-    pub fn hold(&self) {
-        if let Some(line) = &self.line {
-            line.hold();
-        }
-    }
-
-    /// Sends what waits since [`RoomMembership::hold`].
-    pub fn release(&self) {
-        if let Some(line) = &self.line {
-            line.release();
-        }
-    }
-
-    /// The host's side: a peer is let in.
-    pub fn admit(&self, peer: PeerId) {
-        if let Some(line) = &self.line {
-            line.admit(peer);
-        }
-    }
-
-    /// The host's side: whoever is let in from now on gets the group secret of another generation.
-    pub fn regroup(&self, generation: u32) {
-        if let Some(line) = &self.line {
-            line.regroup(generation);
-        }
-    }
-
-    /// Time passes; called a few times a second.
-    pub fn tick(&self) {
-        if let Some(line) = &self.line {
-            line.tick();
-        }
-    }
-
-    /// Frames that came directly from other tabs of this browser.
-    pub fn direct_frames(&self) -> u64 {
-        self.line.as_ref().map_or(0, RoomLine::direct_frames)
-    }
-
-    /// What it took to seal messages and to open them.
-    pub fn sealing(&self) -> Sealing {
-        self.line.as_ref().map(RoomLine::sealing).unwrap_or_default()
+    /// The other members, while there is a connection. Without one, what would be sent to them is dropped.
+    pub fn members(&self) -> Option<&Members> {
+        self.line.as_ref().map(|line| line.members.as_ref())
     }
 }

@@ -1,71 +1,66 @@
 //! The driver's event loop: it feeds inputs to the state machine and performs the state machine's actions.
 //!
-//! [`Node`] only dispatches. Each part of its state is a type that owns its invariant: [`membership`] (connection and room),
-//! [`contribution`] (what this device contributes), [`guessers`] (who guesses experts), [`hosting`] (what only a host has), [`models`] (what models are opened with),
+//! [`Node`] only dispatches: commands of the page go to [`commands`], events to the state machine, whose answers [`actions`] performs.
+//! Each part of its state is a type that owns its invariant: [`membership`] (connection and room), [`contribution`] (what this device
+//! contributes), [`guessers`] (who guesses experts), [`hosting`] (what only a host has), [`models`] (what models are opened with),
 //! [`page`] (messages to the page) and [`tasks`] (a load and a benchmark that can be aborted).
 
+mod actions;
 mod benching;
 mod commands;
+mod contributing;
 mod contribution;
+mod decisions;
 mod doors;
 mod gpu_loss;
 mod guessers;
+mod guessing;
 mod hosting;
 mod input;
 mod loading;
 mod membership;
 mod models;
 mod page;
+mod reporting;
 mod storage;
 mod tasks;
+mod ticking;
 
 use std::rc::Rc;
 
 use potluck_engine::GpuOptions;
 use potluck_panel as panel;
 use potluck_plan::{Millis, PeerId};
-use potluck_planner::measures::Measure;
-use potluck_protocol::Session;
-use potluck_swarm::{Action, Event, HintOptions, Identity, Peer, Pooling};
+use potluck_protocol::StartId;
+use potluck_swarm::{Event, HintOptions, Identity, Peer, Pooling};
 use potluck_trust::{DeviceId, IdentityKeys};
 
 use self::contribution::ContributionState;
-use self::doors::Words;
+use self::decisions::DecisionLog;
+use self::doors::Devices;
 use self::guessers::Guessers;
 use self::hosting::Hosting;
 use self::membership::RoomMembership;
 use self::models::Models;
 use self::page::PageLink;
 use self::tasks::Tasks;
-use crate::compute::{Compute, GuessOptions, Hesitation};
-use crate::events::{InputQueue, Inputs};
+use crate::compute::{Compute, GuessOptions};
 use crate::platform::Platform;
 use crate::relay::Relay;
 use crate::room::{LineOptions, LineState, RoomLine};
-use crate::status::{Own, notice_level, snapshot};
 
-pub use self::input::Input;
+pub use self::input::{Input, InputQueue, Inputs};
 
 /// Kernels of two peers with the same class compute the same bits. Raised when kernels change their results.
 pub const KERNEL_CLASS: u32 = 1;
-/// Milliseconds between two ticks.
-const TICK_MILLIS: f64 = 200.0;
 /// An input that takes so long holds other work up.
 const SLOW_MILLIS: f64 = 3.0;
 
 /// How a node is set up.
+#[derive(Clone, Default)]
 pub struct NodeOptions {
     /// Which GPU to open.
     pub gpu: GpuOptions,
-    /// Receives all messages to the page.
-    pub page: Rc<dyn Fn(panel::ToPage)>,
-    /// For measurements only: how many times the GPU runs every piece of work before its result counts. 1 is full speed;
-    /// 0 is full speed, but calls of experts are answered with zeros.
-    pub slow: u32,
-    /// For measurements only: how long outputs of experts wait before they count, each for itself.
-    pub hesitation: Option<Hesitation>,
-    /// For measurements only: what the planner must not know when this node hosts.
-    pub hidden: Vec<Measure>,
     /// How experts are spread where this node hosts.
     pub pooling: Pooling,
     /// Whether experts may be loaded on demand in rooms that this node hosts.
@@ -74,8 +69,8 @@ pub struct NodeOptions {
     pub guesses: GuessOptions,
     /// How holders that load on demand are told what they will be asked for.
     pub hints: HintOptions,
-    /// For measurements only: how many lines of the recording are kept.
-    pub recorded: Option<usize>,
+    /// What the state machine has besides, before its first event; nothing in a page.
+    pub peer_setup: Option<Rc<dyn Fn(Peer) -> Peer>>,
 }
 
 /// A peer's driver.
@@ -88,16 +83,17 @@ pub struct Node {
     peer: Option<Peer>,
     /// Inputs that arrived before the peer existed.
     early_inputs: Vec<Input>,
+    decision_log: DecisionLog,
     membership: RoomMembership,
     contribution: ContributionState,
     hosting: Hosting,
     pooling: Pooling,
     on_demand: bool,
     guessers: Guessers,
-    recorded: Option<usize>,
+    peer_setup: Option<Rc<dyn Fn(Peer) -> Peer>>,
     models: Models,
     tasks: Tasks,
-    words: Words,
+    devices: Devices,
 }
 
 /// Who this node is; known once the page said [`panel::ToNode::Start`].
@@ -111,29 +107,33 @@ struct NodeIdentity {
 }
 
 impl Node {
-    /// Creates a node and the channel to it; [`Node::run`] starts it.
-    pub fn new(platform: Platform, options: NodeOptions) -> (Self, InputQueue, Inputs) {
+    /// Creates a node and the channel to it; [`Node::run`] starts it. `page` receives all messages to the page.
+    pub fn new(
+        platform: Platform,
+        page: Rc<dyn Fn(panel::ToPage)>,
+        options: NodeOptions,
+    ) -> (Self, InputQueue, Inputs) {
         let (inputs, queue) = crate::events::channel();
-        let pace = (options.slow, options.hesitation);
-        let compute = Compute::new(platform.clone(), inputs.clone(), options.gpu, pace, options.guesses.clone());
+        let compute = Compute::new(platform.clone(), inputs.sink(), options.gpu, options.guesses.clone());
         let node = Self {
-            page: PageLink::new(options.page),
+            page: PageLink::new(page),
             compute,
-            models: Models::new(platform.clone(), inputs.clone()),
+            models: Models::new(platform.clone(), inputs.sink()),
             inputs: inputs.clone(),
             platform,
             identity: None,
             peer: None,
             early_inputs: Vec::new(),
+            decision_log: DecisionLog::default(),
             membership: RoomMembership::default(),
             contribution: ContributionState::default(),
-            hosting: Hosting::new(options.hidden),
+            hosting: Hosting::default(),
             pooling: options.pooling,
             on_demand: options.on_demand,
             guessers: Guessers::new(options.guesses, options.hints),
-            recorded: options.recorded,
+            peer_setup: options.peer_setup,
             tasks: Tasks::default(),
-            words: Words::default(),
+            devices: Devices::default(),
         };
         (node, queue, inputs)
     }
@@ -170,31 +170,6 @@ impl Node {
         }
     }
 
-    fn start_ticking(&self) {
-        let (clock, inputs) = (self.platform.clock.clone(), self.inputs.clone());
-        self.platform.spawn.spawn(Box::pin(async move {
-            while inputs.is_open() {
-                inputs.event(Event::Tick);
-                clock.sleep(TICK_MILLIS).await;
-            }
-        }));
-        // A native GPU returns results only when polled; in a browser they arrive by themselves.
-        #[cfg(not(target_arch = "wasm32"))]
-        {
-            let compute = Rc::downgrade(&self.compute);
-            self.platform.spawn.spawn(Box::pin(async move {
-                while let Some(compute) = compute.upgrade() {
-                    if compute.poll() {
-                        // Let others run: frames, ticks, and the work that follows from a result.
-                        tokio::task::yield_now().await;
-                    } else {
-                        compute.busy().await;
-                    }
-                }
-            }));
-        }
-    }
-
     fn handle(&mut self, input: Input) {
         if self.peer.is_none() && !matches!(input, Input::GpuOpened | Input::Page(panel::ToNode::Start { .. }, _)) {
             return match input {
@@ -204,13 +179,18 @@ impl Node {
         }
         match input {
             Input::Event(event) => self.event(event),
+            Input::Frame(event, _place) => self.event(event),
             Input::Page(command, files) => self.command(command, files),
             Input::Alone(command, budget, files) => self.host_alone(command, budget, files),
             Input::Line(state) => self.line_changed(state),
             Input::Notice(sentence) => self.notice(panel::NoticeLevel::Warning, sentence),
             Input::FileChecked(sentence) => self.warn_while(panel::Condition::FileChecked, sentence),
+            Input::Checked(done, total) => {
+                self.hosting.checked(done, total);
+                self.page.mark_changed();
+            }
             Input::ShadowFailed(sentence) => self.shadow_failed(sentence),
-            Input::BadFrame(error) => {
+            Input::BadFrame(error, _place) => {
                 if let Some(sentence) = self.page.first_bad_frame(&error) {
                     self.notice(panel::NoticeLevel::Warning, sentence);
                 }
@@ -225,102 +205,21 @@ impl Node {
         }
     }
 
-    fn event(&mut self, event: Event) {
-        if matches!(event, Event::Tick) {
-            self.membership.tick();
-            if self.compute.lost() {
-                self.device_lost();
-            }
-        }
-        if let Event::PeerConnected { peer, device, .. } = event {
-            self.words.met(peer, device);
-        }
-        let Some(peer) = &mut self.peer else { return };
-        let actions = peer.on(event, self.platform.clock.now());
-        // Frames that follow one another go together, and none waits for anything else.
-        let mut is_held = false;
-        for action in actions {
-            let is_frame = matches!(action, Action::Send { .. });
-            match (is_held, is_frame) {
-                (false, true) => self.membership.hold(),
-                (true, false) => self.membership.release(),
-                _ => {}
-            }
-            is_held = is_frame;
-            self.perform(action);
-        }
-        if is_held {
-            self.membership.release();
-        }
-    }
-
-    fn perform(&mut self, action: Action) {
-        match action {
-            Action::Send { to, frame } => {
-                if let Err(error) = self.membership.send(to, &frame) {
-                    self.notice(panel::NoticeLevel::Error, format!("A message could not be sent: {error}."));
-                }
-            }
-            Action::OpenModel(source) => self.open_model(source),
-            Action::Load(request) => self.start_load(request),
-            Action::Calibrate { model, budget } => self.calibrate(model, budget),
-            Action::Admitted(peer) => self.membership.admit(peer),
-            Action::Regroup(generation) => self.membership.regroup(generation),
-            Action::DoorsChanged(doors) => self.page.send(panel::ToPage::Doors(doors)),
-            Action::Unload => {
-                self.tasks.abort_load();
-                self.compute.unload();
-            }
-            Action::Expect => self.compute.expect_tokens(),
-            Action::Compute(work) => self.compute.submit(work),
-            Action::Cancel(ticket) => self.compute.cancel(ticket),
-            Action::LoadAhead(experts) => self.compute.load_ahead(experts),
-            Action::Foresee(wanted) => self.compute.foresee(wanted),
-            Action::WakeAt(at) => self.wake_at(at),
-            Action::Forget(conversation) => self.compute.forget(conversation),
-            Action::Answer(request, part) => {
-                self.page.send(panel::ToPage::Answer { request, event: part });
-            }
-            Action::Notice { severity, sentence, condition } => {
-                self.notice_of(notice_level(severity), sentence, condition);
-            }
-            Action::ViewChanged => self.page.mark_changed(),
-            Action::Close { reason } => {
-                self.membership.close(reason);
-                self.tasks.abort_opening();
-                self.hosting.end();
-                self.forget_guesser();
-                self.page.mark_changed();
-            }
-            Action::ReadPiece { peer, request } => self.read_piece(peer, request),
-            Action::DeliverPiece { id, bytes } => self.models.requests.deliver(id, bytes),
-        }
-    }
-
-    /// Sends the state machine a wake-up at this time of the clock.
-    fn wake_at(&self, at: Millis) {
-        let (clock, inputs) = (self.platform.clock.clone(), self.inputs.clone());
-        self.platform.spawn.spawn(Box::pin(async move {
-            clock.sleep((at.0 - clock.now().0).max(0.0)).await;
-            inputs.event(Event::Wake);
-        }));
-    }
-
     /// The peer exists from now on: what arrived meanwhile is handled.
     fn gpu_opened(&mut self) {
         let Some(identity) = &self.identity else { return };
         let peer = Peer::new(Identity {
             peer: identity.peer,
             device: identity.device,
-            session: Session(u64::from_le_bytes(self.platform.random_bytes())),
+            start: StartId(u64::from_le_bytes(self.platform.random_bytes())),
             build: panel::BUILD.to_owned(),
             kernel_class: KERNEL_CLASS,
             name: identity.name.clone(),
             kind: identity.kind,
-            adapter: self.compute.adapter(),
+            adapter: self.compute.device.adapter(),
         });
-        self.peer = Some(match self.recorded {
-            Some(lines) => peer.with_trace(lines),
+        self.peer = Some(match &self.peer_setup {
+            Some(setup) => setup(peer),
             None => peer,
         });
         self.forget_guesser();
@@ -328,9 +227,9 @@ impl Node {
         std::mem::take(&mut self.early_inputs).into_iter().for_each(|input| self.handle(input));
     }
 
-    fn open_line(&mut self, options: LineOptions) {
-        let (platform, inputs) = (&self.platform, self.inputs.clone());
-        self.membership.connect(|| RoomLine::open(platform, options, inputs));
+    pub(super) fn open_line(&mut self, options: LineOptions) {
+        let (platform, events) = (&self.platform, self.inputs.sink());
+        self.membership.connect(|| RoomLine::open(platform, options, events));
     }
 
     fn line_changed(&mut self, state: LineState) {
@@ -339,48 +238,5 @@ impl Node {
             self.notice(panel::NoticeLevel::Error, sentence);
         }
         self.page.mark_changed();
-    }
-
-    fn notice(&self, level: panel::NoticeLevel, sentence: String) {
-        self.notice_of(level, sentence, None);
-    }
-
-    /// A warning until a condition is over.
-    fn warn_while(&self, condition: panel::Condition, sentence: String) {
-        self.notice_of(panel::NoticeLevel::Warning, sentence, Some(condition));
-    }
-
-    fn notice_of(&self, level: panel::NoticeLevel, sentence: String, condition: Option<panel::Condition>) {
-        let max_waiting = self.inputs.max_waiting();
-        let details =
-            format!("build {}, {}, at most {max_waiting} events waited", panel::BUILD, self.compute.adapter());
-        self.page.send(panel::ToPage::Notice(panel::Notice { level, sentence, details, condition }));
-    }
-
-    /// Sends the page a snapshot if something changed and the last one is old enough.
-    fn send_snapshot(&mut self) {
-        let Some(identity) = &self.identity else { return };
-        if !self.page.take_changed(self.platform.clock.now()) {
-            return;
-        }
-        let view = self.peer.as_ref().map(Peer::view);
-        let members = view.as_ref().and_then(|view| view.room).map(|room| room.members.iter()).into_iter().flatten();
-        let own = Own {
-            peer: identity.peer,
-            words: self.words.of_device(identity.device),
-            members_words: members.filter_map(|member| Some((member.peer, self.words.of_peer(member.peer)?))).collect(),
-            doors: view.as_ref().and_then(|view| self.doors_report(view.doors?)),
-            line: self.membership.line_state(),
-            room: self.membership.room(),
-            device: self.compute.report(),
-            loaded: self.compute.weight_bytes().0,
-            on_demand: self.compute.on_demand_report(),
-            shadow: self.compute.shadow_report(),
-            downloaded: self.models.traffic.bytes(),
-            direct_frames: self.membership.direct_frames(),
-            sealing: self.membership.sealing(),
-            measuring: self.contribution.is_measuring(),
-        };
-        self.page.send(panel::ToPage::Status(Box::new(snapshot(view.as_ref(), own))));
     }
 }

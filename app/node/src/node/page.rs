@@ -50,6 +50,6 @@ impl PageLink {
     /// The sentence for the first frame that cannot be decoded; `None` afterwards.
     pub fn first_bad_frame(&mut self, error: &FrameError) -> Option<String> {
         let first = !std::mem::replace(&mut self.bad_frame_reported, true);
-        first.then(|| format!("A message of another device cannot be read: {error}. Reload the pages of all devices."))
+        first.then(|| format!("A message of another device cannot be read: {error}. Open Potluck again on all devices, in the same version."))
     }
 }

@@ -1,12 +1,13 @@
 //! Reads the headers of a model's files, through the cache.
 
-use potluck_gguf::{GgufError, HeaderParser, Progress, join, split_count};
+use potluck_gguf::{GgufError, HeaderParser, Progress, first_split_count, join};
 use potluck_model::FileRange;
 use potluck_plan::ModelId;
 
-use super::{OpenError, Opener};
+use super::error::OpenError;
 use crate::blob::{BlobKey, BlobName};
 use crate::hashes::GROUP_BYTES;
+use crate::platform::BlobStore;
 use crate::source::{Source, SourceError};
 
 /// Bytes of the first read of a header. The vocabulary makes headers of real models a few megabytes long, so reads grow from
@@ -25,26 +26,31 @@ pub struct Headers {
     pub bytes: u64,
 }
 
-impl Opener {
+/// Reads headers, from the cache where they are stored.
+pub(super) struct HeaderReader<'a> {
+    pub store: &'a dyn BlobStore,
+}
+
+impl HeaderReader<'_> {
     /// Reads the header of every file; from the cache if `cached`, the model's id, is known before and they are stored.
     ///
     /// # Errors
     /// The source fails, or a header is not valid.
-    pub(super) async fn read_headers(
-        &self,
-        source: &dyn Source,
-        cached: Option<ModelId>,
-    ) -> Result<Headers, OpenError> {
+    pub async fn read(&self, source: &dyn Source, cached: Option<ModelId>) -> Result<Headers, OpenError> {
         let mut headers = Vec::new();
         let mut raw = Vec::new();
         let mut bytes = 0;
         let mut count = 1;
         let mut file = 0;
         while u32::from(file) < count {
+            if file > 0 && source.file_len(file).is_none() {
+                let (expected, found) = (u32::from(file) + 1, "it was not given".to_owned());
+                return Err(GgufError::BadSplit { count, expected, found }.into());
+            }
             let key = cached.map(|model| BlobKey { model, name: BlobName::Header(file) });
             let (header, text) = self.read_header(source, file, key).await?;
             if file == 0 {
-                count = split_count(&header)?.min(u32::from(u16::MAX));
+                count = first_split_count(&header)?.min(u32::from(u16::MAX));
             }
             bytes += source.file_len(file).unwrap_or_else(|| header.required_length());
             headers.push(header);
@@ -61,6 +67,9 @@ impl Opener {
         key: Option<BlobKey>,
     ) -> Result<(potluck_gguf::Header, Vec<u8>), OpenError> {
         let len = source.file_len(file);
+        if len == Some(0) {
+            return Err(GgufError::Empty.into());
+        }
         let mut parser = len.map_or_else(HeaderParser::new, HeaderParser::with_length);
         let mut raw = Vec::new();
         let mut progress = Progress::NeedMore { at_least: FIRST_READ };
@@ -96,7 +105,7 @@ impl Opener {
                 Progress::Done(header) if wanted == 0 => {
                     raw.truncate(usize::try_from(header.data_offset).unwrap_or(usize::MAX));
                     if let Some(key) = key.filter(|_| raw.len() > stored_len) {
-                        self.store(key, stored_len as u64, raw[stored_len..].to_vec()).await;
+                        self.keep(key, stored_len as u64, raw[stored_len..].to_vec()).await;
                     }
                     return Ok((*header, raw));
                 }
@@ -122,21 +131,21 @@ impl Opener {
     }
 
     async fn delete_stored(&self, key: BlobKey) {
-        if let Err(error) = self.platform.store.delete(key).await {
+        if let Err(error) = self.store.delete(key).await {
             log::info!("a blob cannot be deleted: {error}");
         }
     }
 
     /// A cached header; empty if there is none.
     async fn stored(&self, key: BlobKey) -> Vec<u8> {
-        match self.platform.store.len(key).await {
-            Ok(len) if len > 0 => self.platform.store.read(key, 0, len).await.unwrap_or_default(),
+        match self.store.len(key).await {
+            Ok(len) if len > 0 => self.store.read(key, 0, len).await.unwrap_or_default(),
             _ => Vec::new(),
         }
     }
 
-    async fn store(&self, key: BlobKey, offset: u64, bytes: Vec<u8>) {
-        if let Err(error) = self.platform.store.append(key, offset, bytes).await {
+    async fn keep(&self, key: BlobKey, offset: u64, bytes: Vec<u8>) {
+        if let Err(error) = self.store.append(key, offset, bytes).await {
             log::info!("the header cannot be stored: {error}");
         }
     }

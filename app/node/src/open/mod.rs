@@ -1,5 +1,6 @@
 //! Opens a model: from a source to its header, id, architecture and weight units.
 
+mod error;
 mod header;
 mod names;
 mod shared;
@@ -10,64 +11,26 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use potluck_engine::{Settings, fixed_overhead};
-use potluck_gguf::{GgufError, Metadata};
-use potluck_model::{LocalTime, ModelError, ModelSpec, Profile, UnitMap};
+use potluck_gguf::Metadata;
+use potluck_model::{LocalTime, ModelSpec, Profile, UnitMap};
 use potluck_plan::{Arithmetic, Bytes, KvCacheType, ModelId};
 use potluck_protocol::{ModelCard, ModelSource};
 use potluck_swarm::{FileParts, OpenedModel};
-use thiserror::Error;
 
-use self::header::Headers;
+use self::header::{HeaderReader, Headers};
 use self::names::file_stem;
 use self::shared::group_hashes;
 use crate::hashes::{GROUP_BYTES, model_id};
-use crate::language::{LanguageError, ModelLanguage};
-use crate::platform::{HttpRequest, LocalFile, NetError, Platform, host_of};
-use crate::relay::{Relay, RelayError};
+use crate::language::ModelLanguage;
+use crate::platform::{HttpRequest, LocalFile, Platform, host_of};
+use crate::relay::Relay;
 use crate::source::{HttpFile, HttpSource, LocalSource, PendingRequests, PieceSource, Source, SourceError, Traffic};
 
-pub use self::names::split_names;
+pub use self::error::OpenError;
+pub use self::names::{TensorNames, split_names};
 
 /// Largest file that a host sends to others: its list of hashes, which everyone holds in memory, has 128 MiB.
 const MAX_SHARED_BYTES: u64 = 256 << 30;
-
-/// Why a model cannot be opened.
-#[derive(Clone, Debug, Error)]
-pub enum OpenError {
-    /// The relay failed.
-    #[error(transparent)]
-    Relay(#[from] RelayError),
-    /// Its bytes cannot be read.
-    #[error(transparent)]
-    Source(#[from] SourceError),
-    /// Its header is not valid.
-    #[error(transparent)]
-    Gguf(#[from] GgufError),
-    /// Its architecture is not supported.
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    /// Its vocabulary or chat template is not valid.
-    #[error(transparent)]
-    Language(#[from] LanguageError),
-    /// The server does not say how long a file is.
-    #[error("{0} does not say how long the file is. Use a direct link to a .gguf file.")]
-    NoLength(String),
-    /// The file on this device must be selected again.
-    #[error("\"{0}\" is a file on this device. Choose it again.")]
-    FileGone(String),
-    /// A file on the host's disk is too large to be sent to others.
-    #[error("\"{0}\" is too large to be sent from device to device. Put it in the relay's models folder.")]
-    TooLarge(String),
-    /// The source has other bytes than the host opened.
-    #[error("\"{0}\" changed after the host opened it. The host must open it again.")]
-    Changed(String),
-}
-
-impl From<NetError> for OpenError {
-    fn from(error: NetError) -> Self {
-        Self::Source(error.into())
-    }
-}
 
 /// Opens models.
 #[derive(Clone)]
@@ -90,6 +53,8 @@ pub struct Model {
     pub spec: ModelSpec,
     /// Its weight units.
     pub units: UnitMap,
+    /// The names of its tensors.
+    pub names: Rc<TensorNames>,
     /// Its bytes.
     pub source: Rc<dyn Source>,
     /// Length of its first file's header, in bytes.
@@ -97,16 +62,21 @@ pub struct Model {
 }
 
 impl Opener {
+    fn headers(&self) -> HeaderReader<'_> {
+        HeaderReader { store: self.platform.store.as_ref() }
+    }
+
     /// Opens a model for this device alone. `local` are its files if they are on this device. `on_hashing` receives how many
     /// bytes of how many the relay has hashed while it prepares the file.
     ///
     /// The model's id is
     /// - for the relay's models: the BLAKE3 root of the files, as `GET /models` says; every byte is verified against it;
     /// - for a file on the host's disk that [`Opener::open_shared`] opened: likewise;
-    /// - for a link: a hash of URL, size and header. The header names every tensor and its offset, so other files have other
-    ///   ids, but the bytes of tensors are not covered: there is no root to verify them against. The URL is, so only its
-    ///   server can send wrong ones. The server's ETag is not hashed, because browsers may not be allowed to read it and all
-    ///   devices must find the same id;
+    /// - for a link: a hash of URL, size, header and a few samples of the weights. The header names every tensor and its offset,
+    ///   and the samples tell files with other weights apart: who opens the link after its file was replaced has another id, and
+    ///   finds nothing of the old one in a cache. There is no root to verify every byte against, but the URL is covered, so only
+    ///   its server can send wrong ones. The server's ETag is not hashed, because browsers may not be allowed to read it and all
+    ///   devices must find the same id ([0052](../../../../docs/decisions/0052-one-version-of-a-links-file.md));
     /// - for files on this device that nobody else reads: a hash of their headers and sizes. Nothing is stored under it but
     ///   measurements.
     ///
@@ -124,8 +94,8 @@ impl Opener {
             ModelSource::File { name, bytes } => {
                 check_local(name, *bytes, local)?;
                 let files = LocalSource::new(local.to_vec());
-                let headers = self.read_headers(&files, None).await?;
-                let id = identify("potluck file", "", &headers);
+                let headers = self.headers().read(&files, None).await?;
+                let id = identify("potluck file", "", &headers, &[]);
                 finish(source, file_stem(name), id, headers, Rc::new(files))
             }
         }
@@ -150,7 +120,7 @@ impl Opener {
         check_size(name, *bytes)?;
         let groups = group_hashes(self.platform.store.as_ref(), file, &on_hashing).await?;
         let files = LocalSource::shared(file.clone(), &groups);
-        let headers = self.read_headers(&files, None).await?;
+        let headers = self.headers().read(&files, None).await?;
         finish(source, file_stem(name), ModelId(groups.root()), headers, Rc::new(files))
     }
 
@@ -163,9 +133,10 @@ impl Opener {
             (ModelSource::File { name, bytes }, []) => self.open_hosts(card, name, *bytes).await?,
             (source, local) => {
                 let (model, metadata) = self.open(source, local, |_, _| {}).await?;
-                match model.card.id == card.id {
-                    true => (model, metadata),
-                    false => self.open_shared(source, local, |_, _| {}).await?,
+                if model.card.id == card.id {
+                    (model, metadata)
+                } else {
+                    self.open_shared(source, local, |_, _| {}).await?
                 }
             }
         };
@@ -196,7 +167,7 @@ impl Opener {
             return Err(SourceError::Hash(host_of(&self.relay.url("")).to_owned()).into());
         }
         let http = HttpSource::new(self.platform.clone(), files, self.traffic.clone());
-        let headers = self.read_headers(&http, Some(id)).await?;
+        let headers = self.headers().read(&http, Some(id)).await?;
         finish(source, name, id, headers, Rc::new(http))
     }
 
@@ -212,8 +183,10 @@ impl Opener {
             files.push(HttpFile { url, bytes, hashes: None });
         }
         let http = HttpSource::new(self.platform.clone(), files, self.traffic.clone());
-        let headers = self.read_headers(&http, None).await?;
-        let id = identify("potluck link", url, &headers);
+        let headers = self.headers().read(&http, None).await?;
+        let samples = http.sample(&headers.raw).await?;
+        let samples: Vec<&[u8]> = samples.iter().flatten().map(|sample| &sample.bytes[..]).collect();
+        let id = identify("potluck link", url, &headers, &samples);
         let name = file_stem(url).to_owned();
         finish(source, &name, id, headers, Rc::new(http))
     }
@@ -223,7 +196,7 @@ impl Opener {
         check_size(name, bytes)?;
         let (platform, requests) = (self.platform.clone(), self.requests.clone());
         let files = PieceSource::new(platform, requests, bytes.0, card.id.0, self.traffic.clone());
-        let headers = self.read_headers(&files, Some(card.id)).await?;
+        let headers = self.headers().read(&files, Some(card.id)).await?;
         finish(&card.source, file_stem(name), card.id, headers, Rc::new(files))
     }
 }
@@ -312,10 +285,11 @@ fn finish(
         licence: profile.licence.unwrap_or_default(),
     };
     let header_bytes = headers.raw.first().map_or(0, Vec::len) as u64;
-    Ok((Model { card, spec, units, source: files, header_bytes }, headers.model.metadata))
+    let names = Rc::new(TensorNames::new(&headers.model.tensors));
+    Ok((Model { card, spec, units, names, source: files, header_bytes }, headers.model.metadata))
 }
 
-fn identify(kind: &str, address: &str, headers: &Headers) -> ModelId {
+fn identify(kind: &str, address: &str, headers: &Headers, samples: &[&[u8]]) -> ModelId {
     let mut hasher = blake3::Hasher::new_derive_key(kind);
     let mut field = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes());
@@ -324,5 +298,6 @@ fn identify(kind: &str, address: &str, headers: &Headers) -> ModelId {
     field(address.as_bytes());
     field(&headers.bytes.to_le_bytes());
     headers.raw.iter().for_each(|raw| field(raw));
+    samples.iter().for_each(|sample| field(sample));
     ModelId(*hasher.finalize().as_bytes())
 }

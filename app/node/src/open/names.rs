@@ -1,4 +1,27 @@
-//! File names of models.
+//! File names of models, and the names of their tensors.
+
+use potluck_gguf::TensorInfo;
+
+/// The names of a model's tensors by where they lie.
+#[derive(Clone, Debug, Default)]
+pub struct TensorNames(Vec<(u16, u64, String)>);
+
+impl TensorNames {
+    /// The names of these tensors.
+    pub fn new(tensors: &[TensorInfo]) -> Self {
+        let mut names: Vec<_> =
+            tensors.iter().map(|tensor| (tensor.file, tensor.offset, tensor.name.clone())).collect();
+        names.sort();
+        Self(names)
+    }
+
+    /// The name of the tensor with this byte of a file.
+    pub fn of(&self, file: u16, offset: u64) -> Option<&str> {
+        let after = self.0.partition_point(|(f, first, _)| (*f, *first) <= (file, offset));
+        let (found, _, name) = self.0.get(after.checked_sub(1)?)?;
+        (*found == file).then_some(name)
+    }
+}
 
 /// The names of all files of a split model, from the name of the first. Any other name is returned as it is.
 pub fn split_names(first: &str) -> Vec<String> {

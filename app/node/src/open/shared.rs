@@ -1,5 +1,6 @@
 //! The group hashes of a file that this device shares: made by reading the file once, and kept for the next time.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use futures::StreamExt;
@@ -14,6 +15,8 @@ use crate::source::SourceError;
 const READ_BYTES: u64 = 64 * GROUP_BYTES;
 /// Reads at a time: one is hashed while the next comes.
 const READS_AHEAD: usize = 2;
+/// Groups of a file that are compared with its kept list.
+const PROBES: u64 = 4;
 /// Lists that are kept, each in a blob of its own beside the device's measurements. The list of a 20 GB file has 10 MB.
 const KEPT_LISTS: u8 = 8;
 
@@ -29,6 +32,7 @@ pub(super) async fn group_hashes(
     let kept = Kept::of(file.as_ref());
     if let Some(kept) = &kept
         && let Some(groups) = kept.load(store, file.len()).await
+        && is_list_of(&groups, file).await?
     {
         return Ok(groups);
     }
@@ -39,6 +43,20 @@ pub(super) async fn group_hashes(
         log::info!("the file's hashes cannot be kept: {error}");
     }
     Ok(groups)
+}
+
+/// Checks a few groups of the file, including the first and the last: another file can have the same name, length and time.
+async fn is_list_of(groups: &GroupHashes, file: &Rc<dyn LocalFile>) -> Result<bool, SourceError> {
+    let last = file.len().saturating_sub(1);
+    let probes: BTreeSet<u64> = (0..PROBES).map(|probe| groups.around(last * probe / (PROBES - 1), 1).start).collect();
+    for start in probes {
+        let range = groups.around(start, 1);
+        let bytes = file.read(range.start, range.end - range.start).await.map_err(SourceError::File)?;
+        if !groups.check(range.start, &bytes) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 async fn hash(file: &Rc<dyn LocalFile>, on_progress: &dyn Fn(u64, u64)) -> Result<GroupHashes, SourceError> {
@@ -59,8 +77,8 @@ async fn hash(file: &Rc<dyn LocalFile>, on_progress: &dyn Fn(u64, u64)) -> Resul
 }
 
 /// Where the hashes of a file are kept: 32 bytes that stand for its name, length and time, its root, and the list. A list
-/// that is damaged does not belong to its root and is made again. A file that changed without its time gets a wrong id;
-/// then other devices refuse its bytes, and nobody computes with wrong ones.
+/// that is damaged does not belong to its root and is made again, and so is one that a few groups of the file do not match.
+/// If a file changed only in other groups, and its time did not, its id is wrong; then other devices refuse its bytes.
 struct Kept {
     file: [u8; 32],
     key: BlobKey,

@@ -105,8 +105,45 @@ pub struct HttpReply {
     pub length: Option<u64>,
     /// `Retry-After`, in seconds.
     pub retry_after: Option<u32>,
+    /// What it says of the file's version.
+    pub version: Version,
     /// The content.
     pub body: Vec<u8>,
+}
+
+/// What a reply says about its file's version. Browsers hide most headers of other sites, unless a site exposes them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Version {
+    /// A strong `ETag`. A weak one says nothing of single bytes.
+    pub etag: Option<String>,
+    /// `Last-Modified`.
+    pub modified: Option<String>,
+    /// The length of the whole file, from `Content-Range`.
+    pub total: Option<u64>,
+}
+
+impl Version {
+    /// Reads it from a reply's headers.
+    pub fn read(header: impl Fn(&str) -> Option<String>) -> Self {
+        let total = header("content-range").and_then(|range| range.rsplit('/').next()?.trim().parse().ok());
+        let etag = header("etag").map(|etag| etag.trim().to_owned()).filter(|etag| etag.starts_with('"'));
+        Self { etag, modified: header("last-modified"), total }
+    }
+
+    /// Fills in what only the other one says.
+    pub fn learn(&mut self, other: &Self) {
+        let text = |mine: &mut Option<String>, others: &Option<String>| *mine = mine.take().or_else(|| others.clone());
+        text(&mut self.etag, &other.etag);
+        text(&mut self.modified, &other.modified);
+        self.total = self.total.or(other.total);
+    }
+
+    /// Whether the two may be of one version: nothing that both say differs. The time counts only where an `ETag` is missing.
+    pub fn may_be(&self, other: &Self) -> bool {
+        let agree = |mine: &Option<String>, others: &Option<String>| Some(mine.as_ref()? == others.as_ref()?);
+        let totals = self.total.zip(other.total).is_none_or(|(mine, others)| mine == others);
+        totals && agree(&self.etag, &other.etag).or_else(|| agree(&self.modified, &other.modified)).unwrap_or(true)
+    }
 }
 
 #[cfg(test)]
@@ -123,6 +160,27 @@ mod tests {
         assert_eq!(whole.limit(200), MAX_REPLY);
         for status in [404, 416, 503] {
             assert_eq!((whole.limit(status), part.limit(status)), (MAX_ERROR, MAX_ERROR));
+        }
+    }
+
+    fn version(headers: &[(&str, &str)]) -> Version {
+        Version::read(|name| headers.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
+    }
+
+    #[test]
+    fn versions_differ_where_what_both_say_differs() {
+        let first = version(&[("etag", "\"a\""), ("last-modified", "Mon"), ("content-range", "bytes 0-7/100")]);
+        assert_eq!((first.etag.as_deref(), first.total), (Some("\"a\""), Some(100)));
+        for (other, same) in [
+            (version(&[("etag", "\"a\""), ("last-modified", "Tue")]), true),
+            (version(&[("etag", "\"b\""), ("last-modified", "Mon")]), false),
+            (version(&[("etag", "W/\"b\""), ("last-modified", "Mon")]), true),
+            (version(&[("last-modified", "Tue")]), false),
+            (version(&[("content-range", "bytes 8-15/101")]), false),
+            (version(&[("content-range", "bytes 8-15/*")]), true),
+            (Version::default(), true),
+        ] {
+            assert_eq!(first.may_be(&other), same, "{other:?}");
         }
     }
 

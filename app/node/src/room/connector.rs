@@ -4,17 +4,19 @@ use std::rc::Rc;
 
 use futures::StreamExt;
 use futures::stream::{LocalBoxStream, SelectAll, once};
-use potluck_relay_api::{Binary, EntryProof, Eviction, Nonce, Refusal, SignedEntry, VERSION, entry_message, nonce_at};
-use potluck_swarm::Event;
+use potluck_relay_api::{
+    Binary, Control, EntryProof, Eviction, Nonce, Refusal, Request, SignedEntry, VERSION, entry_message, nonce_at,
+};
+use potluck_swarm::Event as MemberEvent;
+use potluck_text::texts;
 use potluck_trust::RoomRole;
 
-use super::sealed::{SealedRoom, Welcome};
-use super::{LineOptions, LineState};
+use super::event::{Event, LineState};
+use super::members::{Members, Welcome};
+use super::options::{LineOptions, Listing};
 use crate::backoff::Backoff;
-use crate::control::{Control, Request};
-use crate::events::Inputs;
-use crate::node::Input;
-use crate::platform::{Platform, Socket, SocketMessage, SocketSender};
+use crate::events::EventSink;
+use crate::platform::{NetError, Platform, Socket, SocketMessage, SocketSender};
 
 /// Waits between attempts to connect.
 const BACKOFF: Backoff = Backoff::new(500.0, 8_000.0);
@@ -22,8 +24,8 @@ const BACKOFF: Backoff = Backoff::new(500.0, 8_000.0);
 pub(super) struct Connector {
     platform: Platform,
     options: LineOptions,
-    inputs: Inputs,
-    room: Rc<SealedRoom>,
+    events: EventSink<Event>,
+    members: Rc<Members>,
 }
 
 /// What arrives while the relay is connected.
@@ -39,16 +41,16 @@ enum Incoming {
 type Streams = SelectAll<LocalBoxStream<'static, Incoming>>;
 
 /// Why a connection ended.
-enum Ended {
-    /// It broke: connect again.
-    Lost,
+enum ConnectionEnd {
+    /// It broke, as this says: connect again.
+    Lost(String),
     /// The relay refuses, so connecting again is pointless.
     Refused(String),
 }
 
 impl Connector {
-    pub fn new(platform: Platform, options: LineOptions, inputs: Inputs, room: Rc<SealedRoom>) -> Self {
-        Self { platform, options, inputs, room }
+    pub fn new(platform: Platform, options: LineOptions, events: EventSink<Event>, members: Rc<Members>) -> Self {
+        Self { platform, options, events, members }
     }
 
     pub async fn run(self) {
@@ -59,37 +61,42 @@ impl Connector {
             let ended = match self.platform.transport.connect(url).await {
                 Ok(socket) => {
                     let ended = self.listen(socket, was_in).await;
-                    if self.room.is_leaving() {
+                    if self.members.is_leaving() {
                         return;
                     }
-                    if self.room.disconnect() {
+                    if self.members.disconnect() {
                         (attempt, was_in) = (0, true);
-                        self.inputs.event(Event::Disconnected);
+                        self.member(MemberEvent::Disconnected);
                     }
                     ended
                 }
+                // Where this peer was in the room, the relay may be itself again later.
+                Err(error @ (NetError::NoRelay { .. } | NetError::BadUrl(_))) if !was_in => {
+                    ConnectionEnd::Refused(error.to_string())
+                }
                 Err(error) => {
                     log::info!("the relay does not answer: {error}");
-                    Ended::Lost
+                    ConnectionEnd::Lost(error.reason().to_owned())
                 }
             };
-            if let Ended::Refused(sentence) = ended {
-                return self.state(LineState::Closed(sentence));
-            }
+            let cause = match ended {
+                ConnectionEnd::Refused(sentence) => return self.state(LineState::Closed(sentence)),
+                ConnectionEnd::Lost(cause) => cause,
+            };
             attempt += 1;
-            self.state(LineState::Reconnecting { attempt });
+            self.state(LineState::Reconnecting { attempt, cause });
             self.platform.clock.sleep(BACKOFF.wait(attempt)).await;
         }
     }
 
-    async fn listen(&self, socket: Socket, was_in: bool) -> Ended {
+    async fn listen(&self, socket: Socket, was_in: bool) -> ConnectionEnd {
         let Socket { sender: relay, messages } = socket;
         let mut incoming = Streams::new();
         let closed = once(async { Incoming::RelayClosed });
         incoming.push(messages.map(Incoming::FromRelay).chain(closed).boxed_local());
         while let Some(message) = incoming.next().await {
             match message {
-                Incoming::FromRelay(SocketMessage::Binary(bytes)) => self.room.relayed(&bytes),
+                Incoming::FromRelay(SocketMessage::Binary(bytes)) => self.members.relayed(&bytes),
                 Incoming::FromRelay(SocketMessage::Text(text)) => match serde_json::from_str(&text) {
                     Ok(control) => {
                         if let Some(ended) = self.control(control, &relay, &mut incoming, was_in) {
@@ -100,13 +107,13 @@ impl Connector {
                 },
                 Incoming::RelayClosed => break,
                 Incoming::SameBrowser(route, socket) => {
-                    self.room.channel_opened(route, socket.sender);
+                    self.members.channel_opened(route, socket.sender);
                     incoming.push(socket.messages.map(move |message| Incoming::FromTab(route, message)).boxed_local());
                 }
-                Incoming::FromTab(route, message) => self.room.on_channel(route, message),
+                Incoming::FromTab(route, message) => self.members.on_channel(route, message),
             }
         }
-        Ended::Lost
+        ConnectionEnd::Lost(texts().node_relay.closed().to_owned())
     }
 
     fn control(
@@ -115,51 +122,60 @@ impl Connector {
         relay: &Rc<dyn SocketSender>,
         incoming: &mut Streams,
         was_in: bool,
-    ) -> Option<Ended> {
+    ) -> Option<ConnectionEnd> {
         match control {
-            Control::Leave { route, .. } | Control::Undeliverable { route } => self.room.left(route.0),
-            Control::Taken { route, bytes } => self.room.taken(route.0, bytes),
-            _ if self.room.is_leaving() => {}
+            Control::Leave { route, .. } | Control::Undeliverable { route } => self.members.left(route.0),
+            Control::Taken { route, bytes } => self.members.taken(route.0, bytes),
+            _ if self.members.is_leaving() => {}
             // An honest relay asks once, and welcomes once.
-            Control::Challenge { .. } | Control::Welcome { .. } if self.room.is_connected() => {
-                return Some(Ended::Lost);
+            Control::Challenge { .. } | Control::Welcome { .. } if self.members.is_connected() => {
+                return Some(ConnectionEnd::Lost("it violates the protocol".to_owned()));
             }
             Control::Challenge { version, nonce } if version == VERSION => {
                 self.enter(&nonce_at(self.options.relay.host(), &nonce), relay.as_ref())
             }
             Control::Challenge { .. } | Control::Welcome { version: ..VERSION, .. } => {
-                let sentence = "The relay runs another version of Potluck. Reload the page, or update the relay.";
-                return Some(Ended::Refused(sentence.to_owned()));
+                return Some(ConnectionEnd::Refused(texts().node_relay.other_version().to_owned()));
             }
             Control::Welcome { route, owner, members, limits, .. } => {
                 let members: Vec<u32> = members.into_iter().map(|route| route.0).collect();
                 let (owner, window) = (owner.map(|route| route.0), limits.window_bytes);
                 let takes_parts = limits.parts_per_second > 0;
                 self.state(LineState::Connected);
-                self.inputs.event(Event::Connected);
+                self.member(MemberEvent::Connected);
                 let welcome = Welcome { own: route.0, owner, members: &members, window, takes_parts };
-                self.room.connect(relay.clone(), &welcome, self.platform.random);
+                self.members.connect(relay.clone(), &welcome, self.platform.random);
                 let tabs = self.platform.same_browser.discover(&self.options.room, route.0);
                 incoming.push(tabs.map(|(route, socket)| Incoming::SameBrowser(route, socket)).boxed_local());
             }
-            Control::Join { route, owner } => self.room.joined(route.0, owner),
+            Control::Join { route, owner } => self.members.joined(route.0, owner),
             Control::BadFrame { message, .. } => log::error!("the relay dropped a frame: {message}"),
             Control::Limited { wait_ms } => {
                 log::warn!("the relay stops reading for {wait_ms} ms: this device sends too fast")
             }
             Control::Refused { reason, message } => {
                 // A relay that restarts forgets its rooms until their owners are back, and one that is full may have
-                // room a little later.
-                let comes_back = was_in && reason == Refusal::NoSuchRoom;
-                return Some(if comes_back || reason.is_temporary() { Ended::Lost } else { Ended::Refused(message) });
+                // room a little later. When many return at once, the relay still counts seats of closed connections.
+                let comes_back = was_in
+                    && matches!(
+                        reason,
+                        Refusal::NoSuchRoom | Refusal::RoomFull | Refusal::TooManySeats | Refusal::TooManyVisitors
+                    );
+                return Some(if comes_back || reason.is_temporary() {
+                    ConnectionEnd::Lost(message.trim_end_matches('.').to_owned())
+                } else {
+                    ConnectionEnd::Refused(message)
+                });
             }
-            Control::Evicted { reason: reason @ Eviction::Replaced, message } if reason.is_final() => {
-                self.inputs.event(Event::Replaced);
-                return Some(Ended::Refused(message));
+            Control::Evicted { reason, message } if reason.is_final() => {
+                if reason == Eviction::Replaced {
+                    self.member(MemberEvent::Replaced);
+                }
+                return Some(ConnectionEnd::Refused(message));
             }
             Control::Evicted { message, .. } => {
-                self.inputs.send(Input::Notice(message));
-                return Some(Ended::Lost);
+                self.events.send(Event::Notice(message));
+                return Some(ConnectionEnd::Lost(texts().node_relay.closed().to_owned()));
             }
             Control::Shutdown { message } => log::info!("{message}"),
             Control::Pong { .. } | Control::Unknown => {}
@@ -172,7 +188,7 @@ impl Connector {
         let room = &self.options.room;
         let proof = match &self.options.role {
             RoomRole::Owner { key, secret, .. } => {
-                let super::Listing { title, visible } = self.options.listing.clone();
+                let Listing { title, visible } = self.options.listing.clone();
                 let join_key = Binary(secret.join_public());
                 let entry = SignedEntry::Owner { join_key: &join_key, title: &title, visible };
                 let signature = Binary(key.sign(&entry_message(room, nonce, entry)));
@@ -182,7 +198,8 @@ impl Connector {
                 EntryProof::Link { signature: Binary(secret.sign(&entry_message(room, nonce, SignedEntry::Link))) }
             }
             RoomRole::Invited(invite) => {
-                EntryProof::Link { signature: Binary(invite.door.sign(&entry_message(room, nonce, SignedEntry::Link))) }
+                let signature = Binary(invite.door.sign(&entry_message(room, nonce, SignedEntry::Invite)));
+                EntryProof::Invite { certificate: invite.certificate(), signature }
             }
             RoomRole::Visitor => EntryProof::Visitor,
         };
@@ -193,6 +210,10 @@ impl Connector {
     }
 
     fn state(&self, state: LineState) {
-        self.inputs.send(Input::Line(state));
+        self.events.send(Event::Line(state));
+    }
+
+    fn member(&self, event: MemberEvent) {
+        self.events.send(Event::Member(event));
     }
 }

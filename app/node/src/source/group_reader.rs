@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::SourceError;
 use super::chunk_cache::{ChunkCache, Lookup};
+use super::error::SourceError;
 use crate::hashes::{GROUP_BYTES, GroupHashes};
 
 /// The groups of one file that reads share.
@@ -37,10 +37,7 @@ impl GroupReader {
         if let Some(Lookup::Cached(_)) = &back {
             missing.end = (last * GROUP_BYTES).max(missing.start);
         }
-        let middle = match missing.is_empty() {
-            true => Vec::new(),
-            false => fetch(missing.clone()).await?,
-        };
+        let middle = if missing.is_empty() { Vec::new() } else { fetch(missing.clone()).await? };
         // Share what was fetched before waiting for other reads; otherwise two reads could wait for each other.
         let front = front.and_then(|lookup| lookup.fulfil(missing.start, &middle));
         let back = back.and_then(|lookup| lookup.fulfil(missing.start, &middle));

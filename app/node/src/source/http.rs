@@ -1,5 +1,11 @@
 //! Reads a model with HTTP range requests, verified where the server has hashes.
 
+mod replies;
+mod samples;
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests;
+
+use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -7,15 +13,20 @@ use futures::future::LocalBoxFuture;
 use futures::lock::Mutex;
 use potluck_model::FileRange;
 
+use self::replies::Refusal;
+use super::error::{Change, SourceError};
 use super::group_reader::GroupReader;
-use super::{FetchPolicy, Source, SourceError, Traffic};
+use super::reading::{FetchPolicy, Source};
+use super::version::KnownVersion;
 use crate::backoff::Backoff;
 use crate::hashes::GroupHashes;
-use crate::platform::{HttpReply, HttpRequest, Platform, host_of};
-use crate::relay::complaint;
+use crate::platform::Traffic;
+use crate::platform::{HttpRequest, Platform, host_of};
 
 /// Attempts before a request fails.
 const MAX_ATTEMPTS: u32 = 6;
+/// Attempts before a reply of another version counts: servers behind one name may not have the same yet.
+const MAX_VERSIONS: u32 = 3;
 /// Waits between attempts. The longest one lies behind the last attempt.
 const BACKOFF: Backoff = Backoff::new(500.0, 16_000.0);
 
@@ -35,6 +46,24 @@ struct Remote {
     /// Fetched with the first read: a visit that finds everything in the cache needs none.
     groups: Mutex<Option<Rc<GroupHashes>>>,
     reader: GroupReader,
+    /// Of a file without hashes.
+    version: KnownVersion,
+}
+
+impl Remote {
+    fn changed(&self, change: Change) -> SourceError {
+        self.version.set_changed(change);
+        self.error(change)
+    }
+
+    fn error(&self, change: Change) -> SourceError {
+        SourceError::Changed(host_of(&self.file.url).to_owned(), change)
+    }
+
+    /// Fails once it was replaced.
+    fn check(&self) -> Result<(), SourceError> {
+        self.version.changed().map_or(Ok(()), |change| Err(self.error(change)))
+    }
 }
 
 /// A model on a server.
@@ -42,6 +71,8 @@ pub struct HttpSource {
     platform: Platform,
     files: Vec<Remote>,
     traffic: Traffic,
+    /// The sample that is compared next, of those of all files.
+    next_sample: Cell<usize>,
 }
 
 impl HttpSource {
@@ -49,9 +80,14 @@ impl HttpSource {
     pub fn new(platform: Platform, files: Vec<HttpFile>, traffic: Traffic) -> Self {
         let files = files
             .into_iter()
-            .map(|file| Remote { file, groups: Mutex::new(None), reader: GroupReader::default() })
+            .map(|file| Remote {
+                file,
+                groups: Mutex::new(None),
+                reader: GroupReader::default(),
+                version: KnownVersion::default(),
+            })
             .collect();
-        Self { platform, files, traffic }
+        Self { platform, files, traffic, next_sample: Cell::new(0) }
     }
 
     fn remote(&self, file: u16) -> Result<&Remote, SourceError> {
@@ -69,7 +105,7 @@ impl HttpSource {
             return Ok(Vec::new());
         }
         let Some(groups) = self.group_hashes(remote).await? else {
-            return self.get_with_retries(file, &file.url, Some(range.offset..end), arrived).await;
+            return self.get_with_retries(remote, &file.url, Some(range.offset..end), arrived).await;
         };
         let fetch = async |range| self.fetch_groups(remote, &groups, range, arrived).await;
         remote.reader.read(&groups, range.offset..end, fetch).await
@@ -85,7 +121,7 @@ impl HttpSource {
         arrived: &Traffic,
     ) -> Result<Vec<u8>, SourceError> {
         for _ in 0..2 {
-            let bytes = self.get_with_retries(&remote.file, &remote.file.url, Some(range.clone()), arrived).await?;
+            let bytes = self.get_with_retries(remote, &remote.file.url, Some(range.clone()), arrived).await?;
             if groups.check(range.start, &bytes) {
                 return Ok(bytes);
             }
@@ -97,7 +133,7 @@ impl HttpSource {
         let Some((root, url)) = &remote.file.hashes else { return Ok(None) };
         let mut known = remote.groups.lock().await;
         if known.is_none() {
-            let list = self.get_with_retries(&remote.file, url, None, &Traffic::default()).await?;
+            let list = self.get_with_retries(remote, url, None, &Traffic::default()).await?;
             let groups = GroupHashes::prove(&list, remote.file.bytes, root);
             *known = Some(Rc::new(groups.ok_or_else(|| SourceError::Hash(host_of(url).to_owned()))?));
         }
@@ -107,60 +143,45 @@ impl HttpSource {
     /// Retries with back-off while the network or the server is in trouble. `arrived` counts the bytes of the present attempt.
     async fn get_with_retries(
         &self,
-        file: &HttpFile,
+        remote: &Remote,
         url: &str,
         range: Option<Range<u64>>,
         arrived: &Traffic,
     ) -> Result<Vec<u8>, SourceError> {
-        for attempt in 1.. {
+        let (mut attempts, mut mismatches) = (0, 0);
+        loop {
+            remote.check()?;
             arrived.restart();
             let arrived = arrived.within(&self.traffic);
             let request = HttpRequest { range: range.clone(), arrived, ..HttpRequest::get(url) };
-            let (error, pause) = match self.platform.transport.request(request).await {
-                Ok(reply) => match accept(file, url, range.as_ref(), reply) {
+            let refusal = match self.platform.transport.request(request).await {
+                Ok(reply) => match self.judge(remote, url, range.as_ref(), reply).await {
                     Ok(bytes) => return Ok(bytes),
-                    Err(Refusal::Retry(error, pause)) => (error, pause),
-                    Err(Refusal::Final(error)) => return Err(error),
+                    Err(refusal) => refusal,
                 },
-                Err(error) => (error.into(), None),
+                Err(error) => Refusal::Retry(error.into(), None),
             };
-            if attempt >= MAX_ATTEMPTS {
-                return Err(error);
-            }
+            let (error, pause) = match refusal {
+                Refusal::Final(error) => return Err(error),
+                Refusal::OtherVersion(change) => {
+                    mismatches += 1;
+                    if mismatches >= MAX_VERSIONS {
+                        return Err(remote.changed(change));
+                    }
+                    (remote.error(change), BACKOFF.wait(mismatches))
+                }
+                Refusal::Retry(error, pause) => {
+                    attempts += 1;
+                    if attempts >= MAX_ATTEMPTS {
+                        return Err(error);
+                    }
+                    (error, pause.unwrap_or(BACKOFF.wait(attempts)))
+                }
+            };
             log::info!("retrying: {error}");
-            self.platform.clock.sleep(pause.unwrap_or(BACKOFF.wait(attempt))).await;
+            self.platform.clock.sleep(pause).await;
         }
-        Err(SourceError::NoRanges(host_of(url).to_owned()))
     }
-}
-
-fn accept(file: &HttpFile, url: &str, range: Option<&Range<u64>>, reply: HttpReply) -> Result<Vec<u8>, Refusal> {
-    let host = host_of(url).to_owned();
-    // The sentence goes to the room's host, who chose the link: what another server answers is none of its business.
-    let reason = |reply: &HttpReply| match &file.hashes {
-        Some(_) => complaint(reply),
-        None => format!("status {}", reply.status),
-    };
-    match (reply.status, range) {
-        (200, None) => Ok(reply.body),
-        (206, Some(range)) if reply.body.len() as u64 == range.end - range.start => Ok(reply.body),
-        // A server without range support will do if the whole file was requested.
-        (200, Some(range)) if range.start == 0 && reply.body.len() as u64 == range.end => Ok(reply.body),
-        (200, Some(_)) => Err(Refusal::Final(SourceError::NoRanges(host))),
-        (408 | 429 | 500..=599, _) | (206, _) => {
-            let pause = reply.retry_after.map(|seconds| f64::from(seconds.min(30)) * 1000.0);
-            Err(Refusal::Retry(SourceError::Status { host, reason: reason(&reply) }, pause))
-        }
-        _ => Err(Refusal::Final(SourceError::Status { host, reason: reason(&reply) })),
-    }
-}
-
-/// Why a reply is not usable.
-enum Refusal {
-    /// Try again, after the milliseconds the server asked for.
-    Retry(SourceError, Option<f64>),
-    /// Trying again is pointless.
-    Final(SourceError),
 }
 
 impl Source for HttpSource {
@@ -184,52 +205,15 @@ impl Source for HttpSource {
         Box::pin(async move { self.group_hashes(self.remote(file)?).await.map(drop) })
     }
 
+    fn is_unchanged(&self, samples: usize) -> LocalBoxFuture<'_, Result<(), SourceError>> {
+        Box::pin(self.compare(samples))
+    }
+
+    fn is_hashed(&self) -> bool {
+        self.files.iter().all(|remote| remote.file.hashes.is_some())
+    }
+
     fn fetch_policy(&self) -> FetchPolicy {
         FetchPolicy { max_bytes: 4 << 20, parallel: 6, cache: true, beside: false }
-    }
-}
-
-#[cfg(test)]
-#[cfg(not(target_arch = "wasm32"))]
-mod tests {
-    use std::cell::Cell;
-
-    use super::*;
-    use crate::native::{Network, platform};
-    use crate::platform::{NetError, Socket, Transport};
-
-    const BYTES: u64 = 8;
-
-    /// Its first reply breaks after three bytes.
-    #[derive(Default)]
-    struct BreaksOnce(Cell<bool>);
-
-    impl Transport for BreaksOnce {
-        fn connect(&self, url: String) -> LocalBoxFuture<'static, Result<Socket, NetError>> {
-            Box::pin(async move { Err(NetError::unreachable(&url, "no sockets here")) })
-        }
-
-        fn request(&self, request: HttpRequest) -> LocalBoxFuture<'static, Result<HttpReply, NetError>> {
-            let breaks = !self.0.replace(true);
-            request.arrived.add(if breaks { 3 } else { BYTES });
-            Box::pin(async move {
-                match breaks {
-                    true => Err(NetError::unreachable(&request.url, "the connection failed")),
-                    false => Ok(HttpReply { status: 206, body: vec![7; BYTES as usize], ..HttpReply::default() }),
-                }
-            })
-        }
-    }
-
-    #[tokio::test]
-    async fn what_is_sent_again_counts_twice_on_the_line_and_once_in_the_read() {
-        let transport = Rc::new(BreaksOnce::default());
-        let platform = Platform { transport, ..platform(std::env::temp_dir(), &Network::default()) };
-        let (line, arrived) = (Traffic::default(), Traffic::default());
-        let file = HttpFile { url: "https://example.org/model.gguf".to_owned(), bytes: BYTES, hashes: None };
-        let source = HttpSource::new(platform, vec![file], line.clone());
-        let range = FileRange { file: 0, offset: 0, len: BYTES };
-        assert_eq!(source.read_counted(range, &arrived).await, Ok(vec![7; 8]));
-        assert_eq!((arrived.bytes(), line.bytes()), (8, 11), "of the first reply came three bytes");
     }
 }

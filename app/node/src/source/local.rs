@@ -7,7 +7,8 @@ use futures::future::LocalBoxFuture;
 use potluck_engine::StagingPart;
 use potluck_model::FileRange;
 
-use super::{FetchPolicy, Source, SourceError};
+use super::error::SourceError;
+use super::reading::{FetchPolicy, Source};
 use crate::hashes::GroupHashes;
 use crate::platform::LocalFile;
 

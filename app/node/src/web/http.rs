@@ -11,7 +11,7 @@ use web_sys::{AbortController, Headers, Request, RequestCache, RequestInit, Resp
 use super::js;
 use super::streams::Reader;
 use super::time::WorkerClock;
-use crate::platform::{Clock, HttpReply, HttpRequest, Method, Traffic};
+use crate::platform::{Clock, HttpReply, HttpRequest, Method, Traffic, Version};
 
 /// Milliseconds of silence after which a request has failed. A whole reply may take as long as the line needs.
 const TIMEOUT: f64 = 20_000.0;
@@ -65,6 +65,7 @@ impl Http {
         let response: Response = unless_silent(&self.arrived, async { Ok(sent.await?) }).await?.dyn_into()?;
         self.arrived.set(WorkerClock.now().0);
         let number = |name: &str| response.headers().get(name).ok()??.parse::<u64>().ok();
+        let version = Version::read(|name| response.headers().get(name).ok()?);
         let (status, length, retry_after) = (response.status(), number("content-length"), number("retry-after"));
         let limit = request.limit(status);
         let body = match length {
@@ -73,7 +74,7 @@ impl Http {
             _ => self.body(&js::get(&response, "body"), length.unwrap_or(0), limit, &request.arrived).await?,
         };
         let retry_after = retry_after.and_then(|seconds| u32::try_from(seconds).ok());
-        Ok(HttpReply { status, length, retry_after, body })
+        Ok(HttpReply { status, length, retry_after, version, body })
     }
 
     /// The content of a stream that probably has `expected` bytes, counted by `arrived`; nothing if it has more than `limit`.

@@ -14,8 +14,10 @@ mod http;
 mod js;
 mod locks;
 mod logging;
+mod messages;
 mod net;
 pub mod node;
+mod open_file;
 mod opfs;
 mod packs;
 pub mod page;
@@ -30,7 +32,7 @@ use std::rc::Rc;
 pub use page::PageHalf;
 
 use self::same_browser::DiscoveryPort;
-use crate::platform::Platform;
+use crate::platform::{Direct, Platform};
 
 /// The adapters of the node worker.
 fn platform(discovery: &DiscoveryPort) -> Platform {
@@ -38,6 +40,7 @@ fn platform(discovery: &DiscoveryPort) -> Platform {
         transport: Rc::new(net::WebTransport::default()),
         same_browser: Rc::new(discovery.clone()),
         store: Rc::new(store::OpfsStore::new()),
+        compute: Rc::new(Direct),
         clock: Rc::new(time::WorkerClock),
         spawn: Rc::new(time::WorkerSpawn),
         random,

@@ -2,16 +2,14 @@
 
 use std::rc::Rc;
 
-use potluck_engine::GpuOptions;
 use potluck_panel::{ToNode, ToPage};
-use potluck_swarm::Pooling;
 use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
-use web_sys::{File, MessageEvent, MessagePort};
+use web_sys::{MessageEvent, MessagePort};
 
 use super::files::PickedFile;
 use super::same_browser::{DISCOVERY_PORT, DiscoveryPort};
-use super::{js, logging, platform};
+use super::{js, logging, messages, platform};
 use crate::node::{Input, Node, NodeOptions};
 use crate::platform::LocalFile;
 
@@ -22,42 +20,29 @@ pub(super) const PING: &str = "ping";
 /// The reply to it.
 pub(super) const PONG: &str = "pong";
 
-/// Runs a node in this worker. Messages are JSON of `ToNode` and `ToPage` as text (64-bit numbers survive it), or
-/// `{ json, file }` if a file goes along, and before the first room `{ discovery }`, a port to the shared worker.
+/// Runs a node in this worker. It posts values of `ToPage` and gets `{ message, file }`, a value of `ToNode` and perhaps a file,
+/// and before the first room `{ discovery }`, a port to the shared worker.
 pub fn run() {
     logging::start();
-    let page = Rc::new(|message: ToPage| match serde_json::to_string(&message) {
-        Ok(json) => say(&json),
+    let page = Rc::new(|message: ToPage| match messages::to_value(&message) {
+        Ok(value) => say(&value),
         Err(error) => log::error!("a message to the page cannot be written: {error}"),
     });
     let discovery = DiscoveryPort::default();
-    let pooling = Pooling::default();
-    let options = NodeOptions {
-        gpu: GpuOptions::default(),
-        page,
-        slow: 1,
-        hesitation: None,
-        recorded: None,
-        hidden: Vec::new(),
-        pooling,
-        on_demand: true,
-        guesses: Default::default(),
-        hints: Default::default(),
-    };
-    let (node, queue, inputs) = Node::new(platform(&discovery), options);
+    let options = NodeOptions { on_demand: true, ..NodeOptions::default() };
+    let (node, queue, inputs) = Node::new(platform(&discovery), page, options);
     let handler = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
-        let (json, file) = match event.data().as_string() {
-            Some(text) if text == PING => return say(PONG),
-            Some(json) => (Some(json), None),
-            None => {
-                if let Ok(port) = js::get(&event.data(), DISCOVERY_PORT).dyn_into::<MessagePort>() {
-                    return discovery.set(port);
-                }
-                (js::get(&event.data(), "json").as_string(), js::get(&event.data(), "file").dyn_into::<File>().ok())
-            }
+        let data = event.data();
+        if data.as_string().as_deref() == Some(PING) {
+            return say(&PONG.into());
+        }
+        if let Ok(port) = js::get(&data, DISCOVERY_PORT).dyn_into::<MessagePort>() {
+            return discovery.set(port);
+        }
+        let (command, file) = match messages::and_file::<ToNode>(&data) {
+            Ok(read) => read,
+            Err(error) => return log::error!("a message of the page cannot be read: {error}"),
         };
-        let command = json.and_then(|json| serde_json::from_str::<ToNode>(&json).ok());
-        let Some(command) = command else { return log::error!("a message of the page cannot be read") };
         let files = file.map(|file| Rc::new(PickedFile(file)) as Rc<dyn LocalFile>);
         inputs.send(Input::Page(command, files.into_iter().collect()));
     });
@@ -65,11 +50,11 @@ pub fn run() {
     // It lives as long as the worker.
     handler.forget();
     wasm_bindgen_futures::spawn_local(node.run(queue));
-    say(UP);
+    say(&UP.into());
 }
 
-fn say(text: &str) {
-    if let Err(error) = js::worker().post_message(&JsValue::from_str(text)) {
+fn say(value: &JsValue) {
+    if let Err(error) = js::worker().post_message(value) {
         log::error!("the page cannot be reached: {}", js::error_text(&error));
     }
 }

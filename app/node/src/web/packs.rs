@@ -11,7 +11,8 @@ use potluck_plan::{BlockIndex, ModelId, WeightUnit};
 use wasm_bindgen::JsValue;
 
 use super::locks::{self, LockRequest, WebLock};
-use super::opfs::{self, Entry, Mode, OpenFile, store_error};
+use super::open_file::{self, Mode, OpenFile};
+use super::opfs::{self, Entry, store_error};
 use super::time::WorkerClock;
 use super::{js, random};
 use crate::blob::BlobName;
@@ -148,7 +149,7 @@ impl Packs {
         self.used = WorkerClock.now().0;
         if self.open.as_ref().is_none_or(|open| open.model != model) {
             self.open = None;
-            let journal = match opfs::open(model, JOURNAL.to_owned(), Mode::Shared { create }).await {
+            let journal = match open_file::open(model, JOURNAL.to_owned(), Mode::Shared { create }).await {
                 Ok(journal) => journal,
                 Err(error) if opfs::is_missing(&error) => return Ok(None),
                 Err(error) => return Err(store_error(&error)),
@@ -183,7 +184,7 @@ impl Open {
             }
             let generation = self.index.generation().ok_or_else(nothing)?;
             let name = Pack::of(unit, generation).to_string();
-            let file = opfs::open(self.model, name, Mode::Shared { create }).await;
+            let file = open_file::open(self.model, name, Mode::Shared { create }).await;
             self.packs.insert(block, file.map_err(|error| store_error(&error))?);
         }
         self.packs.get(&block).ok_or_else(nothing)

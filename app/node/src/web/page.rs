@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use js_sys::{Object, Promise};
+use js_sys::Promise;
 use potluck_panel::{BUILD, Notice, NoticeLevel, ToNode, ToPage};
 use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
@@ -19,7 +19,7 @@ use self::replay_log::ReplayLog;
 use self::wake_lock::WakeLock;
 use super::locks::WebLock;
 use super::node::{PING, PONG, UP};
-use super::{js, logging, same_browser};
+use super::{js, logging, messages, same_browser};
 
 /// Milliseconds between two liveness checks of the worker.
 const PING_INTERVAL: i32 = 4_000;
@@ -128,7 +128,7 @@ impl PageHalf {
             }
         };
         let half = self.clone();
-        let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| half.heard(&event.data()));
+        let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| half.heard(event.data()));
         worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
         on_message.forget();
         let half = self.clone();
@@ -141,16 +141,15 @@ impl PageHalf {
         *self.0.worker.borrow_mut() = Some(worker);
     }
 
-    fn heard(&self, data: &JsValue) {
-        let Some(text) = data.as_string() else { return };
+    fn heard(&self, data: JsValue) {
         self.0.missed.set(0);
-        match text.as_str() {
-            UP => {
+        match data.as_string().as_deref() {
+            Some(UP) => {
                 self.0.up.set(true);
                 self.flush();
             }
-            PONG => {}
-            json => match serde_json::from_str::<ToPage>(json) {
+            Some(PONG) => {}
+            _ => match messages::from_value::<ToPage>(data) {
                 Ok(message) => {
                     self.0.replay_log.borrow_mut().reply(&message);
                     self.deliver(message);
@@ -263,16 +262,7 @@ impl PageHalf {
 }
 
 fn post(worker: &Worker, message: &ToNode, file: Option<&File>) -> Result<(), String> {
-    let json = serde_json::to_string(message).map_err(|error| error.to_string())?;
-    let data: JsValue = match file {
-        None => json.into(),
-        Some(file) => {
-            let beside = Object::new();
-            js::set(&beside, "json", &json.into());
-            js::set(&beside, "file", file);
-            beside.into()
-        }
-    };
+    let data = messages::with_file(message, file).map_err(|error| error.to_string())?;
     worker.post_message(&data).map_err(|error| js::error_text(&error))
 }
 

@@ -10,7 +10,8 @@ use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::MessageEvent;
 
-use super::opfs::{self, Mode, store_error};
+use super::open_file::{self, Mode};
+use super::opfs::{self, store_error};
 use super::packs::{Packs, close_when_idle, lock, tidy};
 use super::{js, logging};
 use crate::blob::{BlobKey, BlobName};
@@ -146,7 +147,7 @@ async fn perform(
             match key.name {
                 BlobName::Unit(unit) => packs.read(key.model, unit, offset, &bytes).await?,
                 name => {
-                    let file = opfs::open(key.model, name.to_string(), Mode::Read).await.map_err(failed)?;
+                    let file = open_file::open(key.model, name.to_string(), Mode::Read).await.map_err(failed)?;
                     file.fill(offset, &bytes)?;
                 }
             }
@@ -160,7 +161,8 @@ async fn append(key: BlobKey, offset: u64, bytes: &Uint8Array, packs: &mut Packs
     if let BlobName::Unit(unit) = key.name {
         return packs.append(key.model, unit, offset, bytes).await;
     }
-    let file = opfs::open(key.model, key.name.to_string(), Mode::Write).await.map_err(|error| store_error(&error))?;
+    let file =
+        open_file::open(key.model, key.name.to_string(), Mode::Write).await.map_err(|error| store_error(&error))?;
     let len = file.size()?;
     if len != offset {
         return Err(StoreError::Failed(format!("a blob has {len} bytes, {offset} were expected")));

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -10,20 +11,23 @@ use std::time::Duration;
 
 use potluck_engine::{Gpu, GpuOptions};
 use potluck_gguf::synthetic::Synthetic;
-use potluck_gguf::{TensorType, join};
+use potluck_gguf::{Requantized, TensorType, join, parse, requantize_rows};
 use potluck_model::ModelSpec;
-use potluck_node::compute::OwnShadow;
-use potluck_node::native::cli::{GuessArguments, Options, Session, parse_link};
+use potluck_node::compute::{GuessOptions, OwnShadow, ShadowOptions, ShadowSource};
+use potluck_node::native::Network;
 use potluck_node::node::Input;
 use potluck_node::platform::LocalFile;
 use potluck_panel::{
     AnswerPart, AnswerStop, ContributeChoice, HostChoice, Message, ModelSource, OnDemandReport, PlanStatus,
     PromptRequest, RequestId, Role, Sampling, Sharing, Status, Timings, ToNode, ToPage,
 };
-use potluck_plan::{Arithmetic, BlockShape, Bytes, KvCacheType, ModelId, ModelShape};
+use potluck_plan::{Arithmetic, BlockShape, Bytes, KvCacheType, ModelId, ModelShape, PeerId};
+use potluck_predict::Alignment;
 use potluck_relay::limits::Limits;
 use potluck_relay::net::tls::Identity;
 use potluck_relay::{Config, Relay};
+use potluck_swarm::HintOptions;
+use potluck_terminal::{NO_RELAY, RoomLink, Session, Setup};
 use tokio::sync::oneshot;
 
 /// How long anything may take before a test fails instead of hanging.
@@ -153,7 +157,7 @@ pub async fn shadow_bytes(model: &Synthetic, kind: Option<TensorType>, kv_cache:
     let kind = kind.or(units.shadow_type()).unwrap();
     let gpu = Gpu::open(GpuOptions::default()).await.unwrap();
     let settings = potluck_node::open::settings(Bytes(u64::MAX), CONTEXT, kv_cache);
-    OwnShadow::of((&spec, &units), kind, settings, gpu.capabilities()).unwrap().bytes().0
+    OwnShadow::of(&spec, &units, kind, settings, gpu.capabilities()).unwrap().bytes().0
 }
 
 /// Writes a model into a folder.
@@ -163,16 +167,67 @@ pub fn write(model: &Synthetic, folder: &Path, name: &str) -> PathBuf {
     path
 }
 
+/// Who guesses, of a device's own experts and of those that it calls on others.
+#[derive(Clone, Default)]
+pub struct Guesses {
+    pub own: GuessOptions,
+    pub hints: HintOptions,
+}
+
+impl Guesses {
+    /// Whether it pays or not.
+    pub fn always(mut self) -> Self {
+        (self.own.always, self.hints.always) = (true, true);
+        self
+    }
+
+    /// So many blocks ahead.
+    pub fn ahead(mut self, blocks: u16) -> Self {
+        (self.own.lead, self.hints.lead) = (Some(blocks), blocks);
+        self
+    }
+
+    /// A shadow guesses, or computes beside a recorded text.
+    pub fn with_shadow(self, shadow: ShadowOptions) -> Self {
+        Self { own: self.own.with_shadow(shadow), hints: self.hints.with_shadow() }
+    }
+}
+
+/// A shadow that goes on from each token of its base.
+pub fn shadow_from(source: ShadowSource) -> ShadowOptions {
+    ShadowOptions { source, alignment: Alignment::each_token(), tokens: None }
+}
+
+/// A node before it starts, with a cache of its own.
+pub fn setup(name: &str, origin: &str, cache: &Path) -> Setup {
+    let network = Network { relay: origin.to_owned(), ..Network::default() };
+    Setup { name: name.to_owned(), ..Setup::in_folder(&network, cache) }
+}
+
+/// A host that lets devices load experts on demand.
+pub fn setup_on_demand(origin: &str, cache: &Path, guesses: Guesses) -> Setup {
+    let mut setup = setup("host", origin, cache);
+    setup.node.on_demand = true;
+    (setup.node.guesses, setup.node.hints) = (guesses.own, guesses.hints);
+    setup
+}
+
 /// A node with a cache of its own.
 pub fn peer(name: &str, origin: &str, cache: PathBuf) -> Session {
-    let options = Options { name: name.to_owned(), cache: Some(cache), ..Options::default() };
-    Session::start(origin, &options)
+    Session::start(setup(name, origin, &cache))
 }
 
 /// Devices that hold experts for a stage of the plan that is up.
 pub fn holders(status: &Status) -> usize {
     let plan = status.plan.as_ref().filter(|plan| plan.state == potluck_panel::PlanStatus::Up);
     plan.map_or(0, |plan| plan.stages.iter().flat_map(|stage| &stage.expert_holders).count())
+}
+
+/// Which devices those are.
+pub fn holder_ids(status: &Status) -> BTreeSet<PeerId> {
+    let plan = status.plan.as_ref().filter(|plan| plan.state == potluck_panel::PlanStatus::Up);
+    let holders = plan.into_iter().flat_map(|plan| &plan.stages).flat_map(|stage| &stage.expert_holders);
+    holders.map(|holding| holding.peer).collect()
 }
 
 /// Opens a room; returns its link.
@@ -227,7 +282,7 @@ pub async fn host_as(session: &mut Session, origin: &str, choice: HostChoice, fi
 
 /// Joins the room of a link and contributes a device.
 pub fn join_room(session: &Session, link: &str, budget: Option<u64>) {
-    let (_, room, key) = parse_link(link).unwrap();
+    let RoomLink { room, key, .. } = link.parse().unwrap();
     session.page(ToNode::Join { room, key });
     if let Some(budget) = budget {
         session.page(ToNode::Contribute(ContributeChoice { budget }));
@@ -253,10 +308,11 @@ pub fn question(request: u32, text: &str, max_tokens: u32) -> PromptRequest {
     PromptRequest {
         request: RequestId(request),
         conversation: format!("test {request}"),
-        messages: vec![Message { role: Role::User, content: text.to_owned() }],
+        messages: vec![Message::new(Role::User, text.to_owned())],
         raw: true,
         max_tokens,
         sampling: Sampling { temperature: 0.0, ..Sampling::default() },
+        reasoning: None,
     }
 }
 
@@ -271,6 +327,15 @@ pub async fn answer_and_recoveries(
     prompt: PromptRequest,
     mut at: impl FnMut(usize),
 ) -> (Vec<u32>, Vec<String>) {
+    answer_with_status(session, prompt, |tokens, _| at(tokens)).await
+}
+
+/// The same. `at` receives the last snapshot, too.
+pub async fn answer_with_status(
+    session: &mut Session,
+    prompt: PromptRequest,
+    mut at: impl FnMut(usize, &Status),
+) -> (Vec<u32>, Vec<String>) {
     let request = prompt.request;
     session.page(ToNode::Prompt(prompt));
     let (mut all, mut recoveries) = (Vec::new(), Vec::new());
@@ -280,7 +345,7 @@ pub async fn answer_and_recoveries(
         match event {
             AnswerPart::Text { tokens, .. } => {
                 all.extend(tokens);
-                at(all.len());
+                at(all.len(), &session.status);
             }
             AnswerPart::End { stop: AnswerStop::Failed(sentence) | AnswerStop::Refused(sentence), .. } => {
                 panic!("the answer failed: {sentence}")
@@ -337,6 +402,22 @@ pub async fn alone(path: &Path, text: &str, max_tokens: u32) -> Vec<u32> {
     alone_by(Arithmetic::Exact, path, text, max_tokens).await
 }
 
+/// Writes a model again with its matrices in another type.
+pub fn requantize(from: &Path, to: &Path, kind: TensorType) {
+    let file = std::fs::read(from).unwrap();
+    let model = join([parse(&file).unwrap()]).unwrap();
+    let plan = Requantized::new(&model, kind).unwrap();
+    let mut tensors = model.tensors.iter().zip(&plan.kinds);
+    let next = |_: &_| {
+        let (tensor, kind) = tensors.next().unwrap();
+        let mut rows = Vec::new();
+        let bytes = &file[tensor.offset as usize..tensor.end() as usize];
+        requantize_rows((tensor.kind, *kind), tensor.cols(), bytes, &mut rows).unwrap();
+        rows
+    };
+    std::fs::write(to, plan.writer.to_bytes(next).unwrap()).unwrap();
+}
+
 /// The same by another arithmetic.
 pub async fn alone_by(arithmetic: Arithmetic, path: &Path, text: &str, max_tokens: u32) -> Vec<u32> {
     let files = potluck_node::native::open_model_files(path).unwrap();
@@ -351,30 +432,35 @@ pub fn open_alone(files: Vec<Rc<dyn LocalFile>>, budget: u64) -> Session {
 }
 
 /// The same, with somebody who guesses which experts come next.
-pub fn open_guessing(files: Vec<Rc<dyn LocalFile>>, budget: u64, guesses: GuessArguments) -> Session {
-    let options = Options { cache: Some(folder("alone")), guesses, ..Options::default() };
-    open_in(Session::start("http://localhost", &options), Arithmetic::Exact, files, budget)
+pub fn open_guessing(files: Vec<Rc<dyn LocalFile>>, budget: u64, guesses: Guesses) -> Session {
+    let mut setup = setup("alone", NO_RELAY, &folder("alone"));
+    (setup.node.guesses, setup.node.hints) = (guesses.own, guesses.hints);
+    open_in(Session::start(setup), Arithmetic::Exact, files, budget)
 }
 
 fn open_alone_by(arithmetic: Arithmetic, files: Vec<Rc<dyn LocalFile>>, budget: u64) -> Session {
-    open_in(peer("alone", "http://localhost", folder("alone")), arithmetic, files, budget)
+    open_in(peer("alone", NO_RELAY, folder("alone")), arithmetic, files, budget)
 }
 
 fn open_in(session: Session, arithmetic: Arithmetic, files: Vec<Rc<dyn LocalFile>>, budget: u64) -> Session {
-    let command = potluck_swarm::HostCommand {
-        source: ModelSource::File { name: files[0].name(), bytes: Bytes(files[0].len()) },
+    let source = ModelSource::File { name: files[0].name(), bytes: Bytes(files[0].len()) };
+    session.send(Input::Alone(potluck_swarm::HostCommand { arithmetic, ..command(source) }, budget, files));
+    session
+}
+
+/// Hosts a model for this device alone.
+pub fn command(source: ModelSource) -> potluck_swarm::HostCommand {
+    potluck_swarm::HostCommand {
+        source,
         context: CONTEXT,
         kv_cache: None,
-        arithmetic,
+        arithmetic: Arithmetic::Exact,
         sharing: potluck_protocol::Sharing::Fastest,
         last_epoch: Default::default(),
         in_advance: true,
-        hidden: Vec::new(),
         doors: Default::default(),
         pooling: potluck_swarm::Pooling::default(),
         on_demand: true,
         protect: false,
-    };
-    session.send(Input::Alone(command, budget, files));
-    session
+    }
 }

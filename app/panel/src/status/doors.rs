@@ -1,7 +1,7 @@
 //! Who may come into a hosted room.
 
 use potluck_plan::DeviceId;
-use potluck_protocol::{Invite, UnixSeconds};
+use potluck_protocol::{Invite, LogEntry, UnixSeconds};
 use serde::{Deserialize, Serialize};
 
 /// Who may come into a hosted room.
@@ -11,6 +11,8 @@ pub struct DoorsReport {
     pub invites: Vec<InviteReport>,
     /// Devices that may not come in.
     pub banned: Vec<BannedReport>,
+    /// What happened, by its last time.
+    pub log: Vec<LogEntry>,
 }
 
 /// An invite that the host gave out.
@@ -59,6 +61,4 @@ pub struct BannedReport {
     pub device: DeviceId,
     /// The name it had.
     pub name: String,
-    /// The three words of its key.
-    pub words: String,
 }

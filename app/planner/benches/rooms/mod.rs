@@ -24,22 +24,18 @@ pub struct Case {
     pub name: &'static str,
     pub blocks: usize,
     pub workers: usize,
-    /// Links between any two were measured.
-    pub pairs: bool,
     pub question: Question,
 }
 
 /// All rooms.
 pub const CASES: &[Case] = &[
-    Case { name: "8 workers", blocks: 36, workers: 8, pairs: true, question: Question::Fastest },
-    Case { name: "12 workers", blocks: 36, workers: 12, pairs: true, question: Question::Fastest },
-    Case { name: "20 workers", blocks: 60, workers: 20, pairs: false, question: Question::Fastest },
-    Case { name: "20 workers, all links", blocks: 60, workers: 20, pairs: true, question: Question::Fastest },
-    Case { name: "20 workers, everyone", blocks: 60, workers: 20, pairs: false, question: Question::Everyone },
-    Case { name: "20 workers, standby", blocks: 60, workers: 20, pairs: false, question: Question::Standby },
-    Case { name: "20 workers, help", blocks: 60, workers: 20, pairs: false, question: Question::Help },
-    Case { name: "200 workers", blocks: 60, workers: 200, pairs: false, question: Question::Fastest },
-    Case { name: "200 workers, all links", blocks: 60, workers: 200, pairs: true, question: Question::Fastest },
+    Case { name: "8 workers", blocks: 36, workers: 8, question: Question::Fastest },
+    Case { name: "12 workers", blocks: 36, workers: 12, question: Question::Fastest },
+    Case { name: "20 workers", blocks: 60, workers: 20, question: Question::Fastest },
+    Case { name: "20 workers, everyone", blocks: 60, workers: 20, question: Question::Everyone },
+    Case { name: "20 workers, standby", blocks: 60, workers: 20, question: Question::Standby },
+    Case { name: "20 workers, help", blocks: 60, workers: 20, question: Question::Help },
+    Case { name: "200 workers", blocks: 60, workers: 200, question: Question::Fastest },
 ];
 
 fn shape(blocks: usize, random: &mut Random) -> ModelShape {
@@ -84,11 +80,6 @@ pub fn search(case: &Case) -> f64 {
             device
         })
         .collect();
-    if case.pairs {
-        for (from, to) in (0..case.workers).flat_map(|a| (0..case.workers).map(move |b| (a, b))) {
-            links.set_pair(peer(from), peer(to), link(random));
-        }
-    }
     let sharing = if matches!(case.question, Question::Everyone) { Sharing::Everyone } else { Sharing::Fastest };
     let (context, overhead) = (4_096, Bytes(50_000_000));
     let fixture = RoomFixture { shape, layers, devices, links, context, overhead };

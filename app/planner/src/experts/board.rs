@@ -77,7 +77,8 @@ impl Board {
         weighted(lender.weight, || {
             let cell = &self.draws[expert * self.peers.len() + usize::from(lender.number)];
             if cell.get().is_nan() {
-                cell.set(draw(self.keys[expert], self.peer(lender.number)));
+                let (block, expert) = self.keys[expert];
+                cell.set(draw(block, expert, self.peer(lender.number)));
             }
             cell.get()
         })

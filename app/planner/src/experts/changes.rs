@@ -38,7 +38,7 @@ pub fn repair(
 
 /// The experts that live holders have, and everybody who holds or lends.
 pub(super) fn board(shape: &ModelShape, live: &Holders, lenders: &[Lender]) -> Board {
-    let experts = live.keys().map(|key| (*key, expert_bytes(shape, *key))).collect();
+    let experts = live.keys().map(|key| (*key, expert_bytes(shape, key.0))).collect();
     let lending = lenders.iter().map(|lender| lender.peer);
     Board::new(experts, live.values().flatten().copied().chain(lending).collect())
 }
@@ -94,7 +94,7 @@ pub fn join(shape: &ModelShape, live: &Holders, holding: &[Candidate], newcomer:
     moves.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.expert.cmp(&b.1.expert)));
     let mut free = newcomer.free;
     let fits = |(_, change): (f64, Move)| {
-        let bytes = expert_bytes(shape, change.expert);
+        let bytes = expert_bytes(shape, change.expert.0);
         let fits = bytes <= free;
         if fits {
             free = free.saturating_sub(bytes);
@@ -104,7 +104,7 @@ pub fn join(shape: &ModelShape, live: &Holders, holding: &[Candidate], newcomer:
     moves.into_iter().filter_map(fits).take(most).collect()
 }
 
-fn expert_bytes(shape: &ModelShape, (block, _): ExpertKey) -> Bytes {
+fn expert_bytes(shape: &ModelShape, block: BlockIndex) -> Bytes {
     shape.blocks.get(usize::from(block.0)).map_or(Bytes::ZERO, potluck_plan::BlockShape::expert_bytes)
 }
 

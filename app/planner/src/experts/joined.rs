@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use potluck_plan::{BlockIndex, Bytes, ExpertHolder, ExpertId, PeerId, Plan, RemoteExperts, Stage, WeightUnit};
 
 use super::changes::{Move, join, repair};
-use super::placement::{Candidate, ExpertKey, Holders, Lender};
+use super::placement::{Candidate, Holders, Lender};
 use super::spread::{lenders, replicas};
 use crate::cost::stage_layers;
 use crate::{Device, Planned, Room, Sharing, Shortfall, TAU, placement as plans, plan};
@@ -59,7 +59,7 @@ fn joined(room: &Room<'_>, running: &Plan, best: &Plan, is_new: &dyn Fn(PeerId) 
     let wanted = |block, expert| {
         // Where experts are to be spread, a stage's own copies come on top.
         let own = room.sharing != Sharing::Experts && has_own(running, block, expert);
-        replicas(room, block, expert) - usize::from(own)
+        replicas(room) - usize::from(own)
     };
     for (block, expert, peer) in repair(room.shape, &live, &left, wanted) {
         live.entry((block, expert)).or_default().push(peer);
@@ -89,7 +89,8 @@ fn holds(live: &Holders, peer: PeerId) -> bool {
 fn take_over(room: &Room<'_>, live: &mut Holders, lenders: &[Lender], newcomer: &Lender) {
     let others = lenders.iter().filter(|lender| lender.peer != newcomer.peer && holds(live, lender.peer));
     let holding: Vec<Candidate> = others.map(Lender::candidate).collect();
-    let held = live.iter().filter(|(_, holders)| holders.contains(&newcomer.peer)).map(|(key, _)| bytes(room, *key));
+    let held =
+        live.iter().filter(|(_, holders)| holders.contains(&newcomer.peer)).map(|(key, _)| bytes(room, key.0, key.1));
     let newcomer = Lender { free: newcomer.free.saturating_sub(held.sum()), ..*newcomer };
     for Move { expert, from } in join(room.shape, live, &holding, &newcomer) {
         let holder = live.get_mut(&expert).and_then(|holders| holders.iter_mut().find(|peer| **peer == from));
@@ -97,7 +98,7 @@ fn take_over(room: &Room<'_>, live: &mut Holders, lenders: &[Lender], newcomer: 
     }
 }
 
-fn bytes(room: &Room<'_>, (block, expert): ExpertKey) -> Bytes {
+fn bytes(room: &Room<'_>, block: BlockIndex, expert: ExpertId) -> Bytes {
     room.shape.unit_bytes(WeightUnit::Expert(block, expert))
 }
 
@@ -117,7 +118,8 @@ fn held(running: &Plan, lenders: &[Lender]) -> Holders {
 /// What they lend besides the experts that they hold; `None` if somebody lends too little for those.
 fn left(room: &Room<'_>, lenders: &[Lender], live: &Holders) -> Option<Vec<Lender>> {
     let left = |lender: &Lender| {
-        let held = live.iter().filter(|(_, holders)| holders.contains(&lender.peer)).map(|(key, _)| bytes(room, *key));
+        let held =
+            live.iter().filter(|(_, holders)| holders.contains(&lender.peer)).map(|(key, _)| bytes(room, key.0, key.1));
         let free = lender.free.0.checked_sub(held.sum::<Bytes>().0)?;
         Some(Lender { free: Bytes(free), ..*lender })
     };

@@ -67,7 +67,7 @@ pub fn holders(block: BlockIndex, expert: ExpertId, candidates: &[Candidate], re
 /// −weight / ln(u) with u from 0 to 1, by a hash of expert and peer. Of several candidates each has the highest with the
 /// probability of its share of the weights.
 pub(crate) fn score(expert: ExpertKey, candidate: &Candidate) -> f64 {
-    weighted(candidate.weight, || draw(expert, candidate.peer))
+    weighted(candidate.weight, || draw(expert.0, expert.1, candidate.peer))
 }
 
 /// −weight / ln(u), or 0 without a weight.
@@ -76,7 +76,7 @@ pub(super) fn weighted(weight: f64, draw: impl FnOnce() -> f64) -> f64 {
 }
 
 /// ln(u).
-pub(super) fn draw((block, expert): ExpertKey, peer: PeerId) -> f64 {
+pub(super) fn draw(block: BlockIndex, expert: ExpertId, peer: PeerId) -> f64 {
     let peer = u128::from_le_bytes(peer.0);
     let expert = u64::from(block.0) << 16 | u64::from(expert.0);
     let hash = [peer as u64, (peer >> 64) as u64].into_iter().fold(mix(expert), |hash, part| mix(hash ^ part));

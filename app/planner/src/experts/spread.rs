@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use potluck_plan::{
-    BlockIndex, BlockRange, Bytes, ExpertHolder, ExpertId, PeerId, Plan, RemoteExperts, Stage, StageId, WeightUnit,
+    BlockIndex, BlockRange, Bytes, ExpertHolder, PeerId, Plan, RemoteExperts, Stage, StageId, WeightUnit,
 };
 
 use super::board::{Board, Roster};
@@ -12,11 +12,9 @@ use super::changes::repair_roster;
 use super::groups;
 use super::placement::{Lender, first_holders};
 use crate::cost::{Estimate, millis};
+use crate::layers::LayerRange;
 use crate::trips::{BlockHolders, Routing, call_millis};
 use crate::{Device, Room, Sharing, TAU, placement as plans};
-
-/// A used expert gets more replicas than others, this many times as many at most.
-const MOST: usize = 2;
 
 /// Who gets the first copy of an expert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +31,6 @@ pub(super) enum Reach {
 pub(super) struct Pool<'r, 'a> {
     pub room: &'r Room<'a>,
     board: Board,
-    /// How many holders each expert shall have.
-    replicas: Vec<usize>,
 }
 
 /// Devices for the stages, and the experts for which they have no memory.
@@ -70,13 +66,12 @@ impl<'r, 'a> Pool<'r, 'a> {
             experts.map(|key| (key, room.shape.unit_bytes(WeightUnit::Expert(key.0, key.1))))
         });
         let board = Board::new(experts.collect(), room.devices.iter().map(|device| device.peer).collect());
-        let replicas = board.keys.iter().map(|(block, expert)| replicas(room, *block, *expert)).collect();
-        Self { room, board, replicas }
+        Self { room, board }
     }
 
     /// A roster without any holder.
     fn roster(&self) -> Roster {
-        Roster::new(&self.board, MOST * usize::from(self.room.replicas).max(1))
+        Roster::new(&self.board, replicas(self.room))
     }
 }
 
@@ -111,7 +106,8 @@ impl<'a> Draft<'a> {
         let mut away: Vec<usize> = Vec::new();
         let mut bound = 0.0;
         for (index, (device, blocks)) in hubs.iter().enumerate() {
-            let experts = overflow(pool, device, *blocks, (index == 0, index == last), given)?;
+            let experts =
+                overflow(pool, device, *blocks, pool.room.layers.range(*blocks, index == 0, index == last), given)?;
             given = given.saturating_sub(experts.len());
             let trips = experts.chunk_by(|a, b| pool.board.keys[*a].0 == pool.board.keys[*b].0).count();
             // The last of these blocks may keep some of its experts, and not every token needs the trip.
@@ -171,7 +167,7 @@ impl Spread<'_> {
             lender.into_iter().for_each(|lender| lender.free = lender.free.saturating_sub(board.bytes(expert)));
         }
         let first: Vec<bool> = (0..board.keys.len()).map(|expert| self.roster.count(expert) > 0).collect();
-        let wanted = |expert: usize| if first[expert] { pool.replicas[expert] } else { 0 };
+        let wanted = |expert: usize| if first[expert] { replicas(room) } else { 0 };
         match self.reach {
             // First copies lie on few devices. Where answers vary, so do further ones; else everybody takes part.
             Reach::Quickest if !room.links.varies() => {
@@ -214,7 +210,7 @@ impl Spread<'_> {
     /// A token's time in a room, up to the waits for experts.
     pub fn estimate(&self, pool: &Pool<'_, '_>, room: &Room<'_>) -> Estimate {
         let plan = plans::plan(room, self.stages.clone());
-        Estimate::of(room, &plan, 1, |stage| self.remote(pool, stage.blocks))
+        Estimate::of(room, &plan, |stage| self.remote(pool, stage.blocks))
     }
 
     /// The blocks of a stage that have experts elsewhere.
@@ -288,13 +284,9 @@ impl BlockHolders for SpreadBlock<'_> {
     }
 }
 
-/// How many holders an expert shall have: more if it is used more than others.
-pub(super) fn replicas(room: &Room<'_>, block: BlockIndex, expert: ExpertId) -> usize {
-    let count = room.shape.expert_count(block);
-    let shares = room.layers.expert_shares(block, count as u16);
-    let share = shares.and_then(|shares| shares.get(usize::from(expert.0))).map_or(1.0, |share| share * count as f64);
-    let wanted = usize::from(room.replicas).max(1);
-    ((wanted as f64 * share).round() as usize).clamp(wanted, MOST * wanted)
+/// How many holders an expert shall have.
+pub(super) fn replicas(room: &Room<'_>) -> usize {
+    usize::from(room.replicas).max(1)
 }
 
 /// Bytes of each expert of these blocks, in the order in which a stage gives them.
@@ -327,19 +319,18 @@ fn certain(sizes: &[u64], lenders: &[Lender]) -> usize {
 }
 
 /// Experts of a stage's last blocks that its device has no memory for: of as few blocks as possible, because each costs
-/// a round trip, and of a block's experts those that are used least. At least `given` go.
+/// a round trip, and of a block's experts the last ones. At least `given` go.
 fn overflow(
     pool: &Pool<'_, '_>,
     device: &Device,
     blocks: BlockRange,
-    (embeds, has_lm_head): (bool, bool),
+    layers: LayerRange,
     given: usize,
 ) -> Option<Vec<usize>> {
     let room = pool.room;
     if !room.shows(device, blocks) {
         return None;
     }
-    let layers = room.layers.range(blocks, embeds, has_lm_head);
     let needed = room.layers.memory(layers).saturating_add(room.overhead);
     let mut excess = needed.saturating_sub(device.budget).0;
     let mut away: Vec<usize> = Vec::new();
@@ -351,21 +342,12 @@ fn overflow(
             let too_many = usize::try_from(excess.div_ceil(routing.expert.0)).unwrap_or(usize::MAX);
             let wanted = too_many.max(given.saturating_sub(away.len()));
             let (before, first) = (away.len(), pool.board.block(block).start);
-            away.extend(by_use(room, block).into_iter().take(wanted).map(|expert| first + usize::from(expert.0)));
+            let experts = room.shape.block_experts(block);
+            away.extend(experts.iter().rev().take(wanted).map(|expert| first + usize::from(expert.0)));
             excess = excess.saturating_sub(routing.expert.0 * (away.len() - before) as u64);
         }
     }
     (excess == 0).then_some(away)
-}
-
-/// A block's experts, the least used first; of equal ones the last.
-fn by_use(room: &Room<'_>, block: BlockIndex) -> Vec<ExpertId> {
-    let mut experts = room.shape.block_experts(block);
-    experts.reverse();
-    if let Some(shares) = room.layers.expert_shares(block, experts.len() as u16) {
-        experts.sort_by(|a, b| shares[usize::from(a.0)].total_cmp(&shares[usize::from(b.0)]));
-    }
-    experts
 }
 
 fn first_copies(
@@ -431,11 +413,8 @@ pub(super) fn lenders(room: &Room<'_>, hub: &Device, hubs: &BTreeSet<PeerId>) ->
 
 /// Milliseconds of a call for one expert.
 pub(super) fn answer_millis(room: &Room<'_>, hub: &Device, holder: &Device) -> f64 {
-    let block = room.shape.all_blocks().iter().find_map(|block| Some((block, Routing::of(room, block)?)));
-    block.map_or(1.0, |(block, routing)| {
-        let asked = routing.asked(room, block, &[0], 1);
-        call_millis(room, hub.peer, holder.peer, routing, &asked)
-    })
+    let routing = room.shape.all_blocks().iter().find_map(|block| Routing::of(room, block));
+    routing.map_or(1.0, |routing| call_millis(room, hub.peer, holder.peer, routing, &routing.asked(1)))
 }
 
 /// To a power of two, so that the noise of measurements moves no expert.

@@ -56,10 +56,8 @@ fn on_hub(room: &Room<'_>, hub: &Device) -> Option<Plan> {
     let replicas = usize::from(room.replicas).max(1);
     let holders = |block: BlockIndex, expert: ExpertId| -> Vec<ExpertHolder> {
         let peers = placement::holders(block, expert, &candidates, replicas);
-        let named = peers.into_iter().map(|peer| match peer == hub.peer {
-            true => ExpertHolder::Own,
-            false => ExpertHolder::Peer(peer),
-        });
+        let named =
+            peers.into_iter().map(|peer| if peer == hub.peer { ExpertHolder::Own } else { ExpertHolder::Peer(peer) });
         let mut named: Vec<ExpertHolder> = named.collect();
         if own.is_some() && !named.contains(&ExpertHolder::Own) {
             named.push(ExpertHolder::Own);

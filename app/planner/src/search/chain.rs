@@ -59,9 +59,10 @@ impl Worker {
             memory: prefix(layers, |(_, layer)| layer.memory.0, u64::saturating_add),
             capacity: device.budget.saturating_sub(room.overhead).0,
             pauses: device.pauses.clone(),
-            unseen: match layers.iter().any(|(_, layer)| layer.buffer > device.binding) {
-                true => prefix(layers, |(_, layer)| u32::from(layer.buffer > device.binding), |a, b| a + b),
-                false => Vec::new(),
+            unseen: if layers.iter().any(|(_, layer)| layer.buffer > device.binding) {
+                prefix(layers, |(_, layer)| u32::from(layer.buffer > device.binding), |a, b| a + b)
+            } else {
+                Vec::new()
             },
             missing: Vec::new(),
         }
@@ -96,21 +97,12 @@ pub(crate) struct Chain {
     entry: Vec<f64>,
     exit: Vec<f64>,
     access: Vec<AccessMillis>,
-    pairs: Option<Vec<Vec<Option<Pair>>>>,
-    boundary: Vec<f64>,
 }
 
 /// Milliseconds of a message on a worker's access link, by the number of layers computed before it.
 struct AccessMillis {
     up: Vec<f64>,
     down: Vec<f64>,
-}
-
-/// A path between two workers that was measured itself.
-#[derive(Clone, Copy)]
-struct Pair {
-    latency: f64,
-    per_byte: f64,
 }
 
 impl Chain {
@@ -131,14 +123,6 @@ impl Chain {
                 down: bytes.iter().map(|bytes| millis(down.millis(*bytes))).collect(),
             }
         });
-        let pair = |from: &Device, to: &Device| {
-            let link = room.links.pair(from.peer, to.peer)?;
-            Some(Pair { latency: millis(link.millis(Bytes::ZERO)), per_byte: millis(link.transfer_millis(Bytes(1))) })
-        };
-        let pairs = room
-            .links
-            .has_pairs()
-            .then(|| devices.iter().map(|from| devices.iter().map(|to| pair(from, to)).collect()).collect());
         let entry = |device: &&Device| millis(room.links.millis(ends.0, device.peer, bytes[0]));
         let exit = |device: &&Device| millis(room.links.millis(device.peer, ends.1, bytes[layers]));
         Self {
@@ -154,19 +138,12 @@ impl Chain {
             entry: devices.iter().map(entry).collect(),
             exit: devices.iter().map(exit).collect(),
             access: access.collect(),
-            pairs,
-            boundary: bytes.iter().map(|bytes| bytes.0 as f64).collect(),
         }
     }
 
     /// True if pauses slow any worker down.
     pub fn pauses(&self) -> bool {
         self.workers.iter().any(|worker| !worker.pauses.is_empty())
-    }
-
-    /// Every message takes two access, so that the cheapest sender is the same for all receivers.
-    pub fn is_star(&self) -> bool {
-        self.pairs.is_none()
     }
 
     pub fn entry(&self, worker: usize) -> f64 {
@@ -185,13 +162,10 @@ impl Chain {
         self.access[worker].down[at]
     }
 
-    /// Milliseconds of the message from one worker to another after `at` layers. One worker may stand for two equal
-    /// devices.
+    /// Milliseconds of the message from one worker to another after `at` layers. Every message takes two access links, so the
+    /// cheapest sender is the same for all receivers. One worker may stand for two equal devices.
     pub fn hop(&self, from: usize, to: usize, at: usize) -> f64 {
-        match self.pairs.as_ref().and_then(|pairs| pairs[from][to]) {
-            Some(pair) => pair.latency + pair.per_byte * self.boundary[at],
-            None => self.up(from, at) + self.down(to, at),
-        }
+        self.up(from, at) + self.down(to, at)
     }
 
     /// Milliseconds of all messages of a token that passes these workers, each given with the number of layers computed
@@ -235,7 +209,7 @@ impl Chain {
     }
 
     /// Equivalence classes of workers that can be swapped, each in the order of the workers.
-    pub fn classes(&self, room: &Room<'_>) -> Vec<Vec<usize>> {
+    pub fn classes(&self) -> Vec<Vec<usize>> {
         let mut classes: Vec<Vec<usize>> = Vec::new();
         for worker in 0..self.workers.len() {
             let same = |other: usize| {
@@ -244,7 +218,6 @@ impl Chain {
                     && self.exit[worker] == self.exit[other]
                     && self.access[worker].up == self.access[other].up
                     && self.access[worker].down == self.access[other].down
-                    && ![worker, other].iter().any(|worker| room.links.in_a_pair(self.workers[*worker].peer))
             };
             match classes.iter_mut().find(|class| same(class[0])) {
                 Some(class) => class.push(worker),

@@ -31,8 +31,7 @@ impl<'a> Sets<'a> {
         }
         let is_quadratic = |worker: &Worker| paused && !worker.pauses.is_empty();
         let per_extension = if chain.workers.iter().any(is_quadratic) { width * width / 2 } else { width };
-        let senders = if chain.is_star() { 2 } else { classes.len() / 2 + 1 };
-        let work = count as u64 * classes.len() as u64 * (senders * width + per_extension) as u64;
+        let work = count as u64 * classes.len() as u64 * (2 * width + per_extension) as u64;
         (work <= steps).then_some(Self { classes, strides, count, width })
     }
 
@@ -63,14 +62,20 @@ pub(crate) fn search(
     let mut out = vec![f64::INFINITY; width];
     let mut sent = vec![f64::INFINITY; width];
     for set in 0..sets.count {
-        if program.chain.is_star() {
-            fill_sent(program, sets, &table, set, &mut sent);
-        }
+        fill_sent(program, sets, &table, set, &mut sent);
         for class in (0..kinds).filter(|class| sets.used(set, *class) < sets.classes[*class].len()) {
-            if !fill_reach(program, sets, &table, &sent, (set, class), bound, &mut reach) {
+            let worker = sets.worker(class);
+            reach.fill(f64::INFINITY);
+            if set == 0 {
+                reach[0] = program.chain.entry(worker);
+            }
+            // The least costs of having layers computed by the set and sent to one more worker.
+            program.steps += width as u64;
+            relax(&mut reach, &sent, bound, |at| program.chain.down(worker, at));
+            if reach.iter().all(|millis| *millis >= bound) {
                 continue;
             }
-            program.extend(sets.worker(class), &reach, &mut out);
+            program.extend(worker, &reach, &mut out);
             let row = sets.row(set + sets.strides[class], class);
             table[row..row + width].copy_from_slice(&out);
         }
@@ -87,35 +92,6 @@ fn fill_sent(program: &mut Program<'_>, sets: &Sets<'_>, table: &[f64], set: usi
         program.steps += sets.width as u64;
         relax(sent, row, f64::INFINITY, |at| chain.up(sets.worker(last), at));
     }
-}
-
-/// The least costs of having layers computed by a set and sent to one more worker; false if none is below the bound.
-fn fill_reach(
-    program: &mut Program<'_>,
-    sets: &Sets<'_>,
-    table: &[f64],
-    sent: &[f64],
-    (set, class): (usize, usize),
-    bound: f64,
-    reach: &mut [f64],
-) -> bool {
-    let chain = program.chain;
-    let worker = sets.worker(class);
-    reach.fill(f64::INFINITY);
-    if set == 0 {
-        reach[0] = chain.entry(worker);
-    }
-    if chain.is_star() {
-        program.steps += sets.width as u64;
-        relax(reach, sent, bound, |at| chain.down(worker, at));
-        return reach.iter().any(|millis| *millis < bound);
-    }
-    for last in (0..sets.classes.len()).filter(|last| sets.used(set, *last) > 0) {
-        let row = &table[sets.row(set, last)..][..sets.width];
-        program.steps += sets.width as u64;
-        relax(reach, row, bound, |at| chain.hop(sets.worker(last), worker, at));
-    }
-    reach.iter().any(|millis| *millis < bound)
 }
 
 fn trace(program: &Program<'_>, sets: &Sets<'_>, table: &[f64], participation: Participation) -> Option<Partition> {

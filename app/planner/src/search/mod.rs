@@ -126,7 +126,7 @@ pub(crate) struct Search<'a> {
 
 impl<'a> Search<'a> {
     pub fn new(room: &Room<'_>, chain: &'a Chain, order: Vec<usize>, participation: Participation, steps: u64) -> Self {
-        let all = chain.classes(room);
+        let all = chain.classes();
         let of_order = |class: &Vec<usize>| class.iter().copied().filter(|worker| order.contains(worker)).collect();
         let classes = all.iter().map(of_order).filter(|class: &Vec<usize>| !class.is_empty()).collect();
         let Effort { seed, .. } = room.effort;

@@ -73,9 +73,8 @@ impl<'a> Program<'a> {
         let layers = self.chain.layers;
         for (index, worker) in self.chain.workers.iter().enumerate().filter(|(_, worker)| !worker.pauses.is_empty()) {
             if exact {
-                let of = |start: usize, end: usize| match start < end {
-                    true => paused_millis(&worker.pauses, worker.busy(start, end), point.token),
-                    false => 0.0,
+                let of = |start: usize, end: usize| {
+                    if start < end { paused_millis(&worker.pauses, worker.busy(start, end), point.token) } else { 0.0 }
                 };
                 self.paused[index] =
                     (0..=layers).flat_map(|start| (0..=layers).map(move |end| of(start, end))).collect();
@@ -234,13 +233,12 @@ impl Program<'_> {
         if index == 0 || participation == Participation::Any {
             self.reach[0] = self.chain.entry(worker);
         }
-        if participation == Participation::Any && self.chain.is_star() {
+        if participation == Participation::Any {
             self.steps += width as u64;
             relax(&mut self.reach, &self.sent, f64::INFINITY, |at| self.chain.down(worker, at));
             return;
         }
-        let first = if participation == Participation::Any { 0 } else { index.saturating_sub(1) };
-        for (previous, row) in before.chunks(width).enumerate().skip(first) {
+        for (previous, row) in before.chunks(width).enumerate().skip(index.saturating_sub(1)) {
             self.steps += width as u64;
             relax(&mut self.reach, row, f64::INFINITY, |at| self.chain.hop(order[previous], worker, at));
         }

@@ -40,10 +40,7 @@ fn token(foresight: &mut Foresight, position: u32, (compute, load): (f64, f64), 
         for expert in foresight.guesses(at, block) {
             if foresight.afford(EXPERT) {
                 foresight.loaded(at, block, expert, EXPERT);
-                match CHOSEN.contains(&expert) {
-                    true => hidden += 0.8 * load,
-                    false => wrong += 0.5 * load,
-                }
+                if CHOSEN.contains(&expert) { hidden += 0.8 * load } else { wrong += 0.5 * load }
             }
         }
         foresight.measured(EXPERT, load);

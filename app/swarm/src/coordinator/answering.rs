@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use potluck_panel::{DraftDecision, Drafter};
 use potluck_plan::{
     ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis, Plan, Position, SampledSteps,
 };
@@ -9,7 +10,7 @@ use potluck_predict::ShadowWord;
 use potluck_protocol::{AnswerPart, Forward, Frame, PassId, PromptRequest, Timings};
 
 use super::conversations::{Conversation, left_in_page, pages};
-use super::draft::{Acceptance, DraftCost, Drafter, Drafts, MAX_DRAFTS, look_up};
+use super::draft::{Acceptance, DraftCost, Drafts, MAX_DRAFTS, look_up};
 use super::expected_tokens::ExpectedTokens;
 use super::handover::Replay;
 use super::multi_step::MultiStep;
@@ -170,9 +171,10 @@ impl Answering {
 
     /// The next chunk, if fewer than `window` are in flight.
     pub fn next_chunk(&self, window: usize, prefill_tokens: usize) -> Option<Chunk> {
-        match self.paused || self.in_flight.len() >= window {
-            true => None,
-            false => self.conversation.log.chunk(self.sent, prefill_tokens),
+        if self.paused || self.in_flight.len() >= window {
+            None
+        } else {
+            self.conversation.log.chunk(self.sent, prefill_tokens)
         }
     }
 
@@ -200,7 +202,7 @@ impl Answering {
     /// How they are sampled; `None`: greedily.
     pub fn sampled_steps(&self, further_steps: u16) -> Option<SampledSteps> {
         let is_sampled = further_steps > 0 && self.logits_request() != LogitsRequest::Top(1);
-        let sampling = is_sampled.then(|| self.prompt.sampling.into())?;
+        let sampling = is_sampled.then_some(self.prompt.sampling)?;
         SampledSteps::after(sampling, self.conversation.log.tokens())
     }
 
@@ -210,12 +212,18 @@ impl Answering {
     }
 
     /// Draft tokens after a chunk, if drafts pay: of the drafter that promises the most tokens a second. Those of a shadow stop
-    /// before the answer's end.
-    pub fn drafts(&mut self, chunk: &Chunk, cost: &DraftCost, network_hops: u32, language: &dyn Language) -> Drafts {
+    /// before the answer's end. Also returns what was compared, where drafts are possible.
+    pub fn drafts(
+        &mut self,
+        chunk: &Chunk,
+        cost: &DraftCost,
+        network_hops: u32,
+        language: &dyn Language,
+    ) -> (Drafts, Option<DraftDecision>) {
         let max = self.max_further_steps(chunk);
         // A rejected draft would take a recurrent state back by up to a page.
         if max == 0 || self.conversation.bases.is_recurrent() {
-            return Drafts::default();
+            return (Drafts::default(), None);
         }
         let log = self.conversation.log.tokens();
         if self.guess.is_empty() {
@@ -226,10 +234,22 @@ impl Answering {
         let to_end = self.expected.after(log).position(|token| language.is_end(token));
         let known = to_end.unwrap_or_else(|| self.expected.after(log).len());
         let (of_shadow, shadow_rate) = best(self.expected.acceptance, known);
+        let decision = |drafter, length: usize, gain, acceptance: Acceptance| DraftDecision {
+            drafter,
+            length: length as u32,
+            gain,
+            accepted: acceptance.share(),
+            cost: cost.further(),
+        };
         if shadow_rate > log_rate {
-            Drafts { by: Drafter::Shadow, tokens: self.expected.after(log).take(of_shadow).collect() }
+            let tokens = self.expected.after(log).take(of_shadow).collect();
+            (
+                Drafts { by: Drafter::Shadow, tokens },
+                Some(decision(Drafter::Shadow, of_shadow, shadow_rate, self.expected.acceptance)),
+            )
         } else {
-            Drafts { by: Drafter::Log, tokens: self.guess.iter().copied().take(of_log).collect() }
+            let tokens = self.guess.iter().copied().take(of_log).collect();
+            (Drafts { by: Drafter::Text, tokens }, Some(decision(Drafter::Text, of_log, log_rate, self.acceptance)))
         }
     }
 
@@ -420,7 +440,7 @@ impl Answering {
     }
 
     fn logits_request(&self) -> LogitsRequest {
-        potluck_plan::Sampling::from(self.prompt.sampling).request()
+        self.prompt.sampling.request()
     }
 
     pub fn timings(&self, now: Millis) -> Timings {

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use potluck_panel::DraftReport;
+use potluck_panel::{DraftDecision, DraftReport};
 use potluck_plan::{ConversationId, Millis, PeerId, Plan};
 use potluck_predict::ShadowWord;
-use potluck_protocol::{AnswerPart, AnswerStop, Frame, PassId, PromptRequest, RequestId, Role, Timings};
+use potluck_protocol::{AnswerPart, AnswerStop, Frame, PassId, PromptRequest, RequestId, Timings};
 
 use super::answering::{Answering, DecodePass, PrefillPass, expected_pages};
 use super::chunk_size::ChunkSize;
@@ -19,7 +19,7 @@ use super::sending;
 use super::transcript::Transcript;
 use crate::event::OpenedModel;
 use crate::event_context::EventContext;
-use crate::limits::{KEPT_PER_PEER, KEPT_TRANSCRIPTS};
+use crate::limits::{self, KEPT_PER_PEER, KEPT_TRANSCRIPTS};
 
 /// Answers given at once.
 const MAX_CONCURRENT: usize = 8;
@@ -27,6 +27,8 @@ const MAX_CONCURRENT: usize = 8;
 #[derive(Default)]
 pub(super) struct Answers {
     pub(super) queue: Queue,
+    /// When the next question may be rendered: not in the same turn as the one before, because rendering blocks everything else.
+    pub next_turn: Option<Millis>,
     /// Oldest first.
     pub(super) active: Vec<Answering>,
     pub(super) conversations: Conversations,
@@ -36,6 +38,8 @@ pub(super) struct Answers {
     pub(super) rebuilt: Vec<ConversationId>,
     pub(super) reserved: usize,
     pub(super) draft_cost: DraftCost,
+    /// How many draft tokens were chosen last, and why.
+    pub draft_decision: Option<DraftDecision>,
     /// Draft tokens so far.
     pub drafted: DraftReport,
     pub(super) multi_step: MultiStep,
@@ -140,7 +144,8 @@ impl Answers {
         let total = pages(context).saturating_sub(self.reserved);
         let resumed = self.resume_paused(total);
         let mut admitted = false;
-        while let Some(question) = self.next_question(model, context, cx) {
+        let mut turn = Turn::Free;
+        while let Some(question) = self.next_question(model, context, &mut turn, cx) {
             self.begin(question, model, context, cx.now);
             admitted = true;
         }
@@ -151,7 +156,13 @@ impl Answers {
     }
 
     /// The next question, if its pages fit. Nobody overtakes one that does not fit yet, or it might wait forever.
-    fn next_question(&mut self, model: &OpenedModel, context: usize, cx: &mut EventContext) -> Option<Question> {
+    fn next_question(
+        &mut self,
+        model: &OpenedModel,
+        context: usize,
+        turn: &mut Turn,
+        cx: &mut EventContext,
+    ) -> Option<Question> {
         while !self.queue.is_empty()
             && self.active.len() < MAX_CONCURRENT
             && !self.active.iter().any(|active| active.paused)
@@ -170,10 +181,20 @@ impl Answers {
             let question = self.queue.get_mut(asker, request)?;
             let tokens = match question.tokens.take() {
                 Some(tokens) => Ok(tokens),
-                None => prompt_tokens(&question.prompt, model, context),
+                None if *turn == Turn::Taken => {
+                    self.next_turn = Some(cx.now);
+                    return None;
+                }
+                None => {
+                    *turn = Turn::Taken;
+                    prompt_tokens(&question.prompt, model, context)
+                }
             };
             match tokens {
                 Err(sentence) => {
+                    let bytes = question.bytes() as f64;
+                    cx.members.standing(asker, cx.now).in_vain.spend(bytes, limits::IN_VAIN, cx.now);
+                    self.queue.had_its_turn(asker);
                     self.queue.take(asker, request);
                     self.refuse(asker, request, AnswerStop::Refused(sentence), cx);
                 }
@@ -182,7 +203,11 @@ impl Answers {
                     let needed = expected_pages(tokens.len(), question.prompt.max_tokens as usize, context).max(least);
                     question.tokens = Some(tokens);
                     let fits = self.active.is_empty() || taken + needed + self.reserved <= pages(context);
-                    return fits.then(|| self.queue.take(asker, request)).flatten();
+                    if !fits {
+                        return None;
+                    }
+                    self.queue.had_its_turn(asker);
+                    return self.queue.take(asker, request);
                 }
             }
         }
@@ -200,11 +225,8 @@ impl Answers {
         }
         let own = conversation.log.in_own_tokens(tokens.clone(), |token| model.language.piece(token));
         let tokens = if own.len() < context { own } else { tokens };
-        // An answer that is continued has it already.
-        let is_new = !prompt.raw && prompt.messages.last().is_some_and(|last| last.role != Role::Assistant);
-        let opening = if is_new { model.language.opened_reasoning(&tokens) } else { String::new() };
-        let transcript = Transcript::new(asker, prompt.request).opened(opening);
-        let stream = model.language.decoder();
+        let transcript = Transcript::new(asker, prompt.request);
+        let stream = model.language.decoder(&prompt, &tokens);
         self.active.push(Answering::new(transcript, prompt, conversation, &tokens, stream, context, asked, now));
         let taken: usize = self.active.iter().map(Answering::expected_pages).sum();
         self.conversations.shrink_to(pages(context).saturating_sub(taken + self.reserved));
@@ -358,11 +380,18 @@ impl Answers {
     }
 }
 
+/// Whether a question was rendered in this turn of the state machine.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Free,
+    Taken,
+}
+
 fn prompt_tokens(prompt: &PromptRequest, model: &OpenedModel, context: usize) -> Result<Vec<u32>, String> {
     let tokens = match &prompt.messages[..] {
         [] => Vec::new(),
         [.., last] if prompt.raw => model.language.tokenize(&last.content)?,
-        messages => model.language.render(messages)?,
+        _ => model.language.render(prompt)?,
     };
     match tokens.len() {
         0 => Err("There is nothing to answer: the message is empty.".to_owned()),
@@ -372,3 +401,6 @@ fn prompt_tokens(prompt: &PromptRequest, model: &OpenedModel, context: usize) ->
         _ => Ok(tokens),
     }
 }
+
+#[cfg(test)]
+mod tests;

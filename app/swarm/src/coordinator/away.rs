@@ -3,25 +3,25 @@
 use std::collections::BTreeMap;
 
 use potluck_plan::{Millis, PeerId};
-use potluck_protocol::Session;
+use potluck_protocol::StartId;
 
 /// Their questions and conversations are kept for this long.
 const MAX_ABSENCE_MILLIS: f64 = 60_000.0;
 
 #[derive(Default)]
 pub(super) struct AwayAskers {
-    left: BTreeMap<PeerId, (Session, Millis)>,
+    left: BTreeMap<PeerId, (StartId, Millis)>,
 }
 
 impl AwayAskers {
-    pub fn leave(&mut self, peer: PeerId, session: Session, now: Millis) {
-        self.left.insert(peer, (session, now));
+    pub fn leave(&mut self, peer: PeerId, start: StartId, now: Millis) {
+        self.left.insert(peer, (start, now));
     }
 
-    /// A peer is here. True if it has another session than the one that left: nobody waits for that one's answers any
+    /// A peer is here. True if it has started again since it left: nobody waits for that one's answers any
     /// more.
-    pub fn is_another(&mut self, peer: PeerId, session: Session) -> bool {
-        self.left.remove(&peer).is_some_and(|(left, _)| left != session)
+    pub fn is_another(&mut self, peer: PeerId, start: StartId) -> bool {
+        self.left.remove(&peer).is_some_and(|(left, _)| left != start)
     }
 
     /// Removes and returns the peers that stayed away for too long.

@@ -64,7 +64,8 @@ impl Credits {
         &mut self,
         plan: &Plan,
         hidden: u32,
-        (tokens, result): (u64, &LogitsResult),
+        tokens: u64,
+        result: &LogitsResult,
         members: &Members,
         now: Millis,
     ) {
@@ -226,7 +227,7 @@ mod tests {
             result: LmHeadOutput::NotRequested,
             stage_millis: Vec::new(),
         };
-        credits.passed(&plan, 8, (5, &result), &members, Millis(0.0));
+        credits.passed(&plan, 8, 5, &result, &members, Millis(0.0));
         assert_eq!(credits.view(&members)[0].work.tokens, 5);
         assert_eq!(credits.passed, 5, "which bounds what is believed of holders");
     }

@@ -3,22 +3,14 @@
 //! model's choice decides, so the answer is the one without drafts. After Saxena, "Prompt Lookup Decoding" (2023), and
 //! Leviathan et al., arXiv 2211.17192; the number of drafts after section 3.3 of that.
 
+use potluck_panel::Drafter;
+
 /// Lengths of the n-grams that are looked up, longest first.
 const RUNS: [usize; 2] = [3, 2];
 /// Limit on draft tokens in one pass: half of a decode batch, so that two conversations can share one.
 pub(super) const MAX_DRAFTS: usize = 7;
 /// Weight of one new observation in the moving average.
 const NEWEST: f64 = 0.125;
-
-/// Who proposes draft tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Drafter {
-    /// Prompt look-up.
-    #[default]
-    Log,
-    /// A shadow model.
-    Shadow,
-}
 
 /// Draft tokens after a certain one.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +44,10 @@ impl Default for Acceptance {
 }
 
 impl Acceptance {
+    pub fn share(self) -> f64 {
+        self.0
+    }
+
     pub fn judge(&mut self, right: bool) {
         self.0 += NEWEST * (f64::from(u8::from(right)) - self.0);
     }
@@ -94,7 +90,7 @@ impl DraftCost {
     }
 
     /// The extra time of a pass for each further token, once it is known.
-    fn further(&self) -> Option<f64> {
+    pub fn further(&self) -> Option<f64> {
         (self.tries >= TRIES).then_some(self.further)
     }
 

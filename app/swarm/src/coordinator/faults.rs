@@ -94,9 +94,10 @@ impl Coordinator {
         if recoveries >= MAX_RECOVERIES_IN_VAIN {
             let failed = self.failed_holders(fault, block, failed);
             let names: Vec<String> = failed.into_iter().take(3).map(|peer| cx.members.name(peer)).collect();
-            let who = match names.is_empty() {
-                true => "No device has computed".to_owned(),
-                false => format!("{} could not compute", names.join(", ")),
+            let who = if names.is_empty() {
+                "No device has computed".to_owned()
+            } else {
+                format!("{} could not compute", names.join(", "))
             };
             let sentence = format!("{who} the experts of block {}. Ask again.", block.0);
             self.answers.fail(fault.conversation, &sentence, cx);
@@ -171,6 +172,7 @@ impl Coordinator {
 #[cfg(test)]
 mod tests {
     use potluck_plan::{PlanEpoch, StageId};
+    use potluck_planner::see_all;
 
     use super::*;
     use crate::coordinator::handover::Handover;
@@ -194,7 +196,7 @@ mod tests {
             let (members, holders, hints) = (Members::new(ME), Holders::default(), HintOptions::default());
             let mut cx = EventContext { now: Millis(0.0), members, holders, hints, out: Outbox::new(ME) };
             cx.members.enter(STAGE, &examples::hello());
-            let mut coordinator = Coordinator::new(examples::command(), &mut cx);
+            let mut coordinator = Coordinator::new(examples::command(), see_all, &mut cx);
             coordinator.handover = Some(Handover::new(NEXT));
             let (stage, conversation) = (StageId(0), ConversationId(1));
             let fault = StageFault { epoch: NEXT, stage, conversation, pass: None, kind };

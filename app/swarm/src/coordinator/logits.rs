@@ -1,11 +1,13 @@
 //! Results of the last stage, and the tokens sampled from them.
 
+use potluck_panel::Drafter;
 use potluck_plan::Candidates;
 use potluck_protocol::{AnswerStop, LmHeadOutput, LogitsResult};
 
 use super::answering::{DecodePass, Pass, PrefillPass};
 use super::answers::Answers;
-use super::draft::{Drafter, Drafts};
+use super::draft::Drafts;
+use super::transcript::Pieces;
 use crate::Severity;
 use crate::event::OpenedModel;
 use crate::event_context::EventContext;
@@ -56,7 +58,7 @@ impl Answers {
                     let Drafts { by, tokens } = pass.drafts;
                     let drafted = (!ran_ahead).then_some((by, tokens.len() as u64));
                     let drafts: Vec<u32> = tokens.into_iter().chain(chosen).collect();
-                    let accepted = self.tokens(index, &candidates, (&drafts, ran_ahead), model, cx);
+                    let accepted = self.tokens(index, &candidates, &drafts, ran_ahead, model, cx);
                     if let Some((by, sent)) = drafted {
                         self.count(by, sent, accepted);
                     }
@@ -70,7 +72,7 @@ impl Answers {
 
     fn count(&mut self, by: Drafter, sent: u64, accepted: u64) {
         let count = match by {
-            Drafter::Log => &mut self.drafted.from_text,
+            Drafter::Text => &mut self.drafted.from_text,
             Drafter::Shadow => &mut self.drafted.from_shadow,
         };
         (count.sent, count.accepted) = (count.sent + sent, count.accepted + accepted);
@@ -92,12 +94,13 @@ impl Answers {
         &mut self,
         index: usize,
         candidates: &[Candidates],
-        (drafts, ran_ahead): (&[u32], bool),
+        drafts: &[u32],
+        ran_ahead: bool,
         model: &OpenedModel,
         cx: &mut EventContext,
     ) -> u64 {
         let answering = &mut self.active[index];
-        let (mut text, mut tokens, mut stop, mut accepted) = (String::new(), Vec::new(), None, 0);
+        let (mut pieces, mut written, mut stop, mut accepted) = (Pieces::default(), 0, None, 0);
         for (best_of, draft) in candidates.iter().zip(drafts.iter().map(Some).chain([None])) {
             let log = &mut answering.conversation.log;
             let token = model.language.choose(best_of, &answering.prompt.sampling, log.len() as u32, log.tokens());
@@ -107,8 +110,12 @@ impl Answers {
             }
             log.push(token);
             answering.judge(token);
-            text += &answering.stream.push(token);
-            tokens.push(token);
+            pieces.push(token, answering.stream.push(token));
+            written += 1;
+            if answering.stream.ended() {
+                stop = Some(AnswerStop::Complete);
+                break;
+            }
             if answering.is_full() {
                 stop = Some(AnswerStop::Length);
                 break;
@@ -126,11 +133,9 @@ impl Answers {
             answering.accept();
             accepted += 1;
         }
-        self.tokens += tokens.len() as u64;
+        self.tokens += written;
         answering.timed(cx.now);
-        if !tokens.is_empty() {
-            answering.transcript.text(text, tokens, cx);
-        }
+        answering.transcript.text(pieces, cx);
         if let Some(stop) = stop {
             self.finish(index, stop, cx);
         }
@@ -140,10 +145,7 @@ impl Answers {
     /// Ends an answer and keeps its conversation for the next question.
     pub(super) fn finish(&mut self, index: usize, stop: AnswerStop, cx: &mut EventContext) {
         let mut answering = self.active.remove(index);
-        let rest = answering.stream.finish();
-        if !rest.is_empty() {
-            answering.transcript.text(rest, Vec::new(), cx);
-        }
+        answering.transcript.text(Pieces::rest(answering.stream.finish()), cx);
         let timings = answering.timings(cx.now);
         if timings.answer_tokens > 1 && timings.decode_ms > 0.0 {
             self.tokens_per_second = f64::from(timings.answer_tokens - 1) / timings.decode_ms * 1e3;

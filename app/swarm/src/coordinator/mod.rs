@@ -3,6 +3,7 @@
 mod answering;
 mod answers;
 mod away;
+mod checkers;
 mod chunk_size;
 mod conversations;
 mod credits;
@@ -25,11 +26,13 @@ mod view;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use potluck_panel::DraftReport;
+use potluck_panel::{DraftDecision, DraftReport, WhyPlan};
 use potluck_plan::{ConversationId, Millis, PeerId, Plan, PlanEpoch};
+use potluck_planner::PlannerView;
 use potluck_predict::ShadowWord;
 use potluck_protocol::{
-    Frame, Holding, LogitsResult, ModelSource, PieceRequest, PromptRequest, RequestId, RoomView, Session, Sharing,
+    Frame, Holding, Lineage, LogitsResult, ModelSource, PieceRequest, PromptRequest, RequestId, RoomView, Sharing,
+    StartId,
 };
 
 use crate::event::{HostCommand, OpenedModel};
@@ -41,10 +44,14 @@ use crate::{Action, Severity};
 use answering::DecodePass;
 use answers::Answers;
 use away::AwayAskers;
+use checkers::ToldCheckers;
 use credits::Credits;
 use handover::Handover;
 use planning::{PlanRequest, Planning, Usage};
 use published_view::PublishedView;
+
+#[cfg(feature = "testing")]
+pub use planning::Searches;
 
 pub(crate) struct Coordinator {
     pub command: HostCommand,
@@ -55,6 +62,7 @@ pub(crate) struct Coordinator {
     /// Answers that are being moved to the inactive plan.
     handover: Option<Handover>,
     away: AwayAskers,
+    checkers: ToldCheckers,
     /// When an answer was last awaited.
     waited: Millis,
     published: PublishedView,
@@ -64,23 +72,28 @@ pub(crate) struct Coordinator {
     announced: Millis,
 }
 
+/// Told to a peer that keeps asking questions that are too long.
+const TOO_OFTEN_TOO_LONG: &str =
+    "Several questions of this device were too long for this room. Wait a minute, and ask a shorter one.";
+
 /// While somebody writes, devices are told this often that work is about to come.
 const EXPECT_MILLIS: f64 = 500.0;
 
 impl Coordinator {
-    pub fn new(mut command: HostCommand, cx: &mut EventContext) -> Self {
+    pub fn new(mut command: HostCommand, view: PlannerView, cx: &mut EventContext) -> Self {
         // Everybody can fetch what a relay or a link has.
         command.protect &= matches!(command.source, ModelSource::File { .. });
         cx.out.act(Action::OpenModel(command.source.clone()));
         let published = PublishedView::new(view::empty(cx.members.me, &command));
         Self {
-            planning: Planning::new(command.last_epoch),
+            planning: Planning::new(command.last_epoch, view),
             command,
             model: None,
             answers: Answers::default(),
             credits: Credits::default(),
             handover: None,
             away: AwayAskers::default(),
+            checkers: ToldCheckers::default(),
             waited: Millis(f64::MIN),
             published,
             passed: Vec::new(),
@@ -97,6 +110,11 @@ impl Coordinator {
         Some(self.planning.plans.running()?.prediction.token_millis)
     }
 
+    /// Why the room runs as it does; none before anything was decided.
+    pub fn why(&self) -> Option<WhyPlan> {
+        self.planning.why()
+    }
+
     /// The epoch of the next plan.
     #[cfg(test)]
     pub fn next_epoch(&self, members: &Members) -> PlanEpoch {
@@ -111,13 +129,24 @@ impl Coordinator {
     }
 
     pub fn opened(&mut self, model: Arc<OpenedModel>, cx: &mut EventContext) {
+        if let Some(sentence) = Planning::kv_cache_refusal(&model, self.command.kv_cache) {
+            // No device that comes later changes that.
+            return self.open_failed(sentence, cx);
+        }
         self.command.context = self.command.context.clamp(64, model.card.context.max(64));
         self.model = Some(model);
         self.planning.plans.has_no_model = false;
         self.replan(cx);
     }
 
+    /// The model cannot be opened, or its bytes proved unusable when they were loaded. An active plan goes on.
     pub fn open_failed(&mut self, sentence: String, cx: &mut EventContext) {
+        if self.planning.plans.active().is_some() {
+            cx.out.notice(Severity::Warning, sentence);
+            return;
+        }
+        // Nobody is asked to load it again.
+        self.model = None;
         self.planning.reason.clone_from(&sentence);
         self.planning.plans.has_no_model = true;
         self.answers.fail_all(&sentence, cx);
@@ -149,7 +178,7 @@ impl Coordinator {
 
     /// A peer's connection ended and is not back in time: what it held is lost, what it asked is kept for a while.
     pub fn gone(&mut self, peer: PeerId, member: &Member, cx: &mut EventContext) {
-        self.away.leave(peer, member.hello.session, cx.now);
+        self.away.leave(peer, member.hello.start, cx.now);
         if member.hello.contribution.is_some() {
             self.planning.leaves(peer, cx);
         }
@@ -164,8 +193,8 @@ impl Coordinator {
     }
 
     /// A peer entered, or entered again.
-    pub fn entered(&mut self, peer: PeerId, session: Session, cx: &mut EventContext) {
-        if self.away.is_another(peer, session) {
+    pub fn entered(&mut self, peer: PeerId, start: StartId, cx: &mut EventContext) {
+        if self.away.is_another(peer, start) {
             self.answers.drop_asker(peer, cx);
         }
     }
@@ -228,6 +257,14 @@ impl Coordinator {
         if self.planning.plans.has_no_model {
             return Answers::reject(asker, prompt.request, "This room has no model.", cx);
         }
+        // A question that cannot fit is refused with a sentence, and costs nobody time.
+        let fits = self.model.as_ref().map_or(Ok(()), |model| model.language.fits(&prompt, self.command.context));
+        if let Err(sentence) = fits {
+            return Answers::reject(asker, prompt.request, &sentence, cx);
+        }
+        if cx.members.standing(asker, cx.now).in_vain.is_spent(limits::IN_VAIN, cx.now) {
+            return Answers::reject(asker, prompt.request, TOO_OFTEN_TOO_LONG, cx);
+        }
         self.writing(cx);
         self.answers.ask(asker, prompt, cx);
         self.continue_answers(cx);
@@ -267,7 +304,7 @@ impl Coordinator {
             self.answers.expect(conversation, millis);
         }
         if let Some(tokens) = self.answers.tokens_of(conversation, reply.pass) {
-            self.credits.passed(plan, model.shape.hidden, (tokens, &reply), &cx.members, cx.now);
+            self.credits.passed(plan, model.shape.hidden, tokens, &reply, &cx.members, cx.now);
         }
         let good = self.answers.logits_result(reply, model, cx);
         let epoch = plan.epoch;
@@ -275,10 +312,7 @@ impl Coordinator {
         if let Some(read) = self.answers.read.take() {
             self.planning.learn_prefill(model, &self.command, &cx.members, &read);
         }
-        match good {
-            true => self.after_answer(cx),
-            false => self.blame(from, conversation, cx),
-        }
+        if good { self.after_answer(cx) } else { self.blame(from, conversation, cx) }
     }
 
     /// A shadow on this device has said something of a conversation.
@@ -289,6 +323,11 @@ impl Coordinator {
     /// Draft tokens so far.
     pub fn drafts(&self) -> DraftReport {
         self.answers.drafted
+    }
+
+    /// How many draft tokens were chosen last, and why.
+    pub fn draft_decision(&self) -> Option<DraftDecision> {
+        self.answers.draft_decision
     }
 
     /// Learns from the tokens measured since the last call.
@@ -317,6 +356,7 @@ impl Coordinator {
 
     /// A peer is back on the same session: frames to it may be lost. If tokens pass it, those in flight are sent again.
     pub fn back(&mut self, peer: PeerId, cx: &mut EventContext) {
+        self.checkers.forget(peer);
         if self.planning.plans.active().is_some_and(|plan| plan.peers().contains(&peer)) {
             self.planning.plans.ask(peer, cx);
             self.planning.tell_residency(peer, cx);
@@ -389,14 +429,19 @@ impl Coordinator {
     }
 
     /// When this wants to be woken, before the next tick.
-    pub fn next_look(&self) -> Option<Millis> {
-        self.planning.next_slice()
+    pub fn next_deadline(&self) -> Option<Millis> {
+        let turn = self.answers.next_turn;
+        self.planning.next_slice().into_iter().chain(turn).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    /// A wake-up: searches go on. The next tick shows what they found.
-    pub fn look(&mut self, cx: &mut EventContext) {
+    /// A wake-up: searches go on, and the next question is rendered. The next tick shows what was found.
+    pub fn check_timers(&mut self, cx: &mut EventContext) {
+        if self.answers.next_turn.is_some_and(|turn| turn.0 <= cx.now.0) {
+            self.answers.next_turn = None;
+            self.continue_answers(cx);
+        }
         let usage = self.usage();
-        if let (Some(model), Some(_)) = (&self.model, self.next_look().filter(|next| next.0 <= cx.now.0)) {
+        if let (Some(model), Some(_)) = (&self.model, self.planning.next_slice().filter(|next| next.0 <= cx.now.0)) {
             let request = PlanRequest { model, command: &self.command, answering: self.answers.is_answering(), usage };
             self.planning.take_slice(request, cx);
         }
@@ -415,9 +460,18 @@ impl Coordinator {
         self.published.update(view, at_once, cx);
     }
 
-    /// Sends a newcomer the room view.
+    /// Tells each device that asks for experts elsewhere who may check whom.
+    pub fn tell_checkers(&mut self, lineages: impl FnOnce() -> Vec<(PeerId, Lineage)>, cx: &mut EventContext) {
+        let plans = self.planning.plans.active().into_iter().chain(self.planning.plans.prepared_plan());
+        self.checkers.tell(plans, self.command.pooling, lineages, cx);
+    }
+
+    /// Sends a newcomer the room view. A peer that keeps saying hello gets it with the next change.
     pub fn greet(&mut self, peer: PeerId, cx: &mut EventContext) {
+        self.checkers.forget(peer);
         self.published.forget(peer);
-        cx.out.send(peer, Frame::Room(Box::new(self.view().clone())));
+        if cx.members.standing(peer, cx.now).greetings.take(limits::GREETINGS, cx.now) {
+            cx.out.send(peer, Frame::Room(Box::new(self.view().clone())));
+        }
     }
 }

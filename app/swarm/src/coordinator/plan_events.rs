@@ -19,9 +19,8 @@ impl Coordinator {
         answer: Result<CalibrationRuns, String>,
         cx: &mut EventContext,
     ) {
-        let answer = answer.and_then(|runs| match limits::are_runs(&runs) {
-            true => Ok(runs),
-            false => Err("Its times cannot be right.".to_owned()),
+        let answer = answer.and_then(|runs| {
+            if limits::are_runs(&runs) { Ok(runs) } else { Err("Its times cannot be right.".to_owned()) }
         });
         let is_hosted = self.model.as_ref().is_some_and(|hosted| hosted.card.id == model);
         if is_hosted && self.planning.calibrated(peer, answer) {

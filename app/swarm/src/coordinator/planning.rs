@@ -1,61 +1,47 @@
 //! From members to plans: `Down → Preparing → Committing → Up` (dynamic-partitioning.txt 4.4). The active plan goes
 //! on while an inactive one is prepared beside it.
 
-mod advance;
-mod calibrating;
 mod choosing;
-mod churn_history;
-mod downloads;
-mod expert_times;
-mod forecasts;
-mod help;
-mod hysteresis;
-mod in_place;
-mod kv_cache_type;
-mod learning;
-mod load_watch;
-mod measures;
-mod observations;
+mod observed;
 mod planner_input;
 mod plans;
-mod proposing;
-mod protection;
-mod replan_policy;
 mod replicas;
 mod slices;
 mod standbys;
 
-pub(super) use in_place::Usage;
+pub(super) use choosing::Usage;
 pub(super) use standbys::StandsBy;
 
 use std::sync::Arc;
 
 use potluck_plan::{PeerId, PlanEpoch};
-use potluck_planner::Shortfall;
+use potluck_planner::{PlannerView, Shortfall};
 
-use forecasts::Forecasts;
-use help::Helpful;
-use observations::Observations;
+use choosing::Choosing;
+use observed::Observations;
 use plans::{Plans, Purpose};
-use replan_policy::ReplanPolicy;
 use replicas::Replicas;
-use slices::Pace;
+use slices::SlicedSearches;
 use standbys::StandbyPlans;
+
+#[cfg(feature = "testing")]
+pub use slices::Searches;
 
 use crate::event::{HostCommand, OpenedModel};
 use crate::event_context::EventContext;
 
+/// Each part owns its state: `observed` what is known, `choosing` when a plan is looked for and why one was chosen, `plans` the two
+/// plans and their epochs, `standbys` and `replicas` what is loaded besides, `slices` the searches that take long.
 pub(super) struct Planning {
+    /// What the planner sees of what was measured.
+    view: PlannerView,
     pub plans: Plans,
     /// What is loaded in advance.
     pub standbys: StandbyPlans,
     replicas: Replicas,
     observed: Observations,
-    policy: ReplanPolicy,
-    forecasts: Forecasts,
-    helpful: Helpful,
-    /// Of the searches for standby plans and for what would help.
-    pace: Pace,
+    choosing: Choosing,
+    searches: SlicedSearches,
     pub shortfall: Option<Shortfall>,
     /// Why there is neither a plan nor a shortfall.
     pub reason: String,
@@ -72,16 +58,15 @@ pub(super) struct PlanRequest<'a> {
 }
 
 impl Planning {
-    pub fn new(epoch: PlanEpoch) -> Self {
+    pub fn new(epoch: PlanEpoch, view: PlannerView) -> Self {
         Self {
+            view,
             plans: Plans { epoch, ..Plans::default() },
             standbys: StandbyPlans::default(),
             replicas: Replicas::default(),
             observed: Observations::default(),
-            policy: ReplanPolicy::default(),
-            forecasts: Forecasts::default(),
-            helpful: Helpful::default(),
-            pace: Pace::default(),
+            choosing: Choosing::default(),
+            searches: SlicedSearches::default(),
             shortfall: None,
             reason: "Opening the model.".to_owned(),
         }
@@ -111,10 +96,10 @@ impl Planning {
     /// else they wait until everyone has switched. `tokens`: written in the room so far.
     pub fn commit(&mut self, running: bool, tokens: u64, cx: &mut EventContext) {
         let Some(purpose) = self.plans.commit(running, cx) else { return };
-        self.policy.plan_changed(tokens);
+        self.choosing.policy.plan_changed(tokens);
         if purpose == Purpose::TakesOver {
             // It was the quickest to have, and there may be a better one.
-            self.policy.check_soon();
+            self.choosing.policy.check_soon();
         }
         self.standbys.plan_changed();
     }
@@ -123,10 +108,11 @@ impl Planning {
     pub fn tick(&mut self, cx: &mut EventContext) {
         self.observed.tick(cx);
         self.plans.resend_orders(cx);
+        self.decide_standbys(cx);
     }
 
     /// True once after the answer is over that a replan was put off for.
     pub fn take_put_off(&mut self) -> bool {
-        std::mem::take(&mut self.policy.when_idle)
+        std::mem::take(&mut self.choosing.policy.when_idle)
     }
 }

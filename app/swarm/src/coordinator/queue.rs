@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use potluck_plan::{Millis, PeerId};
 use potluck_protocol::{PromptRequest, RequestId};
 
-use crate::limits::{MAX_WAITING, MAX_WAITING_PER_PEER};
+use crate::limits::{MAX_WAITING, MAX_WAITING_BYTES_PER_PEER, MAX_WAITING_PER_PEER};
 
 pub(super) struct Question {
     pub asker: PeerId,
@@ -16,6 +16,11 @@ pub(super) struct Question {
 }
 
 impl Question {
+    /// Bytes of its texts.
+    pub fn bytes(&self) -> usize {
+        self.prompt.messages.iter().fold(0, |sum, message| sum.saturating_add(message.bytes()))
+    }
+
     pub fn is(&self, asker: PeerId, request: RequestId) -> bool {
         self.asker == asker && self.prompt.request == request
     }
@@ -25,14 +30,22 @@ impl Question {
 #[derive(Default)]
 pub(super) struct Queue {
     waiting: Vec<Question>,
+    /// Questions rendered so far, and which of them was the last one of an asker.
+    turns: u64,
+    last_turns: BTreeMap<PeerId, u64>,
 }
+
+/// Askers whose last turn is remembered: more than any room has members.
+const MAX_ASKERS: usize = 1_024;
 
 impl Queue {
     /// Takes a question. False: too many wait already.
     #[must_use]
     pub fn push(&mut self, question: Question) -> bool {
-        let of_peer = self.waiting.iter().filter(|waiting| waiting.asker == question.asker).count();
-        if self.waiting.len() >= MAX_WAITING || of_peer >= MAX_WAITING_PER_PEER {
+        let of_peer = || self.waiting.iter().filter(|waiting| waiting.asker == question.asker);
+        let bytes = of_peer().fold(question.bytes(), |sum, waiting| sum.saturating_add(waiting.bytes()));
+        let is_too_much = of_peer().count() >= MAX_WAITING_PER_PEER || bytes > MAX_WAITING_BYTES_PER_PEER;
+        if self.waiting.len() >= MAX_WAITING || is_too_much {
             return false;
         }
         self.waiting.push(question);
@@ -43,17 +56,29 @@ impl Queue {
         self.waiting.iter().any(|waiting| waiting.is(asker, request))
     }
 
+    /// A question of this asker is answered or refused. One that waits for room keeps its turn.
+    pub fn had_its_turn(&mut self, asker: PeerId) {
+        self.turns += 1;
+        self.last_turns.insert(asker, self.turns);
+        if self.last_turns.len() > MAX_ASKERS
+            && let Some(oldest) = self.last_turns.iter().min_by_key(|(_, turn)| **turn).map(|(asker, _)| *asker)
+        {
+            self.last_turns.remove(&oldest);
+        }
+    }
+
     /// All of them, the next one first. A question's rank is the number of its asker's questions that are being
-    /// answered or wait before it; among equals the older comes first.
+    /// answered or wait before it; among equals the one whose asker's last turn is longest ago comes first, then the older.
     pub fn in_order(&self, answered_now: &BTreeMap<PeerId, usize>) -> Vec<&Question> {
         let mut turns = answered_now.clone();
-        let mut order: Vec<(usize, &Question)> = Vec::with_capacity(self.waiting.len());
+        let mut order: Vec<((usize, u64), &Question)> = Vec::with_capacity(self.waiting.len());
         for question in &self.waiting {
             let turn = turns.entry(question.asker).or_default();
-            order.push((*turn, question));
+            let last_turn = self.last_turns.get(&question.asker).copied().unwrap_or_default();
+            order.push(((*turn, last_turn), question));
             *turn += 1;
         }
-        order.sort_by_key(|(turn, _)| *turn);
+        order.sort_by_key(|(rank, _)| *rank);
         order.into_iter().map(|(_, question)| question).collect()
     }
 
@@ -89,15 +114,14 @@ mod tests {
     const B: PeerId = PeerId([2; 16]);
 
     fn question(asker: PeerId, request: u32) -> Question {
-        let sampling =
-            Sampling { temperature: 0.0, top_k: 0, top_p: 1.0, min_p: 0.0, repetition_penalty: 1.0, seed: 0 };
         let prompt = PromptRequest {
             request: RequestId(request),
             conversation: request.to_string(),
             messages: Vec::new(),
             raw: true,
             max_tokens: 1,
-            sampling,
+            sampling: Sampling::greedy(),
+            reasoning: None,
         };
         Question { asker, prompt, asked: Millis(0.0), tokens: None }
     }
@@ -115,6 +139,34 @@ mod tests {
         }
         assert_eq!(order(&queue, &[]), [(A, 1), (B, 1), (A, 2), (B, 2), (A, 3)]);
         assert_eq!(order(&queue, &[(A, 2)]), [(B, 1), (B, 2), (A, 1), (A, 2), (A, 3)], "A has two answers running");
+    }
+
+    /// A refused question leaves no trace among those that are answered or wait.
+    #[test]
+    fn who_had_a_turn_waits_for_those_who_had_none() {
+        let mut queue = Queue::default();
+        for (asker, request) in [(A, 1), (A, 2), (B, 1)] {
+            assert!(queue.push(question(asker, request)));
+        }
+        queue.had_its_turn(A);
+        queue.take(A, RequestId(1));
+        assert_eq!(order(&queue, &[]), [(B, 1), (A, 2)]);
+    }
+
+    #[test]
+    fn the_bytes_of_one_peer_that_wait_are_bounded() {
+        let mut queue = Queue::default();
+        let long = |asker, request| {
+            let mut question = question(asker, request);
+            question
+                .prompt
+                .messages
+                .push(potluck_protocol::Message::new(potluck_protocol::Role::User, "x".repeat(1 << 20)));
+            question
+        };
+        let taken = (0..8).filter(|request| queue.push(long(A, *request))).count();
+        assert_eq!(taken, 2);
+        assert!(queue.push(long(B, 1)), "another one's do not count");
     }
 
     #[test]

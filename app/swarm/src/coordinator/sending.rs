@@ -33,7 +33,9 @@ impl Answers {
                 }
                 if chunk.further_steps == 0 {
                     let hops = plan.network_hops(cx.members.me);
-                    chunk.drafts = answering.drafts(&chunk, &self.draft_cost, hops, model.language.as_ref());
+                    let (drafts, decision) = answering.drafts(&chunk, &self.draft_cost, hops, model.language.as_ref());
+                    chunk.drafts = drafts;
+                    self.draft_decision = decision.or(self.draft_decision);
                 }
                 answering.send(chunk, pass, live, plan, cx);
                 sent = true;

@@ -67,9 +67,10 @@ impl TokenLog {
             if own_bytes.is_empty() && other_bytes.is_empty() {
                 same = (own, other);
             }
-            let next = match own_bytes.len() <= other_bytes.len() {
-                true => self.tokens.get(own).inspect(|_| own += 1).map(|token| own_bytes.extend(piece(*token))),
-                false => prompt.get(other).inspect(|_| other += 1).map(|token| other_bytes.extend(piece(*token))),
+            let next = if own_bytes.len() <= other_bytes.len() {
+                self.tokens.get(own).inspect(|_| own += 1).map(|token| own_bytes.extend(piece(*token)))
+            } else {
+                prompt.get(other).inspect(|_| other += 1).map(|token| other_bytes.extend(piece(*token)))
             };
             if next.is_none() {
                 break;

@@ -1,37 +1,69 @@
 //! What was sent to an asker, kept so that lost pieces can be sent again.
 
-use potluck_plan::PeerId;
+use potluck_plan::{Channel, ChannelText, PeerId};
 use potluck_protocol::{AnswerPart, AnswerStop, Frame, RequestId, Timings};
 
 use crate::event_context::EventContext;
 
+/// Text of one channel, and the tokens behind it.
+struct Piece {
+    channel: Channel,
+    delta: String,
+    tokens: Vec<u32>,
+}
+
+/// What some tokens of an answer say.
+#[derive(Default)]
+pub(super) struct Pieces(Vec<Piece>);
+
+impl Pieces {
+    /// The end of an answer.
+    pub fn rest(texts: Vec<ChannelText>) -> Self {
+        let mut pieces = Self::default();
+        texts.into_iter().for_each(|text| pieces.add(text));
+        pieces
+    }
+
+    /// A token, and what is complete with it. Every token is in a piece, with or without text.
+    pub fn push(&mut self, token: u32, texts: Vec<ChannelText>) {
+        match self.0.last_mut() {
+            Some(last) => last.tokens.push(token),
+            None => self.0.push(Piece { channel: Channel::default(), delta: String::new(), tokens: vec![token] }),
+        }
+        texts.into_iter().for_each(|text| self.add(text));
+    }
+
+    fn add(&mut self, ChannelText { channel, text }: ChannelText) {
+        match self.0.last_mut() {
+            Some(last) if last.channel == channel || last.delta.is_empty() => {
+                last.channel = channel;
+                last.delta += &text;
+            }
+            _ => self.0.push(Piece { channel, delta: text, tokens: Vec::new() }),
+        }
+    }
+}
+
 pub(super) struct Transcript {
     pub asker: PeerId,
     pub request: RequestId,
-    /// Goes before the first piece: what of the answer was in the prompt.
-    opening: String,
-    pieces: Vec<(String, Vec<u32>)>,
+    pieces: Vec<Piece>,
     end: Option<(AnswerStop, Timings)>,
 }
 
 impl Transcript {
     pub fn new(asker: PeerId, request: RequestId) -> Self {
-        Self { asker, request, opening: String::new(), pieces: Vec::new(), end: None }
-    }
-
-    /// The same of an answer that begins with this.
-    pub fn opened(self, opening: String) -> Self {
-        Self { opening, ..self }
+        Self { asker, request, pieces: Vec::new(), end: None }
     }
 
     pub fn is(&self, asker: PeerId, request: RequestId) -> bool {
         self.asker == asker && self.request == request
     }
 
-    pub fn text(&mut self, delta: String, tokens: Vec<u32>, cx: &mut EventContext) {
-        let delta = std::mem::take(&mut self.opening) + &delta;
-        self.pieces.push((delta, tokens));
-        self.send_piece(self.pieces.len() - 1, cx);
+    pub fn text(&mut self, Pieces(pieces): Pieces, cx: &mut EventContext) {
+        let from = self.pieces.len();
+        self.pieces.extend(pieces);
+        (from..self.pieces.len()).for_each(|index| self.send_piece(index, cx));
     }
 
     pub fn end(&mut self, stop: AnswerStop, timings: Timings, cx: &mut EventContext) {
@@ -50,8 +82,9 @@ impl Transcript {
     }
 
     fn send_piece(&self, index: usize, cx: &mut EventContext) {
-        if let Some((delta, tokens)) = self.pieces.get(index) {
-            self.send(AnswerPart::Text { index: index as u32, delta: delta.clone(), tokens: tokens.clone() }, cx);
+        if let Some(Piece { channel, delta, tokens }) = self.pieces.get(index) {
+            let (index, delta, tokens) = (index as u32, delta.clone(), tokens.clone());
+            self.send(AnswerPart::Text { index, channel: *channel, delta, tokens }, cx);
         }
     }
 

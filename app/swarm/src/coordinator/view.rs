@@ -2,7 +2,7 @@
 
 use potluck_plan::{PeerId, Plan, Stage};
 use potluck_planner::{Planned, Prediction};
-use potluck_protocol::{DeviceKind, LoadPhase, MemberStatus, MemberView, PlanView, RoomView};
+use potluck_protocol::{DeviceKind, LoadPhase, MemberStatus, MemberView, ModelCard, PlanView, RoomView};
 
 use super::answers::Answers;
 use super::credits::Credits;
@@ -42,7 +42,7 @@ pub(super) fn room(
     list.sort_by_key(|member| (member.peer != members.me, member.peer));
     RoomView {
         host: members.me,
-        model: model.map(|model| model.card.clone()),
+        model: model.map(|model| ModelCard { source: model.card.source.shown(), ..model.card.clone() }),
         context: command.context,
         sharing: command.sharing,
         plan: plan(planning, model, command, answers, members, known_plan),
@@ -62,7 +62,7 @@ pub(super) fn only_measures_differ(a: &mut RoomView, b: &mut RoomView) -> bool {
     is_so
 }
 
-/// The same view without anything that changes with every token and heartbeat.
+/// The same view without anything that changes with every token and heartbeat, or that a member may change at will.
 fn without_measures(view: &RoomView) -> RoomView {
     let mut view = RoomView { tokens: 0, tokens_per_second: 0.0, credits: Vec::new(), ..view.clone() };
     let plan = &mut view.plan;
@@ -70,7 +70,11 @@ fn without_measures(view: &RoomView) -> RoomView {
     plan.predicted_ms.iter_mut().chain(&mut plan.measured_ms).for_each(|millis| *millis = 0.0);
     plan.experts = plan.experts.as_ref().map(experts_view::without_measures);
     plan.hops.iter_mut().for_each(|hop| (hop.predicted_ms, hop.measured_ms) = (0.0, 0.0));
-    view.members.iter_mut().for_each(|member| member.round_trip_ms = 0.0);
+    view.members.iter_mut().for_each(|member| {
+        member.round_trip_ms = 0.0;
+        // A member that keeps renaming its device makes the host tell everyone at most once a second.
+        member.name.clear();
+    });
     view
 }
 

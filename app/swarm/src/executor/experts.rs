@@ -2,7 +2,7 @@
 
 use potluck_plan::{
     BlockIndex, ConversationId, ExpertHolder, ExpertId, ExpertOutputs, Input, LmHeadTokens, Millis, Outcome, PeerId,
-    Position, Task, Ticket, WireType,
+    Position, Task, Ticket,
 };
 use potluck_predict::{ForesightReport, ShadowWord};
 use potluck_protocol::{
@@ -11,16 +11,16 @@ use potluck_protocol::{
 };
 
 use super::queue::Job;
-use super::{Executor, Purpose};
+use super::{Executor, Purpose, ReceivedCall};
 use crate::Action;
 use crate::event_context::EventContext;
-use crate::experts::{Around, Gather, Hinted, Share, Step};
+use crate::experts::{CallShare, DispatchContext, DispatchStep, Gather, Hinted, RoutedBatch, RouterOutput};
 use crate::limits;
 
 /// What a dispatch decides by.
-macro_rules! around {
+macro_rules! dispatch_context {
     ($executor:expr, $cx:expr) => {
-        &mut Around { plan: &$executor.plan, members: &$cx.members, holders: &mut $cx.holders, now: $cx.now }
+        &mut DispatchContext { plan: &$executor.plan, members: &$cx.members, holders: &mut $cx.holders, now: $cx.now }
     };
 }
 
@@ -47,14 +47,15 @@ impl Executor {
         };
         let rows: Vec<(ConversationId, Position)> =
             if jobs.iter().all(is_newest) { jobs.iter().flat_map(row).collect() } else { Vec::new() };
-        let hinted = self.hints.routed((&self.plan, &cx.hints), (block, class), &rows, &routes, cx.now);
-        let vectors = (residual, normed, routes);
-        let gather = Gather::new((stage, block, class), vectors, self.width, cx.now).filter(|_| is_whole);
+        let batch = RoutedBatch { block, class, rows: &rows, routes: &routes };
+        let hinted = self.hints.routed(&self.plan, &cx.hints, batch, cx.now);
+        let output = RouterOutput { residual, normed, routes };
+        let gather = Gather::new(stage, block, class, output, self.width, cx.now).filter(|_| is_whole);
         let Some(gather) = gather else {
             let bad = StageFaultKind::BadResult(self.me);
             return self.fail_jobs(&jobs, bad, cx);
         };
-        let (id, steps) = self.dispatch.begin(gather, around!(self, cx));
+        let (id, steps) = self.dispatch.begin(gather, dispatch_context!(self, cx));
         self.waiting.insert(id, jobs);
         self.carry_out(steps, cx);
         self.send_hints(hinted, cx);
@@ -65,7 +66,7 @@ impl Executor {
 
     /// A shadow says what tokens of a conversation will use.
     pub fn foreseen(&mut self, conversation: ConversationId, word: &ShadowWord, cx: &mut EventContext) {
-        let hinted = self.hints.foreseen((&self.plan, &cx.hints), conversation, word);
+        let hinted = self.hints.foreseen(&self.plan, &cx.hints, conversation, word);
         self.send_hints(hinted, cx);
     }
 
@@ -81,39 +82,39 @@ impl Executor {
         self.hints.report()
     }
 
-    fn carry_out(&mut self, steps: Vec<Step>, cx: &mut EventContext) {
+    fn carry_out(&mut self, steps: Vec<DispatchStep>, cx: &mut EventContext) {
         for step in steps {
             match step {
-                Step::Call { to, call, block, class, share: Share { rows, normed } } => {
+                DispatchStep::Call { to, call, block, class, share: CallShare { rows, normed } } => {
                     let (epoch, wire) = (self.plan.epoch, self.plan.expert_wire);
                     cx.out.send(to, Frame::ExpertCall(ExpertCall { epoch, call, block, class, rows, wire, normed }));
                 }
-                Step::Own { call, block, class, share: Share { rows, mut normed } } => {
+                DispatchStep::Own { call, block, class, share: CallShare { rows, mut normed } } => {
                     potluck_protocol::round(&mut normed, self.plan.expert_wire);
                     self.compute(Task::Experts { block, class, normed, experts: rows }, Purpose::OwnExperts(call), cx);
                 }
-                Step::Cancel { to, call } => {
+                DispatchStep::Cancel { to, call } => {
                     let cancel = ExpertCancel { epoch: self.plan.epoch, call };
                     cx.out.send(to, Frame::ExpertCancel(cancel));
                 }
-                Step::CancelOwn { call } => {
+                DispatchStep::CancelOwn { call } => {
                     self.cancel(|purpose| matches!(purpose, Purpose::OwnExperts(known) if *known == call), cx);
                 }
-                Step::Done { gather, outputs, helpers } => {
+                DispatchStep::Done { gather, outputs, helpers } => {
                     cx.out.notes.extend(self.dispatch.take_notes());
                     self.gathered(gather, outputs, &helpers);
                 }
-                Step::Wrong { gather, holder } => {
+                DispatchStep::Wrong { gather, holder } => {
                     let waiting = self.waiting.get(&gather).and_then(|jobs| jobs.iter().find(|job| !job.dropped));
                     if let Some(forward) = waiting.map(|job| &job.forward) {
                         let (stage, conversation, pass) = (forward.stage, forward.conversation, forward.pass);
                         self.report(stage, conversation, Some(pass), StageFaultKind::BadResult(holder), cx);
                     }
                 }
-                Step::Convicted { stage, holder } => {
+                DispatchStep::Convicted { stage, holder } => {
                     self.report(stage, ConversationId(0), None, StageFaultKind::BadResult(holder), cx);
                 }
-                Step::Lost { gather, block, wrong, failed } => {
+                DispatchStep::Lost { gather, block, wrong, failed } => {
                     let unreachable = StageFaultKind::ExpertsUnreachable { block, failed };
                     self.fail_waiting(gather, wrong.map_or(unreachable, StageFaultKind::BadResult), cx);
                 }
@@ -149,7 +150,7 @@ impl Executor {
         let idle: Vec<u64> = self.waiting.iter().filter(|(_, jobs)| is_idle(jobs)).map(|(id, _)| *id).collect();
         for id in idle {
             self.waiting.remove(&id);
-            let steps = self.dispatch.drop_gather(id, around!(self, cx));
+            let steps = self.dispatch.drop_gather(id, dispatch_context!(self, cx));
             self.carry_out(steps, cx);
         }
     }
@@ -160,18 +161,19 @@ impl Executor {
         if gather.is_none() && !matches!(outcome, Outcome::ExpertOutputs(_)) {
             // A spot check that the own engine could not compute.
             let failed = ExpertFailure::Failed;
-            self.dispatch.failed(call, ExpertHolder::Own, failed, around!(self, cx));
+            self.dispatch.failed(call, ExpertHolder::Own, failed, dispatch_context!(self, cx));
             return;
         }
         let kind = match outcome {
             Outcome::ExpertOutputs(mut outputs) => {
                 potluck_protocol::round(&mut outputs, self.plan.expert_wire);
-                let steps = self.dispatch.answered(call, ExpertHolder::Own, &outputs, 0.0, around!(self, cx));
+                let steps = self.dispatch.answered(call, ExpertHolder::Own, &outputs, 0.0, dispatch_context!(self, cx));
                 return self.carry_out(steps, cx);
             }
             // Somebody else may have them.
             Outcome::Missing { .. } => {
-                let steps = self.dispatch.failed(call, ExpertHolder::Own, ExpertFailure::NotHere, around!(self, cx));
+                let steps =
+                    self.dispatch.failed(call, ExpertHolder::Own, ExpertFailure::NotHere, dispatch_context!(self, cx));
                 return self.carry_out(steps, cx);
             }
             Outcome::DeviceLost => StageFaultKind::DeviceLost,
@@ -181,7 +183,7 @@ impl Executor {
         // The stage cannot go on without its own engine.
         if let Some(gather) = gather {
             self.fail_waiting(gather, kind, cx);
-            let steps = self.dispatch.drop_gather(gather, around!(self, cx));
+            let steps = self.dispatch.drop_gather(gather, dispatch_context!(self, cx));
             self.carry_out(steps, cx);
         }
     }
@@ -210,27 +212,27 @@ impl Executor {
     pub fn expert_result(&mut self, from: PeerId, result: ExpertResult, cx: &mut EventContext) {
         let (call, holder) = (result.call, ExpertHolder::Peer(from));
         let steps = match result.failed {
-            None => self.dispatch.answered(call, holder, &result.outputs, result.millis, around!(self, cx)),
-            Some(failure) => self.dispatch.failed(call, holder, failure, around!(self, cx)),
+            None => self.dispatch.answered(call, holder, &result.outputs, result.millis, dispatch_context!(self, cx)),
+            Some(failure) => self.dispatch.failed(call, holder, failure, dispatch_context!(self, cx)),
         };
         self.carry_out(steps, cx);
     }
 
     /// Time has passed, or somebody came or left: asks others where somebody does not answer.
-    pub fn look(&mut self, cx: &mut EventContext) {
-        let steps = self.dispatch.look(around!(self, cx));
+    pub fn check_timers(&mut self, cx: &mut EventContext) {
+        let steps = self.dispatch.check_timers(dispatch_context!(self, cx));
         self.carry_out(steps, cx);
     }
 
-    /// When to look next.
-    pub fn next_look(&self) -> Option<Millis> {
-        self.dispatch.next_look()
+    /// When [`Self::check_timers`] has something to do next.
+    pub fn next_deadline(&self) -> Option<Millis> {
+        self.dispatch.next_deadline()
     }
 
     /// A stage elsewhere needs experts of ours.
     pub fn expert_call(&mut self, caller: PeerId, call: ExpertCall, cx: &mut EventContext) {
-        let is_its = |purpose: &&Purpose| matches!(purpose, Purpose::Call { caller: known, .. } if *known == caller);
-        let open = |purpose: &&Purpose| matches!(purpose, Purpose::Call { call: known, .. } if *known == call.call);
+        let is_its = |purpose: &&Purpose| matches!(purpose, Purpose::Call(known) if known.caller == caller);
+        let open = |purpose: &&Purpose| matches!(purpose, Purpose::Call(known) if known.call == call.call);
         if self.tickets.values().filter(is_its).any(|purpose| open(&purpose)) {
             // Asked again: the answer is on its way.
             return;
@@ -242,11 +244,12 @@ impl Executor {
             () => None,
         };
         let ExpertCall { call, block, class, rows, wire, normed, .. } = call;
+        let received = ReceivedCall { caller, call, wire };
         match failure {
-            Some(failure) => self.answer_call((caller, call, wire), Err(failure), 0.0, cx),
+            Some(failure) => self.answer_call(received, Err(failure), 0.0, cx),
             None => {
                 let task = Task::Experts { block, class, normed, experts: rows };
-                self.compute(task, Purpose::Call { caller, call, wire }, cx);
+                self.compute(task, Purpose::Call(received), cx);
             }
         }
     }
@@ -275,7 +278,7 @@ impl Executor {
 
     /// A stage elsewhere got its answer from another holder.
     pub fn expert_cancel(&mut self, caller: PeerId, cancel: ExpertCancel, cx: &mut EventContext) {
-        let is_meant = |purpose: &Purpose| matches!(purpose, Purpose::Call { caller: known, call, .. } if (*known, *call) == (caller, cancel.call));
+        let is_meant = |purpose: &Purpose| matches!(purpose, Purpose::Call(known) if (known.caller, known.call) == (caller, cancel.call));
         self.cancel(is_meant, cx);
     }
 
@@ -291,20 +294,14 @@ impl Executor {
     /// The plan ends here: whoever waits for experts can ask somebody else at once.
     pub fn end_calls(&self, cx: &mut EventContext) {
         for purpose in self.tickets.values() {
-            if let Purpose::Call { caller, call, wire } = purpose {
-                self.answer_call((*caller, *call, *wire), Err(ExpertFailure::NoPlan), 0.0, cx);
+            if let Purpose::Call(call) = purpose {
+                self.answer_call(*call, Err(ExpertFailure::NoPlan), 0.0, cx);
             }
         }
     }
 
     /// Our experts' answer to a stage elsewhere.
-    pub(super) fn call_computed(
-        &self,
-        to: (PeerId, u64, WireType),
-        outcome: Outcome,
-        millis: f64,
-        cx: &mut EventContext,
-    ) {
+    pub(super) fn call_computed(&self, call: ReceivedCall, outcome: Outcome, millis: f64, cx: &mut EventContext) {
         let answer = match outcome {
             Outcome::ExpertOutputs(outputs) => Ok(outputs),
             Outcome::DeviceLost => Err(ExpertFailure::DeviceLost),
@@ -313,16 +310,17 @@ impl Executor {
             Outcome::Cancelled => Err(ExpertFailure::NoPlan),
             _ => Err(ExpertFailure::Failed),
         };
-        self.answer_call(to, answer, millis, cx);
+        self.answer_call(call, answer, millis, cx);
     }
 
     fn answer_call(
         &self,
-        (caller, call, wire): (PeerId, u64, WireType),
+        to: ReceivedCall,
         answer: Result<Vec<f32>, ExpertFailure>,
         millis: f64,
         cx: &mut EventContext,
     ) {
+        let ReceivedCall { caller, call, wire } = to;
         let (outputs, failed) = answer.map_or_else(|failure| (Vec::new(), Some(failure)), |outputs| (outputs, None));
         let result = ExpertResult { epoch: self.epoch(), call, millis, failed, wire, outputs };
         cx.out.send(caller, Frame::ExpertResult(result));

@@ -10,7 +10,7 @@ use std::ops::RangeBounds;
 
 use potluck_plan::{
     BlockIndex, BlockRange, ConversationId, ExpertId, Input, KernelClass, Outcome, PeerId, Plan, PlanEpoch, Position,
-    Stage, StageId, StateHistory, Task, Then, Ticket, Work,
+    Stage, StageId, StateHistory, Task, Then, Ticket, WireType, Work,
 };
 use potluck_protocol::{
     Forward, Frame, LmHeadOutput, LogitsResult, PassId, ResidencyChange, StageFault, StageFaultKind,
@@ -18,7 +18,7 @@ use potluck_protocol::{
 
 use crate::Action;
 use crate::event_context::EventContext;
-use crate::experts::{Dispatch, Hints, Settings};
+use crate::experts::{Dispatch, DispatchSettings, Hints};
 use crate::limits;
 use crate::mutation::{Mutation, has_mutation};
 use crate::residency;
@@ -33,7 +33,28 @@ enum Purpose {
     /// The own share of a block's experts, by the dispatch's call.
     OwnExperts(u64),
     /// A call of a stage elsewhere.
-    Call { caller: PeerId, call: u64, wire: potluck_plan::WireType },
+    Call(ReceivedCall),
+}
+
+/// A call of a stage elsewhere, to which the answer belongs.
+#[derive(Clone, Copy)]
+struct ReceivedCall {
+    caller: PeerId,
+    call: u64,
+    wire: WireType,
+}
+
+/// What an executor has to know besides its plan.
+pub(crate) struct ExecutorSetup {
+    pub me: PeerId,
+    pub coordinator: PeerId,
+    /// Hidden width of the model.
+    pub width: usize,
+    /// The model has recurrent state.
+    pub recurrent: bool,
+    pub settings: DispatchSettings,
+    /// Above every ticket used before, so that late results of an older plan are recognised.
+    pub first_ticket: u64,
 }
 
 pub(crate) struct Executor {
@@ -67,14 +88,9 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    /// `first_ticket` must be above every ticket used before, so that late results of an older plan are recognised.
-    pub fn new(
-        (me, coordinator): (PeerId, PeerId),
-        plan: Plan,
-        (width, recurrent): (usize, bool),
-        settings: Settings,
-        first_ticket: u64,
-    ) -> Self {
+    /// Nothing has arrived yet.
+    pub fn new(setup: ExecutorSetup, plan: Plan) -> Self {
+        let ExecutorSetup { me, coordinator, width, recurrent, settings, first_ticket } = setup;
         Self {
             me,
             coordinator,
@@ -109,7 +125,7 @@ impl Executor {
         if is_new {
             self.residency = version;
             changes.iter().for_each(|change| residency::apply(&mut self.plan, *change));
-            self.look(cx);
+            self.check_timers(cx);
         }
         is_new
     }
@@ -163,9 +179,10 @@ impl Executor {
         self.arrived.insert(key, forward.pass);
         let newest = self.newest.entry(forward.conversation).or_default();
         *newest = forward.pass.max(*newest);
-        let input = match self.plan.embeds(forward.stage) {
-            true => Input::Tokens(forward.tokens.clone()),
-            false => Input::Hidden(std::mem::take(&mut forward.hidden)),
+        let input = if self.plan.embeds(forward.stage) {
+            Input::Tokens(forward.tokens.clone())
+        } else {
+            Input::Hidden(std::mem::take(&mut forward.hidden))
         };
         self.queue(forward.stage).arrive(Job::new(forward, cursor), input);
     }
@@ -185,12 +202,11 @@ impl Executor {
         if !limits::is_chunk(forward, &self.plan) {
             return false;
         }
-        match self.plan.embeds(forward.stage) {
-            true => forward.tokens.len() == count,
-            false => {
-                let is_whole = |len: usize| are_numbers(&forward.hidden, len);
-                forward.tokens.is_empty() && count.checked_mul(self.width).is_some_and(is_whole)
-            }
+        if self.plan.embeds(forward.stage) {
+            forward.tokens.len() == count
+        } else {
+            let is_whole = |len: usize| are_numbers(&forward.hidden, len);
+            forward.tokens.is_empty() && count.checked_mul(self.width).is_some_and(is_whole)
         }
     }
 
@@ -290,7 +306,7 @@ impl Executor {
         match self.tickets.remove(&computed.ticket) {
             Some(Purpose::Batch(jobs)) => self.jobs_computed(jobs, outcome, millis, cx),
             Some(Purpose::OwnExperts(call)) => self.own_experts(call, outcome, cx),
-            Some(Purpose::Call { caller, call, wire }) => self.call_computed((caller, call, wire), outcome, millis, cx),
+            Some(Purpose::Call(call)) => self.call_computed(call, outcome, millis, cx),
             None => {}
         }
     }
@@ -390,11 +406,11 @@ impl Executor {
     fn fail_job(&mut self, job: &Job, kind: StageFaultKind, cx: &mut EventContext) {
         let Forward { stage, conversation, pass, base, .. } = job.forward;
         match self.restart(&job.forward) {
-            Some(restart) => self.drop_passes((stage, conversation), pass..restart),
+            Some(restart) => self.drop_passes(stage, conversation, pass..restart),
             None => {
                 let length = self.lengths.entry((stage, conversation)).or_default();
                 *length = (*length).min(base.0);
-                self.drop_passes((stage, conversation), pass..);
+                self.drop_passes(stage, conversation, pass..);
             }
         }
         self.drop_idle_gathers(cx);
@@ -419,7 +435,7 @@ impl Executor {
         restarts.map(|restart| restart.pass).min()
     }
 
-    fn drop_passes(&mut self, (stage, conversation): (StageId, ConversationId), passes: impl RangeBounds<PassId>) {
+    fn drop_passes(&mut self, stage: StageId, conversation: ConversationId, passes: impl RangeBounds<PassId>) {
         self.drop_jobs(|forward| {
             (forward.stage, forward.conversation) == (stage, conversation) && passes.contains(&forward.pass)
         });

@@ -121,7 +121,7 @@ fn cut<T>(mut values: Vec<T>, counts: &[usize]) -> Option<Vec<Vec<T>>> {
 
 #[cfg(test)]
 mod tests {
-    use potluck_plan::{BlockIndex, ConversationId, ExpertId, KernelClass, PlanEpoch, Route, StageId, WireType};
+    use potluck_plan::{BlockIndex, ConversationId, ExpertId, ExpertRoute, KernelClass, PlanEpoch, StageId, WireType};
     use potluck_protocol::{Forward, PassId};
 
     use super::*;
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_experts_computed_is_split_by_job_and_joined_again() {
-        let route = |experts: &[u16]| Route { experts: experts.iter().map(|id| (ExpertId(*id), 0.5)).collect() };
+        let route = |experts: &[u16]| ExpertRoute { experts: experts.iter().map(|id| (ExpertId(*id), 0.5)).collect() };
         let all = ExpertOutputs {
             block: BlockIndex(3),
             residual: (0..6).map(|value| value as f32).collect(),

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::{
-    BlockIndex, Computed, ExpertHolder, ExpertId, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis, RemoteExperts,
-    Route, Ticket, WireType,
+    BlockIndex, Computed, ExpertHolder, ExpertId, ExpertRoute, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis,
+    RemoteExperts, Ticket, WireType,
 };
 use potluck_protocol::{ExpertCall, ExpertCancel, ExpertFailure, ExpertResult, Hedging, Hello};
 
@@ -34,8 +34,9 @@ fn on(me: PeerId) -> (Executor, EventContext) {
         out.set_route(peer, Some(RelayRoute(u32::from(peer.0[0]))));
     }
     let (members, holders) = (Members::new(me), Holders::default());
-    let executor =
-        Executor::new((me, HOST), plan(), (WIDTH, false), Settings { hedging: Hedging::Off, spot_checks: 0.0 }, 0);
+    let settings = DispatchSettings { hedging: Hedging::Off, spot_checks: 0.0 };
+    let setup = ExecutorSetup { me, coordinator: HOST, width: WIDTH, recurrent: false, settings, first_ticket: 0 };
+    let executor = Executor::new(setup, plan());
     (executor, EventContext { now: Millis(0.0), members, holders, hints: Default::default(), out })
 }
 
@@ -75,7 +76,7 @@ fn computes(executor: &mut Executor, cx: &mut EventContext) -> usize {
 }
 
 #[test]
-fn row_3_wrong_rows_blame_who_sent_them() {
+fn wrong_rows_blame_who_sent_them() {
     let wrong = [
         Forward { hidden: vec![f32::NAN; WIDTH], ..chunk(1, 1, 0) },
         Forward { hidden: vec![0.5; 1], ..chunk(1, 1, 0) },
@@ -97,7 +98,7 @@ fn row_3_wrong_rows_blame_who_sent_them() {
 }
 
 #[test]
-fn row_16_the_stage_after_the_first_gets_no_token_ids() {
+fn the_stage_after_the_first_gets_no_token_ids() {
     let (mut executor, mut cx) = on(FIRST);
     executor.forward(HOST, chunk(0, 1, 0), &mut cx);
     executor.start(&mut cx);
@@ -243,7 +244,7 @@ fn experts_are_not_asked_for_a_conversation_that_is_over() {
         executor.forward(FIRST, chunk(1, 1, 0), &mut cx);
         assert_eq!(computes(&mut executor, &mut cx), 1);
         executor.forget_others(PassId(2), &[], &mut cx);
-        let routes = vec![Route { experts: vec![(ExpertId(0), 1.0)] }];
+        let routes = vec![ExpertRoute { experts: vec![(ExpertId(0), 1.0)] }];
         let outcome = Outcome::Routed { residual: vec![0.5; WIDTH], normed, routes };
         executor.computed(Computed { ticket: Ticket(0), outcome, millis: 1.0 }, &mut cx);
         let frames = sent(&mut cx);
@@ -262,7 +263,7 @@ fn with_half_of_the_experts() -> (Executor, EventContext) {
 
 /// The engine has passed a router, which chose these experts with equal weights.
 fn routed(ticket: u64, normed: Vec<f32>, experts: &[u16]) -> Computed {
-    let routes = vec![Route { experts: experts.iter().map(|expert| (ExpertId(*expert), 0.5)).collect() }];
+    let routes = vec![ExpertRoute { experts: experts.iter().map(|expert| (ExpertId(*expert), 0.5)).collect() }];
     let outcome = Outcome::Routed { residual: vec![0.5; WIDTH], normed, routes };
     Computed { ticket: Ticket(ticket), outcome, millis: 1.0 }
 }

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use potluck_plan::{BlockIndex, ExpertHolder, KernelClass, Millis, StageId};
 
-use super::gather::Share;
+use super::gather::CallShare;
 
 /// Checks that may be under way: more would be work that nobody asked for.
 const MAX_OPEN: usize = 16;
@@ -18,7 +18,7 @@ const LOADING: f64 = 0.1;
 
 /// What a check costs the holder that is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effort {
+pub(super) enum CheckEffort {
     /// It has the experts.
     Compute,
     /// It may have to load them, and drop some that it needs.
@@ -31,7 +31,7 @@ pub(super) struct Check {
     pub stage: StageId,
     pub block: BlockIndex,
     pub class: KernelClass,
-    pub share: Share,
+    pub share: CallShare,
     pub began: Millis,
     /// Who computed it, and what.
     pub answers: Vec<(ExpertHolder, Vec<f32>)>,
@@ -41,7 +41,7 @@ pub(super) struct Check {
 
 /// What an answer to a check says.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Verdict {
+pub(super) enum CheckResult {
     /// Both computed the same.
     Agree,
     /// They did not: a third one has to decide.
@@ -53,19 +53,21 @@ pub(super) enum Verdict {
 }
 
 impl Check {
-    /// Takes the answer of who was asked.
-    pub fn answered(&mut self, outputs: &[f32]) -> Verdict {
+    /// Takes the answer of the checker. `is_trusted`: its answer counts without a third one.
+    pub fn answered(&mut self, outputs: &[f32], is_trusted: impl Fn(ExpertHolder) -> bool) -> CheckResult {
         let same =
             |known: &[f32]| known.iter().map(|value| value.to_bits()).eq(outputs.iter().map(|value| value.to_bits()));
         match &self.answers[..] {
-            [(_, first)] if same(first) => Verdict::Agree,
+            [(_, first)] if same(first) => CheckResult::Agree,
+            [(first, _)] if is_trusted(self.asked) => CheckResult::Wrong(*first),
+            [(first, _)] if is_trusted(*first) => CheckResult::Wrong(self.asked),
             [_] => {
                 self.answers.push((self.asked, outputs.to_vec()));
-                Verdict::Differ
+                CheckResult::Differ
             }
-            [(_, first), (second, _)] if same(first) => Verdict::Wrong(*second),
-            [(first, _), (_, second)] if same(second) => Verdict::Wrong(*first),
-            _ => Verdict::Unknown,
+            [(_, first), (second, _)] if same(first) => CheckResult::Wrong(*second),
+            [(first, _), (_, second)] if same(second) => CheckResult::Wrong(*first),
+            _ => CheckResult::Unknown,
         }
     }
 
@@ -88,12 +90,12 @@ impl Checks {
         Self { share: if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }, open: BTreeMap::new() }
     }
 
-    /// True for the share of answers that is checked. `secret`: numbers of the stage that no holder is told, so that none can
-    /// know which of its answers are.
-    pub fn wants(&self, call: u64, secret: impl Iterator<Item = u32>, effort: Effort) -> bool {
+    /// True for the share of answers that is checked. `call`: with the host's secret; `secret`: numbers of the stage. Holders know
+    /// neither, so none can tell which of its answers are checked.
+    pub fn wants(&self, call: (u64, u64), secret: impl Iterator<Item = u32>, effort: CheckEffort) -> bool {
         let share = match effort {
-            Effort::Compute => self.share,
-            Effort::Load => self.share * LOADING,
+            CheckEffort::Compute => self.share,
+            CheckEffort::Load => self.share * LOADING,
         };
         if share == 0.0 || self.open.len() >= MAX_OPEN {
             return false;
@@ -134,33 +136,42 @@ mod tests {
     const C: ExpertHolder = ExpertHolder::Peer(PeerId([3; 16]));
 
     fn check() -> Check {
-        let share = Share { rows: Vec::new(), normed: Vec::new() };
+        let share = CallShare { rows: Vec::new(), normed: Vec::new() };
         let (stage, block, class) = (StageId(0), BlockIndex(0), KernelClass::Decode);
         Check { stage, block, class, share, began: Millis(0.0), answers: vec![(A, vec![1.0])], asked: B }
     }
 
     #[test]
     fn a_third_answer_decides_who_was_wrong() {
-        assert_eq!(check().answered(&[1.0]), Verdict::Agree);
-        for (third, verdict) in [(1.0, Verdict::Wrong(B)), (2.0, Verdict::Wrong(A)), (3.0, Verdict::Unknown)] {
+        let nobody = |_| false;
+        assert_eq!(check().answered(&[1.0], nobody), CheckResult::Agree);
+        for (third, expected) in
+            [(1.0, CheckResult::Wrong(B)), (2.0, CheckResult::Wrong(A)), (3.0, CheckResult::Unknown)]
+        {
             let mut check = check();
-            assert_eq!(check.answered(&[2.0]), Verdict::Differ);
+            assert_eq!(check.answered(&[2.0], nobody), CheckResult::Differ);
             check.asked = C;
-            assert_eq!(check.answered(&[third]), verdict, "{third}");
+            assert_eq!(check.answered(&[third], nobody), expected, "{third}");
         }
+    }
+
+    #[test]
+    fn the_hosts_word_counts_without_a_third_one() {
+        assert_eq!(check().answered(&[2.0], |holder| holder == B), CheckResult::Wrong(A), "B is the host");
+        assert_eq!(check().answered(&[2.0], |holder| holder == A), CheckResult::Wrong(B), "A is");
     }
 
     #[test]
     fn about_the_share_is_checked_and_nobody_can_tell_which() {
         let by = |share: f64, secret: u32, effort| {
             let checks = Checks::new(share);
-            (0..10_000).filter(|call| checks.wants(*call, std::iter::once(secret), effort)).collect::<Vec<u64>>()
+            (0..10_000).filter(|call| checks.wants((*call, 5), std::iter::once(secret), effort)).collect::<Vec<u64>>()
         };
-        let checked = |share, secret| by(share, secret, Effort::Compute);
+        let checked = |share, secret| by(share, secret, CheckEffort::Compute);
         let few = checked(0.02, 7);
         assert!((150..250).contains(&few.len()), "{} of 10,000", few.len());
         assert_ne!(few, checked(0.02, 8), "it depends on what the stage alone knows");
-        let loading = by(0.02, 7, Effort::Load).len();
+        let loading = by(0.02, 7, CheckEffort::Load).len();
         assert!((8..35).contains(&loading), "{loading} of 10,000 where experts may have to be loaded");
         assert!(checked(f64::NAN, 7).is_empty() && checked(-1.0, 7).is_empty());
     }

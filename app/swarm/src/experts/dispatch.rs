@@ -4,8 +4,8 @@ mod answering;
 mod asking;
 mod call;
 mod ending;
-mod looking;
 mod spot_checks;
+mod timers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,13 @@ use potluck_protocol::{ExpertPhase, ExpertWaits, Hedging};
 use self::call::Call;
 use super::asked;
 use super::checks::Checks;
-use super::gather::{Gather, Share};
+use super::gather::{CallShare, Gather};
 use super::hedging::{Budgets, MAX_COPIES};
 use super::holders::Holders;
-use super::owed::OwedCalls;
+use super::superseded::SupersededCalls;
 use super::waits::Waits;
 use crate::members::Members;
+use crate::trace::ExpertWait;
 
 /// A block whose experts do not come for this long has none: the coordinator makes another plan.
 const GIVE_UP_MILLIS: f64 = 10_000.0;
@@ -30,7 +31,7 @@ const GIVE_UP_LOADING_MILLIS: f64 = 120_000.0;
 const BUSY_MILLIS: f64 = 20.0;
 
 /// What a decision depends on, besides what was asked before.
-pub(crate) struct Around<'a> {
+pub(crate) struct DispatchContext<'a> {
     /// Names holders in order of preference.
     pub plan: &'a Plan,
     pub members: &'a Members,
@@ -40,11 +41,11 @@ pub(crate) struct Around<'a> {
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum DispatchStep {
     /// Ask a holder.
-    Call { to: PeerId, call: u64, block: BlockIndex, class: KernelClass, share: Share },
+    Call { to: PeerId, call: u64, block: BlockIndex, class: KernelClass, share: CallShare },
     /// Have the own engine compute.
-    Own { call: u64, block: BlockIndex, class: KernelClass, share: Share },
+    Own { call: u64, block: BlockIndex, class: KernelClass, share: CallShare },
     /// A holder need not answer any more.
     Cancel { to: PeerId, call: u64 },
     /// The own engine need not either.
@@ -62,7 +63,7 @@ pub(crate) enum Step {
 
 /// How holders are asked, as the host chose.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Settings {
+pub(crate) struct DispatchSettings {
     pub hedging: Hedging,
     /// Share of answers that another holder computes again.
     pub spot_checks: f64,
@@ -75,7 +76,7 @@ pub(crate) struct Dispatch {
     next_id: u64,
     gathers: BTreeMap<u64, Gather>,
     calls: BTreeMap<u64, Call>,
-    owed: OwedCalls,
+    superseded: SupersededCalls,
     budgets: Budgets,
     waits: Waits,
     /// A block whose experts do not come for this long has none.
@@ -84,14 +85,14 @@ pub(crate) struct Dispatch {
 
 impl Dispatch {
     /// `first_id`: above the ids of every earlier plan, so that late answers are recognised.
-    pub fn new(Settings { hedging, spot_checks }: Settings, first_id: u64) -> Self {
+    pub fn new(DispatchSettings { hedging, spot_checks }: DispatchSettings, first_id: u64) -> Self {
         Self {
             hedging,
             checks: Checks::new(spot_checks),
             next_id: first_id,
             gathers: BTreeMap::new(),
             calls: BTreeMap::new(),
-            owed: OwedCalls::default(),
+            superseded: SupersededCalls::default(),
             budgets: Budgets::default(),
             waits: Waits::default(),
             give_up_millis: GIVE_UP_MILLIS,
@@ -103,9 +104,9 @@ impl Dispatch {
         self.next_id
     }
 
-    /// Asks for all outputs of a block. Returns the gather's id, which comes back with [`Step::Done`] or [`Step::Lost`].
-    pub fn begin(&mut self, gather: Gather, around: &mut Around<'_>) -> (u64, Vec<Step>) {
-        if around.plan.is_on_demand() {
+    /// Asks for all outputs of a block. Returns the gather's id, which comes back with [`DispatchStep::Done`] or [`DispatchStep::Lost`].
+    pub fn begin(&mut self, gather: Gather, cx: &mut DispatchContext<'_>) -> (u64, Vec<DispatchStep>) {
+        if cx.plan.is_on_demand() {
             self.give_up_millis = GIVE_UP_LOADING_MILLIS;
         }
         let (id, pairs) = (self.id(), gather.missing());
@@ -117,14 +118,14 @@ impl Dispatch {
         };
         let mut unasked = Vec::new();
         for copy in 0..copies {
-            let left = self.ask(id, &pairs, copy, around, &mut steps);
+            let left = self.ask(id, &pairs, copy, cx, &mut steps);
             if copy == 0 {
                 unasked = left;
                 self.count_asked(id);
             }
         }
         self.note_pattern(id);
-        self.check_unasked(id, &unasked, None, around, &mut steps);
+        self.check_unasked(id, &unasked, None, cx, &mut steps);
         (id, steps)
     }
 
@@ -154,9 +155,11 @@ impl Dispatch {
 
     /// Whether a holder's answer to a call counts.
     pub fn awaits(&self, call: u64, holder: PeerId) -> bool {
-        let owes = self.owed.is_owed(call, holder);
+        let is_superseded = self.superseded.awaits(call, holder);
         let holder = ExpertHolder::Peer(holder);
-        self.calls.get(&call).is_some_and(|call| call.holder == holder) || self.checks.asks(call, holder) || owes
+        self.calls.get(&call).is_some_and(|call| call.holder == holder)
+            || self.checks.asks(call, holder)
+            || is_superseded
     }
 
     /// What a call is part of.
@@ -180,7 +183,7 @@ impl Dispatch {
     }
 
     /// What there is to tell of blocks since the last time.
-    pub fn take_notes(&mut self) -> Vec<String> {
+    pub fn take_notes(&mut self) -> Vec<ExpertWait> {
         self.waits.take_notes()
     }
 

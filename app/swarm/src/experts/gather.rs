@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use potluck_plan::{
-    BlockIndex, ExpertHolder, ExpertId, ExpertOutputs, KernelClass, Millis, PeerId, Route, StageId, WireType,
+    BlockIndex, ExpertHolder, ExpertId, ExpertOutputs, ExpertRoute, KernelClass, Millis, PeerId, StageId, WireType,
 };
 
 /// What is gathered.
@@ -30,7 +30,7 @@ pub(crate) struct Gather {
     pub unable: BTreeSet<PeerId>,
     residual: Vec<f32>,
     normed: Vec<f32>,
-    routes: Vec<Route>,
+    routes: Vec<ExpertRoute>,
     width: usize,
     /// In the order of the routes.
     pairs: Vec<Pair>,
@@ -48,9 +48,16 @@ struct Pair {
     refused: Vec<ExpertHolder>,
 }
 
+/// What a piece of work that ended at a router has computed, for each token of its batch.
+pub(crate) struct RouterOutput {
+    pub residual: Vec<f32>,
+    pub normed: Vec<f32>,
+    pub routes: Vec<ExpertRoute>,
+}
+
 /// What a holder is asked for: some pairs, and the vectors of their tokens.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Share {
+pub(crate) struct CallShare {
     pub rows: Vec<Vec<ExpertId>>,
     pub normed: Vec<f32>,
 }
@@ -58,11 +65,14 @@ pub(crate) struct Share {
 impl Gather {
     /// `None` if the sizes do not fit each other, or there is no pair.
     pub fn new(
-        (stage, block, class): (StageId, BlockIndex, KernelClass),
-        (residual, normed, routes): (Vec<f32>, Vec<f32>, Vec<Route>),
+        stage: StageId,
+        block: BlockIndex,
+        class: KernelClass,
+        output: RouterOutput,
         width: usize,
         began: Millis,
     ) -> Option<Self> {
+        let RouterOutput { residual, normed, routes } = output;
         let pair = |token: usize| {
             move |(expert, _): &(ExpertId, f32)| Pair { token, expert: *expert, is_done: false, refused: Vec::new() }
         };
@@ -136,8 +146,8 @@ impl Gather {
     }
 
     /// What a holder needs to know to compute these pairs, which are in order.
-    pub fn share(&self, pairs: &[usize]) -> Share {
-        let mut share = Share { rows: Vec::new(), normed: Vec::new() };
+    pub fn share(&self, pairs: &[usize]) -> CallShare {
+        let mut share = CallShare { rows: Vec::new(), normed: Vec::new() };
         let mut last = None;
         for Pair { token, expert, .. } in pairs.iter().map(|pair| &self.pairs[*pair]) {
             if last.replace(*token) != Some(*token) {
@@ -193,15 +203,16 @@ mod tests {
 
     const A: ExpertHolder = ExpertHolder::Peer(PeerId([1; 16]));
 
-    fn route(experts: &[u16]) -> Route {
-        Route { experts: experts.iter().map(|expert| (ExpertId(*expert), 0.5)).collect() }
+    fn route(experts: &[u16]) -> ExpertRoute {
+        ExpertRoute { experts: experts.iter().map(|expert| (ExpertId(*expert), 0.5)).collect() }
     }
 
     /// Two tokens of two values; pairs 0 and 1 are the first token's.
     fn gather() -> Gather {
         let routes = vec![route(&[3, 1]), route(&[1, 2])];
-        let vectors = (vec![1.0, 2.0, 3.0, 4.0], vec![10.0, 20.0, 30.0, 40.0], routes);
-        Gather::new((StageId(0), BlockIndex(5), KernelClass::Decode), vectors, 2, Millis(0.0)).unwrap()
+        let (residual, normed) = (vec![1.0, 2.0, 3.0, 4.0], vec![10.0, 20.0, 30.0, 40.0]);
+        let output = RouterOutput { residual, normed, routes };
+        Gather::new(StageId(0), BlockIndex(5), KernelClass::Decode, output, 2, Millis(0.0)).unwrap()
     }
 
     #[test]
@@ -257,9 +268,10 @@ mod tests {
 
     #[test]
     fn a_router_that_contradicts_itself_is_noticed() {
-        let vectors = (vec![0.0; 2], vec![0.0; 4], vec![route(&[1]), route(&[1])]);
-        let of = (StageId(0), BlockIndex(5), KernelClass::Decode);
-        assert!(Gather::new(of, vectors, 2, Millis(0.0)).is_none(), "a residual vector is missing");
+        let routes = vec![route(&[1]), route(&[1])];
+        let output = RouterOutput { residual: vec![0.0; 2], normed: vec![0.0; 4], routes };
+        let gather_of = Gather::new(StageId(0), BlockIndex(5), KernelClass::Decode, output, 2, Millis(0.0));
+        assert!(gather_of.is_none(), "a residual vector is missing");
         let mut gather = gather();
         gather.refuse(&[2], A);
         assert_eq!([1, 2].map(|pair| gather.has_refused(pair, A)), [false, true]);

@@ -6,11 +6,11 @@ mod watched;
 use std::collections::BTreeMap;
 
 use potluck_plan::{
-    BlockIndex, ConversationId, ExpertHolder, ExpertId, KernelClass, Millis, PeerId, Plan, Position, RemoteExperts,
-    Route,
+    BlockIndex, ConversationId, ExpertHolder, ExpertId, ExpertRoute, KernelClass, Millis, PeerId, Plan, Position,
+    RemoteExperts,
 };
 use potluck_predict::{
-    ForesightReport, Guessing, Next, Predictor, PredictorKind, Published, ShadowWord, Switch, Verdict,
+    ForesightReport, Guessing, Next, Predictor, PredictorKind, Published, ShadowWord, Switch, SwitchState,
 };
 
 use crate::HintOptions;
@@ -21,13 +21,24 @@ use watched::Watched;
 /// Experts that holders will probably be asked for.
 pub(crate) type Hinted = Vec<(PeerId, Vec<(BlockIndex, ExpertId)>)>;
 
+/// What a block's router has chosen for a batch.
+#[derive(Clone, Copy)]
+pub(crate) struct RoutedBatch<'a> {
+    pub block: BlockIndex,
+    pub class: KernelClass,
+    /// The batch's tokens. Empty: it does not say what comes next.
+    pub rows: &'a [(ConversationId, Position)],
+    /// The experts of each.
+    pub routes: &'a [ExpertRoute],
+}
+
 /// Watches what routers choose on this device, and says what comes next.
 #[derive(Default)]
 pub(crate) struct Hints {
     watched: Option<Watched>,
     shadow: Shadow,
     /// What the driver was told last of whether a shadow is wanted.
-    told: Option<bool>,
+    announced: Option<bool>,
 }
 
 /// What a shadow has said of the conversation that it follows.
@@ -40,14 +51,8 @@ struct Shadow {
 impl Hints {
     /// A router has chosen for a batch. What will be needed some blocks later, if it is time to say so. Tokens that do not
     /// follow each other are not watched.
-    pub fn routed(
-        &mut self,
-        (plan, options): (&Plan, &HintOptions),
-        (block, class): (BlockIndex, KernelClass),
-        rows: &[(ConversationId, Position)],
-        routes: &[Route],
-        now: Millis,
-    ) -> Hinted {
+    pub fn routed(&mut self, plan: &Plan, options: &HintOptions, batch: RoutedBatch<'_>, now: Millis) -> Hinted {
+        let RoutedBatch { block, class, rows, routes } = batch;
         let follow = |pair: &[(ConversationId, Position)]| {
             pair[0].0 == pair[1].0 && pair[0].1.0.checked_add(1) == Some(pair[1].1.0)
         };
@@ -63,13 +68,14 @@ impl Hints {
         let Some(remote) = stage.map(|stage| stage.remote.as_slice()) else { return Vec::new() };
         let Some(at) = remote.iter().position(|remote| remote.block == block) else { return Vec::new() };
         let watched = self.watched.get_or_insert_with(|| Watched::new(plan, options, route.experts.len()));
-        let rows: Vec<(Position, Vec<ExpertId>)> = rows.iter().zip(routes).map(chosen).collect();
-        let begins = watched.routed(conversation, (remote, at), &rows, now);
+        let chosen = rows.iter().zip(routes).map(|((_, position), route)| (*position, experts_of(route)));
+        let rows: Vec<(Position, Vec<ExpertId>)> = chosen.collect();
+        let begins = watched.routed(conversation, remote, at, &rows, now);
         if let Some((first, _)) = rows.first().filter(|_| begins) {
             self.shadow.said.rewind(*first);
         }
         for (position, chosen) in &rows {
-            self.shadow.observe((conversation, *position), block, chosen);
+            self.shadow.observe(conversation, *position, block, chosen);
         }
         watched.hint(plan, remote, options.lead, &self.shadow)
     }
@@ -77,7 +83,8 @@ impl Hints {
     /// A shadow has said something. Its word counts from when a block is hinted, and later too as long as that is still to come.
     pub fn foreseen(
         &mut self,
-        (plan, options): (&Plan, &HintOptions),
+        plan: &Plan,
+        options: &HintOptions,
         conversation: ConversationId,
         word: &ShadowWord,
     ) -> Hinted {
@@ -90,25 +97,25 @@ impl Hints {
         if watched.conversation() != Some(conversation) {
             return Vec::new();
         }
-        watched.late(plan, &stage.remote, (*position, *block), experts)
+        watched.late(plan, &stage.remote, *position, *block, experts)
     }
 
     /// Whether a shadow is wanted from now on, if that has changed.
     pub fn take_wanted(&mut self, options: &HintOptions) -> Option<bool> {
         let watched = self.watched.as_ref().filter(|_| options.shadow)?;
         let wanted = watched.switch.as_ref().is_none_or(|switch| switch.next() != Next::Without);
-        (self.told.replace(wanted) != Some(wanted)).then_some(wanted)
+        (self.announced.replace(wanted) != Some(wanted)).then_some(wanted)
     }
 
     /// What came of the hints so far; none before the first token.
     pub fn report(&self) -> Option<ForesightReport> {
         let watched = self.watched.as_ref()?;
         let (used, right) = watched.judged;
-        let guessing = match watched.switch.as_ref().map(Switch::verdict) {
+        let guessing = match watched.switch.as_ref().map(Switch::state) {
             None => Guessing::Always,
-            Some(Verdict::Trying) => Guessing::Trying,
-            Some(Verdict::On) => Guessing::On,
-            Some(Verdict::Off) => Guessing::Off,
+            Some(SwitchState::Trying) => Guessing::Trying,
+            Some(SwitchState::On) => Guessing::On,
+            Some(SwitchState::Off) => Guessing::Off,
         };
         let recall = (used > 0).then(|| right as f64 / used as f64);
         let report = ForesightReport { predictor: watched.kind, guessing, used, right, recall, ..Default::default() };
@@ -135,12 +142,7 @@ impl Shadow {
         self.said.hear(word.clone());
     }
 
-    fn observe(
-        &mut self,
-        (conversation, position): (ConversationId, Position),
-        block: BlockIndex,
-        chosen: &[ExpertId],
-    ) {
+    fn observe(&mut self, conversation: ConversationId, position: Position, block: BlockIndex, chosen: &[ExpertId]) {
         if self.conversation == Some(conversation) {
             self.said.observe(position, block, chosen);
         }
@@ -155,8 +157,8 @@ impl Shadow {
     }
 }
 
-fn chosen(((_, position), route): (&(ConversationId, Position), &Route)) -> (Position, Vec<ExpertId>) {
-    (*position, route.experts.iter().map(|(expert, _)| *expert).collect())
+fn experts_of(route: &ExpertRoute) -> Vec<ExpertId> {
+    route.experts.iter().map(|(expert, _)| *expert).collect()
 }
 
 /// What each holder with slots is told: the experts for which it is asked first.

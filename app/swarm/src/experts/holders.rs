@@ -25,7 +25,7 @@ const NEWEST: f64 = 0.1;
 
 /// How much a call asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Size {
+pub(crate) struct CallSize {
     pub class: KernelClass,
     /// Bytes of call and answer together.
     pub bytes: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Size {
     pub pairs: usize,
 }
 
-impl Size {
+impl CallSize {
     /// What times are compared in. Decoded tokens take about as long as each other; chunks of prompts take longer the
     /// larger they are.
     fn scale(self) -> f64 {
@@ -116,7 +116,7 @@ pub(crate) struct Holders {
 
 impl Holders {
     /// A holder answered after `millis`, of which its engine took `engine`. No holder can have taken longer than we waited.
-    pub fn answered(&mut self, peer: PeerId, size: Size, millis: f64, engine: f64) {
+    pub fn answered(&mut self, peer: PeerId, size: CallSize, millis: f64, engine: f64) {
         let holder = self.known.entry(peer).or_default();
         holder.is_there();
         holder.unable = 0;
@@ -135,7 +135,7 @@ impl Holders {
     }
 
     /// A call was given up after `millis`: somebody else was quicker.
-    pub fn cancelled(&mut self, peer: PeerId, size: Size, millis: f64) {
+    pub fn cancelled(&mut self, peer: PeerId, size: CallSize, millis: f64) {
         let holder = self.known.entry(peer).or_default();
         for trips in [&mut holder.all, &mut holder.in_time] {
             trips.of_mut(size.class).cancelled(millis / size.scale());
@@ -144,7 +144,7 @@ impl Holders {
     }
 
     /// A late call was left open for `millis`, and given up without an answer.
-    pub fn gave_no_answer(&mut self, peer: PeerId, size: Size, millis: f64) {
+    pub fn gave_no_answer(&mut self, peer: PeerId, size: CallSize, millis: f64) {
         let holder = self.known.entry(peer).or_default();
         holder.all.of_mut(size.class).cancelled(millis / size.scale());
     }
@@ -156,7 +156,7 @@ impl Holders {
     }
 
     /// A late answer, after `millis`, for which nobody waits any more: the holder is there, and was slow.
-    pub fn answered_late(&mut self, peer: PeerId, size: Size, millis: f64) {
+    pub fn answered_late(&mut self, peer: PeerId, size: CallSize, millis: f64) {
         let holder = self.known.entry(peer).or_default();
         holder.is_there();
         holder.unable = 0;
@@ -238,7 +238,7 @@ impl Holders {
     }
 
     /// Milliseconds after which another holder is asked.
-    pub fn timeout(&self, peer: PeerId, size: Size) -> f64 {
+    pub fn timeout(&self, peer: PeerId, size: CallSize) -> f64 {
         match self.known.get(&peer).and_then(|holder| holder.all.slow(size.class)) {
             Some(slow) => (TIMEOUT_FACTOR * slow * size.scale()).clamp(MIN_TIMEOUT_MILLIS, MAX_TIMEOUT_MILLIS),
             None => FIRST_TIMEOUT_MILLIS + size.bytes as f64 / SLOW_BYTES_A_MILLI,
@@ -247,13 +247,13 @@ impl Holders {
 
     /// Milliseconds after which a copy of a call goes to another holder; `None` before it is known how long this one
     /// takes.
-    pub fn hedge_delay(&self, peer: PeerId, size: Size) -> Option<f64> {
+    pub fn hedge_delay(&self, peer: PeerId, size: CallSize) -> Option<f64> {
         Some(hedging::delay(self.known.get(&peer)?.all.of(size.class))? * size.scale())
     }
 
     /// Milliseconds after which a call is late; `None` before any holder is known. One that is not known yet has as long as the
     /// slowest of the others.
-    pub fn late_after(&self, peer: PeerId, size: Size) -> Option<f64> {
+    pub fn late_after(&self, peer: PeerId, size: CallSize) -> Option<f64> {
         let own = self.known.get(&peer).and_then(|holder| holder.in_time.slow(size.class));
         let slowest =
             || self.known.values().filter_map(|holder| holder.in_time.slow(size.class)).max_by(f64::total_cmp);
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     const PEER: PeerId = PeerId([3; 16]);
-    const TOKEN: Size = Size { class: KernelClass::Decode, bytes: 50_000, pairs: 4 };
+    const TOKEN: CallSize = CallSize { class: KernelClass::Decode, bytes: 50_000, pairs: 4 };
 
     #[test]
     fn a_timeout_is_half_a_second_at_first_and_measured_later() {
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn a_long_chunk_is_given_more_time_than_a_short_one() {
         let mut holders = Holders::default();
-        let chunk = |bytes| Size { class: KernelClass::Prefill, bytes, pairs: 100 };
+        let chunk = |bytes| CallSize { class: KernelClass::Prefill, bytes, pairs: 100 };
         (0..ENOUGH).for_each(|_| holders.answered(PEER, chunk(1_000_000), 400.0, 2.0));
         assert_eq!(holders.timeout(PEER, chunk(1_000_000)), 1_200.0);
         assert_eq!(holders.timeout(PEER, chunk(4_000_000)), 4_800.0);

@@ -35,7 +35,7 @@ impl LateTimer {
         millis.map_or(Self::Off, |millis| Self::Running { at: Millis(now.0 + millis), millis })
     }
 
-    /// When to look at it.
+    /// When it expires.
     pub fn at(self) -> Option<Millis> {
         if let Self::Running { at, .. } = self { Some(at) } else { None }
     }

@@ -11,10 +11,10 @@ mod hints;
 mod holders;
 mod late;
 mod latency;
-mod owed;
+mod superseded;
 mod waits;
 
-pub(crate) use dispatch::{Around, Dispatch, Settings, Step};
-pub(crate) use gather::{Gather, Share};
-pub(crate) use hints::{Hinted, Hints};
+pub(crate) use dispatch::{Dispatch, DispatchContext, DispatchSettings, DispatchStep};
+pub(crate) use gather::{CallShare, Gather, RouterOutput};
+pub(crate) use hints::{Hinted, Hints, RoutedBatch};
 pub(crate) use holders::Holders;

@@ -6,6 +6,7 @@ use potluck_plan::{BlockIndex, Millis};
 use potluck_protocol::{ExpertPhase, ExpertWaits};
 
 use super::gather::Gather;
+use crate::trace::ExpertWait;
 
 /// The mean is one of so many tokens, the newest counting most: a few seconds of decoding.
 const TOKENS: u32 = 64;
@@ -19,7 +20,7 @@ pub(crate) struct Waits {
     /// By the number of devices that were asked.
     phases: BTreeMap<u16, Phase>,
     /// For the recording.
-    notes: Vec<String>,
+    notes: Vec<ExpertWait>,
 }
 
 /// Means over all batches.
@@ -97,15 +98,19 @@ impl Waits {
     pub fn note(&mut self, gather: &Gather, engine: f64, now: Millis) {
         if gather.first_asked > 0 {
             let Gather { block, began, pattern, first_bytes, asked_bytes, .. } = gather;
-            let millis = now.0 - began.0;
-            let bytes = format!("{asked_bytes} bytes for {first_bytes}");
-            let took = format!("{millis:.2} ms, {engine:.2} ms of an engine");
-            self.notes.push(format!("experts of block {} in {took}, {bytes}, asked {pattern}", block.0));
+            self.notes.push(ExpertWait {
+                block: *block,
+                millis: now.0 - began.0,
+                engine_millis: engine,
+                bytes: *asked_bytes,
+                first_bytes: *first_bytes,
+                asked: pattern.clone(),
+            });
         }
     }
 
     /// What there is to tell since the last time.
-    pub fn take_notes(&mut self) -> Vec<String> {
+    pub fn take_notes(&mut self) -> Vec<ExpertWait> {
         std::mem::take(&mut self.notes)
     }
 

@@ -7,9 +7,9 @@ use potluck_plan::{
     ModelShape, Position, RemoteExperts, Stage, WireType,
 };
 use potluck_protocol::{
-    AnswerPart, AnswerStop, ExpertCancel, ExpertHint, ExpertResult, Forward, Hedging, Hello, Holding, Leaving,
-    LmHeadOutput, LoadFault, ModelCard, ModelSource, PassId, PieceRequest, PlanView, Prepare, PromptRequest, RequestId,
-    RoomView, Sampling, Sharing, StandbyOrder, Timings,
+    AnswerPart, AnswerStop, Checkers, ExpertCancel, ExpertHint, ExpertResult, Forward, Hedging, Hello, Holding,
+    Leaving, LmHeadOutput, LoadFault, ModelCard, ModelSource, PassId, PieceRequest, PlanView, Prepare, PromptRequest,
+    RequestId, RoomView, Sampling, Sharing, StandbyOrder, Timings,
 };
 
 use super::*;
@@ -29,14 +29,14 @@ const EPOCH: PlanEpoch = PlanEpoch(7);
 const CALL: u64 = 5;
 
 /// The letters that stand for senders below.
-const SENDERS: [(char, PeerId, Role); 7] = [
-    ('s', STRANGER, Role::Stranger),
-    ('c', CHATTER, Role::Chatter),
-    ('g', GUEST, Role::Member),
-    ('1', FIRST, Role::Member),
-    ('2', SECOND, Role::Member),
-    ('x', HOLDER, Role::Member),
-    ('h', HOST, Role::Host),
+const SENDERS: [(char, PeerId, SenderRole); 7] = [
+    ('s', STRANGER, SenderRole::Stranger),
+    ('c', CHATTER, SenderRole::Chatter),
+    ('g', GUEST, SenderRole::Member),
+    ('1', FIRST, SenderRole::Member),
+    ('2', SECOND, SenderRole::Member),
+    ('x', HOLDER, SenderRole::Member),
+    ('h', HOST, SenderRole::Host),
 ];
 
 struct Receiver {
@@ -218,6 +218,7 @@ fn prompt() -> Frame {
         raw: true,
         max_tokens: 1,
         sampling: Sampling::default(),
+        reasoning: None,
     })
 }
 
@@ -237,6 +238,7 @@ fn table() -> Vec<(Frame, [&'static str; 3])> {
         (Frame::Room(room()), ["", "h", "h"]),
         (Frame::RoomUpdate(EPOCH, room()), ["", "h", "h"]),
         (Frame::Closed(Leaving::ForGood), ["", "h", "h"]),
+        (Frame::Checkers(Checkers::default()), ["", "h", "h"]),
         (prepare(), ["", "h", "h"]),
         (Frame::Prepared(EPOCH), ["g12x", "", ""]),
         (Frame::PrepareFailed(EPOCH, LoadFault::Failed(String::new())), ["g12x", "", ""]),
@@ -278,7 +280,7 @@ fn everyone_says_only_what_it_may() {
 fn the_table_has_every_frame() {
     let number = |frame: &Frame| potluck_protocol::encode(frame).map_or(u8::MAX, |bytes| bytes[6]);
     let numbers: BTreeSet<u8> = table().iter().map(|(frame, _)| number(frame)).collect();
-    assert_eq!(numbers, (0..37).collect(), "frame numbers");
+    assert_eq!(numbers, (0..38).collect(), "frame numbers");
 }
 
 /// Row 3: `pass = MAX, live = []` would free every conversation.
@@ -314,7 +316,7 @@ fn experts_of_other_plans_are_not_moved() {
 #[test]
 fn frames_of_other_plans_are_nobodys() {
     let (plan, old) = (receiver(HOST), PlanEpoch(6));
-    assert_eq!(may(SECOND, Role::Member, &plan, &logits(old)), Err(Refusal::NoSuchPlan));
+    assert_eq!(may(SECOND, SenderRole::Member, &plan, &logits(old)), Err(Refusal::NoSuchPlan));
 }
 
 /// Row 11: nobody but the next in line can say that a device's numbers are wrong.

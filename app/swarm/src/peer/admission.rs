@@ -2,11 +2,12 @@
 
 use potluck_panel::Condition;
 use potluck_plan::PeerId;
-use potluck_protocol::{Frame, Hello};
+use potluck_protocol::{Frame, Hello, LogEvent};
 
 use super::{Membership, Peer};
 use crate::Action;
-use crate::doorkeeper::{Access, Entry};
+use crate::door_log::way;
+use crate::doorkeeper::{Access, EntryDecision};
 use crate::experts::Holders;
 use crate::limits;
 use crate::members::Member;
@@ -19,18 +20,18 @@ impl Peer {
             return;
         }
         let (access, asks) = match self.entry(peer) {
-            Entry::Welcome(access) => (access, false),
-            Entry::Ask(access) => (access, true),
-            Entry::TurnedAway(sentence) => {
+            EntryDecision::Welcome(access) => (access, false),
+            EntryDecision::Ask(access) => (access, true),
+            EntryDecision::TurnedAway(sentence) => {
                 self.give_up(peer);
-                return self.turn_away(peer, sentence.into());
+                return self.turn_away(peer, &hello.name, sentence.into());
             }
         };
         if access == Access::Chat {
             hello.contribution = None;
         }
         let known = self.cx.members.known.get(&peer);
-        let restarted = known.is_some_and(|known| known.hello.session != hello.session);
+        let restarted = known.is_some_and(|known| known.hello.start != hello.start);
         let returned = known.is_some_and(|known| known.away_until.is_some());
         // Whom the host let in to chat is asked about again before it may do more.
         let wants_more = asks && known.is_some_and(|known| known.admitted && known.access != access);
@@ -41,7 +42,7 @@ impl Peer {
         let is_new = known.is_none();
         let contribution_before = known.and_then(|known| known.hello.contribution);
         let is_host = self.cx.members.host == Some(peer);
-        let (contribution, node) = (hello.contribution, hello.session);
+        let (contribution, start) = (hello.contribution, hello.start);
         let refusal = (peer != me).then(|| self.refusal(&hello)).flatten();
         // What is known of devices that were only met is forgotten when there are many; members stay known.
         if let Some(device) = self.cx.out.sessions.of(peer).map(|(_, session)| session.device) {
@@ -61,31 +62,46 @@ impl Peer {
         }
         let Some(coordinator) = &mut self.coordinator else { return };
         if let Some(sentence) = refusal {
-            self.turn_away(peer, sentence);
+            let name = self.cx.members.name(peer);
+            self.turn_away(peer, &name, sentence);
             return;
         }
         let Some(member) = self.cx.members.known.get_mut(&peer) else { return };
         let session = self.cx.out.sessions.of(peer).map(|(_, session)| session);
+        let was_admitted = member.admitted;
         member.admitted |= peer == me || (session.is_some() && !asks);
         member.access = access;
         if !member.admitted {
             if self.cx.members.known.values().filter(|member| !member.admitted).count() > limits::MAX_ASKING {
-                self.turn_away(peer, "Many devices are asking to be let in. Try again in a minute.".into());
+                let name = self.cx.members.name(peer);
+                self.turn_away(peer, &name, "Many devices are asking to be let in. Try again in a minute.".into());
             } else {
-                coordinator.refresh(true, &mut self.cx);
+                coordinator.refresh(is_new, &mut self.cx);
             }
             return;
         }
         if let Some(session) = session {
-            self.doorkeeper.came_in(session.device, session.proof);
-            if access == Access::Full && !std::mem::replace(&mut session.admitted, true) {
+            let (device, way) = (session.device, way(session.proof));
+            self.doorkeeper.came_in(device, session.proof);
+            if let Some(way) = way.filter(|_| peer != me && (is_new || returned)) {
+                let name =
+                    self.cx.members.known.get(&peer).map(|member| member.hello.name.as_str()).unwrap_or_default();
+                self.doorkeeper.note(self.cx.now, Some(device), name, LogEvent::CameIn(way));
+            }
+            let is_news = !std::mem::replace(&mut session.let_in, true);
+            let meets_others = access == Access::Full && !std::mem::replace(&mut session.admitted, true);
+            if is_news {
+                self.cx.out.act(Action::LetIn(peer));
+            }
+            if meets_others {
                 self.cx.out.act(Action::Admitted(peer));
             }
         }
         if peer != me {
-            coordinator.entered(peer, node, &mut self.cx);
+            coordinator.entered(peer, start, &mut self.cx);
             coordinator.greet(peer, &mut self.cx);
         }
+        let changes_the_room = is_new || returned || !was_admitted || contribution != contribution_before;
         if returned && !restarted {
             coordinator.back(peer, &mut self.cx);
         }
@@ -96,17 +112,18 @@ impl Peer {
                 coordinator.replan(&mut self.cx);
             }
         }
+        // Another name, or a tab that is hidden, is told with the next tick, together with whatever else has changed.
         if let Some(coordinator) = &mut self.coordinator {
-            coordinator.refresh(true, &mut self.cx);
+            coordinator.refresh(changes_the_room, &mut self.cx);
         }
     }
 
     /// What the host's doors say to a peer; others and this peer itself are not at a door.
-    fn entry(&mut self, peer: PeerId) -> Entry {
+    fn entry(&mut self, peer: PeerId) -> EntryDecision {
         let hosts = self.coordinator.is_some();
         match self.cx.out.sessions.of(peer).filter(|_| hosts) {
             Some((_, session)) => self.doorkeeper.entry(session.device, session.proof, session.at),
-            None => Entry::Welcome(Access::Full),
+            None => EntryDecision::Welcome(Access::Full),
         }
     }
 
@@ -115,12 +132,12 @@ impl Peer {
         let may_say_it = self.cx.members.standing(peer, self.cx.now).hellos.take(limits::HELLOS, self.cx.now);
         let sentence = match limits::hello(hello) {
             Err(sentence) => sentence,
-            Ok(()) if !may_say_it => "This device says hello over and over. Reload its page.",
+            Ok(()) if !may_say_it => "This device says hello over and over. Open Potluck on it again.",
             Ok(()) => return true,
         };
         if self.coordinator.is_some() {
             self.give_up(peer);
-            self.turn_away(peer, sentence.into());
+            self.turn_away(peer, &hello.name, sentence.into());
         }
         false
     }
@@ -128,7 +145,9 @@ impl Peer {
     pub(super) fn refusal(&self, hello: &Hello) -> Option<String> {
         self.coordinator.as_ref()?;
         if hello.build != self.identity.build || hello.kernel_class != self.identity.kernel_class {
-            return Some("This page and the host's page are different versions. Reload both.".into());
+            return Some(
+                "This device and the host run different versions of Potluck. Open the newer one on both.".into(),
+            );
         }
         None
     }
@@ -136,22 +155,31 @@ impl Peer {
     pub(super) fn admit(&mut self, peer: PeerId, allow: bool) {
         // Its invite may have been used up while it waited.
         let no_longer = match self.entry(peer) {
-            Entry::TurnedAway(sentence) => Some(sentence),
-            Entry::Welcome(_) | Entry::Ask(_) => None,
+            EntryDecision::TurnedAway(sentence) => Some(sentence),
+            EntryDecision::Welcome(_) | EntryDecision::Ask(_) => None,
         };
         let Some(coordinator) = &mut self.coordinator else { return };
         if !allow {
             if self.cx.members.get(peer).is_some_and(|member| !member.admitted) {
-                self.turn_away(peer, "The host did not let this device in.".into());
+                let name = self.cx.members.name(peer);
+                self.turn_away(peer, &name, "The host did not let this device in.".into());
             }
         } else if let Some(sentence) = no_longer {
-            self.turn_away(peer, sentence.into());
+            let name = self.cx.members.name(peer);
+            self.turn_away(peer, &name, sentence.into());
         } else if let Some(member) = self.cx.members.known.get_mut(&peer).filter(|member| !member.admitted) {
             member.admitted = true;
             if let Some((_, session)) = self.cx.out.sessions.of(peer) {
                 self.doorkeeper.came_in(session.device, session.proof);
+                session.let_in = true;
+                if let Some(way) = way(session.proof) {
+                    let event = LogEvent::CameIn(way);
+                    self.doorkeeper.note(self.cx.now, Some(session.device), &member.hello.name, event);
+                }
                 session.admitted = member.access == Access::Full;
-                if session.admitted {
+                let admitted = session.admitted;
+                self.cx.out.act(Action::LetIn(peer));
+                if admitted {
                     self.cx.out.act(Action::Admitted(peer));
                 }
             }
@@ -163,13 +191,20 @@ impl Peer {
         }
     }
 
-    /// The host does not let a peer in, and does not hear it again on this session.
-    pub(super) fn turn_away(&mut self, peer: PeerId, sentence: String) {
+    /// The host refuses a peer, and logs that.
+    pub(super) fn turn_away(&mut self, peer: PeerId, name: &str, sentence: String) {
+        self.log_as(peer, name, LogEvent::Refused(sentence.clone()));
+        self.dismiss(peer, sentence);
+    }
+
+    /// Tells a peer that it is not let in, ignores it on this session from now on, and has it leave its seat.
+    pub(super) fn dismiss(&mut self, peer: PeerId, sentence: String) {
         self.cx.out.send(peer, Frame::Refused(sentence));
         self.cx.members.known.remove(&peer);
         self.cx.out.set_route(peer, None);
-        if let Some((_, session)) = self.cx.out.sessions.of(peer) {
+        if let Some((route, session)) = self.cx.out.sessions.of(peer) {
             session.refused = true;
+            self.cx.out.act(Action::PutOut(route));
         }
     }
 
@@ -217,10 +252,10 @@ impl Peer {
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.refresh(true, &mut self.cx);
         } else if is_host {
-            return self.wait_for_host("The host left. This tab waits for it to come back.");
+            return self.wait_for_host("The host left. This device waits for it to come back.");
         }
         self.cx.holders.forget(peer);
-        self.worker.look(&mut self.cx);
+        self.worker.check_timers(&mut self.cx);
         self.cx.out.act(Action::ViewChanged);
     }
 
@@ -230,7 +265,7 @@ impl Peer {
         self.cx.out.warn_while(Condition::HostAway, sentence);
         self.membership = Membership::Waiting;
         self.forget_holders();
-        self.worker.look(&mut self.cx);
+        self.worker.check_timers(&mut self.cx);
         self.cx.out.act(Action::ViewChanged);
     }
 

@@ -8,7 +8,7 @@ use crate::coordinator::Coordinator;
 use crate::doorkeeper::Access;
 use crate::executor;
 use crate::limits;
-use crate::may::{Plans, Refusal, Role, may};
+use crate::may::{Plans, Refusal, SenderRole, may};
 use crate::mutation::{Mutation, has_mutation};
 use crate::worker::Worker;
 use crate::{Action, Proof, RelayRoute};
@@ -84,23 +84,23 @@ impl Peer {
     }
 
     /// A frame of this member would be heard now.
-    pub(crate) fn hears(&self, from: PeerId, frame: &Frame) -> bool {
-        may(from, Role::Member, &self.plans(), frame).is_ok()
+    pub fn hears(&self, from: PeerId, frame: &Frame) -> bool {
+        may(from, SenderRole::Member, &self.plans(), frame).is_ok()
     }
 
     /// On the host whoever it let in is a member; elsewhere whoever has the secret that it gives them.
-    fn role(&self, peer: PeerId, proof: Proof) -> Role {
+    fn role(&self, peer: PeerId, proof: Proof) -> SenderRole {
         match (&self.coordinator, proof) {
-            (None, Proof::Host) => Role::Host,
-            (None, Proof::Group) => Role::Member,
+            (None, Proof::Host) => SenderRole::Host,
+            (None, Proof::Group) => SenderRole::Member,
             (Some(_), _) => {
                 match self.cx.members.get(peer).filter(|member| member.admitted).map(|member| member.access) {
-                    Some(Access::Full) => Role::Member,
-                    Some(Access::Chat) => Role::Chatter,
-                    None => Role::Stranger,
+                    Some(Access::Full) => SenderRole::Member,
+                    Some(Access::Chat) => SenderRole::Chatter,
+                    None => SenderRole::Stranger,
                 }
             }
-            _ => Role::Stranger,
+            _ => SenderRole::Stranger,
         }
     }
 
@@ -145,6 +145,8 @@ impl Peer {
                 self.worker.calibrate(from, *model, &mut self.cx);
             }
             Frame::Refused(sentence) => self.turned_away(sentence),
+            // An implausible room is not shown.
+            Frame::Room(view) | Frame::RoomUpdate(_, view) if !limits::is_room(&view) => {}
             Frame::Room(view) => {
                 self.membership = Membership::Inside;
                 self.guest.room = Some(*view);
@@ -171,6 +173,11 @@ impl Peer {
             Frame::ExpertResult(result) => self.worker.expert_result(from, result, &mut self.cx),
             Frame::ExpertHint(hint) => self.worker.expert_hint(from, &hint, &mut self.cx),
             Frame::ExpertCancel(cancel) => self.worker.expert_cancel(from, cancel, &mut self.cx),
+            Frame::Checkers(checkers) if checkers.lineages.len() <= limits::MAX_DEVICES => {
+                self.cx.members.checkers = checkers.into();
+            }
+            Frame::Checkers(_) => {}
+            Frame::Residency(residency) if !limits::is_residency(&residency) => {}
             Frame::Residency(residency) => self.worker.move_experts(&residency, &mut self.cx),
             Frame::Hold(order) => self.worker.hold(from, order, &mut self.cx),
             Frame::Piece { id, failed, bytes } => {

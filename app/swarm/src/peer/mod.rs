@@ -5,13 +5,15 @@ mod frames;
 mod liveness;
 mod presence;
 mod putting_out;
+mod running_choices;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use potluck_panel::DraftReport;
+use potluck_panel::{Decision, DraftReport, WhyPlan};
 use potluck_plan::{Millis, PeerId, PlanEpoch};
+use potluck_planner::{PlannerView, see_all};
 use potluck_predict::ForesightReport;
 use potluck_protocol::{Contribution, Doors, Frame, LoadReport, PieceFault, PromptRequest, RequestId, RoomView};
 
@@ -22,14 +24,16 @@ use crate::event_context::EventContext;
 use crate::experts::Holders;
 use crate::guest::Guest;
 use crate::limits;
+use crate::lineages::lineages;
 use crate::members::Members;
 use crate::outbox::Outbox;
 use crate::sessions::Session;
 use crate::trace::{Trace, TraceLine, placement};
 use crate::worker::Worker;
-use crate::{Action, Event};
+use crate::{Action, Event, Proof};
 
 use liveness::Liveness;
+use running_choices::RunningChoices;
 
 /// A driver's timers may be this much too soon.
 const TOO_SOON_MILLIS: f64 = 2.0;
@@ -82,8 +86,11 @@ pub struct Peer {
     /// Used while this peer hosts.
     doorkeeper: Doorkeeper,
     cx: EventContext,
+    /// What the planner sees where this peer hosts.
+    planner_view: PlannerView,
     trace: Trace,
     liveness: Liveness,
+    running_choices: RunningChoices,
     /// The next wake-up that the driver was asked for.
     wake: Option<Millis>,
 }
@@ -110,8 +117,10 @@ impl Peer {
                 hints: HintOptions::default(),
                 out: Outbox::new(me),
             },
+            planner_view: see_all,
             trace: Trace::default(),
             liveness: Liveness::default(),
+            running_choices: RunningChoices::default(),
             wake: None,
         }
     }
@@ -128,6 +137,13 @@ impl Peer {
         self.cx.hints = hints;
     }
 
+    /// What the planner sees of what was measured, where this peer hosts.
+    #[must_use]
+    pub fn with_planner_view(mut self, view: PlannerView) -> Self {
+        self.planner_view = view;
+        self
+    }
+
     /// Takes one event and returns the actions it causes, to be performed in order.
     pub fn on(&mut self, event: Event, now: Millis) -> Vec<Action> {
         self.cx.now = now;
@@ -138,13 +154,16 @@ impl Peer {
             self.frame(self.identity.peer, frame);
         }
         self.worker.start(&mut self.cx);
-        if let Some(doors) = self.doorkeeper.take_change() {
+        self.log_wrong_numbers();
+        if let Some(doors) = self.doorkeeper.take_change(now) {
             self.cx.out.act(Action::DoorsChanged(Box::new(doors)));
             self.cx.out.act(Action::ViewChanged);
         }
         self.ask_to_be_woken();
         let notes = std::mem::take(&mut self.cx.out.notes);
-        notes.into_iter().for_each(|what| self.trace.note(what, now));
+        notes.into_iter().for_each(|wait| self.trace.experts(wait, now));
+        let decisions = std::mem::take(&mut self.cx.out.decisions);
+        decisions.into_iter().for_each(|decision| self.trace.decision(decision, now));
         let actions = std::mem::take(&mut self.cx.out.actions);
         actions.iter().for_each(|action| self.trace.action(action, now));
         actions
@@ -154,9 +173,9 @@ impl Peer {
     fn ask_to_be_woken(&mut self) {
         let now = self.cx.now;
         self.wake.take_if(|wake| wake.0 <= now.0);
-        let searches = self.coordinator.as_ref().and_then(Coordinator::next_look);
-        let looks = self.worker.next_look().into_iter().chain(searches);
-        let Some(at) = looks.min_by(|a, b| a.0.total_cmp(&b.0)) else { return };
+        let searches = self.coordinator.as_ref().and_then(Coordinator::next_deadline);
+        let deadlines = self.worker.next_deadline().into_iter().chain(searches);
+        let Some(at) = deadlines.min_by(|a, b| a.0.total_cmp(&b.0)) else { return };
         if self.wake.is_none_or(|wake| at.0 < wake.0) {
             self.wake = Some(at);
             self.cx.out.act(Action::WakeAt(at));
@@ -199,30 +218,51 @@ impl Peer {
         let plan = self.worker.running();
         self.trace
             .lines()
+            .into_iter()
             .cloned()
             .chain(plan.into_iter().flat_map(|plan| placement(&plan.stages, self.cx.now)))
             .collect()
     }
 
+    /// How many decisions were recorded.
+    pub fn decided(&self) -> u64 {
+        self.trace.decided()
+    }
+
+    /// The decisions after the first `known` ones, as far as the recording keeps them, oldest first.
+    pub fn decisions_after(&self, known: u64) -> Vec<&Decision> {
+        self.trace.decisions_after(known)
+    }
+
+    /// Why the room runs as it does, on its host.
+    pub fn why(&self) -> Option<WhyPlan> {
+        self.coordinator.as_ref()?.why()
+    }
+
+    /// What a member is called.
+    pub fn name_of(&self, peer: PeerId) -> String {
+        self.cx.members.name(peer)
+    }
+
     /// Milliseconds of a token of the running plan as the planner predicts them: from devices, links and holders, without
     /// this plan's tokens, which correct what is shown.
-    pub(crate) fn predicted_millis(&self) -> Option<f64> {
+    pub fn predicted_millis(&self) -> Option<f64> {
         self.coordinator.as_ref()?.predicted_millis()
     }
 
     /// What this peer hosts.
-    #[cfg(test)]
+    #[cfg(feature = "testing")]
     pub(crate) fn hosted(&self) -> Option<(&Coordinator, &Members)> {
         self.coordinator.as_ref().map(|coordinator| (coordinator, &self.cx.members))
     }
 
     /// The host found this peer's results wrong, once or more often.
-    pub(crate) fn has_blamed(&self, peer: PeerId) -> bool {
+    pub fn has_blamed(&self, peer: PeerId) -> bool {
         self.cx.members.has_blamed(peer)
     }
 
     /// A plan that computes here, or is ready to, gives the peer a part as well.
-    pub(crate) fn is_in_plan_with(&self, peer: PeerId) -> bool {
+    pub fn is_in_plan_with(&self, peer: PeerId) -> bool {
         self.worker.plans().any(|plan| plan.peers().contains(&peer))
     }
 
@@ -249,7 +289,7 @@ impl Peer {
             Event::Admit { peer, allow } => self.admit(peer, allow),
             Event::Remove(peer) => self.remove(peer),
             Event::Ban(peer) => self.ban(peer),
-            Event::Unban(device) => self.doorkeeper.unban(device),
+            Event::Unban(device) => self.unban(device),
             Event::Invite(invite) => self.doorkeeper.issue(invite),
             Event::Revoke(id) => self.doorkeeper.revoke(id),
             Event::SetSharing(share) => {
@@ -263,6 +303,7 @@ impl Peer {
             Event::Connected => self.connected(),
             Event::PeerConnected { route, peer, device, proof, at } => {
                 self.cx.members.met(peer, device);
+                self.doorkeeper.hear_time(at, self.cx.now);
                 self.peer_connected(route, Session::new(peer, device, proof, at));
             }
             Event::RouteLeft(route) => self.route_left(route),
@@ -304,9 +345,9 @@ impl Peer {
                 // It may be one that was asked for before a sooner one, while another is still to come.
                 let now = self.cx.now;
                 self.wake.take_if(|wake| wake.0 <= now.0 + TOO_SOON_MILLIS);
-                self.worker.look(&mut self.cx);
+                self.worker.check_timers(&mut self.cx);
                 if let Some(coordinator) = &mut self.coordinator {
-                    coordinator.look(&mut self.cx);
+                    coordinator.check_timers(&mut self.cx);
                 }
             }
         }
@@ -398,9 +439,34 @@ impl Peer {
         if self.membership == Membership::Waiting {
             self.guest.fail_abandoned(&mut self.cx);
         }
-        self.worker.look(&mut self.cx);
+        self.worker.check_timers(&mut self.cx);
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.tick(&mut self.cx);
         }
+        self.tell_checkers();
+        self.record_running_choices();
+    }
+
+    /// On the host: says who may check whose answers, where that has changed.
+    fn tell_checkers(&mut self) {
+        let Some(coordinator) = &mut self.coordinator else { return };
+        let (me, own) = (self.identity.peer, self.identity.device);
+        let mut members = vec![(me, own, Proof::Host)];
+        for peer in self.cx.members.known.iter().filter(|(_, member)| member.admitted).map(|(peer, _)| *peer) {
+            let session = self.cx.out.sessions.of(peer);
+            members.extend(session.map(|(_, session)| (peer, session.device, session.proof)));
+        }
+        coordinator.tell_checkers(|| lineages(own, &members, self.doorkeeper.doors()), &mut self.cx);
+    }
+
+    fn record_running_choices(&mut self) {
+        let Self { cx, running_choices, identity, .. } = self;
+        let decisions = &mut cx.out.decisions;
+        if let Some(member) = cx.members.known.get(&identity.peer) {
+            let is_late = |peer| cx.holders.is_overtaken(peer, cx.now);
+            running_choices.holders(&member.status.holders, is_late, decisions);
+        }
+        running_choices.prediction(self.worker.hints(), decisions);
+        running_choices.drafts(self.coordinator.as_ref().and_then(Coordinator::draft_decision), cx.now, decisions);
     }
 }

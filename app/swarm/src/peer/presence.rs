@@ -8,13 +8,14 @@ use crate::coordinator::Coordinator;
 use crate::doorkeeper::Doorkeeper;
 use crate::event::HostCommand;
 use crate::limits;
+use crate::lineages::KnownCheckers;
 use crate::sessions::Session;
 use crate::{Action, Proof, RelayRoute};
 
 impl Peer {
     pub(super) fn hello(&self) -> Hello {
         Hello {
-            session: self.identity.session,
+            start: self.identity.start,
             build: self.identity.build.clone(),
             kernel_class: self.identity.kernel_class,
             name: limits::own_name(&self.identity.name),
@@ -29,7 +30,7 @@ impl Peer {
     pub(super) fn host(&mut self, command: HostCommand) {
         self.membership = Membership::Inside;
         self.doorkeeper = Doorkeeper::new(command.doors.clone());
-        self.coordinator = Some(Coordinator::new(command, &mut self.cx));
+        self.coordinator = Some(Coordinator::new(command, self.planner_view, &mut self.cx));
         self.announce();
     }
 
@@ -41,7 +42,7 @@ impl Peer {
     /// The page leaves. Only a host decides what becomes of the room.
     pub(super) fn leave(&mut self, leaving: Leaving) {
         let farewell = if self.coordinator.is_some() { Frame::Closed(leaving) } else { Frame::Bye };
-        self.depart(&farewell, "This tab left the room before the answer was complete.", None);
+        self.depart(&farewell, "This device left the room before the answer was complete.", None);
     }
 
     /// The host leaves on purpose.
@@ -56,7 +57,7 @@ impl Peer {
                 self.cx.members.known.remove(&host);
                 self.stop_sending(host);
                 let sentence =
-                    "The host has closed this room for now. This tab joins again as soon as the host opens it.";
+                    "The host has closed this room for now. This device joins again as soon as the host opens it.";
                 self.wait_for_host(sentence);
             }
         }
@@ -76,6 +77,7 @@ impl Peer {
         self.membership = Membership::Outside;
         self.cx.members.known.clear();
         self.cx.members.host = None;
+        self.cx.members.checkers = KnownCheckers::default();
         self.forget_holders();
         self.cx.out.clear();
         self.cx.out.act(Action::Close { reason });
@@ -148,13 +150,13 @@ impl Peer {
         if self.cx.out.route_of(session.peer) == Some(route) {
             self.cx.out.set_route(session.peer, None);
             self.cx.members.ended(session.peer, self.cx.now);
-            self.worker.look(&mut self.cx);
+            self.worker.check_timers(&mut self.cx);
             self.cx.out.act(Action::ViewChanged);
         }
     }
 
     /// Another device holds the room's owner key and hosts the room from now on.
     pub(super) fn replaced(&mut self) {
-        self.turned_away("Another tab or device hosts this room now. Open the room's link to take part.".to_owned());
+        self.turned_away("This room is hosted elsewhere now. Open its link to take part.".to_owned());
     }
 }

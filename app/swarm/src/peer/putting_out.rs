@@ -1,9 +1,10 @@
 //! The host puts members out: for now, or for good.
 
 use potluck_plan::{DeviceId, PeerId};
+use potluck_protocol::LogEvent;
 
 use super::Peer;
-use crate::{Action, Severity};
+use crate::{Action, Proof, Severity};
 
 const REMOVED: &str = "The host removed this device from the room.";
 const BANNED: &str = "The host removed this device from the room and does not let it in again.";
@@ -12,21 +13,28 @@ impl Peer {
     /// Puts a member out. It may come back.
     pub(super) fn remove(&mut self, peer: PeerId) {
         if self.coordinator.is_some() && peer != self.identity.peer {
+            self.log_event(peer, LogEvent::Removed);
             self.put_out(peer, REMOVED);
             self.refresh();
         }
     }
 
     /// Puts a member's device out for good, with all its tabs. The others get another group secret, so that it reaches none
-    /// of them.
+    /// of them. The invites by which it came end, so that it gets no seat at the relay either; other invites go on.
     pub(super) fn ban(&mut self, peer: PeerId) {
         let Some(device) = self.cx.members.device(peer).filter(|_| self.coordinator.is_some()) else { return };
         if device == self.identity.device {
-            let sentence = "This is another tab of your own browser. Remove it, or close it.";
+            let sentence = "This is your own device. Remove it, or end Potluck there.";
             return self.cx.out.notice(Severity::Warning, sentence);
         }
+        self.log_event(peer, LogEvent::Banned);
         let generation = self.doorkeeper.ban(device, self.cx.members.name(peer));
         for tab in self.tabs_of(device) {
+            if let Some((_, session)) = self.cx.out.sessions.of(tab)
+                && let Proof::Invite(invite) = session.proof
+            {
+                self.doorkeeper.revoke(invite.id);
+            }
             self.put_out(tab, BANNED);
         }
         self.cx.out.act(Action::Regroup(generation));
@@ -38,6 +46,38 @@ impl Peer {
         self.refresh();
     }
 
+    /// A device may come in again.
+    pub(super) fn unban(&mut self, device: DeviceId) {
+        let banned = self.doorkeeper.doors().banned.iter().find(|banned| banned.device == device);
+        if let Some(name) = banned.map(|banned| banned.name.clone()) {
+            self.doorkeeper.note(self.cx.now, Some(device), &name, LogEvent::Forgiven);
+        }
+        self.doorkeeper.unban(device);
+    }
+
+    /// Records in the host's log what happened to a peer's device.
+    pub(super) fn log_event(&mut self, peer: PeerId, event: LogEvent) {
+        let name = self.cx.members.name(peer);
+        self.log_as(peer, &name, event);
+    }
+
+    /// The same for a peer that is no member yet, under the name that it gives itself.
+    pub(super) fn log_as(&mut self, peer: PeerId, name: &str, event: LogEvent) {
+        if self.coordinator.is_none() || peer == self.identity.peer {
+            return;
+        }
+        let of_session = self.cx.out.sessions.of(peer).map(|(_, session)| session.device);
+        let device = of_session.or_else(|| self.cx.members.device(peer));
+        self.doorkeeper.note(self.cx.now, device, name, event);
+    }
+
+    /// Records who sent numbers that cannot be right.
+    pub(super) fn log_wrong_numbers(&mut self) {
+        for (peer, name) in std::mem::take(&mut self.cx.members.wrongs) {
+            self.log_as(peer, &name, LogEvent::WrongNumbers);
+        }
+    }
+
     fn tabs_of(&self, device: DeviceId) -> Vec<PeerId> {
         let known = self.cx.members.known.keys().copied();
         known.filter(|peer| self.cx.members.device(*peer) == Some(device)).collect()
@@ -45,7 +85,7 @@ impl Peer {
 
     fn put_out(&mut self, peer: PeerId, sentence: &str) {
         self.give_up(peer);
-        self.turn_away(peer, sentence.into());
+        self.dismiss(peer, sentence.into());
     }
 
     fn refresh(&mut self) {

@@ -1,15 +1,16 @@
-//! A peer against others that say what they should not. Each test names the row of issue 13 that it is about.
+//! A peer against others that say what they should not.
 
-use potluck_plan::{Bytes, DeviceId, Millis, PeerId, PlanEpoch};
+use potluck_plan::{BlockIndex, Bytes, DeviceId, ExpertId, Millis, PeerId, PlanEpoch};
 use potluck_protocol::{
-    AnswerPart, AnswerStop, Contribution, DeviceKind, Frame, Hello, Invite, InviteId, InviteKind, Leaving, Message,
-    PieceRequest, PromptRequest, RequestId, Role, Sampling, Session, UnixSeconds,
+    AnswerPart, AnswerStop, Contribution, DeviceKind, Frame, Hello, Invite, InviteId, InviteKind, Leaving, MemberView,
+    Message, PieceRequest, PromptRequest, RequestId, Residency, ResidencyChange, Role, Sampling, StartId, UnixSeconds,
 };
 
 mod leaving;
+mod log;
 
 use super::{Membership, Peer};
-use crate::{Action, Event, HostCommand, Identity, Proof, RelayRoute, examples};
+use crate::{Action, Event, HostCommand, Identity, Proof, RelayRoute, examples, limits};
 
 const HOST: PeerId = PeerId([1; 16]);
 const A: PeerId = PeerId([2; 16]);
@@ -21,7 +22,7 @@ fn peer(id: PeerId) -> Peer {
     Peer::new(Identity {
         peer: id,
         device: device(id),
-        session: Session(1),
+        start: StartId(1),
         build: "test".into(),
         kernel_class: 1,
         name: "A device".into(),
@@ -52,7 +53,7 @@ fn host() -> Peer {
 
 fn hello() -> Hello {
     Hello {
-        session: Session(7),
+        start: StartId(7),
         build: "test".into(),
         kernel_class: 1,
         name: "Another device".into(),
@@ -107,10 +108,11 @@ fn prompt(request: u32, content: &str, messages: usize) -> Frame {
     Frame::Prompt(PromptRequest {
         request: RequestId(request),
         conversation: "a".into(),
-        messages: vec![Message { role: Role::User, content: content.into() }; messages],
+        messages: vec![Message::new(Role::User, content); messages],
         raw: false,
         max_tokens: 8,
         sampling: Sampling::default(),
+        reasoning: None,
     })
 }
 
@@ -126,7 +128,7 @@ fn failure(actions: &[Action], to: RelayRoute) -> Option<&str> {
 }
 
 #[test]
-fn row_1_a_hello_over_another_route_moves_nobody() {
+fn a_hello_over_another_route_moves_nobody() {
     let mut host = host();
     enter(&mut host, ROUTE_A, A, Proof::Link);
     enter(&mut host, ROUTE_B, B, Proof::Link);
@@ -138,7 +140,7 @@ fn row_1_a_hello_over_another_route_moves_nobody() {
 }
 
 #[test]
-fn row_1_only_the_host_turns_a_guest_away() {
+fn only_the_host_turns_a_guest_away() {
     let mut guest = guest();
     frame(&mut guest, ROUTE_B, B, Frame::Refused("Go.".into()));
     assert_eq!(guest.view().membership, Membership::Waiting, "B is a guest itself");
@@ -147,7 +149,7 @@ fn row_1_only_the_host_turns_a_guest_away() {
 }
 
 #[test]
-fn row_2_only_a_proof_makes_a_host() {
+fn only_a_proof_makes_a_host() {
     let mut host = host();
     enter(&mut host, ROUTE_A, A, Proof::Link);
     assert!(host.view().coordinator, "a member is no second host");
@@ -171,6 +173,10 @@ fn a_visitor_learns_nothing_until_it_is_let_in() {
     assert_eq!(sent(&actions, ROUTE_A), heartbeats.iter().collect::<Vec<_>>(), "nor is it told who is there");
     let actions = on(&mut host, Event::Admit { peer: A, allow: true });
     assert!(actions.iter().any(|action| matches!(action, Action::Admitted(A))));
+    assert!(
+        actions.iter().any(|action| matches!(action, Action::LetIn(A))),
+        "nor is it a visitor to the relay any more"
+    );
     assert!(sent(&actions, ROUTE_A).iter().any(|frame| matches!(frame, Frame::Room(_))));
 }
 
@@ -195,7 +201,7 @@ fn the_newest_session_of_a_peer_counts() {
 }
 
 #[test]
-fn row_4_a_name_of_a_megabyte_is_refused_with_a_sentence() {
+fn a_name_of_a_megabyte_is_refused_with_a_sentence() {
     let mut host = host();
     enter(&mut host, ROUTE_A, A, Proof::Link);
     on(&mut host, met(ROUTE_B, B, Proof::Link));
@@ -206,7 +212,7 @@ fn row_4_a_name_of_a_megabyte_is_refused_with_a_sentence() {
 }
 
 #[test]
-fn row_4_the_largest_epoch_is_not_believed() {
+fn the_largest_epoch_is_not_believed() {
     let mut host = host();
     on(&mut host, met(ROUTE_A, A, Proof::Link));
     let claim = Hello { epoch: PlanEpoch(u32::MAX), ..hello() };
@@ -216,7 +222,7 @@ fn row_4_the_largest_epoch_is_not_believed() {
 }
 
 #[test]
-fn row_4_budgets_and_speeds_are_numbers() {
+fn budgets_and_speeds_are_numbers() {
     for lent in [(u64::MAX, 1.0), (1, f64::NAN), (1, -1.0)] {
         let mut host = host();
         on(&mut host, met(ROUTE_A, A, Proof::Link));
@@ -228,24 +234,24 @@ fn row_4_budgets_and_speeds_are_numbers() {
 }
 
 #[test]
-fn row_4_a_crowd_at_the_door_is_bounded() {
+fn a_crowd_at_the_door_is_bounded() {
     let mut host = host();
     for n in 0..40 {
         enter(&mut host, RelayRoute(100 + n), PeerId([100 + n as u8; 16]), Proof::Visitor);
     }
-    assert_eq!(members(&host), 1 + crate::limits::MAX_ASKING);
+    assert_eq!(members(&host), 1 + limits::MAX_ASKING);
     enter(&mut host, ROUTE_A, A, Proof::Link);
     assert_eq!(members(&host), 2 + crate::limits::MAX_ASKING, "who has the link comes in all the same");
 }
 
 #[test]
-fn row_4_whoever_says_hello_without_end_is_put_out() {
+fn whoever_says_hello_without_end_is_put_out() {
     let mut host = host();
     enter(&mut host, ROUTE_B, B, Proof::Link);
     enter(&mut host, ROUTE_A, A, Proof::Link);
     let mut last = Vec::new();
     for session in 0..200 {
-        let actions = frame(&mut host, ROUTE_A, A, Frame::Hello(Hello { session: Session(session), ..hello() }));
+        let actions = frame(&mut host, ROUTE_A, A, Frame::Hello(Hello { start: StartId(session), ..hello() }));
         if !actions.is_empty() {
             last = actions;
         }
@@ -255,7 +261,7 @@ fn row_4_whoever_says_hello_without_end_is_put_out() {
 }
 
 #[test]
-fn row_8_a_question_is_measured_before_it_is_rendered() {
+fn a_question_is_measured_before_it_is_rendered() {
     for (content, messages) in [("‹".repeat(6 << 20), 1), (String::new(), 100_000)] {
         let mut host = host();
         enter(&mut host, ROUTE_A, A, Proof::Link);
@@ -266,7 +272,7 @@ fn row_8_a_question_is_measured_before_it_is_rendered() {
 }
 
 #[test]
-fn row_8_one_asker_cannot_fill_the_queue_or_push_out_what_is_kept_for_others() {
+fn one_asker_cannot_fill_the_queue_or_push_out_what_is_kept_for_others() {
     let mut host = host();
     enter(&mut host, ROUTE_A, A, Proof::Link);
     enter(&mut host, ROUTE_B, B, Proof::Link);
@@ -277,7 +283,7 @@ fn row_8_one_asker_cannot_fill_the_queue_or_push_out_what_is_kept_for_others() {
 }
 
 #[test]
-fn row_10_pieces_are_read_a_few_at_a_time() {
+fn pieces_are_read_a_few_at_a_time() {
     let mut host = host();
     enter(&mut host, ROUTE_A, A, Proof::Link);
     enter(&mut host, ROUTE_B, B, Proof::Link);
@@ -304,12 +310,56 @@ fn let_in(actions: &[Action]) -> Vec<PeerId> {
     actions.iter().filter_map(admitted).collect()
 }
 
+fn put_out(actions: &[Action]) -> Vec<RelayRoute> {
+    let out = |action: &Action| match action {
+        Action::PutOut(route) => Some(*route),
+        _ => None,
+    };
+    actions.iter().filter_map(out).collect()
+}
+
+#[test]
+fn who_only_chats_is_let_in_at_the_relay_too() {
+    let mut host = host();
+    let invite =
+        Invite { id: InviteId(7), kind: InviteKind::Chat, ask: false, expires: UnixSeconds(u32::MAX), uses: 2 };
+    on(&mut host, Event::Invite(invite));
+    let actions = enter(&mut host, ROUTE_A, A, Proof::Invite(invite));
+    assert!(actions.iter().any(|action| matches!(action, Action::LetIn(A))));
+    assert!(let_in(&actions).is_empty(), "it does not meet the others");
+    let again = frame(&mut host, ROUTE_A, A, Frame::Hello(hello()));
+    assert!(!again.iter().any(|action| matches!(action, Action::LetIn(_))), "once a session");
+}
+
+#[test]
+fn a_ban_ends_the_invite_by_which_the_device_came() {
+    let mut host = host();
+    let invite = |id| Invite {
+        id: InviteId(id),
+        kind: InviteKind::Contribute,
+        ask: true,
+        expires: UnixSeconds(u32::MAX),
+        uses: 2,
+    };
+    on(&mut host, Event::Invite(invite(7)));
+    on(&mut host, Event::Invite(invite(8)));
+    enter(&mut host, ROUTE_A, A, Proof::Invite(invite(7)));
+    let actions = on(&mut host, Event::Ban(A));
+    assert_eq!(put_out(&actions), [ROUTE_A]);
+    let revoked = actions.iter().find_map(|action| match action {
+        Action::DoorsChanged(doors) => Some(doors.revoked()),
+        _ => None,
+    });
+    assert_eq!(revoked, Some(vec![7]), "though it only asked to come in");
+}
+
 #[test]
 fn a_removed_member_is_told_and_may_come_back() {
     let mut host = host();
     enter(&mut host, ROUTE_A, A, Proof::Link);
     let actions = on(&mut host, Event::Remove(A));
     assert!(refusal(&actions, ROUTE_A).is_some_and(|sentence| sentence.contains("removed this device")));
+    assert_eq!(put_out(&actions), [ROUTE_A], "it leaves its seat at the relay");
     assert_eq!(members(&host), 1);
     assert!(frame(&mut host, ROUTE_A, A, Frame::Hello(hello())).is_empty(), "not over the same session");
     let actions = enter(&mut host, ROUTE_B, A, Proof::Link);
@@ -417,7 +467,7 @@ fn who_was_let_in_before_a_reload_of_the_host_is_not_asked_about_again() {
 #[test]
 fn another_session_of_a_host_and_another_host_hear_nothing_of_what_holders_did_before() {
     let another = PeerId([9; 16]);
-    let again = || Frame::Hello(Hello { session: Session(8), ..hello() });
+    let again = || Frame::Hello(Hello { start: StartId(8), ..hello() });
     type Change = fn(&mut Peer, PeerId, Frame);
     let changes: [(&str, Change); 3] = [
         ("it reloads", |guest, _, again| drop(frame(guest, RelayRoute(1), HOST, again))),
@@ -489,4 +539,75 @@ fn who_is_put_out_keeps_nothing_of_the_room() {
     let actions = frame(&mut guest, RelayRoute(1), HOST, Frame::Refused("Go.".into()));
     assert!(actions.iter().any(|action| matches!(action, Action::Unload)), "its part is not loaded to the end");
     assert!(actions.iter().any(|action| matches!(action, Action::Close { reason: Some(_) })));
+}
+
+fn room_frames(actions: &[Action], to: RelayRoute) -> usize {
+    let of_room = |frame: &&Frame| matches!(frame, Frame::Room(_) | Frame::RoomUpdate(..));
+    sent(actions, to).into_iter().filter(of_room).count()
+}
+
+#[test]
+fn names_that_change_are_told_to_the_others_together() {
+    let mut host = host();
+    enter(&mut host, ROUTE_A, A, Proof::Link);
+    enter(&mut host, ROUTE_B, B, Proof::Link);
+    let mut told = 0;
+    for n in 0..40 {
+        let (at, hello) = (Millis(f64::from(n) * 250.0), Hello { name: format!("name {n}"), ..hello() });
+        let event = Event::Frame { route: ROUTE_A, from: A, frame: Frame::Hello(hello) };
+        told += room_frames(&host.on(event, at), ROUTE_B);
+        told += room_frames(&host.on(Event::Tick, at), ROUTE_B);
+        host.on(Event::Frame { route: ROUTE_B, from: B, frame: Frame::Heartbeat { sent: 0.0, status: None } }, at);
+    }
+    assert!((8..=11).contains(&told), "once a second in ten seconds, not {told} times");
+    let actions = host.on(Event::Tick, Millis(11_000.0));
+    assert_eq!(room_frames(&actions, ROUTE_B), 1, "the last one is told, too");
+    assert!(host.view().room.is_some_and(|room| room.members.iter().any(|member| member.name == "name 39")));
+}
+
+#[test]
+fn names_of_those_who_ask_are_told_together_too() {
+    let mut host = host();
+    enter(&mut host, ROUTE_B, B, Proof::Link);
+    let mut told = room_frames(&enter(&mut host, ROUTE_A, A, Proof::Visitor), ROUTE_B);
+    for n in 0..40 {
+        let hello = Hello { name: format!("name {n}"), ..hello() };
+        told += room_frames(&frame(&mut host, ROUTE_A, A, Frame::Hello(hello)), ROUTE_B);
+    }
+    assert!(told <= 1, "told {told} times");
+}
+
+/// 4 MiB of postcard hold some hundred thousand members without names.
+#[test]
+fn a_room_with_more_than_any_room_has_is_not_shown() {
+    let mut guest = guest();
+    let Some(mut view) = host().view().room.cloned() else { panic!("a host shows its room") };
+    frame(&mut guest, RelayRoute(1), HOST, Frame::Room(Box::new(view.clone())));
+    let member = view.members[0].clone();
+    view.members = (0..100_000u32)
+        .map(|n| {
+            let mut id = [0; 16];
+            id[..4].copy_from_slice(&n.to_le_bytes());
+            MemberView { peer: PeerId(id), ..member.clone() }
+        })
+        .collect();
+    let actions = frame(&mut guest, RelayRoute(1), HOST, Frame::Room(Box::new(view)));
+    assert!(!actions.iter().any(|action| matches!(action, Action::ViewChanged)));
+    assert_eq!(members(&guest), 1, "the page shows the room as it was");
+}
+
+/// 4 MiB of postcard hold 200,000 changes, and removing a device visits every expert.
+#[test]
+fn changes_of_a_plan_are_bounded_and_so_are_devices_that_are_struck_off() {
+    let with = |changes| Residency { epoch: PlanEpoch(1), version: 1, changes };
+    let add = |peer| ResidencyChange::Add { block: BlockIndex(0), expert: ExpertId(0), peer };
+    let peer = |n: u32| {
+        let mut id = [0; 16];
+        id[..4].copy_from_slice(&n.to_le_bytes());
+        PeerId(id)
+    };
+    assert!(limits::is_residency(&with(vec![add(A); 100_000])), "25,000 experts move four times");
+    assert!(!limits::is_residency(&with(vec![add(A); 200_000])));
+    assert!(!limits::is_residency(&with(vec![ResidencyChange::Drop(A); 2_000])), "one after the other");
+    assert!(!limits::is_residency(&with((0..2_000).map(|n| add(peer(n))).collect())), "more devices than a room has");
 }

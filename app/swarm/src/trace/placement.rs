@@ -30,10 +30,8 @@ pub(crate) fn placement(stages: &[Stage], now: Millis) -> Vec<TraceLine> {
         let ranks: Vec<String> = (0..ranks).map(rank).collect();
         alike.entry(ranks.join(" | ")).or_default().push(remote.block);
     }
-    let line = |(ranks, blocks): (String, Vec<BlockIndex>)| TraceLine {
-        millis: now.0,
-        kind: "plan",
-        what: format!("blocks {}: {ranks}", runs(&blocks)),
+    let line = |(ranks, blocks): (String, Vec<BlockIndex>)| {
+        TraceLine::told("plan", format!("blocks {}: {ranks}", runs(&blocks)), now)
     };
     alike.into_iter().map(line).collect()
 }

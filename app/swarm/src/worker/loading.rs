@@ -22,11 +22,10 @@ impl Worker {
         let slots = pool_bytes(&prepare.plan, &prepare.shape, me);
         let weights = resident_bytes(&prepare.shape, &units, prepare.plan.context).saturating_add(slots);
         let (needed, budget) = (weights.saturating_add(prepare.overhead), contribution.budget);
-        match needed > budget {
-            true => {
-                Err(LoadFault::NoRoom(format!("its part needs {needed} of GPU memory, but it lends only {budget}")))
-            }
-            false => Ok(()),
+        if needed > budget {
+            Err(LoadFault::NoRoom(format!("its part needs {needed} of GPU memory, but it lends only {budget}")))
+        } else {
+            Ok(())
         }
     }
 
@@ -74,9 +73,10 @@ impl Worker {
         let pool = prepare.plan.pool_for(cx.members.me, &prepare.shape);
         let pool_experts = prepare.plan.pool_experts(cx.members.me, &prepare.shape);
         let both = self.with_standby(prepare, &units, contribution.budget);
-        match both.is_none() {
-            true => self.stop_standing_by(LoadFault::NoRoom("a plan needs the memory".into()), cx),
-            false => self.interrupt_standby(),
+        if both.is_none() {
+            self.stop_standing_by(LoadFault::NoRoom("a plan needs the memory".into()), cx)
+        } else {
+            self.interrupt_standby()
         }
         let units = both.unwrap_or(units);
         let budget = contribution.budget;
@@ -96,10 +96,7 @@ impl Worker {
 
     /// Reconciles the GPU when no plan is being loaded: frees what no plan needs and loads a waiting standby order.
     pub(super) fn reconcile(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
-        match self.waits_to_stand_by() {
-            true => self.load_standby(cx),
-            false => self.load(epoch, cx),
-        }
+        if self.waits_to_stand_by() { self.load_standby(cx) } else { self.load(epoch, cx) }
     }
 
     pub fn progress(&mut self, epoch: PlanEpoch, report: LoadReport, used: Bytes, cx: &mut EventContext) {

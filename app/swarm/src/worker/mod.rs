@@ -20,8 +20,8 @@ use standby::Standby;
 
 use crate::Action;
 use crate::event_context::EventContext;
-use crate::executor::Executor;
-use crate::experts::{Holders, Settings};
+use crate::executor::{Executor, ExecutorSetup};
+use crate::experts::{DispatchSettings, Holders};
 use crate::mutation::{Mutation, has_mutation};
 
 /// The upper half of a ticket counts the executors of this worker, so that a late result never finds another executor's
@@ -72,10 +72,10 @@ impl Inactive {
     fn executor(&mut self, me: PeerId) -> &mut Executor {
         let (coordinator, prepare, first_ticket) = (self.coordinator, &self.prepare, self.first_ticket);
         self.executor.get_or_insert_with(|| {
-            let plan = prepare.plan.clone();
-            let width = (prepare.shape.hidden as usize, prepare.shape.is_recurrent());
-            let settings = Settings { hedging: prepare.hedging, spot_checks: prepare.spot_checks };
-            Executor::new((me, coordinator), plan, width, settings, first_ticket)
+            let (width, recurrent) = (prepare.shape.hidden as usize, prepare.shape.is_recurrent());
+            let settings = DispatchSettings { hedging: prepare.hedging, spot_checks: prepare.spot_checks };
+            let setup = ExecutorSetup { me, coordinator, width, recurrent, settings, first_ticket };
+            Executor::new(setup, prepare.plan.clone())
         })
     }
 }
@@ -235,10 +235,11 @@ impl Worker {
         } else if self.inactive.is_none() {
             self.end_advance(epoch, cx);
         }
-        let answer = match self.active.as_ref().is_some_and(|active| active.executor.epoch() == epoch) {
-            true => Frame::Committed(epoch),
+        let answer = if self.active.as_ref().is_some_and(|active| active.executor.epoch() == epoch) {
+            Frame::Committed(epoch)
+        } else {
             // A spare, from which no answer is expected, or a device that lost what it had prepared.
-            false => Frame::PrepareFailed(epoch, LoadFault::Failed("it no longer holds its part".into())),
+            Frame::PrepareFailed(epoch, LoadFault::Failed("it no longer holds its part".into()))
         };
         cx.out.send(coordinator, answer);
         cx.out.act(Action::ViewChanged);
@@ -394,13 +395,13 @@ impl Worker {
     }
 
     /// Time has passed, or somebody came or left: looks after calls that are not answered.
-    pub fn look(&mut self, cx: &mut EventContext) {
-        self.executors().for_each(|executor| executor.look(cx));
+    pub fn check_timers(&mut self, cx: &mut EventContext) {
+        self.executors().for_each(|executor| executor.check_timers(cx));
     }
 
-    /// When to look after them next.
-    pub fn next_look(&mut self) -> Option<Millis> {
-        self.executors().filter_map(|executor| executor.next_look()).min_by(|a, b| a.0.total_cmp(&b.0))
+    /// When [`Self::check_timers`] has something to do next.
+    pub fn next_deadline(&mut self) -> Option<Millis> {
+        self.executors().filter_map(|executor| executor.next_deadline()).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 }
 

@@ -12,7 +12,6 @@ use crate::RelayRoute;
 use crate::examples;
 use crate::members::Members;
 use crate::outbox::Outbox;
-use crate::sim::SimModel;
 
 const HOST: PeerId = PeerId([1; 16]);
 const ME: PeerId = PeerId([2; 16]);
@@ -43,14 +42,16 @@ fn lend(worker: &mut Worker, cx: &mut EventContext) {
 
 /// The host has a stage and asks this device to hold these experts.
 fn order(experts: &[u16]) -> Prepare {
-    let model = SimModel { blocks: 1, experts: 8, kv_bytes: 0, state_bytes: 0 };
     let mut stage = Stage::new(StageId(0), HOST, BlockRange::new(0, 1));
-    let holder = |expert| match experts.contains(&expert) {
-        true => vec![ExpertHolder::Own, ExpertHolder::Peer(ME)],
-        false => vec![ExpertHolder::Own],
+    let holder = |expert| {
+        if experts.contains(&expert) {
+            vec![ExpertHolder::Own, ExpertHolder::Peer(ME)]
+        } else {
+            vec![ExpertHolder::Own]
+        }
     };
     stage.remote = vec![RemoteExperts { block: BLOCK, holders: (0..8).map(holder).collect() }];
-    let shape = model.shape();
+    let shape = examples::shape(1, 8);
     let plan = Plan { epoch: EPOCH, model: shape.model, kv_cache: shape.kv_cache, ..examples::plan(vec![stage]) };
     let model = ModelCard {
         id: shape.model,
@@ -70,7 +71,7 @@ fn order(experts: &[u16]) -> Prepare {
 }
 
 /// Which experts are loaded, if any are, and whether the host was told that they are there.
-fn told(cx: &mut EventContext) -> (Option<Vec<WeightUnit>>, bool) {
+fn load_and_answer(cx: &mut EventContext) -> (Option<Vec<WeightUnit>>, bool) {
     let actions = std::mem::take(&mut cx.out.actions);
     let load = |action: &Action| match action {
         Action::Load(load) => Some(load.units.clone()),
@@ -98,13 +99,13 @@ fn other_experts_of_the_same_plan_are_loaded_before_the_host_is_told() {
     let (mut worker, mut cx) = worker();
     hold(&mut worker, &[0, 1], &mut cx);
     worker.prepare(HOST, order(&[0]), &mut cx);
-    assert_eq!(told(&mut cx), (None, true), "it is there");
+    assert_eq!(load_and_answer(&mut cx), (None, true), "it is there");
     worker.prepare(HOST, order(&[2, 3]), &mut cx);
-    assert_eq!(told(&mut cx), (Some(units(&[2, 3])), false));
+    assert_eq!(load_and_answer(&mut cx), (Some(units(&[2, 3])), false));
     worker.prepare(HOST, order(&[2, 3]), &mut cx);
-    assert_eq!(told(&mut cx), (None, false), "it is on its way");
+    assert_eq!(load_and_answer(&mut cx), (None, false), "it is on its way");
     worker.loaded(EPOCH, &mut cx);
-    assert_eq!(told(&mut cx), (None, true));
+    assert_eq!(load_and_answer(&mut cx), (None, true));
 }
 
 /// The ticket of the engine's work for a call.

@@ -3,7 +3,7 @@
 use potluck_plan::Millis;
 
 use super::{Action, Closed, Link, Pending, Proof, RoomRole, Route, Session, Sessions};
-use crate::handshake::{Established, Handshake, Me, Place};
+use crate::handshake::{Asked, Begun, Established, HandshakeError, Me, Place};
 use crate::identity::{NodeIdentity, Random};
 use crate::invite::Terms;
 use crate::room_keys::{Psk, visitor_psk};
@@ -15,8 +15,8 @@ pub(super) const RETRY_MILLIS: f64 = 2_000.0;
 pub(super) const MAX_RETRY_MILLIS: f64 = 60_000.0;
 /// This side begins at most one handshake a route in this time, whatever the other side sends.
 pub(super) const MIN_PAUSE_MILLIS: f64 = 500.0;
-/// And answers at most one: each costs a millisecond of arithmetic. Less than the time between two honest beginnings, which
-/// the network may move together.
+/// This side answers at most one handshake per route in this time: each costs a millisecond of arithmetic ([`super::budgets`]
+/// bounds all routes together). It is less than the time between two honest beginnings, which the network may move together.
 const MIN_ANSWER_PAUSE_MILLIS: f64 = 250.0;
 impl Sessions {
     /// Whether this side begins the handshake with a route.
@@ -42,11 +42,11 @@ impl Sessions {
         }
     }
 
-    /// The key of a lane, if this peer takes part in it.
-    fn psk(&self, lane: Lane) -> Option<Psk> {
+    /// The key of a lane, if this peer takes part in it; of an invite's lane, of the invite with these terms.
+    fn psk(&self, lane: Lane, invite: Option<&Terms>) -> Option<Psk> {
         match (lane, &self.role) {
             (Lane::Link, RoomRole::Owner { secret, .. } | RoomRole::Guest(secret)) => Some(secret.psk()),
-            (Lane::Invite, RoomRole::Owner { secret, .. }) => Some(secret.door().psk()),
+            (Lane::Invite, RoomRole::Owner { key, .. }) => Some(key.door(invite?).psk()),
             (Lane::Invite, RoomRole::Invited(key)) => Some(key.door.psk()),
             (Lane::Visitor, RoomRole::Owner { visible: true, .. } | RoomRole::Visitor) => Some(visitor_psk(&self.room)),
             (Lane::Group, _) => self.group.as_ref().map(|group| group.psk().clone()),
@@ -78,9 +78,13 @@ impl Sessions {
 
     pub(super) fn begin(&mut self, route: Route, now: Millis) {
         let (Some(own), Some(lane), true) = (self.own, self.lane(route), self.begins(route)) else { return };
-        let Some(psk) = self.psk(lane) else { return };
+        let invite = match &self.role {
+            RoomRole::Invited(key) if lane == Lane::Invite => Some(key.terms),
+            _ => None,
+        };
+        let Some(psk) = self.psk(lane, invite.as_ref()) else { return };
         let me = me(&self.identity, &self.role, self.random);
-        let place = Place { room: &self.room, lane, initiator: own.0, responder: route.0 };
+        let place = Place { room: &self.room, lane, invite, initiator: own.0, responder: route.0 };
         let Some(link) = self.links.get_mut(&route) else { return };
         if link.began.is_some_and(|began| now.0 - began.0 < MIN_PAUSE_MILLIS) {
             return;
@@ -88,10 +92,11 @@ impl Sessions {
         link.began = Some(now);
         link.wanted = false;
         link.attempts = link.attempts.saturating_add(1);
-        match Handshake::begin(me, place, &psk) {
+        match Begun::new(me, place, &psk) {
             Ok((handshake, first)) => {
                 link.pending = Some(Pending::Begun(handshake));
-                let message = [&Kind::Hello.header()[..], &[lane as u8], &first].concat();
+                let terms = invite.as_ref().map_or(&[][..], Terms::as_slice);
+                let message = [&Kind::Hello.header()[..], &[lane as u8], terms, &first].concat();
                 self.actions.push(Action::Send(route, message));
             }
             Err(error) => self.actions.push(Action::Failed(route, error.into())),
@@ -108,20 +113,32 @@ impl Sessions {
     }
 
     pub(super) fn hello(&mut self, route: Route, rest: &[u8], now: Millis) {
-        let Some((lane, first)) = rest.split_first() else { return };
+        let Some((lane, rest)) = rest.split_first() else { return };
         let (Some(lane), Some(own), false) = (Lane::of(*lane), self.own, self.begins(route)) else { return };
+        let (invite, first) = match lane {
+            Lane::Invite => {
+                let Some((terms, first)) = rest.split_first_chunk() else { return };
+                (Some(*terms), first)
+            }
+            Lane::Link | Lane::Group | Lane::Visitor => (None, rest),
+        };
         // The other lanes lead to the host, and nobody else answers in them.
         let is_mine = lane == Lane::Group || matches!(self.role, RoomRole::Owner { .. });
-        let Some(psk) = self.psk(lane).filter(|_| is_mine) else { return };
-        let place = Place { room: &self.room, lane, initiator: route.0, responder: own.0 };
+        let Some(psk) = self.psk(lane, invite.as_ref()).filter(|_| is_mine) else { return };
+        let place = Place { room: &self.room, lane, invite, initiator: route.0, responder: own.0 };
         let me = me(&self.identity, &self.role, self.random);
         let Some(link) = self.links.get_mut(&route) else { return };
-        if link.answered.is_some_and(|answered| now.0 - answered.0 < MIN_ANSWER_PAUSE_MILLIS) {
+        if link.looked.is_some_and(|looked| now.0 - looked.0 < MIN_ANSWER_PAUSE_MILLIS) {
             return;
         }
-        link.answered = Some(now);
-        // Whoever does not know the key learns nothing, not even that it was wrong.
-        if let Ok((handshake, second)) = Handshake::answer(me, place, &psk, first) {
+        link.looked = Some(now);
+        // A peer that does not know the key learns nothing, not even that it was wrong, and uses none of the budget.
+        let Ok(asked) = Asked::read(me, place, &psk, first) else { return };
+        if !self.budgets.take(lane, !link.was_answered, now) {
+            return;
+        }
+        link.was_answered = true;
+        if let Ok((handshake, second)) = asked.answer(me) {
             link.pending = Some(Pending::Answered(handshake));
             self.actions.push(Action::Send(route, [&Kind::Reply.header()[..], &second].concat()));
         }
@@ -168,17 +185,10 @@ impl Sessions {
         Ok(match established.lane {
             _ if other.is_owner => Proof::Host,
             Lane::Link => Proof::Link,
-            Lane::Invite => Proof::Invite(self.terms(established)?),
+            Lane::Invite => Proof::Invite(established.invite.ok_or(HandshakeError::Certificate)?),
             Lane::Group => Proof::Group,
             Lane::Visitor => Proof::Visitor,
         })
-    }
-
-    fn terms(&self, established: &Established) -> Result<Terms, Closed> {
-        match (&self.role, &established.invite) {
-            (RoomRole::Owner { key, .. }, Some(invite)) if invite.is_signed_by(&key.public()) => Ok(invite.terms),
-            _ => Err(Closed::ForgedInvite),
-        }
     }
 
     fn established(&mut self, route: Route, established: Established) {
@@ -192,7 +202,7 @@ impl Sessions {
             self.actions.push(Action::Down(route, Closed::Renewed));
         }
         link.attempts = 0;
-        self.actions.push(Action::Up(route, established.other, proof));
+        self.actions.push(Action::Up(route, established.other, proof, established.words));
     }
 }
 
@@ -201,9 +211,5 @@ fn me<'a>(identity: &'a NodeIdentity, role: &'a RoomRole, random: Random) -> Me<
         RoomRole::Owner { key, .. } => Some(key),
         RoomRole::Guest(_) | RoomRole::Invited(_) | RoomRole::Visitor => None,
     };
-    let invite = match role {
-        RoomRole::Invited(key) => Some(&key.invite),
-        RoomRole::Owner { .. } | RoomRole::Guest(_) | RoomRole::Visitor => None,
-    };
-    Me { identity, owner, invite, random }
+    Me { identity, owner, random }
 }

@@ -6,7 +6,7 @@ use potluck_text::texts;
 
 use crate::{
     browser,
-    state::{Benching, Store},
+    state::{BenchProgress, Store},
 };
 
 impl Store {
@@ -20,8 +20,8 @@ impl Store {
     /// Handles an event of a benchmark.
     pub(crate) fn take_bench(self, event: BenchEvent) {
         let state = match event {
-            BenchEvent::Loading(loading) => Benching::Loading(loading),
-            BenchEvent::Running { what, done, total } => Benching::Running { what, done, total },
+            BenchEvent::Loading(loading) => BenchProgress::Loading(loading),
+            BenchEvent::Running { what, done, total } => BenchProgress::Running { what, done, total },
             BenchEvent::Done(mut report) => {
                 report.device.browser = browser::user_agent();
                 browser::show_result("benchResult", Some(&*report));
@@ -29,12 +29,12 @@ impl Store {
                 return self.bench.finish(*report);
             }
             BenchEvent::Stopped => {
-                self.node.tools.update_value(|calls| calls.end_bench(Err(texts().notice.bench_stopped)));
-                Benching::Stopped
+                self.node.tools.update_value(|calls| calls.end_bench(Err(texts().notice.bench_stopped())));
+                BenchProgress::Stopped
             }
             BenchEvent::Failed(sentence) => {
                 self.node.tools.update_value(|calls| calls.end_bench(Err(&sentence)));
-                Benching::Failed(sentence)
+                BenchProgress::Failed(sentence)
             }
         };
         self.bench.progress.set(state);

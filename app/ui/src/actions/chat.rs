@@ -117,6 +117,7 @@ impl Store {
             raw: false,
             max_tokens: settings.max_tokens.max(1),
             sampling: settings.sampling(browser::seed()),
+            reasoning: settings.reasoning,
         }));
         self.touch();
     }

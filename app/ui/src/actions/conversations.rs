@@ -6,7 +6,7 @@ use potluck_text::texts;
 
 use crate::{
     browser,
-    state::{Conversation, Record, Revision, Store, Verdict},
+    state::{Conversation, Record, Revision, Store, WriteOutcome},
 };
 
 /// Minimum time between two saves of a growing answer, milliseconds.
@@ -55,7 +55,7 @@ impl Store {
     fn give_up(self, id: &str) {
         if self.chats.has(id) {
             self.stop_and_forget(id);
-            self.tell(NoticeLevel::Info, texts().notice.deleted_elsewhere, "");
+            self.tell(NoticeLevel::Info, texts().notice.deleted_elsewhere(), "");
         }
     }
 
@@ -101,7 +101,7 @@ impl Store {
                 }
                 Ok(Some(stored)) => self.chats.renew(stored),
                 Ok(None) => self.deleted_elsewhere(&id),
-                Err(error) => self.tell(NoticeLevel::Warning, texts().notice.not_stored, error.to_string()),
+                Err(error) => self.tell(NoticeLevel::Warning, texts().notice.not_stored(), error.to_string()),
             }
         });
     }
@@ -112,7 +112,7 @@ impl Store {
         let id = id.to_owned();
         leptos::task::spawn_local(async move {
             if let Err(error) = browser::delete_conversation(&id).await {
-                self.tell(NoticeLevel::Warning, texts().notice.not_deleted, error.to_string());
+                self.tell(NoticeLevel::Warning, texts().notice.not_deleted(), error.to_string());
             }
         });
     }
@@ -152,10 +152,10 @@ impl Store {
             let id = write.mine.conversation.id.clone();
             leptos::task::spawn_local(async move {
                 match browser::keep_conversation(write).await {
-                    Ok(Verdict::Written(record)) => self.chats.saved(&record),
-                    Ok(Verdict::Parted(theirs)) => self.part(theirs),
-                    Ok(Verdict::Deleted) => self.give_up(&id),
-                    Err(error) => self.tell(NoticeLevel::Warning, texts().notice.not_stored, error.to_string()),
+                    Ok(WriteOutcome::Written(record)) => self.chats.saved(&record),
+                    Ok(WriteOutcome::Parted(theirs)) => self.part(theirs),
+                    Ok(WriteOutcome::Deleted) => self.give_up(&id),
+                    Err(error) => self.tell(NoticeLevel::Warning, texts().notice.not_stored(), error.to_string()),
                 }
             });
         }
@@ -164,7 +164,7 @@ impl Store {
     fn part(self, theirs: Record) {
         if self.chats.part(theirs, browser::hex(8)) {
             self.remember_open();
-            self.tell(NoticeLevel::Info, texts().notice.parted, "");
+            self.tell(NoticeLevel::Info, texts().notice.parted(), "");
         }
         // What could not be written is due again.
         self.save();

@@ -20,7 +20,7 @@ impl Store {
         leptos::task::spawn_local(async move {
             if self.own_rooms.was_stored(room.id()) && matches!(browser::stored_room(room.id()).await, Ok(None)) {
                 self.own_rooms.remove(room.id());
-                return self.tell(NoticeLevel::Info, texts().notice.room_ended, "");
+                return self.tell(NoticeLevel::Info, texts().notice.room_ended(), "");
             }
             if !is_elsewhere(room.id()) {
                 return self.host_on(room.place, room.conversation);
@@ -29,7 +29,7 @@ impl Store {
             let held = link.held_rooms().await;
             if held.iter().any(|id| id == room.id()) {
                 self.own_rooms.found_elsewhere(held);
-                return self.tell(NoticeLevel::Info, texts().notice.hosted_elsewhere, "");
+                return self.tell(NoticeLevel::Info, texts().notice.hosted_elsewhere(), "");
             }
             if is_elsewhere(room.id()) {
                 self.give_up_place(None);
@@ -40,7 +40,7 @@ impl Store {
 
     /// Ends one of this browser's rooms if somebody confirms it.
     pub fn ask_to_end_room(self, id: &str) {
-        if browser::confirm(texts().leave.end_own) {
+        if browser::confirm(texts().leave.end_own()) {
             self.end_room(id);
         }
     }
@@ -98,9 +98,7 @@ impl Store {
 
     fn go_to(self, place: &Place) {
         let address = place.address();
-        if browser::current_route() != Route::Room(address.clone()) {
-            browser::go(&address.path());
-        }
+        browser::go_unless_there(&address.path());
         self.screen.route.set(Route::Room(address));
     }
 

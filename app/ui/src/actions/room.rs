@@ -77,11 +77,13 @@ impl Store {
         let place =
             Place { room: address.id.clone(), key: address.key.clone(), part: Part::Guest, lends, changed: 0.0 };
         self.join(&place);
-        self.remember(|session| session.place = Some(place));
+        self.remember(|session| {
+            // The key of a pasted link is not in the address bar, but the back button needs it.
+            session.arrive_at(Route::Room(address.clone()));
+            session.place = Some(place);
+        });
         self.screen.dialog.set(None);
-        if browser::current_route() != Route::Room(address.clone()) {
-            browser::go(&address.path());
-        }
+        browser::go_unless_there(&address.path());
         self.screen.route.set(Route::Room(address));
     }
 

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use js_sys::{Function, JSON, Object, Promise, Reflect};
 use leptos::prelude::*;
 use potluck_panel::{
-    AnswerPart, AnswerStop, Arithmetic, BenchChoice, BenchReport, BenchWorkload, KvCacheType, Message, ModelSource,
-    PromptRequest, RequestId, Role, Sampling, Timings, ToNode,
+    AnswerPart, AnswerStop, Arithmetic, BenchChoice, BenchReport, BenchWorkload, Channel, KvCacheType, Message,
+    ModelSource, PromptRequest, ReasoningEffort, RequestId, Role, Sampling, Timings, ToNode,
 };
 use potluck_text::texts;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
 use wasm_bindgen::{JsCast, JsValue, prelude::Closure};
 
 use crate::{browser, state::Store};
@@ -25,44 +26,33 @@ pub struct ToolCalls {
 struct Chat {
     resolve: Function,
     reject: Function,
+    reasoning: String,
     text: String,
+    tool_calls: String,
     tokens: Vec<u32>,
 }
 
-/// The second argument of `potluck.chat()`.
-#[derive(Deserialize)]
-#[serde(default)]
+/// The second argument of `potluck.chat()`, besides the sampling parameters.
+#[derive(Serialize, Deserialize)]
 struct Options {
     max_tokens: u32,
-    temperature: f32,
-    top_k: u32,
-    top_p: f32,
-    min_p: f32,
-    repetition_penalty: f32,
-    seed: u64,
     raw: bool,
+    reasoning: Option<ReasoningEffort>,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        let sampling = Sampling::default();
-        Self {
-            max_tokens: 256,
-            temperature: 0.0,
-            top_k: sampling.top_k,
-            top_p: sampling.top_p,
-            min_p: sampling.min_p,
-            repetition_penalty: sampling.repetition_penalty,
-            seed: sampling.seed,
-            raw: false,
-        }
-    }
+/// `usual` with the fields that are given. `None` if one is of another type.
+fn with_given<T: Serialize + DeserializeOwned>(usual: &T, given: &Map<String, Value>) -> Option<T> {
+    let mut value = serde_json::to_value(usual).ok()?;
+    value.as_object_mut()?.extend(given.clone());
+    serde_json::from_value(value).ok()
 }
 
 /// What `potluck.chat()` resolves to.
 #[derive(Serialize)]
 struct ChatResult<'a> {
     text: &'a str,
+    reasoning: &'a str,
+    tool_calls: &'a str,
     tokens: &'a [u32],
     end: &'a AnswerStop,
     timings: Timings,
@@ -73,13 +63,22 @@ impl ToolCalls {
     pub fn take(&mut self, request: RequestId, event: &AnswerPart) -> bool {
         let Some(chat) = self.chats.get_mut(&request) else { return false };
         match event {
-            AnswerPart::Text { delta, tokens, .. } => {
-                chat.text.push_str(delta);
+            AnswerPart::Text { channel, delta, tokens, .. } => {
+                let text = match channel {
+                    Channel::Reasoning => &mut chat.reasoning,
+                    Channel::Answer => &mut chat.text,
+                    Channel::ToolCall => &mut chat.tool_calls,
+                };
+                text.push_str(delta);
                 chat.tokens.extend(tokens);
             }
             AnswerPart::End { stop, timings, .. } => self.finish(request, stop, *timings),
             AnswerPart::Unknown => {
-                self.finish(request, &AnswerStop::Failed(texts().answer.question_lost.to_owned()), Timings::default());
+                self.finish(
+                    request,
+                    &AnswerStop::Failed(texts().answer.question_lost().to_owned()),
+                    Timings::default(),
+                );
             }
             AnswerPart::Queued(_) | AnswerPart::Reading(..) | AnswerPart::Recovering(_) => {}
         }
@@ -126,7 +125,8 @@ impl ToolCalls {
 
 impl Chat {
     fn finish(self, end: &AnswerStop, timings: Timings) {
-        let result = ChatResult { text: &self.text, tokens: &self.tokens, end, timings };
+        let Self { reasoning, text, tool_calls, tokens, .. } = &self;
+        let result = ChatResult { text, reasoning, tool_calls, tokens, end, timings };
         let _done = match end {
             AnswerStop::Failed(why) | AnswerStop::Refused(why) => {
                 self.reject.call1(&JsValue::NULL, &js_sys::Error::new(why))
@@ -174,26 +174,24 @@ fn status(store: Store) -> JsValue {
 
 fn chat(store: Store, text: String, options: &JsValue) -> Promise {
     let given = JSON::stringify(options).ok().and_then(|text| text.as_string());
-    let options: Options = given.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    let given: Map<String, Value> = given.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    let usual = (Options { max_tokens: 256, raw: false, reasoning: None }, Sampling::greedy());
+    let options = with_given(&usual.0, &given).zip(with_given(&usual.1, &given));
+    let (options, sampling) = options.unwrap_or(usual);
     let request = store.next_request();
     Promise::new(&mut |resolve, reject| {
         store.node.tools.update_value(|calls| {
-            calls.chats.insert(request, Chat { resolve, reject, text: String::new(), tokens: Vec::new() });
+            let [reasoning, text, tool_calls] = [(); 3].map(|()| String::new());
+            calls.chats.insert(request, Chat { resolve, reject, reasoning, text, tool_calls, tokens: Vec::new() });
         });
         store.send(ToNode::Prompt(PromptRequest {
             request,
             conversation: format!("tool-{}", request.0),
-            messages: vec![Message { role: Role::User, content: text.clone() }],
+            messages: vec![Message::new(Role::User, text.clone())],
             raw: options.raw,
             max_tokens: options.max_tokens.max(1),
-            sampling: Sampling {
-                temperature: options.temperature,
-                top_k: options.top_k,
-                top_p: options.top_p,
-                min_p: options.min_p,
-                repetition_penalty: options.repetition_penalty,
-                seed: options.seed,
-            },
+            sampling,
+            reasoning: options.reasoning,
         }));
     })
 }
@@ -251,7 +249,7 @@ fn bench(store: Store, options: &JsValue) -> Promise {
     };
     Promise::new(&mut |resolve, reject| {
         store.node.tools.update_value(|calls| {
-            calls.end_bench(Err(texts().notice.bench_replaced));
+            calls.end_bench(Err(texts().notice.bench_replaced()));
             calls.bench = Some((resolve, reject));
         });
         store.start_bench(choice.clone(), None);

@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use potluck_panel::BenchResult;
+use potluck_text::texts;
 
 use super::results::{name, tokens};
 
@@ -12,8 +13,8 @@ pub fn Chart(results: Vec<BenchResult>) -> impl IntoView {
     let decode = results.iter().map(|result| (name(result), result.decode)).collect();
     view! {
         <div class="bench-charts">
-            <Bars title="Prefill, tokens a second" rows=prefill kind="bench-bar-prefill" />
-            <Bars title="Decode, tokens a second" rows=decode kind="bench-bar-decode" />
+            <Bars title=texts().bench.chart_prefill() rows=prefill kind="bench-bar-prefill" />
+            <Bars title=texts().bench.chart_decode() rows=decode kind="bench-bar-decode" />
         </div>
     }
 }

@@ -30,7 +30,7 @@ fn ready(mut models: Vec<Model>) -> Vec<Model> {
 #[component]
 pub fn Form(form: BenchForm) -> impl IntoView {
     let store = store();
-    let busy = move || store.bench.progress.with(crate::state::Benching::is_busy);
+    let busy = move || store.bench.progress.with(crate::state::BenchProgress::is_busy);
     let begin = move |event: ev::SubmitEvent| {
         event.prevent_default();
         if let Some((choice, file)) = untrack(|| form.choice()) {
@@ -42,10 +42,10 @@ pub fn Form(form: BenchForm) -> impl IntoView {
             <ModelField form />
             <Workloads form />
             <fieldset class="group">
-                <legend>"Context before the prompt"</legend>
+                <legend>{texts().bench.context()}</legend>
                 <div class="bench-checks">
                     {DEPTHS.iter().enumerate().map(|(index, depth)| {
-                        let name = if *depth == 0 { "None".to_owned() } else { format!("{} tokens", count((*depth).into())) };
+                        let name = if *depth == 0 { texts().bench.no_context().to_owned() } else { texts().options.tokens(*depth) };
                         view! {
                             <Check
                                 name
@@ -62,7 +62,7 @@ pub fn Form(form: BenchForm) -> impl IntoView {
                     when=busy
                     fallback=move || view! {
                         <button type="submit" class="button button-main button-large" disabled=move || form.choice().is_none()>
-                            "Measure"
+                            {texts().bench.measure()}
                         </button>
                     }
                 >
@@ -71,7 +71,7 @@ pub fn Form(form: BenchForm) -> impl IntoView {
                         class="button button-stop button-large"
                         on:click=move |_| store.send(ToNode::StopBench)
                     >
-                        "Stop"
+                        {texts().bench.stop()}
                     </button>
                 </Show>
             </footer>
@@ -95,7 +95,7 @@ fn Details(form: BenchForm) -> impl IntoView {
     view! {
         <div class="bench-details">
             <label class="labelled">
-                <span>"Measured runs"</span>
+                <span>{texts().bench.runs()}</span>
                 <input
                     class="field"
                     type="number"
@@ -106,19 +106,19 @@ fn Details(form: BenchForm) -> impl IntoView {
                 />
             </label>
             <label class="labelled">
-                <span>"KV cache"</span>
+                <span>{texts().bench.cache()}</span>
                 <select class="field" on:change=cache>
                     {KvCacheType::ALL.map(|cache| view! { <option value=cache.name()>{texts().kv_cache.of(cache)}</option> })}
                 </select>
             </label>
             <label class="labelled">
-                <span>"Arithmetic"</span>
+                <span>{texts().options.arithmetic()}</span>
                 <select class="field" on:change=arithmetic>
                     {Arithmetic::PORTABLE.map(|how| view! { <option value=how.name()>{texts().arithmetic.of(how)}</option> })}
                 </select>
             </label>
             <Check
-                name="Time each kind of kernel".to_owned()
+                name=texts().bench.kernels().to_owned()
                 chosen=form.kernels.into()
                 choose=Callback::new(move |chosen| form.kernels.set(chosen))
             />
@@ -141,7 +141,7 @@ fn Workloads(form: BenchForm) -> impl IntoView {
     let tokens = |prompt: u32, answer: u32| format!("{} / {}", count(prompt.into()), count(answer.into()));
     view! {
         <fieldset class="group">
-            <legend>"Tokens of prompt / answer"</legend>
+            <legend>{texts().bench.workloads()}</legend>
             <div class="bench-checks">
                 {PRESETS.iter().enumerate().map(|(index, preset)| {
                     let name = format!("{} {}", preset.name, tokens(preset.workload.prompt, preset.workload.answer));
@@ -155,13 +155,13 @@ fn Workloads(form: BenchForm) -> impl IntoView {
                 }).collect_view()}
                 <div class="bench-own">
                     <Check
-                        name="Your own".to_owned()
+                        name=texts().bench.own().to_owned()
                         chosen=form.own.into()
                         choose=Callback::new(move |chosen| form.own.set(chosen))
                     />
-                    <Tokens value=form.own_prompt label="Tokens of the prompt" chosen=form.own />
+                    <Tokens value=form.own_prompt label=texts().bench.own_prompt() chosen=form.own />
                     <span aria-hidden="true">"/"</span>
-                    <Tokens value=form.own_answer label="Tokens of the answer" chosen=form.own />
+                    <Tokens value=form.own_answer label=texts().bench.own_answer() chosen=form.own />
                 </div>
             </div>
         </fieldset>
@@ -239,20 +239,20 @@ fn ModelField(form: BenchForm) -> impl IntoView {
     view! {
         <div class="bench-model">
             <label class="labelled">
-                <span>"Model"</span>
+                <span>{texts().bench.model()}</span>
                 <select class="field" on:change=choose>
                     {move || models.get().into_iter().map(|model| {
                         let chosen = form.from.with_untracked(|from| *from == Some(Origin::Relay(model.name.clone())));
                         let words = format!("{}, {}", model.title.unwrap_or_else(|| model.name.clone()), bytes(model.bytes));
                         view! { <option value=format!("relay:{}", model.name) selected=chosen>{words}</option> }
                     }).collect_view()}
-                    <option value="link:" prop:selected=move || is(Origin::Link)>"A link"</option>
-                    <option value="file:" prop:selected=move || is(Origin::File)>"A file on this device"</option>
+                    <option value="link:" prop:selected=move || is(Origin::Link)>{texts().bench.link()}</option>
+                    <option value="file:" prop:selected=move || is(Origin::File)>{texts().bench.file()}</option>
                 </select>
             </label>
             <Show when=move || is(Origin::Link)>
                 <label class="labelled">
-                    <span>"Address of a GGUF file"</span>
+                    <span>{texts().host.address()}</span>
                     <input
                         class="field"
                         type="url"
@@ -264,7 +264,7 @@ fn ModelField(form: BenchForm) -> impl IntoView {
             </Show>
             <Show when=move || is(Origin::File)>
                 <label class="labelled">
-                    <span>"GGUF file"</span>
+                    <span>{texts().bench.gguf()}</span>
                     <input class="field bench-file" type="file" accept=".gguf" on:change=opened />
                 </label>
             </Show>

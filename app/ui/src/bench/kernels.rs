@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use potluck_panel::{BenchKernel, BenchKernels};
+use potluck_text::texts;
 
 use crate::text::{bytes, count, duration_ms};
 
@@ -34,17 +35,17 @@ pub fn Kernels(kernels: BenchKernels) -> impl IntoView {
     view! {
         <div class="bench-kernels">
             <h3>{title}</h3>
-            <p class="hint">{format!("{} in kernels, by {}.", duration_ms(kernels.millis), kernels.clock)}</p>
-            <div class="bench-scroll" tabindex="0" role="group" aria-label="Table of kernels">
+            <p class="hint">{texts().bench.in_kernels(kernels.millis, &kernels.clock)}</p>
+            <div class="bench-scroll" tabindex="0" role="group" aria-label=texts().bench.kernels_table()>
                 <table class="bench-table">
                     <thead>
                         <tr>
-                            <th scope="col">"Kernels"</th>
-                            <th scope="col">"Share"</th>
-                            <th scope="col">"Time"</th>
-                            <th scope="col">"Dispatches"</th>
-                            <th scope="col">"Bytes"</th>
-                            <th scope="col">"Share of streaming"</th>
+                            <th scope="col">{texts().bench.kernel()}</th>
+                            <th scope="col">{texts().bench.share()}</th>
+                            <th scope="col">{texts().bench.time()}</th>
+                            <th scope="col">{texts().bench.dispatches()}</th>
+                            <th scope="col">{texts().bench.bytes()}</th>
+                            <th scope="col">{texts().bench.streaming()}</th>
                         </tr>
                     </thead>
                     <tbody>{rows.collect_view()}</tbody>
@@ -55,9 +56,11 @@ pub fn Kernels(kernels: BenchKernels) -> impl IntoView {
 }
 
 fn title(kernels: &BenchKernels) -> String {
-    let after = if kernels.depth == 0 { String::new() } else { format!(" after {}", count(kernels.depth.into())) };
-    match kernels.phase.as_str() {
-        "decode" => format!("One token of an answer{after}"),
-        _ => format!("{} tokens of a prompt{after}", count(kernels.rows.into())),
+    let (texts, depth) = (&texts().bench, kernels.depth);
+    match (kernels.phase.as_str(), depth) {
+        ("decode", 0) => texts.decode().to_owned(),
+        ("decode", _) => texts.decode_after(depth),
+        (_, 0) => texts.prefill(kernels.rows),
+        _ => texts.prefill_after(kernels.rows, depth),
     }
 }

@@ -2,13 +2,14 @@
 
 use leptos::{ev, prelude::*};
 use potluck_panel::ToNode;
+use potluck_text::texts;
 
 use super::{form::Form, results::Results, settings::BenchForm};
 use crate::{
     browser,
     common::{Bar, Icon, Symbol},
     route::Route,
-    state::{Benching, store},
+    state::{BenchProgress, store},
     text::loading_line,
 };
 
@@ -30,8 +31,8 @@ pub fn BenchPage() -> impl IntoView {
                     <Icon symbol=Symbol::Leave />
                     "Potluck"
                 </a>
-                <h1 tabindex="-1">"Bench"</h1>
-                <p class="hint">"How fast this device reads and writes with a model, measured on this device alone."</p>
+                <h1 tabindex="-1">{texts().bench.title()}</h1>
+                <p class="hint">{texts().bench.about()}</p>
             </header>
             <Form form />
             <Progress />
@@ -45,16 +46,16 @@ pub fn BenchPage() -> impl IntoView {
 fn Progress() -> impl IntoView {
     let store = store();
     let line = move || match store.bench.progress.get() {
-        Benching::Idle => None,
-        Benching::Loading(loading) => Some((loading_line(&loading), loading.done.0, loading.total.0)),
-        Benching::Running { what, done, total } => {
+        BenchProgress::Idle => None,
+        BenchProgress::Loading(loading) => Some((loading_line(&loading), loading.done.0, loading.total.0)),
+        BenchProgress::Running { what, done, total } => {
             Some((format!("{what} ({} of {total})", done + 1), u64::from(done), u64::from(total)))
         }
-        Benching::Stopped | Benching::Failed(_) => None,
+        BenchProgress::Stopped | BenchProgress::Failed(_) => None,
     };
     let ended = move || match store.bench.progress.get() {
-        Benching::Stopped => Some("Stopped before anything was fully measured.".to_owned()),
-        Benching::Failed(sentence) => Some(sentence),
+        BenchProgress::Stopped => Some(texts().bench.stopped().to_owned()),
+        BenchProgress::Failed(sentence) => Some(sentence),
         _ => None,
     };
     let line = Memo::new(move |_| line());
@@ -63,7 +64,7 @@ fn Progress() -> impl IntoView {
             <Show when=move || line.with(Option::is_some)>
                 <p>{move || line.get().map(|(words, ..)| words)}</p>
                 <Bar
-                    label="Measuring"
+                    label=texts().bench.measuring()
                     done=Signal::derive(move || line.get().map_or(0, |(_, done, _)| done))
                     total=Signal::derive(move || line.get().map_or(0, |(.., total)| total))
                 />

@@ -2,11 +2,12 @@
 
 use leptos::prelude::*;
 use potluck_panel::{BenchRates, BenchReport, BenchResult};
+use potluck_text::texts;
 
 use super::{chart::Chart, kernels::Kernels};
 use crate::{
     common::CopyButton,
-    text::{bytes, count, duration_ms, rate},
+    text::{bytes, count, duration_ms},
 };
 
 /// Chart, table, kernels, device, method.
@@ -17,26 +18,26 @@ pub fn Results(report: BenchReport) -> impl IntoView {
     let skipped = report.skipped.iter().map(|sentence| view! { <p class="hint">{sentence.clone()}</p> }).collect_view();
     let method = report.method.iter().map(|sentence| view! { <li>{sentence.clone()}</li> }).collect_view();
     view! {
-        <section class="bench-results" aria-label="Results">
+        <section class="bench-results" aria-label=texts().bench.results()>
             <header class="bench-results-head">
                 <div>
                     <h2>{model_words(&report)}</h2>
                     <p class="hint">{device_words(&report)}</p>
                 </div>
-                <CopyButton text=json label="Copy as JSON" />
+                <CopyButton text=json label=texts().bench.copy() />
             </header>
             <Chart results=report.workloads.clone() />
             <Table results=report.workloads.clone() />
             {skipped}
             {kernels}
             <details class="fold">
-                <summary>"Device and limits"</summary>
+                <summary>{texts().bench.device()}</summary>
                 <dl class="numbers">
                     {facts(&report).into_iter().map(|(name, value)| view! { <dt>{name}</dt><dd>{value}</dd> }).collect_view()}
                 </dl>
             </details>
             <details class="fold">
-                <summary>"How it was measured"</summary>
+                <summary>{texts().bench.method()}</summary>
                 <ul class="plain hint">{method}</ul>
             </details>
         </section>
@@ -50,8 +51,8 @@ fn model_words(report: &BenchReport) -> String {
 
 fn device_words(report: &BenchReport) -> String {
     let device = &report.device;
-    let slow = if device.software { ", a software adapter: slow" } else { "" };
-    format!("{}{slow}. A plain kernel streams {} here.", device.adapter, rate(device.streaming))
+    let adapter = if device.software { texts().device.software(&device.adapter) } else { device.adapter.clone() };
+    texts().bench.streams(adapter, device.streaming)
 }
 
 /// "0.47", "17.3", "1,840": only significant digits.
@@ -84,16 +85,16 @@ fn Table(results: Vec<BenchResult>) -> impl IntoView {
         }
     });
     view! {
-        <div class="bench-scroll" tabindex="0" role="group" aria-label="Table of results">
+        <div class="bench-scroll" tabindex="0" role="group" aria-label=texts().bench.results_table()>
             <table class="bench-table">
                 <thead>
                     <tr>
-                        <th scope="col">"Prompt / answer"</th>
-                        <th scope="col">"Prefill tok/s"</th>
-                        <th scope="col">"Decode tok/s"</th>
-                        <th scope="col">"First token"</th>
-                        <th scope="col">"Read per token"</th>
-                        <th scope="col">"Share of streaming"</th>
+                        <th scope="col">{texts().bench.workload()}</th>
+                        <th scope="col">{texts().bench.prefill_pace()}</th>
+                        <th scope="col">{texts().bench.decode_pace()}</th>
+                        <th scope="col">{texts().bench.first_token()}</th>
+                        <th scope="col">{texts().bench.read()}</th>
+                        <th scope="col">{texts().bench.streaming()}</th>
                     </tr>
                 </thead>
                 <tbody>{rows.collect_view()}</tbody>
@@ -104,25 +105,23 @@ fn Table(results: Vec<BenchResult>) -> impl IntoView {
 
 /// "480 MB/s, 82% of the slower of reading (2.1 GB/s) and uploading (585 MB/s)"
 fn load_text(rates: &BenchRates) -> String {
-    let share = 100.0 * rates.share;
-    let [load, read, upload] = [rates.load, rates.read, rates.upload].map(rate);
-    format!("{load}, {share:.0}% of the slower of reading ({read}) and uploading ({upload})")
+    texts().bench.load_rates(rates.load, 100.0 * rates.share, rates.read, rates.upload)
 }
 
 fn facts(report: &BenchReport) -> Vec<(String, String)> {
     let device = &report.device;
     let load = report.load;
     let mut facts = vec![
-        ("Browser".to_owned(), device.browser.clone()),
-        ("Driver".to_owned(), device.driver.clone()),
-        ("Loading".to_owned(), duration_ms(load.millis)),
-        ("Loading again from this device".to_owned(), load.rates.as_ref().map(load_text).unwrap_or_default()),
-        ("Weights on the GPU".to_owned(), bytes(load.weights)),
-        ("All bytes on the GPU".to_owned(), bytes(load.allocated)),
+        (texts().bench.browser().to_owned(), device.browser.clone()),
+        (texts().bench.driver().to_owned(), device.driver.clone()),
+        (texts().bench.loading().to_owned(), duration_ms(load.millis)),
+        (texts().bench.loading_again().to_owned(), load.rates.as_ref().map(load_text).unwrap_or_default()),
+        (texts().bench.weights().to_owned(), bytes(load.weights)),
+        (texts().bench.allocated().to_owned(), bytes(load.allocated)),
     ];
     facts.extend(device.tuned.iter().cloned());
     facts.extend(device.limits.iter().map(|(name, value)| (name.clone(), count(*value))));
-    facts.push(("Features".to_owned(), device.features.join(", ")));
+    facts.push((texts().bench.features().to_owned(), device.features.join(", ")));
     facts.retain(|(_, value)| !value.is_empty());
     facts
 }

@@ -5,11 +5,18 @@ use wasm_bindgen::{JsCast, JsValue};
 use super::window;
 use crate::route::Route;
 
-/// The current address.
+/// The place that the address bar names, with the key of a link that was just opened. See [`Store::arrive`](crate::state::Store).
 #[must_use]
 pub fn current_route() -> Route {
     let location = window().location();
     Route::parse(&location.pathname().unwrap_or_default(), &location.hash().unwrap_or_default())
+}
+
+/// Goes to an address of this page, unless the address bar shows it; the back button returns.
+pub fn go_unless_there(path: &str) {
+    if window().location().pathname().unwrap_or_default() != path {
+        go(path);
+    }
 }
 
 /// Goes to an address of this page; the back button returns.

@@ -13,7 +13,7 @@ use wasm_bindgen::JsValue;
 
 use potluck_panel::KeySeed;
 
-use crate::state::{Conversation, OwnRoom, Record, Settings, Verdict, Write};
+use crate::state::{Conversation, OwnRoom, PendingWrite, Record, Settings, WriteOutcome};
 
 const NAME: &str = "potluck-page";
 const CONVERSATIONS: &str = "conversations";
@@ -61,7 +61,7 @@ pub async fn load() -> Result<StoredData, Error> {
     Ok(StoredData {
         // Leave records in place that this version cannot read.
         conversations: Some(conversations.iter().filter_map(read).collect()),
-        settings: settings.as_ref().and_then(read).unwrap_or_default(),
+        settings: settings.and_then(|value| Settings::read(&value.as_string()?)).unwrap_or_default(),
         draft: draft.as_ref().and_then(read).unwrap_or_default(),
         device_key: device_key.as_ref().and_then(read),
         own_rooms: rooms.iter().filter_map(read).collect(),
@@ -73,12 +73,12 @@ pub async fn load() -> Result<StoredData, Error> {
 ///
 /// # Errors
 /// The browser refuses the write (quota), or a newer page has written the record.
-pub async fn keep_conversation(write: Write) -> Result<Verdict, Error> {
+pub async fn keep_conversation(write: PendingWrite) -> Result<WriteOutcome, Error> {
     let id = write.mine.conversation.id.clone();
     let transaction = database().await?.transaction(&[CONVERSATIONS], TransactionMode::ReadWrite)?;
     let store = transaction.object_store(CONVERSATIONS)?;
     let verdict = write.onto(known(store.get(key(&id))?.await?)?);
-    if let Verdict::Written(record) = &verdict {
+    if let WriteOutcome::Written(record) = &verdict {
         store.put(&text_of(record), Some(&JsValue::from_str(&id)))?.await?;
         commit(transaction).await?;
     }

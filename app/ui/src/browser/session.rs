@@ -18,12 +18,10 @@ pub fn load_session() -> Session {
     text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
-/// Stores the session.
-pub fn keep_session(session: &Session) {
-    if let (Some(storage), Ok(text)) = (storage(), serde_json::to_string(session)) {
-        // If storage is full or forbidden, the tab merely cannot return after a reload.
-        let _refused = storage.set_item(SESSION, &text);
-    }
+/// Stores the session. False if storage is full or forbidden: then the tab cannot return after a reload.
+pub fn keep_session(session: &Session) -> bool {
+    let text = serde_json::to_string(session);
+    storage().zip(text.ok()).is_some_and(|(storage, text)| storage.set_item(SESSION, &text).is_ok())
 }
 
 /// Stashes the unsaved conversations when the page goes away, because the database may be too slow. They replace those of

@@ -2,11 +2,12 @@
 
 use leptos::prelude::*;
 use potluck_panel::Timings;
+use potluck_text::texts;
 
 use crate::{
     common::{CopyButton, Icon, Symbol},
-    state::{Answer, split_thinking, store},
-    text::{count, duration_ms, tokens_per_second},
+    state::{Answer, store},
+    text::tokens_per_second,
 };
 
 /// "6.1 tok/s · first token after 420 ms · 128 tokens".
@@ -18,19 +19,16 @@ fn timing_text(timings: &Timings) -> String {
         parts.push(tokens_per_second(pace));
     }
     if timings.first_token_ms > 0.0 {
-        parts.push(format!("first token after {}", duration_ms(timings.first_token_ms)));
+        parts.push(texts().answer.first_token(timings.first_token_ms));
     }
-    parts.push(match timings.answer_tokens {
-        1 => "1 token".to_owned(),
-        tokens => format!("{} tokens", count(u64::from(tokens))),
-    });
+    parts.push(texts().answer.tokens(timings.answer_tokens));
     parts.join(" · ")
 }
 
 /// Who wrote it, and what was expected, for those who point at the numbers.
 fn details(answer: &Answer) -> String {
     let expected = answer.timings.map(|timings| timings.expected_first_ms).filter(|millis| *millis > 0.0);
-    let expected = expected.map(|millis| format!("first token expected after {}", duration_ms(millis)));
+    let expected = expected.map(|millis| texts().answer.first_token_expected(millis));
     [Some(answer.model.clone()), expected].into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
@@ -46,9 +44,7 @@ pub fn AnswerFoot(
 ) -> impl IntoView {
     let store = store();
     let text = Signal::derive(move || {
-        answer.with(|answer| {
-            answer.as_ref().map(|answer| split_thinking(&answer.text).answer.to_owned()).unwrap_or_default()
-        })
+        answer.with(|answer| answer.as_ref().map(|answer| answer.text.clone()).unwrap_or_default())
     });
     let written = move || text.with(|text| !text.is_empty());
     let can_continue = move || {
@@ -77,7 +73,7 @@ pub fn AnswerFoot(
                     on:click=move |_| store.regenerate()
                 >
                     <Icon symbol=Symbol::Again />
-                    <span>"Regenerate"</span>
+                    <span>{texts().answer.regenerate()}</span>
                 </button>
             </Show>
             <Show when=can_continue>
@@ -88,7 +84,7 @@ pub fn AnswerFoot(
                     on:click=move |_| store.go_on()
                 >
                     <Icon symbol=Symbol::Onward />
-                    <span>"Continue"</span>
+                    <span>{texts().answer.go_on()}</span>
                 </button>
             </Show>
             <span class="answer-numbers" title=more>{numbers}</span>

@@ -1,9 +1,10 @@
-//! An answer: folded thinking, Markdown, the phase, the possible actions.
+//! An answer: folded reasoning, Markdown, called functions, the phase, the possible actions.
 
 use leptos::prelude::*;
+use potluck_text::texts;
 
 use super::{answer_foot::AnswerFoot, phase_line::PhaseLine, prose_view::Prose};
-use crate::state::{Answer, AnswerState, TurnId, split_thinking, store};
+use crate::state::{Answer, AnswerState, TurnId, store};
 
 /// One answer.
 #[component]
@@ -27,31 +28,30 @@ pub fn AnswerView(
         answer.with(|answer| answer.as_ref().is_some_and(|answer| answer.fills_context(context)))
     });
     let running = Memo::new(move |_| state.with(AnswerState::running));
-    let thinking = Memo::new(move |_| {
-        answer.with(|answer| {
-            let parts = split_thinking(&answer.as_ref()?.text);
-            parts.thinking.map(|thinking| (thinking.to_owned(), parts.answering))
-        })
-    });
-    let text = Memo::new(move |_| {
-        answer.with(|answer| {
-            let text = answer.as_ref().map(|answer| answer.text.as_str()).unwrap_or_default();
-            split_thinking(text).answer.to_owned()
-        })
-    });
+    let of_answer = move |read: fn(&Answer) -> String| {
+        Memo::new(move |_| answer.with(|answer| answer.as_ref().map(read).unwrap_or_default()))
+    };
+    let reasoning = of_answer(|answer| answer.reasoning.clone());
+    let text = of_answer(|answer| answer.text.clone());
+    let calls = of_answer(|answer| answer.tool_calls.clone());
+    let thinks = move || running.get() && text.with(String::is_empty) && calls.with(String::is_empty);
     let is_plain = Memo::new(move |_| turn.with_value(|turn| store.screen.plain.with(|plain| plain.contains(turn))));
     view! {
         <div class="answer" class:answer-running=running>
-            <Show when=move || thinking.with(Option::is_some)>
+            <Show when=move || reasoning.with(|reasoning| !reasoning.is_empty())>
                 <details class="fold thinking">
-                    <summary>
-                        {move || if thinking.with(|thinking| thinking.as_ref().is_some_and(|thinking| thinking.1)) { "What it thought" } else { "Thinking" }}
-                    </summary>
-                    <p dir="auto">{move || thinking.get().map(|thinking| thinking.0)}</p>
+                    <summary>{move || if thinks() { texts().answer.thinking() } else { texts().answer.thought() }}</summary>
+                    <p dir="auto">{reasoning}</p>
                 </details>
             </Show>
             <Show when=move || is_plain.get() fallback=move || view! { <Prose text running turn /> }>
                 <PlainAnswer text turn />
+            </Show>
+            <Show when=move || calls.with(|calls| !calls.is_empty())>
+                <details class="fold tool-calls">
+                    <summary>{texts().answer.called()}</summary>
+                    <p class="as-written" dir="auto">{calls}</p>
+                </details>
             </Show>
             <PhaseLine state full />
             <Show when=move || !running.get()>
@@ -69,8 +69,8 @@ fn PlainAnswer(text: Memo<String>, turn: StoredValue<TurnId>) -> impl IntoView {
     view! {
         <div class="plain-answer">
             <p class="hint">
-                "Drawing this answer stopped the page. It is shown as plain text. "
-                <button type="button" class="button button-quiet button-small" on:click=draw>"Draw it again"</button>
+                {texts().answer.as_plain()} " "
+                <button type="button" class="button button-quiet button-small" on:click=draw>{texts().answer.draw_again()}</button>
             </p>
             <p class="as-written" dir="auto">{text}</p>
         </div>

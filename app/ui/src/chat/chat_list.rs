@@ -1,19 +1,19 @@
 //! The list of conversations: open, rename, delete.
 
 use leptos::{ev, prelude::*};
+use potluck_text::texts;
 
 use crate::{
     browser,
     common::{Dialog, Icon, Symbol},
     state::{DialogKind, Heading, store},
-    text::plural,
 };
 
 /// The drawer that lists all conversations.
 #[component]
 pub fn ChatList() -> impl IntoView {
     view! {
-        <Dialog kind=DialogKind::Chats title="Conversations" drawer=true>
+        <Dialog kind=DialogKind::Chats title=texts().conversations.title() drawer=true>
             <List />
         </Dialog>
     }
@@ -35,11 +35,11 @@ fn List() -> impl IntoView {
     view! {
         <button type="button" class="button button-main" on:click=fresh>
             <Icon symbol=Symbol::Plus />
-            <span>"New conversation"</span>
+            <span>{texts().chat.untitled()}</span>
         </button>
         <Show
             when=move || store.chats.headings.with(|headings| !headings.is_empty())
-            fallback=|| view! { <p class="hint">"Conversations appear here as soon as you ask something."</p> }
+            fallback=|| view! { <p class="hint">{texts().conversations.none()}</p> }
         >
             <ul class="chat-list">
                 <For each=newest key=|heading| (heading.id.clone(), heading.title.clone()) let:heading>
@@ -48,7 +48,7 @@ fn List() -> impl IntoView {
             </ul>
             <Show when=move || { left() > 0 }>
                 <button type="button" class="button" on:click=move |_| shown.update(|shown| *shown += STEP)>
-                    {move || format!("Show {}", plural(left().min(STEP), "older conversation", "older conversations"))}
+                    {move || texts().conversations.show(left().min(STEP))}
                 </button>
             </Show>
         </Show>
@@ -73,12 +73,11 @@ fn Row(heading: Heading) -> impl IntoView {
         id.with_value(|id| store.rename_conversation(id, &text.get_untracked()));
     };
     let delete = move |_| {
-        let question = format!("Delete “{}” permanently?", title.get_value());
+        let question = texts().conversations.confirm_delete(title.get_value());
         if browser::confirm(&question) {
             store.delete_conversation(&id.get_value());
         }
     };
-    let name = move |verb: &str| format!("{verb} {}", title.get_value());
     view! {
         <li class="chat-row" class:chat-row-open=move || open.get()>
             <Show
@@ -87,10 +86,10 @@ fn Row(heading: Heading) -> impl IntoView {
                     <button type="button" class="chat-name" dir="auto" aria-current=move || open.get().then_some("true") on:click=choose>
                         {title.get_value()}
                     </button>
-                    <button type="button" class="button button-icon" aria-label=name("Rename") on:click=move |_| renaming.set(true)>
+                    <button type="button" class="button button-icon" aria-label=texts().conversations.rename(title.get_value()) on:click=move |_| renaming.set(true)>
                         <Icon symbol=Symbol::Pencil />
                     </button>
-                    <button type="button" class="button button-icon" aria-label=name("Delete") on:click=delete>
+                    <button type="button" class="button button-icon" aria-label=texts().conversations.delete(title.get_value()) on:click=delete>
                         <Icon symbol=Symbol::Bin />
                     </button>
                 }
@@ -100,11 +99,11 @@ fn Row(heading: Heading) -> impl IntoView {
                         class="field"
                         type="text"
                         dir="auto"
-                        aria-label="New title"
+                        aria-label=texts().conversations.new_title()
                         prop:value=move || text.get()
                         on:input=move |event| text.set(event_target_value(&event))
                     />
-                    <button type="submit" class="button">"Rename"</button>
+                    <button type="submit" class="button">{texts().conversations.rename_now()}</button>
                 </form>
             </Show>
         </li>

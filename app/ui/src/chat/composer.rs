@@ -6,6 +6,7 @@
 use gloo_timers::callback::Timeout;
 use leptos::{ev, html, prelude::*};
 use potluck_panel::ToNode;
+use potluck_text::texts;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlTextAreaElement;
 
@@ -14,7 +15,7 @@ use crate::{
     browser,
     common::{Icon, Symbol},
     state::{Turn, store},
-    text::{count, percent},
+    text::percent,
 };
 
 /// Maximum height of the field in pixels; beyond that it scrolls.
@@ -42,7 +43,7 @@ pub fn Composer() -> impl IntoView {
     let room = move || untrack(|| store.chats.open.with(|open| room_left(store, open)));
     let weigh = move |text: &str| too_long.try_set(TooLong::check(text, room()));
     let is_long = StoredValue::new(false);
-    let look = move |field: &HtmlTextAreaElement| {
+    let measure = move |field: &HtmlTextAreaElement| {
         let length = field.text_length();
         is_long.set_value(length > SURELY_TALL);
         blank.set(length < SURELY_SOMETHING && field.value().trim().is_empty());
@@ -55,7 +56,7 @@ pub fn Composer() -> impl IntoView {
             field.set_value(&text);
         }
         weigh(&text);
-        look(&field);
+        measure(&field);
     });
     // Another conversation, or room, has another context.
     let left = Memo::new(move |_| store.chats.open.with(|open| room_left(store, open)));
@@ -68,14 +69,14 @@ pub fn Composer() -> impl IntoView {
     let read = move |field: &HtmlTextAreaElement| {
         let text = field.value();
         weigh(&text);
-        look(field);
+        measure(field);
         store.keep_draft(text);
     };
     let typed = move |event: ev::Event| {
         let field: HtmlTextAreaElement = event_target(&event);
         // Even the length of a long text takes time. One that grows stays long.
         if !(is_long.get_value() && inserts(&event)) {
-            look(&field);
+            measure(&field);
         }
         store.chats.refused.set(None);
         let now = browser::now();
@@ -127,8 +128,8 @@ pub fn Composer() -> impl IntoView {
                     node_ref=field
                     class="composer-field"
                     rows="1"
-                    aria-label="Message"
-                    placeholder="Write a message"
+                    aria-label=texts().composer.label()
+                    placeholder=texts().composer.placeholder()
                     enterkeyhint="send"
                     on:input=typed
                     on:keydown=keys
@@ -139,7 +140,7 @@ pub fn Composer() -> impl IntoView {
                         <button
                             type="submit"
                             class="button button-main button-round"
-                            aria-label="Send"
+                            aria-label=texts().composer.send()
                             disabled=move || !may_send()
                         >
                             <Icon symbol=Symbol::Send />
@@ -149,7 +150,7 @@ pub fn Composer() -> impl IntoView {
                     <button
                         type="button"
                         class="button button-round button-stop"
-                        aria-label="Stop"
+                        aria-label=texts().composer.stop()
                         on:click=move |_| store.stop()
                     >
                         <Icon symbol=Symbol::Stop />
@@ -209,9 +210,7 @@ fn ContextMeter() -> impl IntoView {
         let counted = |turn: &Turn| turn.answer.context(room);
         store.chats.open.with(|conversation| conversation.turns.iter().rev().find_map(counted))
     });
-    let line = move || {
-        used.get().map(|(used, all)| format!("Context {} of {}", count(u64::from(used)), count(u64::from(all))))
-    };
+    let line = move || used.get().map(|(used, all)| texts().composer.context(used, all));
     let nearly_full = move || used.get().is_some_and(|(used, all)| percent(u64::from(used), u64::from(all)) >= 85);
     view! { <span class="context-meter" class:context-full=nearly_full>{line}</span> }
 }

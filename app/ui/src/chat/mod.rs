@@ -4,14 +4,14 @@ mod answer_foot;
 mod answer_view;
 mod chat_list;
 mod composer;
-mod markdown;
+pub(crate) mod markdown;
 mod panel;
 mod phase_line;
 mod prose;
 mod prose_view;
 mod shortcuts;
-mod spoken;
-mod too_long;
+pub(crate) mod spoken;
+pub(crate) mod too_long;
 mod turn_view;
 
 pub use chat_list::ChatList;

@@ -1,6 +1,7 @@
 //! The chat: turns above, the composer below.
 
 use leptos::{html, prelude::*};
+use potluck_text::texts;
 
 use super::{composer::Composer, turn_view::TurnView};
 use crate::{
@@ -18,7 +19,7 @@ pub fn ChatPanel() -> impl IntoView {
     let store = store();
     let title = Memo::new(move |_| {
         store.chats.open.with(|conversation| {
-            if conversation.title.is_empty() { "New conversation".to_owned() } else { conversation.title.clone() }
+            if conversation.title.is_empty() { texts().chat.untitled().to_owned() } else { conversation.title.clone() }
         })
     });
     let failed = Memo::new(move |_| store.room.status.with(|status| failure(status).is_some()));
@@ -27,7 +28,7 @@ pub fn ChatPanel() -> impl IntoView {
         <header class="chat-top">
             <button type="button" class="button button-quiet" on:click=move |_| store.screen.dialog.set(Some(DialogKind::Chats))>
                 <Icon symbol=Symbol::Chats />
-                <span>"Chats"</span>
+                <span>{texts().chat.all()}</span>
             </button>
             <h2 class="chat-title" dir="auto">{title}</h2>
             <button
@@ -37,7 +38,7 @@ pub fn ChatPanel() -> impl IntoView {
                 on:click=move |_| store.new_conversation()
             >
                 <Icon symbol=Symbol::Plus />
-                <span>"New"</span>
+                <span>{texts().chat.start()}</span>
             </button>
         </header>
         {move || match (failed.get(), empty.get()) {
@@ -87,7 +88,7 @@ fn Turns() -> impl IntoView {
         (0..count.get()).map(move |index| TurnId(open.clone(), index)).collect::<Vec<_>>()
     };
     view! {
-        <div class="turns" node_ref=list on:scroll=scrolled tabindex="0" role="log" aria-label="Conversation" aria-live="off">
+        <div class="turns" node_ref=list on:scroll=scrolled tabindex="0" role="log" aria-label=texts().chat.turns() aria-live="off">
             <div class="turns-column">
                 <For each=keys key=Clone::clone let:turn>
                     <TurnView turn />
@@ -101,7 +102,7 @@ fn Turns() -> impl IntoView {
 #[component]
 fn Welcome() -> impl IntoView {
     let store = store();
-    let try_it = ["Tell me a short story about a soup.", "Tell me a joke.", "What could I bring to a potluck?"];
+    let try_it = [texts().chat.try_story(), texts().chat.try_joke(), texts().chat.try_potluck()];
     let ready = Memo::new(move |_| store.can_ask());
     let suggestion = move |text: &'static str| {
         view! {
@@ -113,9 +114,9 @@ fn Welcome() -> impl IntoView {
     view! {
         <div class="turns welcome">
             <div class="turns-column">
-                <h2>"What shall we cook up?"</h2>
+                <h2>{texts().chat.welcome()}</h2>
                 <p class="hint">
-                    "Ask something. The devices at the table compute the answer together. The conversation stays in this browser."
+                    {texts().chat.welcome_hint()}
                 </p>
                 <div class="suggestions">{try_it.map(suggestion).collect_view()}</div>
             </div>

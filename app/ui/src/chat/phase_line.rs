@@ -1,26 +1,24 @@
 //! The status line while an answer is pending.
 
 use leptos::prelude::*;
-use potluck_text::{fill, texts};
+use potluck_text::{sentences, texts};
 
-use crate::{state::AnswerState, text::count};
+use crate::state::AnswerState;
 
 /// "Reading your prompt: 412 of 1,900 tokens."
 fn answer_text(state: &AnswerState, full: bool) -> Option<String> {
     let texts = &texts().answer;
     match state {
-        AnswerState::Queued(0) => Some(texts.sending.into()),
-        AnswerState::Queued(1) => Some(texts.next.into()),
-        AnswerState::Queued(position) => Some(fill(texts.queued, &[&position.to_string()])),
-        AnswerState::Reading { done, total } => {
-            Some(fill(texts.reading, &[&count(u64::from(*done)), &count(u64::from(*total))]))
-        }
-        AnswerState::Recovering(reason) => Some(fill(texts.recovering, &[reason])),
-        AnswerState::Stopped => Some(texts.stopped.into()),
-        AnswerState::Length if full => Some(texts.context_full.into()),
-        AnswerState::Length => Some(texts.length.into()),
+        AnswerState::Queued(0) => Some(texts.sending().into()),
+        AnswerState::Queued(1) => Some(texts.next().into()),
+        AnswerState::Queued(position) => Some(texts.queued(position)),
+        AnswerState::Reading { done, total } => Some(texts.reading(done, total)),
+        AnswerState::Recovering(reason) => Some(sentences(&[reason, texts.continues()])),
+        AnswerState::Stopped => Some(texts.stopped().into()),
+        AnswerState::Length if full => Some(texts.context_full().into()),
+        AnswerState::Length => Some(texts.length().into()),
         AnswerState::Failed(why) => Some(why.clone()),
-        AnswerState::Interrupted => Some(texts.interrupted.into()),
+        AnswerState::Interrupted => Some(texts.interrupted().into()),
         AnswerState::Writing | AnswerState::Complete => None,
     }
 }
@@ -72,8 +70,8 @@ mod tests {
 
     #[test]
     fn a_full_context_is_told_from_a_limit_on_the_answer() {
-        let told = |full| answer_text(&AnswerState::Length, full).unwrap_or_default();
-        assert_eq!(told(false), "The answer reached its length limit.");
-        assert_eq!(told(true), "The conversation fills the context. Start a new one to go on.");
+        let line = |full| answer_text(&AnswerState::Length, full).unwrap_or_default();
+        assert_eq!(line(false), "The answer reached its length limit.");
+        assert_eq!(line(true), "The conversation fills the context. Start a new one to go on.");
     }
 }

@@ -4,6 +4,7 @@
 //! drawn is compared with what is to be drawn, and only the difference is changed. Each part has exactly one node.
 
 use leptos::{mount::mount_to, prelude::*};
+use potluck_text::texts;
 use wasm_bindgen::JsCast;
 use web_sys::{Document, Element, HtmlElement, Node, Text};
 
@@ -23,7 +24,7 @@ pub fn draw(parent: &Element, before: &[Block], now: &[Block]) {
 }
 
 /// What has a node of its own.
-trait Drawn: PartialEq {
+trait Drawable: PartialEq {
     /// The node of `other` can become that of this one.
     fn is_like(&self, other: &Self) -> bool;
     /// A node, which shows nothing yet.
@@ -32,7 +33,7 @@ trait Drawn: PartialEq {
     fn update(&self, node: &Node, before: Option<&Self>);
 }
 
-fn patch<T: Drawn>(parent: &Node, before: &[T], now: &[T]) {
+fn patch<T: Drawable>(parent: &Node, before: &[T], now: &[T]) {
     let mut next = parent.first_child();
     for (index, part) in now.iter().enumerate() {
         let there = next.take();
@@ -62,7 +63,7 @@ fn patch<T: Drawn>(parent: &Node, before: &[T], now: &[T]) {
     }
 }
 
-impl Drawn for Block {
+impl Drawable for Block {
     fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Heading(level, _), Self::Heading(other, _)) => level == other,
@@ -138,7 +139,7 @@ impl Drawn for Block {
     }
 }
 
-impl Drawn for Item {
+impl Drawable for Item {
     fn is_like(&self, other: &Self) -> bool {
         self.done.is_some() == other.done.is_some()
     }
@@ -160,7 +161,7 @@ impl Drawn for Item {
         let old = before.map_or(&[][..], |before| &before.blocks);
         let Some(done) = self.done else { return patch(node, old, &self.blocks) };
         within(node, "input", |tick| {
-            set(tick, "aria-label", if done { "Done" } else { "To do" });
+            set(tick, "aria-label", if done { texts().answer.task_done() } else { texts().answer.task_open() });
             // Whether it is on is decided by being there.
             let _there = tick.toggle_attribute_with_force("checked", done);
         });
@@ -168,7 +169,7 @@ impl Drawn for Item {
     }
 }
 
-impl Drawn for Row {
+impl Drawable for Row {
     fn is_like(&self, _: &Self) -> bool {
         true
     }
@@ -182,7 +183,7 @@ impl Drawn for Row {
     }
 }
 
-impl Drawn for Cell {
+impl Drawable for Cell {
     fn is_like(&self, other: &Self) -> bool {
         (self.is_head, self.at_end) == (other.is_head, other.at_end)
     }
@@ -200,7 +201,7 @@ impl Drawn for Cell {
     }
 }
 
-impl Drawn for Span {
+impl Drawable for Span {
     fn is_like(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
@@ -300,7 +301,7 @@ fn code_block() -> Element {
 
 fn table() -> Element {
     let scroll = element("div", "table-scroll");
-    for (name, value) in [("tabindex", "0"), ("role", "region"), ("aria-label", "Table of the answer")] {
+    for (name, value) in [("tabindex", "0"), ("role", "region"), ("aria-label", texts().answer.table())] {
         set(&scroll, name, value);
     }
     let (table, head) = (element("table", ""), element("thead", ""));

@@ -1,23 +1,26 @@
 //! Keyboard shortcuts.
 
 use leptos::prelude::*;
+use potluck_text::texts;
 
 use crate::{common::Dialog, state::DialogKind};
 
-const KEYS: [(&str, &str); 4] = [
-    ("Enter", "Send the message"),
-    ("Shift + Enter", "Start a new line"),
-    ("Escape", "Stop the answer, or close the dialog"),
-    ("?", "Show this list"),
-];
+fn keys() -> [(&'static str, &'static str); 4] {
+    [
+        ("Enter", texts().keys.send()),
+        ("Shift + Enter", texts().keys.line()),
+        ("Escape", texts().keys.stop()),
+        ("?", texts().keys.list()),
+    ]
+}
 
 /// The list that `?` opens.
 #[component]
 pub fn Shortcuts() -> impl IntoView {
     view! {
-        <Dialog kind=DialogKind::Shortcuts title="Keyboard">
+        <Dialog kind=DialogKind::Shortcuts title=texts().keys.title()>
             <dl class="keys">
-                {KEYS.map(|(key, meaning)| view! { <dt><kbd>{key}</kbd></dt><dd>{meaning}</dd> }).collect_view()}
+                {keys().map(|(key, meaning)| view! { <dt><kbd>{key}</kbd></dt><dd>{meaning}</dd> }).collect_view()}
             </dl>
         </Dialog>
     }

@@ -59,20 +59,20 @@ mod tests {
     use super::*;
 
     /// Everything that is said while a text grows letter by letter.
-    fn told(text: &str) -> Vec<String> {
+    fn said_of(text: &str) -> Vec<String> {
         let mut spoken = Spoken::default();
         let grown = text.char_indices().map(|(at, letter)| &text[..at + letter.len_utf8()]);
-        let mut told: Vec<_> = grown.filter_map(|text| spoken.next(text.to_owned(), false)).collect();
-        told.extend(spoken.next(text.to_owned(), true));
-        told
+        let mut said: Vec<_> = grown.filter_map(|text| spoken.next(text.to_owned(), false)).collect();
+        said.extend(spoken.next(text.to_owned(), true));
+        said
     }
 
     #[test]
     fn each_sentence_is_said_once_when_it_is_complete() {
-        assert_eq!(told("It is 3.5 m. Is it? Yes"), ["It is 3.5 m.", "Is it?", "Yes"]);
-        assert_eq!(told("One line\nand another\n"), ["One line", "and another"]);
-        assert_eq!(told("空は青い。海も。"), ["空は青い。", "海も。"]);
-        assert!(told("").is_empty());
+        assert_eq!(said_of("It is 3.5 m. Is it? Yes"), ["It is 3.5 m.", "Is it?", "Yes"]);
+        assert_eq!(said_of("One line\nand another\n"), ["One line", "and another"]);
+        assert_eq!(said_of("空は青い。海も。"), ["空は青い。", "海も。"]);
+        assert!(said_of("").is_empty());
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! Whether a message fits the context, before it is sent. The page has no tokenizer, so it estimates; the host counts.
 
-use potluck_text::{fill, texts};
-
-use crate::text::count;
+use potluck_text::texts;
 
 /// Bytes of text that a token stands for: at least, usually, and in the longest words of the largest vocabularies.
 const FEWEST: usize = 1;
@@ -38,8 +36,7 @@ impl TooLong {
 
     /// "This message has about 6,250 tokens, and the conversation has room for 512. Shorten it."
     pub fn sentence(&self) -> String {
-        let numbers = [count(self.tokens as u64), count(u64::from(self.room))];
-        fill(texts().composer.too_long, &[&numbers[0], &numbers[1]])
+        texts().composer.too_long(self.tokens, self.room)
     }
 }
 

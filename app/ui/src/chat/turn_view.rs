@@ -1,6 +1,7 @@
 //! A question with its answer.
 
 use leptos::prelude::*;
+use potluck_text::texts;
 
 use super::answer_view::AnswerView;
 use crate::state::{TurnId, store};
@@ -25,9 +26,9 @@ pub fn TurnView(
     let last = Memo::new(move |_| store.chats.open.with(|conversation| conversation.turns.len() == index + 1));
     view! {
         <article class="turn">
-            <h3 class="visually-hidden">"You"</h3>
+            <h3 class="visually-hidden">{texts().chat.asked()}</h3>
             <p class="question" dir="auto">{question}</p>
-            <h3 class="visually-hidden">"Answer"</h3>
+            <h3 class="visually-hidden">{texts().chat.answered()}</h3>
             <AnswerView turn answer last />
         </article>
     }

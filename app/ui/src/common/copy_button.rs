@@ -24,7 +24,7 @@ pub fn CopyButton(
     class: Option<&'static str>,
 ) -> impl IntoView {
     let store = store();
-    let label = label.unwrap_or("Copy");
+    let label = label.unwrap_or(texts().button.copy());
     let copied = RwSignal::new(false);
     let copy = move |_| {
         let text = text.get_untracked();
@@ -34,14 +34,14 @@ pub fn CopyButton(
                 gloo_timers::future::TimeoutFuture::new(SHOWN).await;
                 copied.try_set(false);
             } else {
-                store.tell(NoticeLevel::Warning, texts().notice.cannot_copy, text);
+                store.tell(NoticeLevel::Warning, texts().notice.cannot_copy(), text);
             }
         });
     };
     view! {
         <button type="button" class=class.unwrap_or("button button-quiet") on:click=copy>
             <Icon symbol=Signal::derive(move || if copied.get() { Symbol::Check } else { Symbol::Copy }) />
-            <span>{move || if copied.get() { "Copied" } else { label }}</span>
+            <span>{move || if copied.get() { texts().button.copied() } else { label }}</span>
         </button>
     }
 }

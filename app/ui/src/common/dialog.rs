@@ -1,6 +1,7 @@
 //! A modal dialog: the browser traps the focus and closes it with Escape.
 
 use leptos::{ev, html, prelude::*};
+use potluck_text::texts;
 use wasm_bindgen::JsCast;
 
 use super::{Icon, NoticeStack, Symbol};
@@ -61,7 +62,7 @@ pub fn Dialog(
                 <div class="dialog-inside">
                     <header class="dialog-head">
                         <h2>{title}</h2>
-                        <button type="button" class="button button-icon" aria-label="Close" on:click=move |_| close()>
+                        <button type="button" class="button button-icon" aria-label=texts().button.close() on:click=move |_| close()>
                             <Icon symbol=Symbol::Close />
                         </button>
                     </header>

@@ -1,6 +1,7 @@
 //! Chooses how much memory to lend: a slider with sensible steps, and a field for an exact amount.
 
 use leptos::prelude::*;
+use potluck_text::texts;
 
 use crate::text::{bytes, lend_step, lend_steps, read_bytes};
 
@@ -33,7 +34,7 @@ pub fn LendSlider(
                     class="field lend-field"
                     type="text"
                     inputmode="decimal"
-                    aria-label=format!("{label}, exactly")
+                    aria-label=texts().button.exactly(label)
                     prop:value=move || bytes(value.get())
                     on:change=write
                 />

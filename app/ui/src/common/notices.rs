@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use potluck_panel::{Connection, NoticeLevel};
+use potluck_text::texts;
 
 use super::{CopyButton, Icon, Symbol};
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
 #[component]
 pub fn NoticeStack() -> impl IntoView {
     let store = store();
-    let told = Memo::new(move |_| {
+    let explained = Memo::new(move |_| {
         store.room.status.with(|status| match &status.connection {
             Connection::Closed { reason } => Some(reason.clone()),
             // Its card stands where no conversation is.
@@ -22,7 +23,7 @@ pub fn NoticeStack() -> impl IntoView {
         })
     });
     let shown = move || {
-        let is_new = |shown: &&ShownNotice| told.get().as_ref() != Some(&shown.notice.sentence);
+        let is_new = |shown: &&ShownNotice| explained.get().as_ref() != Some(&shown.notice.sentence);
         store.screen.notices.get().shown().iter().filter(is_new).cloned().collect::<Vec<_>>()
     };
     view! {
@@ -45,7 +46,7 @@ fn Sentence(shown: ShownNotice) -> impl IntoView {
     };
     let details = (!notice.details.is_empty()).then(|| {
         let all = format!("{}\n{}", notice.sentence, notice.details);
-        view! { <CopyButton text=all label="Copy details" /> }
+        view! { <CopyButton text=all label=texts().button.copy_details() /> }
     });
     view! {
         <div class=class>
@@ -55,7 +56,7 @@ fn Sentence(shown: ShownNotice) -> impl IntoView {
             <button
                 type="button"
                 class="button button-icon"
-                aria-label="Dismiss"
+                aria-label=texts().button.dismiss()
                 on:click=move |_| store.screen.notices.update(|notices| notices.dismiss(id))
             >
                 <Icon symbol=Symbol::Close />

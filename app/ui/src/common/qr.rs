@@ -2,6 +2,7 @@
 
 use fast_qr::qr::QRBuilder;
 use leptos::prelude::*;
+use potluck_text::texts;
 
 /// A QR code of an address; empty if the address is too long.
 #[component]
@@ -13,7 +14,7 @@ pub fn QrCode(
         // The drawing includes two modules of quiet zone; the surrounding card provides the rest.
         let view_box = format!("-2 -2 {0} {0}", size + 4);
         view! {
-            <svg class="qr" viewBox=view_box role="img" aria-label="QR code of the room's link" shape-rendering="crispEdges">
+            <svg class="qr" viewBox=view_box role="img" aria-label=texts().invite.qr() shape-rendering="crispEdges">
                 <path d=path />
             </svg>
         }

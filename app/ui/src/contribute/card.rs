@@ -2,13 +2,13 @@
 
 use leptos::prelude::*;
 use potluck_panel::{LoadPhase, MemberStatus, PlanStatus, Status};
-use potluck_text::{fill, texts};
+use potluck_text::{sentences, texts};
 
 use super::phases::Phases;
 use crate::{
     common::{Icon, LendSlider, Symbol},
     state::{Store, store},
-    text::{bytes, held_by, loading_line},
+    text::{held_by, loading_line},
 };
 
 /// What this device lends, and the progress.
@@ -19,8 +19,8 @@ pub fn ContributeCard() -> impl IntoView {
     let chat_only =
         Memo::new(move |_| store.room.status.with(|status| status.room.as_ref().is_some_and(|room| room.chat_only)));
     view! {
-        <Show when=move || !chat_only.get() fallback=|| view! { <p class="hint">{texts().own.invited_to_chat}</p> }>
-        <section class="card own-card" aria-label="This device">
+        <Show when=move || !chat_only.get() fallback=|| view! { <p class="hint">{texts().own.invited_to_chat()}</p> }>
+        <section class="card own-card" aria-label=texts().own.heading()>
             <Show when=move || lending.get() fallback=|| view! { <Offer /> }>
                 <Lending />
             </Show>
@@ -38,9 +38,9 @@ fn Offer() -> impl IntoView {
         <div class="own-row">
             <p class="hint">
                 {move || if webgpu() {
-                    texts().own.only_chats
+                    texts().own.only_chats()
                 } else {
-                    texts().own.no_webgpu
+                    texts().own.no_webgpu()
                 }}
             </p>
             <button
@@ -50,7 +50,7 @@ fn Offer() -> impl IntoView {
                 on:click=move |_| store.contribute(untrack(|| store.lend_by_default()))
             >
                 <Icon symbol=Symbol::Plus />
-                <span>"Contribute GPU"</span>
+                <span>{texts().own.contribute()}</span>
             </button>
         </div>
     }
@@ -81,40 +81,40 @@ fn beside_work(status: &Status) -> Option<String> {
     // The first phase ends quickly and means nothing to users.
     let line = match loading.phase {
         LoadPhase::Find => String::new(),
-        _ => format!(" {}.", loading_line(loading)),
+        _ => format!("{}.", loading_line(loading)),
     };
-    Some(format!("{}{line}", texts().own.prepares))
+    Some(sentences(&[texts().own.prepares(), &line]))
 }
 
 /// Describes in one sentence what this device does for the room.
 fn own_sentence(store: Store) -> String {
     let texts = &texts().own;
-    let lent = bytes(store.lends().unwrap_or(0));
+    let lent = store.lends().unwrap_or(0);
     store.room.status.with(|status| {
         if status.device.trouble.is_some() {
-            return texts.gpu_lost.into();
+            return texts.gpu_lost().into();
         }
         let own = status.peers.iter().find(|member| status.is_self(member));
         let holds = own.zip(status.plan.as_ref()).map(|(own, plan)| held_by(own.peer, plan, status.model.as_ref()));
         let holds = holds.unwrap_or_default().join(", ");
-        let standby = own.and_then(|member| member.standby.clone()).map(|whom| format!(" {whom}")).unwrap_or_default();
+        let standby = own.and_then(|member| member.standby.clone()).unwrap_or_default();
         if status.plan.as_ref().is_some_and(|plan| plan.waiting.is_some()) {
-            return fill(texts.room_short, &[&lent, &standby]);
+            return sentences(&[&texts.lends(lent), &standby, texts.room_short()]);
         }
         let why = own.and_then(|member| member.spare.clone());
         match own.map(|member| member.status) {
             Some(MemberStatus::Ready | MemberStatus::Loading) if works(status) => {
                 let beside = beside_work(status).unwrap_or_default();
-                fill(texts.works, &[&lent, &holds, &standby, &beside])
+                sentences(&[&texts.works(lent, &holds), &standby, &beside])
             }
-            Some(MemberStatus::Ready) => fill(texts.works, &[&lent, &holds, &standby, ""]),
+            Some(MemberStatus::Ready) => sentences(&[&texts.works(lent, &holds), &standby]),
             Some(MemberStatus::Spare) => {
-                let why = why.unwrap_or_else(|| texts.not_needed.into());
-                fill(texts.spare, &[&lent, &standby, &why])
+                let why = why.unwrap_or_else(|| texts.not_needed().into());
+                sentences(&[&texts.spare(lent), &standby, &why])
             }
-            Some(MemberStatus::Failed) => texts.failed.into(),
-            Some(MemberStatus::Loading) if !holds.is_empty() => fill(texts.loading, &[&holds]),
-            _ => fill(texts.waiting, &[&lent]),
+            Some(MemberStatus::Failed) => texts.failed().into(),
+            Some(MemberStatus::Loading) if !holds.is_empty() => texts.loading(&holds),
+            _ => texts.waiting(lent),
         }
     })
 }
@@ -126,8 +126,8 @@ fn Adjust() -> impl IntoView {
     let changed = move || store.lends() != Some(value.get());
     view! {
         <details class="fold">
-            <summary>"Change how much this device lends"</summary>
-            <LendSlider value label="Memory this device lends" />
+            <summary>{texts().own.change()}</summary>
+            <LendSlider value label=texts().own.memory() />
             <p class="hint">{move || store.room.status.with(|status| room_for(status, value.get()))}</p>
             <label class="check">
                 <input
@@ -137,7 +137,7 @@ fn Adjust() -> impl IntoView {
                     prop:checked=move || store.settings.with(|settings| settings.awake)
                     on:change=move |event| store.set(|settings| settings.awake = event_target_checked(&event))
                 />
-                <span>"Keep this screen awake"</span>
+                <span>{texts().own.awake()}</span>
             </label>
             <div class="row">
                 <button
@@ -146,9 +146,9 @@ fn Adjust() -> impl IntoView {
                     disabled=move || !changed()
                     on:click=move |_| store.contribute(value.get_untracked())
                 >
-                    "Lend this much"
+                    {texts().own.lend()}
                 </button>
-                <button type="button" class="button" on:click=move |_| store.stop_contributing()>"Withdraw GPU"</button>
+                <button type="button" class="button" on:click=move |_| store.stop_contributing()>{texts().own.withdraw()}</button>
             </div>
         </details>
     }
@@ -157,11 +157,11 @@ fn Adjust() -> impl IntoView {
 /// "Room for about 20 of 48 layers."
 fn room_for(status: &Status, lent: u64) -> String {
     let Some(model) = status.model.as_ref().filter(|model| model.blocks > 0 && model.bytes.0 > 0) else {
-        return texts().own.choose_memory.into();
+        return texts().own.choose_memory().into();
     };
     let block = (model.bytes.0 / u64::from(model.blocks)).max(1);
     let layers = (lent / block).min(u64::from(model.blocks));
-    fill(texts().own.layers, &[&layers.to_string(), &model.blocks.to_string()])
+    texts().own.layers(layers, model.blocks)
 }
 
 #[cfg(test)]
@@ -177,7 +177,7 @@ mod tests {
         let mut status = Status { loading: loading(LoadPhase::Find), ..of_tab("a") };
         assert_eq!(beside_work(&status), None, "it has no part yet");
         status.plan = Some(plan_of(&["a", "b"]));
-        let working = " It keeps working while it prepares for a new plan.";
+        let working = "It keeps working while it prepares for a new plan.";
         assert_eq!(beside_work(&status).as_deref(), Some(working));
         status.loading = loading(LoadPhase::Upload);
         let expected = format!("{working} Moving to the GPU 4 bytes of 8 bytes.");

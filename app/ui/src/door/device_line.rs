@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use potluck_panel::DeviceReport;
+use potluck_text::texts;
 
 use crate::{
     common::{Icon, Symbol},
@@ -10,10 +11,9 @@ use crate::{
 
 /// "NVIDIA, WebGPU ready, 16-bit floats no".
 fn sentence(device: &DeviceReport) -> String {
-    let adapter = if device.adapter.is_empty() { "An unnamed GPU" } else { &device.adapter };
-    let speed = if device.software { ", software adapter (slow)" } else { "" };
-    let half = if device.shader_f16 { "yes" } else { "no" };
-    format!("{adapter}{speed}, WebGPU ready, 16-bit floats {half}")
+    let adapter = if device.adapter.is_empty() { texts().device.unnamed() } else { &device.adapter };
+    let adapter = if device.software { texts().device.slow(adapter) } else { adapter.to_owned() };
+    if device.shader_f16 { texts().device.with_halves(adapter) } else { texts().device.without_halves(adapter) }
 }
 
 /// One line about this device, with help if it cannot take part.
@@ -31,19 +31,19 @@ pub fn DeviceLine() -> impl IntoView {
                         <Icon symbol=Symbol::Info />
                         <span>
                             {move || device.with(|device| {
-                                if device.webgpu { sentence(device) } else { "Checking what this device can do".into() }
+                                if device.webgpu { sentence(device) } else { texts().device.checking().into() }
                             })}
                         </span>
                     </p>
                 }
             >
                 <details class="fold">
-                    <summary>"No WebGPU here, but you can still chat. How to turn it on"</summary>
+                    <summary>{texts().device.no_webgpu()}</summary>
                     <p>{trouble}</p>
                     <ul class="plain">
-                        <li>"Chrome or Edge 121 or newer: open chrome://gpu and look for WebGPU. If it is off, update the graphics driver."</li>
-                        <li>"Safari 26 or newer, and Firefox on Windows and Mac, have it."</li>
-                        <li>"Open this page over https or from localhost. Browsers hide the GPU from any other page."</li>
+                        <li>{texts().device.help_chrome()}</li>
+                        <li>{texts().device.help_others()}</li>
+                        <li>{texts().device.help_address()}</li>
                     </ul>
                 </details>
             </Show>

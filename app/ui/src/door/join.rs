@@ -1,6 +1,7 @@
 //! The door for a visitor with a room's link.
 
 use leptos::prelude::*;
+use potluck_text::texts;
 
 use crate::{
     common::{Icon, Symbol},
@@ -27,10 +28,10 @@ pub fn JoinCard(
     };
     view! {
         <p class="door-invited">
-            {if chat_only { "You are invited to chat at a table." } else if keyed { "You are invited to a table." } else { "The host of this table will be asked to let you in." }}
+            {if chat_only { texts().door.invited_to_chat() } else if keyed { texts().door.invited() } else { texts().door.asks() }}
         </p>
         <Show when=hosted_here>
-            <p class="hint" role="status">"Another tab of this browser hosts this table. This tab can take part as a guest."</p>
+            <p class="hint" role="status">{texts().door.hosted_elsewhere()}</p>
         </Show>
         <div class="presses">
             {(!chat_only).then(|| view! {
@@ -42,9 +43,9 @@ pub fn JoinCard(
                     on:click=move |_| enter(Some(untrack(|| store.lend_by_default())))
                 >
                     <Icon symbol=Symbol::Plus />
-                    <span class="press-name">"Contribute GPU"</span>
+                    <span class="press-name">{texts().own.contribute()}</span>
                     <span class="press-hint" aria-hidden="true" id="contribute-hint">
-                        {move || if store.can_lend() { "Lend memory of this device, and chat" } else { "This device cannot use its GPU" }}
+                        {move || if store.can_lend() { texts().door.lend_hint() } else { texts().door.no_gpu() }}
                     </span>
                 </button>
             })}
@@ -56,10 +57,10 @@ pub fn JoinCard(
                 on:click=move |_| enter(None)
             >
                 <Icon symbol=Symbol::Chats />
-                <span class="press-name">"Just chat"</span>
-                <span class="press-hint" aria-hidden="true" id="chat-hint">"Other devices do the work"</span>
+                <span class="press-name">{texts().door.chat()}</span>
+                <span class="press-hint" aria-hidden="true" id="chat-hint">{texts().door.chat_hint()}</span>
             </button>
         </div>
-        <button type="button" class="button button-quiet door-elsewhere" on:click=elsewhere>"Go to the front door"</button>
+        <button type="button" class="button button-quiet door-elsewhere" on:click=elsewhere>{texts().connection.go_to_front()}</button>
     }
 }

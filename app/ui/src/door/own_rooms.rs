@@ -1,6 +1,7 @@
 //! Rooms of this browser whose tab is gone.
 
 use leptos::prelude::*;
+use potluck_text::texts;
 
 use crate::{
     common::{Icon, Symbol},
@@ -26,7 +27,7 @@ pub fn OwnRooms() -> impl IntoView {
     // Until the browser has answered, a room may seem free that is not.
     let rooms = move || if asked.get() { store.own_rooms.free() } else { Vec::new() };
     view! {
-        <ul class="own-rooms" aria-label="Your rooms" aria-live="polite" aria-busy=move || (!asked.get()).to_string()>
+        <ul class="own-rooms" aria-label=texts().door.own_rooms() aria-live="polite" aria-busy=move || (!asked.get()).to_string()>
             <For each=rooms key=|room| (room.id().to_owned(), room.title.clone()) let:room>
                 <OwnRoomCard room />
             </For>
@@ -37,21 +38,25 @@ pub fn OwnRooms() -> impl IntoView {
 #[component]
 fn OwnRoomCard(room: OwnRoom) -> impl IntoView {
     let store = store();
-    let name = if room.title.is_empty() { "Your room".to_owned() } else { format!("Your room with {}", room.title) };
+    let name = if room.title.is_empty() {
+        texts().door.own_room().to_owned()
+    } else {
+        texts().door.own_room_with(&room.title)
+    };
     let room = StoredValue::new(room);
     view! {
         <li class="card own-room">
             <Icon symbol=Symbol::Pot />
             <p class="card-words">
                 <strong>{name}</strong>
-                <span class="hint">"No tab has it open. The room is still yours: open it again, and its guests come back by themselves."</span>
+                <span class="hint">{texts().door.still_yours()}</span>
             </p>
             <div class="row">
                 <button type="button" class="button button-main" on:click=move |_| store.open_again(room.get_value())>
-                    "Open it again"
+                    {texts().door.open_again()}
                 </button>
                 <button type="button" class="button" on:click=move |_| room.with_value(|room| store.ask_to_end_room(room.id()))>
-                    "End it"
+                    {texts().door.end()}
                 </button>
             </div>
         </li>

@@ -1,14 +1,14 @@
 //! The first page.
 
 use leptos::prelude::*;
+use potluck_text::texts;
 
 use super::{device_line::DeviceLine, join::JoinCard, own_rooms::OwnRooms, picture::Picture, room_list::watch_rooms};
 use crate::{
     common::{Icon, Privacy, Symbol},
     relay::Room,
-    route::{RoomAddress, Route},
+    route::Route,
     state::{DialogKind, store},
-    text::plural,
 };
 
 /// The door.
@@ -27,7 +27,7 @@ pub fn Door() -> impl IntoView {
                     <button
                         type="button"
                         class="button button-icon"
-                        aria-label="Settings"
+                        aria-label=texts().settings.title()
                         on:click=move |_| store.screen.dialog.set(Some(DialogKind::Settings))
                     >
                         <Icon symbol=Symbol::Sliders />
@@ -36,7 +36,7 @@ pub fn Door() -> impl IntoView {
                 <Picture />
                 <h1 class="door-name" tabindex="-1">"Potluck"</h1>
                 <p class="door-sentence">
-                    "Together, your devices can run a model that none of them could run alone."
+                    {texts().door.about()}
                 </p>
                 <Show when=move || invited.get().is_some() fallback=move || view! { <OwnRooms /> <Presses rooms /> }>
                     {move || invited.get().map(|address| view! { <JoinCard address /> })}
@@ -56,23 +56,13 @@ pub fn Door() -> impl IntoView {
 #[component]
 fn Presses(rooms: RwSignal<Option<Vec<Room>>>) -> impl IntoView {
     let store = store();
-    // With exactly one open room, enter it directly. Otherwise show the list, which also accepts a link.
-    let contribute = move |_| {
-        let only = rooms.with_untracked(|rooms| match rooms.as_deref() {
-            Some([room]) => Some(room.id.clone()),
-            _ => None,
-        });
-        match only {
-            Some(id) => store.enter(RoomAddress { id, key: None }, Some(untrack(|| store.lend_by_default()))),
-            None => store.screen.dialog.set(Some(DialogKind::Rooms)),
-        }
-    };
+    // Anybody can list a room under any title, so the user must choose one from the list, even if there is only one. The list also
+    // accepts a link.
+    let contribute = move |_| store.screen.dialog.set(Some(DialogKind::Rooms));
     let hint = move || match rooms.get().as_deref() {
-        None => "Looking for open rooms".to_owned(),
-        Some([]) => "No room is open here yet".to_owned(),
-        Some([room]) if room.title.is_empty() => "One room is open here".to_owned(),
-        Some([room]) => format!("Helps “{}”", room.title),
-        Some(rooms) => plural(rooms.len(), "room is open here", "rooms are open here"),
+        None => texts().door.looking().to_owned(),
+        Some([]) => texts().door.none().to_owned(),
+        Some(rooms) => texts().door.open(rooms.len()),
     };
     view! {
         <div class="presses">
@@ -83,8 +73,8 @@ fn Presses(rooms: RwSignal<Option<Vec<Room>>>) -> impl IntoView {
                 on:click=move |_| store.screen.dialog.set(Some(DialogKind::Host))
             >
                 <Icon symbol=Symbol::Pot />
-                <span class="press-name">"Host a model"</span>
-                <span class="press-hint" aria-hidden="true" id="host-hint">"Pick a model and open a room"</span>
+                <span class="press-name">{texts().host.title()}</span>
+                <span class="press-hint" aria-hidden="true" id="host-hint">{texts().door.host_hint()}</span>
             </button>
             <button
                 type="button"
@@ -93,7 +83,7 @@ fn Presses(rooms: RwSignal<Option<Vec<Room>>>) -> impl IntoView {
                 on:click=contribute
             >
                 <Icon symbol=Symbol::Plus />
-                <span class="press-name">"Contribute GPU"</span>
+                <span class="press-name">{texts().own.contribute()}</span>
                 <span class="press-hint" aria-hidden="true" id="contribute-hint">{hint}</span>
             </button>
         </div>
@@ -110,7 +100,7 @@ fn BenchLink() -> impl IntoView {
         store.screen.route.set(Route::Bench);
     };
     view! {
-        <a class="button button-quiet button-small" href="/bench" on:click=open>"How fast is this device?"</a>
+        <a class="button button-quiet button-small" href="/bench" on:click=open>{texts().door.bench()}</a>
     }
 }
 
@@ -131,8 +121,8 @@ fn BackToTable() -> impl IntoView {
     view! {
         <Show when=move || address().is_some()>
             <p class="door-back">
-                "You still have a seat at a table. "
-                <button type="button" class="button" on:click=back>"Back to the table"</button>
+                {texts().door.still_seated()} " "
+                <button type="button" class="button" on:click=back>{texts().door.back()}</button>
             </p>
         </Show>
     }

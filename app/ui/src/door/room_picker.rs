@@ -1,6 +1,7 @@
 //! Chooses a room to help: one open on this relay, or any by its link.
 
 use leptos::{ev, prelude::*};
+use potluck_text::{strangers_title, texts};
 
 use super::room_list::watch_rooms;
 use crate::{
@@ -8,14 +9,25 @@ use crate::{
     relay::Room,
     route::{RoomAddress, Route},
     state::{DialogKind, store},
-    text::plural,
 };
+
+/// Letters of a title that are shown.
+const TITLE_LETTERS: usize = 60;
+
+/// What tells rooms apart, whatever their titles: the beginning of the id, which follows from the key of the room's owner.
+fn room_tag(id: &str) -> String {
+    let letters: String = id.chars().take(8).collect();
+    match letters.char_indices().nth(4) {
+        Some((middle, _)) => format!("{}-{}", &letters[..middle], &letters[middle..]),
+        None => letters,
+    }
+}
 
 /// The dialog that lists rooms.
 #[component]
 pub fn RoomPicker() -> impl IntoView {
     view! {
-        <Dialog kind=DialogKind::Rooms title="Which table?">
+        <Dialog kind=DialogKind::Rooms title=texts().rooms.title()>
             <Rooms />
             <ByLink />
         </Dialog>
@@ -31,10 +43,11 @@ fn Rooms() -> impl IntoView {
             when=move || !list().is_empty()
             fallback=|| view! {
                 <p class="hint">
-                    "No room is open on this relay yet. Once a host opens one, it appears here. Or paste a link."
+                    {texts().rooms.none()}
                 </p>
             }
         >
+            <p class="hint">{texts().rooms.strangers()}</p>
             <ul class="cards">
                 <For each=list key=|room| room.id.clone() let:room>
                     <RoomCard room />
@@ -47,17 +60,18 @@ fn Rooms() -> impl IntoView {
 #[component]
 fn RoomCard(room: Room) -> impl IntoView {
     let store = store();
-    let title = if room.title.is_empty() { format!("Room {}", room.id) } else { room.title };
+    let title = texts().rooms.called(strangers_title(&room.title, TITLE_LETTERS));
+    let tag = texts().rooms.tag(room.members, room_tag(&room.id));
     let address = StoredValue::new(RoomAddress { id: room.id, key: None });
     let enter = move |_| store.enter(address.get_value(), Some(untrack(|| store.lend_by_default())));
     view! {
         <li class="card room-card">
             <Icon symbol=Symbol::Pot />
             <div class="card-words">
-                <strong>{title}</strong>
-                <span class="hint">{plural(room.members as usize, "device", "devices")}</span>
+                {(!room.title.is_empty()).then(|| view! { <strong><bdi>{title}</bdi></strong> })}
+                <span class="hint">{tag}</span>
             </div>
-            <button type="button" class="button button-main" on:click=enter>"Contribute"</button>
+            <button type="button" class="button button-main" on:click=enter>{texts().rooms.contribute()}</button>
         </li>
     }
 }
@@ -77,7 +91,7 @@ fn ByLink() -> impl IntoView {
     view! {
         <form class="by-link" on:submit=submit>
             <label class="labelled">
-                <span>"Room link"</span>
+                <span>{texts().rooms.link()}</span>
                 <input
                     class="field"
                     type="text"
@@ -90,10 +104,21 @@ fn ByLink() -> impl IntoView {
                     }
                 />
             </label>
-            <button type="submit" class="button">"Join"</button>
+            <button type="submit" class="button">{texts().rooms.join()}</button>
             <p class="field-wrong" id="link-wrong" aria-live="polite">
-                {move || wrong.get().then_some("This is not a room link. Room links look like https://…/r/abcd#key.")}
+                {move || wrong.get().then_some(texts().rooms.no_link())}
             </p>
         </form>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rooms_of_one_title_are_told_apart_by_what_their_keys_make() {
+        assert_eq!(room_tag("k3v9abcdefgh"), "k3v9-abcd");
+        assert_eq!(room_tag("k3v"), "k3v");
     }
 }

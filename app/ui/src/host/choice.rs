@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use potluck_panel::{Arithmetic, Bytes, ExpertGuesser, HostChoice, KvCacheType, ModelSource, Sharing};
+use potluck_text::texts;
 
 use super::{catalog::Entry, guesser, open::Check, verdict::Case};
 use crate::{relay::Model, state::Store};
@@ -24,9 +25,9 @@ impl Tab {
     /// The tab's label.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Here => "Here",
-            Self::Link => "Link",
-            Self::Device => "This device",
+            Self::Here => texts().host.tab_relay(),
+            Self::Link => texts().host.tab_link(),
+            Self::Device => texts().host.tab_device(),
         }
     }
 

@@ -43,15 +43,15 @@ pub fn FromDevice(choice: Choice) -> impl IntoView {
         <label class="drop" class:drop-over=move || over.get() on:dragover=dragged on:dragleave=move |_| over.set(false) on:drop=dropped>
             <Icon symbol=Symbol::Plus />
             <strong>
-                {move || choice.file.with(|file| file.as_ref().map_or_else(|| "Open or drop a GGUF file".into(), web_sys::File::name))}
+                {move || choice.file.with(|file| file.as_ref().map_or_else(|| texts().host.open_file().into(), web_sys::File::name))}
             </strong>
             <span class="hint">
-                {move || size().map_or_else(|| "It stays on this device. Other devices fetch their parts from this tab.".into(), bytes)}
+                {move || size().map_or_else(|| texts().host.file_stays().into(), bytes)}
             </span>
             <input type="file" accept=".gguf" class="visually-hidden" on:change=opened />
         </label>
         <p class="field-wrong" aria-live="polite">
-            {move || wrong.get().then_some("This is not a GGUF file: its name must end in .gguf.")}
+            {move || wrong.get().then_some(texts().host.no_gguf_file())}
         </p>
         <Show when=move || size().is_some()>
             <div class="card"><VerdictView case=Signal::derive(case) choice /></div>
@@ -70,8 +70,8 @@ fn Protect(choice: Choice) -> impl IntoView {
                 prop:checked=move || choice.protect.get()
                 on:change=move |event| choice.protect.set(event_target_checked(&event))
             />
-            <span>{texts().own.protect}</span>
+            <span>{texts().own.protect()}</span>
         </label>
-        <p class="hint">{texts().own.protect_hint}</p>
+        <p class="hint">{texts().own.protect_hint()}</p>
     }
 }

@@ -1,6 +1,7 @@
 //! The tab "Link": the address of a GGUF file, typed, kept or from the catalogue.
 
 use leptos::prelude::*;
+use potluck_text::texts;
 
 use super::{
     catalog::{OwnLinks, WellKnown},
@@ -13,12 +14,11 @@ pub fn FromLink(choice: Choice) -> impl IntoView {
     let wrong = move || {
         let link = choice.link.get();
         let link = link.trim();
-        (!link.is_empty() && !is_gguf_address(link))
-            .then_some("This does not look like a GGUF file. The address must begin with https:// and end in .gguf.")
+        (!link.is_empty() && !is_gguf_address(link)).then_some(texts().host.no_gguf_address())
     };
     view! {
         <label class="labelled">
-            <span>"Address of a GGUF file"</span>
+            <span>{texts().host.address()}</span>
             <input
                 class="field"
                 type="url"
@@ -31,7 +31,7 @@ pub fn FromLink(choice: Choice) -> impl IntoView {
         </label>
         <p class="field-wrong" id="gguf-wrong" aria-live="polite">{wrong}</p>
         <p class="hint">
-            "For a split model, give the address of the first part. Every device in the room must be able to reach it."
+            {texts().host.address_hint()}
         </p>
         <OwnLinks choice />
         <WellKnown choice />

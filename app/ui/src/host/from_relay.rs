@@ -1,12 +1,13 @@
 //! The tab "Here": the relay's models, with the embedded one first and preselected.
 
 use leptos::prelude::*;
+use potluck_text::texts;
 
 use super::{choice::Choice, verdict_view::VerdictView};
 use crate::{
     relay::{self, Model, ModelState, Models, RelayError},
     state::store,
-    text::{bytes, count, model_size, percent},
+    text::{bytes, model_size, percent},
 };
 
 /// Polling interval while the relay computes hashes, milliseconds.
@@ -18,18 +19,18 @@ pub fn FromRelay(choice: Choice) -> impl IntoView {
     let models = watch_models(choice);
     view! {
         {move || match models.get() {
-            None => view! { <p class="hint">"Asking the relay for its models"</p> }.into_any(),
+            None => view! { <p class="hint">{texts().host.asking_relay()}</p> }.into_any(),
             Some(Err(error)) => view! { <p class="field-wrong">{error.to_string()}</p> }.into_any(),
             Some(Ok(list)) if list.is_empty() => view! {
                 <p class="hint">
-                    "The relay serves no models. Start it with “--models DIR”, or use a link or a file on this device."
+                    {texts().host.relay_has_none()}
                 </p>
             }.into_any(),
             Some(Ok(list)) => {
                 let titles = titles(&list);
                 let card = |(model, title)| view! { <ModelCard model title choice /> };
                 let cards = list.into_iter().zip(titles).map(card).collect_view();
-                view! { <div class="cards" role="radiogroup" aria-label="Model">{cards}</div> }.into_any()
+                view! { <div class="cards" role="radiogroup" aria-label=texts().host.models()>{cards}</div> }.into_any()
             }
         }}
     }
@@ -88,11 +89,9 @@ fn ModelCard(model: Model, title: String, choice: Choice) -> impl IntoView {
     let broken = matches!(model.state, ModelState::Broken { .. });
     let facts = facts(&model);
     let state = match &model.state {
-        ModelState::Ready if model.is_bundled() => Some("Ready at once. Tiny, so good for small talk only.".to_owned()),
+        ModelState::Ready if model.is_bundled() => Some(texts().host.bundled().to_owned()),
         ModelState::Ready => None,
-        ModelState::Hashing { done, total } => {
-            Some(format!("The relay is checking the file: {}%", percent(*done, *total)))
-        }
+        ModelState::Hashing { done, total } => Some(texts().host.hashing(percent(*done, *total))),
         ModelState::Broken { message } => Some(message.clone()),
     };
     let choose = StoredValue::new(model.clone());
@@ -140,10 +139,10 @@ fn facts(model: &Model) -> String {
     let mut facts = vec![model_size(model.parameters, model.parameters), bytes(model.bytes)];
     facts.extend(model.quantization.clone());
     if let (Some(used), Some(experts)) = (model.experts_used, model.experts) {
-        facts.push(format!("{used} of {experts} experts"));
+        facts.push(texts().host.experts(used, experts));
     }
-    facts.extend(model.context.map(|context| format!("{} tokens of context", count(u64::from(context)))));
-    facts.push(model.licence.clone().unwrap_or_else(|| "no licence stated".into()));
+    facts.extend(model.context.map(|context| texts().host.context(context)));
+    facts.push(model.licence.clone().unwrap_or_else(|| texts().host.no_licence().into()));
     facts.join(" · ")
 }
 

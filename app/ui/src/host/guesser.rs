@@ -2,13 +2,12 @@
 
 use leptos::prelude::*;
 use potluck_panel::ExpertGuesser;
-use potluck_text::{fill, texts};
+use potluck_text::texts;
 
 use super::{
     choice::{Choice, Tab},
     verdict::judge,
 };
-use crate::text::bytes;
 
 /// Bits a weight of a copy of a model with more than [`SMALL_BITS`], and of one with fewer.
 const COPY_BITS: f64 = 4.5;
@@ -75,8 +74,8 @@ impl SmallerCopy {
 
     fn name(self) -> String {
         match self {
-            Self::Takes(all) => fill(texts().guesser.smaller_copy, &[&bytes(all)]),
-            Self::Useless | Self::Unknown => texts().guesser.smaller_copy_unknown.to_owned(),
+            Self::Takes(all) => texts().guesser.smaller_copy(all),
+            Self::Useless | Self::Unknown => texts().guesser.smaller_copy_unknown().to_owned(),
         }
     }
 }
@@ -103,14 +102,14 @@ pub fn GuesserChoice(choice: Choice) -> impl IntoView {
     view! {
         <Show when=move || copy.get() != SmallerCopy::Useless>
             <label class="labelled labelled-row">
-                <span>{texts().guesser.label}</span>
+                <span>{texts().guesser.label()}</span>
                 <select class="field" on:change=change>
-                    <option value="usual" prop:selected=move || !is_copy()>{texts().guesser.usual}</option>
+                    <option value="usual" prop:selected=move || !is_copy()>{texts().guesser.usual()}</option>
                     <option value="copy" prop:selected=is_copy>{move || copy.get().name()}</option>
                 </select>
             </label>
             <Show when=is_copy>
-                <p class="hint">{texts().guesser.smaller_copy_hint}</p>
+                <p class="hint">{texts().guesser.smaller_copy_hint()}</p>
             </Show>
         </Show>
     }

@@ -1,7 +1,7 @@
 //! Chooses a model and opens a room.
 
-mod catalog;
-mod choice;
+pub(crate) mod catalog;
+pub(crate) mod choice;
 mod from_device;
 mod from_link;
 mod from_relay;

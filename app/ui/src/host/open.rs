@@ -89,9 +89,9 @@ pub fn DoubtView(choice: Choice) -> impl IntoView {
             {move || doubt().map(|doubt| view! {
                 <p>{doubt.sentence()}</p>
                 <div class="row">
-                    <button type="button" class="button" on:click=another>"Choose another"</button>
+                    <button type="button" class="button" on:click=another>{texts().host.choose_another()}</button>
                     {doubt.can_load().then(|| view! {
-                        <button type="button" class="button" on:click=anyway>"Load anyway"</button>
+                        <button type="button" class="button" on:click=anyway>{texts().host.load_anyway()}</button>
                     })}
                 </div>
             })}
@@ -102,11 +102,11 @@ pub fn DoubtView(choice: Choice) -> impl IntoView {
 /// The words on the button that opens the room.
 pub fn button_words(store: Store, choice: Choice) -> &'static str {
     if store.room.opening.with(Option::is_some) {
-        "Opening the room…"
+        texts().host.opening()
     } else if is_asking(choice) {
-        texts().catalog.checking
+        texts().catalog.checking()
     } else {
-        "Open the room"
+        texts().host.open()
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     choice::{Choice, Tab},
     guesser::GuesserChoice,
 };
-use crate::{common::LendSlider, relay::Model, text::count};
+use crate::{common::LendSlider, relay::Model};
 
 const CONTEXTS: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 131_072];
 
@@ -17,9 +17,9 @@ const CONTEXTS: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 131_072
 #[component]
 pub fn Options(choice: Choice) -> impl IntoView {
     view! {
-        <Show when=move || choice.can_lend.get() fallback=|| view! { <p class="hint hint-warning">{texts().own.hosts_without_gpu}</p> }>
-            <LendSlider value=choice.lend label="Memory this device lends" />
-            <p class="hint">{texts().own.choose_memory}</p>
+        <Show when=move || choice.can_lend.get() fallback=|| view! { <p class="hint hint-warning">{texts().own.hosts_without_gpu()}</p> }>
+            <LendSlider value=choice.lend label=texts().own.memory() />
+            <p class="hint">{texts().own.choose_memory()}</p>
         </Show>
         <ShareChoice choice />
         <ContextChoice choice />
@@ -56,7 +56,7 @@ fn ShareChoice(choice: Choice) -> impl IntoView {
     };
     view! {
         <fieldset class="group">
-            <legend>"Share the work"</legend>
+            <legend>{texts().options.share()}</legend>
             <div class="option-cards">{[Sharing::Fastest, Sharing::Everyone, Sharing::Experts].map(option)}</div>
         </fieldset>
     }
@@ -79,9 +79,9 @@ fn CacheChoice(choice: Choice) -> impl IntoView {
     };
     view! {
         <label class="labelled labelled-row">
-            <span>"Memory for the conversation"</span>
+            <span>{texts().options.cache()}</span>
             <select class="field" on:change=change>
-                <option value="" prop:selected=move || choice.cache.get().is_none()>"Automatic: the most exact type that fits"</option>
+                <option value="" prop:selected=move || choice.cache.get().is_none()>{texts().options.cache_usual()}</option>
                 {KvCacheType::ALL.map(option)}
             </select>
         </label>
@@ -103,7 +103,7 @@ fn ArithmeticChoice(choice: Choice) -> impl IntoView {
     };
     view! {
         <label class="labelled labelled-row">
-            <span>"Arithmetic"</span>
+            <span>{texts().options.arithmetic()}</span>
             <select class="field" on:change=change>{Arithmetic::PORTABLE.map(option)}</select>
         </label>
     }
@@ -126,14 +126,16 @@ fn ContextChoice(choice: Choice) -> impl IntoView {
         }
         steps
             .into_iter()
-            .map(|step| view! {
-                <option value=step.to_string() prop:selected=step == now>{format!("{} tokens", count(u64::from(step)))}</option>
+            .map(|step| {
+                view! {
+                    <option value=step.to_string() prop:selected=step == now>{texts().options.tokens(step)}</option>
+                }
             })
             .collect_view()
     };
     view! {
         <label class="labelled labelled-row">
-            <span>"Context, all conversations together"</span>
+            <span>{texts().options.context()}</span>
             <select class="field" on:change=change>{steps}</select>
         </label>
     }

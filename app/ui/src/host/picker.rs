@@ -1,6 +1,7 @@
 //! The picker: three tabs, the verdict, one button.
 
 use leptos::{ev, prelude::*};
+use potluck_text::texts;
 use wasm_bindgen::JsCast;
 
 use super::{
@@ -21,7 +22,7 @@ use crate::{
 #[component]
 pub fn HostPicker() -> impl IntoView {
     view! {
-        <Dialog kind=DialogKind::Host title="Host a model" wide=true>
+        <Dialog kind=DialogKind::Host title=texts().host.title() wide=true>
             <Picker />
         </Dialog>
     }
@@ -51,7 +52,7 @@ fn Picker() -> impl IntoView {
                     prop:checked=move || choice.visible.get()
                     on:change=move |event| choice.visible.set(event_target_checked(&event))
                 />
-                <span>"List this room on this relay's front page"</span>
+                <span>{texts().host.list_it()}</span>
             </label>
             <button
                 type="button"
@@ -104,7 +105,7 @@ fn Tabs(choice: Choice) -> impl IntoView {
         }
     };
     view! {
-        <div class="tabs" role="tablist" aria-label="Where the model comes from" on:keydown=keys>
+        <div class="tabs" role="tablist" aria-label=texts().host.origin() on:keydown=keys>
             {Tab::ALL.map(tab).collect_view()}
         </div>
     }

@@ -1,8 +1,7 @@
 //! Decides whether a model fits the room, and shows the arithmetic so that users can check it.
 
 use potluck_panel::KvCacheType;
-
-use crate::text::bytes;
+use potluck_text::texts;
 
 /// What counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,22 +67,19 @@ impl Verdict {
     pub fn sentence(&self) -> String {
         if self.fits() {
             return match self.cache_type {
-                KvCacheType::F32 => "Fits in the memory lent.".into(),
-                smaller => format!("Fits in the memory lent, with a {} KV cache.", smaller.name()),
+                KvCacheType::F32 => texts().verdict.fits().into(),
+                smaller => texts().verdict.fits_with(smaller.name()),
             };
         }
-        let short = bytes(self.short);
         if self.lent == 0 {
-            return format!("Needs {} of other devices.", bytes(self.needed));
+            return texts().verdict.needs(self.needed);
         }
         if let Some(smaller) = self.fits_with_cache {
-            return format!("{short} short. Lending more, adding a device or a {} KV cache helps.", smaller.name());
+            return texts().verdict.short_cache(self.short, smaller.name());
         }
         match self.fits_with_context {
-            Some(context) => {
-                format!("{short} short. Lending more, adding a device or a context of {context} tokens helps.")
-            }
-            None => format!("{short} short. Lending more or adding a device helps."),
+            Some(context) => texts().verdict.short_context(self.short, context),
+            None => texts().verdict.short(self.short),
         }
     }
 }

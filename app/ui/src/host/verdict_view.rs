@@ -1,12 +1,12 @@
 //! Shows the verdict with its arithmetic.
 
 use leptos::prelude::*;
+use potluck_text::{sentences, texts};
 
 use super::{
     choice::Choice,
     verdict::{Case, judge},
 };
-use crate::text::{bytes, count, tokens_per_second};
 
 /// "Fits what is lent": weights, recurrent state, KV cache and scratch against the lent memory.
 #[component]
@@ -22,26 +22,27 @@ pub fn VerdictView(
     let sum = move || {
         let case = case.get();
         verdict.with(|verdict| {
+            let texts = texts();
+            let state = (case.state > 0).then(|| texts.verdict.state(case.state));
             let cache = verdict.cache.map_or_else(
-                || format!("cache for {} tokens", count(u64::from(case.context))),
-                |cache| format!("cache {} ({})", bytes(cache), verdict.cache_type.name()),
+                || texts.verdict.unknown_cache(case.context),
+                |cache| texts.verdict.cache(cache, verdict.cache_type.name()),
             );
-            let state = if case.state > 0 { format!(" + state {}", bytes(case.state)) } else { String::new() };
-            let lent = if case.lent > 0 { format!(" This device lends {}.", bytes(case.lent)) } else { String::new() };
-            let about = if verdict.cache.is_some() { "about" } else { "at least" };
-            format!(
-                "Weights {}{state} + {cache} + scratch {} = {about} {}.{lent}",
-                bytes(case.weights),
-                bytes(verdict.scratch),
-                bytes(verdict.needed),
-            )
+            let parts: String = state.into_iter().chain([cache]).map(|part| format!(" + {part}")).collect();
+            let sum = if verdict.cache.is_some() {
+                texts.verdict.sum(case.weights, parts, verdict.scratch, verdict.needed)
+            } else {
+                texts.verdict.least_sum(case.weights, parts, verdict.scratch, verdict.needed)
+            };
+            let lent = if case.lent > 0 { texts.own.lends(case.lent) } else { String::new() };
+            sentences(&[&sum, &lent])
         })
     };
     let sentence = move || {
         verdict.with(|verdict| {
             let alone = verdict.tokens_per_second;
-            let speed = alone.map(|speed| format!(" At most about {} on this device alone.", tokens_per_second(speed)));
-            format!("{}{}", verdict.sentence(), speed.unwrap_or_default())
+            let speed = alone.map(|pace| texts().verdict.alone(pace)).unwrap_or_default();
+            sentences(&[&verdict.sentence(), &speed])
         })
     };
     let smaller = move || verdict.with(|verdict| verdict.fits_with_cache);
@@ -52,17 +53,17 @@ pub fn VerdictView(
             <span class="hint">{sum}</span>
             {move || (!fits()).then(|| view! {
                 <span class="hint">
-                    "You can open the room anyway. It waits until enough devices have joined."
+                    {texts().verdict.anyway()}
                 </span>
             })}
             {move || smaller().map(|cache| view! {
                 <button type="button" class="button" on:click=move |_| choice.cache.set(Some(cache))>
-                    {format!("Use a {} KV cache", cache.name())}
+                    {texts().verdict.use_cache(cache.name())}
                 </button>
             })}
             {move || help().map(|context| view! {
                 <button type="button" class="button" on:click=move |_| choice.context.set(context)>
-                    {format!("Use {} tokens of context", count(u64::from(context)))}
+                    {texts().verdict.use_context(context)}
                 </button>
             })}
         </span>

@@ -2,18 +2,20 @@
 
 use leptos::prelude::*;
 use potluck_panel::BUILD;
+use potluck_text::texts;
 
 use crate::common::Privacy;
 
 /// The section about Potluck itself.
 #[component]
 pub fn About() -> impl IntoView {
+    let [build, _] = texts().settings.build();
     view! {
-        <section class="settings-part" aria-label="About">
-            <h3>"About"</h3>
-            <p>"Potluck, build "<span class="mono">{BUILD}</span></p>
+        <section class="settings-part" aria-label=texts().settings.about()>
+            <h3>{texts().settings.about()}</h3>
+            <p>{build}<span class="mono">{BUILD}</span></p>
             <p class="hint">
-                "Free software under the MIT licence or the Apache licence 2.0, at your option. Models have their own licences."
+                {texts().settings.licence()}
             </p>
             <Privacy />
         </section>

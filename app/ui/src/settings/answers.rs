@@ -1,6 +1,8 @@
 //! Settings for generating answers.
 
 use leptos::prelude::*;
+use potluck_panel::ReasoningEffort;
+use potluck_text::texts;
 
 use crate::state::{Settings, store};
 
@@ -9,28 +11,29 @@ use crate::state::{Settings, store};
 pub fn Answers() -> impl IntoView {
     let store = store();
     view! {
-        <section class="settings-part" aria-label="Answers">
-            <h3>"Answers"</h3>
+        <section class="settings-part" aria-label=texts().sampling.heading()>
+            <h3>{texts().sampling.heading()}</h3>
             <label class="labelled">
-                <span>"Instructions for every conversation"</span>
+                <span>{texts().sampling.instructions()}</span>
                 <textarea
                     class="field"
                     rows="3"
-                    placeholder="Be brief."
+                    placeholder=texts().sampling.instructions_hint()
                     prop:value=move || store.settings.with(|settings| settings.instructions.clone())
                     on:change=move |event| store.set(|settings| settings.instructions = event_target_value(&event))
                 ></textarea>
             </label>
-            <Number label="Temperature" hint="0 always takes the likeliest word" step="0.1" read=|settings| settings.temperature.to_string() write=|settings, value| settings.temperature = value.clamp(0.0, 2.0) as f32 />
-            <Number label="Maximum answer length, tokens" hint="Press Continue for more" step="1" read=|settings| settings.max_tokens.to_string() write=|settings, value| settings.max_tokens = value.clamp(1.0, 131_072.0) as u32 />
+            <ReasoningField />
+            <Number label=texts().sampling.temperature() hint=texts().sampling.temperature_hint() step="0.1" read=|settings| settings.sampling.temperature.to_string() write=|settings, value| settings.sampling.temperature = value.clamp(0.0, 2.0) as f32 />
+            <Number label=texts().sampling.length() hint=texts().sampling.length_hint() step="1" read=|settings| settings.max_tokens.to_string() write=|settings, value| settings.max_tokens = value.clamp(1.0, 131_072.0) as u32 />
             <details class="fold">
-                <summary>"More"</summary>
-                <Number label="Top k" hint="Keep the k most likely tokens; 0 keeps all" step="1" read=|settings| settings.top_k.to_string() write=|settings, value| settings.top_k = value.clamp(0.0, 128.0) as u32 />
-                <Number label="Top p" hint="Keep the most likely tokens up to this total probability" step="0.01" read=|settings| settings.top_p.to_string() write=|settings, value| settings.top_p = value.clamp(0.01, 1.0) as f32 />
-                <Number label="Min p" hint="Drop tokens below this share of the top probability" step="0.01" read=|settings| settings.min_p.to_string() write=|settings, value| settings.min_p = value.clamp(0.0, 1.0) as f32 />
-                <Number label="Repetition penalty" hint="1 turns it off" step="0.05" read=|settings| settings.repetition_penalty.to_string() write=|settings, value| settings.repetition_penalty = value.clamp(0.5, 2.0) as f32 />
+                <summary>{texts().sampling.more()}</summary>
+                <Number label=texts().sampling.top_k() hint=texts().sampling.top_k_hint() step="1" read=|settings| settings.sampling.top_k.to_string() write=|settings, value| settings.sampling.top_k = value.clamp(0.0, 128.0) as u32 />
+                <Number label=texts().sampling.top_p() hint=texts().sampling.top_p_hint() step="0.01" read=|settings| settings.sampling.top_p.to_string() write=|settings, value| settings.sampling.top_p = value.clamp(0.01, 1.0) as f32 />
+                <Number label=texts().sampling.min_p() hint=texts().sampling.min_p_hint() step="0.01" read=|settings| settings.sampling.min_p.to_string() write=|settings, value| settings.sampling.min_p = value.clamp(0.0, 1.0) as f32 />
+                <Number label=texts().sampling.repetition() hint=texts().sampling.repetition_hint() step="0.05" read=|settings| settings.sampling.repetition_penalty.to_string() write=|settings, value| settings.sampling.repetition_penalty = value.clamp(0.5, 2.0) as f32 />
                 <SeedField />
-                <button type="button" class="button" on:click=move |_| store.set(reset)>"Back to the usual values"</button>
+                <button type="button" class="button" on:click=move |_| store.set(reset)>{texts().sampling.reset()}</button>
             </details>
         </section>
     }
@@ -39,12 +42,9 @@ pub fn Answers() -> impl IntoView {
 /// Resets sampling to its defaults and keeps everything else.
 fn reset(settings: &mut Settings) {
     let usual = Settings::default();
-    settings.temperature = usual.temperature;
     settings.max_tokens = usual.max_tokens;
-    settings.top_k = usual.top_k;
-    settings.top_p = usual.top_p;
-    settings.min_p = usual.min_p;
-    settings.repetition_penalty = usual.repetition_penalty;
+    settings.sampling = usual.sampling;
+    settings.reasoning = usual.reasoning;
     settings.seed = usual.seed;
 }
 
@@ -78,11 +78,38 @@ fn Number(
 }
 
 #[component]
+fn ReasoningField() -> impl IntoView {
+    let store = store();
+    let chosen = move || store.settings.with(|settings| settings.reasoning);
+    let option = move |(name, effort): (&'static str, ReasoningEffort)| {
+        let label = match effort {
+            ReasoningEffort::Off => texts().sampling.reasoning_off(),
+            ReasoningEffort::Low => texts().sampling.reasoning_low(),
+            ReasoningEffort::Medium => texts().sampling.reasoning_medium(),
+            ReasoningEffort::High => texts().sampling.reasoning_high(),
+        };
+        view! { <option value=name prop:selected=move || chosen() == Some(effort)>{label}</option> }
+    };
+    let change = move |event| {
+        store.set(|settings| settings.reasoning = ReasoningEffort::named(&event_target_value(&event)));
+    };
+    view! {
+        <label class="labelled labelled-row">
+            <span>{texts().sampling.reasoning()}<small class="hint">{texts().sampling.reasoning_hint()}</small></span>
+            <select class="field" on:change=change>
+                <option value="" prop:selected=move || chosen().is_none()>{texts().sampling.reasoning_usual()}</option>
+                {ReasoningEffort::ALL.map(option)}
+            </select>
+        </label>
+    }
+}
+
+#[component]
 fn SeedField() -> impl IntoView {
     let store = store();
     view! {
         <label class="labelled labelled-row">
-            <span>"Seed"<small class="hint">"The same seed gives the same answer; empty takes a new one"</small></span>
+            <span>{texts().sampling.seed()}<small class="hint">{texts().sampling.seed_hint()}</small></span>
             <input
                 class="field field-number"
                 type="text"

@@ -1,6 +1,7 @@
 //! System, light, dark.
 
 use leptos::prelude::*;
+use potluck_text::texts;
 
 use crate::state::{Appearance, store};
 
@@ -24,9 +25,9 @@ pub fn AppearanceChoice() -> impl IntoView {
     };
     view! {
         <fieldset class="group">
-            <legend>"Appearance"</legend>
+            <legend>{texts().settings.appearance()}</legend>
             <div class="segments">
-                {option(Appearance::System, "System")} {option(Appearance::Light, "Light")} {option(Appearance::Dark, "Dark")}
+                {option(Appearance::System, texts().settings.system())} {option(Appearance::Light, texts().settings.light())} {option(Appearance::Dark, texts().settings.dark())}
             </div>
         </fieldset>
     }

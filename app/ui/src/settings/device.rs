@@ -2,10 +2,11 @@
 
 use leptos::prelude::*;
 use potluck_panel::{DeviceReport, SelfTest, SelfTestState, ToNode};
+use potluck_text::texts;
 
 use crate::{
     state::store,
-    text::{bytes, plural, rate},
+    text::{bytes, rate},
 };
 
 /// The section about this device.
@@ -15,10 +16,10 @@ pub fn Device() -> impl IntoView {
     let device = Memo::new(move |_| store.room.status.with(|status| status.device.clone()));
     let testing = move || device.with(|device| device.self_test.state == SelfTestState::Running);
     view! {
-        <section class="settings-part" aria-label="This device">
-            <h3>"This device"</h3>
+        <section class="settings-part" aria-label=texts().own.heading()>
+            <h3>{texts().own.heading()}</h3>
             <label class="labelled">
-                <span>"Name others see"</span>
+                <span>{texts().device.name()}</span>
                 <input
                     class="field"
                     type="text"
@@ -36,7 +37,7 @@ pub fn Device() -> impl IntoView {
                 disabled=move || testing() || !device.with(|device| device.webgpu)
                 on:click=move |_| store.send(ToNode::SelfTest)
             >
-                {move || if testing() { "Testing" } else { "Test again" }}
+                {move || if testing() { texts().device.testing() } else { texts().device.test() }}
             </button>
         </section>
     }
@@ -47,31 +48,32 @@ fn rows(device: &DeviceReport) -> Vec<(&'static str, String)> {
         return vec![("WebGPU", trouble.clone())];
     }
     if !device.webgpu {
-        return vec![("WebGPU", "not asked yet".into())];
+        return vec![("WebGPU", texts().device.not_asked().into())];
     }
-    let yes = |value: bool| if value { "yes".to_owned() } else { "no".to_owned() };
-    let name = if device.adapter.is_empty() { "unknown".into() } else { device.adapter.clone() };
+    let words = &texts().device;
+    let yes = |value: bool| if value { words.yes().to_owned() } else { words.no().to_owned() };
+    let name = if device.adapter.is_empty() { texts().device.unknown().into() } else { device.adapter.clone() };
     let mut rows = vec![
-        ("GPU", if device.software { format!("{name}, a software adapter: slow") } else { name }),
-        ("16-bit floats", yes(device.shader_f16)),
-        ("Subgroups", yes(device.subgroups)),
-        ("Largest buffer", bytes(device.max_buffer)),
-        ("Largest binding", bytes(device.max_binding)),
+        (texts().device.gpu(), if device.software { texts().device.software(&name) } else { name }),
+        (texts().device.half_floats(), yes(device.shader_f16)),
+        (texts().device.subgroups(), yes(device.subgroups)),
+        (texts().device.buffer(), bytes(device.max_buffer)),
+        (texts().device.binding(), bytes(device.max_binding)),
     ];
     if device.bandwidth > 0.0 {
-        rows.push(("Memory speed, measured", rate(device.bandwidth)));
+        rows.push((texts().device.speed(), rate(device.bandwidth)));
     }
-    rows.push(("Self-test", verdict(&device.self_test)));
+    rows.push((texts().device.self_test(), verdict(&device.self_test)));
     rows
 }
 
 fn verdict(test: &SelfTest) -> String {
     match test.state {
-        SelfTestState::NotRun => "not run yet".into(),
-        SelfTestState::Running => "running".into(),
-        SelfTestState::Passed => format!("{} right", plural(test.tested as usize, "kernel", "kernels")),
-        SelfTestState::Replaced => format!("slower kernels in place of {}", test.replaced.join(", ")),
-        SelfTestState::Failed => format!("wrong results from {}: this device cannot take part", test.failed.join(", ")),
+        SelfTestState::NotRun => texts().device.not_run().into(),
+        SelfTestState::Running => texts().device.running().into(),
+        SelfTestState::Passed => texts().device.passed(test.tested),
+        SelfTestState::Replaced => texts().device.replaced(test.replaced.join(", ")),
+        SelfTestState::Failed => texts().device.failed(test.failed.join(", ")),
     }
 }
 

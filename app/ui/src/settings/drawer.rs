@@ -1,6 +1,7 @@
 //! All settings, one section each.
 
 use leptos::prelude::*;
+use potluck_text::texts;
 
 use super::{about::About, answers::Answers, appearance::AppearanceChoice, device::Device, storage::StorageList};
 use crate::{common::Dialog, state::DialogKind};
@@ -9,7 +10,7 @@ use crate::{common::Dialog, state::DialogKind};
 #[component]
 pub fn SettingsDrawer() -> impl IntoView {
     view! {
-        <Dialog kind=DialogKind::Settings title="Settings" drawer=true>
+        <Dialog kind=DialogKind::Settings title=texts().settings.title() drawer=true>
             <AppearanceChoice />
             <Answers />
             <Device />

@@ -2,12 +2,12 @@
 
 use leptos::prelude::*;
 use potluck_panel::{StoredModel, ToNode};
+use potluck_text::texts;
 
 use crate::{
     browser,
     common::{Bar, Icon, Symbol},
     state::{StorageReport, store},
-    text::bytes,
 };
 
 /// The section about storage.
@@ -16,10 +16,10 @@ pub fn StorageList() -> impl IntoView {
     let store = store();
     store.send(ToNode::ListStorage);
     view! {
-        <section class="settings-part" aria-label="Storage">
-            <h3>"Storage"</h3>
+        <section class="settings-part" aria-label=texts().storage.heading()>
+            <h3>{texts().storage.heading()}</h3>
             {move || store.storage.get().map_or_else(
-                || view! { <p class="hint">"Checking what is stored here"</p> }.into_any(),
+                || view! { <p class="hint">{texts().storage.checking()}</p> }.into_any(),
                 |report| view! { <Report report /> }.into_any(),
             )}
         </section>
@@ -28,16 +28,12 @@ pub fn StorageList() -> impl IntoView {
 
 #[component]
 fn Report(report: StorageReport) -> impl IntoView {
-    let sum = format!("{} of the {} that the browser allows", bytes(report.used), bytes(report.quota));
-    let evict = if report.persistent {
-        "The browser keeps this data until you delete it."
-    } else {
-        "The browser may delete this data when space runs low."
-    };
-    let empty = report.models.is_empty().then(|| view! { <p class="hint">"No model is stored here yet."</p> });
+    let sum = texts().storage.used(report.used, report.quota);
+    let evict = if report.persistent { texts().storage.persistent() } else { texts().storage.evictable() };
+    let empty = report.models.is_empty().then(|| view! { <p class="hint">{texts().storage.none()}</p> });
     view! {
-        <Bar label="Storage in use" done=report.used total=report.quota meter=true />
-        <p class="hint">{sum}". "{evict}</p>
+        <Bar label=texts().storage.bar() done=report.used total=report.quota meter=true />
+        <p class="hint">{sum}" "{evict}</p>
         {empty}
         <ul class="stored">
             {report.models.into_iter().map(|model| view! { <Row model /> }).collect_view()}
@@ -49,14 +45,13 @@ fn Report(report: StorageReport) -> impl IntoView {
 fn Row(model: StoredModel) -> impl IntoView {
     let store = store();
     let size = if model.bytes >= model.total {
-        format!("{}, complete", bytes(model.bytes))
+        texts().storage.complete(model.bytes)
     } else {
-        format!("{} of {}", bytes(model.bytes), bytes(model.total))
+        texts().storage.part(model.bytes, model.total)
     };
-    let label = format!("Delete {}", model.name);
+    let label = texts().storage.delete(&model.name);
     let id = StoredValue::new(model.model);
-    let question =
-        format!("Delete {} ({size}) from this browser? It is loaded again when it is next used.", model.name);
+    let question = texts().storage.confirm_delete(&model.name, &size);
     let delete = move |_| {
         if !browser::confirm(&question) {
             return;

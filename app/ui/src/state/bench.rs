@@ -5,7 +5,7 @@ use potluck_panel::{BenchReport, LoadPhase, LoadReport};
 
 /// Progress of the benchmark.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Benching {
+pub enum BenchProgress {
     /// None runs.
     #[default]
     Idle,
@@ -26,7 +26,7 @@ pub enum Benching {
     Failed(String),
 }
 
-impl Benching {
+impl BenchProgress {
     /// True while a benchmark runs.
     pub const fn is_busy(&self) -> bool {
         matches!(self, Self::Loading(_) | Self::Running { .. })
@@ -37,7 +37,7 @@ impl Benching {
 #[derive(Clone, Copy)]
 pub struct BenchState {
     /// Progress.
-    pub progress: RwSignal<Benching>,
+    pub progress: RwSignal<BenchProgress>,
     /// The last report.
     pub report: RwSignal<Option<BenchReport>>,
 }
@@ -45,18 +45,18 @@ pub struct BenchState {
 impl BenchState {
     /// No benchmark has run yet.
     pub fn new() -> Self {
-        Self { progress: RwSignal::new(Benching::Idle), report: RwSignal::new(None) }
+        Self { progress: RwSignal::new(BenchProgress::Idle), report: RwSignal::new(None) }
     }
 
     /// One begins.
     pub fn begin(self) {
         self.report.set(None);
-        self.progress.set(Benching::Loading(LoadReport::begin(LoadPhase::Find)));
+        self.progress.set(BenchProgress::Loading(LoadReport::begin(LoadPhase::Find)));
     }
 
     /// It is done.
     pub fn finish(self, report: BenchReport) {
         self.report.set(Some(report));
-        self.progress.set(Benching::Idle);
+        self.progress.set(BenchProgress::Idle);
     }
 }

@@ -11,7 +11,7 @@ use potluck_panel::{AnswerPart, RequestId};
 
 pub use storing::Stashed;
 
-use super::{AnswerState, Conversation, Heading, Record, Seen, TakenBack};
+use super::{AnswerState, Conversation, Heading, KnownRecord, Record, TakenBack};
 
 /// The conversations. Copies are handles to the same ones.
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ pub struct Chats {
     /// Conversations that this tab changed since it read or stored them. It stores no others.
     unsaved: StoredValue<BTreeSet<String>>,
     /// What this tab knows of their records.
-    seen: StoredValue<BTreeMap<String, Seen>>,
+    seen: StoredValue<BTreeMap<String, KnownRecord>>,
     /// A write of them is scheduled.
     saving: StoredValue<bool>,
 }
@@ -52,7 +52,7 @@ impl Chats {
         let mut shelved = BTreeMap::new();
         let mut seen = BTreeMap::new();
         for Record { revision, conversation } in records {
-            seen.insert(conversation.id.clone(), Seen { was_stored: true, revisions: vec![revision] });
+            seen.insert(conversation.id.clone(), KnownRecord { was_stored: true, revisions: vec![revision] });
             shelved.insert(conversation.id.clone(), conversation);
         }
         let mut unsaved = BTreeSet::new();
@@ -117,19 +117,19 @@ impl Chats {
 
     /// This tab has such a conversation, open or not.
     pub fn has(self, id: &str) -> bool {
-        self.look_at(id, |_| ()).is_some()
+        self.inspect(id, |_| ()).is_some()
     }
 
     /// The request that answers in a conversation, open or not.
     pub fn running(self, id: &str) -> Option<RequestId> {
-        self.look_at(id, Conversation::running).flatten()
+        self.inspect(id, Conversation::running).flatten()
     }
 
-    fn look_at<T>(self, id: &str, look: impl FnOnce(&Conversation) -> T) -> Option<T> {
+    fn inspect<T>(self, id: &str, read: impl FnOnce(&Conversation) -> T) -> Option<T> {
         if self.is_open(id) {
-            Some(self.open.with_untracked(look))
+            Some(self.open.with_untracked(read))
         } else {
-            self.shelved.with_value(|shelved| shelved.get(id).map(look))
+            self.shelved.with_value(|shelved| shelved.get(id).map(read))
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use potluck_panel::{MarkKind, MemberStatus, MemberView, PeerId, PlanEpoch, PlanStatus, Status, Timeline};
+use potluck_text::texts;
 
 /// What happened since this tab entered the room.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +49,7 @@ impl History {
     }
 
     fn observe_members(&mut self, members: &[MemberView], at: f64) {
+        let texts = &texts().timeline;
         // The first snapshot lists members who joined before us.
         let first = self.members.is_empty();
         let here: Vec<&MemberView> = members.iter().filter(|member| member.status != MemberStatus::Asking).collect();
@@ -59,18 +61,18 @@ impl History {
             let known = self.members.insert(member.peer, (member.name.clone(), presence));
             let (kind, what) = match (known.map(|(_, known)| known), presence) {
                 (None, _) if first => continue,
-                (None, _) => (MarkKind::Join, "joins"),
-                (Some(Presence::Here), Presence::Away) => (MarkKind::Pause, "does not answer"),
-                (Some(Presence::Away), Presence::Here) => (MarkKind::Join, "is back"),
+                (None, _) => (MarkKind::Join, texts.joins(&member.name)),
+                (Some(Presence::Here), Presence::Away) => (MarkKind::Pause, texts.silent(&member.name)),
+                (Some(Presence::Away), Presence::Here) => (MarkKind::Join, texts.back(&member.name)),
                 _ => continue,
             };
-            self.timeline.mark(at, kind, format!("{} {what}", member.name));
+            self.timeline.mark(at, kind, what);
         }
         let gone = |peer: &PeerId| !here.iter().any(|member| member.peer == *peer);
         let left: Vec<PeerId> = self.members.keys().filter(|peer| gone(peer)).copied().collect();
         for peer in left {
             if let Some((name, _)) = self.members.remove(&peer) {
-                self.timeline.mark(at, MarkKind::Leave, format!("{name} leaves"));
+                self.timeline.mark(at, MarkKind::Leave, texts.leaves(name));
             }
         }
     }
@@ -80,13 +82,13 @@ impl History {
         if self.plan.replace(plan.epoch) == Some(plan.epoch) {
             return;
         }
-        let name = |peer: PeerId| self.members.get(&peer).map_or("a device", |(name, _)| name.as_str());
+        let name = |peer: PeerId| self.members.get(&peer).map_or(texts().timeline.unnamed(), |(name, _)| name.as_str());
         let stages = plan.stages.iter().map(|stage| {
             let blocks = stage.end_block.saturating_sub(stage.first_block);
             format!("{} {blocks}", name(stage.peer))
         });
         let stages = stages.collect::<Vec<_>>().join(", ");
-        self.timeline.mark(at, MarkKind::Plan, format!("new plan, blocks: {stages}"));
+        self.timeline.mark(at, MarkKind::Plan, texts().timeline.plan(stages));
     }
 }
 

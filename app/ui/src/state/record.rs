@@ -21,7 +21,7 @@ pub struct Record {
 
 /// What a tab knows of a conversation's record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct KnownRecord {
     /// The database had one. If it has none any more, the conversation was deleted.
     pub was_stored: bool,
     /// The revisions that this tab read or wrote. A write counts before it is confirmed: its page may be gone by then.
@@ -36,16 +36,16 @@ fn of_earlier_builds() -> Vec<Revision> {
 
 /// A write of a conversation that has begun.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Write {
+pub struct PendingWrite {
     /// What this tab has.
     pub mine: Record,
     /// What this tab knew of the record when the write began.
-    pub seen: Seen,
+    pub seen: KnownRecord,
 }
 
 /// What becomes of a write.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum WriteOutcome {
     /// This is stored now.
     Written(Record),
     /// Another tab has stored what this one does not know. It stays.
@@ -54,7 +54,7 @@ pub enum Verdict {
     Deleted,
 }
 
-impl Seen {
+impl KnownRecord {
     /// Knows all revisions that `other` knows.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
@@ -83,21 +83,21 @@ impl Seen {
     }
 }
 
-impl Write {
+impl PendingWrite {
     /// What becomes of this write where the database has `stored`. Only a renamed record's title counts more than this tab's:
     /// the database learns of it first.
     #[must_use]
-    pub fn onto(self, stored: Option<Record>) -> Verdict {
+    pub fn onto(self, stored: Option<Record>) -> WriteOutcome {
         let Self { mut mine, seen } = self;
         match stored {
-            None if seen.was_stored => Verdict::Deleted,
-            None => Verdict::Written(mine),
-            Some(theirs) if !seen.revisions.contains(&theirs.revision) => Verdict::Parted(theirs),
+            None if seen.was_stored => WriteOutcome::Deleted,
+            None => WriteOutcome::Written(mine),
+            Some(theirs) if !seen.revisions.contains(&theirs.revision) => WriteOutcome::Parted(theirs),
             Some(Record { conversation: before, .. }) => {
                 if before.renamed {
                     mine.conversation.take_title(&before);
                 }
-                Verdict::Written(mine)
+                WriteOutcome::Written(mine)
             }
         }
     }
@@ -119,44 +119,52 @@ mod tests {
         Record { revision, conversation }
     }
 
-    fn write(was_stored: bool, revisions: &[Revision]) -> Write {
-        Write { mine: record(NEW), seen: Seen { was_stored, revisions: revisions.to_vec() } }
+    fn write(was_stored: bool, revisions: &[Revision]) -> PendingWrite {
+        PendingWrite { mine: record(NEW), seen: KnownRecord { was_stored, revisions: revisions.to_vec() } }
     }
 
     #[test]
     fn a_write_replaces_what_its_tab_knows_and_nothing_else() {
-        assert_eq!(write(false, &[]).onto(None), Verdict::Written(record(NEW)), "the first write");
-        assert_eq!(write(true, &[OLD]).onto(Some(record(OLD))), Verdict::Written(record(NEW)), "nobody else wrote");
-        assert_eq!(write(true, &[OLD]).onto(Some(record(OTHER))), Verdict::Parted(record(OTHER)), "another tab wrote");
-        assert_eq!(write(true, &[OLD]).onto(None), Verdict::Deleted, "another tab deleted it");
+        assert_eq!(write(false, &[]).onto(None), WriteOutcome::Written(record(NEW)), "the first write");
+        assert_eq!(
+            write(true, &[OLD]).onto(Some(record(OLD))),
+            WriteOutcome::Written(record(NEW)),
+            "nobody else wrote"
+        );
+        assert_eq!(
+            write(true, &[OLD]).onto(Some(record(OTHER))),
+            WriteOutcome::Parted(record(OTHER)),
+            "another tab wrote"
+        );
+        assert_eq!(write(true, &[OLD]).onto(None), WriteOutcome::Deleted, "another tab deleted it");
     }
 
     #[test]
     fn a_first_write_that_failed_is_no_deletion() {
-        let mut seen = Seen::default();
+        let mut seen = KnownRecord::default();
         seen.attempt(OLD);
-        assert_eq!(Write { mine: record(NEW), seen }.onto(None), Verdict::Written(record(NEW)));
+        assert_eq!(PendingWrite { mine: record(NEW), seen }.onto(None), WriteOutcome::Written(record(NEW)));
     }
 
     #[test]
     fn a_write_that_nobody_confirmed_is_known() {
-        let mut seen = Seen::default();
+        let mut seen = KnownRecord::default();
         seen.read(OLD);
         seen.attempt(OTHER);
         for arrived in [OLD, OTHER] {
-            let again = Write { mine: record(NEW), seen: seen.clone() };
-            assert_eq!(again.onto(Some(record(arrived))), Verdict::Written(record(NEW)));
+            let again = PendingWrite { mine: record(NEW), seen: seen.clone() };
+            assert_eq!(again.onto(Some(record(arrived))), WriteOutcome::Written(record(NEW)));
         }
     }
 
     #[test]
     fn what_a_confirmed_write_replaced_is_forgotten_and_what_follows_it_is_not() {
-        let mut seen = Seen::default();
+        let mut seen = KnownRecord::default();
         seen.read(OLD);
         seen.attempt(NEW);
         seen.attempt(OTHER);
         seen.confirm(NEW);
-        assert_eq!(seen, Seen { was_stored: true, revisions: vec![NEW, OTHER] });
+        assert_eq!(seen, KnownRecord { was_stored: true, revisions: vec![NEW, OTHER] });
     }
 
     #[test]
@@ -164,7 +172,7 @@ mod tests {
         let mut titled = record(OLD);
         titled.conversation.title = "Air".into();
         titled.conversation.renamed = true;
-        let Verdict::Written(written) = write(true, &[OLD]).onto(Some(titled)) else {
+        let WriteOutcome::Written(written) = write(true, &[OLD]).onto(Some(titled)) else {
             panic!("renaming parts nothing")
         };
         assert_eq!((written.conversation.title.as_str(), written.revision), ("Air", NEW));

@@ -3,7 +3,10 @@
 use potluck_panel::{Doors, HostChoice, KeySeed, RoomKeys, Sharing};
 use serde::{Deserialize, Serialize};
 
-use crate::route::RoomAddress;
+use crate::route::{RoomAddress, Route};
+
+/// How many rooms' keys a tab remembers.
+const KEPT_LINKS: usize = 8;
 
 /// Stored in the tab's session storage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -17,9 +20,27 @@ pub struct Session {
     pub conversation: Option<String>,
     /// The place at a table.
     pub place: Option<Place>,
+    /// The links that were opened in this tab, newest first: the address bar does not show their keys.
+    #[serde(default)]
+    pub links: Vec<RoomAddress>,
 }
 
 impl Session {
+    /// The place that an address names. Keeps the key of a room's link; an address without a key, as after a reload or the back
+    /// button, names the room with the key that this tab has for it.
+    pub fn arrive_at(&mut self, route: Route) -> Route {
+        let Route::Room(address) = route else { return route };
+        if address.key.is_some() {
+            self.links.retain(|known| known.id != address.id);
+            self.links.insert(0, address.clone());
+            self.links.truncate(KEPT_LINKS);
+            return Route::Room(address);
+        }
+        let place = self.place.as_ref().map(Place::address);
+        let known = place.iter().chain(&self.links).find(|known| known.id == address.id && known.key.is_some());
+        Route::Room(known.cloned().unwrap_or(address))
+    }
+
     /// This tab has a place, but not that of the host of this room.
     #[must_use]
     pub fn is_elsewhere(&self, room: &str) -> bool {
@@ -47,7 +68,7 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Part {
     /// It opened the room.
-    Host(HostChoice),
+    Host(Box<HostChoice>),
     /// It came by a link or from the list.
     Guest,
 }
@@ -63,7 +84,7 @@ impl Place {
     #[must_use]
     pub fn resume(&self) -> Option<HostChoice> {
         let Part::Host(choice) = &self.part else { return None };
-        Some(HostChoice { budget: self.lends.unwrap_or(0), ..choice.clone() })
+        Some(HostChoice { budget: self.lends.unwrap_or(0), ..(**choice).clone() })
     }
 
     /// What another tab of this browser has stored for the same room, if it hosted the room later.
@@ -129,18 +150,47 @@ mod tests {
         Place { room: "room".into(), key: Some("key".into()), part, lends: Some(7), changed: 1.0 }
     }
 
+    fn at(id: &str, key: Option<&str>) -> Route {
+        Route::Room(RoomAddress { id: id.into(), key: key.map(str::to_owned) })
+    }
+
+    #[test]
+    fn a_reload_knows_the_key_that_the_address_bar_does_not_show() {
+        let mut session = Session::default();
+        assert_eq!(session.arrive_at(at("room", None)), at("room", None), "nobody gave this tab a link");
+        assert_eq!(session.arrive_at(at("room", Some("key"))), at("room", Some("key")));
+        let mut reloaded: Session = serde_json::from_str(&serde_json::to_string(&session).unwrap()).unwrap();
+        assert_eq!(reloaded.arrive_at(at("room", None)), at("room", Some("key")));
+        assert_eq!(reloaded.arrive_at(at("other", None)), at("other", None));
+        assert_eq!(reloaded.arrive_at(at("room", Some("newer"))), at("room", Some("newer")));
+        assert_eq!(reloaded.arrive_at(at("room", None)), at("room", Some("newer")), "the link that was opened last");
+        assert_eq!(reloaded.arrive_at(Route::Door), Route::Door);
+    }
+
+    #[test]
+    fn a_tab_with_a_place_comes_back_with_the_key_of_its_place_and_remembers_few_links() {
+        let mut session = Session { place: Some(place(Part::Guest)), ..Session::default() };
+        assert_eq!(session.arrive_at(at("room", None)), at("room", Some("key")));
+        for n in 0..100 {
+            session.arrive_at(at(&format!("room{n}"), Some("k")));
+        }
+        assert_eq!(session.links.len(), KEPT_LINKS);
+        assert_eq!(session.arrive_at(at("room99", None)), at("room99", Some("k")));
+        assert!(serde_json::from_str::<Session>(r#"{"next_request":1,"conversation":null,"place":null}"#).is_ok());
+    }
+
     #[test]
     fn a_tab_is_elsewhere_unless_it_hosts_the_room_or_has_no_place() {
         let at = |place| Session { place, ..Session::default() };
         assert!(!at(None).is_elsewhere("room"));
-        assert!(!at(Some(place(Part::Host(choice())))).is_elsewhere("room"));
-        assert!(at(Some(place(Part::Host(choice())))).is_elsewhere("other"));
+        assert!(!at(Some(place(Part::Host(Box::new(choice()))))).is_elsewhere("room"));
+        assert!(at(Some(place(Part::Host(Box::new(choice()))))).is_elsewhere("other"));
         assert!(at(Some(place(Part::Guest))).is_elsewhere("room"));
     }
 
     #[test]
     fn a_host_comes_back_to_its_own_room_with_what_it_lends_and_shares_now() {
-        let mut place = place(Part::Host(choice()));
+        let mut place = place(Part::Host(Box::new(choice())));
         let keys = RoomKeys { owner: KeySeed([1; 32]), secret: "key".into() };
         place.keep_keys(keys.clone(), 2.0);
         place.keep_sharing(Sharing::Fastest, 3.0);
@@ -152,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_room_that_another_tab_hosted_since_is_hosted_on_as_it_left_it() {
-        let mine = place(Part::Host(choice()));
+        let mine = place(Part::Host(Box::new(choice())));
         let mut theirs = mine.clone();
         let banned = Doors { generation: 1, ..Doors::default() };
         theirs.keep_doors(banned.clone(), 2.0);

@@ -1,7 +1,8 @@
 //! The user's settings, stored in the browser.
 
-use potluck_panel::Sampling;
+use potluck_panel::{ReasoningEffort, Sampling};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// Light or dark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,16 +44,10 @@ pub struct Settings {
     pub instructions: String,
     /// Maximum tokens per answer.
     pub max_tokens: u32,
-    /// 0 is greedy.
-    pub temperature: f32,
-    /// Keeps the best `k` tokens; 0 keeps all.
-    pub top_k: u32,
-    /// Keeps the most likely tokens up to this total probability.
-    pub top_p: f32,
-    /// Drops tokens below this probability relative to the best.
-    pub min_p: f32,
-    /// 1 is off.
-    pub repetition_penalty: f32,
+    /// How answers are sampled, but for the seed.
+    pub sampling: Sampling,
+    /// How much models are to reason; `None` as each does by itself.
+    pub reasoning: Option<ReasoningEffort>,
     /// A fixed seed; `None` for a new one each time.
     pub seed: Option<u64>,
     /// Addresses of GGUF files that the user kept, the latest first.
@@ -64,7 +59,6 @@ const MOST_LINKS: usize = 50;
 
 impl Default for Settings {
     fn default() -> Self {
-        let sampling = Sampling::default();
         Self {
             appearance: Appearance::System,
             name: None,
@@ -72,11 +66,8 @@ impl Default for Settings {
             awake: true,
             instructions: String::new(),
             max_tokens: 1024,
-            temperature: sampling.temperature,
-            top_k: sampling.top_k,
-            top_p: sampling.top_p,
-            min_p: sampling.min_p,
-            repetition_penalty: sampling.repetition_penalty,
+            sampling: Sampling::default(),
+            reasoning: None,
             seed: None,
             links: Vec::new(),
         }
@@ -84,6 +75,18 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Reads stored settings. Older pages stored the sampling parameters beside the others.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
+        let mut stored: Map<String, Value> = serde_json::from_str(text).ok()?;
+        if !stored.contains_key("sampling") {
+            let mut sampling = stored.clone();
+            sampling.remove("seed");
+            stored.insert("sampling".to_owned(), sampling.into());
+        }
+        serde_json::from_value(stored.into()).ok()
+    }
+
     /// Keeps an address, as the latest.
     pub fn keep_link(&mut self, link: &str) {
         self.links.retain(|kept| kept != link);
@@ -94,14 +97,7 @@ impl Settings {
     /// The sampling parameters of a prompt; `fresh` is the seed unless one is fixed.
     #[must_use]
     pub fn sampling(&self, fresh: u64) -> Sampling {
-        Sampling {
-            temperature: self.temperature.clamp(0.0, 5.0),
-            top_k: self.top_k,
-            top_p: self.top_p.clamp(0.01, 1.0),
-            min_p: self.min_p.clamp(0.0, 1.0),
-            repetition_penalty: self.repetition_penalty.clamp(0.5, 2.0),
-            seed: self.seed.unwrap_or(fresh),
-        }
+        Sampling { seed: self.seed.unwrap_or(fresh), ..self.sampling }.within_limits()
     }
 }
 
@@ -112,9 +108,18 @@ mod tests {
 
     #[test]
     fn old_settings_still_read() {
-        let settings: Settings = serde_json::from_str(r#"{"appearance":"Dark","temperature":0.2}"#).unwrap();
+        let settings = Settings::read(r#"{"appearance":"Dark","temperature":0.2,"top_k":7,"seed":null}"#).unwrap();
         assert_eq!(settings.appearance, Appearance::Dark);
         assert_eq!(settings.max_tokens, Settings::default().max_tokens);
+        assert_eq!(settings.sampling, Sampling { temperature: 0.2, top_k: 7, ..Sampling::default() });
+        assert_eq!(Settings::read(r#"{"temperature":0.2,"seed":5}"#).unwrap().seed, Some(5));
+    }
+
+    #[test]
+    fn settings_are_read_as_they_were_stored() {
+        let sampling = Sampling { top_p: 0.9, ..Sampling::default() };
+        let settings = Settings { sampling, seed: Some(5), awake: false, ..Settings::default() };
+        assert_eq!(Settings::read(&serde_json::to_string(&settings).unwrap()), Some(settings));
     }
 
     #[test]
@@ -130,7 +135,8 @@ mod tests {
 
     #[test]
     fn a_fixed_seed_wins_and_values_stay_sane() {
-        let settings = Settings { seed: Some(5), temperature: 90.0, ..Settings::default() };
+        let sampling = Sampling { temperature: 90.0, ..Sampling::default() };
+        let settings = Settings { seed: Some(5), sampling, ..Settings::default() };
         let sampling = settings.sampling(9);
         assert_eq!(sampling.seed, 5);
         assert!(sampling.temperature <= 5.0);

@@ -9,8 +9,8 @@ use potluck_panel::{
 use potluck_text::texts;
 
 use super::{
-    AnswerState, BenchState, Benching, Chats, Notices, Opening, OwnRooms, Part, Place, RoomState, Session, Settings,
-    TurnId,
+    AnswerState, BenchProgress, BenchState, Chats, Notices, Opening, OwnRooms, Part, Place, RoomState, Session,
+    Settings, TurnId,
 };
 use crate::{
     actions::ToolCalls,
@@ -109,7 +109,7 @@ pub struct Store {
 impl Store {
     /// Restores the stored state.
     #[must_use]
-    pub fn new(link: NodeLink, stored: browser::StoredData, mut session: Session) -> Self {
+    pub fn new(link: NodeLink, stored: browser::StoredData, mut session: Session, route: Route) -> Self {
         session.tab_key.get_or_insert_with(browser::key_seed);
         let browser::StoredData { conversations, settings, draft, device_key, own_rooms } = stored;
         let (own_rooms, over) = OwnRooms::restore(own_rooms, browser::now());
@@ -128,7 +128,6 @@ impl Store {
             browser::hex(8),
         );
         session.conversation = Some(chats.open.with_untracked(|open| open.id.clone()));
-        let route = browser::current_route();
         // Whoever looks at the bench or the door comes back. A room that this tab hosted is offered at the door.
         let stays = |place: &Place| match &route {
             Route::Room(address) => address.id == place.room,
@@ -136,7 +135,7 @@ impl Store {
             Route::Door => place.part == Part::Guest,
         };
         session.place = session.place.filter(stays);
-        browser::keep_session(&session);
+        let _refused = browser::keep_session(&session);
         Self {
             node: NodeState {
                 link: StoredValue::new_local(link),
@@ -161,6 +160,13 @@ impl Store {
         }
     }
 
+    /// The place that the address bar names now. A key in it moves to the tab's session.
+    #[must_use]
+    pub fn arrive(self) -> Route {
+        let arrived = self.session.try_update(arrive);
+        arrived.unwrap_or(Route::Door)
+    }
+
     /// Handles a message from the node.
     pub fn take(self, message: ToPage) {
         match message {
@@ -168,15 +174,15 @@ impl Store {
                 if build != BUILD {
                     self.tell(
                         NoticeLevel::Error,
-                        texts().notice.versions_differ,
+                        texts().notice.versions_differ(),
                         format!("page {BUILD}, worker {build}"),
                     );
                 }
                 // A second "ready" comes from a worker that replaced a dead one: it knows no pending answers.
                 if self.node.ready.get_untracked() {
-                    self.break_off(texts().answer.worker_restarted);
-                    if self.bench.progress.with_untracked(Benching::is_busy) {
-                        self.take_bench(BenchEvent::Failed(texts().notice.bench_interrupted.to_owned()));
+                    self.break_off(texts().answer.worker_restarted());
+                    if self.bench.progress.with_untracked(BenchProgress::is_busy) {
+                        self.take_bench(BenchEvent::Failed(texts().notice.bench_interrupted().to_owned()));
                     }
                 }
                 self.node.ready.set(true);
@@ -231,7 +237,7 @@ impl Store {
                 .filter(|opening| status.role.coordinator && opening.before.as_deref() != Some(room.id.as_str()));
             if let Some(Opening { choice, .. }) = opened {
                 let lends = (choice.budget > 0).then_some(choice.budget);
-                let (id, key, part) = (room.id.clone(), room.key.clone(), Part::Host(choice));
+                let (id, key, part) = (room.id.clone(), room.key.clone(), Part::Host(Box::new(choice)));
                 let place = Place { room: id, key, part, lends, changed: browser::now() };
                 let address = place.address();
                 self.remember(|session| session.place = Some(place));
@@ -266,13 +272,13 @@ impl Store {
             session.place.as_ref().is_some_and(|place| place.room == room && place.key.as_deref() != Some(key))
         });
         if news {
+            let address = RoomAddress { id: room.to_owned(), key: Some(key.to_owned()) };
             self.remember(|session| {
+                session.arrive_at(Route::Room(address.clone()));
                 if let Some(place) = &mut session.place {
                     place.key = Some(key.to_owned());
                 }
             });
-            let address = RoomAddress { id: room.to_owned(), key: Some(key.to_owned()) };
-            browser::replace(&address.path());
             self.screen.route.set(Route::Room(address));
         }
     }
@@ -285,7 +291,7 @@ impl Store {
     /// Changes what the tab remembers, and stores it immediately.
     pub fn remember(self, change: impl FnOnce(&mut Session)) {
         self.session.update(change);
-        self.session.with_untracked(browser::keep_session);
+        let _refused = self.session.with_untracked(browser::keep_session);
     }
 
     /// Changes the settings and stores them.
@@ -353,6 +359,20 @@ impl Store {
     pub fn own_name(self) -> String {
         self.settings.with(|settings| settings.name.clone()).unwrap_or_else(browser::device_name)
     }
+}
+
+/// The place that the address bar names. Once the tab's session holds the key of a room's link, the address bar no longer shows it.
+pub fn arrive(session: &mut Session) -> Route {
+    let shown = browser::current_route();
+    let has_key = matches!(&shown, Route::Room(address) if address.key.is_some());
+    let route = session.arrive_at(shown);
+    if let Route::Room(address) = &route {
+        // Where nothing can be kept, the address is the only memory.
+        if has_key && browser::keep_session(session) {
+            browser::replace(&address.path());
+        }
+    }
+    route
 }
 
 /// The page's state, available anywhere in the tree.

@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use potluck_panel::{DeviceKind, MemberStatus, MemberView, PeerId};
+use potluck_text::texts;
 
 use crate::{
     common::{Icon, device_symbol},
@@ -9,7 +10,17 @@ use crate::{
     text::kind_name,
 };
 
-/// "Pixel (phone) wants to join" with the three words of its key, for the host.
+/// A device that asks.
+#[derive(Clone, PartialEq)]
+struct Request {
+    peer: PeerId,
+    name: String,
+    kind: DeviceKind,
+    /// Of the session between it and this device, while there is one.
+    words: Option<String>,
+}
+
+/// "Pixel (phone) wants to join" with the three words of its session, for the host.
 #[component]
 pub fn Admissions() -> impl IntoView {
     let store = store();
@@ -18,31 +29,35 @@ pub fn Admissions() -> impl IntoView {
             let host = status.role.coordinator;
             let asks = |member: &&MemberView| host && member.status == MemberStatus::Asking;
             let request = |member: &MemberView| {
-                let words = status.words_of(member.peer).unwrap_or_default().to_owned();
-                (member.peer, member.name.clone(), member.kind, words)
+                let words = status.words_of(member.peer).map(str::to_owned);
+                Request { peer: member.peer, name: member.name.clone(), kind: member.kind, words }
             };
             status.peers.iter().filter(asks).map(request).collect::<Vec<_>>()
         })
     });
-    let row = move |(peer, name, kind, words): (PeerId, String, DeviceKind, String)| {
+    let row = move |Request { peer, name, kind, words }: Request| {
         let answer = move |allow| store.admit(peer, allow);
+        let words = words.map(|words| {
+            let [before, behind] = texts().request.its_words();
+            view! { <small class="hint">{before}<strong class="words">{words}</strong>{behind}</small> }
+        });
         view! {
             <div class="card asking">
                 <Icon symbol=device_symbol(kind) />
                 <p>
-                    <strong>{name}</strong>{format!(" ({}) wants to join", kind_name(kind))}
-                    <small class="hint">"Its three words: "<strong class="words">{words}</strong>". The other device shows the same ones."</small>
+                    <strong>{name}</strong>" "{texts().request.wants(kind_name(kind))}
+                    {words}
                 </p>
                 <div class="row">
-                    <button type="button" class="button button-main" on:click=move |_| answer(true)>"Allow"</button>
-                    <button type="button" class="button" on:click=move |_| answer(false)>"Not now"</button>
+                    <button type="button" class="button button-main" on:click=move |_| answer(true)>{texts().request.allow()}</button>
+                    <button type="button" class="button" on:click=move |_| answer(false)>{texts().request.not_now()}</button>
                 </div>
             </div>
         }
     };
     view! {
         <div aria-live="polite">
-            <For each=move || asking.get() key=|(peer, _, _, words)| (*peer, words.clone()) children=row />
+            <For each=move || asking.get() key=|request| (request.peer, request.words.clone()) children=row />
         </div>
     }
 }

@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use potluck_panel::{CreditView, DeviceId, Status};
+use potluck_text::texts;
 use serde::Serialize;
 
 use crate::{browser, state::store, text::work_line};
@@ -65,13 +66,13 @@ pub fn CreditCard() -> impl IntoView {
     view! {
         <Show when=move || credits.with(|credits| !credits.is_empty())>
             <details class="card fold credits">
-                <summary>"Who computed how much"</summary>
-                <p class="hint">"Counted by the host since its tab was last loaded."</p>
-                <ul class="holders" aria-label="Who computed how much">
+                <summary>{texts().credit.heading()}</summary>
+                <p class="hint">{texts().credit.counted()}</p>
+                <ul class="holders" aria-label=texts().credit.heading()>
                     {move || credits.get().into_iter().map(row).collect_view()}
                 </ul>
                 <div class="timeline-actions">
-                    <button type="button" class="button" on:click=save>"Save as JSON"</button>
+                    <button type="button" class="button" on:click=save>{texts().credit.save()}</button>
                 </div>
             </details>
         </Show>

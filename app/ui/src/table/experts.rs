@@ -2,13 +2,14 @@
 
 use leptos::prelude::*;
 use potluck_panel::{ExpertsView, HolderView, Status};
+use potluck_text::texts;
 
 use super::token_path::name;
 use crate::{
     state::store,
     text::{
-        call_times, calls_line, holding_line, on_demand_line, plural, replicas_line, residency_line, shadow_line,
-        short_line, trips_line,
+        call_times, calls_line, holding_line, on_demand_line, replicas_line, residency_line, shadow_line, short_line,
+        trips_line,
     },
 };
 
@@ -32,7 +33,7 @@ pub fn ExpertsCard() -> impl IntoView {
             <details class="card fold experts-card">
                 <summary>{summary}</summary>
                 {move || lines().into_iter().map(|line| view! { <p class="hint">{line}</p> }).collect_view()}
-                <ul class="holders" aria-label="Devices with experts">{rows}</ul>
+                <ul class="holders" aria-label=texts().experts.holders()>{rows}</ul>
             </details>
         </Show>
     }
@@ -59,13 +60,19 @@ fn summary(status: &Status) -> String {
     let Some(plan) = &status.plan else { return String::new() };
     let Some(experts) = &plan.experts else { return String::new() };
     let holders = experts.holders.iter().filter(|holder| holder.experts > 0).count();
-    let devices = plural(holders, "other device", "other devices");
-    let trips = trips_line(experts, plan.measured_token_ms);
-    format!("Experts on {devices}{}", trips.map(|trips| format!(": {trips}")).unwrap_or_default())
+    let devices = texts().experts.summary(holders);
+    match trips_line(experts, plan.measured_token_ms) {
+        Some(trips) => format!("{devices}: {trips}"),
+        None => devices,
+    }
 }
 
 fn lines(experts: &ExpertsView) -> Vec<String> {
-    [Some(replicas_line(experts)), short_line(experts), Some(calls_line(experts))].into_iter().flatten().collect()
+    let checks = texts().experts.checks().to_owned();
+    [Some(replicas_line(experts)), short_line(experts), Some(calls_line(experts)), Some(checks)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 #[component]
@@ -73,7 +80,7 @@ fn HolderRow(holder: HolderView, name: String) -> impl IntoView {
     view! {
         <li class="holder">
             <strong class="holder-name">{name}</strong>
-            {holder.is_unhealthy.then(|| view! { <span class="chip chip-slow">"late or refusing: asked last"</span> })}
+            {holder.is_unhealthy.then(|| view! { <span class="chip chip-slow">{texts().experts.late()}</span> })}
             <span class="hint">{holding_line(&holder)}</span>
             {call_times(&holder).map(|times| view! { <span class="hint">{times}</span> })}
             {residency_line(&holder).map(|line| view! { <span class="hint">{line}</span> })}

@@ -19,17 +19,17 @@ pub fn failure(status: &Status) -> Option<&str> {
 #[component]
 pub fn Failure() -> impl IntoView {
     let store = store();
-    let texts = &texts().failure;
+    let (texts, leave) = (&texts().failure, texts().leave.title());
     let why = move || store.room.status.with(|status| failure(status).map(str::to_owned));
     let hosts = move || store.room.status.with(|status| status.role.coordinator);
     view! {
         <div class="turns">
             <section class="turns-column failure" role="alert">
                 <Icon symbol=Symbol::Warning />
-                <h2>{texts.title}</h2>
+                <h2>{texts.title()}</h2>
                 <p>{why}</p>
-                <Show when=hosts fallback=move || view! { <p class="hint">{texts.guest}</p> }>
-                    <p class="hint">{texts.host}</p>
+                <Show when=hosts fallback=move || view! { <p class="hint">{texts.guest()}</p> }>
+                    <p class="hint">{texts.host()}</p>
                 </Show>
                 <div class="row row-centre">
                     <Show when=hosts>
@@ -38,10 +38,10 @@ pub fn Failure() -> impl IntoView {
                             class="button button-main"
                             on:click=move |_| store.screen.dialog.set(Some(DialogKind::Host))
                         >
-                            "Choose another model"
+                            {texts.choose_another()}
                         </button>
                     </Show>
-                    <button type="button" class="button" on:click=move |_| store.ask_to_leave()>"Leave the table"</button>
+                    <button type="button" class="button" on:click=move |_| store.ask_to_leave()>{leave}</button>
                 </div>
             </section>
         </div>

@@ -1,7 +1,9 @@
 //! Links to the room for other devices: the room's own, and invites. They never contain localhost.
 
 use leptos::prelude::*;
+use potluck_text::texts;
 
+use super::door_log::DoorLog;
 use super::invites::{Banned, Given, NewInvite};
 use crate::{
     browser,
@@ -25,7 +27,7 @@ pub(super) enum LinkKind {
 #[component]
 pub fn Invite() -> impl IntoView {
     view! {
-        <Dialog kind=DialogKind::Invite title="Invite a device" wide=true>
+        <Dialog kind=DialogKind::Invite title=texts().invite.title() wide=true>
             <Inside />
         </Dialog>
     }
@@ -73,16 +75,17 @@ fn Inside() -> impl IntoView {
                     when=move || kind.get() == LinkKind::Room
                     fallback=move || view! { <NewInvite kind reach=reach.get_value() /> }
                 >
-                    <Card link=link.clone() reach=reach.get_value() words="Whoever has the link can come in without being asked." />
+                    <Card link=link.clone() reach=reach.get_value() words=texts().invite.room_terms() />
                 </Show>
                 <Show when=move || hosts.get()>
                     <Given />
                     <Banned />
+                    <DoorLog />
                 </Show>
             }
             .into_any()
         }
-        _ => view! { <p class="hint">"Looking for this relay's address"</p> }.into_any(),
+        _ => view! { <p class="hint">{texts().invite.looking()}</p> }.into_any(),
     }
 }
 
@@ -99,11 +102,11 @@ fn KindChoice(kind: RwSignal<LinkKind>) -> impl IntoView {
     };
     view! {
         <fieldset class="group">
-            <legend>"What the link is for"</legend>
+            <legend>{texts().invite.kind()}</legend>
             <div class="option-cards option-cards-3">
-                {option(LinkKind::Room, "Everything", "For your own devices")}
-                {option(LinkKind::Contribute, "Lend a GPU", "And chat, until it expires")}
-                {option(LinkKind::Chat, "Only chat", "Until it expires")}
+                {option(LinkKind::Room, texts().invite.room(), texts().invite.room_hint())}
+                {option(LinkKind::Contribute, texts().invite.lend(), texts().invite.lend_hint())}
+                {option(LinkKind::Chat, texts().invite.chat(), texts().invite.chat_hint())}
             </div>
         </fieldset>
     }
@@ -119,7 +122,7 @@ pub(super) fn Card(
     #[prop(into)]
     words: String,
     /// What stands before the link in an invitation.
-    #[prop(default = "Join my table and lend a hand")]
+    #[prop(default = texts().invite.invitation_to_lend())]
     invitation: &'static str,
 ) -> impl IntoView {
     let invitation = format!("{invitation}: {link}");
@@ -128,21 +131,21 @@ pub(super) fn Card(
         {reach.elsewhere.then(|| view! { <div class="qr-card"><QrCode address=link.clone() /></div> })}
         <p class="invite-link mono">{shown}</p>
         <div class="row row-centre">
-            <CopyButton text=link.clone() label="Copy link" class="button button-main" />
-            <CopyButton text=invitation label="Copy invitation" class="button" />
+            <CopyButton text=link.clone() label=texts().invite.copy_link() class="button button-main" />
+            <CopyButton text=invitation label=texts().invite.copy_invitation() class="button" />
         </div>
         {if reach.elsewhere {
-            view! { <p class="hint">{format!("Scan it with a phone, or send the link. {words}")}</p> }.into_any()
+            view! { <p class="hint">{texts().invite.scan(&words)}</p> }.into_any()
         } else {
             view! {
                 <p class="hint">
-                    "The relay accepts connections from this computer only, so the link works only in browsers here. Restart it without “--local” to invite other devices."
+                    {texts().invite.only_here()}
                 </p>
             }.into_any()
         }}
         {reach.warns.then(|| view! {
             <p class="hint">
-                "The other device warns once about an unknown certificate, because this relay made its own. In Chrome choose “Advanced”, then “Proceed”. In Safari choose “Show details”, then “visit this website”."
+                {texts().invite.certificate()}
             </p>
         })}
     }

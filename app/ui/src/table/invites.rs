@@ -2,12 +2,15 @@
 
 use leptos::prelude::*;
 use potluck_panel::{BannedReport, InviteChoice, InviteId, InviteKind, InviteReport, InviteState, ToNode, UnixSeconds};
+use potluck_text::{sentences, texts};
 
 use super::invite::{Card, LinkKind, Reach};
-use crate::{browser, state::store, text::plural};
+use crate::{browser, state::store};
 
 /// How long an invite may be used, in hours, and what the page calls it.
-const SPANS: [(u32, &str); 3] = [(1, "1 hour"), (24, "1 day"), (168, "1 week")];
+fn spans() -> [(u32, &'static str); 3] {
+    [(1, texts().invite.hour()), (24, texts().invite.day()), (168, texts().invite.week())]
+}
 /// How many devices may use it.
 const USES: [u16; 4] = [1, 3, 10, 50];
 
@@ -39,37 +42,37 @@ pub(super) fn NewInvite(kind: RwSignal<LinkKind>, reach: Reach) -> impl IntoView
         };
         store.send(ToNode::Invite(choice));
     };
-    let spans = SPANS.map(|(step, name)| {
+    let spans = spans().map(|(step, name)| {
         view! { <option value=step.to_string() prop:selected=move || hours.get() == step>{name}</option> }
     });
     let counts = USES.map(|step| {
         view! {
             <option value=step.to_string() prop:selected=move || uses.get() == step>
-                {plural(usize::from(step), "device", "devices")}
+                {texts().invite.devices(step)}
             </option>
         }
     });
     let reach = StoredValue::new(reach);
     view! {
         <label class="labelled labelled-row">
-            <span>"It can be used for"</span>
+            <span>{texts().invite.hours()}</span>
             <select class="field" on:change=move |event| hours.set(event_target_value(&event).parse().unwrap_or(24))>{spans}</select>
         </label>
         <label class="labelled labelled-row">
-            <span>"By"</span>
+            <span>{texts().invite.uses()}</span>
             <select class="field" on:change=move |event| uses.set(event_target_value(&event).parse().unwrap_or(1))>{counts}</select>
         </label>
         <label class="check">
             <input type="checkbox" role="switch" class="switch" prop:checked=ask on:change=move |event| ask.set(event_target_checked(&event)) />
-            <span>"Ask me first"<small class="hint">"You see the device's name and its three words, and let it in or not"</small></span>
+            <span>{texts().invite.ask()}<small class="hint">{texts().invite.ask_hint()}</small></span>
         </label>
-        <button type="button" class="button button-main" on:click=make>"Make an invite"</button>
+        <button type="button" class="button button-main" on:click=make>{texts().invite.make()}</button>
         {move || made().map(|report| {
             let reach = reach.get_value();
             let link = format!("{}{}", reach.origin, report.link);
             let invitation = match report.invite.kind {
-                InviteKind::Chat => "Chat with the model at my table",
-                InviteKind::Contribute => "Join my table and lend a hand",
+                InviteKind::Chat => texts().invite.invitation_to_chat(),
+                InviteKind::Contribute => texts().invite.invitation_to_lend(),
             };
             view! { <Card link reach words=terms(&report) invitation /> }
         })}
@@ -82,16 +85,12 @@ fn invites(status: &potluck_panel::Status) -> Vec<InviteReport> {
 
 /// What whoever has the link may do.
 fn terms(report: &InviteReport) -> String {
-    let who = match report.invite.uses {
-        1 => "One device".to_owned(),
-        uses => format!("Up to {uses} devices"),
+    let terms = match report.invite.kind {
+        InviteKind::Chat => texts().invite.to_chat(report.invite.uses),
+        InviteKind::Contribute => texts().invite.to_lend(report.invite.uses),
     };
-    let may = match report.invite.kind {
-        InviteKind::Chat => "come in by it to chat",
-        InviteKind::Contribute => "come in by it, lend their GPU and chat",
-    };
-    let asked = if report.invite.ask { "You are asked first." } else { "You are not asked." };
-    format!("{who} can {may}. {asked}")
+    let asked = if report.invite.ask { texts().invite.asked() } else { texts().invite.not_asked() };
+    sentences(&[&terms, asked])
 }
 
 /// The invites that were given out.
@@ -100,7 +99,7 @@ pub(super) fn Given() -> impl IntoView {
     let store = store();
     let list = Memo::new(move |_| store.room.status.with(invites));
     let take_back = move |id| {
-        if browser::confirm("Take this invite back? Its link stops working. Whoever has used it stays.") {
+        if browser::confirm(texts().invite.confirm_take_back()) {
             store.send(ToNode::Revoke(id));
         }
     };
@@ -109,17 +108,17 @@ pub(super) fn Given() -> impl IntoView {
         let is_open = report.state(now()) == InviteState::Open;
         view! {
             <li class="card invite-row">
-                <span class="card-words"><strong>{name(&report)}</strong><span class="hint">{standing(&report, now())}</span></span>
+                <span class="card-words"><strong>{name(&report)} " · " {id.0}</strong><span class="hint">{standing(&report, now())}</span></span>
                 {is_open.then(|| view! {
-                    <button type="button" class="button" on:click=move |_| take_back(id)>"Take back"</button>
+                    <button type="button" class="button" on:click=move |_| take_back(id)>{texts().invite.take_back()}</button>
                 })}
             </li>
         }
     };
     view! {
         <Show when=move || list.with(|list| !list.is_empty())>
-            <section class="given" aria-label="Invites">
-                <h3>"Invites"</h3>
+            <section class="given" aria-label=texts().invite.given()>
+                <h3>{texts().invite.given()}</h3>
                 <ul class="cards">
                     <For each=move || list.get() key=|report| (report.invite.id, report.used, report.revoked) children=row />
                 </ul>
@@ -130,23 +129,22 @@ pub(super) fn Given() -> impl IntoView {
 
 fn name(report: &InviteReport) -> &'static str {
     match report.invite.kind {
-        InviteKind::Chat => "To chat",
-        InviteKind::Contribute => "To lend a GPU",
+        InviteKind::Chat => texts().invite.name_chat(),
+        InviteKind::Contribute => texts().invite.name_lend(),
     }
 }
 
 /// "2 of 3 devices came by it. Good for 5 hours more."
 fn standing(report: &InviteReport, now: UnixSeconds) -> String {
-    let used =
-        format!("{} of {} came by it.", report.used, plural(usize::from(report.invite.uses), "device", "devices"));
+    let used = texts().invite.used(report.invite.uses, report.used);
     let left = report.invite.expires.0.saturating_sub(now.0).div_ceil(3_600);
     let state = match report.state(now) {
-        InviteState::Open => format!("Good for {} more.", plural(left as usize, "hour", "hours")),
-        InviteState::Expired => "It has expired.".to_owned(),
-        InviteState::UsedUp => "It is used up.".to_owned(),
-        InviteState::Revoked => "You took it back.".to_owned(),
+        InviteState::Open => texts().invite.good_for(left),
+        InviteState::Expired => texts().invite.expired().to_owned(),
+        InviteState::UsedUp => texts().invite.used_up().to_owned(),
+        InviteState::Revoked => texts().invite.revoked().to_owned(),
     };
-    format!("{used} {state}")
+    sentences(&[&used, &state])
 }
 
 /// The devices that may not come in.
@@ -156,18 +154,18 @@ pub(super) fn Banned() -> impl IntoView {
     let list = Memo::new(move |_| {
         store.room.status.with(|status| status.doors.as_ref().map(|doors| doors.banned.clone()).unwrap_or_default())
     });
-    let row = move |BannedReport { device, name, words }: BannedReport| {
+    let row = move |BannedReport { device, name }: BannedReport| {
         view! {
             <li class="card invite-row">
-                <span class="card-words"><strong>{name}</strong><span class="hint">{words}</span></span>
-                <button type="button" class="button" on:click=move |_| store.send(ToNode::Unban(device))>"Lift the ban"</button>
+                <span class="card-words"><strong>{name}</strong><span class="hint mono">{device.tag()}</span></span>
+                <button type="button" class="button" on:click=move |_| store.send(ToNode::Unban(device))>{texts().invite.lift_ban()}</button>
             </li>
         }
     };
     view! {
         <Show when=move || list.with(|list| !list.is_empty())>
-            <section class="given" aria-label="Banned devices">
-                <h3>"Banned devices"</h3>
+            <section class="given" aria-label=texts().invite.banned()>
+                <h3>{texts().invite.banned()}</h3>
                 <ul class="cards"><For each=move || list.get() key=|banned| banned.device children=row /></ul>
             </section>
         </Show>

@@ -13,7 +13,7 @@ use crate::{
 #[component]
 pub fn Leave() -> impl IntoView {
     view! {
-        <Dialog kind=DialogKind::Leave title="Leave the table">
+        <Dialog kind=DialogKind::Leave title=texts().leave.title()>
             <Choice />
         </Dialog>
     }
@@ -44,14 +44,14 @@ fn Choice() -> impl IntoView {
         <div class="dialog-body">
             <p>{move || texts.what(guests())}</p>
             <section class="leave-choice">
-                <button type="button" class="button button-main" on:click=close>"Close it for now"</button>
-                <p class="hint">{texts.for_now}</p>
+                <button type="button" class="button button-main" on:click=close>{texts.close()}</button>
+                <p class="hint">{texts.for_now()}</p>
             </section>
             <section class="leave-choice">
-                <button type="button" class="button" on:click=end>"End the room"</button>
-                <p class="hint">{texts.for_good}</p>
+                <button type="button" class="button" on:click=end>{texts.end()}</button>
+                <p class="hint">{texts.for_good()}</p>
             </section>
-            <button type="button" class="button button-quiet" on:click=move |_| store.screen.dialog.set(None)>"Stay"</button>
+            <button type="button" class="button button-quiet" on:click=move |_| store.screen.dialog.set(None)>{texts.stay()}</button>
         </div>
     }
 }

@@ -2,11 +2,12 @@
 
 mod admit;
 mod credit;
+mod door_log;
 mod experts;
 mod failure;
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fixtures;
-mod geometry;
+pub(crate) mod geometry;
 mod holder_lights;
 mod hops;
 mod invite;
@@ -20,11 +21,12 @@ mod sealed;
 mod seat_list;
 mod seat_row;
 mod share;
-mod summary;
-mod svg;
+pub(crate) mod summary;
+pub(crate) mod svg;
 mod timeline;
-mod token_path;
+pub(crate) mod token_path;
 mod waiting;
+mod why;
 
 pub use failure::{Failure, failure};
 pub use invite::Invite;

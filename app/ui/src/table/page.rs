@@ -1,6 +1,7 @@
 //! The room's page: table on the left, chat on the right; narrow screens have one column with the table folded.
 
 use leptos::prelude::*;
+use potluck_text::texts;
 
 use super::{panel::TablePanel, sealed::Padlock, summary::summary};
 use crate::{
@@ -34,20 +35,20 @@ pub fn RoomPage() -> impl IntoView {
                     <button
                         type="button"
                         class="button button-icon"
-                        aria-label="Settings"
+                        aria-label=texts().settings.title()
                         on:click=move |_| store.screen.dialog.set(Some(DialogKind::Settings))
                     >
                         <Icon symbol=Symbol::Sliders />
                     </button>
-                    <button type="button" class="button button-icon room-leave" aria-label="Leave the table" title="Leave the table" on:click=move |_| store.ask_to_leave()>
+                    <button type="button" class="button button-icon room-leave" aria-label=texts().leave.title() title=texts().leave.title() on:click=move |_| store.ask_to_leave()>
                         <Icon symbol=Symbol::Leave />
                     </button>
                 </header>
                 <main class="room-body">
-    <section class="room-table" id="table" aria-label="The table" class:room-table-open=move || unfolded.get()>
+    <section class="room-table" id="table" aria-label=texts().table.heading() class:room-table-open=move || unfolded.get()>
                     <TablePanel />
                 </section>
-                <section class="room-chat" aria-label="Chat">
+                <section class="room-chat" aria-label=texts().chat.heading()>
                     <ChatPanel />
                 </section>
     </main>

@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use potluck_panel::{Connection, PlanReport, Status};
+use potluck_text::texts;
 
 use super::{
     admit::Admissions,
@@ -14,12 +15,13 @@ use super::{
     timeline::TimelineCard,
     token_path::{Help, TokenPath},
     waiting::Threshold,
+    why::WhyCard,
 };
 use crate::{
     common::{Icon, Symbol},
     contribute::ContributeCard,
     state::{DialogKind, store},
-    text::{bytes, duration_ms, model_size, plural, tokens_per_second},
+    text::{bytes, model_size},
 };
 
 /// The table's side of the room.
@@ -43,6 +45,7 @@ pub fn TablePanel() -> impl IntoView {
                 <TableSvg selected />
                 <PlanLine />
                 <Spreading />
+                <WhyCard />
                 <TokenPath />
                 <ExpertsCard />
                 <OnDemandLine />
@@ -64,8 +67,8 @@ fn ModelLine() -> impl IntoView {
     let name = move || {
         store.room.status.with(|status| match &status.model {
             Some(model) => model.name.clone(),
-            None if failure(status).is_some() => "No model".into(),
-            None => "Setting the table".into(),
+            None if failure(status).is_some() => texts().table.no_model().into(),
+            None => texts().table.opening().into(),
         })
     };
     view! {
@@ -76,7 +79,7 @@ fn ModelLine() -> impl IntoView {
             </div>
             <button type="button" class="button" on:click=move |_| store.screen.dialog.set(Some(DialogKind::Invite))>
                 <Icon symbol=Symbol::Link />
-                <span>"Invite"</span>
+                <span>{texts().table.invite()}</span>
             </button>
         </header>
     }
@@ -113,15 +116,15 @@ fn plan_line(plan: &PlanReport, pace: f64) -> String {
     let mut parts = Vec::new();
     // The reason already names devices and messages.
     if !plan.stages.is_empty() && plan.reason.is_empty() {
-        parts.push(plural(plan.stages.len(), "stage", "stages"));
-        parts.push(plural(plan.network_hops as usize, "hop per token", "hops per token"));
+        parts.push(texts().path.stages(plan.stages.len()));
+        parts.push(texts().path.hops(plan.network_hops));
     }
     if pace > 0.0 {
-        parts.push(format!("{} measured", tokens_per_second(pace)));
+        parts.push(texts().path.pace(pace));
     }
     // Show the same number as the token's path: the one from planning time would contradict it.
     if plan.token_ms > 0.0 && plan.waiting.is_none() {
-        parts.push(format!("{} per token expected", duration_ms(plan.token_ms)));
+        parts.push(texts().path.expected(plan.token_ms));
     }
     let mut line = parts.join(" · ");
     // A separate card shows what is missing.

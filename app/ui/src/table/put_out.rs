@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use potluck_panel::{PeerId, ToNode};
+use potluck_text::texts;
 
 use crate::state::store;
 
@@ -15,17 +16,15 @@ enum Step {
 impl Step {
     const fn question(self) -> &'static str {
         match self {
-            Self::Remove => "Remove it from the room? It can come back by its link.",
-            Self::Ban => {
-                "Ban this device? It cannot come back with this browser. Whoever has the room's own link can still come with another one."
-            }
+            Self::Remove => texts().put_out.confirm_remove(),
+            Self::Ban => texts().put_out.confirm_ban(),
         }
     }
 
     const fn name(self) -> &'static str {
         match self {
-            Self::Remove => "Remove",
-            Self::Ban => "Ban",
+            Self::Remove => texts().put_out.remove(),
+            Self::Ban => texts().put_out.ban(),
         }
     }
 }
@@ -48,17 +47,19 @@ pub(super) fn PutOut(
     let button = move |step: Step| {
         view! { <button type="button" class="button button-small" on:click=move |_| asked.set(Some(step))>{step.name()}</button> }
     };
-    move || match asked.get() {
+    move || {
+        match asked.get() {
         None => view! { <div class="row">{button(Step::Remove)}{button(Step::Ban)}</div> }.into_any(),
         Some(step) => view! {
             <div class="put-out" role="alertdialog" aria-label=step.name()>
                 <p>{step.question()}</p>
                 <div class="row">
                     <button type="button" class="button button-main" on:click=move |_| act(step)>{step.name()}</button>
-                    <button type="button" class="button" on:click=move |_| asked.set(None)>"Keep it"</button>
+                    <button type="button" class="button" on:click=move |_| asked.set(None)>{texts().put_out.keep()}</button>
                 </div>
             </div>
         }
         .into_any(),
+    }
     }
 }

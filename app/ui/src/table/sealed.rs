@@ -1,7 +1,8 @@
 //! The padlock of the room, and the truth behind it.
 
 use leptos::prelude::*;
-use potluck_panel::{PeerId, Status};
+use potluck_panel::{MemberView, PeerId, Status};
+use potluck_text::texts;
 
 use crate::{
     common::{Dialog, Icon, Symbol, WhoSeesWhat},
@@ -16,8 +17,8 @@ pub fn Padlock() -> impl IntoView {
         <button
             type="button"
             class="button button-icon"
-            aria-label="What is sealed, and who can see what"
-            title="What is sealed, and who can see what"
+            aria-label=texts().sealed.button()
+            title=texts().sealed.button()
             on:click=move |_| store.screen.dialog.set(Some(DialogKind::Privacy))
         >
             <Icon symbol=Symbol::Lock />
@@ -29,7 +30,7 @@ pub fn Padlock() -> impl IntoView {
 #[component]
 pub fn Sealed() -> impl IntoView {
     view! {
-        <Dialog kind=DialogKind::Privacy title="Sealed between devices">
+        <Dialog kind=DialogKind::Privacy title=texts().sealed.title()>
             <Inside />
         </Dialog>
     }
@@ -38,38 +39,45 @@ pub fn Sealed() -> impl IntoView {
 #[component]
 fn Inside() -> impl IntoView {
     let store = store();
-    let checked = Memo::new(move |_| store.room.status.with(checked));
-    let own = Memo::new(move |_| store.room.status.with(|status| status.words.clone()));
+    let sessions = Memo::new(move |_| store.room.status.with(sessions));
     view! {
         <p>
-            "Every message of this room is sealed for the one device it is meant for, and each device has proved its key. The relay passes messages on and cannot read or change them."
+            {texts().sealed.what()}
         </p>
-        <section class="given" aria-label="Keys">
-            <h3>"Keys that this device has checked"</h3>
+        <section class="given" aria-label=texts().sealed.sessions()>
+            <h3>{texts().sealed.sessions_heading()}</h3>
             <p class="hint">
-                "Three words stand for a device's key. Compare them with the other screen: the same words mean the same key."
+                {texts().sealed.words()}
             </p>
             <dl class="numbers">
-                <dt>"This device"</dt>
-                <dd class="words">{own}</dd>
-                <For each=move || checked.get() key=Clone::clone children=|(_, name, words): (PeerId, String, String)| view! {
-                    <dt>{name}</dt>
-                    <dd class="words">{words}</dd>
+                <For each=move || sessions.get() key=Clone::clone children=|session: Session| view! {
+                    <dt>{session.name}</dt>
+                    <dd class="words">{session.words}</dd>
                 } />
             </dl>
         </section>
-        <section class="given" aria-label="Who can see what">
-            <h3>"Who can see what"</h3>
+        <section class="given" aria-label=texts().privacy.heading()>
+            <h3>{texts().privacy.heading()}</h3>
             <WhoSeesWhat />
         </section>
     }
 }
 
-/// Name and words of the others whose keys this device has checked.
-fn checked(status: &Status) -> Vec<(PeerId, String, String)> {
+/// A session between this device and a member.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Session {
+    peer: PeerId,
+    name: String,
+    words: String,
+}
+
+fn sessions(status: &Status) -> Vec<Session> {
     let others = status.peers.iter().filter(|member| status.peer != Some(member.peer));
-    let words = |peer: PeerId| status.words_of(peer).map(str::to_owned);
-    others.filter_map(|member| Some((member.peer, member.name.clone(), words(member.peer)?))).collect()
+    let session = |member: &MemberView| {
+        let words = status.words_of(member.peer)?.to_owned();
+        Some(Session { peer: member.peer, name: member.name.clone(), words })
+    };
+    others.filter_map(session).collect()
 }
 
 #[cfg(test)]
@@ -78,10 +86,11 @@ mod tests {
     use crate::table::fixtures::{member, of_tab, peer};
 
     #[test]
-    fn only_keys_that_this_device_has_checked_are_shown() {
-        let members_words = vec![(peer("b"), "maple otter tulip".to_owned())];
+    fn members_with_a_session_are_shown_with_its_words() {
+        let words = vec![(peer("b"), "maple otter tulip".to_owned())];
         let peers = vec![member("a", true), member("b", false), member("c", false)];
-        let status = Status { peers, members_words, ..of_tab("a") };
-        assert_eq!(checked(&status), [(peer("b"), "b".to_owned(), "maple otter tulip".to_owned())]);
+        let status = Status { peers, words, ..of_tab("a") };
+        let b = Session { peer: peer("b"), name: "b".to_owned(), words: "maple otter tulip".to_owned() };
+        assert_eq!(sessions(&status), [b]);
     }
 }

@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use potluck_panel::PeerId;
+use potluck_text::texts;
 
 use super::{
     seat_row::SeatRow,
@@ -24,7 +25,7 @@ pub fn SeatList(
         _ => None,
     });
     view! {
-        <ul class="seat-list" aria-label="Devices at the table">
+        <ul class="seat-list" aria-label=texts().seat.list()>
             <For each=move || peers.get() key=Clone::clone let:peer>
                 <SeatRow peer selected slow />
             </For>

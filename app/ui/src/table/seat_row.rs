@@ -1,14 +1,14 @@
 //! A device in the list; a click opens its details.
 
 use leptos::prelude::*;
-use potluck_panel::{CreditView, KvCacheType, MemberStatus, MemberView, PeerId, StageReport, Status};
+use potluck_panel::{CreditView, DeviceId, KvCacheType, MemberStatus, MemberView, PeerId, StageReport, Status};
 use potluck_text::texts;
 
 use super::put_out::PutOut;
 use crate::{
     common::{Bar, Icon, device_symbol},
     state::store,
-    text::{bytes, duration_ms, held_by, loading_line, work_line},
+    text::{bytes, held_by, loading_line, work_line},
 };
 
 /// One device.
@@ -50,9 +50,9 @@ pub fn SeatRow(
         let stages = store.room.status.with(|status| own_stages(status, peer));
         let memory =
             store.room.status.with(|status| status.plan.as_ref().and_then(|plan| Some((plan.cache?, plan.overhead))));
-        let words = store.room.status.with(|status| status.words_of(peer).map(str::to_owned));
+        let key = store.room.status.with(|status| status.key_of(peer));
         let credit = store.room.status.with(|status| status.credit_of(peer).cloned());
-        member.get().map(|member| view! { <Numbers member stages memory words credit /> })
+        member.get().map(|member| view! { <Numbers member stages memory key credit /> })
     };
     let hosts =
         Memo::new(move |_| store.room.status.with(|status| status.role.coordinator && status.peer != Some(peer)));
@@ -64,7 +64,7 @@ pub fn SeatRow(
                 }) />
                 <span class="seat-title">
                     <strong>{move || about(|member| member.name.clone())}
-                        {move || is_self.get().then_some(" (you)")}</strong>
+                        {move || is_self.get().then(|| format!(" {}", texts().seat.own()))}</strong>
                     <span class="hint">{move || about(second_line)}</span>
                 </span>
                 <span class="seat-state">
@@ -86,7 +86,7 @@ pub fn SeatRow(
                     let link = member.as_ref().filter(|_| !is_self.get()).and_then(round_trip_text);
                     link.map(|link| view! { <span class="chip">{link}</span> })
                 })}
-                {move || slowest.get().then(|| view! { <span class="chip chip-slow">"bottleneck"</span> })}
+                {move || slowest.get().then(|| view! { <span class="chip chip-slow">{texts().seat.slowest()}</span> })}
             </div>
             {move || member.with(|member| {
                 member.as_ref().and_then(|member| member.spare.clone()).map(|why| view! { <p class="hint">{why}</p> })
@@ -124,12 +124,12 @@ fn second_line(member: &MemberView) -> String {
 
 /// "1.2 of 4 GB in use".
 fn lent_line(member: &MemberView) -> String {
-    format!("{} of {} in use", bytes(member.used.0), bytes(member.lent.unwrap_or_default().0))
+    texts().seat.in_use(member.used, member.lent.unwrap_or_default())
 }
 
 /// "22 ms round trip" from the host; `None` before it is measured.
 fn round_trip_text(member: &MemberView) -> Option<String> {
-    (member.round_trip_ms > 0.0).then(|| format!("{} round trip", duration_ms(member.round_trip_ms)))
+    (member.round_trip_ms > 0.0).then(|| texts().seat.round_trip(member.round_trip_ms))
 }
 
 /// The details of a seat.
@@ -138,57 +138,60 @@ fn Numbers(
     member: MemberView,
     stages: Vec<StageReport>,
     memory: Option<(KvCacheType, u64)>,
-    words: Option<String>,
+    key: Option<DeviceId>,
     credit: Option<CreditView>,
 ) -> impl IntoView {
-    let stored = memory.map(|(cache, _)| format!(" as {}", cache.name())).unwrap_or_default();
     let scratch = memory.filter(|_| !stages.is_empty()).map(|(_, overhead)| {
         view! {
-            <dt>"Scratch and staging"</dt>
+            <dt>{texts().seat.scratch()}</dt>
             <dd>{bytes(overhead)}</dd>
         }
     });
     let stages = stages.into_iter().map(|stage| {
-        let blocks =
-            format!("Blocks {}–{}", stage.first_block, stage.end_block.saturating_sub(1).max(stage.first_block));
-        let ends = match (stage.embeds, stage.head) {
-            (true, true) => ", embedding and head",
-            (true, false) => ", embedding",
-            (false, true) => ", head",
-            (false, false) => "",
+        let (first, last) = (stage.first_block, stage.end_block.saturating_sub(1).max(stage.first_block));
+        let texts = &texts().seat;
+        let blocks = match (stage.embeds, stage.head) {
+            (true, true) => texts.blocks_and_both(first, last),
+            (true, false) => texts.blocks_and_embedding(first, last),
+            (false, true) => texts.blocks_and_head(first, last),
+            (false, false) => texts.blocks(first, last),
         };
         let measured = if stage.measured_ms > 0.0 {
-            format!("{} per token, {} expected", duration_ms(stage.measured_ms), duration_ms(stage.predicted_ms))
+            texts.measured(stage.bytes, stage.measured_ms, stage.predicted_ms)
         } else {
-            format!("{} per token expected, not measured yet", duration_ms(stage.predicted_ms))
+            texts.expected(stage.bytes, stage.predicted_ms)
+        };
+        let stored = match memory {
+            Some((cache, _)) => texts.cache_as(stage.kv_cache_bytes, cache.name()),
+            None => bytes(stage.kv_cache_bytes),
         };
         view! {
-            <dt>{blocks} {ends}</dt>
-            <dd>{format!("{} of weights · {measured}", bytes(stage.bytes))}</dd>
-            <dt>"KV cache"</dt>
-            <dd>{format!("{}{stored}", bytes(stage.kv_cache_bytes))}</dd>
+            <dt>{blocks}</dt>
+            <dd>{measured}</dd>
+            <dt>{texts.cache()}</dt>
+            <dd>{stored}</dd>
         }
     });
-    let adapter = if member.adapter.is_empty() { "unknown".to_owned() } else { member.adapter.clone() };
+    let adapter = if member.adapter.is_empty() { texts().seat.unknown().to_owned() } else { member.adapter.clone() };
     view! {
         <dl class="numbers">
             {stages.collect_view()}
             {scratch}
-            <dt>"GPU"</dt>
+            <dt>{texts().seat.gpu()}</dt>
             <dd>{adapter}</dd>
-            <dt>"Lends"</dt>
-            <dd>{if lends(&member) { lent_line(&member) } else { "nothing".into() }}</dd>
+            <dt>{texts().seat.lends()}</dt>
+            <dd>{if lends(&member) { lent_line(&member) } else { texts().seat.nothing().into() }}</dd>
             {credit.map(|credit| view! {
-                <dt>"Has computed"</dt>
+                <dt>{texts().seat.computed()}</dt>
                 <dd>{work_line(&credit.work)}</dd>
-                <dt>"Device key"</dt>
+                <dt>{texts().seat.key()}</dt>
                 <dd class="mono device-key">{credit.device.to_string()}</dd>
             })}
-            {words.map(|words| view! {
-                <dt>"Three words"</dt>
-                <dd>{words}</dd>
+            {key.map(|key| view! {
+                <dt>{texts().seat.device()}</dt>
+                <dd class="mono">{key.tag()}</dd>
             })}
-            <dt>"Id"</dt>
+            <dt>{texts().seat.id()}</dt>
             <dd class="mono">{format!("{:?}", member.peer)}</dd>
         </dl>
     }

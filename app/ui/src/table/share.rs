@@ -44,7 +44,7 @@ pub fn ShareChoice() -> impl IntoView {
     view! {
         <Show when=move || share.get().is_some()>
             <fieldset class="group">
-                <legend>"Share the work"</legend>
+                <legend>{texts().options.share()}</legend>
                 {[Sharing::Fastest, Sharing::Everyone].map(option)}
                 <Show when=move || has_experts() || share.get() == Some(Sharing::Experts)>
                     {option(Sharing::Experts)}

@@ -1,9 +1,9 @@
 //! The room in one line: devices, plan, speed. On narrow screens this line opens the table.
 
 use potluck_panel::{Connection, MemberStatus, MemberView, PlanStatus, Status};
-use potluck_text::{fill, texts};
+use potluck_text::texts;
 
-use crate::text::{percent, plural, tokens_per_second};
+use crate::text::{percent, tokens_per_second};
 
 /// "3 devices · ready · 6.1 tok/s".
 #[must_use]
@@ -11,7 +11,7 @@ pub fn summary(status: &Status) -> String {
     let seated = status.peers.iter().filter(|member| member.status != MemberStatus::Asking).count();
     let mut parts = Vec::new();
     if seated > 0 {
-        parts.push(plural(seated, "device", "devices"));
+        parts.push(texts().table.devices(seated));
     }
     parts.push(room_text(status));
     if status.tokens_per_second > 0.0 {
@@ -28,8 +28,8 @@ pub fn room_text(status: &Status) -> String {
     }
     match &status.plan {
         Some(plan) => texts().plan.of(plan.state, plan.waiting.is_some(), all_loading(status)),
-        None if status.role.coordinator => texts().plan.opening_model.into(),
-        None => texts().plan.joining.into(),
+        None if status.role.coordinator => texts().plan.opening_model().into(),
+        None => texts().plan.joining().into(),
     }
 }
 
@@ -54,27 +54,27 @@ fn all_loading(status: &Status) -> Option<u64> {
 pub fn why_not_yet(status: &Status) -> Option<String> {
     let texts = &texts().not_yet;
     match &status.connection {
-        Connection::Connecting => return Some(texts.connecting.into()),
-        Connection::Reconnecting { .. } => return Some(texts.reconnecting.into()),
-        Connection::WaitingForHost => return Some(texts.waiting_for_host.into()),
+        Connection::Connecting => return Some(texts.connecting().into()),
+        Connection::Reconnecting { .. } => return Some(texts.reconnecting().into()),
+        Connection::WaitingForHost => return Some(texts.waiting_for_host().into()),
         Connection::Closed { reason } => return Some(reason.clone()),
         Connection::Idle | Connection::Connected => {}
     }
     let plan = match &status.plan {
-        None if status.role.coordinator => return Some(texts.opening_model.into()),
-        None => return Some(texts.joining.into()),
+        None if status.role.coordinator => return Some(texts.opening_model().into()),
+        None => return Some(texts.joining().into()),
         Some(plan) => plan,
     };
     match plan.state {
         PlanStatus::Up => None,
         PlanStatus::Waiting => {
             let sentence = plan.waiting.as_ref().map_or(&plan.reason, |waiting| &waiting.sentence);
-            Some(if sentence.is_empty() { texts.waiting.into() } else { sentence.clone() })
+            Some(if sentence.is_empty() { texts.waiting().into() } else { sentence.clone() })
         }
-        PlanStatus::Failed => Some(texts.no_model.into()),
+        PlanStatus::Failed => Some(texts.no_model().into()),
         PlanStatus::Preparing | PlanStatus::Committing => Some(match all_loading(status) {
-            Some(share) => fill(texts.loading_share, &[&share.to_string()]),
-            None => texts.loading.into(),
+            Some(share) => texts.loading_share(share),
+            None => texts.loading().into(),
         }),
     }
 }
@@ -139,7 +139,10 @@ mod tests {
 
     #[test]
     fn a_lost_line_comes_before_the_plan() {
-        let lost = Status { connection: Connection::Reconnecting { attempt: 3 }, ..status(PlanStatus::Up) };
+        let lost = Status {
+            connection: Connection::Reconnecting { attempt: 3, cause: String::new() },
+            ..status(PlanStatus::Up)
+        };
         assert_eq!(room_text(&lost), "reconnecting, attempt 3");
         assert!(why_not_yet(&lost).is_some());
     }

@@ -14,14 +14,14 @@ use super::{
 use crate::{
     common::device_symbol_path,
     state::store,
-    text::{bytes, duration_ms, held_by},
+    text::{duration_ms, held_by},
 };
 
 /// The seats; the last one may be empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seating {
     /// Members in seat order.
-    pub members: Vec<Seated>,
+    pub members: Vec<Seat>,
     /// Number of seats, including the empty one.
     pub seats: usize,
     /// The seat of this tab.
@@ -32,7 +32,7 @@ pub struct Seating {
 
 /// A member and what its seat shows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seated {
+pub struct Seat {
     /// The member.
     pub member: MemberView,
     /// It is this tab.
@@ -41,7 +41,7 @@ pub struct Seated {
     pub part: Option<String>,
 }
 
-impl Seated {
+impl Seat {
     fn of(status: &Status, member: &MemberView) -> Self {
         let parts = status.plan.as_ref().map(|plan| held_by(member.peer, plan, status.model.as_ref()));
         let parts = parts.unwrap_or_default();
@@ -54,13 +54,13 @@ impl Seating {
     /// The seats of a snapshot. One is empty while something is missing and while the host is the only member.
     pub fn of(status: &Status) -> Self {
         let seated = status.peers.iter().filter(|member| member.status != MemberStatus::Asking);
-        let members: Vec<_> = seated.map(|member| Seated::of(status, member)).collect();
+        let members: Vec<_> = seated.map(|member| Seat::of(status, member)).collect();
         let waiting = status.plan.as_ref().filter(|plan| plan.state == PlanStatus::Waiting);
         let missing = waiting.and_then(|plan| plan.waiting.as_ref()).map(|waiting| {
             let short = waiting.needed.saturating_sub(waiting.lent);
-            if short > 0 { format!("{} more", bytes(short)) } else { "one more device".into() }
+            if short > 0 { texts().seat.more(short) } else { texts().seat.one_more().into() }
         });
-        let missing = missing.or_else(|| (members.len() == 1).then(|| "invite someone".into()));
+        let missing = missing.or_else(|| (members.len() == 1).then(|| texts().seat.invite().into()));
         Self {
             seats: members.len() + usize::from(missing.is_some()),
             own: members.iter().position(|seated| seated.is_self).unwrap_or(0),
@@ -139,7 +139,7 @@ struct Pace {
 }
 
 fn seat_view(
-    Seated { member, is_self, part }: Seated,
+    Seat { member, is_self, part }: Seat,
     here: Point,
     dish: Point,
     radius: f64,
@@ -160,11 +160,11 @@ fn seat_view(
     };
     let below = part.filter(|_| works).unwrap_or_else(|| texts().member.of(member.status, member.hidden).to_owned());
     let below = match pace {
-        Pace { slow: true, millis } => format!("bottleneck · {}", duration_ms(millis)),
+        Pace { slow: true, millis } => texts().seat.slowest_at(millis),
         Pace { millis, .. } if millis > 0.0 => format!("{below} · {}", duration_ms(millis)),
         _ => below,
     };
-    let name = if is_self { "You".to_owned() } else { short(&member.name, 15) };
+    let name = if is_self { texts().seat.you().to_owned() } else { short(&member.name, 15) };
     let (name_y, words_y) = label(here, radius);
     let scale = radius / 30.0;
     let icon = format!("translate({:.1} {:.1}) scale({scale:.2}) translate(-12 -12)", here.x, here.y);
@@ -197,7 +197,7 @@ fn EmptySeat(here: Point, radius: f64, missing: String) -> impl IntoView {
         <g class="seat seat-empty" on:click=move |_| store.screen.dialog.set(Some(crate::state::DialogKind::Invite))>
             <circle class="seat-ground" cx=here.x cy=here.y r=radius />
             <path class="seat-cross" d=cross />
-            <text class="seat-name" x=here.x y=name_y>"Empty seat"</text>
+            <text class="seat-name" x=here.x y=name_y>{texts().seat.empty()}</text>
             <text class="seat-words" x=here.x y=words_y>{missing}</text>
         </g>
     }

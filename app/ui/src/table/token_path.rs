@@ -2,12 +2,9 @@
 
 use leptos::prelude::*;
 use potluck_panel::{ForecastView, HopView, PeerId, PlanReport, PlanStatus, StageReport, Status};
+use potluck_text::texts;
 
-use crate::{
-    common::Bar,
-    state::store,
-    text::{blocks, duration_ms},
-};
+use crate::{common::Bar, state::store, text::blocks};
 
 /// One step of a token's path.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,25 +92,15 @@ pub fn slowest(status: &Status) -> Option<StepKind> {
 
 /// "45 ms measured, 41 ms expected".
 pub(super) fn times(measured: f64, expected: f64) -> String {
-    if measured > 0.0 {
-        format!("{} measured, {} expected", duration_ms(measured), duration_ms(expected))
-    } else {
-        format!("{} expected", duration_ms(expected))
-    }
+    if measured > 0.0 { texts().path.times(measured, expected) } else { texts().path.time_expected(expected) }
 }
 
 /// The forecast made after the last answer's first tokens, and the actual time of the others.
 fn forecast_text(forecast: &ForecastView) -> String {
-    let expected = format!(
-        "Last answer: the first {} tokens took {} each. Forecast for the rest: {}",
-        forecast.tokens,
-        duration_ms(forecast.measured_ms),
-        duration_ms(forecast.forecast_ms)
-    );
+    let expected = texts().path.forecast(forecast.tokens, forecast.measured_ms, forecast.forecast_ms);
     match forecast.rest_tokens {
         0 => format!("{expected}."),
-        1 => format!("{expected}; measured over 1 token: {}.", duration_ms(forecast.rest_ms)),
-        n => format!("{expected}; measured over {n} tokens: {}.", duration_ms(forecast.rest_ms)),
+        tokens => texts().path.measured(tokens, &expected, forecast.rest_ms),
     }
 }
 
@@ -130,8 +117,8 @@ fn title(kind: &StepKind, name: impl Fn(PeerId) -> String) -> String {
 pub(super) fn name(status: &Status, peer: PeerId) -> String {
     let member = status.peers.iter().find(|member| member.peer == peer);
     member.map_or_else(
-        || "A device".into(),
-        |member| if status.is_self(member) { "You".into() } else { member.name.clone() },
+        || texts().seat.unnamed().into(),
+        |member| if status.is_self(member) { texts().seat.you().into() } else { member.name.clone() },
     )
 }
 
@@ -159,7 +146,7 @@ pub fn TokenPath() -> impl IntoView {
             view! {
                 <li class=class class:path-slow=slowest == Some(index)>
                     <span class="path-title">{title.clone()}</span>
-                    {(slowest == Some(index)).then(|| view! { <span class="chip chip-slow">"bottleneck"</span> })}
+                    {(slowest == Some(index)).then(|| view! { <span class="chip chip-slow">{texts().seat.slowest()}</span> })}
                     <span class="hint path-times">{times(step.measured, step.expected)}</span>
                     <Bar label=title done total meter=true />
                 </li>
@@ -170,8 +157,8 @@ pub fn TokenPath() -> impl IntoView {
     view! {
         <Show when=move || steps.with(|steps| !steps.is_empty())>
             <details class="card fold token-path">
-                <summary>{move || format!("Time per token: {}", sum())}</summary>
-                <ol class="path-steps" aria-label="Time per token">{rows}</ol>
+                <summary>{move || texts().path.total(sum())}</summary>
+                <ol class="path-steps" aria-label=texts().path.steps()>{rows}</ol>
                 {move || forecast().map(|sentence| view! { <p class="hint">{sentence}</p> })}
             </details>
         </Show>
@@ -187,8 +174,8 @@ pub fn Help() -> impl IntoView {
     });
     view! {
         <Show when=move || help.with(|help| !help.is_empty())>
-            <section class="help hint" aria-label="What would help">
-                <strong>"What would help"</strong>
+            <section class="help hint" aria-label=texts().path.help()>
+                <strong>{texts().path.help()}</strong>
                 <ul>
                     {move || help.get().into_iter().map(|sentence| view! { <li>{sentence}</li> }).collect_view()}
                 </ul>

@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use potluck_panel::Connection;
+use potluck_text::texts;
 
 use crate::{
     common::{Icon, Symbol},
@@ -32,7 +33,7 @@ pub fn Threshold() -> impl IntoView {
     let store = store();
     let connection = Memo::new(move |_| store.room.status.with(|status| status.connection.clone()));
     let name = move || store.own_name();
-    let words = move || store.room.status.with(|status| status.words.clone());
+    let words = Memo::new(move |_| store.room.status.with(|status| status.host_words.clone()));
     let came_by = move || {
         store.session.with(|session| CameBy::key(session.place.as_ref().and_then(|place| place.key.as_deref())))
     };
@@ -42,17 +43,18 @@ pub fn Threshold() -> impl IntoView {
             <section class="card threshold" aria-live="polite">
                 <Icon symbol=Symbol::Pot />
                 <div>
-                    <h2>{move || if came_by() == CameBy::List { "Asking the host to let you in" } else { "Waiting for the host" }}</h2>
+                    <h2>{move || if came_by() == CameBy::List { texts().request.asking() } else { texts().request.waiting() }}</h2>
                     <p class="hint">
                         {move || match came_by() {
-                            CameBy::Link => "You join as soon as the host is here. There is nothing for you to do.".into(),
-                            CameBy::Invite => "You join as soon as the host is here and has let you in. There is nothing for you to do.".into(),
-                            CameBy::List => format!("They see “{} wants to join”. There is nothing for you to do.", name()),
+                            CameBy::Link => texts().request.by_link().into(),
+                            CameBy::Invite => texts().request.by_invite().into(),
+                            CameBy::List => texts().request.by_list(name()),
                         }}
                     </p>
-                    <Show when=move || came_by() != CameBy::Link>
-                        <p class="hint">"Your three words: "<strong class="words">{words}</strong>". The host sees the same ones, so you can compare."</p>
-                    </Show>
+                    {move || words.get().filter(|_| came_by() != CameBy::Link).map(|words| {
+                        let [before, behind] = texts().request.own_words();
+                        view! { <p class="hint">{before}<strong class="words">{words}</strong>{behind}</p> }
+                    })}
                 </div>
             </section>
         }
@@ -61,22 +63,22 @@ pub fn Threshold() -> impl IntoView {
             <section class="card threshold threshold-closed" role="alert">
                 <Icon symbol=Symbol::Warning />
                 <div>
-                    <h2>"This table is closed to you now"</h2>
+                    <h2>{texts().connection.closed_heading()}</h2>
                     <p>{reason}</p>
                     <div class="row">
-                        <button type="button" class="button button-main" on:click=move |_| store.resume()>"Try again"</button>
-                        <button type="button" class="button" on:click=move |_| store.go_to_front()>"Go to the front door"</button>
+                        <button type="button" class="button button-main" on:click=move |_| store.resume()>{texts().connection.try_again()}</button>
+                        <button type="button" class="button" on:click=move |_| store.go_to_front()>{texts().connection.go_to_front()}</button>
                     </div>
                 </div>
             </section>
         }
         .into_any(),
-        Connection::Reconnecting { attempt } => view! {
+        Connection::Reconnecting { attempt, .. } => view! {
             <section class="card threshold" aria-live="polite">
                 <Icon symbol=Symbol::Again />
                 <div>
-                    <h2>"The connection to the relay is lost"</h2>
-                    <p class="hint">{format!("Trying again, attempt {attempt}. The answer continues once the connection is back.")}</p>
+                    <h2>{texts().connection.lost()}</h2>
+                    <p class="hint">{texts().connection.trying(attempt)}</p>
                 </div>
             </section>
         }

@@ -1,6 +1,7 @@
 //! Guesses the kind of this device from the user agent. The user may rename it.
 
 use potluck_panel::DeviceKind;
+use potluck_text::texts;
 
 /// Icon by user agent.
 #[must_use]
@@ -25,13 +26,13 @@ pub fn guess_name(user_agent: &str) -> String {
         .into_iter()
         .chain([("Chrome/", "Chrome"), ("CriOS/", "Chrome"), ("Safari/", "Safari")])
         .find(|(mark, _)| user_agent.contains(mark))
-        .map_or("A browser", |(_, name)| name);
+        .map_or(texts().kind.unknown(), |(_, name)| name);
     let system = [("iPhone", "iPhone"), ("iPad", "iPad"), ("Android", "Android"), ("CrOS", "ChromeOS")]
         .into_iter()
         .chain([("Windows", "Windows"), ("Macintosh", "Mac"), ("Linux", "Linux")])
         .find(|(mark, _)| user_agent.contains(mark))
         .map(|(_, name)| name);
-    system.map_or_else(|| browser.to_owned(), |system| format!("{browser} on {system}"))
+    system.map_or_else(|| browser.to_owned(), |system| texts().kind.named(browser, system))
 }
 
 /// Bytes to lend until the user moves the slider: a page cannot read the size of memory.
@@ -47,10 +48,10 @@ pub const fn default_lend(kind: DeviceKind) -> u64 {
 #[must_use]
 pub const fn kind_name(kind: DeviceKind) -> &'static str {
     match kind {
-        DeviceKind::Computer => "computer",
-        DeviceKind::Phone => "phone",
-        DeviceKind::Tablet => "tablet",
-        DeviceKind::Native => "program",
+        DeviceKind::Computer => texts().kind.computer(),
+        DeviceKind::Phone => texts().kind.phone(),
+        DeviceKind::Tablet => texts().kind.tablet(),
+        DeviceKind::Native => texts().kind.program(),
     }
 }
 

@@ -3,9 +3,9 @@
 use potluck_panel::{
     DraftCount, ExpertsView, ForesightReport, Guessing, HolderView, LoadReport, OnDemandReport, Status, Work,
 };
-use potluck_text::{fill, texts};
+use potluck_text::{sentences, texts};
 
-use super::{bytes, count, duration_ms, plural, rate};
+use super::{bytes, rate};
 
 /// "48 round trips per token, 3.1 ms of 9.4 ms"; `None` before the first token. `token_ms`: what a token takes in all.
 #[must_use]
@@ -13,71 +13,66 @@ pub fn trips_line(experts: &ExpertsView, token_ms: f64) -> Option<String> {
     if experts.trips_ms <= 0.0 {
         return None;
     }
-    let trips = plural(experts.trips.round().max(1.0) as usize, "round trip per token", "round trips per token");
+    let (texts, trips) = (&texts().experts, experts.trips.round().max(1.0) as u64);
     // Tokens of several conversations share their round trips.
-    let of = if token_ms > experts.trips_ms { format!(" of {}", duration_ms(token_ms)) } else { String::new() };
-    Some(format!("{trips}, {}{of}", duration_ms(experts.trips_ms)))
+    Some(if token_ms > experts.trips_ms {
+        texts.trips_of(trips, experts.trips_ms, token_ms)
+    } else {
+        texts.trips(trips, experts.trips_ms)
+    })
 }
 
 /// "Loads 12 MB a token from this device's storage: 22 of a token's 24 experts were in memory (91%), 0.4 waits a token, 8.1 ms."
 #[must_use]
 pub fn on_demand_line(report: &OnDemandReport) -> String {
-    let slots = format!("{} of {} experts are in memory", count(report.slots.into()), count(report.experts.into()));
+    let texts = &texts().on_demand;
     if report.tokens == 0 {
-        return format!("The model does not fit this device: {slots}, others load when a token needs them.");
+        return texts.waits(report.slots, report.experts);
     }
     let (loaded, fetched) = (report.token_bytes as u64, report.token_network_bytes as u64);
-    let from = match fetched {
-        0 => "from this device's storage".to_owned(),
-        fetched if fetched >= loaded => "over the network".to_owned(),
-        fetched => format!("from this device's storage, {} of it over the network", bytes(fetched)),
-    };
     let a_token = |all: u64| (all as f64 / report.tokens as f64).round() as u64;
     let (hits, used) = (a_token(report.hits), a_token(report.hits + report.misses));
-    let hits = format!("{hits} of a token's {used} experts were in memory ({:.0}%)", 100.0 * report.recall);
-    let waits = format!("{:.1} waits a token, {}", report.token_stalls, duration_ms(report.token_wait_ms));
+    let (percent, waits, time) = (100.0 * report.recall, report.token_stalls, report.token_wait_ms);
+    let loads = match fetched {
+        0 => texts.from_storage(loaded, hits, used, percent, waits, time),
+        fetched if fetched >= loaded => texts.over_network(loaded, hits, used, percent, waits, time),
+        fetched => texts.partly_over_network(loaded, fetched, hits, used, percent, waits, time),
+    };
     let guesses = match &report.guesses {
-        Some(guesses) => format!(" {}", guesses_line(guesses, report.guessed_bytes)),
-        None if report.guessed_bytes > 0 => {
-            format!(" Experts are loaded ahead as others ask for it, {} so far.", bytes(report.guessed_bytes))
-        }
+        Some(guesses) => guesses_line(guesses, report.guessed_bytes),
+        None if report.guessed_bytes > 0 => texts.asked(report.guessed_bytes),
         None => String::new(),
     };
-    format!("Loads {} a token {from}: {hits}, {waits}. {slots}.{guesses}", bytes(loaded))
+    sentences(&[&loads, &texts.in_memory(report.slots, report.experts), &guesses])
 }
 
 /// "Experts are loaded ahead: 85% of them were guessed, 12 MB on guesses so far."
 fn guesses_line(report: &ForesightReport, guessed_bytes: u64) -> String {
-    let state = match report.guessing {
-        Guessing::Trying => "Loading experts ahead is being tried",
-        Guessing::On | Guessing::Always => "Experts are loaded ahead",
-        Guessing::Off => "Loading experts ahead did not pay and is off",
-    };
-    let recall = report.recall.map(|recall| format!(": {:.0}% were guessed", 100.0 * recall)).unwrap_or_default();
-    format!("{state}{recall}, {} on guesses so far.", bytes(guessed_bytes))
+    let texts = &texts().on_demand;
+    let guessed = report.recall.map(|recall| texts.guessed(100.0 * recall)).unwrap_or_default();
+    match report.guessing {
+        Guessing::Trying => texts.trying(guessed, guessed_bytes),
+        Guessing::On | Guessing::Always => texts.ahead(guessed, guessed_bytes),
+        Guessing::Off => texts.off(guessed, guessed_bytes),
+    }
 }
 
 /// "A smaller copy of the model named 87% of the experts of 120 tokens. It takes 14 MB."; `None` if this device has none.
 #[must_use]
 pub fn shadow_line(status: &Status) -> Option<String> {
     let shadow = status.shadow?;
-    let (words, takes) = (&texts().guesser, bytes(shadow.bytes));
+    let words = &texts().guesser;
     // It speaks to others or to this device.
     let reports = [status.hints, status.on_demand.and_then(|report| report.guesses)];
     let measured = reports.into_iter().flatten().find_map(|report| Some((report.shadow?, report.shadow_tokens)));
     let line = match measured.filter(|_| shadow.ready) {
-        Some((recall, tokens)) => {
-            let noun = if tokens == 1 { "token" } else { "tokens" };
-            let tokens = format!("{} {noun}", count(tokens));
-            fill(words.measured, &[&format!("{:.0}", 100.0 * recall), &tokens, &takes])
-        }
-        None => fill(if shadow.ready { words.made } else { words.making }, &[&takes]),
+        Some((recall, tokens)) => words.measured(tokens, 100.0 * recall, shadow.bytes),
+        None if shadow.ready => words.made(shadow.bytes),
+        None => words.making(shadow.bytes),
     };
     let drafts = status.drafts.map(|drafts| drafts.from_shadow).filter(|drafts| drafts.sent > 0);
     Some(match drafts {
-        Some(DraftCount { sent, accepted }) => {
-            format!("{line} {}", fill(words.drafts, &[&count(accepted), &count(sent)]))
-        }
+        Some(DraftCount { sent, accepted }) => sentences(&[&line, &words.drafts(accepted, sent)]),
         None => line,
     })
 }
@@ -85,32 +80,30 @@ pub fn shadow_line(status: &Status) -> Option<String> {
 /// "1,536 experts, each on 2 devices or more, 2.4 on average".
 #[must_use]
 pub fn replicas_line(experts: &ExpertsView) -> String {
-    let fewest = plural(experts.fewest_holders as usize, "device", "devices");
-    let all = plural_count(experts.pooled);
-    format!("{all}, each on {fewest} or more, {:.1} on average", experts.mean_holders)
+    let texts = &texts().experts;
+    texts.replicas(experts.fewest_holders, texts.count(experts.pooled), experts.mean_holders)
 }
 
 /// "12 experts have fewer than 2 holders. Copies are being loaded."; `None` if all have enough.
 #[must_use]
 pub fn short_line(experts: &ExpertsView) -> Option<String> {
     let loads = experts.holders.iter().any(|holder| holder.ordered > 0);
-    let next = if loads { "Copies are being loaded." } else { "No device has room for more copies." };
-    let (all, wanted) = (plural_count(experts.short), experts.wanted_holders);
-    let have = if experts.short == 1 { "has" } else { "have" };
-    (experts.short > 0).then(|| format!("{all} {have} fewer than {wanted} holders. {next}"))
+    let next = if loads { texts().experts.copies_load() } else { texts().experts.no_room() };
+    let short = || texts().experts.short(experts.short, experts.wanted_holders);
+    (experts.short > 0).then(|| sentences(&[&short(), next]))
 }
 
 /// "3 calls in flight · 40 calls to a second device, 31 of them quicker · 2 timeouts".
 #[must_use]
 pub fn calls_line(experts: &ExpertsView) -> String {
-    let mut parts = vec![plural(experts.open_calls as usize, "call in flight", "calls in flight")];
+    let texts = &texts().experts;
+    let mut parts = vec![texts.calls(experts.open_calls)];
     if experts.hedges > 0 {
-        let second = plural(experts.hedges as usize, "call to a second device", "calls to a second device");
-        parts.push(format!("{second}, {} of them quicker", count(u64::from(experts.hedges_won))));
+        parts.push(texts.hedges(experts.hedges, experts.hedges_won));
     }
     let timeouts: u32 = experts.holders.iter().map(|holder| holder.timeouts).sum();
     if timeouts > 0 {
-        parts.push(plural(timeouts as usize, "timeout", "timeouts"));
+        parts.push(texts.timeouts(timeouts));
     }
     parts.join(" · ")
 }
@@ -118,13 +111,13 @@ pub fn calls_line(experts: &ExpertsView) -> String {
 /// "96 experts, 310 MB".
 #[must_use]
 pub fn holding_line(holder: &HolderView) -> String {
-    format!("{}, {}", plural_count(holder.experts), bytes(holder.bytes.0))
+    format!("{}, {}", texts().experts.count(holder.experts), bytes(holder.bytes.0))
 }
 
 /// "5.1 ms per call, 95% within 9.0 ms"; `None` before the first.
 #[must_use]
 pub fn call_times(holder: &HolderView) -> Option<String> {
-    let times = || format!("{} per call, 95% within {}", duration_ms(holder.median_ms), duration_ms(holder.slow_ms));
+    let times = || texts().experts.call_times(holder.median_ms, holder.slow_ms);
     (holder.median_ms > 0.0).then(times)
 }
 
@@ -135,12 +128,12 @@ pub fn residency_line(holder: &HolderView) -> Option<String> {
     let counted = holder.loading.filter(|loading| loading.total.0 > 0);
     match counted {
         _ if all == 0 => None,
-        None => Some(format!("Loading {}", plural_count(holder.ordered))),
+        None => Some(texts().experts.loading(holder.ordered)),
         Some(LoadReport { done, total, rate: speed, .. }) => {
             let (done, total) = (done.0.min(total.0), total.0);
             // Experts of a model have almost the same size.
             let now = (u128::from(done) * u128::from(all) / u128::from(total)) as u64 + 1;
-            let line = format!("Loading expert {} of {all}: {} of {}", now.min(all), bytes(done), bytes(total));
+            let line = texts().experts.loading_one(now.min(all), all, done, total);
             Some(if speed >= 1.0 && done < total { format!("{line} · {}", rate(speed)) } else { line })
         }
     }
@@ -149,14 +142,8 @@ pub fn residency_line(holder: &HolderView) -> Option<String> {
 /// "1,204 tokens · 12.3 s of GPU time · 34 MB sent".
 #[must_use]
 pub fn work_line(work: &Work) -> String {
-    let tokens = if work.tokens == 1 { "token" } else { "tokens" };
-    let (gpu, sent) = (duration_ms(work.gpu_millis), bytes(work.bytes.0));
-    format!("{} {tokens} · {gpu} of GPU time · {sent} sent", count(work.tokens))
-}
-
-fn plural_count(experts: u32) -> String {
-    let noun = if experts == 1 { "expert" } else { "experts" };
-    format!("{} {noun}", count(u64::from(experts)))
+    let texts = &texts().credit;
+    texts.work(texts.tokens(work.tokens), work.gpu_millis, work.bytes)
 }
 
 #[cfg(test)]

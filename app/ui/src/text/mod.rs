@@ -1,11 +1,11 @@
-//! Formats numbers and short phrases. Pure functions; full sentences are in `potluck-text`.
+//! Phrases of several texts and numbers. Pure functions; the texts are in `potluck-text`.
 
 mod device;
 mod experts;
 mod lend;
-mod number;
-mod progress;
 mod sentence;
+
+pub use potluck_text::{bytes, count, duration_ms, loading_line, percent, rate, tokens_per_second};
 
 pub use device::{default_lend, guess_kind, guess_name, kind_name};
 pub use experts::{
@@ -13,6 +13,4 @@ pub use experts::{
     trips_line, work_line,
 };
 pub use lend::{lend_step, lend_steps, read_bytes};
-pub use number::{bytes, count, duration_ms, parameters, percent, rate, tokens_per_second};
-pub use progress::loading_line;
-pub use sentence::{blocks, held_by, model_size, plural};
+pub use sentence::{blocks, held_by, model_size};

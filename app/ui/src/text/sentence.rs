@@ -1,23 +1,12 @@
 //! Short phrases about members and models.
 
 use potluck_panel::{ModelCard, PeerId, PlanReport};
-
-use super::parameters;
-
-/// "1 device", "3 devices".
-#[must_use]
-pub fn plural(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
-}
+use potluck_text::texts;
 
 /// "30.5 B parameters, 3.3 B active" or "1.2 B parameters".
 #[must_use]
 pub fn model_size(all: u64, active: u64) -> String {
-    if active > 0 && active < all {
-        format!("{} parameters, {} active", parameters(all), parameters(active))
-    } else {
-        format!("{} parameters", parameters(all))
-    }
+    if active > 0 && active < all { texts().model.size_active(all, active) } else { texts().model.size(all) }
 }
 
 /// Blocks `first..end`: "block 12", "blocks 0–5".
@@ -25,8 +14,8 @@ pub fn model_size(all: u64, active: u64) -> String {
 pub fn blocks(first: u16, end: u16) -> Option<String> {
     match end.saturating_sub(first) {
         0 => None,
-        1 => Some(format!("block {first}")),
-        _ => Some(format!("blocks {first}–{}", end - 1)),
+        1 => Some(texts().part.block(first)),
+        _ => Some(texts().part.blocks(first, end - 1)),
     }
 }
 
@@ -36,18 +25,18 @@ pub fn blocks(first: u16, end: u16) -> Option<String> {
 pub fn held_by(peer: PeerId, plan: &PlanReport, model: Option<&ModelCard>) -> Vec<String> {
     let mut parts = Vec::new();
     for stage in plan.stages.iter().filter(|stage| stage.peer == peer) {
-        parts.extend(stage.embeds.then(|| "embedding".to_owned()));
+        parts.extend(stage.embeds.then(|| texts().part.embedding().to_owned()));
         parts.extend(blocks(stage.first_block, stage.end_block));
-        parts.extend(stage.head.then(|| "LM head".to_owned()));
+        parts.extend(stage.head.then(|| texts().part.head().to_owned()));
     }
     let holdings = plan.stages.iter().flat_map(|stage| &stage.expert_holders);
-    let experts: u32 = holdings.filter(|held| held.peer == peer).map(|held| held.experts).sum();
+    let held = holdings.filter(|held| held.peer == peer);
+    let experts = held.fold(0_u32, |experts, held| experts.saturating_add(held.experts));
     if experts > 0 && parts.is_empty() {
-        let noun = if experts == 1 { "expert" } else { "experts" };
-        parts.push(format!("{experts} {noun}, no blocks"));
+        parts.push(texts().part.experts_alone(experts));
     } else if experts > 0 {
         let all = model.map_or(0, |model| u32::from(model.experts) * u32::from(model.blocks));
-        parts.push(format!("experts {experts} of {all}"));
+        parts.push(texts().part.experts(experts, all));
     }
     parts
 }
@@ -63,12 +52,6 @@ mod tests {
     fn active_parameters_are_shown_only_when_they_differ() {
         assert_eq!(model_size(30_500_000_000, 3_300_000_000), "30.5 B parameters, 3.3 B active");
         assert_eq!(model_size(1_200_000_000, 1_200_000_000), "1.2 B parameters");
-    }
-
-    #[test]
-    fn one_is_not_many() {
-        assert_eq!(plural(1, "device", "devices"), "1 device");
-        assert_eq!(plural(0, "device", "devices"), "0 devices");
     }
 
     #[test]

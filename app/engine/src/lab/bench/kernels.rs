@@ -143,7 +143,7 @@ impl Engine {
         let reach = rows.iter().map(|row| row.position.0 + 1).max().unwrap_or(0);
         let (program, base) = {
             let mut core = self.inner.core.borrow_mut();
-            let blocks = BlockRange::new(0, core.spec.blocks.len() as u16);
+            let blocks = BlockRange::new(0, core.model.spec.blocks.len() as u16);
             let program = core.forward(rows, class, &Input::Tokens(tokens), blocks, then)?;
             if program.home.is_none() && program.steps.len() > PASSING as usize {
                 return Err(EngineError::Gpu("this work has too many dispatches to be timed".to_owned()));
@@ -195,7 +195,7 @@ impl Engine {
         const AT_LEAST: f64 = 150.0;
         /// Milliseconds after which it is taken as warm.
         const AT_MOST: f64 = 1000.0;
-        if !self.inner.core.borrow().profile.is_tunable() {
+        if !self.inner.core.borrow().model.profile.is_tunable() {
             return Ok(());
         }
         let started = clock::now();
@@ -234,11 +234,11 @@ impl Engine {
 
     fn launch_timed(&self, part: &Part, repeat: u32) -> Timed {
         let core = self.inner.core.borrow();
-        let gpu = core.gpu.clone();
+        let gpu = core.model.gpu.clone();
         if part.program.home.is_none() {
-            gpu.queue.write_buffer(&core.uniforms.buffer, 0, &part.program.uniforms);
+            gpu.queue.write_buffer(core.recording().arena(), 0, &part.program.uniforms);
         }
-        let passes = part.passes(core.profile.max_submit_bytes());
+        let passes = part.passes(core.model.profile.max_submit_bytes());
         let stamps = 2 * passes.len() as u32;
         let has_clock = gpu.device.features().contains(wgpu::Features::TIMESTAMP_QUERY);
         let set = has_clock.then(|| {

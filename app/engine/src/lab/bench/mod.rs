@@ -21,7 +21,7 @@ use crate::runtime::core::Core;
 use crate::runtime::engine::Engine;
 use crate::runtime::error::EngineError;
 use crate::runtime::kv_pages::Rows;
-use crate::runtime::layout::kv_cache_bytes_per_position;
+use crate::runtime::kv_sizes::kv_cache_bytes_per_position;
 
 /// What to time: a prompt after a context of a given depth, and an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,12 +154,13 @@ impl Bench {
     /// The device is gone, or the context is larger than the engine's.
     pub async fn deepen(&self, depth: u32) -> Result<(), EngineError> {
         self.engine.forget(CONVERSATION);
-        let is_recurrent = |core: &Core| (0..core.spec.blocks.len()).any(|block| core.spec.recurrent(block).is_some());
+        let is_recurrent =
+            |core: &Core| (0..core.model.spec.blocks.len()).any(|block| core.model.spec.recurrent(block).is_some());
         if depth > Self::READ && !is_recurrent(&self.engine.inner.core.borrow()) {
             let mut core = self.engine.inner.core.borrow_mut();
-            let blocks = BlockRange::new(0, core.spec.blocks.len() as u16);
+            let blocks = BlockRange::new(0, core.model.spec.blocks.len() as u16);
             return core
-                .pages
+                .conversations_mut()
                 .place(&rows(0, depth), &blocks.iter().collect::<Vec<_>>(), KernelClass::Prefill, Rows::Together)
                 .map(drop);
         }
@@ -254,33 +255,35 @@ impl Bench {
     pub fn token_bytes(&self, position: u32) -> u64 {
         let core = self.engine.inner.core.borrow();
         let weights: u64 = core
+            .model
             .units
             .units()
             .filter(|unit| *unit != WeightUnit::Embedding)
             .map(|unit| {
-                let bytes = core.units.bytes(unit).0;
+                let bytes = core.model.units.bytes(unit).0;
                 match unit {
                     WeightUnit::Expert(block, _) => {
-                        let (used, count) = core.routing(block).unwrap_or((1, 1));
+                        let (used, count) = core.model.routing(block).unwrap_or((1, 1));
                         bytes * u64::from(used) / u64::from(count.max(1))
                     }
                     _ => bytes,
                 }
             })
             .sum();
-        let blocks = BlockRange::new(0, core.spec.blocks.len() as u16);
-        let kv_type = core.settings.kv_cache;
-        let cached: u64 = blocks.iter().map(|block| kv_cache_bytes_per_position(&core.spec, block, kv_type).0).sum();
+        let blocks = BlockRange::new(0, core.model.spec.blocks.len() as u16);
+        let kv_type = core.model.settings.kv_cache;
+        let cached: u64 =
+            blocks.iter().map(|block| kv_cache_bytes_per_position(&core.model.spec, block, kv_type).0).sum();
         weights + cached * u64::from(position)
     }
 
     fn vocabulary(&self) -> u32 {
-        self.engine.inner.core.borrow().spec.vocabulary
+        self.engine.inner.core.borrow().model.spec.vocabulary
     }
 
     /// Tokens per prompt chunk.
     fn chunk(&self) -> u32 {
-        self.engine.inner.core.borrow().layout.prefill_tokens.max(1)
+        self.engine.inner.core.borrow().model.memory.layout().prefill_tokens.max(1)
     }
 
     fn tokens(&self, first: u32, count: u32) -> Vec<u32> {
@@ -308,7 +311,7 @@ impl Bench {
     }
 
     fn forward(&self, first: u32, tokens: Vec<u32>, class: KernelClass, then: Then) -> Task {
-        let blocks = BlockRange::new(0, self.engine.inner.core.borrow().spec.blocks.len() as u16);
+        let blocks = BlockRange::new(0, self.engine.inner.core.borrow().model.spec.blocks.len() as u16);
         Task::Forward { batch: rows(first, tokens.len() as u32), class, input: Input::Tokens(tokens), blocks, then }
     }
 

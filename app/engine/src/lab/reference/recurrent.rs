@@ -49,12 +49,11 @@ impl Reference {
                 let mut out = Vec::new();
                 for head in 0..heads {
                     let each = heads / key_heads;
-                    let (of, beta, alpha) = match net.grouped {
-                        true => {
-                            let beta = head / each * 2 * each + head % each;
-                            (head / each, beta, beta + each)
-                        }
-                        false => (head % key_heads, head, heads + head),
+                    let (of, beta, alpha) = if net.grouped {
+                        let beta = head / each * 2 * each + head % each;
+                        (head / each, beta, beta + each)
+                    } else {
+                        (head % key_heads, head, heads + head)
                     };
                     let part = |at: usize| &qkv[at * dim..(at + 1) * dim];
                     let (query, key, value) = (part(of), part(key_heads + of), part(2 * key_heads + head));

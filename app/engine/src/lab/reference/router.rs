@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use potluck_model::{ExpertsSpec, FeedForwardSpec, ModelSpec, Scoring, TensorRole, UnitMap};
-use potluck_plan::{BlockIndex, ExpertId, Route, WeightUnit};
+use potluck_plan::{BlockIndex, ExpertId, ExpertRoute, WeightUnit};
 use potluck_shaders::{Format, reference as kernels};
 
 use super::{Choice, Source};
@@ -17,13 +17,12 @@ pub(super) fn choose<'a>(
 ) -> (Vec<f32>, Choice) {
     let router = &experts.router;
     let normed = kernels::norm(x, tensor(TensorRole::FeedForwardNorm), epsilon);
-    let mut scores = match router.own_norm {
-        true => {
-            let mut own = kernels::norm(x, tensor(TensorRole::RouterNorm), epsilon);
-            own.iter_mut().for_each(|v| *v /= (x.len() as f32).sqrt());
-            kernels::matvec(tensor(TensorRole::Router), &own)
-        }
-        false => kernels::matvec(tensor(TensorRole::Router), &normed),
+    let mut scores = if router.own_norm {
+        let mut own = kernels::norm(x, tensor(TensorRole::RouterNorm), epsilon);
+        own.iter_mut().for_each(|v| *v /= (x.len() as f32).sqrt());
+        kernels::matvec(tensor(TensorRole::Router), &own)
+    } else {
+        kernels::matvec(tensor(TensorRole::Router), &normed)
     };
     if router.bias {
         scores = super::plus(scores, tensor(TensorRole::RouterBias));
@@ -83,7 +82,7 @@ impl Routers {
 
     /// A block's output: what its experts say of a token, weighted, added to the residual stream after its token mixer.
     /// Norms behind the experts, which a few models have, are left out: the next router is only asked for a guess.
-    pub fn output(&self, block: BlockIndex, residual: &[f32], route: &Route, outputs: &[f32]) -> Vec<f32> {
+    pub fn output(&self, block: BlockIndex, residual: &[f32], route: &ExpertRoute, outputs: &[f32]) -> Vec<f32> {
         let mut x = residual.to_vec();
         let weighs_input = self.experts(block).is_some_and(|experts| experts.weigh_input);
         for ((_, gate), output) in route.experts.iter().zip(outputs.chunks_exact(x.len().max(1))) {

@@ -1,9 +1,11 @@
 //! Test cases for RoPE and for attention, per row and tiled.
 
+use std::ops::Range;
+
 use potluck_plan::{KV_PAGE_TOKENS, KvCacheType};
 use potluck_shaders::{Kernel, Pairs, Strategy, params, reference};
 
-use super::cases::{case, floats};
+use super::case::{CAP, WINDOW, case, floats};
 use super::data::{Cache, Random, raw, zeros};
 use super::{Case, Expected};
 
@@ -15,10 +17,6 @@ const SHIFT: u32 = 30;
 const START: usize = 4;
 const STEP: u32 = 50;
 
-/// What extras of attention are tested with.
-pub const WINDOW: u32 = 70;
-pub const CAP: f32 = 2.0;
-
 /// All outputs of a kernel, for heads whose threads lie in one workgroup and, where that matters, for others.
 pub fn ropes(kernel: Kernel, kv_type: KvCacheType, pairs: Pairs, extras: (bool, bool)) -> Vec<Case> {
     let sizes: &[(usize, usize)] = match (kv_type.is_quantized(), extras.0) {
@@ -27,17 +25,24 @@ pub fn ropes(kernel: Kernel, kv_type: KvCacheType, pairs: Pairs, extras: (bool, 
         (false, true) => &[(32, 24), (80, 56)],
         (false, false) => &[(32, 24)],
     };
-    let of = |&size: &(usize, usize)| (0..3).map(move |output| rope(kernel, kv_type, pairs, extras, (size, output)));
+    let (qk_norm, factors) = extras;
+    let how = Rotation { kv_type, pairs, qk_norm, factors };
+    let of = |&(dim, dims): &(usize, usize)| (0..3).map(move |output| rope(kernel, how, dim, dims, output));
     sizes.iter().flat_map(of).collect()
 }
 
-fn rope(
-    kernel: Kernel,
+/// What a RoPE kernel does.
+#[derive(Clone, Copy)]
+struct Rotation {
     kv_type: KvCacheType,
     pairs: Pairs,
-    (qk_norm, factors): (bool, bool),
-    ((dim, dims), output): ((usize, usize), usize),
-) -> Case {
+    qk_norm: bool,
+    factors: bool,
+}
+
+/// Tests an output: queries, keys or values.
+fn rope(kernel: Kernel, how: Rotation, dim: usize, dims: usize, output: usize) -> Case {
+    let Rotation { kv_type, pairs, qk_norm, factors } = how;
     let mut random = Random(6);
     let (heads, kv_heads) = (4usize, 2usize);
     let all = heads + 2 * kv_heads;
@@ -130,7 +135,7 @@ pub fn both(kernel: Kernel, kv_type: KvCacheType, strategy: Option<Strategy>, qu
 
 /// Batch rows of three conversations; the last has a run longer than a tile. No strategy means tiled attention.
 fn attention(kernel: Kernel, kv_type: KvCacheType, strategy: Option<Strategy>, quads: u16, chunked: bool) -> Case {
-    grouped(kernel, kv_type, strategy, (quads, 2), chunked)
+    grouped(kernel, kv_type, strategy, quads, 2, chunked)
 }
 
 /// The same with this many query heads per key head.
@@ -138,18 +143,37 @@ pub(super) fn grouped(
     kernel: Kernel,
     kv_type: KvCacheType,
     strategy: Option<Strategy>,
-    (quads, queries): (u16, usize),
+    quads: u16,
+    queries: usize,
     chunked: bool,
 ) -> Case {
+    let last = if strategy.is_none() { 115..151 } else { 150..151 };
+    of_rows(kernel, kv_type, strategy, quads, Rows { queries, chunked, last })
+}
+
+/// What the rows of a case see.
+struct Rows {
+    /// Query heads per key head.
+    queries: usize,
+    /// Windows are chunks.
+    chunked: bool,
+    /// Positions of the last conversation.
+    last: Range<u32>,
+}
+
+fn of_rows(kernel: Kernel, kv_type: KvCacheType, strategy: Option<Strategy>, quads: u16, rows: Rows) -> Case {
+    let Rows { queries, chunked, last } = rows;
     let mut random = Random(7);
     let (kv_heads, dim) = (2usize, usize::from(quads) * 4);
     let heads = queries * kv_heads;
-    let last = if strategy.is_none() { 115..151 } else { 150..151 };
+    // A page for each of the first two conversations, and those of the last.
+    let pages = 2 + last.end.div_ceil(KV_PAGE_TOKENS);
+    let tables: Vec<u32> = (0..pages).rev().collect();
     let positions: Vec<u32> = [0, 63].into_iter().chain(last).collect();
-    let tables = [3u32, 1, 2, 0, 4];
     let n = positions.len();
     let starts: Vec<u32> = [0, 1].into_iter().chain(std::iter::repeat_n(2, n - 2)).collect();
-    let mut cache = || Cache::new(kv_type, dim, &random.floats(5 * 64 * kv_heads * dim));
+    let mut cache =
+        || Cache::new(kv_type, dim, &random.floats(pages as usize * KV_PAGE_TOKENS as usize * kv_heads * dim));
     let (keys, values) = (cache(), cache());
     let q: Vec<f32> = random.floats(n * heads * dim).into_iter().map(|v| v * 3.0).collect();
     let sinks = random.floats(heads);
@@ -204,10 +228,10 @@ pub(super) fn grouped(
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use potluck_plan::KvCacheType;
-    use potluck_shaders::{Extras, Kernel};
+    use potluck_shaders::{Extras, Kernel, Strategy};
 
     use super::super::{Case, outside, split_attention};
-    use super::grouped;
+    use super::{Rows, grouped, of_rows};
 
     /// Runs cases on this machine's adapter.
     fn judge(engine: &crate::Engine, name: &str, cases: Vec<Case>) {
@@ -215,6 +239,19 @@ mod tests {
         for (case, output) in cases.iter().zip(outside::run(engine, &probes)) {
             let (error, tolerance) = case.expected.judge(&output);
             assert!(error <= tolerance, "{name}, output {}: {error} > {tolerance}", case.probe.output);
+        }
+    }
+
+    /// Lavapipe ends all loops of a thread after 65,535 iterations in total, without an error.
+    #[test]
+    fn a_thread_alone_reads_thousands_of_positions() {
+        let engine = outside::engine();
+        let kv_type = KvCacheType::F32;
+        for (quads, last) in [(16, 4_000..4_001), (64, 4_000..4_001), (144, 2_000..2_001)] {
+            let kernel = Kernel::Attention { kv_type, strategy: Strategy::PerThread, quads, extras: Extras::NONE };
+            let rows = Rows { queries: 1, chunked: false, last };
+            let case = of_rows(kernel, kv_type, Some(Strategy::PerThread), quads, rows);
+            judge(&engine, &kernel.name(), vec![case]);
         }
     }
 
@@ -233,7 +270,7 @@ mod tests {
             let flash = Kernel::FlashAttention { kv_type, quads, extras };
             if quads <= Kernel::MAX_SHARED_QUADS {
                 let name = format!("{} of {queries}", flash.name());
-                judge(&engine, &name, vec![grouped(flash, kv_type, None, (quads, queries), false)]);
+                judge(&engine, &name, vec![grouped(flash, kv_type, None, quads, queries, false)]);
             }
             let split = Kernel::Split { kv_type, quads, heads, extras };
             judge(&engine, &split.name(), split_attention::split(split, kv_type, quads, heads));

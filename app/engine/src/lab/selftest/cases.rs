@@ -2,13 +2,10 @@
 
 use potluck_shaders::{Format, Glu, Kernel, NO_SLOT, Operand, SEGMENT, Strategy, params, reference};
 
+use super::case::{SLOTS, by_row, case, floats};
 use super::data::{Matrices, Random, Weights, raw, zeros};
 use super::{Case, Expected, attention, fused, general, recurrent, sample, split_attention};
-use crate::lab::microbench::Probe;
 use crate::runtime::sizes::tile_count;
-
-/// Allowed difference between 32-bit and 64-bit sums.
-pub(super) const TOLERANCE: f64 = 1e-4;
 
 /// The cases of a kernel; none for the kernel that only measures bandwidth.
 pub fn of(kernel: Kernel) -> Vec<Case> {
@@ -34,7 +31,7 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         | Kernel::Matrix { format, operand, .. } => {
             vec![matrix(kernel, format, m, operand)]
         }
-        Kernel::Fused { format, rows, job, .. } => fused::of(kernel, format, &m.long(format), (rows, job)),
+        Kernel::Fused { format, rows, job, .. } => fused::of(kernel, format, &m.long(format), rows, job),
         Kernel::Joined { first, .. } => [0, 1].map(|lead| fused::joined(kernel, &m.long(first), lead)).to_vec(),
         Kernel::Split { kv_type, quads, heads, .. } => split_attention::split(kernel, kv_type, quads, heads),
         Kernel::Merge { quads } => vec![split_attention::merge(kernel, quads)],
@@ -49,7 +46,8 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         Kernel::Beside => [false, true].map(|scaled| general::beside(kernel, scaled)).to_vec(),
         Kernel::Choose { strategy, sigmoid, biased } => {
             let case = |(i, few, groups): (usize, bool, (usize, usize))| {
-                general::choose(kernel, strategy, (sigmoid, biased), (i % 2 == 0, few, groups), i / 2)
+                let rule = general::ChoiceRule { sigmoid, biased, normalize: i % 2 == 0, few, groups };
+                general::choose(kernel, strategy, &rule, i / 2)
             };
             let usual = (0..4).flat_map(|i| [(i, false, (1, 1)), (i, false, (11, 3))]);
             usual.chain((0..4).filter(|_| biased).map(|i| (i, true, (1, 1)))).map(case).collect()
@@ -61,13 +59,13 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         Kernel::GateInput => vec![general::gate_input(kernel)],
         Kernel::Conv { kind, taps } => [false, true].map(|state| recurrent::conv(kernel, kind, taps, state)).to_vec(),
         Kernel::Scan { strategy, rule, width, state } => {
-            let of = |of_state| recurrent::scan(kernel, (strategy, rule), (width, state), of_state);
+            let of = |of_state| recurrent::scan(kernel, strategy, rule, width, state, of_state);
             vec![of(false), of(true)]
         }
         Kernel::Router(strategy) => (0..4).map(|i| router(kernel, strategy, i % 2 == 0, i / 2)).collect(),
-        Kernel::Route => (0..12).map(|i| route(kernel, (i % 2 == 0, i % 4 < 2), i / 4)).collect(),
+        Kernel::Route => (0..12).map(|i| route(kernel, i % 2 == 0, i % 4 < 2, i / 4)).collect(),
         Kernel::Combine => {
-            vec![combine(kernel, (true, true)), combine(kernel, (false, true)), combine(kernel, (true, false))]
+            vec![combine(kernel, true, true), combine(kernel, false, true), combine(kernel, true, false)]
         }
         Kernel::ScaleBy { expert } => vec![general::scale_by(kernel, expert)],
         Kernel::Segments(strategy) => vec![segments(kernel, strategy)],
@@ -82,27 +80,6 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         ],
         Kernel::Stream | Kernel::Peak { .. } => Vec::new(),
     }
-}
-
-pub(super) fn case<P: params::Params>(
-    kernel: Kernel,
-    bindings: Vec<Vec<u8>>,
-    params: P,
-    (x, z): (u32, u32),
-    output: usize,
-    expected: Expected,
-) -> Case {
-    let params = bytemuck::bytes_of(&params).to_vec();
-    Case { probe: Probe { kernel, bindings, params, x, y: 1, z, output }, expected }
-}
-
-pub(super) fn floats(values: Vec<f32>) -> Expected {
-    Expected::Floats(values, TOLERANCE)
-}
-
-/// Workgroups for kernels that use one thread (per-thread) or one workgroup per row.
-pub(super) fn by_row(kernel: Kernel, strategy: Strategy, rows: u32) -> (u32, u32) {
-    if strategy == Strategy::Workgroup { (rows, 1) } else { (rows.div_ceil(kernel.threads()), 1) }
 }
 
 fn embed(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
@@ -241,9 +218,6 @@ fn matrix(kernel: Kernel, format: Format, m: &Matrices<'_>, operand: Operand) ->
     case(kernel, bindings, params, size, 2, floats(expected))
 }
 
-/// Slots of six experts, two of them not loaded.
-pub(super) const SLOTS: [u32; 6] = [2, NO_SLOT, 0, 3, 1, NO_SLOT];
-
 fn expert(kernel: Kernel, format: Format, m: &Matrices<'_>, by_pair: bool) -> Case {
     let mut random = Random(4);
     let w = multiplied(kernel, m.weights(&mut random, format, 3 * m.expert_rows));
@@ -367,7 +341,7 @@ fn router(kernel: Kernel, strategy: Strategy, normalize: bool, what: usize) -> C
 }
 
 /// Tests the chosen experts, their weights, or the normed vectors.
-fn route(kernel: Kernel, (normalize, scaled): (bool, bool), what: usize) -> Case {
+fn route(kernel: Kernel, normalize: bool, scaled: bool, what: usize) -> Case {
     let mut of_router = router(kernel, Strategy::Workgroup, normalize, what.min(1));
     let params: params::Router = bytemuck::pod_read_unaligned(&of_router.probe.params);
     let mut random = Random(2);
@@ -396,7 +370,7 @@ fn route(kernel: Kernel, (normalize, scaled): (bool, bool), what: usize) -> Case
     case(kernel, bindings, params, (n as u32, 2), output, expected)
 }
 
-fn combine(kernel: Kernel, (add, weighted): (bool, bool)) -> Case {
+fn combine(kernel: Kernel, add: bool, weighted: bool) -> Case {
     let mut random = Random(10);
     let (n, width, used) = (3usize, 52usize, 3usize);
     let chosen = [0u32, 1, 2, 3, 4, 5, NO_SLOT, 2, 4];

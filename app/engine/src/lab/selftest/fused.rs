@@ -9,7 +9,7 @@ pub use self::experts::summed;
 use self::experts::{CHOSEN, expert_down, expert_sum, gated_expert};
 pub use self::joined::{joined, lead};
 use super::Case;
-use super::cases::{case, floats};
+use super::case::{case, floats};
 use super::data::{Matrices, Random, Weights, raw, zeros};
 
 const EPSILON: f32 = 1e-5;
@@ -17,17 +17,17 @@ const EPSILON: f32 = 1e-5;
 const SCALE: f32 = 0.75;
 
 /// The cases of a fused kernel.
-pub fn of(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, Job)) -> Vec<Case> {
+pub fn of(kernel: Kernel, format: Format, m: &Matrices<'_>, rows: u8, job: Job) -> Vec<Case> {
     match job {
         Job::Normed | Job::NormedBias | Job::Added | Job::AddedBias | Job::Scored => {
-            vec![products(kernel, format, m, (rows, job))]
+            vec![products(kernel, format, m, rows, job)]
         }
-        Job::Gated | Job::GatedGelu => vec![gated(kernel, format, m, (rows, job))],
+        Job::Gated | Job::GatedGelu => vec![gated(kernel, format, m, rows, job)],
         Job::GatedExpert | Job::GeluExpert | Job::ClampedExpert => vec![gated_expert(kernel, format, m, job)],
         Job::ExpertDown | Job::BiasedDown => vec![expert_down(kernel, format, m, job)],
         // All ten pairs of one token are more than a workgroup's teams take at once.
         Job::ExpertSum | Job::BiasedSum => {
-            [1, 2, CHOSEN.len()].map(|used| expert_sum(kernel, format, m, (used, job))).to_vec()
+            [1, 2, CHOSEN.len()].map(|used| expert_sum(kernel, format, m, used, job)).to_vec()
         }
     }
 }
@@ -54,7 +54,7 @@ fn vectors(kernel: Kernel, random: &mut Random, count: usize) -> Vec<f32> {
 }
 
 /// Vectors and a gain; where vectors are quantized the gain's values are powers of two.
-fn with_gain(kernel: Kernel, random: &mut Random, (count, cols): (usize, usize)) -> (Vec<f32>, Vec<f32>) {
+fn with_gain(kernel: Kernel, random: &mut Random, count: usize, cols: usize) -> (Vec<f32>, Vec<f32>) {
     let mut x = vectors(kernel, random, count * cols);
     let mut gain = random.floats(cols);
     if kernel.quantizes() {
@@ -80,13 +80,14 @@ fn sizes(kernel: Kernel, w: &Weights) -> params::Fused {
 }
 
 /// Uses rows 20 to 36, 12 to 19 and 0 to 11 of one matrix as if they were three matrices.
-fn products(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, Job)) -> Case {
+fn products(kernel: Kernel, format: Format, m: &Matrices<'_>, rows: u8, job: Job) -> Case {
     let mut random = Random(12);
     let w = m.weights(&mut random, format, 37);
     let (cols, n, stride, offset) = (w.cols as usize, 9usize, 41usize, 2usize);
-    let (x, gain) = match job.norms() {
-        true => with_gain(kernel, &mut random, (n + 1, cols)),
-        false => (vectors(kernel, &mut random, (n + 1) * cols), Vec::new()),
+    let (x, gain) = if job.norms() {
+        with_gain(kernel, &mut random, n + 1, cols)
+    } else {
+        (vectors(kernel, &mut random, (n + 1) * cols), Vec::new())
     };
     let bias = random.floats(37);
     let before = random.floats(n * stride);
@@ -143,11 +144,11 @@ fn normed(x: &[f32], gain: &[f32]) -> Vec<f32> {
 }
 
 /// Stores up before gate.
-fn gated(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, Job)) -> Case {
+fn gated(kernel: Kernel, format: Format, m: &Matrices<'_>, rows: u8, job: Job) -> Case {
     let mut random = Random(13);
     let w = m.weights(&mut random, format, 2 * 21);
     let (cols, n) = (w.cols as usize, 9usize);
-    let (x, gain) = with_gain(kernel, &mut random, (n, cols));
+    let (x, gain) = with_gain(kernel, &mut random, n, cols);
     let (up, gate) = w.values.split_at(21 * cols);
     let expected = x.chunks_exact(cols).flat_map(|x| {
         let x = normed(x, &gain);

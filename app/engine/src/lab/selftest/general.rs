@@ -2,7 +2,7 @@
 
 use potluck_shaders::{Addition, Kernel, NO_SLOT, Strategy, params, reference};
 
-use super::cases::{SLOTS, by_row, case, floats};
+use super::case::{SLOTS, by_row, case, floats};
 use super::data::{Random, raw, zeros};
 use super::{Case, Expected};
 
@@ -78,14 +78,20 @@ pub fn beside(kernel: Kernel, scaled: bool) -> Case {
     case(kernel, bindings, params, (n as u32, 1), 2, floats(expected))
 }
 
-/// Tests the chosen experts, or their weights. With `few`, fewer biases are numbers than a token uses experts.
-pub fn choose(
-    kernel: Kernel,
-    strategy: Strategy,
-    (sigmoid, biased): (bool, bool),
-    (normalize, few, groups): (bool, bool, (usize, usize)),
-    what: usize,
-) -> Case {
+/// How experts are chosen.
+pub struct ChoiceRule {
+    pub sigmoid: bool,
+    pub biased: bool,
+    pub normalize: bool,
+    /// Fewer biases are numbers than a token uses experts.
+    pub few: bool,
+    /// Groups of experts, and how many of them are used.
+    pub groups: (usize, usize),
+}
+
+/// Tests the chosen experts, or their weights.
+pub fn choose(kernel: Kernel, strategy: Strategy, how: &ChoiceRule, what: usize) -> Case {
+    let &ChoiceRule { sigmoid, biased, normalize, few, groups } = how;
     let mut random = Random(23);
     // Eleven groups of twelve.
     let (n, experts, used) = (3usize, if groups.0 > 1 { 132usize } else { 131 }, 5usize);

@@ -1,10 +1,12 @@
 //! Tests every kernel in use against its CPU reference, on the device itself, with random data and odd shapes.
 
 mod attention;
+mod case;
 mod cases;
 mod data;
 mod fused;
 mod general;
+mod of_weights;
 #[cfg(test)]
 mod outside;
 #[cfg(test)]
@@ -128,7 +130,7 @@ impl Engine {
     ) -> Result<bool, EngineError> {
         let new: Vec<Kernel> = {
             let core = self.inner.core.borrow();
-            candidates.iter().copied().filter(|kernel| !core.tried.contains_key(kernel)).collect()
+            candidates.iter().copied().filter(|kernel| !core.model.tried.contains_key(kernel)).collect()
         };
         // A browser compiles them all in parallel; native builds compile one by one.
         let at_once = if cfg!(target_arch = "wasm32") { new.len().max(1) } else { 1 };
@@ -169,13 +171,13 @@ impl Engine {
             self.inner.core.borrow().check_alive()?;
             // If one of them does not compile, none is used.
             log::warn!("kernels are not tuned: {error}");
-            self.inner.core.borrow_mut().tried.extend(new.iter().map(|&kernel| (kernel, false)));
+            self.inner.core.borrow_mut().model.tried.extend(new.iter().map(|&kernel| (kernel, false)));
             return Ok(());
         }
         let cases = self.cases(all).await;
         let outputs = self.probe(&cases).await?;
         let mut core = self.inner.core.borrow_mut();
-        core.tried.extend(new.iter().map(|&kernel| (kernel, true)));
+        core.model.tried.extend(new.iter().map(|&kernel| (kernel, true)));
         let wrong = cases.iter().zip(&outputs).filter(|(case, output)| {
             let (error, tolerance) = case.expected.judge(output);
             error > tolerance
@@ -183,10 +185,10 @@ impl Engine {
         let wrong = wrong.map(|(case, _)| case.probe.kernel).chain(other_bits(&cases, &outputs));
         for kernel in wrong.filter(|kernel| *kernel != portable) {
             log::warn!("{} is wrong here, or has other bits than {}", kernel.name(), portable.name());
-            core.tried.insert(kernel, false);
+            core.model.tried.insert(kernel, false);
             // Nothing measures these, so nothing asks whether they were right.
             if kernel.parts().is_some() {
-                core.profile.reject(kernel);
+                core.model.profile.reject(kernel);
             }
         }
         Ok(())
@@ -200,7 +202,7 @@ impl Engine {
         let mut tried: BTreeMap<Kernel, KernelVerdict> = BTreeMap::new();
         let mut rows_agree = true;
         loop {
-            let in_use = self.inner.core.borrow().kernels_in_use();
+            let in_use = self.inner.core.borrow().model.kernels_in_use();
             let new: Vec<Kernel> = in_use.iter().copied().filter(|kernel| !tried.contains_key(kernel)).collect();
             if new.is_empty() {
                 return Ok(self.verdict(tried, &in_use, rows_agree));
@@ -224,12 +226,12 @@ impl Engine {
                 tried.entry(kernel).and_modify(|verdict| verdict.ok = false);
             }
             let mut core = self.inner.core.borrow_mut();
-            tried.iter().filter(|(_, verdict)| !verdict.ok).for_each(|(&kernel, _)| core.profile.reject(kernel));
+            tried.iter().filter(|(_, verdict)| !verdict.ok).for_each(|(&kernel, _)| core.model.profile.reject(kernel));
             if rows_agree && !agree(&cases, &outputs) {
                 rows_agree = false;
-                core.profile.reject_groups();
+                core.model.profile.reject_groups();
             }
-            core.programs.clear();
+            core.drop_programs();
         }
     }
 

@@ -99,7 +99,7 @@ fn kernels(format: Format, lanes: Option<Lanes>) -> Vec<Kernel> {
 }
 
 fn lanes(engine: &Engine) -> Option<Lanes> {
-    engine.inner.core.borrow().gpu.capabilities().lanes
+    engine.inner.core.borrow().model.gpu.capabilities().lanes
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn fused(format: Format, job: Job, dots: Option<Dots>) -> Kernel {
 #[test]
 fn all_forms_of_a_fused_kernel_give_the_same_bits() {
     let engine = engine();
-    let subgroup = engine.inner.core.borrow().gpu.capabilities().subgroup;
+    let subgroup = engine.inner.core.borrow().model.gpu.capabilities().subgroup;
     for (format, dots) in FORMS {
         // Jobs and units are independent: two formats cover every job.
         let every = dots.is_none() || [Format::Q4_K, Format::Q6_K].contains(&format);
@@ -161,7 +161,7 @@ fn all_forms_of_a_fused_kernel_give_the_same_bits() {
             block_on(engine.try_candidates(fused(format, job, dots), &candidates, f64::INFINITY)).unwrap();
             let core = engine.inner.core.borrow();
             for kernel in candidates {
-                assert_eq!(core.tried.get(&kernel), Some(&true), "{}", kernel.name());
+                assert_eq!(core.model.tried.get(&kernel), Some(&true), "{}", kernel.name());
             }
         }
     }
@@ -189,7 +189,7 @@ fn several_vectors_of_a_fused_kernel_have_the_bits_of_one() {
 #[test]
 fn two_products_in_one_dispatch_have_the_bits_of_two() {
     let engine = engine();
-    let subgroup = engine.inner.core.borrow().gpu.capabilities().subgroup;
+    let subgroup = engine.inner.core.borrow().model.gpu.capabilities().subgroup;
     let packs = |(first, second): &(Format, Format)| first.packing().is_some() && second.packing().is_some();
     let packed = Kernel::JOINED.into_iter().filter(packs).map(|pair| (pair, Some(Dots::Packed)));
     for ((first, second), dots) in Kernel::JOINED.into_iter().map(|pair| (pair, None)).chain(packed) {

@@ -206,7 +206,7 @@ fn decode_quantizes_vectors_as_prompts_do() {
         for (rows, job) in [(1, Job::Added), (4, Job::Added), (1, Job::Normed), (4, Job::Normed)] {
             let kernel = Kernel::fused_packed(format, rows, job, Dots::Packed);
             // By threads alone, and together.
-            let subgroup = engine.inner.core.borrow().gpu.capabilities().subgroup;
+            let subgroup = engine.inner.core.borrow().model.gpu.capabilities().subgroup;
             let kernels = kernel.variants(subgroup).into_iter().take(if rows == 1 { 2 } else { 1 });
             for kernel in kernels {
                 // Of many sizes, in no pattern that a block repeats.

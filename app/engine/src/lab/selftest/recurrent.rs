@@ -3,7 +3,7 @@
 use potluck_shaders::{ConvKind, Kernel, ScanRule, Strategy, params, reference};
 
 use super::Case;
-use super::cases::{case, floats};
+use super::case::{case, floats};
 use super::data::{Random, raw, zeros};
 
 /// Rows of both runs.
@@ -91,12 +91,7 @@ pub fn conv(kernel: Kernel, kind: ConvKind, taps: u8, of_state: bool) -> Case {
 }
 
 /// A rule: its output, or its states.
-pub fn scan(
-    kernel: Kernel,
-    (strategy, rule): (Strategy, ScanRule),
-    (width, state): (u16, u16),
-    of_state: bool,
-) -> Case {
+pub fn scan(kernel: Kernel, strategy: Strategy, rule: ScanRule, width: u16, state: u16, of_state: bool) -> Case {
     let mut random = Random(32);
     let (width, size, tail, epsilon) = (usize::from(width), usize::from(state), 8usize, 1e-5);
     let (heads, shared, grouped) = (4usize, 2usize, rule == ScanRule::Space);

@@ -4,7 +4,7 @@
 use potluck_plan::{Candidates, LogitsRequest, Position, SampledSteps, Sampling};
 use potluck_shaders::{Kernel, params};
 
-use super::cases::case;
+use super::case::case;
 use super::data::{Random, raw, zeros};
 use super::{Case, Expected};
 use crate::runtime::sampled_tokens::sampler_state;

@@ -4,8 +4,7 @@ use potluck_plan::KvCacheType;
 use potluck_shaders::{Extras, Kernel, OCTAVE, SPLIT, params, reference, split_count, split_start};
 
 use super::Case;
-use super::attention::CAP;
-use super::cases::{case, floats};
+use super::case::{CAP, case, floats};
 use super::data::{Cache, Random, raw, zeros};
 
 /// Three batch rows over two key heads; the second and third have several splits, the third also some of two tiles.

@@ -13,7 +13,8 @@ use crate::runtime::core::Core;
 use crate::runtime::encode::Batch;
 use crate::runtime::engine::Engine;
 use crate::runtime::error::EngineError;
-use crate::runtime::layout::{Layout, PARAMS_STRIDE, Scratch};
+use crate::runtime::layout::{PARAMS_STRIDE, Scratch};
+use crate::runtime::model::Model;
 use crate::runtime::recorder::{Program, Recorder, Step, fold};
 use crate::runtime::submit::PASSING;
 use crate::runtime::tuning_table::{Choice, Shape, Tuned};
@@ -84,8 +85,8 @@ impl Product {
 
     /// The same dispatches with another kernel: the same bindings, different workgroups.
     fn by(&self, core: &mut Core, kernel: Kernel) -> Program {
-        let device = core.gpu.device.clone();
-        let pipeline = core.pipelines.get(&device, kernel).pipeline.clone();
+        let (_, recording) = core.parts();
+        let pipeline = recording.pipeline(kernel).clone();
         let stride = PARAMS_STRIDE as usize;
         let steps = self.steps.iter().zip(self.uniforms.chunks_exact(stride)).map(|(step, uniform)| {
             let groups = match Size::of(kernel, uniform) {
@@ -109,17 +110,17 @@ impl Product {
                     Kernel::Fused { variant, .. } => Some((Choice::Variant(variant), kernel)),
                     _ => None,
                 };
-                kernel.variants(core.gpu.capabilities().subgroup).into_iter().filter_map(choice).collect()
+                kernel.variants(core.model.gpu.capabilities().subgroup).into_iter().filter_map(choice).collect()
             }
             (Shape::Prefill { rows, vectors, .. }, Kernel::MatMul { format, operand, .. }) => {
-                let portable = core.profile.portable_tile(rows, vectors);
+                let portable = core.model.profile.portable_tile(rows, vectors);
                 let others =
                     Tile::CANDIDATES.into_iter().filter(|tile| *tile != portable && tile.vectors() <= vectors.max(32));
                 let tiles = std::iter::once(portable).chain(others);
                 tiles.map(|tile| (Choice::Tile(tile), Kernel::MatMul { format, operand, tile })).collect()
             }
             (Shape::Packed { rows, vectors, .. }, Kernel::Packed { format, operand, dots, .. }) => {
-                let portable = core.profile.portable_packed_tile(rows, vectors);
+                let portable = core.model.profile.portable_packed_tile(rows, vectors);
                 let others =
                     PackedTile::ALL.into_iter().filter(|tile| *tile != portable && tile.vectors() <= vectors.max(32));
                 let tiles = std::iter::once(portable).chain(others);
@@ -132,16 +133,16 @@ impl Product {
 
 impl Core {
     fn is_tunable(&self) -> bool {
-        self.settings.tuned && self.profile.is_tunable()
+        self.model.settings.tuned && self.model.profile.is_tunable()
     }
 
     /// Whether nothing runs and nothing waits.
     pub(in crate::lab) fn is_idle(&self) -> bool {
-        self.pending.is_empty() && self.waiting.is_empty()
+        !self.queue().has_pending() && !self.queue().has_waiting()
     }
 
     fn is_asked(&self) -> bool {
-        clock::now() - self.asked <= QUIET
+        clock::now() - self.asked() <= QUIET
     }
 
     /// Whether there is time for tuning: nothing runs, and no answer elsewhere is in need of this device's experts.
@@ -154,7 +155,7 @@ impl Core {
         let mut all = Vec::new();
         let decode = self.record_products(Batch { n: 1, class: KernelClass::Decode })?;
         add_products(decode, ENOUGH_BYTES, &mut all);
-        let max = self.layout.prefill_tokens;
+        let max = self.model.memory.layout().prefill_tokens;
         for n in CHUNKS.into_iter().filter(|n| *n <= max) {
             let prefill = self.record_products(Batch { n, class: KernelClass::Prefill })?;
             // Products with many vectors reread the matrix often, so one matrix is as good as all of them.
@@ -165,75 +166,73 @@ impl Core {
 
     /// Records what a batch runs through: all blocks and the LM head.
     fn record_products(&mut self, batch: Batch) -> Result<Program, EngineError> {
-        let layout = self.layout.clone();
-        let mut rec = Recorder::apart();
+        let mut encoder = self.encoder(Recorder::apart());
+        let model = encoder.model();
         let decodes = batch.class == KernelClass::Decode;
         let mut recorded = BTreeSet::new();
-        for unit in self.resident.clone() {
+        for unit in model.weights.resident().clone() {
             // A prefill chunk needs one product of each shape, and blocks are alike.
-            if !decodes && !recorded.insert(self.signature(unit)) {
+            if !decodes && !recorded.insert(model.signature(unit)) {
                 continue;
             }
             match unit {
-                WeightUnit::TokenMixer(block) => self.token_mixer(&mut rec, &layout, block, batch)?,
-                WeightUnit::Dense(block) => self.dense(&mut rec, &layout, block, batch)?,
-                WeightUnit::Router(block) if decodes => self.route(&mut rec, &layout, block, batch)?,
-                WeightUnit::LmHead if decodes => self.logits(&mut rec, &layout, 0, 1)?,
+                WeightUnit::TokenMixer(block) => encoder.token_mixer(block, batch)?,
+                WeightUnit::Dense(block) => encoder.dense(block, batch)?,
+                WeightUnit::Router(block) if decodes => encoder.route(block, batch)?,
+                WeightUnit::LmHead if decodes => encoder.logits(0, 1)?,
                 _ => {}
             }
         }
         // One block's experts are more than enough bytes, and other blocks may hold different experts.
-        if decodes && let Some((block, _)) = self.most_experts(&layout) {
-            self.experts(&mut rec, &layout, block, batch)?;
-            self.fused_sum(&mut rec, &layout, block, batch)?;
+        if decodes && let Some((block, _)) = most_experts(model) {
+            encoder.experts(block, batch)?;
+            encoder.fused_sum(block, batch)?;
         }
-        Ok(rec.finish())
-    }
-
-    /// The block with the most loaded experts, and these.
-    fn most_experts(&self, layout: &Layout) -> Option<(BlockIndex, Vec<ExpertId>)> {
-        let loaded = |block: BlockIndex| {
-            let ids = (0..self.expert_count(block) as u16).map(ExpertId);
-            let here = ids.filter(|id| {
-                self.resident.contains(&WeightUnit::Expert(block, *id)) || self.slots.is_loaded((block, *id))
-            });
-            here.collect::<Vec<_>>()
-        };
-        let all = layout.experts.keys().rev().map(|&block| (block, loaded(block)));
-        all.filter(|(_, experts)| !experts.is_empty()).max_by_key(|(_, experts)| experts.len())
+        Ok(encoder.finish())
     }
 
     /// Uses a measurement from now on and stores it with the device.
     fn adopt(&mut self, shape: Shape, tuned: Tuned) {
         // Another engine on this device may have measured other shapes in the meantime.
-        let mut all = self.gpu.tuning();
+        let mut all = self.model.gpu.tuning();
         all.set(shape, tuned);
-        self.gpu.set_tuning(all.clone());
-        self.profile.set_tuning(all);
-        self.programs.clear();
-        self.encode_ahead.clear();
+        self.model.gpu.set_tuning(all.clone());
+        self.model.profile.set_tuning(all);
+        self.drop_programs();
     }
 
     /// Writes inputs that no kernel finds unusually slow: zeros, and experts that are loaded.
     fn write_inputs(&mut self) -> Result<(), EngineError> {
-        let layout = self.layout.clone();
-        let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
+        let mut encoder = self.model.gpu.device.create_command_encoder(&Default::default());
         for scratch in [Scratch::Hidden, Scratch::Normed, Scratch::Attended, Scratch::Gate, Scratch::Up] {
-            encoder.clear_buffer(&self.scratch(scratch).slab.buffer, 0, None);
+            encoder.clear_buffer(&self.model.scratch(scratch).slab.buffer, 0, None);
         }
-        self.gpu.queue.submit([encoder.finish()]);
-        if let Some((block, experts)) = self.most_experts(&layout) {
-            let (used, _) = self.routing(block)?;
+        self.model.gpu.queue.submit([encoder.finish()]);
+        if let Some((block, experts)) = most_experts(&self.model) {
+            let (used, _) = self.model.routing(block)?;
             let chosen: Vec<u32> =
                 experts.iter().map(|expert| u32::from(expert.0)).cycle().take(used as usize).collect();
             let write = |scratch, bytes: &[u8]| {
-                self.gpu.queue.write_buffer(&self.scratch(scratch).slab.buffer, 0, bytes);
+                self.model.gpu.queue.write_buffer(&self.model.scratch(scratch).slab.buffer, 0, bytes);
             };
             write(Scratch::Chosen, bytemuck::cast_slice(&chosen));
             write(Scratch::Gates, bytemuck::cast_slice(&vec![0.0f32; used as usize]));
         }
         Ok(())
     }
+}
+
+/// The block with the most loaded experts, and these.
+fn most_experts(model: &Model) -> Option<(BlockIndex, Vec<ExpertId>)> {
+    let loaded = |block: BlockIndex| {
+        let ids = (0..model.expert_count(block) as u16).map(ExpertId);
+        let here = ids.filter(|id| {
+            model.weights.is_resident(WeightUnit::Expert(block, *id)) || model.weights.is_in_slot((block, *id))
+        });
+        here.collect::<Vec<_>>()
+    };
+    let all = model.memory.layout().experts.keys().rev().map(|&block| (block, loaded(block)));
+    all.filter(|(_, experts)| !experts.is_empty()).max_by_key(|(_, experts)| experts.len())
 }
 
 /// Groups the steps of a program by shape, the heaviest first. Stops adding to a shape at `enough` bytes.
@@ -279,7 +278,7 @@ impl Engine {
         let until = clock::now() + budget;
         let batches = {
             let core = self.inner.core.borrow();
-            if core.is_tunable() { core.kernels_to_tune() } else { Vec::new() }
+            if core.is_tunable() { core.model.kernels_to_tune() } else { Vec::new() }
         };
         for (portable, candidates) in batches {
             if clock::now() > until || !self.inner.core.borrow().may_tune() {
@@ -315,7 +314,7 @@ impl Engine {
             if clock::now() > until {
                 break;
             }
-            if self.inner.core.borrow().profile.tuning().get(&product.shape).is_some() {
+            if self.inner.core.borrow().model.profile.tuning().get(&product.shape).is_some() {
                 continue;
             }
             let candidates = product.candidates(&self.inner.core.borrow());
@@ -324,13 +323,13 @@ impl Engine {
             is_cold |= self.try_candidates(portable, &kernels, until).await?;
             let right: Vec<(Choice, Kernel)> = {
                 let core = self.inner.core.borrow();
-                if kernels.iter().any(|kernel| !core.tried.contains_key(kernel)) {
+                if kernels.iter().any(|kernel| !core.model.tried.contains_key(kernel)) {
                     break;
                 }
-                let right = |kernel: &Kernel| *kernel == portable || core.tried.get(kernel) == Some(&true);
+                let right = |kernel: &Kernel| *kernel == portable || core.model.tried.get(kernel) == Some(&true);
                 candidates.into_iter().filter(|(_, kernel)| right(kernel)).collect()
             };
-            if let Some(tuned) = self.run_rounds(&product, &right, (is_cold, until)).await? {
+            if let Some(tuned) = self.run_rounds(&product, &right, is_cold, until).await? {
                 log::info!("{}: {} is {:.2} times as fast", product.shape, tuned.choice, tuned.gain);
                 self.inner.core.borrow_mut().adopt(product.shape, tuned);
                 measured = true;
@@ -348,7 +347,7 @@ impl Engine {
     pub fn tuned(&self) -> Result<Vec<(Shape, Tuned)>, EngineError> {
         let shapes = self.shapes()?;
         let core = self.inner.core.borrow();
-        Ok(shapes.into_iter().filter_map(|shape| Some((shape, core.profile.tuning().get(&shape)?))).collect())
+        Ok(shapes.into_iter().filter_map(|shape| Some((shape, core.model.profile.tuning().get(&shape)?))).collect())
     }
 
     /// The shapes of the loaded units.
@@ -368,7 +367,7 @@ impl Engine {
     pub fn is_untuned(&self) -> bool {
         let Ok(shapes) = self.shapes() else { return false };
         let core = self.inner.core.borrow();
-        shapes.iter().any(|shape| core.profile.tuning().get(shape).is_none())
+        shapes.iter().any(|shape| core.model.profile.tuning().get(shape).is_none())
     }
 
     /// Times the kernels of a product in turn. `None` if work waits, the time is over or nothing can be measured.
@@ -376,7 +375,8 @@ impl Engine {
         &self,
         product: &Product,
         candidates: &[(Choice, Kernel)],
-        (is_cold, until): (bool, f64),
+        is_cold: bool,
+        until: f64,
     ) -> Result<Option<Tuned>, EngineError> {
         let parts: Vec<Part> = {
             let mut core = self.inner.core.borrow_mut();

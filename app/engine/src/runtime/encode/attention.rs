@@ -1,55 +1,56 @@
 //! The first half of a block: attention.
 
+use std::ops::Range;
+
 use potluck_model::{AttentionSpec, QkNorm, TensorRole};
 use potluck_plan::{BlockIndex, KernelClass, WeightUnit};
 use potluck_shaders::{Glu, Kernel, params};
 
-use super::{Batch, Output, Product, attention_params, extras, fused, pairs};
-use crate::runtime::core::Core;
+use super::{Batch, Encoder, Output, Product, attention_params, extras, fused, pairs};
 use crate::runtime::error::{EngineError, LayoutError};
-use crate::runtime::layout::{Key, Layout, Scratch, Segment, kv_owner};
+use crate::runtime::kv_sizes::kv_owner;
+use crate::runtime::layout::{Key, Scratch, Segment};
 use crate::runtime::memory::Slice;
-use crate::runtime::recorder::Recorder;
 
-impl Core {
+/// A part of each vector, in values.
+pub(super) struct RowPart {
+    pub width: u32,
+    /// From one vector to the next.
+    pub stride: u32,
+    /// The first value.
+    pub offset: u32,
+}
+
+impl Encoder<'_> {
     /// A block's token mixer with its norms and projections, added to the hidden vectors.
-    pub fn token_mixer(
-        &mut self,
-        rec: &mut Recorder,
-        layout: &Layout,
-        block: BlockIndex,
-        batch: Batch,
-    ) -> Result<(), EngineError> {
-        if let Some(recurrent) = self.spec.recurrent(usize::from(block.0)).cloned() {
-            return self.recurrence(rec, layout, block, &recurrent, batch);
+    pub fn token_mixer(&mut self, block: BlockIndex, batch: Batch) -> Result<(), EngineError> {
+        if let Some(recurrent) = self.model.spec.recurrent(usize::from(block.0)).cloned() {
+            return self.recurrence(block, &recurrent, batch);
         }
         let unit = WeightUnit::TokenMixer(block);
-        let a = self.spec.attention(usize::from(block.0)).clone();
+        let a = self.model.spec.attention(usize::from(block.0)).clone();
         if let Some(latent) = a.latent {
-            return self.latent_mixer(rec, layout, block, (&a, latent), batch);
+            return self.latent_mixer(block, &a, latent, batch);
         }
-        self.project(rec, layout, unit, &a, batch)?;
+        self.project(unit, &a, batch)?;
         if a.qk_norm == QkNorm::Row {
-            self.norm_part(rec, &self.vector(layout, unit, TensorRole::QueryNorm)?, &a, (0, a.heads), batch.n);
-            self.norm_part(rec, &self.vector(layout, unit, TensorRole::KeyNorm)?, &a, (a.heads, a.kv_heads), batch.n);
+            self.norm_part(&self.model.vector(unit, TensorRole::QueryNorm)?, &a, 0..a.heads, batch.n);
+            self.norm_part(&self.model.vector(unit, TensorRole::KeyNorm)?, &a, a.heads..a.heads + a.kv_heads, batch.n);
         }
-        self.rope(rec, layout, block, &a, batch)?;
-        let sinks = match a.sinks {
-            true => Some(self.vector(layout, unit, TensorRole::Sinks)?),
-            false => None,
-        };
+        self.rope(block, &a, batch)?;
+        let sinks = if a.sinks { Some(self.model.vector(unit, TensorRole::Sinks)?) } else { None };
         if a.output_gate {
-            self.keep_gates(rec, &a, batch.n);
+            self.keep_gates(&a, batch.n);
         }
         match batch.class {
-            KernelClass::Decode => self.decode_attention(rec, block, batch, sinks.as_ref()),
-            KernelClass::Prefill => self.prefill_attention(rec, block, batch, sinks.as_ref()),
+            KernelClass::Decode => self.decode_attention(block, batch, sinks.as_ref()),
+            KernelClass::Prefill => self.prefill_attention(block, batch, sinks.as_ref()),
         }
-        let attended = self.scratch(Scratch::Attended);
+        let attended = self.model.scratch(Scratch::Attended);
         if a.output_gate {
             let (kernel, quads) = (Kernel::Glu(Glu::Sigmoid), batch.n * a.heads * a.head_dim / 4);
-            let (gates, groups) = (self.scratch(Scratch::QueryGates), Self::groups(kernel, quads));
-            rec.dispatch(&mut self.tools(), kernel, &[&gates, &attended], &params::Glu { quads }, groups, 1);
+            let (gates, groups) = (self.model.scratch(Scratch::QueryGates), Self::groups(kernel, quads));
+            self.dispatch(kernel, &[&gates, &attended], &params::Glu { quads }, groups, 1);
         }
         let out = Output {
             unit,
@@ -58,26 +59,19 @@ impl Core {
             norm: a.norms.after.then_some(TensorRole::AttentionPostNorm),
             x: &attended,
         };
-        self.add_output(rec, layout, out, batch)
+        self.add_output(out, batch)
     }
 
     /// Copies the gates of the query heads, which attention overwrites.
-    fn keep_gates(&mut self, rec: &mut Recorder, a: &AttentionSpec, n: u32) {
+    fn keep_gates(&mut self, a: &AttentionSpec, n: u32) {
         let params = params::QueryGates { n, heads: a.heads, head_dim: a.head_dim, stride: a.projected() };
-        let (qkv, gates) = (self.scratch(Scratch::Qkv), self.scratch(Scratch::QueryGates));
+        let (qkv, gates) = (self.model.scratch(Scratch::Qkv), self.model.scratch(Scratch::QueryGates));
         let groups = Self::groups(Kernel::QueryGates, n * a.heads * a.head_dim);
-        rec.dispatch(&mut self.tools(), Kernel::QueryGates, &[&qkv, &gates], &params, groups, 1);
+        self.dispatch(Kernel::QueryGates, &[&qkv, &gates], &params, groups, 1);
     }
 
     /// Queries, keys and values of the hidden vectors into `Scratch::Qkv`.
-    fn project(
-        &mut self,
-        rec: &mut Recorder,
-        layout: &Layout,
-        unit: WeightUnit,
-        a: &AttentionSpec,
-        batch: Batch,
-    ) -> Result<(), EngineError> {
+    fn project(&mut self, unit: WeightUnit, a: &AttentionSpec, batch: Batch) -> Result<(), EngineError> {
         let (width, queries) = (a.projected(), a.query_rows());
         let all = [
             (TensorRole::Query, TensorRole::QueryBias, 0),
@@ -90,65 +84,52 @@ impl Core {
         ];
         let parts = if a.kv_of.is_some() { &all[..1] } else { &all };
         if a.norms.before {
-            let gain = self.vector(layout, unit, TensorRole::AttentionNorm)?;
-            if batch.class == KernelClass::Decode
-                && self.fused_projection(rec, layout, unit, parts, &gain, (a, batch.n))?
-            {
+            let gain = self.model.vector(unit, TensorRole::AttentionNorm)?;
+            if batch.class == KernelClass::Decode && self.fused_projection(unit, parts, &gain, a, batch.n)? {
                 return Ok(());
             }
-            self.norm(rec, &gain, 0, batch.n);
+            self.norm(&gain, 0, batch.n);
         }
-        let x = self.scratch(if a.norms.before { Scratch::Normed } else { Scratch::Hidden });
-        let qkv = self.scratch(Scratch::Qkv);
+        let x = self.model.scratch(if a.norms.before { Scratch::Normed } else { Scratch::Hidden });
+        let qkv = self.model.scratch(Scratch::Qkv);
         for &(role, bias, y_offset) in parts {
-            let place = self.place(layout, unit, role)?;
-            let bias = if a.qkv_bias { Some(self.vector(layout, unit, bias)?) } else { None };
+            let place = self.model.place(unit, role)?;
+            let bias = if a.qkv_bias { Some(self.model.vector(unit, bias)?) } else { None };
             let to = Product { x: &x, y: &qkv, y_stride: width, y_offset, add: false, bias };
-            self.product(rec, place, batch, to);
+            self.product(place, batch, to);
         }
         Ok(())
     }
 
     /// RMSNorm in place of all values of some heads of each position in `Scratch::Qkv`.
-    fn norm_part(&mut self, rec: &mut Recorder, gain: &Slice, a: &AttentionSpec, (first, count): (u32, u32), n: u32) {
-        let qkv = self.scratch(Scratch::Qkv);
+    fn norm_part(&mut self, gain: &Slice, a: &AttentionSpec, heads: Range<u32>, n: u32) {
+        let qkv = self.model.scratch(Scratch::Qkv);
         let stride = (a.heads + 2 * a.kv_heads) * a.head_dim;
-        self.norm_in_place(rec, (&qkv, gain), (count * a.head_dim, stride, first * a.head_dim), n);
+        let part = RowPart { width: heads.len() as u32 * a.head_dim, stride, offset: heads.start * a.head_dim };
+        self.norm_in_place(&qkv, gain, part, n);
     }
 
-    /// RMSNorm in place of a part of `n` vectors: its width, values from one vector to the next, and its first value.
-    pub(super) fn norm_in_place(
-        &mut self,
-        rec: &mut Recorder,
-        (x, gain): (&Slice, &Slice),
-        (width, stride, offset): (u32, u32, u32),
-        n: u32,
-    ) {
-        let epsilon = self.spec.norm_epsilon;
+    /// RMSNorm in place of a part of `n` vectors.
+    pub(super) fn norm_in_place(&mut self, x: &Slice, gain: &Slice, part: RowPart, n: u32) {
+        let RowPart { width, stride, offset } = part;
+        let epsilon = self.model.spec.norm_epsilon;
         let params =
             params::NormPart { n, width: width / 4, stride: stride / 4, offset: offset / 4, groups: 1, epsilon };
-        let kernel = self.profile.norm_part();
+        let kernel = self.model.profile.norm_part();
         let groups = if kernel.fallback().is_some() { n } else { Self::groups(kernel, n) };
-        rec.dispatch(&mut self.tools(), kernel, &[x, gain], &params, groups, 1);
+        self.dispatch(kernel, &[x, gain], &params, groups, 1);
     }
 
     /// Rotates queries and keys, and stores keys and values.
-    fn rope(
-        &mut self,
-        rec: &mut Recorder,
-        layout: &Layout,
-        block: BlockIndex,
-        a: &AttentionSpec,
-        batch: Batch,
-    ) -> Result<(), EngineError> {
+    fn rope(&mut self, block: BlockIndex, a: &AttentionSpec, batch: Batch) -> Result<(), EngineError> {
         let unit = WeightUnit::TokenMixer(block);
-        let kv_type = self.settings.kv_cache;
+        let kv_type = self.model.settings.kv_cache;
         let tables = Key::Scratch(Scratch::Tables);
         let mut bindings = vec![
-            self.scratch(Scratch::Rows),
-            self.scratch(Scratch::Qkv),
-            self.memory.slice(tables, layout.rope_table[&block], (u64::from(a.rope.dims) * 2).max(4)),
-            self.scratch(Scratch::Query),
+            self.model.scratch(Scratch::Rows),
+            self.model.scratch(Scratch::Qkv),
+            self.model.memory.slice(tables, self.layout().rope_table[&block], (u64::from(a.rope.dims) * 2).max(4)),
+            self.model.scratch(Scratch::Query),
             self.keys(block),
             self.values(block, a),
         ];
@@ -156,7 +137,7 @@ impl Core {
         // Nothing reads the gain of keys that are another block's.
         let key_norm = if own > 0 { TensorRole::KeyNorm } else { TensorRole::QueryNorm };
         let (qk_norm, gains) = (matches!(a.qk_norm, QkNorm::Head | QkNorm::Unit), a.qk_norm == QkNorm::Head);
-        let factors = self.rope_factors(a);
+        let factors = self.model.rope_factors(a);
         let temperature = a.rope.temperature;
         let mut params = params::Rope {
             n: batch.n,
@@ -165,7 +146,7 @@ impl Core {
             value_heads: own,
             head_dim: a.head_dim,
             dims: a.rope.dims,
-            epsilon: self.spec.norm_epsilon,
+            epsilon: self.model.spec.norm_epsilon,
             magnitude: a.rope.magnitude,
             growth: temperature.map_or(0.0, |temperature| temperature.scale),
             step: temperature.map_or(0, |temperature| temperature.step),
@@ -176,39 +157,38 @@ impl Core {
             ..Default::default()
         };
         match (qk_norm, factors) {
-            (true, Some(factors)) if !gains => bindings.push(self.vector(layout, unit, factors)?),
+            (true, Some(factors)) if !gains => bindings.push(self.model.vector(unit, factors)?),
             // Nothing is read from these.
             (true, None) if !gains => bindings.extend([bindings[2].clone(), bindings[2].clone()]),
             (true, Some(factors)) => {
                 let roles = [TensorRole::QueryNorm, key_norm, factors];
-                let (joined, at) = self.joined(layout, unit, roles)?;
+                let (joined, at) = self.joined(unit, roles)?;
                 bindings.push(joined);
                 [params.q_gain, params.k_gain, params.factors] = at;
             }
             (true, None) => {
-                bindings.push(self.vector(layout, unit, TensorRole::QueryNorm)?);
-                bindings.push(self.vector(layout, unit, key_norm)?);
+                bindings.push(self.model.vector(unit, TensorRole::QueryNorm)?);
+                bindings.push(self.model.vector(unit, key_norm)?);
             }
-            (false, Some(factors)) => bindings.push(self.vector(layout, unit, factors)?),
+            (false, Some(factors)) => bindings.push(self.model.vector(unit, factors)?),
             (false, None) => {}
         }
         let kernel = Kernel::Rope { kv_type, pairs: pairs(a), qk_norm, factors: factors.is_some() };
         let threads = batch.n * (a.heads + 2 * own) * Kernel::rope_threads(kv_type, a.head_dim);
         let bound: Vec<&Slice> = bindings.iter().collect();
-        rec.dispatch(&mut self.tools(), kernel, &bound, &params, Self::groups(kernel, threads), 1);
+        self.dispatch(kernel, &bound, &params, Self::groups(kernel, threads), 1);
         Ok(())
     }
 
     /// One binding that covers several vectors of a unit, and the first value of each in it.
     fn joined<const N: usize>(
         &self,
-        layout: &Layout,
         unit: WeightUnit,
         roles: [TensorRole; N],
     ) -> Result<(Slice, [u32; N]), EngineError> {
         let mut segments: Vec<Segment> = Vec::with_capacity(N);
         for role in roles {
-            segments.push(self.place(layout, unit, role)?.segments[0]);
+            segments.push(self.model.place(unit, role)?.segments[0]);
         }
         let key = segments[0].key;
         if segments.iter().any(|segment| segment.key != key) {
@@ -219,45 +199,43 @@ impl Core {
         let mut at = [0; N];
         // The casts cannot truncate: vectors lie next to each other.
         at.iter_mut().zip(&segments).for_each(|(at, segment)| *at = ((segment.offset - from) / 4) as u32);
-        Ok((self.memory.slice(key, from, to - from), at))
+        Ok((self.model.memory.slice(key, from, to - from), at))
     }
 
     /// The buffer of the keys that a block attends to.
     pub(super) fn keys(&self, block: BlockIndex) -> Slice {
-        self.memory.whole(Key::Keys(kv_owner(&self.spec, block)))
+        self.model.memory.whole(Key::Keys(kv_owner(&self.model.spec, block)))
     }
 
     /// The same of its values; latent attention's keys are its values too.
     pub(super) fn values(&self, block: BlockIndex, a: &AttentionSpec) -> Slice {
-        if a.latent.is_some() { self.keys(block) } else { self.memory.whole(Key::Values(kv_owner(&self.spec, block))) }
+        if a.latent.is_some() {
+            self.keys(block)
+        } else {
+            self.model.memory.whole(Key::Values(kv_owner(&self.model.spec, block)))
+        }
     }
 
     /// Bytes of one head's keys or values at one position.
     pub(super) fn head_bytes(&self, a: &AttentionSpec) -> u64 {
-        4 * u64::from(self.settings.kv_cache.head_words(a.head_dim))
+        4 * u64::from(self.model.settings.kv_cache.head_words(a.head_dim))
     }
 
     /// Attends with each query of the batch separately over the pages of its conversation.
-    pub(super) fn rowwise_attention(
-        &mut self,
-        rec: &mut Recorder,
-        block: BlockIndex,
-        batch: Batch,
-        sinks: Option<&Slice>,
-    ) {
-        let a = self.spec.attention(usize::from(block.0)).clone();
-        let kv_type = self.settings.kv_cache;
+    pub(super) fn rowwise_attention(&mut self, block: BlockIndex, batch: Batch, sinks: Option<&Slice>) {
+        let a = self.model.spec.attention(usize::from(block.0)).clone();
+        let kv_type = self.model.settings.kv_cache;
         let keys = self.keys(block);
         let values = self.values(block, &a);
-        let (rows, query) = (self.scratch(Scratch::Rows), self.scratch(Scratch::Query));
-        let kernel = self.profile.attention(kv_type, (a.head_dim / 4) as u16, extras(&a));
+        let (rows, query) = (self.model.scratch(Scratch::Rows), self.model.scratch(Scratch::Query));
+        let kernel = self.model.profile.attention(kv_type, (a.head_dim / 4) as u16, extras(&a));
         let params = attention_params(&a, batch.n);
-        let (pages, attended) = (self.scratch(Scratch::KvPages), self.scratch(Scratch::Attended));
+        let (pages, attended) = (self.model.scratch(Scratch::KvPages), self.model.scratch(Scratch::Attended));
         let (x, z) =
             if kernel.fallback().is_some() { (a.heads, batch.n) } else { (Self::groups(kernel, batch.n * a.heads), 1) };
         let mut bindings = vec![&rows, &pages, &query, &keys, &values, &attended];
         bindings.extend(sinks);
-        rec.dispatch(&mut self.tools(), kernel, &bindings, &params, x, z);
-        rec.cost_of_reach(2 * u64::from(batch.n * a.heads) * self.head_bytes(&a));
+        self.dispatch(kernel, &bindings, &params, x, z);
+        self.rec.cost_of_reach(2 * u64::from(batch.n * a.heads) * self.head_bytes(&a));
     }
 }

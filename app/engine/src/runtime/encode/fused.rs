@@ -5,16 +5,15 @@ use potluck_model::{Activation, AttentionSpec, ExpertsSpec, TensorRole};
 use potluck_plan::WeightUnit;
 use potluck_shaders::{Job, Kernel, joined_params, params};
 
-use crate::runtime::core::Core;
+use super::Encoder;
 use crate::runtime::error::EngineError;
-use crate::runtime::layout::{Layout, Place, Scratch, Segment};
+use crate::runtime::layout::{Place, Scratch, Segment};
 use crate::runtime::memory::Slice;
-use crate::runtime::recorder::Recorder;
 use crate::runtime::tensors::Shape;
 
 /// Rows of a matrix, the offset of their results in an output vector, and their bias.
 #[derive(Clone, Copy)]
-struct Piece {
+struct MatrixPiece {
     shape: Shape,
     segment: Segment,
     y: u32,
@@ -61,9 +60,9 @@ impl Sum<'_> {
 }
 
 /// How many of the first pieces one binding covers, and one product computes.
-fn alike(pieces: &[Piece], limit: u64) -> usize {
+fn alike(pieces: &[MatrixPiece], limit: u64) -> usize {
     let Some(first) = pieces.first() else { return 0 };
-    let alike = |piece: &&Piece| {
+    let alike = |piece: &&MatrixPiece| {
         piece.segment.key == first.segment.key
             && (piece.shape.format, piece.shape.cols) == (first.shape.format, first.shape.cols)
             && piece.bias.map(|bias| bias.key) == first.bias.map(|bias| bias.key)
@@ -79,10 +78,10 @@ fn alike(pieces: &[Piece], limit: u64) -> usize {
     count
 }
 
-impl Core {
+impl Encoder<'_> {
     /// The pieces of a matrix whose results start at `y`.
-    fn pieces(place: &Place, y: u32, bias: Option<Segment>) -> impl Iterator<Item = Piece> {
-        place.segments.iter().map(move |&segment| Piece {
+    fn pieces(place: &Place, y: u32, bias: Option<Segment>) -> impl Iterator<Item = MatrixPiece> {
+        place.segments.iter().map(move |&segment| MatrixPiece {
             shape: place.shape,
             segment,
             y: y + segment.first_row,
@@ -93,95 +92,89 @@ impl Core {
     /// Queries, keys and values from the hidden vectors.
     pub(super) fn fused_projection(
         &mut self,
-        rec: &mut Recorder,
-        layout: &Layout,
         unit: WeightUnit,
         parts: &[(TensorRole, TensorRole, u32)],
         gain: &Slice,
-        (a, n): (&AttentionSpec, u32),
+        a: &AttentionSpec,
+        n: u32,
     ) -> Result<bool, EngineError> {
         let mut pieces = Vec::new();
         for &(role, bias, y) in parts {
-            let bias = if a.qkv_bias { Some(self.place(layout, unit, bias)?.segments[0]) } else { None };
-            pieces.extend(Self::pieces(self.place(layout, unit, role)?, y, bias));
+            let bias = if a.qkv_bias { Some(self.model.place(unit, bias)?.segments[0]) } else { None };
+            pieces.extend(Self::pieces(self.model.place(unit, role)?, y, bias));
         }
         let job = if a.qkv_bias { Job::NormedBias } else { Job::Normed };
-        let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Qkv));
+        let (x, y) = (self.model.scratch(Scratch::Hidden), self.model.scratch(Scratch::Qkv));
         let y_stride = a.projected();
         let vectors = Vectors { x: &x, rows: (0, n), y: &y, y_stride, gain: Some((gain, 1.0)) };
-        Ok(self.fused(rec, job, &pieces, &vectors, &Sum::NONE))
+        Ok(self.fused(job, &pieces, &vectors, &Sum::NONE))
     }
 
     /// The inputs of a recurrence from the hidden vectors.
     pub(super) fn fused_inputs(
         &mut self,
-        rec: &mut Recorder,
-        layout: &Layout,
         unit: WeightUnit,
         parts: &[(TensorRole, u32)],
         gain: &Slice,
-        (y_stride, n): (u32, u32),
+        y_stride: u32,
+        n: u32,
     ) -> Result<bool, EngineError> {
         let mut pieces = Vec::new();
         for &(role, y) in parts {
-            pieces.extend(Self::pieces(self.place(layout, unit, role)?, y, None));
+            pieces.extend(Self::pieces(self.model.place(unit, role)?, y, None));
         }
-        let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Qkv));
+        let (x, y) = (self.model.scratch(Scratch::Hidden), self.model.scratch(Scratch::Qkv));
         let vectors = Vectors { x: &x, rows: (0, n), y: &y, y_stride, gain: Some((gain, 1.0)) };
-        Ok(self.fused(rec, Job::Normed, &pieces, &vectors, &Sum::NONE))
+        Ok(self.fused(Job::Normed, &pieces, &vectors, &Sum::NONE))
     }
 
     /// A product, perhaps with a bias or added to the output.
-    pub(super) fn fused_product(
-        &mut self,
-        rec: &mut Recorder,
-        place: &Place,
-        vectors: &Vectors<'_>,
-        sum: &Sum<'_>,
-    ) -> bool {
-        let pieces: Vec<Piece> = Self::pieces(place, sum.offset, None).collect();
+    pub(super) fn fused_product(&mut self, place: &Place, vectors: &Vectors<'_>, sum: &Sum<'_>) -> bool {
+        let pieces: Vec<MatrixPiece> = Self::pieces(place, sum.offset, None).collect();
         let job = if sum.bias.is_some() { Job::AddedBias } else { Job::Added };
-        self.fused(rec, job, &pieces, vectors, sum)
+        self.fused(job, &pieces, vectors, sum)
     }
 
     /// Logits of `n` hidden vectors, starting at `first`.
-    pub(super) fn fused_logits(&mut self, rec: &mut Recorder, place: &Place, gain: &Slice, rows: (u32, u32)) -> bool {
-        let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Logits));
-        let pieces: Vec<Piece> = Self::pieces(place, 0, None).collect();
-        let vectors = Vectors { x: &x, rows, y: &y, y_stride: self.spec.vocabulary, gain: Some((gain, 1.0)) };
-        self.fused(rec, Job::Normed, &pieces, &vectors, &Sum::NONE)
+    pub(super) fn fused_logits(&mut self, place: &Place, gain: &Slice, rows: (u32, u32)) -> bool {
+        let (x, y) = (self.model.scratch(Scratch::Hidden), self.model.scratch(Scratch::Logits));
+        let pieces: Vec<MatrixPiece> = Self::pieces(place, 0, None).collect();
+        let vectors = Vectors { x: &x, rows, y: &y, y_stride: self.model.spec.vocabulary, gain: Some((gain, 1.0)) };
+        self.fused(Job::Normed, &pieces, &vectors, &Sum::NONE)
     }
 
     /// Records a product of all pieces. Alike pieces that one binding covers share a dispatch.
-    fn fused(&mut self, rec: &mut Recorder, job: Job, pieces: &[Piece], vectors: &Vectors<'_>, sum: &Sum<'_>) -> bool {
+    fn fused(&mut self, job: Job, pieces: &[MatrixPiece], vectors: &Vectors<'_>, sum: &Sum<'_>) -> bool {
         let n = vectors.rows.1 as usize;
-        if pieces.iter().any(|piece| self.profile.fused(piece.shape.format, job, n).is_none()) {
+        if pieces.iter().any(|piece| self.model.profile.fused(piece.shape.format, job, n).is_none()) {
             return false;
         }
-        let limit = self.gpu.capabilities().limits.max_storage_buffer_binding_size;
+        let limit = self.model.gpu.capabilities().limits.max_storage_buffer_binding_size;
         let mut rest = pieces;
         while !rest.is_empty() {
             let (now, later) = rest.split_at(alike(rest, limit));
             let (next, after) = later.split_at(alike(later, limit));
-            if n == 1 && job == Job::Normed && self.joined_dispatch(rec, [now, next], vectors) {
+            if n == 1 && job == Job::Normed && self.joined_dispatch([now, next], vectors) {
                 rest = after;
                 continue;
             }
-            self.fused_dispatch(rec, job, now, vectors, sum);
+            self.fused_dispatch(job, now, vectors, sum);
             rest = later;
         }
         true
     }
 
     /// Two products of alike pieces each in one dispatch, if there is a kernel for their formats.
-    fn joined_dispatch(&mut self, rec: &mut Recorder, [now, next]: [&[Piece]; 2], vectors: &Vectors<'_>) -> bool {
+    fn joined_dispatch(&mut self, [now, next]: [&[MatrixPiece]; 2], vectors: &Vectors<'_>) -> bool {
         let (Some(first), Some(second)) = (now.first(), next.first()) else { return false };
-        if rec.is_apart() || first.shape.cols != second.shape.cols {
+        if self.rec.is_apart() || first.shape.cols != second.shape.cols {
             return false;
         }
         let rows: u32 = now.iter().map(|piece| piece.segment.rows).sum();
-        let size = (rows, first.shape.cols);
-        let Some(kernel) = self.profile.joined(first.shape.format, second.shape.format, size) else { return false };
+        let formats = (first.shape.format, second.shape.format);
+        let Some(kernel) = self.model.profile.joined(formats, rows, first.shape.cols) else {
+            return false;
+        };
         let Some(parts) = kernel.parts() else { return false };
         let (one, weights) = self.pieces_params(parts[0], false, now, vectors);
         let (two, others) = self.pieces_params(parts[1], false, next, vectors);
@@ -189,27 +182,27 @@ impl Core {
         bindings.extend(vectors.gain.map(|(gain, _)| gain));
         bindings.push(&others);
         let groups = [&one, &two].map(|params| params.rows.div_ceil(kernel.matrix_rows()));
-        rec.dispatch_bytes(&mut self.tools(), kernel, &bindings, &joined_params(&one, &two), groups.iter().sum(), 1);
-        rec.cost(now.iter().chain(next).map(|piece| piece.segment.bytes).sum());
+        self.dispatch_bytes(kernel, &bindings, &joined_params(&one, &two), groups.iter().sum(), 1);
+        self.rec.cost(now.iter().chain(next).map(|piece| piece.segment.bytes).sum());
         true
     }
 
-    fn fused_dispatch(&mut self, rec: &mut Recorder, job: Job, pieces: &[Piece], vectors: &Vectors<'_>, sum: &Sum<'_>) {
+    fn fused_dispatch(&mut self, job: Job, pieces: &[MatrixPiece], vectors: &Vectors<'_>, sum: &Sum<'_>) {
         let shape = pieces[0].shape;
         let (_, n) = vectors.rows;
         let rows = pieces.iter().map(|piece| piece.segment.rows).sum();
-        let Some(kernel) = self.profile.fused(shape.format, job, n as usize) else { return };
-        let kernel = self.profile.tuned_variant(kernel, rows, shape.cols);
+        let Some(kernel) = self.model.profile.fused(shape.format, job, n as usize) else { return };
+        let kernel = self.model.profile.tuned_variant(kernel, rows, shape.cols);
         let Kernel::Fused { rows: at_once, .. } = kernel else { return };
         let (params, weights) = self.pieces_params(kernel, sum.add, pieces, vectors);
         let (bias_from, bias_to) = span(pieces.iter().filter_map(|piece| piece.bias));
-        let biases = pieces[0].bias.map(|bias| self.memory.slice(bias.key, bias_from, bias_to - bias_from));
+        let biases = pieces[0].bias.map(|bias| self.model.memory.slice(bias.key, bias_from, bias_to - bias_from));
         let mut bindings = vec![&weights, vectors.x, vectors.y];
         bindings.extend(vectors.gain.map(|(gain, _)| gain));
         bindings.extend(biases.as_ref().or(sum.bias));
         let (x, z) = (params.rows.div_ceil(kernel.matrix_rows()), n.div_ceil(u32::from(at_once)));
-        rec.dispatch(&mut self.tools(), kernel, &bindings, &params, x, z);
-        rec.cost(pieces.iter().map(|piece| piece.segment.bytes).sum::<u64>() * u64::from(z));
+        self.dispatch(kernel, &bindings, &params, x, z);
+        self.rec.cost(pieces.iter().map(|piece| piece.segment.bytes).sum::<u64>() * u64::from(z));
     }
 
     /// Kernel parameters of alike pieces, and the binding that covers them.
@@ -217,7 +210,7 @@ impl Core {
         &self,
         kernel: Kernel,
         add: bool,
-        pieces: &[Piece],
+        pieces: &[MatrixPiece],
         vectors: &Vectors<'_>,
     ) -> (params::Fused, Slice) {
         let shape = pieces[0].shape;
@@ -229,7 +222,7 @@ impl Core {
         let y = |i: usize| pieces.get(i).map_or(0, |piece| piece.y);
         // A bias of all rows is bound as a whole.
         let bias = |i: usize| match pieces.get(i) {
-            Some(Piece { bias: Some(bias), .. }) => ((bias.offset - bias_from) / 4) as u32,
+            Some(MatrixPiece { bias: Some(bias), .. }) => ((bias.offset - bias_from) / 4) as u32,
             Some(piece) => piece.segment.first_row,
             None => 0,
         };
@@ -244,7 +237,7 @@ impl Core {
             y_stride: vectors.y_stride,
             add: u32::from(add),
             scale: vectors.gain.map_or(1.0, |(_, factor)| factor),
-            epsilon: self.spec.norm_epsilon,
+            epsilon: self.model.spec.norm_epsilon,
             base_0: base(0),
             base_1: base(1),
             base_2: base(2),
@@ -258,29 +251,28 @@ impl Core {
             bias_2: bias(2),
             ..Default::default()
         };
-        (params, self.memory.slice(pieces[0].segment.key, from, to - from))
+        (params, self.model.memory.slice(pieces[0].segment.key, from, to - from))
     }
 
     /// `activation(gate) · up` of the hidden vectors, into `Scratch::Up`.
     pub(super) fn fused_gate(
         &mut self,
-        rec: &mut Recorder,
-        layout: &Layout,
         unit: WeightUnit,
-        (activation, gain): (Activation, &Slice),
+        activation: Activation,
+        gain: &Slice,
         n: u32,
     ) -> Result<bool, EngineError> {
         let Some(job) = gate_job(activation) else { return Ok(false) };
-        let (gate, up) = (self.place(layout, unit, TensorRole::Gate)?, self.place(layout, unit, TensorRole::Up)?);
+        let (gate, up) = (self.model.place(unit, TensorRole::Gate)?, self.model.place(unit, TensorRole::Up)?);
         let ([first], [second]) = (&gate.segments[..], &up.segments[..]) else { return Ok(false) };
         let (from, to) = span([*first, *second].into_iter());
-        let limit = self.gpu.capabilities().limits.max_storage_buffer_binding_size;
+        let limit = self.model.gpu.capabilities().limits.max_storage_buffer_binding_size;
         if gate.shape != up.shape || first.key != second.key || to - from > limit {
             return Ok(false);
         }
         let shape = gate.shape;
-        let Some(kernel) = self.profile.fused(shape.format, job, n as usize) else { return Ok(false) };
-        let kernel = self.profile.tuned_variant(kernel, shape.rows, shape.cols);
+        let Some(kernel) = self.model.profile.fused(shape.format, job, n as usize) else { return Ok(false) };
+        let kernel = self.model.profile.tuned_variant(kernel, shape.rows, shape.cols);
         let Kernel::Fused { rows: at_once, .. } = kernel else { return Ok(false) };
         let params = params::Fused {
             n,
@@ -289,11 +281,11 @@ impl Core {
             up: (second.offset as u32).wrapping_sub(first.offset as u32),
             ..self.fused_params(kernel, shape)
         };
-        let weights = self.memory.slice(first.key, from, to - from);
-        let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Up));
+        let weights = self.model.memory.slice(first.key, from, to - from);
+        let (x, y) = (self.model.scratch(Scratch::Hidden), self.model.scratch(Scratch::Up));
         let (groups, z) = (shape.rows.div_ceil(kernel.matrix_rows()), n.div_ceil(u32::from(at_once)));
-        rec.dispatch(&mut self.tools(), kernel, &[&weights, &x, &y, gain], &params, groups, z);
-        rec.cost(2 * shape.bytes() * u64::from(z));
+        self.dispatch(kernel, &[&weights, &x, &y, gain], &params, groups, z);
+        self.rec.cost(2 * shape.bytes() * u64::from(z));
         Ok(true)
     }
 
@@ -305,7 +297,7 @@ impl Core {
             cols: shape.cols,
             units: shape.cols.div_ceil(kernel.unit_values()),
             x_stride: shape.cols / 4,
-            epsilon: self.spec.norm_epsilon,
+            epsilon: self.model.spec.norm_epsilon,
             scale: 1.0,
             end_0: shape.rows,
             end_1: shape.rows,
@@ -321,36 +313,36 @@ impl Core {
 
     /// The last product of a network beside the experts, times the sigmoid of each vector's score, added to the hidden
     /// vectors. The scores begin with number `first`.
-    pub(super) fn fused_scored(&mut self, rec: &mut Recorder, place: &Place, (x, first): (&Slice, u32), n: u32) {
+    pub(super) fn fused_scored(&mut self, place: &Place, x: &Slice, first: u32, n: u32) {
         let shape = place.shape;
-        let Some(kernel) = self.profile.fused(shape.format, Job::Scored, n as usize) else { return };
-        let kernel = self.profile.tuned_variant(kernel, shape.rows, shape.cols);
+        let Some(kernel) = self.model.profile.fused(shape.format, Job::Scored, n as usize) else { return };
+        let kernel = self.model.profile.tuned_variant(kernel, shape.rows, shape.cols);
         let (Kernel::Fused { rows: at_once, .. }, [segment]) = (kernel, &place.segments[..]) else { return };
-        let scale = self.spec.scales.residual;
+        let scale = self.model.spec.scales.residual;
         let params =
             params::Fused { n, y_stride: shape.rows, add: 1, scale, bias_0: first, ..self.fused_params(kernel, shape) };
-        let weights = self.memory.slice(segment.key, segment.offset, segment.bytes);
-        let (y, scores) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Scores));
+        let weights = self.model.memory.slice(segment.key, segment.offset, segment.bytes);
+        let (y, scores) = (self.model.scratch(Scratch::Hidden), self.model.scratch(Scratch::Scores));
         let (groups, z) = (shape.rows.div_ceil(kernel.matrix_rows()), n.div_ceil(u32::from(at_once)));
-        rec.dispatch(&mut self.tools(), kernel, &[&weights, x, &y, &scores], &params, groups, z);
-        rec.cost(shape.bytes() * u64::from(z));
+        self.dispatch(kernel, &[&weights, x, &y, &scores], &params, groups, z);
+        self.rec.cost(shape.bytes() * u64::from(z));
     }
 
     /// Scores of the experts from the hidden vectors, normalized and multiplied by a factor; those of the network beside
     /// them follow.
     pub(super) fn fused_scores(
         &mut self,
-        rec: &mut Recorder,
-        (router, beside): (&Place, Option<&Place>),
+        router: &Place,
+        beside: Option<&Place>,
         bias: Option<&Slice>,
         gain: (&Slice, f32),
         n: u32,
     ) -> bool {
-        let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Scores));
+        let (x, y) = (self.model.scratch(Scratch::Hidden), self.model.scratch(Scratch::Scores));
         let beside = beside.into_iter().flat_map(|place| Self::pieces(place, router.shape.rows, None));
-        let pieces: Vec<Piece> = Self::pieces(router, 0, None).chain(beside).collect();
+        let pieces: Vec<MatrixPiece> = Self::pieces(router, 0, None).chain(beside).collect();
         let vectors = Vectors { x: &x, rows: (0, n), y: &y, y_stride: router.shape.rows, gain: Some(gain) };
         let job = if bias.is_some() { Job::NormedBias } else { Job::Normed };
-        self.fused(rec, job, &pieces, &vectors, &Sum { bias, ..Sum::NONE })
+        self.fused(job, &pieces, &vectors, &Sum { bias, ..Sum::NONE })
     }
 }

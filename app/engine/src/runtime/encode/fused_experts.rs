@@ -4,12 +4,10 @@ use potluck_model::{Activation, ExpertsSpec};
 use potluck_plan::{BlockIndex, KernelClass};
 use potluck_shaders::{Job, Kernel, params};
 
-use super::{Batch, Pairing};
-use crate::runtime::core::Core;
+use super::{Batch, Encoder, Pairing};
 use crate::runtime::error::EngineError;
-use crate::runtime::layout::{ExpertMatrix, ExpertPlaces, Layout, Scratch};
+use crate::runtime::layout::{ExpertMatrix, ExpertPlaces, Scratch};
 use crate::runtime::memory::Slice;
-use crate::runtime::recorder::Recorder;
 
 /// The fused jobs of a block's experts: gate with up, down, and down with the weighted sum of all.
 pub(crate) fn expert_jobs(activation: Activation, biased: bool) -> Option<[Job; 3]> {
@@ -21,19 +19,35 @@ pub(crate) fn expert_jobs(activation: Activation, biased: bool) -> Option<[Job; 
     }
 }
 
-impl Core {
+/// A product of each chosen expert: one matrix, or gate and up; or the sum of a token's products.
+struct FusedExperts<'a> {
+    kernel: Kernel,
+    matrix: &'a ExpertMatrix,
+    /// Pairs that have the same input vector, or products of a sum.
+    shared: u32,
+    x: &'a Slice,
+    y: &'a Slice,
+    /// Whether a sum is added to the output.
+    add: bool,
+}
+
+impl Encoder<'_> {
     /// Networks of the chosen experts, from the normed vectors into `Scratch::Parts`.
-    pub(super) fn fused_experts(&mut self, rec: &mut Recorder, pairing: &Pairing<'_>, n: u32) -> bool {
+    pub(super) fn fused_experts(&mut self, pairing: &Pairing<'_>, n: u32) -> bool {
         let (gate, down) = (&pairing.places.gate, &pairing.places.down);
         let jobs = expert_jobs(pairing.activation, pairing.places.biases.is_some());
         let (Some([gated, product, _]), true) = (jobs, Self::can_fuse(pairing.places)) else { return false };
-        let gated = self.profile.fused(gate.shape.format, gated, 1);
-        let product = self.profile.fused(down.shape.format, product, 1);
+        let gated = self.model.profile.fused(gate.shape.format, gated, 1);
+        let product = self.model.profile.fused(down.shape.format, product, 1);
         let (Some(gated), Some(product)) = (gated, product) else { return false };
-        let [normed, inner, parts] = [Scratch::Normed, Scratch::Up, Scratch::Parts].map(|name| self.scratch(name));
+        let [normed, inner, parts] =
+            [Scratch::Normed, Scratch::Up, Scratch::Parts].map(|name| self.model.scratch(name));
         let pairs = n * pairing.used;
-        self.fused_expert_product(rec, pairing, (gated, gate, pairing.used), pairs, (&normed, &inner, false));
-        self.fused_expert_product(rec, pairing, (product, down, 1), pairs, (&inner, &parts, false));
+        let gates =
+            FusedExperts { kernel: gated, matrix: gate, shared: pairing.used, x: &normed, y: &inner, add: false };
+        self.fused_expert_product(pairing, &gates, pairs);
+        let downs = FusedExperts { kernel: product, matrix: down, shared: 1, x: &inner, y: &parts, add: false };
+        self.fused_expert_product(pairing, &downs, pairs);
         true
     }
 
@@ -52,15 +66,9 @@ impl Core {
     }
 
     /// Networks of the chosen experts and their weighted sum, added to the hidden vectors or into `Scratch::Sum`.
-    pub fn fused_sum(
-        &mut self,
-        rec: &mut Recorder,
-        layout: &Layout,
-        block: BlockIndex,
-        batch: Batch,
-    ) -> Result<bool, EngineError> {
-        let pairing = self.pairing(layout, block)?;
-        let experts = self.expert_spec(block)?;
+    pub fn fused_sum(&mut self, block: BlockIndex, batch: Batch) -> Result<bool, EngineError> {
+        let pairing = self.pairing(block)?;
+        let experts = self.model.expert_spec(block)?;
         // The sum of experts apart has a norm of its own before it is added to anything.
         let apart = experts.apart;
         let sum = if apart { Scratch::Sum } else { Scratch::Hidden };
@@ -68,14 +76,16 @@ impl Core {
         let can_sum = batch.class == KernelClass::Decode && Self::can_sum(experts, pairing.places);
         let (Some([gated, alone, summed]), true) = (jobs, can_sum) else { return Ok(false) };
         let (gate, down, used) = (&pairing.places.gate, &pairing.places.down, pairing.used);
-        let gated = self.profile.fused(gate.shape.format, gated, 1);
-        let summed = self.profile.fused(down.shape.format, summed, 1);
+        let gated = self.model.profile.fused(gate.shape.format, gated, 1);
+        let summed = self.model.profile.fused(down.shape.format, summed, 1);
         // Experts elsewhere are computed without the sum, by kernels that give the bits of this one.
-        let alone = self.profile.fused(down.shape.format, alone, 1);
+        let alone = self.model.profile.fused(down.shape.format, alone, 1);
         let (Some(gated), Some(summed), Some(_)) = (gated, summed, alone) else { return Ok(false) };
-        let [normed, inner, sum] = [Scratch::Normed, Scratch::Up, sum].map(|name| self.scratch(name));
-        self.fused_expert_product(rec, &pairing, (gated, gate, used), batch.n * used, (&normed, &inner, false));
-        self.fused_expert_product(rec, &pairing, (summed, down, used), batch.n, (&inner, &sum, !apart));
+        let [normed, inner, sum] = [Scratch::Normed, Scratch::Up, sum].map(|name| self.model.scratch(name));
+        let gates = FusedExperts { kernel: gated, matrix: gate, shared: used, x: &normed, y: &inner, add: false };
+        self.fused_expert_product(&pairing, &gates, batch.n * used);
+        let sums = FusedExperts { kernel: summed, matrix: down, shared: used, x: &inner, y: &sum, add: !apart };
+        self.fused_expert_product(&pairing, &sums, batch.n);
         Ok(true)
     }
 
@@ -86,23 +96,16 @@ impl Core {
         let (first, second) = if gates { (gate, up) } else { (down, down) };
         // The casts cannot truncate: a binding has fewer bytes.
         let at = [first.inside, second.inside, gate.stride].map(|bytes| (bytes / 4) as u32);
-        Some((self.memory.whole(key), at))
+        Some((self.model.memory.whole(key), at))
     }
 
-    /// A product of each chosen expert: one matrix, or gate and up; `shared` pairs have the same input vector. Or the sum
-    /// of `shared` products for each of `pairs` tokens, perhaps added to the output.
-    fn fused_expert_product(
-        &mut self,
-        rec: &mut Recorder,
-        pairing: &Pairing<'_>,
-        (kernel, matrix, shared): (Kernel, &ExpertMatrix, u32),
-        pairs: u32,
-        (x, y, add): (&Slice, &Slice, bool),
-    ) {
+    /// A product of each chosen expert for each of `pairs` pairs, or the sum of a token's for each of `pairs` tokens.
+    fn fused_expert_product(&mut self, pairing: &Pairing<'_>, product: &FusedExperts<'_>, pairs: u32) {
+        let &FusedExperts { kernel, matrix, shared, x, y, add } = product;
         let shape = matrix.shape;
-        let kernel = self.profile.tuned_variant(kernel, shape.rows, shape.cols);
-        let (slots, chosen) = (self.slot_table(pairing), self.scratch(Scratch::Chosen));
-        let gates = self.scratch(Scratch::Gates);
+        let kernel = self.model.profile.tuned_variant(kernel, shape.rows, shape.cols);
+        let (slots, chosen) = (self.slot_table(pairing), self.model.scratch(Scratch::Chosen));
+        let gates = self.model.scratch(Scratch::Gates);
         let Kernel::Fused { job, .. } = kernel else { return };
         let (sums, gates_up) = (job.sums(), job.gates());
         let matrices = match (gates_up, sums) {
@@ -124,19 +127,19 @@ impl Core {
                 up: (pairing.places.up.inside as u32).wrapping_sub(matrix.inside as u32),
                 y_stride: shape.rows,
                 add: u32::from(add),
-                scale: if add { self.spec.scales.residual } else { 1.0 },
+                scale: if add { self.model.spec.scales.residual } else { 1.0 },
                 bias_0,
                 bias_1,
                 bias_stride,
                 ..self.fused_params(kernel, shape)
             };
-            let weights = self.memory.whole(key);
+            let weights = self.model.memory.whole(key);
             let mut bindings = vec![&weights, x, y, &slots, &chosen];
             bindings.extend(sums.then_some(&gates));
             bindings.extend(bias.as_ref().map(|(biases, _)| biases));
             let groups = shape.rows.div_ceil(kernel.matrix_rows());
-            rec.dispatch(&mut self.tools(), kernel, &bindings, &params, groups, pairs);
-            rec.cost(matrices * shape.bytes() * u64::from(pairs));
+            self.dispatch(kernel, &bindings, &params, groups, pairs);
+            self.rec.cost(matrices * shape.bytes() * u64::from(pairs));
         }
     }
 }

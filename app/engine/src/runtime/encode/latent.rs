@@ -5,13 +5,11 @@ use potluck_model::{AttentionSpec, LatentSpec, TensorRole};
 use potluck_plan::{BlockIndex, KernelClass, WeightUnit};
 use potluck_shaders::{Kernel, Operand, params};
 
-use super::{Batch, Output, Product, pairs};
-use crate::runtime::core::Core;
+use super::attention::RowPart;
+use super::{Batch, Encoder, Output, Product, pairs};
 use crate::runtime::error::{EngineError, LayoutError};
-use crate::runtime::layout::{Key, Layout, Scratch};
+use crate::runtime::layout::{Key, Scratch, align};
 use crate::runtime::memory::Slice;
-use crate::runtime::recorder::Recorder;
-use crate::runtime::sizes::align;
 
 /// A product with a matrix of each head.
 struct HeadProduct<'a> {
@@ -29,51 +27,26 @@ struct HeadProduct<'a> {
     y_offset: u32,
 }
 
-impl Core {
-    /// What [`Scratch::Heads`] holds: the places of heads whose matrices follow each other, those of the last rows of
-    /// each head's queries, and the head of each (token, head) pair.
-    pub fn head_tables(&self) -> Option<[Vec<u32>; 3]> {
-        let blocks = 0..self.spec.blocks.len();
-        let a = blocks.map(|block| self.spec.attention(block)).find(|a| a.latent.is_some())?;
-        let key = a.latent?.key;
-        let heads = 0..a.heads;
-        let last_rows = heads.clone().map(|head| head * (key + a.rope.dims) + key).collect();
-        let tokens = self.layout.prefill_tokens;
-        Some([heads.collect(), last_rows, (0..tokens * a.heads).map(|pair| pair % a.heads).collect()])
-    }
-
-    /// Writes the tables of heads.
-    pub fn write_head_tables(&self) {
-        if !self.layout.sizes.contains_key(&Key::Scratch(Scratch::Heads)) {
-            return;
-        }
-        let mut at = 0;
-        for table in self.head_tables().into_iter().flatten() {
-            self.write(Scratch::Heads, at, bytemuck::cast_slice(&table));
-            at += align(table.len() as u64 * 4);
-        }
-    }
-
+impl Encoder<'_> {
     /// Latent attention with its norms and projections, added to the hidden vectors.
     pub(super) fn latent_mixer(
         &mut self,
-        rec: &mut Recorder,
-        layout: &Layout,
         block: BlockIndex,
-        (a, latent): (&AttentionSpec, LatentSpec),
+        a: &AttentionSpec,
+        latent: LatentSpec,
         batch: Batch,
     ) -> Result<(), EngineError> {
         let unit = WeightUnit::TokenMixer(block);
-        let gain = self.vector(layout, unit, TensorRole::AttentionNorm)?;
-        self.norm(rec, &gain, 0, batch.n);
-        self.latent_queries(rec, layout, unit, (a, latent), batch)?;
-        self.latent_keys(rec, layout, unit, (a, latent), batch)?;
-        self.latent_rope(rec, layout, block, a, batch.n);
+        let gain = self.model.vector(unit, TensorRole::AttentionNorm)?;
+        self.norm(&gain, 0, batch.n);
+        self.latent_queries(unit, a, latent, batch)?;
+        self.latent_keys(unit, a, latent, batch)?;
+        self.latent_rope(block, a, batch.n);
         match batch.class {
-            KernelClass::Decode => self.decode_attention(rec, block, batch, None),
-            KernelClass::Prefill => self.prefill_attention(rec, block, batch, None),
+            KernelClass::Decode => self.decode_attention(block, batch, None),
+            KernelClass::Prefill => self.prefill_attention(block, batch, None),
         }
-        let (attended, parts) = (self.scratch(Scratch::Attended), self.scratch(Scratch::HeadParts));
+        let (attended, parts) = (self.model.scratch(Scratch::Attended), self.model.scratch(Scratch::HeadParts));
         let back = HeadProduct {
             role: TensorRole::ValueUp,
             rows: (latent.value, latent.value),
@@ -85,30 +58,29 @@ impl Core {
             y_stride: latent.value,
             y_offset: 0,
         };
-        self.head_product(rec, layout, unit, a, batch.n, back)?;
+        self.head_product(unit, a, batch.n, back)?;
         let out = Output { unit, matrix: TensorRole::AttentionOutput, bias: None, norm: None, x: &parts };
-        self.add_output(rec, layout, out, batch)
+        self.add_output(out, batch)
     }
 
     /// Each head's query in the space of the compressed keys, then its rotated part, into `Scratch::Qkv`.
     fn latent_queries(
         &mut self,
-        rec: &mut Recorder,
-        layout: &Layout,
         unit: WeightUnit,
-        (a, latent): (&AttentionSpec, LatentSpec),
+        a: &AttentionSpec,
+        latent: LatentSpec,
         batch: Batch,
     ) -> Result<(), EngineError> {
-        let (normed, qkv) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Qkv));
-        let (compressed, parts) = (self.scratch(Scratch::LatentQueries), self.scratch(Scratch::HeadParts));
+        let (normed, qkv) = (self.model.scratch(Scratch::Normed), self.model.scratch(Scratch::Qkv));
+        let (compressed, parts) = (self.model.scratch(Scratch::LatentQueries), self.model.scratch(Scratch::HeadParts));
         let (x, x_stride) = match latent.query_rank {
-            None => (&normed, self.spec.hidden),
+            None => (&normed, self.model.spec.hidden),
             Some(rank) => {
-                let place = self.place(layout, unit, TensorRole::QueryDown)?;
+                let place = self.model.place(unit, TensorRole::QueryDown)?;
                 let to = Product { x: &normed, y: &compressed, y_stride: rank, y_offset: 0, add: false, bias: None };
-                self.product(rec, place, batch, to);
-                let gain = self.vector(layout, unit, TensorRole::QueryDownNorm)?;
-                self.norm_in_place(rec, (&compressed, &gain), (rank, rank, 0), batch.n);
+                self.product(place, batch, to);
+                let gain = self.model.vector(unit, TensorRole::QueryDownNorm)?;
+                self.norm_in_place(&compressed, &gain, RowPart { width: rank, stride: rank, offset: 0 }, batch.n);
                 (&compressed, rank)
             }
         };
@@ -144,7 +116,7 @@ impl Core {
             y_offset: 0,
         };
         for product in [query, rotated, up] {
-            self.head_product(rec, layout, unit, a, batch.n, product)?;
+            self.head_product(unit, a, batch.n, product)?;
         }
         Ok(())
     }
@@ -152,31 +124,31 @@ impl Core {
     /// The compressed keys, normalized, and their rotated part, into `Scratch::LatentKeys`.
     fn latent_keys(
         &mut self,
-        rec: &mut Recorder,
-        layout: &Layout,
         unit: WeightUnit,
-        (a, latent): (&AttentionSpec, LatentSpec),
+        a: &AttentionSpec,
+        latent: LatentSpec,
         batch: Batch,
     ) -> Result<(), EngineError> {
-        let (normed, keys) = (self.scratch(Scratch::Normed), self.scratch(Scratch::LatentKeys));
+        let (normed, keys) = (self.model.scratch(Scratch::Normed), self.model.scratch(Scratch::LatentKeys));
         for (role, y_offset) in [(TensorRole::Latent, 0), (TensorRole::LatentRotated, latent.rank)] {
-            let place = self.place(layout, unit, role)?;
+            let place = self.model.place(unit, role)?;
             let to = Product { x: &normed, y: &keys, y_stride: a.head_dim, y_offset, add: false, bias: None };
-            self.product(rec, place, batch, to);
+            self.product(place, batch, to);
         }
-        let gain = self.vector(layout, unit, TensorRole::LatentNorm)?;
-        self.norm_in_place(rec, (&keys, &gain), (latent.rank, a.head_dim, 0), batch.n);
+        let gain = self.model.vector(unit, TensorRole::LatentNorm)?;
+        self.norm_in_place(&keys, &gain, RowPart { width: latent.rank, stride: a.head_dim, offset: 0 }, batch.n);
         Ok(())
     }
 
     /// Rotates the last part of queries and keys, and stores the keys.
-    fn latent_rope(&mut self, rec: &mut Recorder, layout: &Layout, block: BlockIndex, a: &AttentionSpec, n: u32) {
-        let kv_type = self.settings.kv_cache;
+    fn latent_rope(&mut self, block: BlockIndex, a: &AttentionSpec, n: u32) {
+        let kv_type = self.model.settings.kv_cache;
         let kernel = Kernel::Rope { kv_type, pairs: pairs(a), qk_norm: false, factors: false };
         let bytes = (u64::from(a.rope.dims) * 2).max(4);
-        let table = self.memory.slice(Key::Scratch(Scratch::Tables), layout.rope_table[&block], bytes);
-        let (rows, cache) = (self.scratch(Scratch::Rows), self.memory.whole(Key::Keys(block)));
-        let [qkv, query, keys] = [Scratch::Qkv, Scratch::Query, Scratch::LatentKeys].map(|name| self.scratch(name));
+        let table = self.model.memory.slice(Key::Scratch(Scratch::Tables), self.layout().rope_table[&block], bytes);
+        let (rows, cache) = (self.model.scratch(Scratch::Rows), self.model.memory.whole(Key::Keys(block)));
+        let [qkv, query, keys] =
+            [Scratch::Qkv, Scratch::Query, Scratch::LatentKeys].map(|name| self.model.scratch(name));
         // No values are written: another buffer stands in for theirs.
         for (heads, kv_heads, from, unused) in [(a.heads, 0, &qkv, &keys), (0, 1, &keys, &qkv)] {
             let params = params::Rope {
@@ -187,27 +159,25 @@ impl Core {
                 head_dim: a.head_dim,
                 start: a.rope_start(),
                 dims: a.rope.dims,
-                epsilon: self.spec.norm_epsilon,
+                epsilon: self.model.spec.norm_epsilon,
                 magnitude: a.rope.magnitude,
                 ..Default::default()
             };
             let threads = n * (heads + kv_heads) * Kernel::rope_threads(kv_type, a.head_dim);
             let bindings = [&rows, from, &table, &query, &cache, unused];
-            rec.dispatch(&mut self.tools(), kernel, &bindings, &params, Self::groups(kernel, threads), 1);
+            self.dispatch(kernel, &bindings, &params, Self::groups(kernel, threads), 1);
         }
     }
 
     /// A product with a matrix of each head for each (token, head) pair.
     fn head_product(
         &mut self,
-        rec: &mut Recorder,
-        layout: &Layout,
         unit: WeightUnit,
         a: &AttentionSpec,
         n: u32,
         of: HeadProduct<'_>,
     ) -> Result<(), EngineError> {
-        let place = self.place(layout, unit, of.role)?;
+        let place = self.model.place(unit, of.role)?;
         let [segment] = place.segments[..] else {
             let text = format!("{:?} of {unit:?} does not fit one binding.", of.role);
             return Err(LayoutError::UnsupportedShape(text).into());
@@ -216,9 +186,9 @@ impl Core {
         let (rows, stride) = of.rows;
         let table = u64::from(a.heads) * 4;
         let heads = Key::Scratch(Scratch::Heads);
-        let slots = self.memory.slice(heads, if of.last_rows { align(table) } else { 0 }, table);
+        let slots = self.model.memory.slice(heads, if of.last_rows { align(table) } else { 0 }, table);
         // All of it, whatever the batch: bind groups are kept by the first byte of what they bind.
-        let chosen = self.memory.slice(heads, 2 * align(table), u64::from(self.layout.prefill_tokens) * table);
+        let chosen = self.model.memory.slice(heads, 2 * align(table), u64::from(self.layout().prefill_tokens) * table);
         let params = params::MatVec {
             rows,
             row_bytes: shape.row_bytes,
@@ -237,12 +207,12 @@ impl Core {
             // Places of last rows are counted in rows, others in heads.
             expert_bytes: shape.row_bytes * if of.last_rows { 1 } else { stride },
         };
-        let weights = self.memory.slice(segment.key, segment.offset, segment.bytes);
-        let kernel = self.profile.decode(shape.format, Operand::Expert, 1);
+        let weights = self.model.memory.slice(segment.key, segment.offset, segment.bytes);
+        let kernel = self.model.profile.decode(shape.format, Operand::Expert, 1);
         let groups = rows.div_ceil(kernel.matrix_rows());
         let bindings = [&weights, of.x, of.y, &slots, &chosen];
-        rec.dispatch(&mut self.tools(), kernel, &bindings, &params, groups, n * a.heads);
-        rec.cost(u64::from(n) * u64::from(a.heads * rows) * u64::from(shape.row_bytes));
+        self.dispatch(kernel, &bindings, &params, groups, n * a.heads);
+        self.rec.cost(u64::from(n) * u64::from(a.heads * rows) * u64::from(shape.row_bytes));
         Ok(())
     }
 }

@@ -31,7 +31,7 @@ impl Profile {
     }
 
     /// Kernel for a `rows` × `cols` matrix times the `n` vectors of a prefill chunk.
-    pub fn prefill(&self, format: Format, operand: Operand, (rows, cols): (u32, u32), n: u32) -> Kernel {
+    pub fn prefill(&self, format: Format, operand: Operand, rows: u32, cols: u32, n: u32) -> Kernel {
         if let Some(matrix) = self.matrix(format, operand, MatrixTile::for_product(rows, n, ENOUGH_MATRIX_GROUPS)) {
             return matrix;
         }
@@ -127,8 +127,8 @@ impl Profile {
     }
 
     /// Every kernel that [`Profile::prefill`] returns for chunks of up to `max` vectors.
-    pub fn every_prefill(&self, format: Format, operand: Operand, shape: (u32, u32), max: u32) -> BTreeSet<Kernel> {
-        (1..=max).map(|n| self.prefill(format, operand, shape, n)).collect()
+    pub fn every_prefill(&self, format: Format, operand: Operand, rows: u32, cols: u32, max: u32) -> BTreeSet<Kernel> {
+        (1..=max).map(|n| self.prefill(format, operand, rows, cols, n)).collect()
     }
 }
 
@@ -144,11 +144,11 @@ mod tests {
         let mut profile = Profile::of(Tier::Full, None).with_arithmetic(Arithmetic::Matrix);
         let (format, operand, tile) = (Format::Q4_K, Operand::Plain, MatrixTile::V128R128);
         let matrix = Kernel::Matrix { format, operand, tile };
-        assert_eq!(profile.prefill(format, operand, (14_336, 4096), 512), matrix);
-        assert!(matches!(profile.prefill(Format::F32, operand, (14_336, 4096), 512), Kernel::MatMul { .. }));
+        assert_eq!(profile.prefill(format, operand, 14_336, 4096, 512), matrix);
+        assert!(matches!(profile.prefill(Format::F32, operand, 14_336, 4096, 512), Kernel::MatMul { .. }));
         assert!(matches!(profile.prefill_experts(format), Kernel::Matrix { operand: Operand::Expert, .. }));
         profile.reject(matrix);
-        let all: Vec<Kernel> = profile.every_prefill(format, operand, (14_336, 4096), 512).into_iter().collect();
+        let all: Vec<Kernel> = profile.every_prefill(format, operand, 14_336, 4096, 512).into_iter().collect();
         assert!(all.iter().all(|kernel| matches!(kernel, Kernel::MatMul { .. })), "one wrong tile stops all: {all:?}");
     }
 
@@ -157,12 +157,12 @@ mod tests {
         let (format, operand) = (Format::Q4_0, Operand::Plain);
         let mut profile = Profile::of(Tier::Software, Some(Lanes::Eight));
         let of = |tile| Kernel::MatMul { format, operand, tile };
-        assert_eq!(profile.prefill(format, operand, (64, 64), 64), of(Tile::BroadcastV16R4(Lanes::Eight)));
+        assert_eq!(profile.prefill(format, operand, 64, 64, 64), of(Tile::BroadcastV16R4(Lanes::Eight)));
         profile.reject(of(Tile::BroadcastV16R4(Lanes::Eight)));
-        assert_eq!(profile.prefill(format, operand, (64, 64), 64), of(Tile::PerThreadV8R4));
+        assert_eq!(profile.prefill(format, operand, 64, 64, 64), of(Tile::PerThreadV8R4));
         profile.reject(of(Tile::PerThreadV8R4));
         assert!(matches!(
-            profile.prefill(format, operand, (64, 64), 64),
+            profile.prefill(format, operand, 64, 64, 64),
             Kernel::MatVec { strategy: VectorStrategy::PerThread, .. }
         ));
         let one = |strategy| Kernel::MatVec { format, strategy, rows: 1, operand };
@@ -170,8 +170,8 @@ mod tests {
         profile.reject(one(VectorStrategy::Broadcast));
         assert_eq!(profile.decode(format, operand, 1), one(VectorStrategy::PerThread));
         let none = Profile::of(Tier::Software, None);
-        assert_eq!(none.prefill(format, operand, (64, 64), 64), of(Tile::PerThreadV8R4));
+        assert_eq!(none.prefill(format, operand, 64, 64, 64), of(Tile::PerThreadV8R4));
         let full = Profile::of(Tier::Full, Some(Lanes::Eight));
-        assert_eq!(full.prefill(format, operand, (64, 64), 64), of(Tile::V16R32), "GPUs share workgroup memory");
+        assert_eq!(full.prefill(format, operand, 64, 64, 64), of(Tile::V16R32), "GPUs share workgroup memory");
     }
 }

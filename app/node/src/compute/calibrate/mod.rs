@@ -2,28 +2,34 @@
 //! (dynamic-partitioning.txt 4.3.2). The blocks have the model's real shapes and types, but no weights unless they are loaded:
 //! how long our kernels take does not depend on the values. A router of zeros selects as many experts as a real one.
 
+mod error;
 mod pauses;
 mod ranges;
 mod stored;
 mod trial;
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use futures::channel::mpsc;
-use potluck_engine::{Engine, EngineError, fixed_overhead};
+use futures::channel::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use potluck_engine::{Engine, fixed_overhead};
 use potluck_plan::{
     BlockRange, Bytes, Computed, KernelClass, KvCacheType, LmHeadRequest, LmHeadTokens, LogitsRequest, Then, WeightUnit,
 };
 use potluck_planner::measures::typical;
 use potluck_protocol::CalibrationRuns;
-use thiserror::Error;
 
+pub use self::error::CalibrateError;
+use self::pauses::time_pauses;
 use self::ranges::{Ranges, longest_run, ranges, ranges_with_lm_head, units_of};
-use self::trial::{Trial, forward};
-use super::Compute;
+use self::stored::StoredTimes;
+use self::trial::{EngineOwner, Trial, forward};
+use super::keep_alive::KeepAlive;
+use super::room_engine::RoomEngine;
 use crate::blob::{BlobKey, BlobName};
 use crate::open::{Model, settings};
+use crate::platform::Platform;
 
 /// Tokens of a prompt chunk: one page of the KV cache.
 const CHUNK: u32 = 64;
@@ -40,51 +46,58 @@ const LOAD_CHECKS: u32 = 600;
 /// Whoever times a GPU holds this lock.
 const LOCK: &str = "potluck-calibration";
 
-/// Why a device has no times.
-#[derive(Debug, Error)]
-pub enum CalibrateError {
-    /// There is no GPU.
-    #[error("{0}")]
-    NoGpu(String),
-    /// The GPU's memory is in use.
-    #[error("this device's GPU is busy with another model")]
-    Busy,
-    /// Overhead and speed cannot be separated.
-    #[error("fewer than two blocks of the model fit on this device")]
-    TooFewBlocks,
-    /// The engine failed.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// A piece of work failed, in one sentence.
-    #[error("{0}")]
-    Failed(String),
+/// Times blocks on this device.
+pub(super) struct Calibrator {
+    platform: Platform,
+    keep_alive: Rc<KeepAlive>,
+    room: Rc<RoomEngine>,
+    /// Pieces of work that were timed.
+    trials: Rc<Cell<u64>>,
+    stored: StoredTimes,
+    /// Receives the results of what is timed on the room's engine.
+    results: RefCell<Option<UnboundedSender<Computed>>>,
 }
 
-impl Compute {
+impl Calibrator {
+    pub fn new(platform: Platform, keep_alive: Rc<KeepAlive>, room: Rc<RoomEngine>) -> Self {
+        let stored = StoredTimes { platform: platform.clone(), keep_alive: keep_alive.clone(), room: room.clone() };
+        Self { platform, keep_alive, room, trials: Rc::default(), stored, results: RefCell::default() }
+    }
+
+    /// A result of timed work on the room's engine.
+    pub fn deliver(&self, computed: Computed) {
+        if let Some(results) = self.results.borrow().as_ref() {
+            // Fails if the trial was given up.
+            let _ = results.unbounded_send(computed);
+        }
+    }
+
     /// Times of two ranges of the model's blocks, stored for each adapter, build and model. Uses at most `budget` bytes.
-    /// `early` receives what is known before pauses are timed, which takes longer than others should wait.
+    /// `early` receives what is known before pauses are timed, which takes longer than others should wait. While `has_slots`, slots
+    /// take all memory.
     ///
     /// # Errors
     /// [`CalibrateError`]; the planner then uses what the device declares.
     pub async fn calibrate(
-        self: &Rc<Self>,
+        &self,
         model: &Model,
         budget: Bytes,
+        has_slots: &dyn Fn() -> bool,
         early: &dyn Fn(CalibrationRuns),
     ) -> Result<CalibrationRuns, CalibrateError> {
         let key = BlobKey { model: model.card.id, name: BlobName::Calibration };
         for _ in 0..LOAD_CHECKS {
-            if let Some(runs) = self.stored_runs(key).await {
+            if let Some(runs) = self.stored.get(key).await {
                 return Ok(runs);
             }
             // Slots take all memory until another plan comes.
-            if self.on_demand.borrow().is_some() {
+            if has_slots() {
                 self.platform.clock.sleep(LOAD_CHECK_MILLIS).await;
                 continue;
             }
-            let room_engine = match self.model_engine.borrow().as_ref() {
+            let room_engine = match self.room.get() {
                 Some(loaded) if loaded.model != model.card.id => return Err(CalibrateError::Busy),
-                Some(loaded) => Some(loaded.engine.clone()),
+                Some(loaded) => Some(loaded.engine),
                 None => None,
             };
             // Wait for a load under way: the blocks it loads are timed.
@@ -95,7 +108,7 @@ impl Compute {
             }
             // Two tabs on one GPU would disturb each other's times. Without locks they may.
             let _turn = self.platform.store.lock(LOCK.to_owned()).await;
-            if let Some(runs) = self.stored_runs(key).await {
+            if let Some(runs) = self.stored.get(key).await {
                 return Ok(runs);
             }
             let runs = match room_engine {
@@ -104,11 +117,16 @@ impl Compute {
             };
             let Some(runs) = runs else { continue };
             if model.source.fetch_policy().cache {
-                self.store_runs(key, runs.clone()).await;
+                self.stored.put(key, runs.clone()).await;
             }
             return Ok(runs);
         }
         Err(CalibrateError::Busy)
+    }
+
+    fn trial(&self, engine: Engine, results: UnboundedReceiver<Computed>, owner: EngineOwner) -> Trial {
+        let (platform, trials, room) = (self.platform.clone(), self.trials.clone(), self.room.clone());
+        Trial { platform, trials, room, engine, results, owner }
     }
 
     /// Times blocks on the engine that the room uses.
@@ -123,8 +141,8 @@ impl Compute {
         let run = longest_run(model.card.blocks, has);
         let ranges = ranges(run, loaded.contains(&WeightUnit::LmHead), |_| true).ok_or(CalibrateError::TooFewBlocks)?;
         let (sender, results) = mpsc::unbounded();
-        *self.trial_results.borrow_mut() = Some(sender);
-        let mut trial = Trial { engine, results, own_engine: false };
+        *self.results.borrow_mut() = Some(sender);
+        let mut trial = self.trial(engine, results, EngineOwner::Room);
         self.time_ranges(&mut trial, ranges, model.spec.hidden as usize, early).await
     }
 
@@ -135,7 +153,8 @@ impl Compute {
         budget: Bytes,
         early: &dyn Fn(CalibrationRuns),
     ) -> Result<Option<CalibrationRuns>, CalibrateError> {
-        let gpu = self.gpu.borrow().clone().ok_or_else(|| CalibrateError::NoGpu(self.no_gpu()))?;
+        let device = self.keep_alive.device();
+        let gpu = device.gpu().ok_or_else(|| CalibrateError::NoGpu(device.no_gpu()))?;
         let bytes = |units: &[WeightUnit]| units.iter().map(|unit| model.units.bytes(*unit).0).sum::<u64>();
         let settings = settings(budget, CONTEXT, KvCacheType::F32);
         let free = budget.saturating_sub(fixed_overhead(&model.spec, &settings)).0;
@@ -151,8 +170,8 @@ impl Compute {
             let _ = sender.unbounded_send(computed);
         };
         let (spec, map) = (model.spec.clone(), model.units.clone());
-        let engine = Engine::new(&gpu, spec, map, settings, Box::new(on_result))?;
-        let mut trial = Trial { engine, results, own_engine: true };
+        let engine = Engine::new(&gpu, spec, map, settings, self.platform.compute.results(Box::new(on_result)))?;
+        let mut trial = self.trial(engine, results, EngineOwner::Trial);
         let mut units: BTreeSet<WeightUnit> =
             ranges.long.iter().flat_map(|block| units_of(&model.units, block)).collect();
         if ranges.lm_head {
@@ -178,8 +197,8 @@ impl Compute {
         let logits = LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(LogitsRequest::MAX_TOP) };
         let mut tokens = vec![token(long, Then::Hidden), token(short, Then::Hidden)];
         tokens.extend(lm_head.then(|| token(short, Then::LmHead(logits))));
-        self.warm_up(trial, &tokens[0]).await?;
-        let Some(decode) = self.rounds(trial, &tokens, DECODE_MILLIS).await? else { return Ok(None) };
+        trial.warm_up(&tokens[0]).await?;
+        let Some(decode) = trial.rounds(&tokens, DECODE_MILLIS).await? else { return Ok(None) };
         let mut decode = decode.into_iter();
         let mut next = || decode.next().unwrap_or_default();
         let (decode_long, decode_short, decode_lm_head) = (next(), next(), next());
@@ -187,7 +206,7 @@ impl Compute {
         let mut prefill = [Vec::new(), Vec::new()];
         // Others wait. If this would take seconds, the planner assumes that the device gains as much from chunks as others.
         if is_fast {
-            let Some(times) = self.rounds(trial, &[chunk(long), chunk(short)], CHUNK_MILLIS).await? else {
+            let Some(times) = trial.rounds(&[chunk(long), chunk(short)], CHUNK_MILLIS).await? else {
                 return Ok(None);
             };
             prefill = <[Vec<f64>; 2]>::try_from(times).unwrap_or_default();
@@ -210,7 +229,7 @@ impl Compute {
         if is_fast {
             early(runs.clone());
             runs.pauses_follow = false;
-            return self.time_pauses(trial, &tokens, runs).await;
+            return time_pauses(trial, &self.keep_alive, &tokens, runs).await;
         }
         Ok(Some(runs))
     }

@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
+use std::rc::Rc;
 
 use futures::channel::{mpsc, oneshot};
 use futures::future::{Either, select, select_all};
@@ -42,7 +43,7 @@ impl Pace {
 
 /// How a load that was wanted has ended.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Ended {
+pub(super) enum LoadEnd {
     /// It has not begun: the expert is there or being loaded, or no slot may be taken for it.
     NotBegun,
     /// It could not be read. Whoever needs the expert says so.
@@ -53,7 +54,7 @@ pub(super) enum Ended {
 
 /// Who waits for an expert that is being loaded.
 #[derive(Default)]
-struct Coming {
+struct PendingLoad {
     claimed: bool,
     /// Told once work waits for it.
     hurry: Option<oneshot::Sender<()>>,
@@ -61,7 +62,7 @@ struct Coming {
 }
 
 /// An expert that has its slot now.
-struct Begun {
+struct BegunLoad {
     key: Key,
     /// Comes when work waits for it.
     hurried: oneshot::Receiver<()>,
@@ -69,22 +70,22 @@ struct Begun {
 
 /// Experts that load beside the work, in the order in which they were wanted, at first at [`Pace::OWN`].
 pub(super) struct LoadsAhead {
+    pub slots: Rc<Slots>,
     wanted: RefCell<VecDeque<Key>>,
-    loading: RefCell<BTreeMap<Key, Coming>>,
+    loading: RefCell<BTreeMap<Key, PendingLoad>>,
     pace: Cell<Pace>,
     wake: mpsc::UnboundedSender<()>,
     woken: RefCell<Option<mpsc::UnboundedReceiver<()>>>,
 }
 
-impl Default for LoadsAhead {
-    fn default() -> Self {
-        let (wake, woken) = mpsc::unbounded();
-        let pace = Cell::new(Pace::OWN);
-        Self { wanted: RefCell::default(), loading: RefCell::default(), pace, wake, woken: RefCell::new(Some(woken)) }
-    }
-}
-
 impl LoadsAhead {
+    /// Nothing is wanted yet.
+    pub fn new(slots: Rc<Slots>) -> Self {
+        let (wake, woken) = mpsc::unbounded();
+        let (wanted, loading) = Default::default();
+        Self { slots, wanted, loading, pace: Cell::new(Pace::OWN), wake, woken: RefCell::new(Some(woken)) }
+    }
+
     /// Loads that begin from now on come at this pace.
     pub fn set_pace(&self, pace: Pace) {
         self.pace.set(pace);
@@ -150,16 +151,16 @@ impl LoadsAhead {
     }
 
     /// Loads what is wanted, until the driver ends.
-    pub async fn run(&self, slots: &Slots, ended: impl Fn(Key, Ended, Fetched)) {
+    pub async fn run(&self, ended: impl Fn(Key, LoadEnd, Fetched)) {
         let Some(mut woken) = self.woken.borrow_mut().take() else { return };
         let mut under_way = FuturesUnordered::new();
         loop {
             while under_way.len() < self.pace.get().loads {
-                let begun = self.begin(slots, &ended);
+                let begun = self.begin(&ended);
                 if begun.is_empty() {
                     break;
                 }
-                under_way.push(self.load(slots, begun));
+                under_way.push(self.load(begun));
             }
             let done = if under_way.is_empty() {
                 match woken.next().await {
@@ -174,49 +175,49 @@ impl LoadsAhead {
                 }
             };
             if let Some((keys, fetched)) = done {
-                self.end(slots, keys, fetched, &ended);
+                self.end(keys, fetched, &ended);
             }
         }
     }
 
     /// Gives the next wanted experts of a block their slots.
-    fn begin(&self, slots: &Slots, ended: &impl Fn(Key, Ended, Fetched)) -> Vec<Begun> {
-        let mut begun: Vec<Begun> = Vec::new();
-        let mut room = slots.engine().staging_bytes().saturating_mul(self.pace.get().buffers);
+    fn begin(&self, ended: &impl Fn(Key, LoadEnd, Fetched)) -> Vec<BegunLoad> {
+        let mut begun: Vec<BegunLoad> = Vec::new();
+        let mut room = self.slots.engine().staging_bytes().saturating_mul(self.pace.get().buffers);
         while begun.len() < TOGETHER {
             let next = self.wanted.borrow().front().copied();
             let Some(key) = next.filter(|(block, _)| begun.first().is_none_or(|first| first.key.0 == *block)) else {
                 break;
             };
             let (block, expert) = key;
-            let bytes = slots.loader.bytes(WeightUnit::Expert(block, expert)).0;
+            let bytes = self.slots.loader.bytes(WeightUnit::Expert(block, expert)).0;
             if bytes > room && !begun.is_empty() {
                 break;
             }
             self.wanted.borrow_mut().pop_front();
-            let given = || slots.engine().load_expert(block, expert, Keep::Kept);
-            if !slots.has(block, expert) && matches!(given(), Ok(SlotLoad::Begun)) {
+            let given = || self.slots.engine().load_expert(block, expert, Keep::Kept);
+            if !self.slots.has(block, expert) && matches!(given(), Ok(SlotLoad::Begun)) {
                 let (hurry, hurried) = oneshot::channel();
-                self.loading.borrow_mut().insert(key, Coming { hurry: Some(hurry), ..Coming::default() });
-                begun.push(Begun { key, hurried });
+                self.loading.borrow_mut().insert(key, PendingLoad { hurry: Some(hurry), ..PendingLoad::default() });
+                begun.push(BegunLoad { key, hurried });
                 room = room.saturating_sub(bytes);
             } else {
-                ended(key, Ended::NotBegun, Fetched::default());
+                ended(key, LoadEnd::NotBegun, Fetched::default());
             }
         }
         begun
     }
 
-    fn end(&self, slots: &Slots, keys: Vec<Key>, mut fetched: Fetched, ended: &impl Fn(Key, Ended, Fetched)) {
+    fn end(&self, keys: Vec<Key>, mut fetched: Fetched, ended: &impl Fn(Key, LoadEnd, Fetched)) {
         for key in keys {
             let (block, expert) = key;
-            let Coming { claimed, waiting, .. } = self.loading.borrow_mut().remove(&key).unwrap_or_default();
-            let how = if slots.has(block, expert) {
-                Ended::Loaded { claimed }
+            let PendingLoad { claimed, waiting, .. } = self.loading.borrow_mut().remove(&key).unwrap_or_default();
+            let how = if self.slots.has(block, expert) {
+                LoadEnd::Loaded { claimed }
             } else {
                 // Fails only for experts in no slot.
-                let _ = slots.engine().drop_expert(block, expert);
-                Ended::Failed
+                let _ = self.slots.engine().drop_expert(block, expert);
+                LoadEnd::Failed
             };
             // What was fetched together counts once.
             ended(key, how, std::mem::take(&mut fetched));
@@ -227,13 +228,13 @@ impl LoadsAhead {
         }
     }
 
-    async fn load(&self, slots: &Slots, begun: Vec<Begun>) -> (Vec<Key>, Fetched) {
+    async fn load(&self, begun: Vec<BegunLoad>) -> (Vec<Key>, Fetched) {
         let (keys, hurried): (Vec<Key>, Vec<_>) = begun.into_iter().map(|begun| (begun.key, begun.hurried)).unzip();
-        let calm = pin!(slots.engine().uploads_at_most(self.pace.get().uploads));
+        let calm = pin!(self.slots.engine().uploads_at_most(self.pace.get().uploads));
         // A lost device is noticed by the load.
         drop(select(calm, select_all(hurried)).await);
         let units = keys.iter().map(|(block, expert)| WeightUnit::Expert(*block, *expert)).collect();
-        match slots.read(units).await {
+        match self.slots.read(units).await {
             Ok(loaded) => (keys, Fetched { bytes: loaded.bytes, network: loaded.network, ..Fetched::default() }),
             Err(error) => {
                 log::info!("experts were not loaded ahead: {error}");

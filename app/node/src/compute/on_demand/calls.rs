@@ -8,8 +8,8 @@ use potluck_plan::{BlockIndex, ExpertId, KernelClass, Outcome, Task, Ticket, Wor
 use super::ahead::{Key, Pace};
 use super::counts::Fetched;
 use super::driver::Driver;
+use super::guesses::{Calls, OnDemandGuesses};
 use super::slots::failed;
-use super::{Calls, OnDemandGuesses};
 
 /// Experts that hints may name at a time, loaded or not.
 const MOST_NAMED: usize = 4096;
@@ -35,14 +35,14 @@ impl Driver {
             return;
         }
         if let Some(ended) = self.guesses.replace(guesses) {
-            ended.release_all(&self.slots);
+            ended.release_all(&self.ahead);
             let loaded = Fetched { bytes: ended.bytes(), network: ended.network(), ..Fetched::default() };
             self.count(|counts| counts.add_hinted(&loaded));
         }
         // Whoever wanted these is gone, too.
-        self.slots.ahead.withdraw(|_| true);
+        self.ahead.withdraw(|_| true);
         self.hinted.borrow_mut().clear();
-        self.slots.ahead.set_pace(if serves { Pace::CALLED } else { Pace::OWN });
+        self.ahead.set_pace(if serves { Pace::CALLED } else { Pace::OWN });
         self.serves.set(serves);
     }
 
@@ -64,9 +64,8 @@ impl Driver {
         let fetched = Fetched { hits: named.len() as u64, ..Fetched::default() };
         self.count(|counts| counts.add(KernelClass::Decode, &fetched));
         let ticket = work.ticket;
-        self.slow_down.repeat_task(self.slots.engine(), &work.task, self.slots.platform.clock.as_ref());
         self.at_once.borrow_mut().insert(ticket, self.now());
-        self.slots.engine().submit(work).map(|()| None).map_err(|error| {
+        self.slots.submit(work).map(|()| None).map_err(|error| {
             self.at_once.borrow_mut().remove(&ticket);
             failed(error)
         })
@@ -90,8 +89,8 @@ impl Driver {
             }
             if self.slots.has(key.0, key.1) {
                 self.slots.engine().touch_expert(key.0, key.1);
-            } else if self.slots.ahead.len() < most && !self.slots.ahead.is_known(key) {
-                self.slots.ahead.want(key);
+            } else if self.ahead.len() < most && !self.ahead.is_known(key) {
+                self.ahead.want(key);
             }
         }
     }
@@ -116,15 +115,15 @@ impl Driver {
         let is_called = |expert: ExpertId| experts.iter().flatten().any(|called| *called == expert);
         let (mut named, mut vain) = (0, Vec::new());
         self.hinted.borrow_mut().retain(|(of, expert), loaded| {
-            match *of == block && is_called(*expert) {
-                true => named += 1,
-                false if *loaded && has_passed(*of) => vain.push((*of, *expert)),
-                false => {}
+            if *of == block && is_called(*expert) {
+                named += 1;
+            } else if *loaded && has_passed(*of) {
+                vain.push((*of, *expert));
             }
             !has_passed(*of)
         });
         vain.into_iter().for_each(|(of, expert)| self.slots.engine().age_expert(of, expert));
         self.count(|counts| counts.hinted += named);
-        self.slots.ahead.withdraw(|(of, _)| has_passed(of));
+        self.ahead.withdraw(|(of, _)| has_passed(of));
     }
 }

@@ -6,18 +6,18 @@ use std::rc::Rc;
 
 use futures::channel::oneshot;
 use potluck_engine::Keep;
-use potluck_panel::{CallTimes, OnDemandReport};
+use potluck_panel::CallTimes;
 use potluck_plan::{
-    BatchToken, BlockIndex, BlockRange, Bytes, Computed, ExpertId, ExpertOutputs, Input, KernelClass, Outcome,
-    PooledExperts, Position, Route, Task, Ticket, Work,
+    BatchToken, BlockIndex, BlockRange, Computed, ExpertId, ExpertOutputs, ExpertRoute, Input, KernelClass, Outcome,
+    PooledExperts, Position, Task, Ticket, Work,
 };
 
-use super::ahead::{Ended, Key};
+use super::ahead::{Key, LoadEnd, LoadsAhead};
 use super::counts::{Fetched, OnDemandCounts};
+use super::fetch::Fetch;
 use super::guesses::Guesses;
 use super::slots::{Slots, failed};
 use super::wave::{Wave, collect};
-use crate::compute::slow_down::SlowDown;
 
 /// Tickets from here on are parts of work; no plan of a room has tickets this large.
 const FIRST_PART: u64 = 1 << 61;
@@ -35,9 +35,17 @@ struct Ahead {
     after_outputs: bool,
 }
 
+/// Hidden vectors, and the experts that are chosen for each.
+struct Chosen<'a> {
+    normed: &'a [f32],
+    routes: &'a [ExpertRoute],
+}
+
 /// Runs work on an engine whose experts come on demand, one piece after another.
 pub(super) struct Driver {
-    pub slots: Slots,
+    pub slots: Rc<Slots>,
+    /// What loads beside the work.
+    pub ahead: LoadsAhead,
     pub pool: PooledExperts,
     /// Experts that share its slots; another plan may name the device for others.
     pub experts: Cell<u32>,
@@ -50,8 +58,6 @@ pub(super) struct Driver {
     pub guesses: RefCell<Option<Rc<Guesses>>>,
     /// It has no stage: it computes what others call.
     pub serves: Cell<bool>,
-    /// For measurements.
-    pub slow_down: Rc<SlowDown>,
     /// Calls that went to the engine at once, and when.
     pub at_once: RefCell<BTreeMap<Ticket, f64>>,
     /// Decoded rows that were called, by block.
@@ -93,8 +99,11 @@ impl Driver {
                     return outcome;
                 }
             };
-            let ahead = self.ahead(block, class, &batch, &routes);
-            let outputs = match self.experts(block, class, (&normed, &routes), &ahead, self.now()).await {
+            let ahead = self.look_ahead(block, class, &batch, &routes);
+            let outputs = match self
+                .experts(block, class, &Chosen { normed: &normed, routes: &routes }, &ahead, self.now())
+                .await
+            {
                 Ok(outputs) => outputs,
                 Err(outcome) => return outcome,
             };
@@ -103,7 +112,7 @@ impl Driver {
                 && ahead.after_outputs
             {
                 guesses.output(&batch, &outputs);
-                guesses.look_ahead(&self.slots, &ahead.tokens);
+                guesses.look_ahead(&self.ahead, &ahead.tokens);
             }
             let input = Input::Experts(outputs);
             task = Task::Forward { batch, class, input, blocks: BlockRange::new(block.0 + 1, blocks.end), then };
@@ -116,12 +125,12 @@ impl Driver {
         if !self.pool.blocks.contains(block) {
             return self.compute(task).await;
         }
-        let route = |row: &Vec<ExpertId>| Route { experts: row.iter().map(|expert| (*expert, 1.0)).collect() };
-        let routes: Vec<Route> = experts.iter().map(route).collect();
+        let route = |row: &Vec<ExpertId>| ExpertRoute { experts: row.iter().map(|expert| (*expert, 1.0)).collect() };
+        let routes: Vec<ExpertRoute> = experts.iter().map(route).collect();
         if *class == KernelClass::Decode && self.serves.get() {
             self.called(*block, experts);
         }
-        match self.experts(*block, *class, (normed, &routes), &Ahead::default(), queued).await {
+        match self.experts(*block, *class, &Chosen { normed, routes: &routes }, &Ahead::default(), queued).await {
             Ok(outputs) => Outcome::ExpertOutputs(outputs),
             Err(outcome) => outcome,
         }
@@ -130,19 +139,19 @@ impl Driver {
     /// Loads beside the work what was guessed or hinted, until the driver ends.
     pub async fn load_ahead(&self) {
         let ended = |key: Key, how, fetched: Fetched| match self.guesses() {
-            Some(guesses) => guesses.ended(&self.slots, key, how, fetched),
+            Some(guesses) => guesses.ended(&self.ahead, key, how, fetched),
             None => {
                 self.count(|counts| counts.add_hinted(&fetched));
-                if let (Ended::Loaded { .. }, Some(loaded)) = (how, self.hinted.borrow_mut().get_mut(&key)) {
+                if let (LoadEnd::Loaded { .. }, Some(loaded)) = (how, self.hinted.borrow_mut().get_mut(&key)) {
                     *loaded = true;
                 }
-                if matches!(how, Ended::Loaded { claimed: false }) {
+                if matches!(how, LoadEnd::Loaded { claimed: false }) {
                     // Fails only for experts in no slot.
                     let _ = self.slots.engine().keep_expert(key.0, key.1, Keep::Evictable);
                 }
             }
         };
-        self.slots.ahead.run(&self.slots, ended).await;
+        self.ahead.run(ended).await;
     }
 
     /// The first block whose router ends a pass over these blocks.
@@ -156,10 +165,11 @@ impl Driver {
         &self,
         block: BlockIndex,
         class: KernelClass,
-        (normed, routes): (&[f32], &[Route]),
+        chosen: &Chosen<'_>,
         ahead: &Ahead,
         queued: f64,
     ) -> Result<Vec<f32>, Outcome> {
+        let &Chosen { normed, routes } = chosen;
         let began = self.now();
         let mut times = CallTimes { queued: began - queued, ..CallTimes::default() };
         let width = normed.len() / routes.len().max(1);
@@ -169,8 +179,8 @@ impl Driver {
         for Wave { experts, tokens, chosen, places } in self.waves(block, routes)? {
             let begun = async {
                 let guesses = self.guesses();
-                let fetched =
-                    self.slots.fetch(block, &experts, guesses.as_deref(), (&mut running, &mut outputs)).await?;
+                let fetch = Fetch { ahead: &self.ahead, guesses: guesses.as_deref() };
+                let fetched = fetch.wave(block, &experts, &mut running, &mut outputs).await?;
                 self.count(|counts| counts.add(class, &fetched));
                 times.slots_wait += fetched.slots_millis;
                 times.reads_wait += fetched.millis;
@@ -189,7 +199,7 @@ impl Driver {
             running.push_back((part, places));
         }
         if let Some(guesses) = self.guesses().filter(|_| !ahead.after_outputs) {
-            guesses.look_ahead(&self.slots, &ahead.tokens);
+            guesses.look_ahead(&self.ahead, &ahead.tokens);
         }
         let submitted = self.now();
         while let Some(part) = running.pop_front() {
@@ -205,15 +215,15 @@ impl Driver {
     }
 
     /// A router has chosen: tells the predictor, and says for which tokens and block to look ahead.
-    fn ahead(&self, block: BlockIndex, class: KernelClass, batch: &[BatchToken], routes: &[Route]) -> Ahead {
+    fn look_ahead(&self, block: BlockIndex, class: KernelClass, batch: &[BatchToken], routes: &[ExpertRoute]) -> Ahead {
         let Some(guesses) = self.guesses() else { return Ahead::default() };
         if class == KernelClass::Prefill {
-            guesses.release_all(&self.slots);
+            guesses.release_all(&self.ahead);
             guesses.observe_prompt(batch, block, routes);
             return Ahead::default();
         }
         let chosen = routes.iter().flat_map(|route| &route.experts).map(|(expert, _)| *expert).collect();
-        guesses.reached(&self.slots, block, &chosen);
+        guesses.reached(&self.ahead, block, &chosen);
         guesses.observe(batch, block, routes);
         let foresight = guesses.foresight.borrow();
         let (blocks, at) = (self.pool.blocks.len(), self.pool.blocks.range(..block).count());
@@ -227,7 +237,7 @@ impl Driver {
     }
 
     /// The experts that were chosen, at most as many at a time as there are slots, those in slots first.
-    fn waves(&self, block: BlockIndex, routes: &[Route]) -> Result<Vec<Wave>, Outcome> {
+    fn waves(&self, block: BlockIndex, routes: &[ExpertRoute]) -> Result<Vec<Wave>, Outcome> {
         let slots = self.slots.engine().slots_for(block).map_err(|error| failed(error.into()))?;
         let chosen: BTreeSet<ExpertId> =
             routes.iter().flat_map(|route| &route.experts).map(|(expert, _)| *expert).collect();
@@ -242,8 +252,7 @@ impl Driver {
         self.next_part.set(self.next_part.get() + 1);
         let (part, result) = oneshot::channel();
         self.parts.borrow_mut().insert(ticket, part);
-        self.slow_down.repeat_task(self.slots.engine(), &task, self.slots.platform.clock.as_ref());
-        if let Err(error) = self.slots.engine().submit(Work { ticket, task }) {
+        if let Err(error) = self.slots.submit(Work { ticket, task }) {
             self.parts.borrow_mut().remove(&ticket);
             return Err(failed(error));
         }
@@ -254,37 +263,6 @@ impl Driver {
         match self.begin(task) {
             Ok(part) => part.await.map_or(Outcome::DeviceLost, |computed| computed.outcome),
             Err(outcome) => outcome,
-        }
-    }
-
-    /// What it cost so far.
-    pub fn report(&self) -> OnDemandReport {
-        let counts = self.counts.get();
-        let a_token = |all: f64| all / (counts.tokens.max(1)) as f64;
-        let guesses = self.guesses();
-        let (own, own_network) =
-            guesses.as_ref().map_or((Bytes::ZERO, Bytes::ZERO), |guesses| (guesses.bytes(), guesses.network()));
-        let guessed = counts.hinted_bytes.saturating_add(own);
-        let network = counts.network.0 + counts.hinted_network.0 + own_network.0;
-        OnDemandReport {
-            tokens: counts.tokens,
-            slots: self.pool.slots.min(self.experts.get()),
-            experts: self.experts.get(),
-            hits: counts.hits,
-            misses: counts.misses,
-            recall: counts.recall().unwrap_or(0.0),
-            token_bytes: a_token((counts.bytes.0 + guessed.0) as f64),
-            token_network_bytes: a_token(network as f64),
-            token_stalls: a_token(counts.stalls as f64),
-            token_wait_ms: a_token(counts.wait_millis),
-            prompt_bytes: counts.prefill_bytes.0,
-            guessed_bytes: guessed.0,
-            hinted: counts.hinted,
-            loads: self.slots.bus().loads,
-            load_ms: self.slots.bus().millis,
-            calls: counts.calls,
-            a_call: counts.a_call(),
-            guesses: guesses.map(|guesses| guesses.report()),
         }
     }
 

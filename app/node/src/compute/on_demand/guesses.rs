@@ -10,17 +10,27 @@ use potluck_engine::Keep;
 #[cfg(not(target_arch = "wasm32"))]
 use potluck_engine::reference::Routers;
 use potluck_plan::{
-    BatchToken, BlockIndex, Bytes, ExpertId, ExpertOutputs, KernelClass, LmHeadTokens, Position, Route, Task, Then,
-    WeightUnit,
+    BatchToken, BlockIndex, Bytes, ExpertId, ExpertOutputs, ExpertRoute, KernelClass, LmHeadTokens, Position, Task,
+    Then, WeightUnit,
 };
 use potluck_predict::{Foresight, ForesightReport, Published};
 
-use super::ahead::{Ended, Key};
+use super::ahead::{Key, LoadEnd, LoadsAhead};
 use super::counts::Fetched;
 #[cfg(not(target_arch = "wasm32"))]
 use super::routers::block_outputs;
-use super::shadow::Shadow;
-use super::slots::Slots;
+use crate::compute::shadow::Shadow;
+
+/// Who calls the experts of a pool.
+pub enum Calls {
+    /// Stages of this device; perhaps its own predictor loads ahead.
+    Own(Option<OnDemandGuesses>),
+    /// Stages elsewhere, which may hint what they will call: only that is computed here.
+    FromElsewhere,
+}
+
+/// Guesses for one pool ([`Compute::guesses`](crate::compute::Compute::guesses)).
+pub struct OnDemandGuesses(pub(super) Rc<Guesses>);
 
 /// Guesses and what became of them.
 pub(super) struct Guesses {
@@ -85,29 +95,29 @@ impl Guesses {
     }
 
     /// Looks ahead to blocks of these tokens, and begins to load what may be needed there.
-    pub fn look_ahead(&self, slots: &Slots, tokens: &[(Position, BlockIndex)]) {
+    pub fn look_ahead(&self, ahead: &LoadsAhead, tokens: &[(Position, BlockIndex)]) {
         let mut foresight = self.foresight.borrow_mut();
         for &(position, block) in tokens {
-            let all = slots.engine().slots_for(block).map_or(0, |slots| slots as usize);
+            let all = ahead.slots.engine().slots_for(block).map_or(0, |slots| slots as usize);
             for expert in foresight.guesses(position, block) {
                 let key = (block, expert);
-                let is_known = self.kept.borrow().contains(&key) || slots.ahead.is_known(key);
-                let taken = self.kept.borrow().len() + slots.ahead.len();
+                let is_known = self.kept.borrow().contains(&key) || ahead.is_known(key);
+                let taken = self.kept.borrow().len() + ahead.len();
                 if taken + self.used >= all && !is_known {
                     break;
                 }
-                if slots.has(block, expert) {
+                if ahead.slots.has(block, expert) {
                     // Fails only for experts in no slot.
-                    let _ = slots.engine().keep_expert(block, expert, Keep::Kept);
+                    let _ = ahead.slots.engine().keep_expert(block, expert, Keep::Kept);
                     self.kept.borrow_mut().insert(key);
                 } else if !is_known {
-                    let bytes = slots.loader.bytes(WeightUnit::Expert(block, expert));
+                    let bytes = ahead.slots.loader.bytes(WeightUnit::Expert(block, expert));
                     if !foresight.afford(bytes) {
                         break;
                     }
                     foresight.loaded(position, block, expert, bytes);
                     self.expected.borrow_mut().insert((key, position));
-                    slots.ahead.want(key);
+                    ahead.want(key);
                 }
             }
         }
@@ -115,55 +125,55 @@ impl Guesses {
 
     /// A block's router has chosen for tokens of an answer: its waiting guesses are dropped, those in slots make room again, the
     /// wrong ones first. What was guessed of later blocks stays.
-    pub fn reached(&self, slots: &Slots, block: BlockIndex, chosen: &BTreeSet<ExpertId>) {
-        self.forget(slots, |(of, _)| of == block);
+    pub fn reached(&self, ahead: &LoadsAhead, block: BlockIndex, chosen: &BTreeSet<ExpertId>) {
+        self.forget(ahead, |(of, _)| of == block);
         let kept = std::mem::take(&mut *self.kept.borrow_mut());
         let (here, later): (BTreeSet<Key>, BTreeSet<Key>) = kept.into_iter().partition(|(of, _)| *of == block);
         *self.kept.borrow_mut() = later;
         for (of, expert) in here {
-            self.let_go(slots, (of, expert), !chosen.contains(&expert));
+            self.let_go(ahead, (of, expert), !chosen.contains(&expert));
         }
         for expert in chosen {
-            slots.ahead.claim((block, *expert));
+            ahead.claim((block, *expert));
         }
     }
 
     /// No guess holds a slot any more; false if none did.
-    pub fn release_all(&self, slots: &Slots) -> bool {
-        self.forget(slots, |_| true);
+    pub fn release_all(&self, ahead: &LoadsAhead) -> bool {
+        self.forget(ahead, |_| true);
         let kept = std::mem::take(&mut *self.kept.borrow_mut());
-        kept.iter().for_each(|key| self.let_go(slots, *key, true));
+        kept.iter().for_each(|key| self.let_go(ahead, *key, true));
         !kept.is_empty()
     }
 
     /// Forgets guesses whose loads have not begun. Those under way are late.
-    fn forget(&self, slots: &Slots, is_meant: impl Fn(Key) -> bool) {
-        let withdrawn: BTreeSet<Key> = slots.ahead.withdraw(&is_meant).into_iter().collect();
+    fn forget(&self, ahead: &LoadsAhead, is_meant: impl Fn(Key) -> bool) {
+        let withdrawn: BTreeSet<Key> = ahead.withdraw(&is_meant).into_iter().collect();
         let mut foresight = self.foresight.borrow_mut();
         self.expected.borrow_mut().retain(|(key, position)| {
             if withdrawn.contains(key) {
-                self.give_up(&mut foresight, slots, (*key, *position));
+                self.give_up(&mut foresight, ahead, (*key, *position));
             }
             !is_meant(*key)
         });
     }
 
-    fn give_up(&self, foresight: &mut Foresight, slots: &Slots, ((block, expert), position): (Key, Position)) {
-        let bytes = slots.loader.bytes(WeightUnit::Expert(block, expert));
+    fn give_up(&self, foresight: &mut Foresight, ahead: &LoadsAhead, ((block, expert), position): (Key, Position)) {
+        let bytes = ahead.slots.loader.bytes(WeightUnit::Expert(block, expert));
         foresight.dropped(position, block, expert, bytes);
     }
 
     /// A guess may make room; before all others if it was wrong.
-    fn let_go(&self, slots: &Slots, (block, expert): Key, was_wrong: bool) {
+    fn let_go(&self, ahead: &LoadsAhead, (block, expert): Key, was_wrong: bool) {
         // Fails only for experts in no slot.
-        let _ = slots.engine().keep_expert(block, expert, Keep::Evictable);
+        let _ = ahead.slots.engine().keep_expert(block, expert, Keep::Evictable);
         if was_wrong {
-            slots.engine().age_expert(block, expert);
+            ahead.slots.engine().age_expert(block, expert);
         }
     }
 
     /// A load of a guess has ended.
-    pub fn ended(&self, slots: &Slots, key: Key, how: Ended, fetched: Fetched) {
+    pub fn ended(&self, ahead: &LoadsAhead, key: Key, how: LoadEnd, fetched: Fetched) {
         self.network.set(self.network.get().saturating_add(fetched.network));
         let mut expected = self.expected.borrow_mut();
         let guess = expected.iter().find(|(of, _)| *of == key).copied();
@@ -171,14 +181,14 @@ impl Guesses {
             expected.remove(guess);
         }
         match (how, guess) {
-            (Ended::NotBegun, Some(guess)) => self.give_up(&mut self.foresight.borrow_mut(), slots, guess),
+            (LoadEnd::NotBegun, Some(guess)) => self.give_up(&mut self.foresight.borrow_mut(), ahead, guess),
             // Work waits for it, and keeps it.
-            (Ended::NotBegun | Ended::Failed, _) | (Ended::Loaded { claimed: true }, _) => {}
-            (Ended::Loaded { .. }, Some(_)) => {
+            (LoadEnd::NotBegun | LoadEnd::Failed, _) | (LoadEnd::Loaded { claimed: true }, _) => {}
+            (LoadEnd::Loaded { .. }, Some(_)) => {
                 self.kept.borrow_mut().insert(key);
             }
             // It came too late.
-            (Ended::Loaded { .. }, None) => self.let_go(slots, key, true),
+            (LoadEnd::Loaded { .. }, None) => self.let_go(ahead, key, true),
         }
     }
 
@@ -213,7 +223,7 @@ impl Guesses {
     }
 
     /// What a block's router chose for the tokens of an answer.
-    pub fn observe(&self, rows: &[BatchToken], block: BlockIndex, routes: &[Route]) {
+    pub fn observe(&self, rows: &[BatchToken], block: BlockIndex, routes: &[ExpertRoute]) {
         let mut foresight = self.foresight.borrow_mut();
         for (row, route) in rows.iter().zip(routes) {
             foresight.observe(row.position, block, &experts(route));
@@ -236,7 +246,7 @@ impl Guesses {
     pub fn output(&self, _: &[BatchToken], _: &ExpertOutputs) {}
 
     /// What a block's router chose for the tokens of a prompt.
-    pub fn observe_prompt(&self, rows: &[BatchToken], block: BlockIndex, routes: &[Route]) {
+    pub fn observe_prompt(&self, rows: &[BatchToken], block: BlockIndex, routes: &[ExpertRoute]) {
         let mut foresight = self.foresight.borrow_mut();
         for (row, route) in rows.iter().zip(routes) {
             foresight.observe_prompt(row.position, block, &experts(route));
@@ -244,6 +254,6 @@ impl Guesses {
     }
 }
 
-fn experts(route: &Route) -> Vec<ExpertId> {
+fn experts(route: &ExpertRoute) -> Vec<ExpertId> {
     route.experts.iter().map(|(expert, _)| *expert).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use futures::channel::oneshot;
-use potluck_plan::{Computed, ExpertId, Outcome, Route};
+use potluck_plan::{Computed, ExpertId, ExpertRoute, Outcome};
 
 /// Experts of one block that fit the slots together, with the tokens that chose them.
 pub(super) struct Wave {
@@ -18,7 +18,7 @@ pub(super) struct Wave {
 
 impl Wave {
     /// The wave of these experts.
-    pub fn new(experts: &[ExpertId], routes: &[Route]) -> Self {
+    pub fn new(experts: &[ExpertId], routes: &[ExpertRoute]) -> Self {
         let experts: BTreeSet<ExpertId> = experts.iter().copied().collect();
         let mut wave = Self { experts, tokens: Vec::new(), chosen: Vec::new(), places: Vec::new() };
         let mut place = 0;
@@ -41,13 +41,13 @@ impl Wave {
 }
 
 /// A wave in the engine, and where its outputs belong.
-pub(super) type Running = (oneshot::Receiver<Computed>, Vec<usize>);
+pub(super) type RunningWave = (oneshot::Receiver<Computed>, Vec<usize>);
 
 /// Waits for a wave and puts its outputs where they belong.
 ///
 /// # Errors
 /// Why there are none.
-pub(super) async fn collect((part, places): Running, outputs: &mut [f32]) -> Result<(), Outcome> {
+pub(super) async fn collect((part, places): RunningWave, outputs: &mut [f32]) -> Result<(), Outcome> {
     let vectors = match part.await.map_or(Outcome::DeviceLost, |computed| computed.outcome) {
         Outcome::ExpertOutputs(vectors) => vectors,
         lost @ (Outcome::DeviceLost | Outcome::Cancelled | Outcome::Failed(_)) => return Err(lost),
@@ -64,8 +64,8 @@ pub(super) async fn collect((part, places): Running, outputs: &mut [f32]) -> Res
 mod tests {
     use super::*;
 
-    fn route(experts: &[u16]) -> Route {
-        Route { experts: experts.iter().map(|id| (ExpertId(*id), 0.5)).collect() }
+    fn route(experts: &[u16]) -> ExpertRoute {
+        ExpertRoute { experts: experts.iter().map(|id| (ExpertId(*id), 0.5)).collect() }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use self::open_files::OpenFileCache;
 use self::worker::{Answer, StorageWorker};
 use super::js;
 use super::locks::{self, LockRequest};
-use super::opfs::OpenFile;
+use super::open_file::OpenFile;
 use super::storage::{Done, What};
 use crate::blob::{BlobKey, BlobName};
 use crate::pack::{Extent, Index, Pack, slice};

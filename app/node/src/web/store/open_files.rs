@@ -8,7 +8,7 @@ use futures::lock::Mutex;
 use potluck_plan::ModelId;
 use wasm_bindgen::JsValue;
 
-use super::super::opfs::{self, Mode, OpenFile};
+use super::super::open_file::{self, Mode, OpenFile};
 use super::super::time::WorkerClock;
 use crate::pack::Pack;
 use crate::platform::Clock;
@@ -54,7 +54,7 @@ impl OpenFileCache {
         if let Some(file) = open.as_ref() {
             return Ok(file.clone());
         }
-        let file = Rc::new(opfs::open(model, pack.to_string(), Mode::Shared { create: false }).await?);
+        let file = Rc::new(open_file::open(model, pack.to_string(), Mode::Shared { create: false }).await?);
         if !std::mem::replace(&mut self.0.borrow_mut().closing, true) {
             wasm_bindgen_futures::spawn_local(self.clone().close_idle());
         }

@@ -1,19 +1,40 @@
-//! Looks for the best plan for the room's devices, and has them prepare a plan.
+//! Chooses the plan: looks for the best one for the room's devices, decides whether it replaces the active one, says why, and has
+//! it prepared.
+
+mod decisions;
+mod hysteresis;
+mod in_place;
+mod kv_cache_type;
+mod proposing;
+mod replan_policy;
+
+pub(crate) use in_place::Usage;
 
 use std::sync::Arc;
 
+use potluck_panel::{DeferredReason, NoPlanReason, PlanDecision};
 use potluck_plan::{KvCacheType, Millis, ModelShape, Plan, PlanEpoch, Stage};
 use potluck_planner::experts::plan_joining;
 use potluck_planner::{Planned, Room, Shortfall, keeps_up};
 use potluck_protocol::{Frame, Prepare};
 
+use decisions::Decisions;
+use proposing::BETTER_LATER;
+use replan_policy::ReplanPolicy;
+
 use super::planner_input::PlannerInput;
 use super::plans::{Active, Inactive, Purpose};
-use super::proposing::BETTER_LATER;
-use super::{PlanRequest, Planning, kv_cache_type};
+use super::{PlanRequest, Planning};
 use crate::event::{HostCommand, OpenedModel};
 use crate::event_context::EventContext;
 use crate::memory::{pool_bytes, resident_bytes};
+
+/// When a better plan is looked for, and what was decided.
+#[derive(Default)]
+pub(super) struct Choosing {
+    pub policy: ReplanPolicy,
+    pub decisions: Decisions,
+}
 
 /// A larger KV cache may make the tokens of a room on demand slower by this factor.
 const SLOWER: f64 = 1.5;
@@ -38,21 +59,28 @@ impl Planning {
     ) -> bool {
         let slower = self.update_prediction(model, command, cx);
         if slower {
-            self.policy.hysteresis.drifted();
+            self.choosing.policy.hysteresis.drifted();
         }
-        let due = self.policy.is_check_due(answering, cx.now) && self.plans.inactive.is_none();
-        let known = self.policy.awaits_calibration && !self.observed.calibrating.is_waited_for(cx);
+        let due = self.choosing.policy.is_check_due(answering, cx.now) && self.plans.inactive.is_none();
+        let known = self.choosing.policy.awaits_calibration && !self.observed.calibrating.is_waited_for(cx);
         slower || due || known
+    }
+
+    /// Why there can be no plan, whoever contributes: the model cannot use the KV cache type that was chosen.
+    pub fn kv_cache_refusal(model: &Arc<OpenedModel>, preferred: Option<KvCacheType>) -> Option<String> {
+        let choices = kv_cache_type::choices(model, preferred, None, false);
+        choices.is_empty().then(|| kv_cache_type::refusal(model, preferred))
     }
 
     /// Looks for the best plan with the largest KV cache type that fits. Returns the model with that type.
     pub fn replan(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) -> Option<Arc<OpenedModel>> {
         if self.plans.active().is_some_and(|plan| plan.peers().iter().any(|peer| !cx.members.is_here(*peer))) {
             // It will be back in a moment, or be given up: until then nothing is planned without it.
-            self.policy.check_soon();
+            self.choosing.policy.check_soon();
+            self.choosing.decisions.plan(PlanDecision::Deferred { reason: DeferredReason::DeviceAway }, cx);
             return None;
         }
-        self.policy.checked(cx.now);
+        self.choosing.policy.checked(cx.now);
         let epoch = self.plans.next_epoch(&cx.members);
         let not_timed = self.not_timed(request.command, &cx.members);
         self.observed.calibrating.ask(request.model, &not_timed, cx);
@@ -61,9 +89,10 @@ impl Planning {
         }
         // An answer that lost its plan does not wait.
         let urgent = request.answering && self.plans.active.is_none();
-        self.policy.awaits_calibration = !urgent && self.observed.calibrating.is_waited_for(cx);
-        if self.policy.awaits_calibration {
+        self.choosing.policy.awaits_calibration = !urgent && self.observed.calibrating.is_waited_for(cx);
+        if self.choosing.policy.awaits_calibration {
             "Measuring how fast each device runs this model.".clone_into(&mut self.reason);
+            self.choosing.decisions.plan(PlanDecision::Deferred { reason: DeferredReason::Measuring }, cx);
             return None;
         }
         let mut shortfall = None;
@@ -74,6 +103,7 @@ impl Planning {
                 Ok(planned) => {
                     self.shortfall = None;
                     self.propose(planned, &room, PlanRequest { model: &model, ..request }, cx);
+                    self.decide_places(&room, cx);
                     return Some(model);
                 }
                 Err(Some(short)) => shortfall = Some((model, short)),
@@ -82,7 +112,10 @@ impl Planning {
         }
         self.plans.abandon(cx);
         match shortfall {
-            None => self.reason = kv_cache_type::refusal(request.model, request.command.kv_cache),
+            None => {
+                self.reason = kv_cache_type::refusal(request.model, request.command.kv_cache);
+                self.decide_no_plan(NoPlanReason::KvCacheType, cx);
+            }
             Some((model, mut short)) => {
                 let fits = |model: &OpenedModel, command: &HostCommand| {
                     let input = PlannerInput::new(self, model, command, &cx.members);
@@ -96,7 +129,11 @@ impl Planning {
                 if let Some(sentence) = request.command.on_demand.then(why_not).flatten() {
                     short.sentence = format!("{} {sentence}", short.sentence);
                 }
+                let Shortfall { needed, contributed: offered, missing, .. } = short;
+                let reason = NoPlanReason::NotEnoughMemory { needed, offered, missing };
                 self.shortfall = Some(short);
+                self.decide_no_plan(reason, cx);
+                self.decide_places(&input.room(epoch), cx);
             }
         }
         None
@@ -104,8 +141,8 @@ impl Planning {
 
     /// True if the search for another plan waits until the answers in progress have ended, after a loss that the active plan
     /// can spare: the plan could not be prepared before, and tokens would wait for the search.
-    fn looks_later(&mut self, request: PlanRequest<'_>, epoch: PlanEpoch, cx: &EventContext) -> bool {
-        if !self.policy.lets_answers_end(request.answering, cx.now) || self.plans.inactive.is_some() {
+    fn looks_later(&mut self, request: PlanRequest<'_>, epoch: PlanEpoch, cx: &mut EventContext) -> bool {
+        if !self.choosing.policy.lets_answers_end(request.answering, cx.now) || self.plans.inactive.is_some() {
             return false;
         }
         let input = PlannerInput::new(self, request.model, request.command, &cx.members);
@@ -118,7 +155,9 @@ impl Planning {
             return false;
         }
         self.describe_active(&room, Some(BETTER_LATER));
-        (self.policy.when_idle, self.policy.awaits_calibration) = (true, false);
+        self.choosing.decisions.plan(PlanDecision::Deferred { reason: DeferredReason::AnswersEndFirst }, cx);
+        self.decide_places(&room, cx);
+        (self.choosing.policy.when_idle, self.choosing.policy.awaits_calibration) = (true, false);
         true
     }
 

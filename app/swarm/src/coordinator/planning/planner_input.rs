@@ -42,7 +42,7 @@ impl PlannerInput {
         for device in devices.iter_mut().filter(|device| device.peer != members.me) {
             device.experts_only = command.protect;
         }
-        command.hidden.iter().for_each(|measure| measure.hide(&mut devices, &mut links));
+        (planning.view)(&mut devices, &mut links);
         Self {
             devices,
             layers,

@@ -1,15 +1,17 @@
 //! The two plans of a room: the active one, and the inactive one that is prepared beside it.
 
+mod load_watch;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{Millis, PeerId, Plan, PlanEpoch};
 use potluck_planner::Planned;
 use potluck_protocol::{Frame, LoadFault, PlanStatus, Prepare, Sharing};
 
-use super::load_watch::LoadWatch;
 use crate::event_context::EventContext;
 use crate::limits;
 use crate::members::Members;
+use load_watch::LoadWatch;
 
 /// Unanswered orders are sent again after this time; a device that has carried it out just answers again.
 const RESEND_MILLIS: f64 = 5_000.0;

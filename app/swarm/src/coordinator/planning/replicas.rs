@@ -1,6 +1,8 @@
 //! Where experts of the active plan lie: holders that leave are struck off, others load what is missing. The plan stays,
 //! and nobody waits.
 
+mod protection;
+
 use std::collections::BTreeMap;
 
 use potluck_plan::{BlockIndex, Bytes, ExpertHolder, ExpertId, Millis, PeerId, Plan, PlanEpoch, WeightUnit};
@@ -119,11 +121,11 @@ impl Planning {
             let was_to_have_part = inactive.is_some_and(|inactive| inactive.planned.plan.peers().contains(&peer));
             let is_lost = self.plans.lose(peer, cx);
             if was_to_have_part && !is_lost {
-                self.policy.spared(cx.now);
+                self.choosing.policy.spared(cx.now);
             }
             return is_lost;
         }
-        self.policy.spared(cx.now);
+        self.choosing.policy.spared(cx.now);
         // Its experts lack a holder now.
         self.replicas.looked = None;
         self.plans.spare(peer, cx);

@@ -1,11 +1,21 @@
 //! Searches that take long proceed in slices of one plan search each. Tokens, questions and frames come in between.
 
+mod help;
+#[cfg(feature = "testing")]
+mod searches;
+
 use potluck_plan::{Millis, PlanEpoch};
+use potluck_planner::experts::Comparison;
 use potluck_planner::{Room, Step};
+
+use help::Helpful;
 
 use super::planner_input::PlannerInput;
 use super::{PlanRequest, Planning};
 use crate::event_context::EventContext;
+
+#[cfg(feature = "testing")]
+pub use searches::Searches;
 
 /// From one slice to the next. Where a slice takes longer, what came meanwhile is handled first all the same.
 const GAP_MILLIS: f64 = 25.0;
@@ -20,9 +30,28 @@ pub(super) enum Slice {
     Nothing,
 }
 
+/// What is looked for besides standby plans, and when the next slice of any search is due.
+#[derive(Default)]
+pub(super) struct SlicedSearches {
+    helpful: Helpful,
+    pace: Pace,
+}
+
+impl SlicedSearches {
+    /// The two ways to place experts, if they were compared.
+    pub fn comparison(&self) -> Option<Comparison> {
+        self.helpful.comparison()
+    }
+
+    /// What would help, one sentence each.
+    pub fn help(&self) -> &[String] {
+        self.helpful.sentences()
+    }
+}
+
 /// When the next slice is due.
 #[derive(Default)]
-pub(super) struct Pace {
+struct Pace {
     next: Option<Millis>,
 }
 
@@ -35,7 +64,7 @@ pub(super) struct Sliced<B, S> {
     search: S,
     /// When the last slice was taken.
     at: Millis,
-    #[cfg(test)]
+    #[cfg(feature = "testing")]
     began: Millis,
 }
 
@@ -55,7 +84,7 @@ impl<B: PartialEq, S> Sliced<B, S> {
             epoch,
             search,
             at: now,
-            #[cfg(test)]
+            #[cfg(feature = "testing")]
             began: now,
         }
     }
@@ -78,7 +107,7 @@ impl<B: PartialEq, S> Sliced<B, S> {
     }
 }
 
-#[cfg(test)]
+#[cfg(feature = "testing")]
 impl<B, S> Sliced<B, S> {
     pub fn progress(&self) -> Progress<'_> {
         Progress { began: self.began, at: self.at, room: self.input.room(self.epoch) }
@@ -86,7 +115,7 @@ impl<B, S> Sliced<B, S> {
 }
 
 /// How far a search has come.
-#[cfg(test)]
+#[cfg(feature = "testing")]
 pub(super) struct Progress<'a> {
     pub began: Millis,
     pub at: Millis,
@@ -96,21 +125,18 @@ pub(super) struct Progress<'a> {
 impl Planning {
     /// When the next slice of a search is due, if one is in progress and has not to wait.
     pub fn next_slice(&self) -> Option<Millis> {
-        self.pace.next
+        self.searches.pace.next
     }
 
     /// Goes on with what is looked for in slices: standby plans first, then what would help.
     pub fn take_slice(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) {
-        if self.pace.next.is_some_and(|next| cx.now.0 < next.0) {
+        if self.searches.pace.next.is_some_and(|next| cx.now.0 < next.0) {
             return;
         }
         let taken = match self.stand_by(request, cx) {
             Slice::Taken => Slice::Taken,
             Slice::Nothing => self.look_for_help(request, cx),
         };
-        self.pace.next = (taken == Slice::Taken).then_some(Millis(cx.now.0 + GAP_MILLIS));
+        self.searches.pace.next = (taken == Slice::Taken).then_some(Millis(cx.now.0 + GAP_MILLIS));
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,10 +3,13 @@
 //!
 //! Orders are made once for an active plan and the room's devices. They stay when the room is looked at again, and
 //! those that are not concerned stay when somebody joins or leaves. While the model does not fit they name the part
-//! that each device will most likely get ([`super::advance`]).
+//! that each device will most likely get ([`advance`]).
+
+mod advance;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use potluck_panel::{PlanDecision, ReplacedReason, StandbyDecision};
 use potluck_plan::{BlockIndex, Bytes, ExpertId, Millis, ModelShape, PeerId, Plan, PlanEpoch, WeightUnit};
 use potluck_planner::{Device, Exposed, Planned, Room, Standby, StandbySearch, Standbys, Step, preload};
 use potluck_protocol::{Frame, LoadFault, StandbyOrder};
@@ -14,7 +17,7 @@ use potluck_protocol::{Frame, LoadFault, StandbyOrder};
 use super::choosing::can_run;
 use super::planner_input::PlannerInput;
 use super::plans::Purpose;
-#[cfg(test)]
+#[cfg(feature = "testing")]
 use super::slices::Progress;
 use super::slices::{Slice, Sliced};
 use super::{PlanRequest, Planning};
@@ -313,6 +316,20 @@ impl StandbyPlans {
         (!lost.is_empty()).then(|| StandsBy { lost, is_ready: self.holds(peer) })
     }
 
+    /// What there is in case a device leaves.
+    pub fn decisions(&self) -> Vec<StandbyDecision> {
+        let made =
+            self.covered.iter().map(|Covered { standby: Standby { lost, .. }, helpers }| StandbyDecision::Made {
+                lost: *lost,
+                helpers: helpers.iter().copied().collect(),
+                ready: self.ready(*lost).is_some(),
+            });
+        let exposed = self.exposed.iter();
+        let not_made =
+            exposed.map(|Exposed { lost, missing }| StandbyDecision::NotMade { lost: *lost, missing: *missing });
+        made.chain(not_made).collect()
+    }
+
     /// One sentence on what happens if a device leaves.
     pub fn sentence(&self, members: &Members) -> Option<String> {
         if let Some(Exposed { lost, missing }) = self.exposed.first() {
@@ -332,7 +349,7 @@ impl StandbyPlans {
     }
 }
 
-#[cfg(test)]
+#[cfg(feature = "testing")]
 impl StandbyPlans {
     /// The search in progress, and the plan that it is for.
     pub(super) fn progress(&self) -> Option<(Progress<'_>, &Plan)> {
@@ -360,7 +377,7 @@ impl Planning {
             return Slice::Nothing;
         }
         // After a loss that the plan can spare, this would make answers in progress wait for the search and for loading devices.
-        if self.policy.lets_answers_end(request.answering, cx.now) {
+        if self.choosing.policy.lets_answers_end(request.answering, cx.now) {
             return Slice::Nothing;
         }
         // Slots take all memory of a device whose experts come on demand, so nothing stands by for it. The others load what
@@ -421,7 +438,11 @@ impl Planning {
         }
         self.plans.abandon(cx);
         let planned = Planned::describe(&room, Plan { epoch: room.epoch, ..plan });
+        let (epoch, new_ms) = (room.epoch, planned.prediction.token_millis);
+        let reason = ReplacedReason::TakesOver;
+        self.choosing.decisions.plan(PlanDecision::Replaced { epoch, new_ms, active_ms: None, reason }, cx);
         self.prepare(planned, None, Purpose::TakesOver, request, cx);
+        self.decide_places(&room, cx);
         true
     }
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use potluck_plan::{ExpertHolder, Plan, WireType};
 
 use super::call::{Call, Delays};
-use super::{Around, Dispatch, Step};
+use super::{Dispatch, DispatchContext, DispatchStep};
 use crate::experts::gather::Gather;
 use crate::experts::hedging::{Cause, MAX_COPIES};
-use crate::experts::holders::Size;
+use crate::experts::holders::CallSize;
 
 /// Bytes of a call with its answer. A chunk of 512 tokens with eight experts of Qwen3-30B-A3B has 38 MB, and a frame 16 MiB
 /// at most; with several calls the first experts compute while later ones are on their way.
@@ -21,13 +21,13 @@ impl Dispatch {
         id: u64,
         pairs: &[usize],
         copy: u8,
-        around: &mut Around<'_>,
-        steps: &mut Vec<Step>,
+        cx: &mut DispatchContext<'_>,
+        steps: &mut Vec<DispatchStep>,
     ) -> Vec<usize> {
         let (mut shares, mut unasked) = (BTreeMap::<ExpertHolder, Vec<usize>>::new(), Vec::new());
         for pair in pairs {
-            match self.choose(id, *pair, around) {
-                Some(holder) if copy > 0 && !self.can_copy(id, holder, around) => {}
+            match self.choose(id, *pair, cx) {
+                Some(holder) if copy > 0 && !self.can_copy(id, holder, cx) => {}
                 Some(holder) => shares.entry(holder).or_default().push(*pair),
                 None => unasked.push(*pair),
             }
@@ -35,8 +35,8 @@ impl Dispatch {
         // The own engine last: the calls are on their way meanwhile.
         let own = shares.remove(&ExpertHolder::Own).map(|pairs| (ExpertHolder::Own, pairs));
         for (holder, pairs) in shares.into_iter().chain(own) {
-            for part in self.parts(id, &pairs, around.plan.expert_wire) {
-                self.call(id, holder, part, copy, around, steps);
+            for part in self.parts(id, &pairs, cx.plan.expert_wire) {
+                self.call(id, holder, part, copy, cx, steps);
             }
         }
         unasked
@@ -46,12 +46,12 @@ impl Dispatch {
         &mut self,
         id: u64,
         pairs: &[usize],
-        around: &mut Around<'_>,
-        steps: &mut Vec<Step>,
+        cx: &mut DispatchContext<'_>,
+        steps: &mut Vec<DispatchStep>,
     ) -> Vec<usize> {
         let Some(gather) = self.gathers.get(&id) else { return Vec::new() };
         let missing: Vec<usize> = pairs.iter().copied().filter(|pair| gather.is_missing(*pair)).collect();
-        self.ask(id, &missing, 0, around, steps)
+        self.ask(id, &missing, 0, cx, steps)
     }
 
     /// Asks others too, as far as the budget of bytes allows.
@@ -61,26 +61,25 @@ impl Dispatch {
         pairs: &[usize],
         copy: u8,
         cause: Cause,
-        around: &mut Around<'_>,
-        steps: &mut Vec<Step>,
+        cx: &mut DispatchContext<'_>,
+        steps: &mut Vec<DispatchStep>,
     ) {
         let Some(gather) = self.gathers.get(&id).filter(|_| copy < MAX_COPIES) else { return };
         let missing: Vec<usize> = pairs.iter().copied().filter(|pair| gather.is_missing(*pair)).collect();
-        let can_be =
-            |pair: &usize| self.choose(id, *pair, around).is_some_and(|holder| self.can_copy(id, holder, around));
+        let can_be = |pair: &usize| self.choose(id, *pair, cx).is_some_and(|holder| self.can_copy(id, holder, cx));
         let can_be: Vec<usize> = missing.into_iter().filter(can_be).collect();
-        let bytes = gather.bytes(&can_be, around.plan.expert_wire);
+        let bytes = gather.bytes(&can_be, cx.plan.expert_wire);
         if bytes > 0 && self.budgets.of(gather.class).take(bytes, cause) {
-            self.ask(id, &can_be, copy, around, steps);
+            self.ask(id, &can_be, copy, cx, steps);
         }
     }
 
     /// A copy of a call is of use there. Where all holders are late, nothing is copied. What the stage would have to load first is
     /// no copy of anything: it is for experts that nobody else computes.
-    fn can_copy(&self, id: u64, holder: ExpertHolder, around: &Around<'_>) -> bool {
-        let stage = self.gathers.get(&id).and_then(|gather| around.plan.stage(gather.stage));
+    fn can_copy(&self, id: u64, holder: ExpertHolder, cx: &DispatchContext<'_>) -> bool {
+        let stage = self.gathers.get(&id).and_then(|gather| cx.plan.stage(gather.stage));
         let loads = holder == ExpertHolder::Own && stage.is_some_and(|(_, stage)| stage.pool.is_some());
-        !loads && !is_late(holder, around)
+        !loads && !is_late(holder, cx)
     }
 
     /// Pairs in as many calls as their bytes take.
@@ -96,16 +95,16 @@ impl Dispatch {
         holder: ExpertHolder,
         pairs: Vec<usize>,
         copy: u8,
-        around: &mut Around<'_>,
-        steps: &mut Vec<Step>,
+        cx: &mut DispatchContext<'_>,
+        steps: &mut Vec<DispatchStep>,
     ) {
         let call = self.id();
         let Some(gather) = self.gathers.get_mut(&id) else { return };
         let (block, class, share) = (gather.block, gather.class, gather.share(&pairs));
-        let size = Size { class, bytes: gather.bytes(&pairs, around.plan.expert_wire), pairs: pairs.len() };
+        let size = CallSize { class, bytes: gather.bytes(&pairs, cx.plan.expert_wire), pairs: pairs.len() };
         let delays = match holder {
             ExpertHolder::Own => {
-                steps.push(Step::Own { call, block, class, share });
+                steps.push(DispatchStep::Own { call, block, class, share });
                 Delays::OWN
             }
             ExpertHolder::Peer(to) => {
@@ -113,33 +112,33 @@ impl Dispatch {
                 gather.asked_bytes += size.bytes;
                 match copy {
                     0 => self.budgets.of(class).first(size.bytes),
-                    _ => around.holders.hedged(to),
+                    _ => cx.holders.hedged(to),
                 }
-                steps.push(Step::Call { to, call, block, class, share });
-                Delays::of(to, size, self.hedging, around.holders)
+                steps.push(DispatchStep::Call { to, call, block, class, share });
+                Delays::of(to, size, self.hedging, cx.holders)
             }
         };
-        let new = Call::new(id, holder, (pairs, size), copy, delays, around.now);
+        let new = Call::new(id, holder, pairs, size, copy, delays, cx.now);
         self.calls.insert(call, new);
     }
 
     /// The first holder of a pair that is here and was not asked; one that is late with other calls only if there is no other,
     /// and one that does not answer lately last. A stage that would have to load the expert does so only in its turn.
-    fn choose(&self, id: u64, pair: usize, around: &Around<'_>) -> Option<ExpertHolder> {
+    fn choose(&self, id: u64, pair: usize, cx: &DispatchContext<'_>) -> Option<ExpertHolder> {
         let gather = self.gathers.get(&id)?;
-        let holders = holders(gather, pair, around.plan);
+        let holders = holders(gather, pair, cx.plan);
         let is_asked = |holder: ExpertHolder| {
             let mut open = self.calls.values().filter(|call| call.gather == id && call.holder == holder);
             open.any(|call| call.has(pair))
         };
         let is_here = |holder: &ExpertHolder| match holder {
             ExpertHolder::Own => true,
-            ExpertHolder::Peer(peer) => around.members.is_here(*peer),
+            ExpertHolder::Peer(peer) => cx.members.is_here(*peer),
         };
         let doubt = |holder: &ExpertHolder| match holder {
-            ExpertHolder::Peer(peer) if !around.holders.is_healthy(*peer) => 2,
-            holder if is_late(*holder, around) => 1,
-            ExpertHolder::Own if around.plan.is_on_demand() && holders.first() != Some(&ExpertHolder::Own) => 1,
+            ExpertHolder::Peer(peer) if !cx.holders.is_healthy(*peer) => 2,
+            holder if is_late(*holder, cx) => 1,
+            ExpertHolder::Own if cx.plan.is_on_demand() && holders.first() != Some(&ExpertHolder::Own) => 1,
             ExpertHolder::Peer(_) | ExpertHolder::Own => 0,
         };
         let can_be =
@@ -158,8 +157,8 @@ impl Dispatch {
 }
 
 /// A holder is late with other calls.
-fn is_late(holder: ExpertHolder, around: &Around<'_>) -> bool {
-    matches!(holder, ExpertHolder::Peer(peer) if around.holders.is_overtaken(peer, around.now))
+fn is_late(holder: ExpertHolder, cx: &DispatchContext<'_>) -> bool {
+    matches!(holder, ExpertHolder::Peer(peer) if cx.holders.is_overtaken(peer, cx.now))
 }
 
 /// The holders of a pair's expert, in order of preference.

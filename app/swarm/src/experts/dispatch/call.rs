@@ -4,7 +4,7 @@ use potluck_plan::{ExpertHolder, Millis, PeerId};
 use potluck_protocol::Hedging;
 
 use super::BUSY_MILLIS;
-use crate::experts::holders::{Holders, Size};
+use crate::experts::holders::{CallSize, Holders};
 use crate::experts::late::LateTimer;
 
 /// What a holder was asked for, and what happens when.
@@ -12,7 +12,7 @@ pub(super) struct Call {
     pub gather: u64,
     pub holder: ExpertHolder,
     pub pairs: Vec<usize>,
-    pub size: Size,
+    pub size: CallSize,
     pub asked: Millis,
     pub timeout_millis: f64,
     /// Somebody else is asked then, instead, or the same holder again.
@@ -38,7 +38,7 @@ impl Delays {
     pub const OWN: Self = Self { timeout_millis: f64::INFINITY, hedge_millis: None, late_millis: None };
 
     /// What a holder's earlier calls suggest. What comes after the timeout does not come.
-    pub fn of(peer: PeerId, size: Size, hedging: Hedging, holders: &Holders) -> Self {
+    pub fn of(peer: PeerId, size: CallSize, hedging: Hedging, holders: &Holders) -> Self {
         let timeout_millis = holders.timeout(peer, size);
         let in_time = |delay: &f64| *delay < timeout_millis;
         let hedge_millis = holders.hedge_delay(peer, size).filter(|_| hedging == Hedging::Adaptive);
@@ -51,7 +51,8 @@ impl Call {
     pub fn new(
         gather: u64,
         holder: ExpertHolder,
-        (pairs, size): (Vec<usize>, Size),
+        pairs: Vec<usize>,
+        size: CallSize,
         copy: u8,
         delays: Delays,
         now: Millis,

@@ -4,15 +4,15 @@ use potluck_plan::{ExpertHolder, PeerId};
 
 use super::asking::holders;
 use super::call::Call;
-use super::{Around, Dispatch, Step};
-use crate::experts::owed::Owed;
+use super::{Dispatch, DispatchContext, DispatchStep};
+use crate::experts::superseded::SupersededCall;
 
 impl Dispatch {
     /// Nobody waits for these outputs any more.
-    pub fn drop_gather(&mut self, id: u64, around: &mut Around<'_>) -> Vec<Step> {
+    pub fn drop_gather(&mut self, id: u64, cx: &mut DispatchContext<'_>) -> Vec<DispatchStep> {
         let mut steps = Vec::new();
         self.gathers.remove(&id);
-        self.cancel_needless(id, around, &mut steps);
+        self.cancel_needless(id, cx, &mut steps);
         steps
     }
 
@@ -23,50 +23,50 @@ impl Dispatch {
         id: u64,
         unasked: &[usize],
         wrong: Option<PeerId>,
-        around: &mut Around<'_>,
-        steps: &mut Vec<Step>,
+        cx: &mut DispatchContext<'_>,
+        steps: &mut Vec<DispatchStep>,
     ) -> bool {
         let Some(gather) = self.gathers.get(&id) else { return false };
         let may_come = |pair: &usize| {
-            holders(gather, *pair, around.plan).iter().any(|holder| match holder {
+            holders(gather, *pair, cx.plan).iter().any(|holder| match holder {
                 holder if gather.has_refused(*pair, *holder) => false,
                 ExpertHolder::Own => true,
-                ExpertHolder::Peer(peer) => around.members.get(*peer).is_some(),
+                ExpertHolder::Peer(peer) => cx.members.get(*peer).is_some(),
             })
         };
         let is_lost = unasked.iter().any(|pair| !may_come(pair));
         if is_lost {
-            self.lose(id, wrong, around, steps);
+            self.lose(id, wrong, cx, steps);
         }
         is_lost
     }
 
     /// Gives up a gather that has waited for too long, because of those that were asked long ago.
-    pub(super) fn give_up(&mut self, id: u64, around: &mut Around<'_>, steps: &mut Vec<Step>) {
+    pub(super) fn give_up(&mut self, id: u64, cx: &mut DispatchContext<'_>, steps: &mut Vec<DispatchStep>) {
         let Some(gather) = self.gathers.get_mut(&id) else { return };
-        if around.now.0 - gather.began.0 < self.give_up_millis {
+        if cx.now.0 - gather.began.0 < self.give_up_millis {
             return;
         }
         let is_silent = |call: &&Call| {
             call.gather == id
                 && call.pairs.iter().any(|pair| gather.is_missing(*pair))
-                && around.now.0 - call.asked.0 >= self.give_up_millis / 2.0
+                && cx.now.0 - call.asked.0 >= self.give_up_millis / 2.0
         };
         let silent: Vec<PeerId> = self.calls.values().filter(is_silent).filter_map(|call| call.holder.peer()).collect();
         gather.unable.extend(silent);
-        self.lose(id, None, around, steps);
+        self.lose(id, None, cx, steps);
     }
 
-    fn lose(&mut self, id: u64, wrong: Option<PeerId>, around: &mut Around<'_>, steps: &mut Vec<Step>) {
+    fn lose(&mut self, id: u64, wrong: Option<PeerId>, cx: &mut DispatchContext<'_>, steps: &mut Vec<DispatchStep>) {
         if let Some(gather) = self.gathers.remove(&id) {
-            let failed = gather.unable.into_iter().filter(|peer| around.members.is_here(*peer)).collect();
-            steps.push(Step::Lost { gather: id, block: gather.block, wrong, failed });
-            self.cancel_needless(id, around, steps);
+            let failed = gather.unable.into_iter().filter(|peer| cx.members.is_here(*peer)).collect();
+            steps.push(DispatchStep::Lost { gather: id, block: gather.block, wrong, failed });
+            self.cancel_needless(id, cx, steps);
         }
     }
 
     /// Cancels the calls of a gather that can bring nothing new.
-    pub(super) fn cancel_needless(&mut self, id: u64, around: &mut Around<'_>, steps: &mut Vec<Step>) {
+    pub(super) fn cancel_needless(&mut self, id: u64, cx: &mut DispatchContext<'_>, steps: &mut Vec<DispatchStep>) {
         let gather = self.gathers.get(&id);
         let is_needed =
             |call: &Call| gather.is_some_and(|gather| call.pairs.iter().any(|pair| gather.is_missing(*pair)));
@@ -75,12 +75,12 @@ impl Dispatch {
         for call in needless {
             let Some(Call { holder, size, asked, late, .. }) = self.calls.remove(&call) else { continue };
             match holder {
-                ExpertHolder::Own => steps.push(Step::CancelOwn { call }),
+                ExpertHolder::Own => steps.push(DispatchStep::CancelOwn { call }),
                 ExpertHolder::Peer(to) => {
-                    let owed = Owed { holder: to, size, asked, late };
-                    if !self.owed.leave_open(call, owed, around.holders, around.now) {
-                        around.holders.cancelled(to, size, around.now.0 - asked.0);
-                        steps.push(Step::Cancel { to, call });
+                    let superseded = SupersededCall { holder: to, size, asked, late };
+                    if !self.superseded.leave_open(call, superseded, cx.holders, cx.now) {
+                        cx.holders.cancelled(to, size, cx.now.0 - asked.0);
+                        steps.push(DispatchStep::Cancel { to, call });
                     }
                 }
             }

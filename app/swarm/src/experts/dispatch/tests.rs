@@ -1,12 +1,13 @@
 //! Holders that are quick, slow, silent, gone or wrong.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use potluck_plan::{BlockRange, ExpertId, RemoteExperts, Route, Stage, StageId};
-use potluck_protocol::ExpertFailure;
+use potluck_plan::{BlockRange, ExpertId, ExpertRoute, RemoteExperts, Stage, StageId};
+use potluck_protocol::{Checkers, ExpertFailure, Lineage};
 
 use super::*;
 use crate::examples;
-use crate::experts::holders::Size;
+use crate::experts::gather::RouterOutput;
+use crate::experts::holders::CallSize;
 
 mod late;
 mod refusing;
@@ -36,13 +37,20 @@ fn room(hedging: Hedging, holders: Vec<Vec<ExpertHolder>>) -> Room {
     for peer in plan.peers().into_iter().chain([A, B, C]) {
         members.enter(peer, &examples::hello());
     }
+    came_in(&mut members, &[(ME, 1), (A, 2), (B, 3), (C, 4)]);
     Room {
-        dispatch: Dispatch::new(Settings { hedging, spot_checks: 0.0 }, 0),
+        dispatch: Dispatch::new(DispatchSettings { hedging, spot_checks: 0.0 }, 0),
         plan,
         members,
         holders: Holders::default(),
         now: 0.0,
     }
+}
+
+/// Devices with the same number may be one person's; 0 is the host's.
+fn came_in(members: &mut Members, lineages: &[(PeerId, u16)]) {
+    let lineages = lineages.iter().map(|(peer, number)| (*peer, Lineage(*number))).collect();
+    members.checkers = Checkers { secret: 7, lineages }.into();
 }
 
 /// Expert 0 lies with A and B, expert 1 with B and C.
@@ -52,35 +60,35 @@ fn replicated(hedging: Hedging) -> Room {
 }
 
 impl Room {
-    fn act<T>(&mut self, with: impl FnOnce(&mut Dispatch, &mut Around<'_>) -> T) -> T {
+    fn act<T>(&mut self, with: impl FnOnce(&mut Dispatch, &mut DispatchContext<'_>) -> T) -> T {
         let Self { dispatch, plan, members, holders, now } = self;
-        with(dispatch, &mut Around { plan, members, holders, now: Millis(*now) })
+        with(dispatch, &mut DispatchContext { plan, members, holders, now: Millis(*now) })
     }
 
     /// One token that uses these experts.
-    fn begin(&mut self, experts: &[u16]) -> Vec<Step> {
-        let route = Route { experts: experts.iter().map(|expert| (ExpertId(*expert), 0.5)).collect() };
-        let vectors = (vec![1.0, 2.0], vec![3.0, 4.0], vec![route]);
-        let gather = Gather::new((StageId(0), BLOCK, KernelClass::Decode), vectors, 2, Millis(self.now)).unwrap();
-        self.act(|dispatch, around| dispatch.begin(gather, around).1)
+    fn begin(&mut self, experts: &[u16]) -> Vec<DispatchStep> {
+        let route = ExpertRoute { experts: experts.iter().map(|expert| (ExpertId(*expert), 0.5)).collect() };
+        let output = RouterOutput { residual: vec![1.0, 2.0], normed: vec![3.0, 4.0], routes: vec![route] };
+        let gather = Gather::new(StageId(0), BLOCK, KernelClass::Decode, output, 2, Millis(self.now)).unwrap();
+        self.act(|dispatch, cx| dispatch.begin(gather, cx).1)
     }
 
-    fn answer(&mut self, call: u64, from: PeerId, outputs: &[f32]) -> Vec<Step> {
-        self.act(|dispatch, around| dispatch.answered(call, ExpertHolder::Peer(from), outputs, 0.5, around))
+    fn answer(&mut self, call: u64, from: PeerId, outputs: &[f32]) -> Vec<DispatchStep> {
+        self.act(|dispatch, cx| dispatch.answered(call, ExpertHolder::Peer(from), outputs, 0.5, cx))
     }
 
-    fn fail(&mut self, call: u64, from: PeerId, failure: ExpertFailure) -> Vec<Step> {
-        self.act(|dispatch, around| dispatch.failed(call, ExpertHolder::Peer(from), failure, around))
+    fn fail(&mut self, call: u64, from: PeerId, failure: ExpertFailure) -> Vec<DispatchStep> {
+        self.act(|dispatch, cx| dispatch.failed(call, ExpertHolder::Peer(from), failure, cx))
     }
 
-    fn look(&mut self, now: f64) -> Vec<Step> {
+    fn check_timers(&mut self, now: f64) -> Vec<DispatchStep> {
         self.now = now;
-        self.act(Dispatch::look)
+        self.act(Dispatch::check_timers)
     }
 
     /// These peers have always answered after so many milliseconds.
     fn have_answered(&mut self, peers: &[PeerId], millis: f64) {
-        let size = Size { class: KernelClass::Decode, bytes: 1, pairs: 1 };
+        let size = CallSize { class: KernelClass::Decode, bytes: 1, pairs: 1 };
         for peer in peers {
             (0..64).for_each(|_| self.holders.answered(*peer, size, millis, 0.5));
         }
@@ -88,9 +96,9 @@ impl Room {
 }
 
 /// Whom calls went to, with their experts and ids.
-fn called(steps: &[Step]) -> Vec<(PeerId, Vec<u16>, u64)> {
-    let call = |step: &Step| match step {
-        Step::Call { to, call, share, .. } => {
+fn called(steps: &[DispatchStep]) -> Vec<(PeerId, Vec<u16>, u64)> {
+    let call = |step: &DispatchStep| match step {
+        DispatchStep::Call { to, call, share, .. } => {
             Some((*to, share.rows.iter().flatten().map(|expert| expert.0).collect(), *call))
         }
         _ => None,
@@ -98,17 +106,19 @@ fn called(steps: &[Step]) -> Vec<(PeerId, Vec<u16>, u64)> {
     steps.iter().filter_map(call).collect()
 }
 
-fn whom(steps: &[Step]) -> Vec<(PeerId, Vec<u16>)> {
+fn whom(steps: &[DispatchStep]) -> Vec<(PeerId, Vec<u16>)> {
     called(steps).into_iter().map(|(to, experts, _)| (to, experts)).collect()
 }
 
-fn cancelled(steps: &[Step]) -> Vec<PeerId> {
-    let to = |step: &Step| if let Step::Cancel { to, .. } = step { Some(*to) } else { None };
+fn cancelled(steps: &[DispatchStep]) -> Vec<PeerId> {
+    let to = |step: &DispatchStep| if let DispatchStep::Cancel { to, .. } = step { Some(*to) } else { None };
     steps.iter().filter_map(to).collect()
 }
 
-fn outputs(steps: &[Step]) -> Option<&[f32]> {
-    steps.iter().find_map(|step| if let Step::Done { outputs, .. } = step { Some(&outputs.outputs[..]) } else { None })
+fn outputs(steps: &[DispatchStep]) -> Option<&[f32]> {
+    steps
+        .iter()
+        .find_map(|step| if let DispatchStep::Done { outputs, .. } = step { Some(&outputs.outputs[..]) } else { None })
 }
 
 #[test]
@@ -153,7 +163,7 @@ fn the_time_of_a_blocks_experts_ends_with_the_last_vector_that_was_needed() {
 fn a_call_is_copied_after_the_holders_own_delay_and_not_before() {
     let mut room = replicated(Hedging::Adaptive);
     // A has a tail: three of four calls take at most 10 ms.
-    let size = Size { class: KernelClass::Decode, bytes: 1, pairs: 1 };
+    let size = CallSize { class: KernelClass::Decode, bytes: 1, pairs: 1 };
     for call in 0..64 {
         room.holders.answered(A, size, if call % 4 == 0 { 80.0 } else { 10.0 }, 0.5);
     }
@@ -164,9 +174,13 @@ fn a_call_is_copied_after_the_holders_own_delay_and_not_before() {
     }
     let begun = room.now;
     room.begin(&[0]);
-    assert_eq!(room.dispatch.next_look(), Some(Millis(begun + 10.0)), "the driver is asked to wake us exactly then");
-    assert_eq!(room.look(begun + 9.0), []);
-    assert_eq!(whom(&room.look(begun + 10.0)), [(B, vec![0])]);
+    assert_eq!(
+        room.dispatch.next_deadline(),
+        Some(Millis(begun + 10.0)),
+        "the driver is asked to wake us exactly then"
+    );
+    assert_eq!(room.check_timers(begun + 9.0), []);
+    assert_eq!(whom(&room.check_timers(begun + 10.0)), [(B, vec![0])]);
 }
 
 #[test]
@@ -179,16 +193,16 @@ fn a_steady_pool_is_not_hedged() {
     }
     let begun = room.now;
     room.begin(&[0]);
-    assert_eq!(room.look(begun + 15.0), [], "half as long again as usual is nothing");
-    assert_eq!(whom(&room.look(begun + 25.0)), [(B, vec![0])], "something has happened to it");
+    assert_eq!(room.check_timers(begun + 15.0), [], "half as long again as usual is nothing");
+    assert_eq!(whom(&room.check_timers(begun + 25.0)), [(B, vec![0])], "something has happened to it");
 }
 
 #[test]
 fn a_silent_holder_is_replaced_after_half_a_second_and_may_still_win() {
     let mut room = replicated(Hedging::Off);
     let first = called(&room.begin(&[0]));
-    assert_eq!(room.look(499.0), []);
-    let second = called(&room.look(501.0));
+    assert_eq!(room.check_timers(499.0), []);
+    let second = called(&room.check_timers(501.0));
     assert_eq!(second[0].0, B);
     let steps = room.answer(first[0].2, A, &[1.0, 2.0]);
     assert_eq!((outputs(&steps), cancelled(&steps)), (Some(&[1.0, 2.0][..]), vec![B]));
@@ -198,12 +212,15 @@ fn a_silent_holder_is_replaced_after_half_a_second_and_may_still_win() {
 fn the_only_holder_is_asked_again_with_the_same_call() {
     let mut room = room(Hedging::Adaptive, vec![vec![ExpertHolder::Peer(A)]]);
     let first = called(&room.begin(&[0]));
-    assert_eq!(called(&room.look(501.0)), first, "the frame may be lost");
-    assert_eq!(room.look(1_400.0), [], "it is given twice the time");
-    assert_eq!(called(&room.look(1_502.0)), first);
-    let lost = room.look(10_000.0);
-    assert!(matches!(lost[..], [.., Step::Lost { wrong: None, .. }, Step::Cancel { to: A, .. }]), "{lost:?}");
-    assert_eq!(room.dispatch.next_look(), None, "nothing is waited for");
+    assert_eq!(called(&room.check_timers(501.0)), first, "the frame may be lost");
+    assert_eq!(room.check_timers(1_400.0), [], "it is given twice the time");
+    assert_eq!(called(&room.check_timers(1_502.0)), first);
+    let lost = room.check_timers(10_000.0);
+    assert!(
+        matches!(lost[..], [.., DispatchStep::Lost { wrong: None, .. }, DispatchStep::Cancel { to: A, .. }]),
+        "{lost:?}"
+    );
+    assert_eq!(room.dispatch.next_deadline(), None, "nothing is waited for");
 }
 
 #[test]
@@ -212,12 +229,12 @@ fn three_timeouts_in_a_row_put_a_holder_last_until_its_heartbeat() {
     for timeout in 1..=3 {
         let calls = called(&room.begin(&[0]));
         assert_eq!(calls[0].0, A, "timeout {timeout}");
-        let other = called(&room.look(room.now + 501.0));
+        let other = called(&room.check_timers(room.now + 501.0));
         room.answer(other[0].2, B, &[0.0; 2]);
     }
     assert_eq!(whom(&room.begin(&[0])), [(B, vec![0])], "A does not answer");
     room.members.known.remove(&B);
-    room.look(room.now);
+    room.check_timers(room.now);
     assert_eq!(whom(&room.begin(&[0])), [(A, vec![0])], "but it is better than nobody");
     room.members.enter(B, &examples::hello());
     room.holders.heartbeat(A);
@@ -229,11 +246,11 @@ fn a_holder_that_left_is_replaced_at_once() {
     let mut room = replicated(Hedging::Off);
     room.begin(&[0, 1]);
     room.members.ended(B, Millis(0.0));
-    assert_eq!(whom(&room.look(1.0)), [(C, vec![1])], "no timeout is waited for");
+    assert_eq!(whom(&room.check_timers(1.0)), [(C, vec![1])], "no timeout is waited for");
     room.members.known.remove(&A);
-    assert_eq!(room.look(2.0), [], "B may be back in a moment");
+    assert_eq!(room.check_timers(2.0), [], "B may be back in a moment");
     room.members.known.get_mut(&B).unwrap().away_until = None;
-    assert_eq!(whom(&room.look(3.0)), [(B, vec![0])]);
+    assert_eq!(whom(&room.check_timers(3.0)), [(B, vec![0])]);
 }
 
 #[test]
@@ -241,8 +258,8 @@ fn all_holders_gone_at_once_is_said_at_once() {
     let mut room = replicated(Hedging::Adaptive);
     room.begin(&[0, 1]);
     [A, B, C].iter().for_each(|peer| _ = room.members.known.remove(peer));
-    let steps = room.look(1.0);
-    assert!(matches!(steps[..], [Step::Lost { block: BLOCK, wrong: None, .. }]), "{steps:?}");
+    let steps = room.check_timers(1.0);
+    assert!(matches!(steps[..], [DispatchStep::Lost { block: BLOCK, wrong: None, .. }]), "{steps:?}");
 }
 
 #[test]
@@ -252,7 +269,7 @@ fn a_holder_without_the_expert_is_not_asked_again_for_it() {
     let steps = room.fail(calls[0].2, A, ExpertFailure::NotHere);
     assert_eq!(whom(&steps), [(B, vec![0])]);
     let steps = room.fail(called(&steps)[0].2, B, ExpertFailure::Failed);
-    assert!(matches!(steps[..], [Step::Lost { .. }]), "nobody is left: {steps:?}");
+    assert!(matches!(steps[..], [DispatchStep::Lost { .. }]), "nobody is left: {steps:?}");
 }
 
 #[test]
@@ -272,9 +289,9 @@ fn a_busy_holder_is_asked_again_soon_if_there_is_nobody_else() {
     let mut room = room(Hedging::Adaptive, vec![vec![ExpertHolder::Peer(A)]]);
     let calls = called(&room.begin(&[0]));
     assert_eq!(room.fail(calls[0].2, A, ExpertFailure::Busy), []);
-    assert_eq!(called(&room.look(BUSY_MILLIS)), calls);
+    assert_eq!(called(&room.check_timers(BUSY_MILLIS)), calls);
     assert_eq!(room.holders.reports(|_| 0), [], "it has answered in time");
-    assert_eq!(called(&room.look(BUSY_MILLIS + 501.0)), calls, "the second time it has not");
+    assert_eq!(called(&room.check_timers(BUSY_MILLIS + 501.0)), calls, "the second time it has not");
     assert_eq!(room.holders.reports(|_| 0)[0].timeouts, 1);
 }
 
@@ -283,9 +300,9 @@ fn a_busy_holder_is_left_alone_while_another_one_is_asked() {
     let mut room = replicated(Hedging::Off);
     let calls = called(&room.begin(&[0]));
     assert_eq!(whom(&room.fail(calls[0].2, A, ExpertFailure::Busy)), [(B, vec![0])]);
-    assert_eq!(room.look(BUSY_MILLIS), []);
-    assert_eq!(whom(&room.look(502.0)), [(B, vec![0])], "B is late, and may not have heard");
-    assert_eq!(whom(&room.look(523.0)), [(A, vec![0])], "A may have less to do by now");
+    assert_eq!(room.check_timers(BUSY_MILLIS), []);
+    assert_eq!(whom(&room.check_timers(502.0)), [(B, vec![0])], "B is late, and may not have heard");
+    assert_eq!(whom(&room.check_timers(523.0)), [(A, vec![0])], "A may have less to do by now");
     assert_eq!(
         room.holders.reports(|_| 0).iter().map(|report| report.peer).collect::<Vec<_>>(),
         [B],
@@ -297,10 +314,10 @@ fn a_busy_holder_is_left_alone_while_another_one_is_asked() {
 fn a_late_holder_is_asked_again_when_the_one_in_its_place_fails() {
     let mut room = replicated(Hedging::Off);
     let first = called(&room.begin(&[0]));
-    let second = called(&room.look(501.0));
+    let second = called(&room.check_timers(501.0));
     assert_eq!(second[0].0, B);
     assert_eq!(room.fail(second[0].2, B, ExpertFailure::Failed), [], "A may still answer");
-    assert_eq!(called(&room.look(1_502.0)), first, "once more, because a frame may be lost");
+    assert_eq!(called(&room.check_timers(1_502.0)), first, "once more, because a frame may be lost");
     let steps = room.answer(first[0].2, A, &[1.0, 2.0]);
     assert_eq!(outputs(&steps), Some(&[1.0, 2.0][..]));
 }
@@ -309,9 +326,9 @@ fn a_late_holder_is_asked_again_when_the_one_in_its_place_fails() {
 fn holders_that_are_both_silent_are_both_asked_again() {
     let mut room = replicated(Hedging::Off);
     let first = called(&room.begin(&[0]));
-    let second = called(&room.look(501.0));
-    assert_eq!(called(&room.look(1_002.0)), second);
-    assert_eq!(called(&room.look(1_503.0)), first);
+    let second = called(&room.check_timers(501.0));
+    assert_eq!(called(&room.check_timers(1_002.0)), second);
+    assert_eq!(called(&room.check_timers(1_503.0)), first);
 }
 
 #[test]
@@ -321,9 +338,9 @@ fn wrong_numbers_are_reported_and_asked_for_elsewhere() {
         let calls = called(&room.begin(&[0]));
         let steps = room.answer(calls[0].2, A, &wrong);
         assert_eq!(whom(&steps), [(B, vec![0])], "{wrong:?}");
-        assert!(matches!(steps[..], [_, Step::Wrong { holder: A, .. }]), "{steps:?}");
+        assert!(matches!(steps[..], [_, DispatchStep::Wrong { holder: A, .. }]), "{steps:?}");
         let steps = room.answer(called(&steps)[0].2, B, &wrong);
-        assert!(matches!(steps[..], [Step::Lost { wrong: Some(B), .. }]), "nobody is left: {steps:?}");
+        assert!(matches!(steps[..], [DispatchStep::Lost { wrong: Some(B), .. }]), "nobody is left: {steps:?}");
     }
 }
 
@@ -356,9 +373,11 @@ fn a_storm_of_late_answers_leaves_nothing() {
 fn the_own_engine_takes_part_and_is_cancelled_like_others() {
     let mut room = room(Hedging::Copies(2), vec![vec![ExpertHolder::Peer(A), ExpertHolder::Own]]);
     let steps = room.begin(&[0]);
-    let [Step::Call { to: A, call, .. }, Step::Own { call: own, .. }] = steps[..] else { panic!("{steps:?}") };
+    let [DispatchStep::Call { to: A, call, .. }, DispatchStep::Own { call: own, .. }] = steps[..] else {
+        panic!("{steps:?}")
+    };
     let steps = room.answer(call, A, &[1.0, 2.0]);
-    assert!(steps.contains(&Step::CancelOwn { call: own }), "{steps:?}");
+    assert!(steps.contains(&DispatchStep::CancelOwn { call: own }), "{steps:?}");
 }
 
 #[test]
@@ -366,7 +385,7 @@ fn what_nobody_waits_for_is_cancelled() {
     let mut room = replicated(Hedging::Off);
     room.begin(&[0, 1]);
     let gather = *room.dispatch.gathers.keys().next().unwrap();
-    let steps = room.act(|dispatch, around| dispatch.drop_gather(gather, around));
+    let steps = room.act(|dispatch, cx| dispatch.drop_gather(gather, cx));
     assert_eq!(cancelled(&steps), [A, B]);
 }
 
@@ -375,20 +394,21 @@ fn a_holder_that_was_struck_off_is_not_waited_for() {
     let mut room = replicated(Hedging::Off);
     room.begin(&[0]);
     room.plan.drop_holder(A);
-    assert_eq!(whom(&room.look(1.0)), [(B, vec![0])]);
+    assert_eq!(whom(&room.check_timers(1.0)), [(B, vec![0])]);
 }
 
 #[test]
 fn a_long_chunk_goes_out_in_frames_that_fit() {
     const WIDTH: usize = 2_048;
     let mut room = room(Hedging::Off, vec![vec![ExpertHolder::Peer(A)]; 8]);
-    let route = Route { experts: (0..8).map(|expert| (ExpertId(expert), 0.125)).collect() };
-    let vectors = (vec![0.0; 512 * WIDTH], vec![0.0; 512 * WIDTH], vec![route; 512]);
-    let gather = Gather::new((StageId(0), BLOCK, KernelClass::Prefill), vectors, WIDTH, Millis(0.0)).unwrap();
-    let mut steps = room.act(|dispatch, around| dispatch.begin(gather, around).1);
+    let route = ExpertRoute { experts: (0..8).map(|expert| (ExpertId(expert), 0.125)).collect() };
+    let values = || vec![0.0; 512 * WIDTH];
+    let output = RouterOutput { residual: values(), normed: values(), routes: vec![route; 512] };
+    let gather = Gather::new(StageId(0), BLOCK, KernelClass::Prefill, output, WIDTH, Millis(0.0)).unwrap();
+    let mut steps = room.act(|dispatch, cx| dispatch.begin(gather, cx).1);
     assert!(steps.len() > 8, "38 MB in {} calls", steps.len());
     for step in std::mem::take(&mut steps) {
-        let Step::Call { to, call, share, .. } = step else { panic!("{step:?}") };
+        let DispatchStep::Call { to, call, share, .. } = step else { panic!("{step:?}") };
         let pairs = share.rows.iter().map(Vec::len).sum::<usize>();
         assert!(4 * WIDTH * pairs.max(share.rows.len()) < potluck_protocol::MAX_FRAME, "{pairs} vectors");
         steps = room.answer(call, to, &vec![0.5; WIDTH * pairs]);

@@ -1,7 +1,7 @@
 //! What a shadow's words become.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use super::tests::{TEXT, chose, expert, plan};
+use super::tests::{TEXT, chose, decoded, expert, plan};
 use super::*;
 
 const BLOCKS: u16 = 12;
@@ -11,13 +11,13 @@ fn options() -> HintOptions {
 }
 
 fn route(hints: &mut Hints, options: &HintOptions, position: u32, block: u16, chosen: u16) -> Vec<(u16, u16)> {
-    let of = (BlockIndex(block), KernelClass::Decode);
-    let row = [(TEXT, Position(position))];
-    named(hints.routed((&plan(BLOCKS), options), of, &row, &chose(chosen), Millis(f64::from(position) * 10.0)))
+    let (row, routes) = ([(TEXT, Position(position))], chose(chosen));
+    let now = Millis(f64::from(position) * 10.0);
+    named(hints.routed(&plan(BLOCKS), options, decoded(block, &row, &routes), now))
 }
 
 fn say(hints: &mut Hints, options: &HintOptions, word: ShadowWord) -> Vec<(u16, u16)> {
-    named(hints.foreseen((&plan(BLOCKS), options), TEXT, &word))
+    named(hints.foreseen(&plan(BLOCKS), options, TEXT, &word))
 }
 
 fn foresee(hints: &mut Hints, options: &HintOptions, position: u32, block: u16, chosen: u16) -> Vec<(u16, u16)> {
@@ -71,7 +71,7 @@ fn a_word_that_comes_late_goes_out_at_once_while_its_block_is_to_come() {
     assert_eq!(route(&mut hints, &options, 8, 1, 1), []);
     assert_eq!(route(&mut hints, &options, 8, 2, 1), [(4, 6), (5, 1)], "one group of both predictors");
     let word = ShadowWord::Chose(Position(8), BlockIndex(5), vec![ExpertId(3)]);
-    let other = hints.foreseen((&plan(BLOCKS), &options), ConversationId(2), &word);
+    let other = hints.foreseen(&plan(BLOCKS), &options, ConversationId(2), &word);
     assert!(other.is_empty(), "a conversation whose beginning nobody heard");
     for strange in [(8, BLOCKS), (u32::MAX, 3), (0, 0)] {
         assert_eq!(foresee(&mut hints, &options, strange.0, strange.1, u16::MAX), [], "{strange:?}");
@@ -101,15 +101,8 @@ fn what_a_shadow_says_of_drafts_is_hinted_with_their_token() {
     say(&mut hints, &options, ShadowWord::Begins(Position(5)));
     let row = |position: u32| (TEXT, Position(position));
     let route = |hints: &mut Hints, rows: &[(ConversationId, Position)], block: u16| {
-        let routes: Vec<Route> = rows.iter().flat_map(|(_, at)| chose(expert(at.0, block))).collect();
-        let hinted = hints.routed(
-            (&plan(BLOCKS), &options),
-            (BlockIndex(block), KernelClass::Decode),
-            rows,
-            &routes,
-            Millis(0.0),
-        );
-        named(hinted)
+        let routes: Vec<ExpertRoute> = rows.iter().flat_map(|(_, at)| chose(expert(at.0, block))).collect();
+        named(hints.routed(&plan(BLOCKS), &options, decoded(block, rows, &routes), Millis(0.0)))
     };
     let (first, next) = ([row(5), row(6)], [row(7), row(8)]);
     for position in 5..9 {
@@ -154,9 +147,8 @@ fn a_shadow_is_wanted_only_while_hints_are_sent() {
     let (plan, mut said, mut now) = (plan(2), Vec::new(), 0.0);
     for position in 0..260 {
         for (block, expert) in [(0, 3), (1, 5)] {
-            let of = (BlockIndex(block), KernelClass::Decode);
-            let row = [(TEXT, Position(position))];
-            hints.routed((&plan, &options), of, &row, &chose(expert), Millis(now));
+            let (row, routes) = ([(TEXT, Position(position))], chose(expert));
+            hints.routed(&plan, &options, decoded(block, &row, &routes), Millis(now));
             // Hints make tokens slower.
             now += if said.last().is_some_and(|(wanted, _)| *wanted) { 10.0 } else { 5.0 };
             said.extend(hints.take_wanted(&options).map(|wanted| (wanted, position)));

@@ -18,8 +18,17 @@ pub(super) fn plan(blocks: u16) -> Plan {
     Plan { pools: vec![HolderPool { peer: HOLDER, slots: 4 }], ..examples::plan(vec![stage]) }
 }
 
-pub(super) fn chose(expert: u16) -> [Route; 1] {
-    [Route { experts: vec![(ExpertId(expert), 1.0)] }]
+pub(super) fn chose(expert: u16) -> [ExpertRoute; 1] {
+    [ExpertRoute { experts: vec![(ExpertId(expert), 1.0)] }]
+}
+
+/// A decoded batch in this block.
+pub(super) fn decoded<'a>(
+    block: u16,
+    rows: &'a [(ConversationId, Position)],
+    routes: &'a [ExpertRoute],
+) -> RoutedBatch<'a> {
+    RoutedBatch { block: BlockIndex(block), class: KernelClass::Decode, rows, routes }
 }
 
 /// Tokens that always use the same experts, which take less time after a hint if `helps`. What each hinted.
@@ -30,8 +39,8 @@ fn hints(tokens: u32, helps: bool) -> Vec<Hinted> {
     for position in 0..tokens {
         let mut of_token = Vec::new();
         for (block, expert) in [(0, 3), (1, 5)] {
-            let (of, row) = ((BlockIndex(block), KernelClass::Decode), [(TEXT, Position(position))]);
-            let hinted = hints.routed((&plan, &options), of, &row, &chose(expert), Millis(now));
+            let (row, routes) = ([(TEXT, Position(position))], chose(expert));
+            let hinted = hints.routed(&plan, &options, decoded(block, &row, &routes), Millis(now));
             now += if was_hinted == helps { 5.0 } else { 10.0 };
             of_token.extend(hinted);
         }
@@ -68,8 +77,8 @@ fn recorded(lead: u16) -> BTreeMap<(u32, u16), Vec<(BlockIndex, ExpertId)>> {
         for position in 5..13 {
             for block in 0..12 {
                 let row = [(ConversationId(round), Position(position))];
-                let of = (BlockIndex(block), KernelClass::Decode);
-                let hinted = hints.routed((&plan, &options), of, &row, &chose(expert(position, block)), Millis(0.0));
+                let routes = chose(expert(position, block));
+                let hinted = hints.routed(&plan, &options, decoded(block, &row, &routes), Millis(0.0));
                 assert!(round > 0 || hinted.is_empty(), "nothing is known in the first round");
                 if round == 2 {
                     sent.insert((position, block), hinted.into_iter().flat_map(|(_, experts)| experts).collect());
@@ -114,10 +123,7 @@ fn the_tokens_of_a_draft_are_hinted_like_single_ones() {
         (plan(12), HintOptions { always: true, ..HintOptions::default() }, Hints::default());
     let mut sent = |rows: &[(ConversationId, Position)]| {
         let routes = [chose(1), chose(2)].concat();
-        let mut routed = |block| {
-            let of = (BlockIndex(block), KernelClass::Decode);
-            hints.routed((&plan, &options), of, rows, &routes, Millis(0.0)).len()
-        };
+        let mut routed = |block| hints.routed(&plan, &options, decoded(block, rows, &routes), Millis(0.0)).len();
         (0..12).map(&mut routed).sum::<usize>().min(1)
     };
     sent(&[(TEXT, Position(1)), (TEXT, Position(2))]);
@@ -141,9 +147,8 @@ fn a_pass_counts_as_many_tokens_as_were_accepted() {
             let tokens: Vec<_> = (position..position + rows).map(|position| (TEXT, Position(position))).collect();
             let mut of_pass = 0;
             for (block, expert) in [(0, 3), (1, 5)] {
-                let routes: Vec<Route> = tokens.iter().flat_map(|_| chose(expert)).collect();
-                let of = (BlockIndex(block), KernelClass::Decode);
-                of_pass += hints.routed((&plan, &options), of, &tokens, &routes, Millis(now)).len();
+                let routes: Vec<ExpertRoute> = tokens.iter().flat_map(|_| chose(expert)).collect();
+                of_pass += hints.routed(&plan, &options, decoded(block, &tokens, &routes), Millis(now)).len();
                 now += if of_pass > 0 { hinted } else { 10.0 };
             }
             position += accepted;
@@ -161,8 +166,8 @@ fn a_pass_counts_as_many_tokens_as_were_accepted() {
 fn without_slots_or_if_nobody_guesses_nothing_is_hinted() {
     let (mut plan, mut hints, mut options) = (plan(2), Hints::default(), HintOptions::default());
     let mut hint = |plan: &Plan, options: &HintOptions| {
-        let of = (BlockIndex(1), KernelClass::Decode);
-        let hinted = hints.routed((plan, options), of, &[(TEXT, Position(0))], &chose(1), Millis(0.0));
+        let (row, routes) = ([(TEXT, Position(0))], chose(1));
+        let hinted = hints.routed(plan, options, decoded(1, &row, &routes), Millis(0.0));
         assert!(hinted.is_empty() && hints.watched.is_none());
     };
     options.predictor = PredictorKind::None;

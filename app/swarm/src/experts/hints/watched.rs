@@ -94,7 +94,8 @@ impl Watched {
     pub fn routed(
         &mut self,
         conversation: ConversationId,
-        (remote, at): (&[RemoteExperts], usize),
+        remote: &[RemoteExperts],
+        at: usize,
         rows: &[(Position, Vec<ExpertId>)],
         now: Millis,
     ) -> bool {
@@ -105,7 +106,7 @@ impl Watched {
         self.text = Some(conversation);
         let same = self.pass.as_ref().is_some_and(|pass| pass.at < at && (pass.first, pass.last) == (*first, *last));
         if !same {
-            self.begin((*first, *last), at, now);
+            self.begin(*first, *last, at, now);
         }
         for (position, chosen) in rows {
             self.predictor.observe(*position, remote[at].block, chosen);
@@ -129,7 +130,7 @@ impl Watched {
         !same
     }
 
-    fn begin(&mut self, (first, last): (Position, Position), at: usize, now: Millis) {
+    fn begin(&mut self, first: Position, last: Position, at: usize, now: Millis) {
         let before = self.pass.take();
         let number = before.as_ref().map_or(0, |before| before.number + 1);
         if before.as_ref().is_some_and(|before| first.0 != before.last.0.saturating_add(1)) {
@@ -144,7 +145,7 @@ impl Watched {
     }
 
     /// Up to which place hints go out now: those of one group of blocks while the next one comes, each message with a group's.
-    fn until(&mut self, (here, at): (u64, usize), blocks: usize, lead: u16) -> u64 {
+    fn until(&mut self, here: u64, at: usize, blocks: usize, lead: u16) -> u64 {
         let (at, blocks) = (at as u64, blocks as u64);
         // A group is less than half of the blocks, so that a block never stands in two of them.
         let lead = u64::from(lead).clamp(1, (blocks / 4).max(1));
@@ -168,7 +169,7 @@ impl Watched {
         let (blocks, Some(pass)) = (remote.len() as u64, &self.pass) else { return Vec::new() };
         let (number, first, last, rows) = (pass.number, pass.first, pass.last, pass.rows());
         let here = number * blocks + pass.at as u64;
-        let until = self.until((here, pass.at), remote.len(), lead);
+        let until = self.until(here, pass.at, remote.len(), lead);
         let mut guesses = Vec::new();
         for place in here + 1..until {
             let at = (place % blocks) as usize;
@@ -184,7 +185,7 @@ impl Watched {
                     continue;
                 }
                 let is_certain = place / blocks == number || position.0 == *tokens.start();
-                let named = self.guess(shadow, (position, remote[at].block), is_certain);
+                let named = self.guess(shadow, position, remote[at].block, is_certain);
                 guesses.extend(named.iter().map(|expert| (&remote[at], *expert)));
                 if is_certain || !named.is_empty() {
                     self.named.insert((position, at), named);
@@ -197,7 +198,7 @@ impl Watched {
 
     /// What a token will probably use: what a shadow says, or else what the next predictor in line does, if the token will
     /// come.
-    fn guess(&self, shadow: &Shadow, (position, block): (Position, BlockIndex), is_certain: bool) -> Vec<ExpertId> {
+    fn guess(&self, shadow: &Shadow, position: Position, block: BlockIndex, is_certain: bool) -> Vec<ExpertId> {
         let mut named = match self.kind {
             PredictorKind::Shadow => shadow.predict(self.text, position, block),
             _ => Vec::new(),
@@ -214,7 +215,8 @@ impl Watched {
         &mut self,
         plan: &Plan,
         remote: &[RemoteExperts],
-        (position, block): (Position, BlockIndex),
+        position: Position,
+        block: BlockIndex,
         experts: &[ExpertId],
     ) -> Hinted {
         let Some(at) = remote.iter().position(|remote| remote.block == block) else { return Vec::new() };

@@ -5,7 +5,7 @@ use potluck_panel::Condition;
 use super::*;
 
 const ENDED: &str = "The host has ended this room.";
-const CLOSED: &str = "The host has closed this room for now. This tab joins again as soon as the host opens it.";
+const CLOSED: &str = "The host has closed this room for now. This device joins again as soon as the host opens it.";
 
 /// A guest that is in the room, and what the host says of that.
 fn inside() -> (Peer, Frame) {
@@ -48,8 +48,8 @@ fn a_host_tells_members_and_those_at_the_door_before_it_hangs_up() {
             assert_eq!(sent(&actions, route), [&Frame::Closed(leaving)]);
         }
         let at = |wanted: fn(&Action) -> bool| actions.iter().rposition(wanted);
-        let told = at(|action| matches!(action, Action::Send { .. }));
-        assert!(told < at(|action| matches!(action, Action::Close { reason: None })), "{leaving:?}");
+        let sent = at(|action| matches!(action, Action::Send { .. }));
+        assert!(sent < at(|action| matches!(action, Action::Close { reason: None })), "{leaving:?}");
         assert!(!host.view().coordinator);
     }
 }

@@ -31,12 +31,13 @@ impl<'a> Formulas<'a> {
             return formulas;
         }
         let mut at = 0;
+        let mut ahead = Ahead::default();
         while let Some(skip) = text[at..].find(['$', '\\', '`', '~']) {
             formulas.marked.push_str(&text[at..at + skip]);
             at += skip;
             let rest = &text[at..];
-            let (taken, is_formula) = match code_at(text, at) {
-                0 => formula(rest, text[..at].ends_with(|before: char| before.is_alphanumeric())),
+            let (taken, is_formula) = match code_at(text, at, &mut ahead) {
+                0 => formula(text, at, &mut ahead),
                 code => (code, false),
             };
             if is_formula {
@@ -57,20 +58,20 @@ impl<'a> Formulas<'a> {
 
     /// The text with its formulas again, in place of marks.
     pub fn restore(&self, text: &str) -> String {
-        self.parts(text).into_iter().map(|(_, part)| part).collect()
+        self.parts(text).into_iter().map(Part::text).collect()
     }
 
     /// The text as spans.
     pub fn spans(&self, text: &str) -> Vec<Span> {
-        let span = |(is_formula, part): (bool, &str)| match is_formula {
-            true => Span::AsWritten(part.to_owned()),
-            false => Span::Text(part.to_owned()),
+        let span = |part| match part {
+            Part::Text(text) => Span::Text(text.to_owned()),
+            Part::Formula(formula) => Span::AsWritten(formula.to_owned()),
         };
         self.parts(text).into_iter().map(span).collect()
     }
 
-    /// Text and formulas in turn; true for formulas.
-    fn parts<'b>(&'b self, text: &'b str) -> Vec<(bool, &'b str)> {
+    /// Text and formulas in turn.
+    fn parts<'b>(&'b self, text: &'b str) -> Vec<Part<'b>> {
         let mut parts = Vec::new();
         let mut rest = text;
         while !self.found.is_empty()
@@ -78,40 +79,85 @@ impl<'a> Formulas<'a> {
         {
             let (number, after) = marked.split_once(CLOSE).unwrap_or((marked, ""));
             let formula = number.parse().ok().and_then(|number: usize| self.found.get(number));
-            parts.extend([(false, before), (true, formula.copied().unwrap_or_default())]);
+            parts.extend([Part::Text(before), Part::Formula(formula.copied().unwrap_or_default())]);
             rest = after;
         }
-        parts.push((false, rest));
-        parts.retain(|(_, part)| !part.is_empty());
+        parts.push(Part::Text(rest));
+        parts.retain(|part| !part.text().is_empty());
         parts
     }
 }
 
-/// Bytes of the formula, or of what is none, at the start of `rest`; true if it is one.
-fn formula(rest: &str, is_in_word: bool) -> (usize, bool) {
+/// A part of a text.
+#[derive(Clone, Copy)]
+enum Part<'a> {
+    Text(&'a str),
+    Formula(&'a str),
+}
+
+impl<'a> Part<'a> {
+    fn text(self) -> &'a str {
+        match self {
+            Self::Text(text) | Self::Formula(text) => text,
+        }
+    }
+}
+
+/// Positions of closing marks. Each is searched once, not again from every earlier place, so a text in which much opens and
+/// nothing closes takes no longer than others.
+#[derive(Default)]
+struct Ahead([Option<(&'static str, Option<usize>)>; Ahead::MARKS]);
+
+impl Ahead {
+    /// Different marks that are looked for.
+    const MARKS: usize = 6;
+
+    /// The next position of `mark` from a place on. That place never moves back by more than the length of a mark.
+    fn find(&mut self, text: &str, mark: &'static str, from: usize) -> Option<usize> {
+        let is_its = |place: &&mut Option<(&str, Option<usize>)>| place.is_none_or(|(known, _)| known == mark);
+        let Some(place) = self.0.iter_mut().find(is_its) else { return text[from..].find(mark).map(|at| from + at) };
+        match place {
+            Some((_, known)) if known.is_none_or(|known| known >= from) => *known,
+            _ => {
+                let found = text[from..].find(mark).map(|at| from + at);
+                *place = Some((mark, found));
+                found
+            }
+        }
+    }
+
+    /// Bytes from `at` to the end of `close`, in the same paragraph and near.
+    fn closed(&mut self, text: &str, at: usize, open: usize, close: &'static str) -> Option<usize> {
+        let end = self.find(text, close, at + open)? + close.len();
+        let paragraph = self.find(text, "\n\n", at).unwrap_or(text.len());
+        (end <= paragraph && end - at <= LONGEST).then_some(end - at)
+    }
+}
+
+/// Bytes of the formula at `at`, or of text that is not one; true if it is one.
+fn formula(text: &str, at: usize, ahead: &mut Ahead) -> (usize, bool) {
+    let rest = &text[at..];
     let first = rest.chars().next().map_or(1, char::len_utf8);
-    let closed =
-        |open: &str, close: &str| Some(open.len() + paragraph(rest).get(open.len()..)?.find(close)? + close.len());
     if rest.starts_with("\\(") {
         // A bracket that nothing closes keeps its backslash all the same.
-        (closed("\\(", "\\)").unwrap_or(2), true)
+        (ahead.closed(text, at, 2, "\\)").unwrap_or(2), true)
     } else if rest.starts_with("\\[") {
-        (closed("\\[", "\\]").unwrap_or(2), true)
+        (ahead.closed(text, at, 2, "\\]").unwrap_or(2), true)
     } else if rest.starts_with("\\)") || rest.starts_with("\\]") {
         (2, true)
     } else if rest.starts_with('\\') {
         // The next character is escaped, so it begins nothing.
         (first + rest[first..].chars().next().map_or(0, char::len_utf8), false)
     } else if rest.starts_with("$$") {
-        closed("$$", "$$").map_or((2, false), |length| (length, true))
-    } else if rest.starts_with('$') && !is_in_word {
+        ahead.closed(text, at, 2, "$$").map_or((2, false), |length| (length, true))
+    } else if rest.starts_with('$') && !text[..at].ends_with(|before: char| before.is_alphanumeric()) {
         in_line(rest).map_or((first, false), |length| (length, true))
     } else {
         (first, false)
     }
 }
 
-/// What a formula or code within lines can reach: the paragraph, as far as it is near.
+/// What code within lines can reach: the paragraph, as far as it is near.
 fn paragraph(rest: &str) -> &str {
     rest[..rest.floor_char_boundary(LONGEST)].split("\n\n").next().unwrap_or_default()
 }
@@ -128,15 +174,18 @@ fn in_line(rest: &str) -> Option<usize> {
 }
 
 /// Bytes of the code that begins at `at`, to its end or to that of the text; 0 if none begins there.
-fn code_at(text: &str, at: usize) -> usize {
+fn code_at(text: &str, at: usize, ahead: &mut Ahead) -> usize {
     let rest = &text[at..];
     let Some(tick) = rest.chars().next().filter(|first| matches!(first, '`' | '~')) else { return 0 };
     let run = rest.len() - rest.trim_start_matches(tick).len();
     let fence = &rest[..run];
     let body = &rest[run..];
     // A fence of backticks has none after it in its line.
-    let is_fence = run >= 3 && !(tick == '`' && body.lines().next().is_some_and(|line| line.contains('`')));
-    if is_fence && begins_line(&text[..at]) {
+    let mut has_tick = || {
+        let line = ahead.find(text, "\n", at + run).unwrap_or(text.len());
+        ahead.find(text, "`", at + run).is_some_and(|tick| tick < line)
+    };
+    if run >= 3 && begins_line(&text[..at]) && !(tick == '`' && has_tick()) {
         let closes = |line: &str| line.trim_start_matches([' ', '\t', '>']).starts_with(fence);
         let mut end = run;
         for (number, line) in body.split_inclusive('\n').enumerate() {

@@ -1,6 +1,6 @@
 //! Markdown as data: a model's text becomes blocks and spans, never HTML. Raw HTML stays visible as text.
 
-mod addresses;
+pub(crate) mod addresses;
 mod formulas;
 mod parse;
 #[cfg(test)]

@@ -1,20 +1,19 @@
 //! Compares a file with its entry before it is loaded: its length and its licence.
 
 use gloo_net::http::{Method, Request, Response};
-use potluck_text::{CatalogTexts, fill, texts};
+use potluck_text::texts;
 
 use super::{
     entry::Entry,
     header::{self, is_same_licence},
 };
-use crate::text::count;
 
 /// Bytes of the beginning that are read: the general keys come before the vocabulary.
 const BEGINNING: u64 = 64 << 10;
 
 /// What an address holds now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Found {
+struct RemoteFile {
     /// Length of the file, if the server tells it to other sites' pages.
     bytes: Option<u64>,
     /// The licence, if the file names it.
@@ -53,24 +52,17 @@ impl Doubt {
     /// One sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
-        self.sentence_in(&texts().catalog)
-    }
-
-    fn sentence_in(&self, texts: &CatalogTexts) -> String {
+        let texts = &texts().catalog;
         match self {
-            Self::Gone => texts.gone.into(),
-            Self::Forbidden => texts.forbidden.into(),
-            Self::Unreachable => texts.unreachable.into(),
-            Self::NoRanges => texts.no_ranges.into(),
-            Self::NotGguf => texts.not_gguf.into(),
-            Self::Differs { bytes: Some((listed, found)), licence: None } => {
-                fill(texts.other_bytes, &[&count(*found), &count(*listed)])
-            }
-            Self::Differs { bytes: None, licence: Some((listed, found)) } => {
-                fill(texts.other_licence, &[found, listed])
-            }
+            Self::Gone => texts.gone().into(),
+            Self::Forbidden => texts.forbidden().into(),
+            Self::Unreachable => texts.unreachable().into(),
+            Self::NoRanges => texts.no_ranges().into(),
+            Self::NotGguf => texts.not_gguf().into(),
+            Self::Differs { bytes: Some((listed, found)), licence: None } => texts.other_bytes(found, listed),
+            Self::Differs { bytes: None, licence: Some((listed, found)) } => texts.other_licence(found, listed),
             Self::Differs { bytes: Some((bytes, found_bytes)), licence: Some((licence, found)) } => {
-                fill(texts.other_both, &[&count(*found_bytes), &count(*bytes), found, licence])
+                texts.other_both(found_bytes, bytes, found, licence)
             }
             Self::Differs { bytes: None, licence: None } => String::new(),
         }
@@ -86,25 +78,25 @@ pub async fn examine(entry: &Entry) -> Result<(), Doubt> {
 }
 
 /// What the server does not tell is not compared.
-fn compare(entry: &Entry, found: &Found) -> Result<(), Doubt> {
+fn compare(entry: &Entry, found: &RemoteFile) -> Result<(), Doubt> {
     let bytes = found.bytes.filter(|bytes| *bytes != entry.bytes).map(|bytes| (entry.bytes, bytes));
     let licence = found.licence.clone().filter(|licence| !is_same_licence(licence, &entry.licence));
     let licence = licence.map(|licence| (entry.licence.clone(), licence));
     if bytes.is_none() && licence.is_none() { Ok(()) } else { Err(Doubt::Differs { bytes, licence }) }
 }
 
-async fn read(url: &str) -> Result<Found, Doubt> {
+async fn read(url: &str) -> Result<RemoteFile, Doubt> {
     let range = format!("bytes=0-{}", BEGINNING - 1);
     let answer = Request::get(url).header("range", &range).send().await.map_err(|_| Doubt::Unreachable)?;
     judge_status(answer.status()).inspect_err(|_| hang_up(&answer))?;
-    let told = answer.headers().get("content-range").and_then(|range| total(&range));
-    let bytes = match told {
+    let in_range = answer.headers().get("content-range").and_then(|range| total(&range));
+    let bytes = match in_range {
         Some(bytes) => Some(bytes),
         None => length(url).await,
     };
     let beginning = answer.binary().await.map_err(|_| Doubt::Unreachable)?;
     let licence = header::licence(&beginning).map_err(|_| Doubt::NotGguf)?;
-    Ok(Found { bytes, licence })
+    Ok(RemoteFile { bytes, licence })
 }
 
 const fn judge_status(status: u16) -> Result<(), Doubt> {
@@ -138,14 +130,12 @@ fn total(content_range: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
-    use potluck_text::ENGLISH;
-
     use super::*;
     use crate::host::catalog::entry::tests::listed;
 
     fn compared(bytes: Option<u64>, licence: Option<&str>) -> Option<String> {
-        let found = Found { bytes, licence: licence.map(Into::into) };
-        compare(&listed()[0], &found).err().map(|doubt| doubt.sentence_in(&ENGLISH.catalog))
+        let found = RemoteFile { bytes, licence: licence.map(Into::into) };
+        compare(&listed()[0], &found).err().map(|doubt| doubt.sentence())
     }
 
     #[test]

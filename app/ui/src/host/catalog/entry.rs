@@ -1,9 +1,10 @@
 //! The catalogue's entries.
 
 use potluck_model::Architecture;
+use potluck_text::texts;
 use serde::Deserialize;
 
-use crate::text::{bytes, count, model_size};
+use crate::text::{bytes, model_size};
 
 /// What a model is best at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -91,7 +92,7 @@ impl Entry {
     /// "4 B parameters · 2.5 GB · Q4_K_M · 40,960 tokens of context · Apache-2.0".
     #[must_use]
     pub fn facts(&self) -> String {
-        let context = format!("{} tokens of context", count(u64::from(self.context)));
+        let context = texts().host.context(self.context);
         let size = model_size(self.parameters, self.active);
         [size, bytes(self.bytes), self.quantization.clone(), context, self.licence.clone()].join(" · ")
     }

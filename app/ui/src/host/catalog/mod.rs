@@ -4,7 +4,7 @@
 //! opens a room with it.
 
 mod check;
-mod entry;
+pub(crate) mod entry;
 mod header;
 mod load;
 mod offer;

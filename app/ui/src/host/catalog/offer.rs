@@ -1,10 +1,9 @@
 //! The catalogue in the order of what a room can hold.
 
+use potluck_text::texts;
+
 use super::entry::{Entry, Task};
-use crate::{
-    host::verdict::{Case, Verdict, judge},
-    text::{bytes, tokens_per_second},
-};
+use crate::host::verdict::{Case, Verdict, judge};
 
 /// An entry and how it would do in this room.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,11 +19,11 @@ impl Offer {
     #[must_use]
     pub fn line(&self) -> String {
         if !self.verdict.fits() {
-            return format!("{} more memory needed", bytes(self.verdict.short));
+            return texts().catalog.needs_more(self.verdict.short);
         }
         match self.verdict.tokens_per_second {
-            Some(speed) => format!("Fits · at most about {} on this device alone", tokens_per_second(speed)),
-            None => "Fits".into(),
+            Some(speed) => texts().catalog.fits_at(speed),
+            None => texts().catalog.fits().into(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A person's own addresses, kept in this browser.
 
 use leptos::prelude::*;
+use potluck_text::texts;
 
 use crate::{
     common::{Icon, Symbol},
@@ -25,11 +26,11 @@ pub fn OwnLinks(choice: Choice) -> impl IntoView {
     };
     view! {
         <Show when=move || new.with(Option::is_some)>
-            <button type="button" class="button button-quiet known-keep" on:click=keep>"Keep this address"</button>
+            <button type="button" class="button button-quiet known-keep" on:click=keep>{texts().catalog.keep()}</button>
         </Show>
         <Show when=move || links.with(|links| !links.is_empty())>
             <section class="known" aria-labelledby="own-links">
-                <h3 id="own-links">"Your addresses"</h3>
+                <h3 id="own-links">{texts().catalog.own()}</h3>
                 <ul class="cards">
                     {move || links.get().into_iter().map(|link| view! { <OwnLink link choice /> }).collect_view()}
                 </ul>
@@ -42,7 +43,7 @@ pub fn OwnLinks(choice: Choice) -> impl IntoView {
 fn OwnLink(link: String, choice: Choice) -> impl IntoView {
     let store = store();
     let (name, host) = parts(&link);
-    let forget = format!("Forget {name} of {host}");
+    let forget = texts().catalog.forget(&name, &host);
     let link = StoredValue::new(link);
     let chosen = Memo::new(move |_| choice.link.with(|now| link.with_value(|link| now.trim() == link)));
     let remove = move |_| store.set(|settings| settings.links.retain(|kept| link.with_value(|link| kept != link)));

@@ -1,7 +1,7 @@
 //! Shows the catalogue: first what this room can hold.
 
 use leptos::prelude::*;
-use potluck_text::{fill, texts};
+use potluck_text::texts;
 
 use super::{
     entry::Task,
@@ -11,7 +11,6 @@ use super::{
 use crate::{
     host::{choice::Choice, verdict::Case, verdict_view::VerdictView},
     state::store,
-    text::count,
 };
 
 /// Offers that are shown at first.
@@ -22,10 +21,10 @@ pub const FILTER: &str = "known-filter";
 
 const fn label(task: Task) -> &'static str {
     match task {
-        Task::Chat => "Chat",
-        Task::Code => "Code",
-        Task::Reasoning => "Reasoning",
-        Task::Languages => "Many languages",
+        Task::Chat => texts().catalog.chat(),
+        Task::Code => texts().catalog.code(),
+        Task::Reasoning => texts().catalog.reasoning(),
+        Task::Languages => texts().catalog.languages(),
     }
 }
 
@@ -39,14 +38,14 @@ pub fn WellKnown(choice: Choice) -> impl IntoView {
         }
         _ = came.try_set(true);
     });
-    let words = texts().catalog.loading;
+    let words = texts().catalog.loading();
     view! {
         <section class="known" aria-labelledby="known-heading">
-            <h3 id="known-heading">{texts().catalog.heading}</h3>
+            <h3 id="known-heading">{texts().catalog.heading()}</h3>
             {move || if choice.listed.with(|entries| !entries.is_empty()) {
                 view! { <Offers choice /> }.into_any()
             } else if came.get() {
-                view! { <p class="hint">{texts().catalog.unreadable}</p> }.into_any()
+                view! { <p class="hint">{texts().catalog.unreadable()}</p> }.into_any()
             } else {
                 view! { <p class="hint">{words}</p> }.into_any()
             }}
@@ -75,10 +74,10 @@ fn Offers(choice: Choice) -> impl IntoView {
     };
     let found = move || {
         listed.with(|offers| match offers.len() {
-            0 => texts().catalog.none.to_owned(),
+            0 => texts().catalog.none().to_owned(),
             all => {
                 let fitting = offers.iter().filter(|offer| offer.verdict.fits()).count();
-                fill(texts().catalog.found, &[&count(fitting as u64), &count(all as u64)])
+                texts().catalog.found(fitting, all)
             }
         })
     };
@@ -89,7 +88,7 @@ fn Offers(choice: Choice) -> impl IntoView {
         <div class="cards" role="radiogroup" aria-labelledby="known-heading">{shown}</div>
         <Show when=is_longer>
             <button type="button" class="button button-quiet" on:click=move |_| all.set(true)>
-                {move || format!("Show all {}", listed.with(Vec::len))}
+                {move || texts().catalog.show_all(listed.with(Vec::len))}
             </button>
         </Show>
     }
@@ -105,21 +104,21 @@ fn Filter(filter: RwSignal<String>, task: RwSignal<Option<Task>>) -> impl IntoVi
     view! {
         <div class="known-filter">
             <label class="labelled">
-                <span>"Find a model"</span>
+                <span>{texts().catalog.filter()}</span>
                 <input
                     class="field"
                     type="search"
                     id=FILTER
                     autocomplete="off"
-                    placeholder="Name, maker or licence"
+                    placeholder=texts().catalog.filter_hint()
                     prop:value=move || filter.get()
                     on:input=move |event| filter.set(event_target_value(&event))
                 />
             </label>
             <label class="labelled">
-                <span>"Good for"</span>
+                <span>{texts().catalog.good_for()}</span>
                 <select class="field" on:change=choose>
-                    <option value="">"Everything"</option>
+                    <option value="">{texts().catalog.everything()}</option>
                     {Task::ALL.map(option).collect_view()}
                 </select>
             </label>
@@ -151,7 +150,7 @@ fn OfferCard(offer: Offer, choice: Choice) -> impl IntoView {
                     fallback=move || view! { <span class="known-line" class:known-fits=fits>{line.clone()}</span> }
                 >
                     <VerdictView case=Signal::derive(case) choice />
-                    <span class="hint">{texts().catalog.tested}</span>
+                    <span class="hint">{texts().catalog.tested()}</span>
                 </Show>
             </span>
         </label>

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use potluck_panel::{AnswerPart, AnswerStop, RequestId, Timings};
+use potluck_panel::{AnswerPart, AnswerStop, Channel, RequestId, Timings};
 
 use super::{
-    super::{Conversation, Record, Revision, Seen, Verdict, Write},
+    super::{Conversation, KnownRecord, PendingWrite, Record, Revision, WriteOutcome},
     Chats, Stashed,
 };
 
@@ -27,7 +27,7 @@ pub fn answered(id: &str, text: &str) -> Conversation {
 }
 
 pub fn delta(text: &str) -> AnswerPart {
-    AnswerPart::Text { index: 0, delta: text.into(), tokens: vec![1] }
+    AnswerPart::Text { index: 0, channel: Channel::Answer, delta: text.into(), tokens: vec![1] }
 }
 
 pub fn end() -> AnswerPart {
@@ -40,7 +40,7 @@ pub fn record(conversation: Conversation) -> Record {
 
 /// A conversation that a tab had read as a first record, and changed.
 pub fn stashed(conversation: Conversation) -> Stashed {
-    Stashed { conversation, seen: Seen { was_stored: true, revisions: vec![FIRST] } }
+    Stashed { conversation, seen: KnownRecord { was_stored: true, revisions: vec![FIRST] } }
 }
 
 pub fn ids(conversations: &[Conversation]) -> Vec<&str> {
@@ -74,7 +74,7 @@ impl Browser {
     }
 
     /// The writes that are due in a tab.
-    pub fn begin(&mut self, tab: Chats) -> Vec<Write> {
+    pub fn begin(&mut self, tab: Chats) -> Vec<PendingWrite> {
         tab.begin_writes(|| {
             self.last.0 += 1;
             self.last
@@ -82,10 +82,10 @@ impl Browser {
     }
 
     /// A write arrives; its tab may never hear of that.
-    pub fn take(&mut self, write: Write) -> Verdict {
+    pub fn take(&mut self, write: PendingWrite) -> WriteOutcome {
         let id = write.mine.conversation.id.clone();
         let verdict = write.onto(self.records.get(&id).cloned());
-        if let Verdict::Written(record) = &verdict {
+        if let WriteOutcome::Written(record) = &verdict {
             self.records.insert(id, record.clone());
         }
         verdict
@@ -95,7 +95,7 @@ impl Browser {
     pub fn save(&mut self, tab: Chats) {
         for write in self.begin(tab) {
             match self.take(write) {
-                Verdict::Written(written) => tab.saved(&written),
+                WriteOutcome::Written(written) => tab.saved(&written),
                 other => panic!("the write must arrive: {other:?}"),
             }
         }
@@ -105,7 +105,7 @@ impl Browser {
     pub fn save_in_vain(&mut self, tab: Chats) -> Record {
         let write = self.begin(tab).pop().expect("something is unsaved");
         match self.take(write) {
-            Verdict::Parted(theirs) => theirs,
+            WriteOutcome::Parted(theirs) => theirs,
             other => panic!("another tab wrote before: {other:?}"),
         }
     }

@@ -1,11 +1,11 @@
 //! Which conversations a tab has to store, and what it does when another tab has stored something else.
 
 use leptos::prelude::*;
-use potluck_text::{fill, texts};
+use potluck_text::texts;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    super::{AnswerState, Conversation, Record, Revision, Seen, Write},
+    super::{AnswerState, Conversation, KnownRecord, PendingWrite, Record, Revision},
     Chats,
 };
 
@@ -16,7 +16,7 @@ pub struct Stashed {
     pub conversation: Conversation,
     /// What the tab knows of its record.
     #[serde(flatten)]
-    pub seen: Seen,
+    pub seen: KnownRecord,
 }
 
 impl Chats {
@@ -38,12 +38,12 @@ impl Chats {
     }
 
     /// The writes that are due, each with a revision of its own.
-    pub fn begin_writes(self, mut revision: impl FnMut() -> Revision) -> Vec<Write> {
+    pub fn begin_writes(self, mut revision: impl FnMut() -> Revision) -> Vec<PendingWrite> {
         let begin = |conversation: Conversation| {
             let revision = revision();
             let seen = self.seen_of(&conversation.id);
             self.learn(&conversation.id, |seen| seen.attempt(revision));
-            Write { mine: Record { revision, conversation }, seen }
+            PendingWrite { mine: Record { revision, conversation }, seen }
         };
         self.unsaved().into_iter().map(begin).collect()
     }
@@ -56,11 +56,11 @@ impl Chats {
             return;
         }
         self.learn(id, |seen| seen.confirm(*revision));
-        if conversation.renamed && self.look_at(id, |now| now.title != conversation.title) == Some(true) {
+        if conversation.renamed && self.inspect(id, |now| now.title != conversation.title) == Some(true) {
             self.alter(id, |now| now.take_title(conversation));
             self.refresh_headings();
         }
-        if self.look_at(id, |now| now == conversation) == Some(true) {
+        if self.inspect(id, |now| now == conversation) == Some(true) {
             self.unmark(id);
         }
     }
@@ -70,7 +70,7 @@ impl Chats {
     pub fn renew(self, mut stored: Record) {
         stored.conversation.break_off(&AnswerState::Interrupted);
         let Record { revision, conversation } = &stored;
-        let is_same = self.look_at(&conversation.id, |known| known == conversation);
+        let is_same = self.inspect(&conversation.id, |known| known == conversation);
         if conversation.turns.is_empty() || self.is_own(&conversation.id) {
             return;
         }
@@ -92,7 +92,7 @@ impl Chats {
             return false;
         }
         theirs.conversation.break_off(&AnswerState::Interrupted);
-        let adds = self.look_at(&id, |mine| mine.adds_to(&theirs.conversation)) == Some(true);
+        let adds = self.inspect(&id, |mine| mine.adds_to(&theirs.conversation)) == Some(true);
         let becomes_copy = adds || self.running(&id).is_some();
         if becomes_copy {
             self.make_copy(&id, copy);
@@ -104,7 +104,7 @@ impl Chats {
     /// Gives a conversation another id, under which nothing is stored yet. A running answer finds it by its request.
     fn make_copy(self, id: &str, copy: String) {
         let rename = |mine: &mut Conversation| {
-            mine.title = fill(texts().notice.copy, &[&mine.title]);
+            mine.title = texts().notice.copy(&mine.title);
             mine.id.clone_from(&copy);
         };
         if self.is_open(id) {
@@ -134,11 +134,11 @@ impl Chats {
         });
     }
 
-    fn seen_of(self, id: &str) -> Seen {
+    fn seen_of(self, id: &str) -> KnownRecord {
         self.seen.with_value(|seen| seen.get(id).cloned().unwrap_or_default())
     }
 
-    fn learn(self, id: &str, learn: impl FnOnce(&mut Seen)) {
+    fn learn(self, id: &str, learn: impl FnOnce(&mut KnownRecord)) {
         self.seen.update_value(|seen| learn(seen.entry(id.to_owned()).or_default()));
     }
 
@@ -156,7 +156,7 @@ impl Chats {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{super::Verdict, fixtures::*},
+        super::{super::WriteOutcome, fixtures::*},
         *,
     };
     use potluck_panel::RequestId;
@@ -314,7 +314,7 @@ mod tests {
             ask(one, "x", "And grass?", MINE);
             browser.records.clear();
             let write = browser.begin(one).remove(0);
-            assert_eq!(browser.take(write), Verdict::Deleted);
+            assert_eq!(browser.take(write), WriteOutcome::Deleted);
         });
     }
 
@@ -328,7 +328,7 @@ mod tests {
             browser.records.clear();
             chats.apply(REQUEST, &delta("Because."));
             let write = browser.begin(chats).remove(0);
-            assert_eq!(browser.take(write), Verdict::Deleted);
+            assert_eq!(browser.take(write), WriteOutcome::Deleted);
         });
     }
 
@@ -353,7 +353,7 @@ mod tests {
             let (mut browser, before, _) = two_tabs();
             ask(before, "x", "And grass?", MINE);
             let write = browser.begin(before).remove(0);
-            assert!(matches!(browser.take(write), Verdict::Written(_)), "the page hears nothing of it any more");
+            assert!(matches!(browser.take(write), WriteOutcome::Written(_)), "the page hears nothing of it any more");
             before.apply(MINE, &delta("It is green."));
             let after = browser.tab(before.stash(), Some("x"));
             assert_eq!(after.open.with_untracked(|open| open.turns[1].answer.text.clone()), "It is green.");
@@ -381,7 +381,7 @@ mod tests {
             assert_eq!(chats.open.with_untracked(|open| open.turns[0].answer.state.clone()), AnswerState::Complete);
             assert_eq!(ids(&chats.unsaved()), ["longer", "ended"], "the other record has all that was stashed");
             let verdicts: Vec<_> = browser.begin(chats).into_iter().map(|write| browser.take(write)).collect();
-            assert!(matches!(&verdicts[..], [Verdict::Parted(_), Verdict::Written(_)]), "{verdicts:?}");
+            assert!(matches!(&verdicts[..], [WriteOutcome::Parted(_), WriteOutcome::Written(_)]), "{verdicts:?}");
         });
     }
 

@@ -4,7 +4,7 @@ use potluck_shaders::{Format, Job, Kernel, NO_SLOT, params, reference};
 
 use super::{activated, sizes, vectors};
 use crate::lab::selftest::Case;
-use crate::lab::selftest::cases::{SLOTS, case, floats};
+use crate::lab::selftest::case::{SLOTS, case, floats};
 use crate::lab::selftest::data::{Matrices, Random, Weights, raw};
 
 /// Experts of a token in a case of [`Job::ExpertSum`] or [`Job::BiasedSum`].
@@ -142,7 +142,7 @@ pub(super) fn expert_down(kernel: Kernel, format: Format, m: &Matrices<'_>, job:
 
 /// Adds the weighted outputs of all experts of each token, or with ten experts stores their sum. With one expert of weight 1, which is added to zeros, these
 /// are the products alone: the case must give the bits of [`expert_down`].
-pub(super) fn expert_sum(kernel: Kernel, format: Format, m: &Matrices<'_>, (used, job): (usize, Job)) -> Case {
+pub(super) fn expert_sum(kernel: Kernel, format: Format, m: &Matrices<'_>, used: usize, job: Job) -> Case {
     let (downs, tokens) = (Downs::new(kernel, format, m, job), CHOSEN.len() / used);
     let mut random = Random(17);
     let (gates, before, scale) = if used == 1 {

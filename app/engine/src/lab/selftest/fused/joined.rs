@@ -14,7 +14,7 @@ pub fn joined(kernel: Kernel, m: &Matrices<'_>, lead: usize) -> Case {
     let parts = kernel.parts().expect("the kernel is joined");
     let formats = parts.map(|part| part.format().expect("a product has a format"));
     let [first, second] = [lead, 1 - lead];
-    let mut case = products(parts[first], formats[first], m, (1, Job::Normed));
+    let mut case = products(parts[first], formats[first], m, 1, Job::Normed);
     let Expected::Floats(expected, _) = &mut case.expected else { return case };
     let w = m.weights(&mut Random(15), formats[second], 37);
     let cols = w.cols as usize;

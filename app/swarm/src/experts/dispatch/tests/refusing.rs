@@ -32,8 +32,8 @@ fn a_holder_that_cannot_compute_is_asked_last_and_tried_again_with_its_heartbeat
 
 #[test]
 fn who_cannot_and_who_does_not_answer_is_named_and_nobody_who_left() {
-    let failed = |steps: &[Step]| match steps {
-        [Step::Lost { failed, .. }, ..] | [.., Step::Lost { failed, .. }, _] => failed.clone(),
+    let failed = |steps: &[DispatchStep]| match steps {
+        [DispatchStep::Lost { failed, .. }, ..] | [.., DispatchStep::Lost { failed, .. }, _] => failed.clone(),
         steps => panic!("the experts are lost, not {steps:?}"),
     };
     let mut refused = replicated(Hedging::Off);
@@ -48,14 +48,14 @@ fn who_cannot_and_who_does_not_answer_is_named_and_nobody_who_left() {
     let mut silent = room(Hedging::Off, vec![vec![ExpertHolder::Peer(A)]]);
     silent.begin(&[0]);
     for at in [501.0, 1_502.0, 3_503.0, 7_504.0] {
-        silent.look(at);
+        silent.check_timers(at);
     }
-    assert_eq!(failed(&silent.look(10_000.0)), [A], "asked again and again");
+    assert_eq!(failed(&silent.check_timers(10_000.0)), [A], "asked again and again");
 
     let mut gone = replicated(Hedging::Off);
     gone.begin(&[0]);
     [A, B].iter().for_each(|peer| _ = gone.members.known.remove(peer));
-    assert_eq!(failed(&gone.look(1.0)), []);
+    assert_eq!(failed(&gone.check_timers(1.0)), []);
 
     let mut without_plan = room(Hedging::Off, vec![vec![ExpertHolder::Peer(A)]]);
     let calls = called(&without_plan.begin(&[0]));
@@ -68,7 +68,7 @@ fn what_a_holder_says_of_its_engine_is_believed_up_to_what_was_waited() {
     for engine in [f64::NEG_INFINITY, f64::NAN, f64::INFINITY] {
         let calls = called(&room.begin(&[0]));
         room.now += 10.0;
-        room.act(|dispatch, around| dispatch.answered(calls[0].2, ExpertHolder::Peer(A), &[0.0; 2], engine, around));
+        room.act(|dispatch, cx| dispatch.answered(calls[0].2, ExpertHolder::Peer(A), &[0.0; 2], engine, cx));
         let waits = room.dispatch.waits();
         assert!((0.0..=10.0).contains(&waits.engine_millis), "{engine}: {waits:?}");
     }
@@ -86,7 +86,7 @@ fn a_copy_that_is_not_sent_takes_no_bytes_from_those_that_are() {
     }
     let before = format!("{:?}", room.dispatch.budgets);
     room.begin(&[0]);
-    assert_eq!(room.look(room.now + 30.0), [], "nobody else is asked");
+    assert_eq!(room.check_timers(room.now + 30.0), [], "nobody else is asked");
     let first = |budgets: &str| budgets.matches("copies: 0.0").count();
     let after = format!("{:?}", room.dispatch.budgets);
     assert_eq!((first(&before), first(&after)), (2, 2), "{after}");

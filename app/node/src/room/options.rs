@@ -1,0 +1,30 @@
+//! How a node enters a room.
+
+use potluck_trust::{IdentityKeys, RoomRole};
+
+use crate::relay::Relay;
+
+/// How the relay lists the host's room.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Its title.
+    pub title: String,
+    /// Shown on everyone's start page, so that visitors can ask to come in.
+    pub visible: bool,
+}
+
+/// The parameters of a connection.
+pub struct LineOptions {
+    /// The relay.
+    pub relay: Relay,
+    /// The room's id.
+    pub room: String,
+    /// How this peer takes part.
+    pub role: RoomRole,
+    /// The listing of a room that this peer hosts.
+    pub listing: Listing,
+    /// The revoked invites of this room.
+    pub revoked: Vec<u32>,
+    /// Who this peer is.
+    pub keys: IdentityKeys,
+}

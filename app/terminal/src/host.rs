@@ -1,0 +1,185 @@
+//! `potluck-node host`: opens a room.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use potluck_node::open::split_names;
+use potluck_node::platform::LocalFile;
+use potluck_panel::{HostChoice, ModelSource, Sharing};
+use potluck_plan::{Arithmetic, WireType};
+use potluck_planner::MAX_COPIES;
+use potluck_protocol::Hedging;
+use potluck_swarm::Pooling;
+use potluck_text::texts;
+
+use crate::failure::Failure;
+use crate::link::RoomLink;
+use crate::model_path;
+use crate::options::{AnswerOptions, Contribution, DeviceOptions, GuessArguments, ModelOptions, NetworkOptions};
+use crate::output::print;
+use crate::printable::Printable;
+use crate::run::source_of;
+use crate::session::Session;
+use crate::setup::Setup;
+use crate::signals::Stop;
+use crate::values::{parse_hedging, parse_relay, parse_rooms_arithmetic, parse_sharing, parse_wire};
+use crate::waiting::Purpose;
+
+/// Options of `host`.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
+pub struct HostOptions {
+    /// A file, a name on the relay, or a link
+    pub model: String,
+    /// The relay's address
+    #[arg(long, value_name = "URL", value_parser = parse_relay)]
+    pub relay: String,
+    /// Keep the room's keys, bans and invites in this file, and open the room again that it holds
+    #[arg(long, value_name = "FILE")]
+    pub room_keys: Option<PathBuf>,
+    /// Write who came, who was refused, put out or sent wrong numbers to this file: as JSON if its name ends in .json, else as text
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// List the room on the relay's start page
+    #[arg(long)]
+    pub visible: bool,
+    /// Keep everything but experts of a file on this device, and send each device only the experts that it is to hold
+    #[arg(long)]
+    pub protect: bool,
+    /// How work is shared: fastest, everyone or experts
+    #[arg(long, value_name = "WHO", default_value = "fastest", value_parser = parse_sharing)]
+    pub share: Sharing,
+    /// The model's context.
+    #[command(flatten)]
+    pub model_options: ModelOptions,
+    /// How products are computed: exact or packed (vectors quantized to 8 bits)
+    #[arg(long, value_name = "HOW", default_value_t, value_parser = parse_rooms_arithmetic, help_heading = "Model")]
+    pub arithmetic: Arithmetic,
+    /// How experts are spread over devices.
+    #[command(flatten)]
+    pub pooling: PoolingOptions,
+    /// Who guesses experts.
+    #[command(flatten)]
+    pub guesses: GuessArguments,
+    /// What is asked.
+    #[command(flatten)]
+    pub answer: AnswerOptions,
+    /// With a prompt: print the answer's timings as JSON on standard error
+    #[arg(long, requires = "prompt", help_heading = "Question")]
+    pub bench: bool,
+    /// What this device contributes.
+    #[command(flatten)]
+    pub contribution: Contribution,
+    /// This device.
+    #[command(flatten)]
+    pub device: DeviceOptions,
+    /// Whom this program talks to.
+    #[command(flatten)]
+    pub network: NetworkOptions,
+}
+
+/// How experts are spread over devices, where they are.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
+#[command(next_help_heading = "Experts on several devices")]
+pub struct PoolingOptions {
+    /// On how many devices each expert lies, where memory allows
+    #[arg(long, value_name = "N", default_value_t = Pooling::default().replicas, value_parser = clap::value_parser!(u8).range(1..))]
+    pub replicas: u8,
+    /// How many holders of an expert are asked.
+    #[arg(long, help = hedging_help(), value_name = "HOW", default_value = "adaptive", value_parser = parse_hedging)]
+    pub hedging: Hedging,
+    /// Number format of vectors to and from devices that hold experts: f32 (exact), f16, bf16 or int8
+    #[arg(long, value_name = "TYPE", default_value = "f32", value_parser = parse_wire)]
+    pub wire: WireType,
+    /// Let a device whose memory does not hold all experts load them when they are chosen
+    #[arg(long)]
+    pub on_demand: bool,
+}
+
+fn hedging_help() -> String {
+    format!(
+        "How many holders of an expert are asked: off (one), adaptive (another one when the first is late), or so many at once \
+         (at most {MAX_COPIES})"
+    )
+}
+
+/// What is hosted: where it comes from, and the files on this disk.
+struct Hosted {
+    source: ModelSource,
+    files: Vec<Rc<dyn LocalFile>>,
+}
+
+impl HostOptions {
+    /// How the node of this command is set up.
+    ///
+    /// # Errors
+    /// The file with the device's key cannot be read or written.
+    pub fn setup(&self) -> Result<Setup, Failure> {
+        let mut setup = Setup::of_this_device(&self.network, &self.relay, &self.device)?;
+        setup.guess(&self.guesses, &self.contribution);
+        let PoolingOptions { replicas, hedging, wire, on_demand } = self.pooling;
+        setup.node.pooling = Pooling { replicas, hedging, wire, ..Pooling::default() };
+        setup.node.on_demand = on_demand;
+        Ok(setup)
+    }
+
+    /// Opens the room and prints its link.
+    ///
+    /// # Errors
+    /// Why it cannot be opened.
+    pub async fn open(&self, session: &mut Session) -> Result<(), Failure> {
+        session.set_purpose(if self.answer.prompt.is_some() { Purpose::HostAndAsk } else { Purpose::Host });
+        let Hosted { source, files } = self.hosted()?;
+        if self.protect && files.is_empty() {
+            return Err(Failure::Usage(texts().terminal.protect_needs_file().to_owned()));
+        }
+        let choice = HostChoice {
+            model: source,
+            budget: self.contribution.budget,
+            context: self.model_options.context,
+            cache: self.model_options.cache_type,
+            arithmetic: self.arithmetic,
+            sharing: self.share,
+            visible: self.visible,
+            resume: None,
+            doors: Default::default(),
+            protect: self.protect,
+            guesser: Default::default(),
+        };
+        session.host(choice, files, self.room_keys.as_deref())?;
+        session.write_log_to(self.log.as_deref())?;
+        let path = session.link().await?;
+        let link = format!("{}{path}", self.relay.trim_end_matches('/'));
+        match (link.parse::<RoomLink>(), self.network.relay_fingerprint) {
+            (Ok(link), fingerprint @ Some(_)) => {
+                print(&Printable::lines(&format!("{}\n", RoomLink { fingerprint, ..link })))
+            }
+            _ => print(&Printable::lines(&format!("{link}\n"))),
+        }
+    }
+
+    fn hosted(&self) -> Result<Hosted, Failure> {
+        if model_path::is_path(&self.model) {
+            let files = model_path::open(Path::new(&self.model))?;
+            if split_names(&self.model).len() > 1 {
+                return Err(Failure::Failed(texts().terminal.split_file().to_owned()));
+            }
+            return Ok(Hosted { source: source_of(&files), files });
+        }
+        let source = if self.model.contains("://") {
+            ModelSource::Link { url: self.model.clone() }
+        } else {
+            ModelSource::Relay { name: self.model.clone() }
+        };
+        Ok(Hosted { source, files: Vec::new() })
+    }
+}
+
+/// Opens the room and stays in it.
+///
+/// # Errors
+/// What failed.
+pub(crate) async fn host(options: &HostOptions, stop: &Stop) -> Result<(), Failure> {
+    let mut session = Session::start(options.setup()?.stopped_by(stop));
+    let opened = options.open(&mut session).await;
+    crate::stay(&mut session, opened, options.answer.question(), options.bench).await
+}

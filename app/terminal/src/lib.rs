@@ -1,0 +1,174 @@
+//! The command line of `potluck-node`, a peer without a browser. As a library: [`Session`], a node in this process, and how it is
+//! set up.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+#![deny(clippy::print_stdout, clippy::print_stderr, reason = "they panic where a pipe is closed: `output` prints")]
+
+mod bench;
+mod channel_lines;
+mod command;
+mod failure;
+mod host;
+mod join;
+mod link;
+mod logging;
+mod model_path;
+mod options;
+mod output;
+mod printable;
+mod run;
+mod sampling;
+mod secret_file;
+mod session;
+mod setup;
+mod showing;
+mod signals;
+mod usage;
+mod values;
+mod waiting;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use potluck_panel::{AnswerStop, Channel, PromptRequest, Timings};
+use potluck_text::texts;
+
+use crate::channel_lines::ChannelLines;
+use crate::output::{aside, end_progress, is_terminal, print_answer, say};
+use crate::printable::Printable;
+
+pub use bench::BenchOptions;
+pub use command::{CommandLine, Verb};
+pub use failure::{Failure, Signal};
+pub use host::{HostOptions, PoolingOptions};
+pub use join::{JoinOptions, LinkArgument};
+pub use link::{BadLink, RoomLink};
+pub use options::{AnswerOptions, Contribution, DeviceOptions, GuessArguments, ModelOptions, NetworkOptions};
+pub use run::RunOptions;
+pub use sampling::SamplingArguments;
+pub use session::{Answer, Session};
+pub use setup::{NO_RELAY, Setup};
+pub use signals::Stop;
+pub use values::{parse_bytes, parse_type};
+
+/// Runs the program. Errors go to standard error.
+pub fn main() -> ExitCode {
+    logging::log_to_stderr();
+    let done = match CommandLine::try_parse() {
+        Ok(line) => {
+            let stop = Stop::on_signals();
+            in_tasks(async move { perform(line.verb, &stop).await })
+        }
+        Err(error) => usage::explain(&error),
+    };
+    end_progress();
+    let Err(failure) = done else { return ExitCode::SUCCESS };
+    match failure.sentence() {
+        // What is wrong with a command line may take several lines, and is the program's own.
+        Some(sentence) if matches!(failure, Failure::Usage(_)) => say(Printable::lines(sentence)),
+        Some(sentence) => say(sentence),
+        None => {}
+    }
+    ExitCode::from(failure.code())
+}
+
+/// Runs `work` as a node needs it: on one thread, with tasks beside it.
+///
+/// # Errors
+/// That of `work`, or why no tasks can run here.
+pub fn in_tasks<E: From<Failure>>(work: impl Future<Output = Result<(), E>>) -> Result<(), E> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::Failed(texts().terminal.cannot_start(error.to_string())))?;
+    let done = tokio::task::LocalSet::new().block_on(&runtime, work);
+    // Does not wait for blocking reads of files and HTTP.
+    runtime.shutdown_background();
+    done
+}
+
+async fn perform(verb: Verb, stop: &Stop) -> Result<(), Failure> {
+    match verb {
+        Verb::Run(options) => run::run(&options, stop).await,
+        Verb::Host(options) => host::host(&options, stop).await,
+        Verb::Join(options) => join::join(&options, stop).await,
+    }
+}
+
+/// Asks, and prints the answer as it arrives; with `timings` also these.
+async fn ask(session: &mut Session, question: PromptRequest, timings: bool) -> Result<(), Failure> {
+    let limit = question.max_tokens;
+    let mut lines = ChannelLines::new(is_terminal());
+    let show = |channel: Channel, text: &str| {
+        match lines.next(channel, text) {
+            Some(Channel::Answer) => print_answer("\n")?,
+            Some(Channel::Reasoning | Channel::ToolCall) => end_progress(),
+            None => {}
+        }
+        // What the model thinks and calls is no part of the answer.
+        match channel {
+            _ if text.is_empty() => Ok(()),
+            Channel::Answer => print_answer(text),
+            Channel::Reasoning | Channel::ToolCall => {
+                aside(&Printable::lines(text));
+                Ok(())
+            }
+        }
+    };
+    let answered = session.chat(question, show).await;
+    if lines.has_answer() || answered.is_ok() {
+        // Whatever follows begins on a line of its own.
+        print_answer("\n")?;
+    }
+    let answer = answered?;
+    if answer.stop == AnswerStop::Length {
+        let Timings { answer_tokens, context, .. } = answer.timings;
+        let terminal = &texts().terminal;
+        say(if answer_tokens >= limit { terminal.cut_by_limit(limit) } else { terminal.cut_by_context(context) });
+    }
+    if timings {
+        say(Printable::json(&answer.to_json()));
+        if let Some(report) = session.status.on_demand {
+            let json = serde_json::to_string(&report).map_err(|error| Failure::Failed(error.to_string()))?;
+            say(Printable::json(&json));
+        }
+    }
+    Ok(())
+}
+
+/// Stays in the room that was entered, until somebody stops the program, or until the question is answered. The others are told of
+/// every end.
+async fn stay(
+    session: &mut Session,
+    entered: Result<(), Failure>,
+    question: Option<PromptRequest>,
+    timings: bool,
+) -> Result<(), Failure> {
+    let done = async {
+        entered?;
+        let Some(question) = question else {
+            loop {
+                session.step().await?;
+            }
+        };
+        session.until_up().await?;
+        ask(session, question, timings).await
+    }
+    .await;
+    session.leave().await;
+    done
+}
+
+impl Answer {
+    /// Text, tokens and timings, on one line.
+    fn to_json(&self) -> String {
+        let per_second = |count: u32, millis: f64| if millis > 0.0 { f64::from(count) * 1000.0 / millis } else { 0.0 };
+        let Timings { prompt_tokens, reused_tokens, answer_tokens, first_token_ms, decode_ms, .. } = self.timings;
+        serde_json::json!({
+            "text": self.text,
+            "tokens": self.tokens,
+            "timings": self.timings,
+            "prefill_per_second": per_second(prompt_tokens - reused_tokens, first_token_ms),
+            "decode_per_second": per_second(answer_tokens.saturating_sub(1), decode_ms),
+        })
+        .to_string()
+    }
+}

@@ -1,0 +1,85 @@
+//! This device.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use potluck_engine::{Eviction, GpuOptions};
+use potluck_text::texts;
+
+use crate::failure::Failure;
+use crate::values::{parse_budget, parse_eviction};
+
+/// Seconds without progress after which waiting ends, unless told otherwise.
+pub const DEFAULT_TIMEOUT: u64 = 120;
+
+/// Which adapter is used, and where this device keeps what it downloads.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
+#[command(next_help_heading = "This device")]
+pub struct DeviceOptions {
+    /// Part of the adapter's name, if there are several
+    #[arg(long, value_name = "NAME")]
+    pub gpu: Option<String>,
+    /// Which of the adapters with that name, from 0
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub gpu_index: usize,
+    /// Folder for downloaded weights and what was measured of this device [default: potluck in the user's cache folder]
+    #[arg(long, value_name = "FOLDER")]
+    pub cache: Option<PathBuf>,
+    /// Give up after so many seconds without progress, ten times as long while devices load or compute. Without a question, a node
+    /// that has reached the relay once waits as long as it takes
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub timeout: u64,
+}
+
+impl DeviceOptions {
+    /// The folder for what is downloaded and measured.
+    ///
+    /// # Errors
+    /// None is given, and this user has none: in a folder shared by all users, others could read or plant the device's key.
+    pub fn cache_folder(&self) -> Result<PathBuf, Failure> {
+        let folder = self.cache.clone().or_else(|| users_cache(|name| std::env::var_os(name)));
+        folder.ok_or_else(|| Failure::Usage(texts().terminal.no_cache_folder().to_owned()))
+    }
+
+    /// The GPU to open.
+    pub fn gpu(&self) -> GpuOptions {
+        GpuOptions { adapter_name: self.gpu.clone(), adapter_index: self.gpu_index, ..GpuOptions::default() }
+    }
+}
+
+/// What this device contributes.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
+#[command(next_help_heading = "This device")]
+pub struct Contribution {
+    /// GPU memory to contribute: 900M, 4G; 0 contributes nothing
+    #[arg(long, value_name = "BYTES", default_value = "4G", value_parser = parse_budget)]
+    pub budget: u64,
+    /// Which expert makes room where they load on demand: lru (the one used longest ago) or lfu (the one used least often)
+    #[arg(long, value_name = "WHICH", default_value = "lru", value_parser = parse_eviction)]
+    pub eviction: Eviction,
+}
+
+/// The user's folder for downloaded weights, by these variables of the environment.
+fn users_cache(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let variable = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = variable("XDG_CACHE_HOME")
+        .or_else(|| variable("LOCALAPPDATA"))
+        .or_else(|| variable("HOME").map(|home| home.join(".cache")));
+    base.map(|base| base.join("potluck"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_without_a_folder_of_their_own_gets_none_that_others_share() {
+        let with = |set: &[(&str, &str)]| {
+            users_cache(|name| set.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value)))
+        };
+        assert_eq!(with(&[]), None);
+        assert_eq!(with(&[("HOME", "")]), None);
+        assert_eq!(with(&[("HOME", "/home/a")]), Some(PathBuf::from("/home/a/.cache/potluck")));
+        assert_eq!(with(&[("HOME", "/home/a"), ("XDG_CACHE_HOME", "/c")]), Some(PathBuf::from("/c/potluck")));
+    }
+}

@@ -1,0 +1,13 @@
+//! Groups of options that several verbs share, each with what it does to a node or a question.
+
+mod answer;
+mod device;
+mod guesses;
+mod model;
+mod network;
+
+pub use answer::AnswerOptions;
+pub use device::{Contribution, DEFAULT_TIMEOUT, DeviceOptions};
+pub use guesses::GuessArguments;
+pub use model::ModelOptions;
+pub use network::NetworkOptions;

@@ -1,0 +1,17 @@
+//! How a model is computed.
+
+use potluck_plan::KvCacheType;
+
+use crate::values::parse_cache_type;
+
+/// The context of a model that this device opens.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
+#[command(next_help_heading = "Model")]
+pub struct ModelOptions {
+    /// KV cache type: f32, f16, q8_0 or q4_0 [default: the largest that fits]
+    #[arg(long = "kv", value_name = "TYPE", value_parser = parse_cache_type)]
+    pub cache_type: Option<KvCacheType>,
+    /// Positions of context, at least 64; no more than the model has
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(64..))]
+    pub context: u32,
+}

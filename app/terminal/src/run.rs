@@ -1,0 +1,112 @@
+//! `potluck-node run`: one device, without a network.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use clap::ArgGroup;
+use potluck_node::compute::ShadowSource;
+use potluck_node::native::{Network, check_shadow_of};
+use potluck_node::node::Input;
+use potluck_node::platform::LocalFile;
+use potluck_panel::{Bytes, ModelSource, Sharing};
+use potluck_plan::Arithmetic;
+use potluck_swarm::{HostCommand, Pooling};
+
+use crate::bench::BenchOptions;
+use crate::failure::Failure;
+use crate::model_path;
+use crate::options::{AnswerOptions, Contribution, DeviceOptions, GuessArguments, ModelOptions};
+use crate::session::Session;
+use crate::setup::{NO_RELAY, Setup};
+use crate::signals::Stop;
+use crate::values::parse_arithmetic;
+use crate::waiting::Purpose;
+
+/// Options of `run`.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
+#[command(group = ArgGroup::new("task").required(true).multiple(true).args(["prompt", "bench"]))]
+pub struct RunOptions {
+    /// The model's file; of a split model the first one
+    pub model: PathBuf,
+    /// What is asked.
+    #[command(flatten)]
+    pub answer: AnswerOptions,
+    /// What is measured.
+    #[command(flatten)]
+    pub benchmark: BenchOptions,
+    /// The model's context.
+    #[command(flatten)]
+    pub model_options: ModelOptions,
+    /// How products are computed: exact, packed (vectors quantized to 8 bits) or matrix (prompts as half floats, by matrix
+    /// units)
+    #[arg(long, value_name = "HOW", default_value_t, value_parser = parse_arithmetic, help_heading = "Model")]
+    pub arithmetic: Arithmetic,
+    /// Who guesses experts.
+    #[command(flatten)]
+    pub guesses: GuessArguments,
+    /// What the model may take of this device.
+    #[command(flatten)]
+    pub contribution: Contribution,
+    /// This device.
+    #[command(flatten)]
+    pub device: DeviceOptions,
+}
+
+impl RunOptions {
+    /// How the node of this command is set up.
+    ///
+    /// # Errors
+    /// There is no folder for what it downloads.
+    pub fn setup(&self) -> Result<Setup, Failure> {
+        let mut setup = Setup::new(&Network { relay: NO_RELAY.to_owned(), ..Network::default() }, &self.device)?;
+        setup.node.gpu.matrix_units = self.arithmetic == Arithmetic::Matrix;
+        setup.guess(&self.guesses, &self.contribution);
+        Ok(setup)
+    }
+
+    /// Opens the model and waits until it can answer.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub async fn open(&self, session: &mut Session) -> Result<(), Failure> {
+        session.set_purpose(Purpose::Alone);
+        let files = model_path::open(&self.model)?;
+        if let Some(ShadowSource::File(shadow)) = &self.guesses.shadow {
+            check_shadow_of(&self.model, shadow).map_err(|error| Failure::Failed(error.to_string()))?;
+        }
+        let command = HostCommand {
+            source: source_of(&files),
+            context: self.model_options.context,
+            kv_cache: self.model_options.cache_type,
+            arithmetic: self.arithmetic,
+            sharing: Sharing::Fastest,
+            last_epoch: Default::default(),
+            in_advance: true,
+            doors: Default::default(),
+            pooling: Pooling::default(),
+            on_demand: true,
+            protect: false,
+        };
+        session.send(Input::Alone(command, self.contribution.budget, files));
+        session.until_up().await
+    }
+}
+
+/// The source of a model in these files.
+pub(crate) fn source_of(files: &[Rc<dyn LocalFile>]) -> ModelSource {
+    ModelSource::File {
+        name: files.first().map(|file| file.name()).unwrap_or_default(),
+        bytes: Bytes(files.first().map_or(0, |file| file.len())),
+    }
+}
+
+/// Answers the prompt, or measures the model if there is none.
+///
+/// # Errors
+/// What failed.
+pub(crate) async fn run(options: &RunOptions, stop: &Stop) -> Result<(), Failure> {
+    let Some(question) = options.answer.question() else { return crate::bench::bench(options, stop).await };
+    let mut session = Session::start(options.setup()?.stopped_by(stop));
+    options.open(&mut session).await?;
+    crate::ask(&mut session, question, options.benchmark.bench).await
+}

@@ -1,0 +1,39 @@
+//! What is wrong with a command line, in as few lines as that takes.
+
+use clap::error::ErrorKind;
+use potluck_text::texts;
+
+use crate::failure::Failure;
+use crate::output::print;
+use crate::printable::Printable;
+
+/// The verbs.
+const VERBS: [&str; 3] = ["run", "host", "join"];
+
+/// Prints the help that was asked for, or says what is wrong.
+///
+/// # Errors
+/// What is wrong, or the help cannot be printed.
+pub(crate) fn explain(error: &clap::Error) -> Result<(), Failure> {
+    let terminal = &texts().terminal;
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print(&Printable::lines(&error.to_string())),
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            Err(Failure::Usage(terminal.no_verb().to_owned()))
+        }
+        _ => {
+            let text = error.to_string();
+            // What follows the usage repeats the help.
+            let wrong = text.split("\n\nUsage:").next().unwrap_or(&text);
+            let wrong = wrong.split("\n\nFor more information").next().unwrap_or(wrong).trim_end();
+            let help = verb().map(|verb| format!("\n{}", terminal.see_help(verb))).unwrap_or_default();
+            Err(Failure::Usage(format!("{wrong}{help}")))
+        }
+    }
+}
+
+/// The verb whose arguments are wrong.
+fn verb() -> Option<&'static str> {
+    let given = std::env::args_os().nth(1)?;
+    VERBS.into_iter().find(|verb| given == *verb)
+}

@@ -1,0 +1,160 @@
+//! What the program meets: models, a relay, and servers that are none.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+
+use potluck_gguf::synthetic::{Architecture, Synthetic};
+use potluck_relay::limits::Limits;
+use potluck_relay::net::tls::Identity;
+use potluck_relay::{Config, Relay};
+
+use crate::process::{self, Out, Running};
+
+/// Everything that a command line names.
+pub struct World {
+    /// The folder in which the program runs, with `model.gguf` and files that are none.
+    pub folder: PathBuf,
+    /// A relay with the model `tiny` and a certificate of its own.
+    pub relay_tls: String,
+    /// The same without TLS.
+    pub plain: String,
+    /// Nothing listens here.
+    pub nowhere: String,
+    /// A web server that answers everything with a page.
+    pub portal: String,
+    /// It takes connections and says nothing.
+    pub silent: String,
+    /// It takes connections and closes them.
+    pub closing: String,
+    /// It expects TLS.
+    pub tls_only: String,
+    /// A room's link.
+    pub room: String,
+    /// The link of a room whose host is dead.
+    pub dead_room: String,
+    /// Hosts the room.
+    #[allow(dead_code, reason = "it hosts until it is dropped")]
+    host: Option<Running>,
+}
+
+impl World {
+    /// The same with rooms.
+    pub fn with_rooms(test: &str) -> Self {
+        let mut world = Self::new(test);
+        let (host, room) = host(&world.folder, &world.plain);
+        let (dying, dead_room) = self::host(&world.folder, &world.plain);
+        dying.signal("KILL");
+        dying.end();
+        (world.host, world.room, world.dead_room) = (Some(host), room, dead_room);
+        world
+    }
+
+    /// Makes everything but rooms in a folder of a test.
+    pub fn new(test: &str) -> Self {
+        let folder = &Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+        _ = std::fs::remove_dir_all(folder);
+        let models = folder.join("served");
+        std::fs::create_dir_all(&models).unwrap();
+        std::fs::create_dir_all(folder.join("models")).unwrap();
+        let model = Synthetic { architecture: Architecture::Llama, blocks: 2, seed: 5, ..Synthetic::default() };
+        let bytes = model.to_bytes().unwrap();
+        for path in ["model.gguf", "served/tiny.gguf", "models/first.gguf"] {
+            std::fs::write(folder.join(path), &bytes).unwrap();
+        }
+        let narrow = Synthetic { head_dim: 8, ..model };
+        std::fs::write(folder.join("narrow.gguf"), narrow.to_bytes().unwrap()).unwrap();
+        std::fs::write(folder.join("half.gguf"), &bytes[..bytes.len() / 2]).unwrap();
+        std::fs::write(folder.join("empty.gguf"), b"").unwrap();
+        std::fs::write(folder.join("page.gguf"), PAGE).unwrap();
+        std::fs::write(folder.join("in-the-way"), b"no folder").unwrap();
+        let identity = Identity::SelfSigned { folder: folder.join("identity") };
+        let with_tls = relay(&models, folder.join("relay"), Some(identity));
+        let plain = relay(&models, folder.join("plain-relay"), None);
+        Self {
+            folder: folder.to_owned(),
+            relay_tls: with_tls.replace("http://", "https://"),
+            plain,
+            // A port that was free a moment ago may be another test's by now; this one is nobody's.
+            nowhere: "http://127.0.0.1:1".to_owned(),
+            portal: server(|connection| answer(connection, &portal())),
+            silent: server(|connection| {
+                std::thread::sleep(std::time::Duration::from_secs(600));
+                drop(connection);
+            }),
+            closing: server(drop),
+            // A TLS server's answer to plain HTTP: a fatal alert, unexpected message.
+            tls_only: server(|connection| answer(connection, &[0x15, 3, 1, 0, 2, 2, 10])),
+            room: String::new(),
+            dead_room: String::new(),
+            host: None,
+        }
+    }
+}
+
+const PAGE: &[u8] = b"<!doctype html><title>Sign in</title><p>Welcome to this hotel.</p>";
+
+fn portal() -> Vec<u8> {
+    let length = PAGE.len();
+    let head =
+        format!("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+    [head.as_bytes(), PAGE].concat()
+}
+
+/// A server in a thread.
+fn server(serve: fn(TcpStream)) -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for connection in listener.incoming().flatten() {
+            std::thread::spawn(move || serve(connection));
+        }
+    });
+    format!("http://{address}")
+}
+
+/// Answers the first request, and closes once the client has read that: a socket that is closed with bytes unread resets the
+/// connection, and the answer is lost.
+fn answer(mut connection: TcpStream, with: &[u8]) {
+    let mut request = [0; 4096];
+    _ = connection.read(&mut request);
+    _ = connection.write_all(with);
+    _ = connection.shutdown(Shutdown::Write);
+    while matches!(connection.read(&mut request), Ok(1..)) {}
+}
+
+fn relay(models: &Path, cache: PathBuf, identity: Option<Identity>) -> String {
+    let config = Config {
+        ip: Ipv4Addr::LOCALHOST,
+        port: 0,
+        page: None,
+        models: vec![models.to_path_buf()],
+        cache,
+        identity,
+        addresses: Vec::new(),
+        hosts: Vec::new(),
+        proxies: Default::default(),
+        public_metrics: false,
+        limits: Limits::default(),
+    };
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let relay = Relay::start(config).await.unwrap();
+            sender.send(format!("http://{}", relay.address())).unwrap();
+            relay.run(std::future::pending()).await;
+        });
+    });
+    receiver.recv().unwrap()
+}
+
+/// A host in a process of its own, and the link of its room.
+pub fn host(folder: &Path, relay: &str) -> (Running, String) {
+    let line = ["host", "model.gguf", "--relay", relay, "--context", "256", "--cache", "cache"].map(str::to_owned);
+    let mut host = process::start(folder, &line, Out::Read);
+    assert!(host.until("ms a token expected"), "{}", host.err.lock().unwrap());
+    let link = host.out.lock().unwrap().trim().to_owned();
+    assert!(link.contains("/r/"), "{link}");
+    (host, link)
+}

@@ -1,0 +1,169 @@
+//! The chat: answers, and the message that is being written.
+
+table! {
+    /// How an answer of the chat goes.
+    AnswerTexts {
+        /// On its way to the host.
+        sending = "Sending your question.";
+        /// Only one question is before it.
+        next = "You are next.";
+        /// Place in the queue.
+        queued(place: Number) = "Others are asking too. You are number { $place }.";
+        /// How much of the prompt is read.
+        reading(done: Count, all: Count) = "Reading your prompt: { $done } of { $all } tokens.";
+        /// Follows the reason why the room recovers.
+        continues = "The answer continues in a moment.";
+        /// Somebody pressed Stop.
+        stopped = "Stopped.";
+        /// The limit was reached.
+        length = "The answer reached its length limit.";
+        /// The conversation has no room for another token.
+        context_full = "The conversation fills the context. Start a new one to go on.";
+        /// The page was reloaded meanwhile.
+        interrupted = "A reload interrupted this answer. The text so far is still here.";
+        /// An answer longer than the page keeps.
+        too_long = "The answer is longer than this page keeps.";
+        /// The host was opened again and forgot it.
+        question_lost = "The host started again and lost this question. Ask again.";
+        /// This page's worker was replaced.
+        worker_restarted = "The page's worker restarted and the answer stopped. Press Continue.";
+        /// The model has thought before its answer.
+        thought = "What it thought";
+        /// It thinks.
+        thinking = "Thinking";
+        /// The model has called a function. Nothing runs it.
+        called = "It called a function, but Potluck does not run functions";
+        /// Its drawing took too long. A button follows.
+        as_plain = "Drawing this answer stopped the page. It is shown as plain text.";
+        /// The button.
+        draw_again = "Draw it again";
+        /// The button.
+        regenerate = "Regenerate";
+        /// The button that continues an answer.
+        go_on = "Continue";
+        /// How long it took to begin.
+        first_token(after: Millis) = "first token after { $after }";
+        /// How long it was expected to take.
+        first_token_expected(after: Millis) = "first token expected after { $after }";
+        /// How long it is.
+        tokens(tokens: Count) = [one] "{ $tokens } token"
+            [other] "{ $tokens } tokens";
+        /// A ticked line of a list, for screen readers.
+        task_done = "Done";
+        /// A line of a list that is not ticked.
+        task_open = "To do";
+        /// A table in an answer, for screen readers.
+        table = "Table of the answer";
+    }
+}
+
+table! {
+    /// What is wrong with the message in the composer.
+    ComposerTexts {
+        /// Estimated tokens of the message, and how many fit.
+        too_long(tokens: Count, room: Count) = "This message has about { $tokens } tokens, and the conversation has room for { $room }. Shorten it.";
+        /// The field for a message.
+        label = "Message";
+        /// In the empty field.
+        placeholder = "Write a message";
+        /// The button.
+        send = "Send";
+        /// The button while an answer is written.
+        stop = "Stop";
+        /// Tokens of the context that the conversation takes.
+        context(used: Count, all: Count) = "Context { $used } of { $all }";
+    }
+}
+
+table! {
+    /// Why a question cannot be sent yet.
+    NotYetTexts {
+        /// The model could not be opened.
+        no_model = "This room has no model.";
+        /// Dialling.
+        connecting = "Connecting to the room.";
+        /// The connection is lost.
+        reconnecting = "The connection to the relay is lost. Trying again.";
+        /// The host is asked.
+        waiting_for_host = "Waiting for the host.";
+        /// This host opens its model.
+        opening_model = "The room is opening its model.";
+        /// The room is not seen yet.
+        joining = "Joining the room.";
+        /// Memory is missing, and the host has not said how much.
+        waiting = "The room is waiting for more devices.";
+        /// Devices load; nothing is known of how far.
+        loading = "Devices are loading. You can already write.";
+        /// Devices load.
+        loading_share(percent: Number) = "Devices are loading: { $percent }%. You can already write.";
+    }
+}
+
+table! {
+    /// The chat around its answers.
+    ChatTexts {
+        /// The part of the page with the chat.
+        heading = "Chat";
+        /// The button that opens the list of conversations.
+        all = "Chats";
+        /// The button that starts a conversation.
+        start = "New";
+        /// A conversation without a title, and the button that starts one.
+        untitled = "New conversation";
+        /// The open conversation, for screen readers.
+        turns = "Conversation";
+        /// Above an empty conversation.
+        welcome = "What shall we cook up?";
+        /// What happens with a question.
+        welcome_hint = "Ask something. The devices at the table compute the answer together, and the host's device sees both. This page keeps the conversation in this browser only.";
+        /// A question to begin with.
+        try_story = "Tell me a short story about a soup.";
+        /// A question to begin with.
+        try_joke = "Tell me a joke.";
+        /// A question to begin with.
+        try_potluck = "What could I bring to a potluck?";
+        /// Before a question, for screen readers.
+        asked = "You";
+        /// Before an answer, for screen readers.
+        answered = "Answer";
+    }
+}
+
+table! {
+    /// The list of conversations.
+    ConversationsTexts {
+        /// The heading of the list.
+        title = "Conversations";
+        /// The list is empty.
+        none = "Conversations appear here as soon as you ask something.";
+        /// The button that shows more of the list.
+        show(older: Count) = [one] "Show { $older } older conversation"
+            [other] "Show { $older } older conversations";
+        /// Asked before one is deleted.
+        confirm_delete(title: Text) = "Delete “{ $title }” permanently?";
+        /// The button, for screen readers.
+        rename(title: Text) = "Rename { $title }";
+        /// The button, for screen readers.
+        delete(title: Text) = "Delete { $title }";
+        /// The field for another title.
+        new_title = "New title";
+        /// The button beside the field.
+        rename_now = "Rename";
+    }
+}
+
+table! {
+    /// What keys do.
+    KeysTexts {
+        /// The heading of the list of keys.
+        title = "Keyboard";
+        /// What Enter does.
+        send = "Send the message";
+        /// What Shift + Enter does.
+        line = "Start a new line";
+        /// What Escape does.
+        stop = "Stop the answer, or close the dialog";
+        /// What ? does.
+        list = "Show this list";
+    }
+}

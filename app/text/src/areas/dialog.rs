@@ -1,0 +1,111 @@
+//! The dialog behind "Host a model".
+
+table! {
+    /// The dialog, and where a model comes from.
+    HostTexts {
+        /// The heading of the dialog.
+        title = "Host a model";
+        /// The tabs, for screen readers.
+        origin = "Where the model comes from";
+        /// A tab: the relay's models.
+        tab_relay = "Here";
+        /// A tab: an address.
+        tab_link = "Link";
+        /// A tab: a file.
+        tab_device = "This device";
+        /// The box to tick.
+        list_it = "List this room on this relay's front page";
+        /// The button while the room opens.
+        opening = "Opening the room…";
+        /// The button.
+        open = "Open the room";
+        /// The button beside a doubt.
+        choose_another = "Choose another";
+        /// The button beside a doubt.
+        load_anyway = "Load anyway";
+        /// The button for a file.
+        open_file = "Open or drop a GGUF file";
+        /// A path that names a folder was given for a file.
+        folder(path: Text) = "{ $path } is a folder: choose the .gguf file in it.";
+        /// What becomes of the file.
+        file_stays = "It is not uploaded. Devices that lend fetch their parts from this tab, keep them, and could fetch all of it.";
+        /// The file has another name.
+        no_gguf_file = "This is not a GGUF file: its name must end in .gguf.";
+        /// The address is of another kind.
+        no_gguf_address = "This does not look like a GGUF file. The address must begin with https:// and end in .gguf.";
+        /// The field for an address.
+        address = "Address of a GGUF file";
+        /// Below the field.
+        address_hint = "For a split model, give the address of the first part. Every device that lends must be able to reach it, and its server sees their addresses.";
+        /// The list is fetched.
+        asking_relay = "Asking the relay for its models";
+        /// The list is empty.
+        relay_has_none = "The relay serves no models. Start it with “--models DIR”, or use a link or a file on this device.";
+        /// The list, for screen readers.
+        models = "Model";
+        /// The model that is built in.
+        bundled = "Ready at once. Tiny, so good for small talk only.";
+        /// The relay computes the hash of a file.
+        hashing(percent: Number) = "The relay is checking the file: { $percent }%";
+        /// Experts that work on a token, and all of a block.
+        experts(used: Number, all: Number) = "{ $used } of { $all } experts";
+        /// The longest context of a model, and a choice.
+        context(tokens: Count) = "{ $tokens } tokens of context";
+        /// The file names none.
+        no_licence = "no licence stated";
+    }
+}
+
+table! {
+    /// The options below the model.
+    OptionsTexts {
+        /// How the work is shared.
+        share = "Share the work";
+        /// The type of the KV cache.
+        cache = "Memory for the conversation";
+        /// The default.
+        cache_usual = "Automatic: the most exact type that fits";
+        /// How products are computed.
+        arithmetic = "Arithmetic";
+        /// Positions of context.
+        context = "Context, all conversations together";
+        /// A choice of it.
+        tokens(tokens: Count) = "{ $tokens } tokens";
+    }
+}
+
+table! {
+    /// Whether a model fits the memory lent.
+    VerdictTexts {
+        /// All is well.
+        fits = "Fits in the memory lent.";
+        /// It fits with a smaller type of the KV cache.
+        fits_with(cache: Text) = "Fits in the memory lent, with a { $cache } KV cache.";
+        /// This device lends nothing.
+        needs(needed: Bytes) = "Needs { $needed } of other devices.";
+        /// A smaller type of the KV cache helps.
+        short_cache(short: Bytes, cache: Text) = "{ $short } short. Lending more, adding a device or a { $cache } KV cache helps.";
+        /// Less context helps.
+        short_context(short: Bytes, context: Number) = "{ $short } short. Lending more, adding a device or a context of { $context } tokens helps.";
+        /// Only more memory helps.
+        short(short: Bytes) = "{ $short } short. Lending more or adding a device helps.";
+        /// The sum: state and KV cache stand in the middle, each with a plus before it.
+        sum(weights: Bytes, parts: Text, scratch: Bytes, needed: Bytes) = "Weights { $weights }{ $parts } + scratch { $scratch } = about { $needed }.";
+        /// The sum while the KV cache is not known.
+        least_sum(weights: Bytes, parts: Text, scratch: Bytes, needed: Bytes) = "Weights { $weights }{ $parts } + scratch { $scratch } = at least { $needed }.";
+        /// A part of the sum: what recurrent blocks remember.
+        state(state: Bytes) = "state { $state }";
+        /// A part of the sum.
+        cache(cache: Bytes, kind: Text) = "cache { $cache } ({ $kind })";
+        /// A part of the sum.
+        unknown_cache(tokens: Count) = "cache for { $tokens } tokens";
+        /// A bound for one device.
+        alone(pace: Pace) = "At most about { $pace } on this device alone.";
+        /// The model does not fit.
+        anyway = "You can open the room anyway. It waits until enough devices have joined.";
+        /// The button.
+        use_cache(kind: Text) = "Use a { $kind } KV cache";
+        /// The button.
+        use_context(tokens: Count) = "Use { $tokens } tokens of context";
+    }
+}

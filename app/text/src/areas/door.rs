@@ -1,0 +1,89 @@
+//! The front door.
+
+table! {
+    /// The front door, and that of an invited visitor.
+    DoorTexts {
+        /// Below the name.
+        about = "Together, your devices can run a model that none of them could run alone.";
+        /// Rooms are looked for.
+        looking = "Looking for open rooms";
+        /// There is none.
+        none = "No room is open here yet";
+        /// Rooms on this relay.
+        open(rooms: Number) = [one] "One room is open here"
+            [other] "{ $rooms } rooms are open here";
+        /// What the button does.
+        host_hint = "Pick a model and open a room";
+        /// The link to the benchmark.
+        bench = "How fast is this device?";
+        /// The room is still open. A button follows.
+        still_seated = "You still have a seat at a table.";
+        /// The button.
+        back = "Back to the table";
+        /// The link is an invite.
+        invited_to_chat = "You are invited to chat at a table.";
+        /// The link has a key.
+        invited = "You are invited to a table.";
+        /// The link has no key.
+        asks = "The host of this table will be asked to let you in.";
+        /// The room is one of this browser.
+        hosted_elsewhere = "Another tab of this browser hosts this table. This tab can take part as a guest.";
+        /// What the button does.
+        lend_hint = "Lend memory of this device, and chat";
+        /// Why the button does nothing.
+        no_gpu = "This device cannot use its GPU";
+        /// The button.
+        chat = "Just chat";
+        /// What it does.
+        chat_hint = "Other devices do the work";
+        /// Rooms of this browser, for screen readers.
+        own_rooms = "Your rooms";
+        /// A room without a title.
+        own_room = "Your room";
+        /// A room of this browser.
+        own_room_with(title: Text) = "Your room with { $title }";
+        /// What is known of it.
+        still_yours = "No tab has it open. The room is still yours: open it again, and its guests come back by themselves.";
+        /// The button.
+        open_again = "Open it again";
+        /// The button.
+        end = "End it";
+    }
+}
+
+table! {
+    /// The list of rooms.
+    RoomsTexts {
+        /// The heading of the dialog.
+        title = "Which table?";
+        /// There is none.
+        none = "No room is open on this relay yet. Once a host opens one, it appears here. Or paste a link.";
+        /// Above the list.
+        strangers = "Whoever opens a room chooses its title. Lend this device to people you know: the letters of the room also stand in its link, after /r/.";
+        /// A title, which somebody else chose.
+        called(title: Text) = "“{ $title }”";
+        /// The beginning of the room's id, and how many devices are in it.
+        tag(devices: Count, letters: Text) = [one] "Room { $letters } · one device"
+            [other] "Room { $letters } · { $devices } devices";
+        /// The button.
+        contribute = "Contribute";
+        /// The field.
+        link = "Room link";
+        /// The button beside it.
+        join = "Join";
+        /// The field has something else.
+        no_link = "This is not a room link. Room links look like https://…/r/abcd#key.";
+    }
+}
+
+table! {
+    /// A relay whose lists cannot be read.
+    RelayTexts {
+        /// An answer that is an error.
+        status(status: Number) = "The relay answered with status { $status }. Try again in a moment.";
+        /// No answer.
+        silent = "The relay does not answer. Check the network, then try again.";
+        /// An answer that is not understood.
+        unreadable = "The relay's answer could not be read. Reload the page.";
+    }
+}

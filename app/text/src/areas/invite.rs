@@ -1,0 +1,150 @@
+//! Who may come in, and what is sealed.
+
+table! {
+    /// Links and invites.
+    InviteTexts {
+        /// The heading of the dialog.
+        title = "Invite a device";
+        /// What the room's own link allows.
+        room_terms = "Whoever has the link can come in without being asked.";
+        /// The address is asked for.
+        looking = "Looking for this relay's address";
+        /// The choice of a link.
+        kind = "What the link is for";
+        /// The room's own link.
+        room = "Everything";
+        /// For whom it is.
+        room_hint = "For your own devices";
+        /// An invite to lend.
+        lend = "Lend a GPU";
+        /// What it allows besides.
+        lend_hint = "And chat; new devices can use it until it expires";
+        /// An invite to chat.
+        chat = "Only chat";
+        /// How long.
+        chat_hint = "New devices can use it until it expires";
+        /// The button.
+        copy_link = "Copy link";
+        /// The button.
+        copy_invitation = "Copy invitation";
+        /// Below the QR code; then what the link allows.
+        scan(terms: Text) = "Scan it with a phone, or send the link. { $terms }";
+        /// Other devices cannot reach this relay.
+        only_here = "The relay accepts connections from this computer only, so the link works only in browsers here. Restart it without “--local” to invite other devices.";
+        /// The relay made its own certificate.
+        certificate = "The other device warns once about an unknown certificate, because this relay made its own. In Chrome choose “Advanced”, then “Proceed”. In Safari choose “Show details”, then “visit this website”.";
+        /// Before the link in an invitation.
+        invitation_to_lend = "Join my table and lend a hand";
+        /// Before the link in an invitation.
+        invitation_to_chat = "Chat with the model at my table";
+        /// How long an invite works.
+        hours = "It can be used for";
+        /// A choice of it.
+        hour = "1 hour";
+        /// A choice of it.
+        day = "1 day";
+        /// A choice of it.
+        week = "1 week";
+        /// How many devices may use it.
+        uses = "By";
+        /// A choice of it.
+        devices(devices: Number) = [one] "{ $devices } device"
+            [other] "{ $devices } devices";
+        /// The switch.
+        ask = "Ask me first";
+        /// What it means.
+        ask_hint = "You see the device's name and three words to compare, and let it in or not";
+        /// The button.
+        make = "Make an invite";
+        /// What an invite allows.
+        to_chat(uses: Number) = [one] "One device can come in by it to chat."
+            [other] "Up to { $uses } devices can come in by it to chat.";
+        /// What an invite allows.
+        to_lend(uses: Number) = [one] "One device can come in by it, lend their GPU and chat."
+            [other] "Up to { $uses } devices can come in by it, lend their GPU and chat.";
+        /// Follows what it allows.
+        asked = "You are asked first.";
+        /// Follows what it allows.
+        not_asked = "You are not asked.";
+        /// Asked before.
+        confirm_take_back = "Take this invite back? Nobody comes in by it any more. Whoever is here by it stays until their connection ends.";
+        /// The button.
+        take_back = "Take back";
+        /// The heading of the invites that were given out.
+        given = "Invites";
+        /// A row of the list.
+        name_chat = "To chat";
+        /// A row of the list.
+        name_lend = "To lend a GPU";
+        /// How often it was used, of how often it may be.
+        used(devices: Number, used: Number) = [one] "{ $used } of { $devices } device came by it."
+            [other] "{ $used } of { $devices } devices came by it.";
+        /// How long it still works.
+        good_for(hours: Number) = [one] "Good for { $hours } hour more."
+            [other] "Good for { $hours } hours more.";
+        /// It works no more.
+        expired = "It has expired.";
+        /// It works no more.
+        used_up = "It is used up.";
+        /// It works no more.
+        revoked = "You took it back.";
+        /// The button.
+        lift_ban = "Lift the ban";
+        /// The heading of the list.
+        banned = "Banned devices";
+        /// The picture, for screen readers.
+        qr = "QR code of the room's link";
+    }
+}
+
+table! {
+    /// A member that the host puts out.
+    PutOutTexts {
+        /// Asked before.
+        confirm_remove = "Remove it from the room? It can come back the way it came, and you are not asked again.";
+        /// Asked before.
+        confirm_ban = "Ban this device? Its key is refused from now on, and nobody comes in any more by the invites that it used. Whoever has the room's own link can still come with another browser, or with this one once its storage is cleared.";
+        /// The button.
+        remove = "Remove";
+        /// The button.
+        ban = "Ban";
+        /// The button that changes nothing.
+        keep = "Keep it";
+    }
+}
+
+table! {
+    /// What is sealed between devices.
+    SealedTexts {
+        /// The button.
+        button = "What is sealed, and who can see what";
+        /// The heading of the dialog.
+        title = "Sealed between devices";
+        /// What is sealed.
+        what = "What devices say to each other in this room is sealed for the one it is meant for, and each has proved its key. The relay passes it on and cannot read it. If it changes anything, the two devices notice and begin anew.";
+        /// The list of sessions, for screen readers.
+        sessions = "Sessions";
+        /// The heading of the list.
+        sessions_heading = "Sessions of this device";
+        /// What three words are.
+        words = "Three words stand for the session of two devices. The other screen must show the same ones beside this device's name; then nobody stands between. A new session has other words, and the host knows whom it let in by their keys.";
+    }
+}
+
+table! {
+    /// Who can see what.
+    PrivacyTexts {
+        /// The heading.
+        heading = "Who can see what";
+        /// A line of the list.
+        host = "The host's device sees every question and answer in the room.";
+        /// A line of the list.
+        workers = "Devices that lend their GPU get numbers from which text can be guessed. The one with the first layers gets the tokens, and the one with the last layers computes the likeliest next ones.";
+        /// A line of the list.
+        guests = "Other guests see only their own conversations, who is in the room, which model it runs and what each device does.";
+        /// A line of the list.
+        relay = "Messages between devices are sealed. The relay sees who is in which room, who writes to whom, how much and when, and which parts of its models each address loads. It also serves this page, and a changed page could read everything: use a relay that you trust.";
+        /// A line of the list.
+        browser = "This page keeps your conversations in this browser only, readable for whoever uses it. Deleting one here does not delete what the host has seen.";
+    }
+}

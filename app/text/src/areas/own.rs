@@ -1,0 +1,59 @@
+//! This device.
+
+table! {
+    /// What this device does for the room.
+    OwnDeviceTexts {
+        /// It lends nothing yet.
+        only_chats = "This device only chats. Lend its GPU to make room for larger models.";
+        /// Its invite is one to chat.
+        invited_to_chat = "You are invited to chat. Other devices do the work.";
+        /// It cannot lend, and is about to host.
+        hosts_without_gpu = "This device cannot compute: the page gets no GPU here. It can host, and other devices do the work.";
+        /// It cannot lend.
+        no_webgpu = "This device can only chat: its browser has no WebGPU.";
+        /// It could lend before.
+        gpu_lost = "This device lends nothing because its GPU is unavailable. Reload the page to try again.";
+        /// It lends, and the room has no plan. For whom it stands by may follow.
+        lends(lent: Bytes) = "This device lends { $lent }.";
+        /// Follows what it lends.
+        room_short = "The room needs more memory.";
+        /// It works. For whom it stands by and what it loads besides may follow.
+        works(lent: Bytes, holds: Text) = "This device lends { $lent } and holds { $holds }.";
+        /// It loads for another plan while it works.
+        prepares = "It keeps working while it prepares for a new plan.";
+        /// It has no work. For whom it stands by may follow, and why it has none does.
+        spare(lent: Bytes) = "This device lends { $lent } and is a spare.";
+        /// Nothing else is known of why it has no work.
+        not_needed = "The room does not need it now.";
+        /// It failed.
+        failed = "This device cannot take part. Its notice says why.";
+        /// What it loads.
+        loading(holds: Text) = "Loading { $holds }.";
+        /// It has no part yet.
+        waiting(lent: Bytes) = "This device lends { $lent } and waits for its share of the model.";
+        /// Beside the slider.
+        choose_memory = "Browsers do not report GPU memory. Choose what this device can spare.";
+        /// Keep everything but experts of a file here.
+        protect = "Protect the model: others get only its experts, and what goes with them";
+        /// What that protects, and what not.
+        protect_hint = "Others get the experts that they hold for you, up to 64 KiB of what lies beside each, and the file's header with its vocabulary. They can keep those, several \
+             devices together can collect all experts, and what is sent to them can reveal text. A model without experts runs on \
+             this device alone.";
+        /// Layers that fit, of how many.
+        layers(fitting: Number, all: Number) = "Room for about { $fitting } of the model's { $all } layers. Browsers do not report GPU memory, so the choice is yours.";
+        /// The slider.
+        memory = "Memory this device lends";
+        /// The card of this device, and its part of the settings.
+        heading = "This device";
+        /// The button.
+        contribute = "Contribute GPU";
+        /// Opens the slider.
+        change = "Change how much this device lends";
+        /// The switch.
+        awake = "Keep this screen awake";
+        /// The button beside the slider.
+        lend = "Lend this much";
+        /// The button that lends nothing any more.
+        withdraw = "Withdraw GPU";
+    }
+}

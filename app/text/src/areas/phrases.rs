@@ -1,0 +1,128 @@
+//! Phrases that stand in several places.
+
+table! {
+    /// Buttons of all dialogs.
+    ButtonTexts {
+        /// The button.
+        copy = "Copy";
+        /// The button afterwards.
+        copied = "Copied";
+        /// The button of a notice.
+        copy_details = "Copy details";
+        /// The button that removes a notice.
+        dismiss = "Dismiss";
+        /// The button that closes a dialog.
+        close = "Close";
+        /// The field beside a slider, for screen readers.
+        exactly(label: Text) = "{ $label }, exactly";
+    }
+}
+
+table! {
+    /// How far something is.
+    ProgressTexts {
+        /// Two seconds or less.
+        almost_done = "almost done";
+        /// Time left.
+        seconds(seconds: Rounded) = "about { $seconds } s left";
+        /// Time left.
+        minutes(minutes: Rounded) = "about { $minutes } min left";
+        /// Time left.
+        hours(hours: Tenths) = "about { $hours } h left";
+        /// How far a phase is.
+        bytes(phase: Text, done: Bytes, all: Bytes) = "{ $phase } { $done } of { $all }";
+        /// What was stored before.
+        cached(bytes: Bytes) = "already here: { $bytes }";
+    }
+}
+
+table! {
+    /// A model.
+    ModelTexts {
+        /// How large a model is.
+        size(all: Parameters) = "{ $all } parameters";
+        /// The same of one with experts.
+        size_active(all: Parameters, active: Parameters) = "{ $all } parameters, { $active } active";
+    }
+}
+
+table! {
+    /// What a device holds of a model.
+    PartTexts {
+        /// A block.
+        block(block: Number) = "block { $block }";
+        /// Blocks.
+        blocks(first: Number, last: Number) = "blocks { $first }–{ $last }";
+        /// The embedding.
+        embedding = "embedding";
+        /// The LM head.
+        head = "LM head";
+        /// A device that holds nothing else.
+        experts_alone(experts: Number) = [one] "{ $experts } expert, no blocks"
+            [other] "{ $experts } experts, no blocks";
+        /// Some of the model's experts.
+        experts(experts: Number, all: Number) = "experts { $experts } of { $all }";
+    }
+}
+
+table! {
+    /// Kinds of devices.
+    KindTexts {
+        /// A kind of device.
+        computer = "computer";
+        /// A kind of device.
+        phone = "phone";
+        /// A kind of device.
+        tablet = "tablet";
+        /// A kind of device: no browser.
+        program = "program";
+        /// A browser that is not known.
+        unknown = "A browser";
+        /// The name of a device at first.
+        named(browser: Text, system: Text) = "{ $browser } on { $system }";
+    }
+}
+
+table! {
+    /// Marks in the picture of a room over time.
+    TimelineTexts {
+        /// A mark.
+        joins(name: Text) = "{ $name } joins";
+        /// A mark.
+        leaves(name: Text) = "{ $name } leaves";
+        /// A mark.
+        silent(name: Text) = "{ $name } does not answer";
+        /// A mark.
+        back(name: Text) = "{ $name } is back";
+        /// A device without a name.
+        unnamed = "a device";
+        /// A mark: who has how many blocks.
+        plan(stages: Text) = "new plan, blocks: { $stages }";
+    }
+}
+
+table! {
+    /// Experts that are loaded when a token needs them.
+    OnDemandTexts {
+        /// Before the first token.
+        waits(slots: Count, all: Count) = "The model does not fit this device: { $slots } of { $all } experts are in memory, others load when a token needs them.";
+        /// What a token loads.
+        from_storage(loaded: Bytes, hits: Number, used: Number, percent: Rounded, waits: Tenths, time: Millis) = "Loads { $loaded } a token from this device's storage: { $hits } of a token's { $used } experts were in memory ({ $percent }%), { $waits } waits a token, { $time }.";
+        /// The same, all of it fetched.
+        over_network(loaded: Bytes, hits: Number, used: Number, percent: Rounded, waits: Tenths, time: Millis) = "Loads { $loaded } a token over the network: { $hits } of a token's { $used } experts were in memory ({ $percent }%), { $waits } waits a token, { $time }.";
+        /// The same, some of it fetched.
+        partly_over_network(loaded: Bytes, fetched: Bytes, hits: Number, used: Number, percent: Rounded, waits: Tenths, time: Millis) = "Loads { $loaded } a token from this device's storage, { $fetched } of it over the network: { $hits } of a token's { $used } experts were in memory ({ $percent }%), { $waits } waits a token, { $time }.";
+        /// Experts that are in memory.
+        in_memory(slots: Count, all: Count) = "{ $slots } of { $all } experts are in memory.";
+        /// Others say what will be needed.
+        asked(bytes: Bytes) = "Experts are loaded ahead as others ask for it, { $bytes } so far.";
+        /// It is measured whether guesses pay.
+        trying(guessed: Text, bytes: Bytes) = "Loading experts ahead is being tried{ $guessed }, { $bytes } on guesses so far.";
+        /// Guesses pay.
+        ahead(guessed: Text, bytes: Bytes) = "Experts are loaded ahead{ $guessed }, { $bytes } on guesses so far.";
+        /// Guesses do not pay.
+        off(guessed: Text, bytes: Bytes) = "Loading experts ahead did not pay and is off{ $guessed }, { $bytes } on guesses so far.";
+        /// Stands in the middle of it, if it is known.
+        guessed(percent: Rounded) = ": { $percent }% were guessed";
+    }
+}

@@ -1,0 +1,174 @@
+//! The settings.
+
+table! {
+    /// The drawer, and what it says of the page.
+    SettingsTexts {
+        /// The heading.
+        title = "Settings";
+        /// The heading of a part.
+        about = "About";
+        /// The licence of Potluck.
+        licence = "Free software under the MIT licence or the Apache licence 2.0, at your option. Models have their own licences.";
+        /// The heading of a part.
+        appearance = "Appearance";
+        /// As the system says.
+        system = "System";
+        /// Dark on light.
+        light = "Light";
+        /// Light on dark.
+        dark = "Dark";
+        /// The version.
+        build(build: Element) = "Potluck, build { $build }";
+    }
+}
+
+table! {
+    /// How answers are generated.
+    SamplingTexts {
+        /// The heading of a part.
+        heading = "Answers";
+        /// The field for what is said before each conversation.
+        instructions = "Instructions for every conversation";
+        /// In the empty field.
+        instructions_hint = "Be brief.";
+        /// How much a model thinks before it answers.
+        reasoning = "Reasoning";
+        /// Whom the choice is for.
+        reasoning_hint = "Only for models that support it";
+        /// A choice: as much as the model does by itself.
+        reasoning_usual = "The model's default";
+        /// A choice: none, or as little as possible.
+        reasoning_off = "Off";
+        /// A choice.
+        reasoning_low = "Low";
+        /// A choice.
+        reasoning_medium = "Medium";
+        /// A choice.
+        reasoning_high = "High";
+        /// How even the choice is.
+        temperature = "Temperature";
+        /// What a value means.
+        temperature_hint = "0 always takes the likeliest word";
+        /// When an answer stops.
+        length = "Maximum answer length, tokens";
+        /// What to do then.
+        length_hint = "Press Continue for more";
+        /// Opens the other ones.
+        more = "More";
+        /// The parameter.
+        top_k = "Top k";
+        /// What it does.
+        top_k_hint = "Keep the k most likely tokens; 0 keeps all";
+        /// The parameter.
+        top_p = "Top p";
+        /// What it does.
+        top_p_hint = "Keep the most likely tokens up to this total probability";
+        /// The parameter.
+        min_p = "Min p";
+        /// What it does.
+        min_p_hint = "Drop tokens below this share of the top probability";
+        /// The parameter.
+        repetition = "Repetition penalty";
+        /// What a value means.
+        repetition_hint = "1 turns it off";
+        /// The parameter.
+        seed = "Seed";
+        /// What it does.
+        seed_hint = "The same seed gives the same answer; empty takes a new one";
+        /// The button.
+        reset = "Back to the usual values";
+    }
+}
+
+table! {
+    /// What this device can do.
+    DeviceTexts {
+        /// The field.
+        name = "Name others see";
+        /// The button.
+        test = "Test again";
+        /// The button meanwhile.
+        testing = "Testing";
+        /// WebGPU was not asked for.
+        not_asked = "not asked yet";
+        /// A GPU without a name.
+        unknown = "unknown";
+        /// An adapter that computes on the processor.
+        software(name: Text) = "{ $name }, a software adapter: slow";
+        /// It can.
+        yes = "yes";
+        /// It cannot.
+        no = "no";
+        /// The row of the adapter.
+        gpu = "GPU";
+        /// The row of 16-bit floats.
+        half_floats = "16-bit floats";
+        /// The row of subgroups.
+        subgroups = "Subgroups";
+        /// The row of the largest buffer.
+        buffer = "Largest buffer";
+        /// The row of the largest binding.
+        binding = "Largest binding";
+        /// The row of the bandwidth.
+        speed = "Memory speed, measured";
+        /// The row of the self-test.
+        self_test = "Self-test";
+        /// It was not run.
+        not_run = "not run yet";
+        /// It runs.
+        running = "running";
+        /// All kernels gave right results.
+        passed(kernels: Number) = [one] "{ $kernels } kernel right"
+            [other] "{ $kernels } kernels right";
+        /// Some have substitutes.
+        replaced(kernels: Text) = "slower kernels in place of { $kernels }";
+        /// Some gave wrong results.
+        failed(kernels: Text) = "wrong results from { $kernels }: this device cannot take part";
+        /// It is asked.
+        checking = "Checking what this device can do";
+        /// Opens what helps.
+        no_webgpu = "No WebGPU here, but you can still chat. How to turn it on";
+        /// What helps.
+        help_chrome = "Chrome or Edge 121 or newer: open chrome://gpu and look for WebGPU. If it is off, update the graphics driver.";
+        /// What helps.
+        help_others = "Safari 26 or newer, and Firefox on Windows and Mac, have it.";
+        /// What helps.
+        help_address = "Open this page over https or from localhost. Browsers hide the GPU from any other page.";
+        /// A GPU without a name.
+        unnamed = "An unnamed GPU";
+        /// It has WebGPU and 16-bit floats.
+        with_halves(adapter: Text) = "{ $adapter }, WebGPU ready, 16-bit floats yes";
+        /// It has WebGPU without 16-bit floats.
+        without_halves(adapter: Text) = "{ $adapter }, WebGPU ready, 16-bit floats no";
+        /// An adapter that computes on the processor.
+        slow(adapter: Text) = "{ $adapter }, software adapter (slow)";
+    }
+}
+
+table! {
+    /// What the browser stores.
+    StorageTexts {
+        /// The heading of a part.
+        heading = "Storage";
+        /// The list is fetched.
+        checking = "Checking what is stored here";
+        /// How much is used.
+        used(used: Bytes, quota: Bytes) = "{ $used } of the { $quota } that the browser allows.";
+        /// The data is safe.
+        persistent = "The browser keeps this data until you delete it.";
+        /// The data is not safe.
+        evictable = "The browser may delete this data when space runs low.";
+        /// The list is empty.
+        none = "No model is stored here yet.";
+        /// The bar, for screen readers.
+        bar = "Storage in use";
+        /// A whole model.
+        complete(size: Bytes) = "{ $size }, complete";
+        /// Some of a model.
+        part(size: Bytes, whole: Bytes) = "{ $size } of { $whole }";
+        /// The button, for screen readers.
+        delete(name: Text) = "Delete { $name }";
+        /// Asked before.
+        confirm_delete(name: Text, size: Text) = "Delete { $name } ({ $size }) from this browser? It is loaded again when it is next used.";
+    }
+}

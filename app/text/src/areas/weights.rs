@@ -1,0 +1,17 @@
+//! The bytes of a model: which version they are of, and whether they are sound.
+
+table! {
+    /// What a load has to say about weights.
+    WeightsTexts {
+        /// Samples of the stored copy differ from the model's source.
+        stored_copy_differs = "The stored copy of this model is no longer what its link leads to. It is deleted, and the model is loaded again.";
+        /// The first time that this device fetches from the server of a link that the host chose.
+        from_server(server: Text) = "The model of this room is at { $server }. This device fetches its part from there, so that server sees its address and which part it holds.";
+        /// A link that the host chose is none of the internet.
+        private_link(server: Text) = "The host's link to the model ({ $server }) leads to a private address or does not begin with https. This device does not follow it. The host can serve the file from the relay, or from its disk.";
+        /// A number of a tensor is infinite or NaN.
+        not_finite(tensor: Text) = "The weights of this model are damaged: { $tensor } has numbers that are not finite. Download the file again, or use another file of this model.";
+        /// What the GPU has of a tensor is not what was sent to it.
+        not_kept(tensor: Text) = "This device's GPU lost a part of the weights ({ $tensor }). Try again. If that does not help, open Potluck again or update the GPU's driver.";
+    }
+}

@@ -1,0 +1,56 @@
+//! How many handshakes this side answers in total: each costs about a millisecond of arithmetic.
+//!
+//! Every lane has its own budget, so that visitors, who need no secret, cannot use up anybody else's. A connection's first handshake
+//! and its later ones have separate budgets, so that a peer that keeps shaking hands cannot keep newcomers out.
+
+use potluck_plan::Millis;
+
+use crate::wire::Lane;
+
+/// The rate at which handshakes are answered.
+#[derive(Clone, Copy)]
+struct Rate {
+    /// At once.
+    burst: f64,
+    /// On average.
+    per_second: f64,
+}
+
+/// Visitors ask to come in, and the host is asked about sixteen of them at a time.
+const VISITORS: Rate = Rate { burst: 32.0, per_second: 16.0 };
+/// A full room that returns after its host was away.
+const OTHERS: Rate = Rate { burst: 64.0, per_second: 16.0 };
+
+/// A budget that refills.
+#[derive(Clone, Copy)]
+struct Bucket {
+    left: f64,
+    at: Millis,
+}
+
+impl Bucket {
+    fn take(bucket: &mut Option<Self>, rate: Rate, now: Millis) -> bool {
+        let bucket = bucket.get_or_insert(Self { left: rate.burst, at: now });
+        bucket.left = (bucket.left + (now.0 - bucket.at.0).max(0.0) / 1e3 * rate.per_second).min(rate.burst);
+        bucket.at = now;
+        let has_one = bucket.left >= 1.0;
+        bucket.left -= f64::from(u8::from(has_one));
+        has_one
+    }
+}
+
+/// What is left by lane, for first handshakes and for later ones.
+#[derive(Default)]
+pub(super) struct Budgets([[Option<Bucket>; 2]; Lane::COUNT]);
+
+impl Budgets {
+    /// Takes one handshake. False if none is left.
+    #[must_use]
+    pub fn take(&mut self, lane: Lane, is_first: bool, now: Millis) -> bool {
+        let rate = match lane {
+            Lane::Visitor => VISITORS,
+            Lane::Link | Lane::Group | Lane::Invite => OTHERS,
+        };
+        Bucket::take(&mut self.0[lane.index()][usize::from(!is_first)], rate, now)
+    }
+}

@@ -1,0 +1,36 @@
+//! From logits to a token.
+
+use super::{Definition, Values, by};
+use crate::kernel::Access::{Read, Write};
+use crate::kernel::Strategy;
+use crate::params::{self, Params};
+
+pub fn segments(strategy: Strategy) -> Definition {
+    Definition {
+        name: format!("segments {}", by(strategy)),
+        template: "segments",
+        params: params::Segments::WGSL,
+        bindings: vec![Read, Write],
+        values: Values::none().with("STRATEGY", format!("{strategy:?}")),
+    }
+}
+
+pub fn top(strategy: Strategy) -> Definition {
+    Definition {
+        name: format!("top {}", by(strategy)),
+        template: "top",
+        params: params::Top::WGSL,
+        bindings: vec![Read, Write, Write, Write],
+        values: Values::none().with("STRATEGY", format!("{strategy:?}")),
+    }
+}
+
+pub fn sample() -> Definition {
+    Definition {
+        name: "sample".to_owned(),
+        template: "sample",
+        params: params::Sample::WGSL,
+        bindings: vec![Write, Read, Write, Write],
+        values: Values::none(),
+    }
+}
