@@ -1,4 +1,5 @@
-"""Remakes real/NAME.json, llama.cpp's answers on published models: `python3 e2e/golden/real.py [--windows N] [NAME ...]`.
+"""Remakes real/NAME.json, llama.cpp's answers on published models:
+`python3 e2e/golden/real.py [--windows N] [--threads N] [NAME ...]`.
 
 It takes the files that `cargo xtask models` has fetched, turns every tensor into F32 with PyPI `gguf`, and lets llama.cpp answer eight
 prompts greedily with an f32 KV cache; then it measures how likely llama.cpp finds real/text.txt, with the weights in F32 and with
@@ -59,9 +60,9 @@ def rendered(template, question):
     return jinja.from_string(template).render(messages=messages, add_generation_prompt=True, bos_token="", eos_token="")
 
 
-def answers(model, template, ends):
+def answers(model, template, ends, threads):
     """The prompts with greedy answers."""
-    context = model.context(length=512, cache="f32", batch=BATCH, threads=THREADS)
+    context = model.context(length=512, cache="f32", batch=BATCH, threads=threads)
     for text in QUESTIONS if template else BEGINNINGS:
         whole = rendered(template, text) if template else text
         prompt = model.tokenize(whole, add_special=True)
@@ -103,9 +104,9 @@ def surprise(context, ids):
     return each
 
 
-def measure(model, texts):
+def measure(model, texts, threads):
     """Sums of negative log-likelihoods: of the first window's beginning, and of each window."""
-    context = model.context(length=WINDOW + 16, cache="f32", batch=BATCH, threads=THREADS)
+    context = model.context(length=WINDOW + 16, cache="f32", batch=BATCH, threads=threads)
     short, sums = 0.0, []
     for number, ids in enumerate(texts):
         each = surprise(context, ids)
@@ -118,7 +119,7 @@ def measure(model, texts):
     return {"short": round(short, 4), "windows": sums}
 
 
-def remake(library, name, model, count):
+def remake(library, name, model, count, threads):
     import gguf
     path = FOLDER / model["name"]
     if not path.exists():
@@ -133,14 +134,14 @@ def remake(library, name, model, count):
         half.rename(plain)
     print(name, flush=True)
     with library.load(plain, repack=False) as open_model:
-        prompts = list(answers(open_model, template and template.contents(), open_model.ends()))
+        prompts = list(answers(open_model, template and template.contents(), open_model.ends(), threads))
         for prompt in prompts:
             print(f"  {min(prompt['margin']):.4f} {prompt['answer']!r}", flush=True)
         texts = windows(open_model, text.decode(), count)
         crc = zlib.crc32(b"".join(id.to_bytes(4, "little") for ids in texts for id in ids))
-        exact = measure(open_model, texts)
+        exact = measure(open_model, texts, threads)
     with library.load(path) as open_model:
-        quantized = measure(open_model, texts)
+        quantized = measure(open_model, texts, threads)
     plain.unlink()
     result = {
         "name": name,
@@ -154,6 +155,16 @@ def remake(library, name, model, count):
     (DATA / f"{name}.json").write_text(compact(result) + "\n")
 
 
+def option(arguments, name, usual):
+    """Takes `name N` out of the arguments."""
+    if name not in arguments:
+        return usual
+    at = arguments.index(name)
+    value = int(arguments[at + 1])
+    del arguments[at:at + 2]
+    return value
+
+
 def main():
     enter_venv()
     try:
@@ -162,15 +173,11 @@ def main():
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "jinja2"], check=True)
     from llama_cpp import Library
     arguments = sys.argv[1:]
-    count = WINDOWS
-    if "--windows" in arguments:
-        at = arguments.index("--windows")
-        count = int(arguments[at + 1])
-        del arguments[at:at + 2]
+    count, threads = option(arguments, "--windows", WINDOWS), option(arguments, "--threads", THREADS)
     models = json.loads((DATA / "manifest.json").read_text())
     library = Library()
     for name in arguments or models:
-        remake(library, name, models[name], count)
+        remake(library, name, models[name], count, threads)
 
 
 if __name__ == "__main__":

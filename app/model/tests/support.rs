@@ -64,9 +64,9 @@ An answer is split into these channels by the model's markers, which are not sho
   `<|START_THINKING|>` of Command, `<|inner_prefix|>` of Apertus, the sentences of Granite 3.2 and Apriel, and others;
 - sixteen markers of tool calls.
 
-If a template writes reasoning between other tags, rendering it shows which. How much a model reasons can be chosen where its template
+If a template writes reasoning between other tags, rendering it reveals them. You can choose how much a model reasons if its template
 reads `enable_thinking`, `thinking`, `reasoning`, `thinking_mode`, `thinking_budget` (off only), `reasoning_effort` or
-`thinking_effort`; the last two get the nearest word that the template accepts.
+`thinking_effort`; the last two get the nearest value that the template accepts.
 
 ## Chat templates
 
@@ -82,11 +82,11 @@ python app/model/tests/golden/make_templates.py FOLDER FOLDER/all.json   # llama
 POTLUCK_TEMPLATES=FOLDER cargo xtask check templates
 ```
 
-When a model is opened, a test conversation is rendered. If the question is missing from the result, texts are given as lists of parts.
-A template that still loses it, is empty, is broken or refuses everything is not used; of several named ones the first that works is.
-Without one, prompts get the turns for which the vocabulary has control tokens (`<|im_start|>`, `<|start_header_id|>`,
-`<start_of_turn>`, `[INST]`, `<|user|>`), or else \"User:\" and \"Assistant:\" in words, and an answer ends at the next \"User:\". The
-host is told which and why. A system message that a template refuses or leaves out goes in front of the first question.
+When a model is opened, a test conversation is rendered. If the question is missing from the result, the template gets texts as lists of
+parts. A template that still loses it, is empty, is broken or refuses everything is not used; of several named ones the first working one
+is. Without one, prompts get the turns for which the vocabulary has control tokens (`<|im_start|>`, `<|start_header_id|>`,
+`<start_of_turn>`, `[INST]`, `<|user|>`), or else \"User:\" and \"Assistant:\" in words, and an answer ends at the next \"User:\". The host is
+told which and why. A system message that a template refuses or leaves out goes in front of the first question.
 
 These are rendered with 11 conversations each; the columns say which of them the template writes into the prompt.
 
