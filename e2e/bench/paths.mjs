@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util';
 
 import { Device } from '../harness/browser.mjs';
 import { Relay } from '../harness/relay.mjs';
+import { ROOM, signer } from './relay_entry.mjs';
 import { record } from './results.mjs';
 
 const { values } = parseArgs({
@@ -13,16 +14,15 @@ const { values } = parseArgs({
 });
 const paths = ['relay', 'broadcast', 'channel, copied', 'channel, transferred'];
 const last = {};
-/** The room of the owner key that is made of 32 bytes of 7. */
-const ROOM = 'vdehbxlhujthptaoyaaug57jna';
 
 const relay = await Relay.start({ models: [] });
 const device = await Device.start('paths', { gpu: false });
 try {
   const tabs = [device.page, await device.newTab()];
   for (const [number, tab] of tabs.entries()) {
-    await tab.goto(`${relay.url}/bench`);
-    await tab.evaluate(start, [`(${work})()`, `${relay.url.replace('http', 'ws')}/rooms/${ROOM}`, number]);
+    // No page of Potluck: that starts its own workers only.
+    await tab.goto(`${relay.url}/models`);
+    await tab.evaluate(start, [`(${work})(${signer})`, `${relay.url.replace('http', 'ws')}/rooms/${ROOM}`, number]);
   }
   for (let round = 1; round <= Number(values.rounds); round++)
     for (const idle of [0, 3])
@@ -58,7 +58,7 @@ async function start([code, url, number]) {
 }
 
 /** Runs in a worker: echoes messages, and measures when asked. */
-function work() {
+function work(signer) {
   let channel;
   let peer;
   let asking = null;
@@ -89,7 +89,7 @@ function work() {
         if (typeof data !== 'string') return came('relay', data);
         const { type, nonce, route, members } = JSON.parse(data);
         // The first tab owns the room, the second one has its join key.
-        if (type === 'challenge') owner.enter(nonce, url.split('/').pop(), number).then((entry) => socket.send(entry));
+        if (type === 'challenge') owner.enter(nonce, url.split('/').pop(), number, new URL(url).host).then((entry) => socket.send(entry));
         if (type === 'join') peer = route;
         if (type !== 'welcome') return;
         [peer] = members;
@@ -97,26 +97,6 @@ function work() {
       };
     });
     port.postMessage({ room: 'paths', route });
-  }
-
-  /** An Ed25519 key from a byte, which enters a room: number 0 as its owner, others with the join key, the same key. */
-  async function signer(byte) {
-    const prefix = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
-    const seed = new Uint8Array([...prefix, ...Array(32).fill(byte)]);
-    const key = await crypto.subtle.importKey('pkcs8', seed, 'Ed25519', true, ['sign']);
-    const text = (bytes) => new Uint8Array(bytes).toBase64({ alphabet: 'base64url', omitPadding: true });
-    const open = (text) => Uint8Array.fromBase64(text, { alphabet: 'base64url' });
-    const { x } = await crypto.subtle.exportKey('jwk', key);
-    const ascii = (text) => new TextEncoder().encode(text);
-    const enter = async (nonce, room, number) => {
-      const as = number ? 'link' : 'owner';
-      const covered = number ? [] : [...open(x), 0, ...ascii('paths')];
-      const message = [...ascii(`potluck relay entry v2\0${room}\0${as}\0`), ...open(nonce), ...covered];
-      const signature = text(await crypto.subtle.sign('Ed25519', key, new Uint8Array(message)));
-      const listing = number ? {} : { key: x, join_key: x, title: 'paths', visible: false };
-      return JSON.stringify({ type: 'enter', proof: { as, ...listing, signature } });
-    };
-    return { enter };
   }
 
   async function measure({ path, idle, count, bytes }) {
