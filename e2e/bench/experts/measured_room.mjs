@@ -98,8 +98,12 @@ export class MeasuredRoom {
     await Promise.all(this.devices.map(async (device) => {
       const closed = await Promise.race([device.stop().then(() => true), pause(CLOSING)]);
       if (closed) return;
-      device.signal('SIGKILL');
-      await device.forget();
+      try {
+        device.signal('SIGKILL');
+        await device.forget();
+      } catch (error) {
+        console.log(`   ${device.name} stays open: ${error.message.split('\n')[0]}`);
+      }
     }));
   }
 }
