@@ -5,8 +5,8 @@ import { MeasuredRoom, holding } from './measured_room.mjs';
 
 const WORDS = 'once upon a time there was a table and on it stood a pot'.split(' ');
 
-/** A text of so many words that begins unlike others, so nothing of its KV cache is there already. */
-const text = (words, first) => Array.from({ length: words }, (_, index) => WORDS[(index * (index + first)) % WORDS.length]).join(' ');
+/** A text of so many words that begins with a word of its own, so nothing of its KV cache is there already. */
+const text = (words, first) => Array.from({ length: words }, (_, index) => WORDS[(index === 0 ? first : index * index) % WORDS.length]).join(' ');
 
 /** Measures a case; `room.step` says what is going on. */
 export async function measure(room, relay, one, { tokens, rounds, prompts, temperature, context, keep }) {
@@ -77,11 +77,11 @@ function sealing({ before, after, answer }) {
 
 /** A prompt of about so many tokens, asked twice: the first time says how many tokens its words are, and compiles kernels. */
 async function prompt(room, length, tokensAWord) {
-  let rate = tokensAWord;
+  let words = Math.round(length / tokensAWord);
   let timings;
   for (const first of [length, length + 1]) {
-    ({ timings } = await room.ask(text(Math.max(1, Math.round(length / rate)), first), 2));
-    rate *= timings.prompt_tokens / length;
+    ({ timings } = await room.ask(text(Math.max(1, words), first), 2));
+    words += Math.round((length - timings.prompt_tokens) * (words / timings.prompt_tokens));
   }
   const { prompt_tokens: tokens, reused_tokens: reused, first_token_ms } = timings;
   return { wanted: length, tokens, reused, first_token_ms, tokens_per_second: ((tokens - reused) * 1e3) / first_token_ms };
