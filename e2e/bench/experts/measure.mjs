@@ -90,7 +90,8 @@ async function prompt(room, length, tokensAWord) {
 /** Where the time of the last round went. */
 function anatomy(kind, record, plan) {
   if (kind === 'layers') {
-    return { layers: hops([record.host, ...record.holders].map(({ trace }) => trace), millis(record.answer), plan.network_hops) };
+    const traces = [record.host, ...record.holders].map(({ trace }) => trace);
+    return { layers: hops(traces, millis(record.answer), plan.network_hops, record.answer.tokens.length - 1) };
   }
   if (kind !== 'spread') return {};
   const { trips: found, missed, clocks_apart } = trips(record);

@@ -26,8 +26,9 @@ export function table(results, prompts) {
 }
 
 /** Where the time of a case went. */
-export function anatomyTable({ trip, layers, on_demand, token_ms, errors }) {
+export function anatomyTable({ trip, layers, on_demand, token_ms, stages, holders, copies, errors }) {
   const lines = [`${number(token_ms)} ms a token`];
+  if (stages) lines[0] += `; stages: ${stages.map(({ first_block, end_block }) => `${first_block}–${end_block - 1}`).join(', ')}; ${holders} hold experts for others, copies of each: ${number(copies, 1)}`;
   if (trip) {
     const rows = trip.parts.map(({ part, where, median, mean, p95 }) => [part, where, number(median, 3), number(mean, 3), number(p95, 3)]);
     lines.push(...markdown(['part of a trip', 'where', 'median ms', 'mean', 'p95'], rows));
