@@ -42,7 +42,6 @@ fn the_largest_type_that_fits_is_taken() {
         (WEIGHTS + EXACT, KvCacheType::F32),
         (WEIGHTS + EXACT - 1, KvCacheType::F16),
         (WEIGHTS + EXACT / 4, KvCacheType::Q8_0),
-        (WEIGHTS + EXACT / 8, KvCacheType::Q4_0),
     ] {
         let mut world = World::new(1, model(), Sharing::Fastest, device(budget));
         world.prompt(0, 1, TEXT, TOKENS, 3_000.0);
@@ -103,8 +102,17 @@ fn the_hosts_choice_is_kept_and_what_would_fit_is_suggested() {
 }
 
 #[test]
-fn the_shortfall_is_that_of_the_smallest_type() {
-    let lent = WEIGHTS + EXACT / 8 - 1;
+fn the_smallest_type_is_suggested_and_never_taken_without_a_wish() {
+    let mut world = World::new(6, model(), Sharing::Fastest, device(WEIGHTS + EXACT / 8));
+    world.run(5_000.0, |_| false);
+    let short = plan(&world);
+    assert_eq!((short.status, &short.plan), (PlanStatus::Waiting, &None));
+    assert!(short.reason.contains("With q4_0 keys and values it fits."), "{}", short.reason);
+}
+
+#[test]
+fn the_shortfall_is_that_of_the_smallest_type_that_is_taken_without_a_wish() {
+    let lent = WEIGHTS + EXACT / 4 - 1;
     let mut world = World::new(5, model(), Sharing::Fastest, device(lent));
     world.run(5_000.0, |_| false);
     let short = plan(&world);

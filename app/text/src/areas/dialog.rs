@@ -64,7 +64,7 @@ table! {
         /// The type of the KV cache.
         cache = "Memory for the conversation";
         /// The default.
-        cache_usual = "Automatic: the most exact type that fits";
+        cache_usual = "Automatic: the most exact type that fits, down to q8_0";
         /// How products are computed.
         arithmetic = "Arithmetic";
         /// Positions of context.

@@ -12,7 +12,7 @@ table! {
         /// Blocks of 8 bits a value.
         q8_0 = "A quarter (q8_0)";
         /// Blocks of 4 bits a value.
-        q4_0 = "An eighth (q4_0), less exact answers";
+        q4_0 = "An eighth (q4_0): worse answers, with some models nonsense";
     }
 }
 

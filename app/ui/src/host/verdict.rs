@@ -103,10 +103,12 @@ pub fn judge(case: Case) -> Verdict {
         let cache = cache_with(kind, context).unwrap_or(0);
         [case.state, cache, scratch].into_iter().fold(case.weights, u64::saturating_add)
     };
-    let fitting = KvCacheType::ALL.into_iter().find(|kind| needed_with(*kind, case.context) <= case.lent);
+    let fits_with = |kind: &KvCacheType| needed_with(*kind, case.context) <= case.lent;
+    let fitting = KvCacheType::ALL.into_iter().find(fits_with);
+    let automatic = KvCacheType::AUTOMATIC.into_iter().find(fits_with);
     // While the cache size is unknown, no type of KV cache helps.
-    let smallest = if case.kv_cache_per_position.is_some() { KvCacheType::Q4_0 } else { KvCacheType::F32 };
-    let cache_type = case.cache.or(fitting).unwrap_or(smallest);
+    let smallest = if case.kv_cache_per_position.is_some() { KvCacheType::Q8_0 } else { KvCacheType::F32 };
+    let cache_type = case.cache.or(automatic).unwrap_or(smallest);
     let cache_at = |context: u32| cache_with(cache_type, context);
     let needed_at = |context: u32| needed_with(cache_type, context);
     let needed = needed_at(case.context);
@@ -185,7 +187,18 @@ mod tests {
         assert_eq!((verdict.cache_type, verdict.cache), (KvCacheType::Q8_0, Some(exact * 68 / 256)));
         assert!(verdict.fits() && verdict.sentence().contains("q8_0"), "{}", verdict.sentence());
         let short = with(rest);
-        assert_eq!((short.cache_type, short.short), (KvCacheType::Q4_0, exact * 36 / 256));
+        assert_eq!((short.cache_type, short.short), (KvCacheType::Q8_0, exact * 68 / 256));
+    }
+
+    #[test]
+    fn the_smallest_type_is_offered_and_never_taken_without_a_wish() {
+        let exact = 8192 * 131_072;
+        let lent = 4_000_000_000 + SCRATCH + exact * 36 / 256;
+        let verdict = judge(Case { lent, cache: None, ..case() });
+        assert!(!verdict.fits(), "{}", verdict.sentence());
+        assert!(verdict.sentence().contains("a q4_0 KV cache helps"), "{}", verdict.sentence());
+        let wished = judge(Case { lent, cache: Some(KvCacheType::Q4_0), ..case() });
+        assert!(wished.fits(), "{}", wished.sentence());
     }
 
     #[test]

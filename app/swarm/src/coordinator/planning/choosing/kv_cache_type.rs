@@ -1,4 +1,4 @@
-//! Choice of the KV cache type: the host's, or the largest one that fits the room's memory.
+//! Choice of the KV cache type: the host's, or the largest automatic one that fits the room's memory.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(in crate::coordinator::planning) fn choices(
         (Some(preferred), _) => kv_cache == preferred,
         (None, Some(running)) if answering => kv_cache == running,
         (None, Some(running)) => kv_cache <= running,
-        (None, None) => true,
+        (None, None) => KvCacheType::AUTOMATIC.contains(&kv_cache),
     };
     let allowed = model.shapes.iter().filter(|shape| allowed(shape.kv_cache));
     allowed
