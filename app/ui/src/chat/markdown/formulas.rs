@@ -1,7 +1,13 @@
 //! Formulas as models write them: `\(a\)`, `\[a\]`, `$a$`, `$$a$$`. Markdown would take their backslashes, underscores and
-//! asterisks for its own, so each is replaced by a mark before parsing and put back as it was written.
+//! asterisks for its own, so each is replaced by a mark before parsing and put back as it was written. So is what nests too deeply
+//! for the parser, and what looks like such a mark.
 
-use super::Span;
+mod ahead;
+
+use std::{cell::Cell, collections::VecDeque, ops::Range};
+
+use self::ahead::{Ahead, run};
+use super::{Span, nesting};
 
 /// A mark is a number between two characters of the private use area.
 const OPEN: char = '\u{E000}';
@@ -9,46 +15,71 @@ const CLOSE: char = '\u{E001}';
 
 /// A formula, or code within lines, is not longer than this, in bytes, so that finding out costs little.
 const LONGEST: usize = 4 << 10;
-/// Letters before a fence that are looked at.
-const INDENT: usize = 100;
 /// Nor is `$a$`: what is longer is two prices.
 const LONGEST_IN_LINE: usize = 400;
+/// How often a text's bytes may be put back, taken together: once in their places, and in addresses that links refer to.
+const RESTORED: usize = 4;
 
 /// A text's formulas, and the text with marks in their places.
 pub struct Formulas<'a> {
     /// The text with marks.
     pub marked: String,
     found: Vec<&'a str>,
+    /// What is not a formula, but must not reach the parser either: what lies ahead, in order.
+    hidden: VecDeque<Range<usize>>,
+    /// Bytes that may still be put back.
+    left: Cell<usize>,
 }
 
 impl<'a> Formulas<'a> {
     /// Replaces all formulas outside of code.
     pub fn find(text: &'a str) -> Self {
-        let mut formulas = Self { marked: String::with_capacity(text.len()), found: Vec::new() };
-        // With marks of its own in it, a text is taken as it is.
-        if !text.contains(['$', '\\']) || text.contains([OPEN, CLOSE]) {
-            formulas.marked.push_str(text);
-            return formulas;
-        }
+        Self::find_with(text, &mut Ahead::default())
+    }
+
+    fn find_with(text: &'a str, ahead: &mut Ahead) -> Self {
+        let mut hidden = nesting::too_deep(text);
+        hidden.extend(text.match_indices([OPEN, CLOSE]).map(|(at, mark)| at..at + mark.len()));
+        hidden.sort_unstable_by_key(|part| part.start);
+        let mut formulas = Self {
+            marked: String::with_capacity(text.len()),
+            found: Vec::new(),
+            hidden: hidden.into(),
+            left: Cell::new(RESTORED * text.len()),
+        };
         let mut at = 0;
-        let mut ahead = Ahead::default();
-        while let Some(skip) = text[at..].find(['$', '\\', '`', '~']) {
-            formulas.marked.push_str(&text[at..at + skip]);
+        let has_formulas = text.contains(['$', '\\']);
+        while has_formulas && let Some(skip) = text[at..].find(['$', '\\', '`', '~']) {
+            formulas.copy(text, at..at + skip);
             at += skip;
-            let rest = &text[at..];
-            let (taken, is_formula) = match code_at(text, at, &mut ahead) {
-                0 => formula(text, at, &mut ahead),
+            let (taken, is_formula) = match code_at(text, at, ahead) {
+                0 => formula(text, at, ahead),
                 code => (code, false),
             };
+            ahead.looked_at += skip + taken;
             if is_formula {
-                formulas.mark(&rest[..taken]);
+                formulas.mark(&text[at..at + taken]);
             } else {
-                formulas.marked.push_str(&rest[..taken]);
+                formulas.copy(text, at..at + taken);
             }
             at += taken;
         }
-        formulas.marked.push_str(&text[at..]);
+        formulas.copy(text, at..text.len());
         formulas
+    }
+
+    /// Takes over a part of the text, with marks in place of what is hidden.
+    fn copy(&mut self, text: &'a str, part: Range<usize>) {
+        let mut at = part.start;
+        while let Some(hidden) = self.hidden.pop_front_if(|hidden| hidden.start < part.end) {
+            // What is within a formula has its mark.
+            if hidden.start >= at {
+                self.marked.push_str(&text[at..hidden.start]);
+                at = hidden.end;
+                self.mark(&text[hidden]);
+            }
+        }
+        self.marked.push_str(&text[at..part.end]);
     }
 
     fn mark(&mut self, formula: &'a str) {
@@ -78,8 +109,10 @@ impl<'a> Formulas<'a> {
             && let Some((before, marked)) = rest.split_once(OPEN)
         {
             let (number, after) = marked.split_once(CLOSE).unwrap_or((marked, ""));
-            let formula = number.parse().ok().and_then(|number: usize| self.found.get(number));
-            parts.extend([Part::Text(before), Part::Formula(formula.copied().unwrap_or_default())]);
+            let formula = number.parse().ok().and_then(|number: usize| self.found.get(number)).copied();
+            let formula = formula.filter(|formula| formula.len() <= self.left.get()).unwrap_or_default();
+            self.left.update(|left| left - formula.len());
+            parts.extend([Part::Text(before), Part::Formula(formula)]);
             rest = after;
         }
         parts.push(Part::Text(rest));
@@ -103,35 +136,15 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Positions of closing marks. Each is searched once, not again from every earlier place, so a text in which much opens and
-/// nothing closes takes no longer than others.
-#[derive(Default)]
-struct Ahead([Option<(&'static str, Option<usize>)>; Ahead::MARKS]);
+/// Bytes from `at` to the end of `close`, in the same paragraph and near.
+fn closed(ahead: &mut Ahead, text: &str, at: usize, open: usize, close: &'static str) -> Option<usize> {
+    let end = ahead.find(text, close, at + open)? + close.len();
+    is_near(ahead, text, at, end).then_some(end - at)
+}
 
-impl Ahead {
-    /// Different marks that are looked for.
-    const MARKS: usize = 6;
-
-    /// The next position of `mark` from a place on. That place never moves back by more than the length of a mark.
-    fn find(&mut self, text: &str, mark: &'static str, from: usize) -> Option<usize> {
-        let is_its = |place: &&mut Option<(&str, Option<usize>)>| place.is_none_or(|(known, _)| known == mark);
-        let Some(place) = self.0.iter_mut().find(is_its) else { return text[from..].find(mark).map(|at| from + at) };
-        match place {
-            Some((_, known)) if known.is_none_or(|known| known >= from) => *known,
-            _ => {
-                let found = text[from..].find(mark).map(|at| from + at);
-                *place = Some((mark, found));
-                found
-            }
-        }
-    }
-
-    /// Bytes from `at` to the end of `close`, in the same paragraph and near.
-    fn closed(&mut self, text: &str, at: usize, open: usize, close: &'static str) -> Option<usize> {
-        let end = self.find(text, close, at + open)? + close.len();
-        let paragraph = self.find(text, "\n\n", at).unwrap_or(text.len());
-        (end <= paragraph && end - at <= LONGEST).then_some(end - at)
-    }
+/// What ends at `end` is in the same paragraph as `at`, and near.
+fn is_near(ahead: &mut Ahead, text: &str, at: usize, end: usize) -> bool {
+    end - at <= LONGEST && ahead.find(text, "\n\n", at).is_none_or(|paragraph| end <= paragraph)
 }
 
 /// Bytes of the formula at `at`, or of text that is not one; true if it is one.
@@ -140,32 +153,29 @@ fn formula(text: &str, at: usize, ahead: &mut Ahead) -> (usize, bool) {
     let first = rest.chars().next().map_or(1, char::len_utf8);
     if rest.starts_with("\\(") {
         // A bracket that nothing closes keeps its backslash all the same.
-        (ahead.closed(text, at, 2, "\\)").unwrap_or(2), true)
+        (closed(ahead, text, at, 2, "\\)").unwrap_or(2), true)
     } else if rest.starts_with("\\[") {
-        (ahead.closed(text, at, 2, "\\]").unwrap_or(2), true)
+        (closed(ahead, text, at, 2, "\\]").unwrap_or(2), true)
     } else if rest.starts_with("\\)") || rest.starts_with("\\]") {
         (2, true)
     } else if rest.starts_with('\\') {
         // The next character is escaped, so it begins nothing.
         (first + rest[first..].chars().next().map_or(0, char::len_utf8), false)
     } else if rest.starts_with("$$") {
-        ahead.closed(text, at, 2, "$$").map_or((2, false), |length| (length, true))
+        closed(ahead, text, at, 2, "$$").map_or((2, false), |length| (length, true))
     } else if rest.starts_with('$') && !text[..at].ends_with(|before: char| before.is_alphanumeric()) {
-        in_line(rest).map_or((first, false), |length| (length, true))
+        in_line(rest, ahead).map_or((first, false), |length| (length, true))
     } else {
         (first, false)
     }
 }
 
-/// What code within lines can reach: the paragraph, as far as it is near.
-fn paragraph(rest: &str) -> &str {
-    rest[..rest.floor_char_boundary(LONGEST)].split("\n\n").next().unwrap_or_default()
-}
-
 /// Bytes of `$a$`, by Pandoc's rule: no blank inside of its ends, and no digit after it, so that prices are none.
-fn in_line(rest: &str) -> Option<usize> {
+fn in_line(rest: &str, ahead: &mut Ahead) -> Option<usize> {
     let inner = &rest[1..];
-    let end = inner.find(['$', '\n', '`'])?;
+    let end = inner.find(['$', '\n', '`']);
+    ahead.looked_at += end.unwrap_or(inner.len());
+    let end = end?;
     let (body, after) = (&inner[..end], &inner[end..]);
     let is_tight =
         !body.starts_with(char::is_whitespace) && !body.ends_with(|last: char| last.is_whitespace() || last == '\\');
@@ -177,44 +187,63 @@ fn in_line(rest: &str) -> Option<usize> {
 fn code_at(text: &str, at: usize, ahead: &mut Ahead) -> usize {
     let rest = &text[at..];
     let Some(tick) = rest.chars().next().filter(|first| matches!(first, '`' | '~')) else { return 0 };
-    let run = rest.len() - rest.trim_start_matches(tick).len();
-    let fence = &rest[..run];
-    let body = &rest[run..];
+    let run = run(rest, tick);
     // A fence of backticks has none after it in its line.
     let mut has_tick = || {
         let line = ahead.find(text, "\n", at + run).unwrap_or(text.len());
         ahead.find(text, "`", at + run).is_some_and(|tick| tick < line)
     };
-    if run >= 3 && begins_line(&text[..at]) && !(tick == '`' && has_tick()) {
-        let closes = |line: &str| line.trim_start_matches([' ', '\t', '>']).starts_with(fence);
-        let mut end = run;
-        for (number, line) in body.split_inclusive('\n').enumerate() {
-            end += line.len();
-            if number > 0 && closes(line) {
-                break;
-            }
-        }
-        return end;
+    if run >= 3 && !(tick == '`' && has_tick()) && ahead.begins_line(text, at) {
+        return fenced(rest, run);
     }
     if tick == '~' {
         return run;
     }
     // A run of the same length closes it; without one in the paragraph, the backticks are text.
-    let body = paragraph(body);
-    let mut from = 0;
-    while let Some(found) = body[from..].find('`') {
-        let start = from + found;
-        let length = body[start..].len() - body[start..].trim_start_matches('`').len();
-        if length == run {
-            return run + start + length;
-        }
-        from = start + length;
+    match ahead.ticks(text, run, at + run).map(|begin| begin + run) {
+        Some(end) if is_near(ahead, text, at, end) => end - at,
+        _ => run,
     }
-    run
 }
 
-/// Only marks of quotations and lists stand before in the line.
-fn begins_line(before: &str) -> bool {
-    let is_mark = |mark: char| mark.is_whitespace() || ">-*+.)".contains(mark) || mark.is_ascii_digit();
-    before.chars().rev().take(INDENT).take_while(|letter| *letter != '\n').all(is_mark)
+/// Bytes of the code that a fence of so many marks begins, to the end of the line of another such fence.
+fn fenced(rest: &str, run: usize) -> usize {
+    let (fence, body) = rest.split_at(run);
+    let mut end = run;
+    for (number, line) in body.split_inclusive('\n').enumerate() {
+        end += line.len();
+        if number > 0 && line.trim_start_matches([' ', '\t', '>']).starts_with(fence) {
+            break;
+        }
+    }
+    end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What closes formulas and code, and what keeps it from doing so.
+    const MARKS: [&str; 15] =
+        ["`", "``", "```", "~~~", "$", "$$", "\\", "\\(", "\\)", "\\[", "\\]", "\n", "\n\n", "> ", "a"];
+
+    fn looked_at(text: &str) -> usize {
+        let mut ahead = Ahead::default();
+        Formulas::find_with(text, &mut ahead);
+        ahead.looked_at
+    }
+
+    #[test]
+    fn no_text_is_searched_again_and_again() {
+        const LENGTH: usize = 16 << 10;
+        let units = MARKS.iter().flat_map(|one| {
+            let of_two = MARKS.iter().map(move |other| format!("{one}{other}"));
+            of_two.flat_map(|two| [two.clone(), format!("{two}$"), format!("{two}\\```"), format!("{two}a`")])
+        });
+        for unit in units {
+            let text = unit.repeat(LENGTH / unit.len());
+            let times = looked_at(&text) as f64 / text.len() as f64;
+            assert!(times < 12.0, "{unit:?} again and again: each byte is looked at {times:.0} times");
+        }
+    }
 }

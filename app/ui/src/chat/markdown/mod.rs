@@ -2,6 +2,7 @@
 
 pub(crate) mod addresses;
 mod formulas;
+mod nesting;
 mod parse;
 #[cfg(test)]
 mod tests;

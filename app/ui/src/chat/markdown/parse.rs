@@ -11,6 +11,9 @@ const DEEPEST: usize = 8;
 /// Bytes that are parsed. The rest of a longer text is one paragraph as it was written.
 const LONGEST: usize = 256 << 10;
 
+/// Cells of all tables up to which short rows are filled: two long rows could make a table of a quarter of a million cells.
+const FILLED_CELLS: usize = 4_096;
+
 /// Parses Markdown. Never fails: anything else is text.
 #[must_use]
 pub fn parse(text: &str) -> Vec<Block> {
@@ -65,11 +68,13 @@ struct Builder<'a> {
     frames: Vec<Frame>,
     /// Open elements within one that is left as it was written, and that one.
     unread: usize,
+    /// Cells of all tables.
+    cells: usize,
 }
 
 impl<'a> Builder<'a> {
     fn new(formulas: &'a Formulas<'a>) -> Self {
-        Self { formulas, frames: vec![Frame::Blocks(Vec::new())], unread: 0 }
+        Self { formulas, frames: vec![Frame::Blocks(Vec::new())], unread: 0, cells: 0 }
     }
 
     fn take(&mut self, event: Event<'_>, source: &str) {
@@ -138,7 +143,11 @@ impl<'a> Builder<'a> {
         let Some(frame) = (if self.frames.len() > 1 { self.frames.pop() } else { None }) else { return };
         match frame {
             Frame::Spans(kind, spans) => self.close_spans(kind, spans),
-            Frame::Row(cells) => {
+            Frame::Row(mut cells) => {
+                self.cells += cells.len();
+                while self.cells > FILLED_CELLS && cells.last().is_some_and(|cell| cell.spans.is_empty()) {
+                    cells.pop();
+                }
                 if let Some(Frame::Table(_, rows)) = self.frames.last_mut() {
                     rows.push(cells);
                 }

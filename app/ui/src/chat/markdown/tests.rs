@@ -1,4 +1,6 @@
-use super::*;
+use pulldown_cmark::{Event, Options, Parser};
+
+use super::{formulas::Formulas, *};
 
 fn text(text: &str) -> Span {
     Span::Text(text.into())
@@ -178,9 +180,83 @@ fn what_is_nested_too_deeply_is_left_as_it_was_written() {
 }
 
 #[test]
+fn the_parser_sees_few_levels() {
+    let steps = |mark: &str, indent: &str| -> String {
+        (0..300).map(|level| format!("{}{mark}\n", indent.repeat(level))).collect()
+    };
+    let texts = [
+        ">".repeat(3_000),
+        "- ".repeat(3_000) + "a",
+        "> 1) ".repeat(3_000),
+        steps("- a", "  "),
+        steps("- - - a", "\t"),
+        steps("-", "  "),
+        steps("> - > a", "  > "),
+        "-\n\n".repeat(3_000),
+        "-\n\n  - a\n".repeat(300),
+        format!("```\n{}", "- ".repeat(3_000) + "a"),
+        format!("\u{E000}{}", ">".repeat(3_000)),
+        format!("$a\n{}$", ">".repeat(3_000)),
+    ];
+    for text in texts {
+        let text = format!("{text}\n{}", "and on\n".repeat(10));
+        let (mut open, mut most) = (0_usize, 0);
+        for event in Parser::new_ext(&Formulas::find(&text).marked, Options::ENABLE_TABLES) {
+            match event {
+                Event::Start(_) => open += 1,
+                Event::End(_) => open -= 1,
+                _ => {}
+            }
+            most = most.max(open);
+        }
+        let start: String = text.chars().take(20).collect();
+        assert!(most <= 70, "{start:?}… has {most} levels, through which each line that follows is looked for");
+    }
+}
+
+#[test]
 fn a_text_without_end_is_not_parsed_without_end() {
     let long = "*a* ".repeat(100_000);
     let blocks = parse(&long);
     assert_eq!(blocks.len(), 2);
     assert!(matches!(&blocks[1], Block::Paragraph(spans) if matches!(spans.as_slice(), [Span::AsWritten(_)])));
+}
+
+/// Bytes of all texts and addresses, and cells of all tables.
+fn size(blocks: &[Block]) -> usize {
+    fn of_spans(spans: &[Span]) -> usize {
+        let of = |span: &Span| match span {
+            Span::Text(text) | Span::AsWritten(text) | Span::Code(text) => text.len(),
+            Span::Strong(inner) | Span::Emphasis(inner) | Span::Struck(inner) => of_spans(inner),
+            Span::Link(address, inner) => address.len() + of_spans(inner),
+            Span::Break => 1,
+        };
+        spans.iter().map(of).sum()
+    }
+    let of = |block: &Block| match block {
+        Block::Paragraph(spans) | Block::Heading(_, spans) => of_spans(spans),
+        Block::Code { text, .. } => text.len(),
+        Block::List { items, .. } => items.iter().map(|item| size(&item.blocks)).sum(),
+        Block::Quote(inner) => size(inner),
+        Block::Table { head, rows } => {
+            head.iter().chain(rows.iter().flatten()).map(|cell| 1 + of_spans(&cell.spans)).sum()
+        }
+        Block::Rule => 1,
+    };
+    blocks.iter().map(of).sum()
+}
+
+#[test]
+fn what_is_drawn_is_not_many_times_what_was_written() {
+    let columns = 1_000;
+    let long = "x".repeat(3_000);
+    let texts = [
+        ("rows of one cell", format!("{}\n{}\n{}", "|a".repeat(columns), "|-".repeat(columns), "a\n".repeat(columns))),
+        ("a long address", format!("[a]: /\\({long}\\)\n\n{}", "[a]".repeat(5_000))),
+        ("a formula in addresses", format!("$${long}$$ {}", "[a](http://a/&#xE000;0&#xE001;)".repeat(1_000))),
+    ];
+    for (what, text) in texts {
+        let times = size(&parse(&text)) as f64 / text.len() as f64;
+        assert!(times < 8.0, "{what}: {times:.1} times as much is drawn");
+    }
 }
