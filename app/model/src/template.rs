@@ -32,10 +32,15 @@ const MAX_TEMPLATE_BYTES: usize = 1 << 20;
 const MAX_OWN_BYTES: usize = 1 << 20;
 /// How often it may write the messages: those that sort or repeat them write them twice.
 const MAX_REPEATS: usize = 2;
-/// Step limit of a rendering. A message takes some hundreds.
-const STEPS: u64 = 20_000_000;
+/// Steps of a rendering, with all that is tried where a template refuses something. A message takes some hundreds.
+const STEPS: u64 = 5_000_000;
 /// Bytes of all values that a rendering makes, also of those that are gone: a list that grows by one item is made anew each time.
-const MEMORY: usize = 512 << 20;
+const MEMORY: usize = 128 << 20;
+/// And for each byte of the messages: templates strip, split and join them.
+const MEMORY_PER_BYTE: usize = 64;
+/// And for each message, of three thousand at most: lists of them are made anew, too.
+const MEMORY_PER_MESSAGE: usize = 128 << 10;
+const MESSAGES: usize = 3_000;
 
 /// What a rendering depends on besides the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -200,16 +205,21 @@ impl ChatTemplate {
             }
             _ => None,
         };
+        let given: usize = messages.iter().map(Message::bytes).chain(options.tools.iter().map(String::len)).sum();
+        let memory = MEMORY + messages.len().min(MESSAGES) * MEMORY_PER_MESSAGE;
+        let memory = memory.saturating_add(given.saturating_mul(MEMORY_PER_BYTE));
+        let output = MAX_OWN_BYTES.saturating_add(given.saturating_mul(MAX_REPEATS));
+        let mut limits = Limits { steps: STEPS, memory, output };
         match (folded, self.folds_system) {
-            (Some(folded), true) => self.render_with_effort(&folded, options, shield),
-            (Some(folded), false) => match self.render_with_effort(messages, options, shield) {
+            (Some(folded), true) => self.render_with_effort(&folded, options, shield, &mut limits),
+            (Some(folded), false) => match self.render_with_effort(messages, options, shield, &mut limits) {
                 // If the template rejects that too, the first error is more informative.
                 Err(refused @ TemplateError::Refused(_)) => {
-                    self.render_with_effort(&folded, options, shield).or(Err(refused))
+                    self.render_with_effort(&folded, options, shield, &mut limits).or(Err(refused))
                 }
                 rendered => rendered,
             },
-            (None, _) => self.render_with_effort(messages, options, shield),
+            (None, _) => self.render_with_effort(messages, options, shield, &mut limits),
         }
     }
 
@@ -219,9 +229,10 @@ impl ChatTemplate {
         messages: &[Message],
         options: &RenderOptions,
         shield: Shield<'_>,
+        limits: &mut Limits,
     ) -> Result<String, TemplateError> {
-        let Some(effort) = options.effort else { return self.render_as_is(messages, options, None, shield) };
-        let render = |word: Option<&str>| self.render_as_is(messages, options, word, shield);
+        let Some(effort) = options.effort else { return self.render_as_is(messages, options, None, shield, limits) };
+        let mut render = |word: Option<&str>| self.render_as_is(messages, options, word, shield, limits);
         let is_refused = |rendered: &Result<String, TemplateError>| {
             matches!(rendered, Err(TemplateError::Refused(_) | TemplateError::Invalid(_)))
         };
@@ -242,10 +253,8 @@ impl ChatTemplate {
         options: &RenderOptions,
         effort: Option<&str>,
         shield: Shield<'_>,
+        limits: &mut Limits,
     ) -> Result<String, TemplateError> {
-        let given: usize = messages.iter().map(Message::bytes).chain(options.tools.iter().map(String::len)).sum();
-        let output = MAX_OWN_BYTES.saturating_add(given.saturating_mul(MAX_REPEATS));
-        let limits = Limits { steps: STEPS, memory: MEMORY, output };
         let messages = messages.iter().map(|message| message.value(shield, self.content)).collect::<Result<_, _>>();
         // Templates ask whether there are tools, and some whether the list is empty.
         let tools: Vec<Value> = options.tools.iter().map(|tool| shield.json(tool)).collect();

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_model::{ChatTemplate, RenderOptions, TemplateError};
+use potluck_plan::ReasoningEffort;
 
 /// As small as the stack of a worker in a page.
 const STACK: usize = 1 << 20;
@@ -90,7 +91,7 @@ fn hostile() -> Vec<String> {
     templates.push(linked.to_owned());
     // Filled from the first to the last, so that none knows how much it holds. Comparing long texts spends most of the steps at
     // once, which printing would spend one by one.
-    let doubled = "{% set s = 'x' * 100000000 %}{% set equal = [s == s, s == s, s == s] %}\
+    let doubled = "{% set s = 'x' * 25000000 %}{% set equal = [s == s, s == s, s == s] %}\
         {% set n = namespace() %}{% set ns = namespace(n=n, last=n) %}{% for i in range(90) %}{% set a = ns.last %}\
         {% set n = namespace() %}{% set a.p = n %}{% set a.q = n %}{% set ns.last = n %}{% endfor %}";
     assert_eq!(run(doubled).as_deref(), Ok(""), "it is printing that reaches the limit");
@@ -172,6 +173,48 @@ fn hostile_templates_are_refused_or_stopped() {
     assert!(matches!(run("{% if %}"), Err(TemplateError::Invalid(_))));
     assert!(matches!(run("{% include 'secrets' %}"), Err(TemplateError::Invalid(_))));
     assert!(matches!(run(&"x".repeat(2 << 20)), Err(TemplateError::Invalid(_))));
+}
+
+/// Each of these looks at a megabyte, or a hundred thousand items, in a few steps. A thousand of them, or more, are too many.
+#[test]
+fn what_is_looked_at_at_once_is_counted() {
+    for expression in [
+        "'y' in s",
+        "s in 'y'",
+        "s in {}",
+        "{}[s]",
+        "{s: 1}",
+        "{}.get(s)",
+        "'a'.find(s)",
+        "'a'.count(s)",
+        "'a'.strip(s)",
+        "'a' | trim(s)",
+        "s is lower",
+        "s is sameas(t)",
+        "s | int",
+        "s | float",
+        "s == t",
+        "loop.changed(s)",
+        "'a' in range(100000)",
+        "range(100000)[::2]",
+    ] {
+        let source = format!(
+            "{{% set s = '1' * 1000000 %}}{{% set t = s ~ '' %}}{{% for i in range(1000) %}}{{% set a = {expression} %}}{{% endfor %}}"
+        );
+        assert_eq!(run(&source), Err(TemplateError::Runaway), "a thousand times {expression}");
+    }
+}
+
+/// What a template refuses is tried in other words, and without its system message, in one budget.
+#[test]
+fn tries_share_their_steps() {
+    let loops = "{% for i in range(100) %}{% for j in range(15000) %}{% endfor %}{% endfor %}";
+    let source = format!("{loops}{{% if reasoning_effort is defined %}}{{{{ raise_exception('no') }}}}{{% endif %}}");
+    let template = ChatTemplate::new(&source, String::new(), String::new()).unwrap();
+    let options = RenderOptions::default();
+    assert_eq!(template.render(&[], &options).as_deref(), Ok(""), "one try has steps enough");
+    let options = options.with_effort(Some(ReasoningEffort::High));
+    assert_eq!(template.render(&[], &options), Err(TemplateError::Runaway), "a second one has not");
 }
 
 /// Without a bound each of these would take all memory, or the stack.

@@ -154,7 +154,14 @@ pub(super) fn choose(metadata: &Metadata, tokenizer: &Tokenizer) -> Result<ChatT
                 template.choice = TemplateChoice { origin, fault: fault.filter(|_| !is_own) };
                 return Ok(template);
             }
-            Err(found) => fault = fault.or(Some(found)),
+            Err(found) => {
+                let is_runaway = found == TemplateFault::Failed(TemplateError::Runaway);
+                fault = fault.or(Some(found));
+                // Others of such a file would take as long.
+                if is_runaway {
+                    break;
+                }
+            }
         }
     }
     let fault = Some(fault.unwrap_or(TemplateFault::Missing));

@@ -31,6 +31,7 @@ pub(super) fn item(run: &mut Interpreter, value: &Value, key: &Value) -> Result<
     if let Some(found) = own_item(run, value, key)? {
         return Ok(found);
     }
+    run.read(key)?;
     if let Value::Str(name) = key
         && let Some(found) = own_attribute(run, value, name)?
     {
@@ -61,11 +62,11 @@ fn own_item(run: &mut Interpreter, value: &Value, key: &Value) -> Result<Option<
         usize::try_from(index).ok().filter(|index| *index < length)
     };
     Ok(match value {
-        Value::Dict(dict) => match dict.get(key) {
-            Ok(found) => found.cloned(),
+        Value::Dict(dict) => {
+            run.read(key)?;
             // A key that cannot be one is not there.
-            Err(_) => None,
-        },
+            dict.get(key).ok().flatten().cloned()
+        }
         Value::List(items) | Value::Tuple(items, _) => at(items.items.len()).map(|at| items.items[at].clone()),
         Value::Range(range) => at(range.len()).map(|at| range.get(at)),
         Value::Str(text) => {
@@ -136,7 +137,7 @@ pub(super) fn slice(run: &mut Interpreter, value: &Value, parts: [Option<Value>;
     if step == 0 {
         return fault("slice step cannot be zero");
     }
-    let indices = |length: usize| -> Vec<usize> {
+    let indices = |length: usize| {
         let length = length as i128;
         // A wider step reaches no more.
         let step = step.clamp(-length - 1, length + 1);
@@ -145,7 +146,7 @@ pub(super) fn slice(run: &mut Interpreter, value: &Value, parts: [Option<Value>;
         let first = start.map_or(if step > 0 { low } else { high }, clamp);
         let last = stop.map_or(if step > 0 { high } else { low }, clamp);
         let count = if step > 0 { (last - first + step - 1) / step } else { (first - last - step - 1) / -step };
-        (0..count.max(0)).map(|at| (first + at * step) as usize).collect()
+        (0..count.max(0)).map(move |at| (first + at * step) as usize)
     };
     match value {
         Value::Undefined(message) => fault(&**message),
@@ -153,19 +154,21 @@ pub(super) fn slice(run: &mut Interpreter, value: &Value, parts: [Option<Value>;
             run.charge(text.len())?;
             if text.is_ascii() {
                 let bytes = text.as_bytes();
-                return Ok(indices(bytes.len()).into_iter().map(|at| char::from(bytes[at])).collect::<String>().into());
+                return Ok(indices(bytes.len()).map(|at| char::from(bytes[at])).collect::<String>().into());
             }
+            run.charge(text.len() * size_of::<char>())?;
             let chars: Vec<char> = text.chars().collect();
-            Ok(indices(chars.len()).into_iter().map(|at| chars[at]).collect::<String>().into())
+            Ok(indices(chars.len()).map(|at| chars[at]).collect::<String>().into())
         }
         Value::List(items) | Value::Tuple(items, _) => {
-            let chosen: Vec<Value> = indices(items.items.len()).into_iter().map(|at| items.items[at].clone()).collect();
+            let chosen: Vec<Value> = indices(items.items.len()).map(|at| items.items[at].clone()).collect();
             run.charge(chosen.len() * size_of::<Value>())?;
             if matches!(value, Value::List(_)) { Value::list(chosen) } else { Value::tuple(chosen) }
         }
         Value::Range(range) => {
             let length = range.len();
-            let chosen = indices(length);
+            run.spend(length as u64 / 8)?;
+            let chosen: Vec<usize> = indices(length).collect();
             let first = chosen.first().map_or(0, |first| *first as i64);
             let part = || {
                 let step = i64::try_from(step).ok()?.checked_mul(range.step)?;

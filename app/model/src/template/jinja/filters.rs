@@ -75,6 +75,8 @@ pub(super) const NAMES: [&str; 54] = [
 /// `value | name(arguments)`.
 pub(super) fn call(run: &mut Interpreter, name: &str, value: Value, arguments: Values) -> Result<Value> {
     run.spend(1)?;
+    let named = arguments.named.iter().map(|(_, value)| value);
+    arguments.positional.iter().chain(named).try_for_each(|argument| run.read(argument))?;
     match name {
         "batch" => sequences::batch(run, &value, arguments),
         "slice" => sequences::slices(run, &value, arguments),
@@ -119,7 +121,12 @@ pub(super) fn call(run: &mut Interpreter, name: &str, value: Value, arguments: V
             };
             format::printf(run, &text, &values).map(Value::from)
         }
-        "int" | "float" | "round" | "abs" | "filesizeformat" => numbers::call(name, &value, arguments),
+        "int" | "float" | "round" | "abs" | "filesizeformat" => {
+            if let Value::Str(text) = &value {
+                run.spend(text.len() as u64 / 16)?;
+            }
+            numbers::call(name, &value, arguments)
+        }
         "tojson" => tojson::tojson(run, &value, arguments),
         "indent" | "truncate" | "replace" | "center" | "trim" | "wordwrap" | "xmlattr" => {
             layout::call(run, name, &value, arguments)

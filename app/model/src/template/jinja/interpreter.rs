@@ -81,7 +81,7 @@ pub(super) fn render(
     body: &[Statement],
     variables: Vec<(&str, Value)>,
     now: Option<LocalTime>,
-    limits: Limits,
+    limits: &mut Limits,
 ) -> Result<String> {
     let globals = Scope { variables: RefCell::default(), parent: None, depth: 0 };
     let functions = [
@@ -102,11 +102,12 @@ pub(super) fn render(
         globals.set(&name.into(), value);
     }
     let root = Scope::inside(&Rc::new(globals))?;
-    let mut run = Interpreter { limits, depth: 0, line: 1, now, root: root.clone() };
+    let mut run = Interpreter { limits: *limits, depth: 0, line: 1, now, root: root.clone() };
     let mut output = String::new();
     let done = run.body(body, &root, &mut output);
     // Macros hold their scope, which holds them.
     root.variables.borrow_mut().clear();
+    *limits = run.limits;
     match done {
         Ok(_) => Ok(output),
         Err(Fault::Error(message)) => fault(format!("{message}, line {}", run.line)),
@@ -124,6 +125,11 @@ impl Interpreter {
             }
             None => Err(Fault::Runaway),
         }
+    }
+
+    /// Counts what is looked at of a value at once: a step for sixteen bytes of a text, and one for each item.
+    pub(super) fn read(&mut self, value: &Value) -> Result<()> {
+        self.spend(u64::from(value.extent().weight))
     }
 
     /// Counts bytes of a value that is made.

@@ -93,6 +93,9 @@ pub(super) fn is_forbidden(value: &Value, name: &str) -> bool {
 
 /// Calls a method.
 pub(super) fn call(run: &mut Interpreter, value: &Value, name: &'static str, arguments: Values) -> Result<Value> {
+    // Searching, comparing and looking up take as long as what is looked for is.
+    let named = arguments.named.iter().map(|(_, value)| value);
+    arguments.positional.iter().chain(named).try_for_each(|argument| run.read(argument))?;
     match value {
         Value::Str(text) => text::call(run, text, name, arguments),
         Value::List(_) | Value::Tuple(..) | Value::Range(_) => containers::call_list(run, value, name, arguments),

@@ -75,12 +75,12 @@ impl Template {
         Ok(Self { body: Arc::new(parser::parse(tokens)?) })
     }
 
-    /// Renders it with these variables.
+    /// Renders it with these variables. What it costs is gone from the limits.
     pub(super) fn render(
         &self,
         variables: Vec<(&str, Value)>,
         now: Option<LocalTime>,
-        limits: Limits,
+        limits: &mut Limits,
     ) -> Result<String> {
         interpreter::render(&self.body, variables, now, limits)
     }

@@ -184,17 +184,26 @@ pub(super) fn compare(run: &mut Interpreter, comparison: Comparison, left: &Valu
 pub(super) fn contains(run: &mut Interpreter, container: &Value, item: &Value) -> Result<bool> {
     match container {
         Value::Str(text) => match item {
-            Value::Str(part) => Ok(text.contains(&**part)),
+            Value::Str(part) => {
+                run.spend((text.len() + part.len()) as u64 / 64)?;
+                Ok(text.contains(&**part))
+            }
             other => fault(format!("'in <string>' requires string as left operand, not {}", other.type_name())),
         },
-        Value::Dict(dict) | Value::View(super::value::View::Keys, dict) => Ok(dict.get(item)?.is_some()),
+        Value::Dict(dict) | Value::View(super::value::View::Keys, dict) => {
+            run.read(item)?;
+            Ok(dict.get(item)?.is_some())
+        }
         Value::Range(range) => Ok(match item.as_int() {
             Some(value) => {
                 let (offset, step) = (value.saturating_sub(range.start.into()), i128::from(range.step));
                 offset.checked_rem(step) == Some(0)
                     && offset.checked_div(step).is_some_and(|at| (0..range.len() as i128).contains(&at))
             }
-            None => (0..range.len()).any(|at| range.get(at).equals(item)),
+            None => {
+                run.spend(range.len() as u64)?;
+                (0..range.len()).any(|at| range.get(at).equals(item))
+            }
         }),
         other => {
             let items = run.items(other)?;

@@ -66,6 +66,11 @@ pub(super) fn call(run: &mut Interpreter, name: &str, value: Value, arguments: V
         return operators::compare(run, comparison, &value, &required(other, name)?);
     }
     match name {
+        // Two texts, or the letters of one.
+        "sameas" | "lower" | "upper" => run.read(&value)?,
+        _ => {}
+    }
+    match name {
         "divisibleby" => {
             let [by] = arguments.bind(name, ["num"])?;
             return is_rest(run, &value, &required(by, name)?, 0);

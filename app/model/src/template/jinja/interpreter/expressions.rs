@@ -24,13 +24,18 @@ impl Interpreter {
             Expr::Int(value) => Value::Int(*value),
             Expr::Float(value) => Value::Float(*value),
             Expr::Str(text) => Value::Str(text.clone()),
-            Expr::Name(name) => scope.get(name).unwrap_or_else(|| Value::undefined(format!("'{name}' is undefined"))),
+            Expr::Name(name) => {
+                // The name is looked for in each scope around.
+                self.spend((1 + u64::from(scope.depth)) * (1 + name.len() as u64 / 64) / 8)?;
+                scope.get(name).unwrap_or_else(|| Value::undefined(format!("'{name}' is undefined")))
+            }
             Expr::List(items) => Value::list(self.eval_all(items, scope)?)?,
             Expr::Tuple(items) => Value::tuple(self.eval_all(items, scope)?)?,
             Expr::Dict(pairs) => {
                 let mut dict = Dict::default();
                 for (name, value) in pairs {
                     let name = self.eval(name, scope)?;
+                    self.read(&name)?;
                     dict.insert(name, self.eval(value, scope)?)?;
                 }
                 Value::Dict(Rc::new(dict))
@@ -73,6 +78,7 @@ impl Interpreter {
             Expr::Pos(value) => operators::positive(&self.eval(value, scope)?)?,
             Expr::Attribute(value, name) => {
                 let value = self.eval(value, scope)?;
+                self.spend(name.len() as u64 / 64)?;
                 attributes::attribute(self, &value, name)?
             }
             Expr::Item(parts) => {
