@@ -10,6 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use crate::remap::without_paths;
 use crate::root;
 use crate::shell::{command, find, run, run_quietly};
+use crate::sums;
 use crate::tools::{TARGET, cargo, ensure_target};
 
 /// Extensions of WebAssembly that every browser with WebGPU has; older optimizers want them named.
@@ -87,6 +88,7 @@ fn bundle_by_way_of(fresh: &Path, folder: &Path) -> Result<()> {
     if let Some(wasm_opt) = find("wasm-opt") {
         optimize(fresh, &wasm_opt)?;
     }
+    println!("The page's release hash is {}.", sums::write(fresh)?);
     // Replaced in one go: a relay that is running serves the old page or the new one, never half of each.
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("cannot remove the old {}", folder.display()))?;

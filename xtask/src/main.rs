@@ -16,6 +16,7 @@ mod run;
 mod sbom;
 mod shell;
 mod size;
+mod sums;
 mod targets;
 mod test;
 mod tools;

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::root;
 use crate::shell::{command, output, run};
+use crate::sums;
 use crate::tools::cargo;
 use crate::trunk::{Files, differences, files};
 
@@ -41,7 +42,8 @@ fn twice(folder: &Path) -> Result<()> {
     let other = page_of(&elsewhere, |cargo| cargo.env("CARGO_BUILD_JOBS", "2").env("CARGO_HOME", &other_home))?;
     let different = differences(&one, &other);
     ensure!(different.is_empty(), "two builds of one commit differ in {different:?}");
-    println!("Two builds of one commit have the same {} files.", one.len());
+    let hash = sums::release_hash(&root().join("dist"))?;
+    println!("Two builds of one commit have the same {} files, with the release hash {hash}.", one.len());
     Ok(())
 }
 

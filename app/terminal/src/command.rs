@@ -5,6 +5,7 @@ use clap::{Parser, Subcommand};
 use crate::host::HostOptions;
 use crate::join::JoinOptions;
 use crate::run::RunOptions;
+use crate::verify::VerifyOptions;
 
 /// The command line of `potluck-node`. Of an option that is given twice the last one counts.
 #[derive(Debug, Parser)]
@@ -24,6 +25,8 @@ pub enum Verb {
     Host(HostOptions),
     /// Enter a room and contribute this GPU, or only ask
     Join(JoinOptions),
+    /// Compare the page that a relay serves with a release
+    Verify(VerifyOptions),
 }
 
 #[cfg(test)]

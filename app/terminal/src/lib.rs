@@ -25,6 +25,7 @@ mod showing;
 mod signals;
 mod usage;
 mod values;
+mod verify;
 mod waiting;
 
 use std::process::ExitCode;
@@ -50,6 +51,7 @@ pub use session::{Answer, Session};
 pub use setup::{NO_RELAY, Setup};
 pub use signals::Stop;
 pub use values::{parse_bytes, parse_type};
+pub use verify::{FileHash, VerifyOptions};
 
 /// Runs the program. Errors go to standard error.
 pub fn main() -> ExitCode {
@@ -90,6 +92,7 @@ async fn perform(verb: Verb, stop: &Stop) -> Result<(), Failure> {
         Verb::Run(options) => run::run(&options, stop).await,
         Verb::Host(options) => host::host(&options, stop).await,
         Verb::Join(options) => join::join(&options, stop).await,
+        Verb::Verify(options) => verify::verify(&options, stop).await,
     }
 }
 

@@ -7,6 +7,7 @@ pub use potluck_relay_api::http::{
 use potluck_relay_api::path;
 use potluck_text::texts;
 use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
 
 /// Why a list could not be fetched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,4 +53,16 @@ async fn get<T: DeserializeOwned>(path: &str) -> Result<T, RelayError> {
         return Err(RelayError::Status(answer.status()));
     }
     answer.json().await.map_err(|error| RelayError::Unreadable(error.to_string()))
+}
+
+/// Where the relay has the hashes of the page's files.
+const HASHES: &str = "/SHA256SUMS";
+/// No list of hashes is longer.
+const MAX_HASHES: usize = 256 << 10;
+
+/// The release's hash as this relay says it: the SHA-256 of its list of the page's files; `None` without a list.
+pub async fn release_hash() -> Option<String> {
+    let answer = Request::get(HASHES).send().await.ok().filter(gloo_net::http::Response::ok)?;
+    let list = answer.binary().await.ok().filter(|list| list.len() <= MAX_HASHES)?;
+    Some(Sha256::digest(&list).iter().map(|byte| format!("{byte:02x}")).collect())
 }

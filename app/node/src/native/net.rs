@@ -174,6 +174,8 @@ fn relay_error(url: &str, error: &ureq::Error) -> NetError {
             None if speaks_no_tls(error) => NetError::no_relay(url, texts.speaks_no_tls()),
             None => NetError::unreachable(url, io_reason(error)),
         },
+        // A server that waits for TLS sends an alert.
+        ureq::Error::Protocol(_) if url.starts_with("http://") => NetError::no_relay(url, texts.speaks_tls()),
         error => NetError::unreachable(url, explain(error)),
     }
 }

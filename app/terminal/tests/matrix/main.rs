@@ -21,13 +21,16 @@ enum Verb {
     Contribute,
     Visit,
     Ask,
+    Verify,
 }
 
-use Verb::{Ask, Bench, Contribute, Host, HostAndAsk, Run, Visit};
+use Verb::{Ask, Bench, Contribute, Host, HostAndAsk, Run, Verify, Visit};
 
-const ALL: &[Verb] = &[Run, Bench, Host, HostAndAsk, Contribute, Visit, Ask];
+const ALL: &[Verb] = &[Run, Bench, Host, HostAndAsk, Contribute, Visit, Ask, Verify];
 const OPENING: &[Verb] = &[Run, Bench, Host, HostAndAsk];
 const CONNECTED: &[Verb] = &[Host, HostAndAsk, Contribute, Visit, Ask];
+/// With a relay.
+const CALLING: &[Verb] = &[Host, HostAndAsk, Contribute, Visit, Ask, Verify];
 const JOINING: &[Verb] = &[Contribute, Visit, Ask];
 
 impl Verb {
@@ -65,9 +68,13 @@ impl Verb {
             Contribute => (vec!["join", &link], &[]),
             Visit => (vec!["join", &link, "--guest"], &[]),
             Ask => (vec!["join", &link, "--guest"], &question),
+            Verify => (vec!["verify", relay], &[]),
         };
         let own = ["--cache", failure.cache.unwrap_or("cache"), "--timeout", failure.timeout.unwrap_or("90")];
-        let all = first.into_iter().chain(rest.iter().copied()).chain(own).chain(failure.options.iter().copied());
+        // It keeps nothing.
+        let own = if self == Verify { &own[2..] } else { &own[..] };
+        let options = own.iter().chain(failure.options).copied();
+        let all = first.into_iter().chain(rest.iter().copied()).chain(options);
         all.map(str::to_owned).collect()
     }
 }
@@ -126,7 +133,12 @@ const fn model(name: &'static str, model: &'static str, code: i32, says: &'stati
 
 /// A relay that cannot be used.
 const fn relay(name: &'static str, relay: fn(&World) -> &str, says: &'static [&'static str]) -> Failure {
-    Failure { name, verbs: CONNECTED, relay: Some(relay), timeout: Some("5"), code: 3, says, ..NONE }
+    Failure { name, verbs: CALLING, relay: Some(relay), timeout: Some("5"), code: 3, says, ..NONE }
+}
+
+/// A page that is not that of a release.
+const fn page(name: &'static str, relay: fn(&World) -> &str, code: i32, says: &'static [&'static str]) -> Failure {
+    Failure { name, verbs: &[Verify], relay: Some(relay), code, says, ..NONE }
 }
 
 /// A room that cannot be entered.
@@ -154,8 +166,8 @@ fn failures() -> Vec<Failure> {
         Failure { options: &["--frobnicate"], ..usage("an option that there is not", ALL, &["--frobnicate", "--help"]) },
         Failure { options: &["--max-tokens", "many"], ..usage("a value that is none", &[Run, HostAndAsk, Ask], &["many", "--max-tokens"]) },
         Failure { options: &["--timeout", "0"], ..usage("a timeout of nothing", ALL, &["--timeout"]) },
-        Failure { relay: Some(|_| "ftp://localhost"), ..usage("a relay by FTP", CONNECTED, &["http"]) },
-        Failure { relay: Some(|_| "http://localhost:99999"), ..usage("a port that there is not", CONNECTED, &["expected"]) },
+        Failure { relay: Some(|_| "ftp://localhost"), ..usage("a relay by FTP", CALLING, &["http"]) },
+        Failure { relay: Some(|_| "http://localhost:99999"), ..usage("a port that there is not", CALLING, &["expected"]) },
         Failure { link: Some(|_| "http://localhost/elsewhere".into()), ..usage("a link to no room", JOINING, &["a room's link"]) },
         Failure { link: Some(|_| "-".into()), ..usage("a link from an input that has none", JOINING, &["no link to a room"]) },
         Failure { link: Some(|world| format!("{}&fp=12", world.room)), ..usage("a damaged fingerprint", JOINING, &["64 hexadecimal digits"]) },
@@ -177,10 +189,19 @@ fn failures() -> Vec<Failure> {
         Failure { name: "a cache where a file is", verbs: CONNECTED, cache: Some("in-the-way"), code: 1, says: &["in-the-way"], ..NONE },
         relay("nothing listens", |world| &world.nowhere, &["has not answered for 5 s", "refused"]),
         relay("no such name", |_| "http://no-such-host.invalid", &["no-such-host.invalid", "has not answered for 5 s"]),
-        relay("a captive portal", |world| &world.portal, &["cannot be used as a relay", "status 200"]),
+        Failure { verbs: CONNECTED, ..relay("a captive portal", |world| &world.portal, &["cannot be used as a relay", "status 200"]) },
         relay("a server that says nothing", |world| &world.silent, &["has not answered for 5 s"]),
         relay("a server that closes", |world| &world.closing, &["has not answered for 5 s"]),
         relay("http where TLS is spoken", |world| &world.tls_only, &["cannot be used as a relay", "https://"]),
+        page("a captive portal instead of a page", |world| &world.portal, 3, &["no list", "line 1"]),
+        page("a relay without a page", |world| &world.without_page, 3, &["no list", "status 503"]),
+        page("a file that was changed", |world| &world.changed, 1, &["/page.js differs", "does not match its own list"]),
+        page("another certificate", |world| &world.relay_tls, 3, &["--relay-fingerprint"]),
+        Failure { options: &["--release", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"], ..page("another release", |world| &world.plain, 1, &["another release"]) },
+        Failure { options: &["--sums", "other-release"], ..page("the list of another release", |world| &world.plain, 1, &["/page.js differs", "not that of the release"]) },
+        Failure { options: &["--release", "ba78"], ..usage("half a hash", &[Verify], &["64 hexadecimal digits", "--release"]) },
+        Failure { options: &["--sums", "nowhere"], ..usage("a list that is not there", &[Verify], &["nowhere cannot be read"]) },
+        Failure { options: &["--sums", "page.gguf"], ..usage("a list that is none", &[Verify], &["page.gguf is not a release's list", "line 1"]) },
         room("no such room", |world| format!("{}/r/nosuchroom234567nosuchroom#CQkJCQkJCQkJCQkJCQkJCQ", world.plain), &["room"]),
         room("half a link", |world| world.room.split_at(world.room.len() - 5).0.to_owned(), &["link"]),
         room("TLS where there is none", |world| with_tls(&world.room), &["cannot be used as a relay", "http://"]),
@@ -188,13 +209,13 @@ fn failures() -> Vec<Failure> {
         room("another fingerprint", |world| format!("{}/r/{}&fp={}", world.relay_tls, room_of(&world.room), "ab".repeat(32)), &["another fingerprint"]),
         Failure { name: "the model of a relay with a certificate that nobody signed", verbs: &[Host], model: Some("tiny"), relay: Some(|world| &world.relay_tls), code: 3, says: &["--relay-fingerprint"], ..NONE },
         Failure { verbs: &[Ask], ..room("a dead host", |world| world.dead_room.clone(), &["host"]) },
-        Failure { name: "a full disk", verbs: &[Run, Bench, Host, HostAndAsk, Ask], out: Out::Full, code: 1, says: &["cannot be written", "No space left"], ..NONE },
-        Failure { name: "a closed pipe", verbs: &[Run, Bench, Host, HostAndAsk, Ask], out: Out::Closed, code: 141, ..NONE },
+        Failure { name: "a full disk", verbs: &[Run, Bench, Host, HostAndAsk, Ask, Verify], out: Out::Full, code: 1, says: &["cannot be written", "No space left"], ..NONE },
+        Failure { name: "a closed pipe", verbs: &[Run, Bench, Host, HostAndAsk, Ask, Verify], out: Out::Closed, code: 141, ..NONE },
         Failure { options: &["--max-tokens", "200"], ..stopped("Ctrl-C while it opens or answers", &[Run], "Opening", "INT", 130) },
         stopped("Ctrl-C in a room", &[Host], "/r/", "INT", 130),
         stopped("Ctrl-C of who computes", &[Contribute], "Calling", "INT", 130),
         stopped("a request to end", &[Host], "/r/", "TERM", 143),
-        Failure { relay: Some(|world| &world.nowhere), ..stopped("Ctrl-C while the relay is called", CONNECTED, "does not answer", "INT", 130) },
+        Failure { relay: Some(|world| &world.nowhere), ..stopped("Ctrl-C while the relay is called", CALLING, "does not answer", "INT", 130) },
     ]
 }
 
@@ -229,7 +250,7 @@ fn faults(verb: Verb, failure: &Failure, Ended { code, out, err }: &Ended) -> Ve
     if out.chars().chain(err.chars()).any(|letter| letter.is_control() && !matches!(letter, '\n' | '\t')) {
         faults.push("it printed a control character".to_owned());
     }
-    // A host's link is what it was asked for.
+    // A host's link is what it was asked for. Verify prints the hash at the end only.
     let is_clean = out.is_empty() || (matches!(verb, Host | HostAndAsk | Run) && out.trim().lines().count() == 1);
     if !is_clean {
         faults.push("it printed something else than an answer or a link".to_owned());
@@ -335,4 +356,25 @@ fn a_second_ctrl_c_ends_at_once() {
     host.signal("INT");
     host.signal("INT");
     assert_eq!(host.end().code, Some(130));
+}
+
+#[test]
+fn verify_prints_the_hash_of_the_page_that_it_compared() {
+    let world = World::new("verify");
+    let folder = world.folder.clone();
+    let verify = |relay: &str, options: &[&str]| {
+        let line: Vec<String> = ["verify", relay].iter().chain(options).map(|part| (*part).to_owned()).collect();
+        process::start(&folder, &line, Out::Read).end()
+    };
+    let Ended { code, out, err } = verify(&world.plain, &[]);
+    assert_eq!((code, out.trim().len()), (Some(0), 64), "{err}");
+    assert!(err.contains("That says nothing yet"), "{err}");
+    for options in [["--release", out.trim()], ["--sums", "page/SHA256SUMS"]] {
+        let Ended { code, out: again, err } = verify(&world.plain, &options);
+        assert_eq!((code, again.as_str()), (Some(0), out.as_str()), "{options:?}: {err}");
+        assert!(err.contains("serves the 2 files of this release"), "{err}");
+        let Ended { code, out, err } = verify(&world.changed, &options);
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{options:?}: {err}");
+        assert!(err.contains("/page.js differs") && err.contains("Do not open it."), "{err}");
+    }
 }

@@ -8,6 +8,7 @@ use potluck_gguf::synthetic::{Architecture, Synthetic};
 use potluck_relay::limits::Limits;
 use potluck_relay::net::tls::Identity;
 use potluck_relay::{Config, Relay};
+use potluck_terminal::FileHash;
 
 use crate::process::{self, Out, Running};
 
@@ -17,8 +18,12 @@ pub struct World {
     pub folder: PathBuf,
     /// A relay with the model `tiny` and a certificate of its own.
     pub relay_tls: String,
-    /// The same without TLS.
+    /// The same without TLS and with a page.
     pub plain: String,
+    /// A relay with a page, of which one file is not as its list says.
+    pub changed: String,
+    /// A relay without a page.
+    pub without_page: String,
     /// Nothing listens here.
     pub nowhere: String,
     /// A web server that answers everything with a page.
@@ -69,12 +74,19 @@ impl World {
         std::fs::write(folder.join("page.gguf"), PAGE).unwrap();
         std::fs::write(folder.join("in-the-way"), b"no folder").unwrap();
         let identity = Identity::SelfSigned { folder: folder.join("identity") };
-        let with_tls = relay(&models, folder.join("relay"), Some(identity));
-        let plain = relay(&models, folder.join("plain-relay"), None);
+        let with_tls = relay(&models, folder.join("relay"), None, Some(identity));
+        served_page(&folder.join("page"), b"start()");
+        served_page(&folder.join("changed-page"), b"steal()");
+        std::fs::write(folder.join("other-release"), sums(b"another()")).unwrap();
+        let plain = relay(&models, folder.join("plain-relay"), Some(folder.join("page")), None);
+        let changed = relay(&models, folder.join("changed-relay"), Some(folder.join("changed-page")), None);
+        let without_page = relay(&models, folder.join("relay-without-page"), None, None);
         Self {
             folder: folder.to_owned(),
             relay_tls: with_tls.replace("http://", "https://"),
             plain,
+            changed,
+            without_page,
             // A port that was free a moment ago may be another test's by now; this one is nobody's.
             nowhere: "http://127.0.0.1:1".to_owned(),
             portal: server(|connection| answer(connection, &portal())),
@@ -90,6 +102,21 @@ impl World {
             host: None,
         }
     }
+}
+
+const INDEX: &[u8] = b"<!doctype html><script src=\"/page.js\"></script>";
+
+/// A page for a relay, whose list says that its program is `start()`.
+fn served_page(folder: &Path, program: &[u8]) {
+    std::fs::create_dir_all(folder).unwrap();
+    std::fs::write(folder.join("index.html"), INDEX).unwrap();
+    std::fs::write(folder.join("page.js"), program).unwrap();
+    std::fs::write(folder.join("SHA256SUMS"), sums(b"start()")).unwrap();
+}
+
+/// The list of a page with this program.
+fn sums(program: &[u8]) -> String {
+    format!("{}  index.html\n{}  page.js\n", FileHash::of(INDEX), FileHash::of(program))
 }
 
 const PAGE: &[u8] = b"<!doctype html><title>Sign in</title><p>Welcome to this hotel.</p>";
@@ -123,11 +150,11 @@ fn answer(mut connection: TcpStream, with: &[u8]) {
     while matches!(connection.read(&mut request), Ok(1..)) {}
 }
 
-fn relay(models: &Path, cache: PathBuf, identity: Option<Identity>) -> String {
+fn relay(models: &Path, cache: PathBuf, page: Option<PathBuf>, identity: Option<Identity>) -> String {
     let config = Config {
         ip: Ipv4Addr::LOCALHOST,
         port: 0,
-        page: None,
+        page,
         models: vec![models.to_path_buf()],
         cache,
         identity,

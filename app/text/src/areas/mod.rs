@@ -57,7 +57,7 @@ pub use room::{ConnectionTexts, MemberTexts, PhaseTexts, PlanTexts, RoleTexts, S
 pub use seats::{CreditTexts, ExpertsTexts, PathTexts, SeatTexts, TableTexts};
 pub use settings::{DeviceTexts, SamplingTexts, SettingsTexts, StorageTexts};
 pub use template::TemplateTexts;
-pub use terminal::{ModelPathTexts, SecretFileTexts, TerminalTexts};
+pub use terminal::{ModelPathTexts, SecretFileTexts, TerminalTexts, VerifyTexts};
 pub use weights::WeightsTexts;
 
 use crate::{Language, Message};
@@ -206,6 +206,8 @@ areas! {
     node_relay: NodeRelayTexts,
     /// The command line.
     terminal: TerminalTexts,
+    /// What `potluck-node verify` says.
+    verify: VerifyTexts,
     /// A model's file on the command line.
     model_path: ModelPathTexts,
     /// Files with keys on this device.

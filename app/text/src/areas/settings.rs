@@ -19,6 +19,12 @@ table! {
         dark = "Dark";
         /// The version.
         build(build: Element) = "Potluck, build { $build }";
+        /// The hash of this page's release, as the relay says it.
+        release(hash: Element) = "Release hash, as this relay says it: { $hash }";
+        /// What that proves.
+        release_hint(origin: Text, hash: Text) = "It is the SHA-256 of the relay's list of the page's files, and proves nothing by itself: a relay that serves another page can show any hash. To check the page, take a release's hash from elsewhere and run this on another device: potluck-node verify { $origin } --release { $hash }";
+        /// The relay has no list.
+        no_release = "This relay has no list of the page's files, so its page cannot be compared with a release.";
     }
 }
 

@@ -1,10 +1,10 @@
-//! Version, licences, privacy.
+//! Version, release hash, licences, privacy.
 
 use leptos::prelude::*;
 use potluck_panel::BUILD;
 use potluck_text::texts;
 
-use crate::common::Privacy;
+use crate::{browser, common::Privacy, relay};
 
 /// The section about Potluck itself.
 #[component]
@@ -17,7 +17,33 @@ pub fn About() -> impl IntoView {
             <p class="hint">
                 {texts().settings.licence()}
             </p>
+            <Release />
             <Privacy />
         </section>
+    }
+}
+
+/// The hash of the page's release, as this relay says it, and what it proves.
+#[component]
+fn Release() -> impl IntoView {
+    let hash = RwSignal::new(None::<Option<String>>);
+    leptos::task::spawn_local(async move {
+        let found = relay::release_hash().await;
+        // The drawer may be closed by now.
+        hash.try_set(Some(found));
+    });
+    let settings = &texts().settings;
+    move || match hash.get() {
+        None => ().into_any(),
+        Some(None) => view! { <p class="hint">{settings.no_release()}</p> }.into_any(),
+        Some(Some(hash)) => {
+            let [before, after] = settings.release();
+            let hint = settings.release_hint(browser::origin(), &hash);
+            view! {
+                <p>{before}<span class="mono">{hash}</span>{after}</p>
+                <p class="hint">{hint}</p>
+            }
+            .into_any()
+        }
     }
 }
