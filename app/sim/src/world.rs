@@ -433,6 +433,7 @@ impl World {
                 last_epoch: PlanEpoch(0),
                 in_advance: self.in_advance,
                 doors: peer.doors.clone(),
+                at: Default::default(),
                 pooling: self.pooling,
                 on_demand: self.on_demand,
                 protect: self.protect,

@@ -1,5 +1,5 @@
 //! The host's door log: who came in and how, who was turned away or removed, who sent wrong numbers, and when. It has no clock: each
-//! session brings the time at which it was made.
+//! session brings the time at which it was made, and so does the room when it is opened.
 
 use potluck_plan::{DeviceId, Millis};
 use potluck_protocol::{LogEntry, LogEvent, UnixSeconds, Way};
@@ -23,7 +23,7 @@ pub(crate) fn way(proof: Proof) -> Option<Way> {
     }
 }
 
-/// The time of day, by the last session that was made.
+/// The time of day, by the last session that was made; before the first one, by the opening of the room.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TimeOfDay(Option<(UnixSeconds, Millis)>);
 

@@ -33,6 +33,14 @@ pub(crate) enum EntryDecision {
     TurnedAway(&'static str),
 }
 
+/// What the host reads instead of a further invite.
+const TOO_MANY_INVITES: &str = "This room has 64 invites that have not expired, and keeps no more. Wait until one expires, or give out the next one for several devices.";
+
+/// Whether an invite has expired, by everybody's clock.
+fn is_over(invite: &Invite, now: UnixSeconds) -> bool {
+    now.0 > invite.expires.0.saturating_add(GRACE_SECONDS)
+}
+
 /// The host's doors.
 #[derive(Default)]
 pub(crate) struct Doorkeeper {
@@ -62,7 +70,7 @@ impl Doorkeeper {
         changed.then(|| self.doors.clone())
     }
 
-    /// A session was made at this time of day.
+    /// The room was opened, or a session was made, at this time of day.
     pub fn hear_time(&mut self, at: UnixSeconds, now: Millis) {
         self.time.hear(at, now);
     }
@@ -100,7 +108,7 @@ impl Doorkeeper {
         match () {
             () if issued.devices.contains(&device) => EntryDecision::Welcome(access),
             () if issued.revoked => EntryDecision::TurnedAway("The host took this invite back. Ask for a new one."),
-            () if now.0 > invite.expires.0.saturating_add(GRACE_SECONDS) => {
+            () if is_over(&invite, now) => {
                 EntryDecision::TurnedAway("This invite has expired. Ask the host for a new one.")
             }
             () if issued.devices.len() >= usize::from(invite.uses) => {
@@ -130,21 +138,26 @@ impl Doorkeeper {
         }
     }
 
-    /// The host gives out an invite.
-    pub fn issue(&mut self, invite: Invite) {
-        let invites = &mut self.doors.invites;
-        if invites.len() >= limits::MAX_INVITES {
-            // Forgets the one that expires first: the relay does not know a forgotten invite as revoked until it has expired.
-            let first = invites.iter().enumerate().min_by_key(|(_, issued)| issued.invite.expires);
-            if let Some(first) = first.map(|(place, _)| place) {
-                invites.remove(first);
-            }
+    /// The host gives out an invite. If the room has as many as it keeps, it forgets one that has expired.
+    ///
+    /// # Errors
+    /// None has expired: one sentence for the host. A forgotten invite lets nobody back in, and the relay does not refuse it any
+    /// more, so none is forgotten that can still be used.
+    pub fn issue(&mut self, invite: Invite, now: Millis) -> Result<(), &'static str> {
+        if self.doors.invites.len() >= limits::MAX_INVITES {
+            let time = self.time.at(now);
+            let expired = self.doors.invites.iter().enumerate().filter(|(_, issued)| is_over(&issued.invite, time));
+            // Those by which nobody came go first: nobody needs them to come back.
+            let first = expired.min_by_key(|(_, issued)| (!issued.devices.is_empty(), issued.invite.expires));
+            let place = first.map(|(place, _)| place).ok_or(TOO_MANY_INVITES)?;
+            self.doors.invites.remove(place);
         }
-        invites.push(IssuedInvite { invite, revoked: false, devices: Vec::new() });
+        self.doors.invites.push(IssuedInvite { invite, revoked: false, devices: Vec::new() });
         self.changed = true;
+        Ok(())
     }
 
-    /// The host takes an invite back. Who came by it stays.
+    /// The host takes an invite back. Who came by it stays, and comes back by it.
     pub fn revoke(&mut self, id: InviteId) {
         for issued in self.doors.invites.iter_mut().filter(|issued| issued.invite.id == id && !issued.revoked) {
             issued.revoked = true;
@@ -197,8 +210,12 @@ mod tests {
 
     fn keeper(invite: Invite) -> Doorkeeper {
         let mut keeper = Doorkeeper::default();
-        keeper.issue(invite);
+        give(&mut keeper, invite);
         keeper
+    }
+
+    fn give(keeper: &mut Doorkeeper, invite: Invite) {
+        assert_eq!(keeper.issue(invite, Millis(0.0)), Ok(()), "it is not one too many");
     }
 
     fn sentence(entry: EntryDecision) -> &'static str {
@@ -288,7 +305,7 @@ mod tests {
         let one = invite(InviteKind::Chat, 9);
         let mut keeper = keeper(one);
         let two = Invite { id: InviteId(8), ..one };
-        keeper.issue(two);
+        give(&mut keeper, two);
         keeper.came_in(device(1), Proof::Invite(one));
         keeper.came_in(device(2), Proof::Invite(two));
         keeper.ban(device(1), "Mallory".into());
@@ -297,16 +314,31 @@ mod tests {
         assert_eq!(keeper.entry(device(3), Proof::Invite(two), NOW), EntryDecision::Welcome(Access::Chat));
     }
 
+    /// The one that ended first was forgotten: who had come by it could not come back, and the relay let its holders in again.
     #[test]
-    fn a_room_forgets_the_invite_first_that_ends_first() {
-        let long = Invite { expires: UnixSeconds(NOW.0 + 5_000), ..invite(InviteKind::Chat, 1) };
-        let mut keeper = keeper(long);
-        keeper.revoke(long.id);
-        for id in 100..100 + limits::MAX_INVITES as u32 {
-            keeper.issue(Invite { id: InviteId(id), ..invite(InviteKind::Chat, 1) });
+    fn a_room_forgets_no_invite_that_can_still_be_used() {
+        let mut keeper = Doorkeeper::default();
+        keeper.hear_time(NOW, Millis(0.0));
+        let numbered = |id: u32| Invite {
+            id: InviteId(id),
+            expires: UnixSeconds(NOW.0 + 1_000 + id),
+            ..invite(InviteKind::Chat, 1)
+        };
+        (0..limits::MAX_INVITES as u32).for_each(|id| give(&mut keeper, numbered(id)));
+        keeper.came_in(device(1), Proof::Invite(numbered(0)));
+        let numbers = |keeper: &Doorkeeper| keeper.doors().invites.iter().map(|issued| issued.invite.id.0).collect::<Vec<_>>();
+        let before = numbers(&keeper);
+        let refused = keeper.issue(numbered(100), Millis(0.0));
+        assert!(refused.is_err_and(|sentence| sentence.contains("64 invites")), "{refused:?}");
+        assert_eq!(numbers(&keeper), before);
+        // The first two expire: the one by which nobody came goes first.
+        let later = Millis(1e3 * f64::from(1_002 + GRACE_SECONDS));
+        for (id, gone) in [(100, 1), (101, 0)] {
+            assert_eq!(keeper.issue(numbered(id), later), Ok(()));
+            assert!(!numbers(&keeper).contains(&gone), "{:?}", numbers(&keeper));
         }
+        assert!(keeper.issue(numbered(102), later).is_err());
         assert_eq!(keeper.doors().invites.len(), limits::MAX_INVITES);
-        assert_eq!(keeper.doors().revoked(), [7], "it could be used for longer than the others");
     }
 
     /// Whatever the host does, in whatever order: nobody banned is let in, and no invite lets in more than it says.
@@ -328,7 +360,7 @@ mod tests {
                         let expires = UnixSeconds(NOW.0 + below(40) as u32);
                         let (id, ask, uses) = (InviteId(step), below(2) == 0, below(3) as u16);
                         invites.push(Invite { id, kind, ask, expires, uses });
-                        keeper.issue(invites[invites.len() - 1]);
+                        give(&mut keeper, invites[invites.len() - 1]);
                     }
                     1 if !invites.is_empty() => keeper.revoke(invites[below(invites.len() as u64) as usize].id),
                     2 => drop(keeper.ban(device, String::new())),

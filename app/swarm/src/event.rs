@@ -185,6 +185,8 @@ pub struct HostCommand {
     pub in_advance: bool,
     /// Who may come in, as it was kept.
     pub doors: Doors,
+    /// The time of day, for the log of the doors.
+    pub at: UnixSeconds,
     /// How experts are pooled.
     pub pooling: Pooling,
     /// A device whose memory does not hold all experts of its blocks may load them on demand.

@@ -4,7 +4,7 @@ use potluck_plan::{
     Arithmetic, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, Plan, PlanEpoch, Stage,
     WireType,
 };
-use potluck_protocol::{DeviceKind, Doors, Hedging, Hello, ModelSource, Sharing, StartId};
+use potluck_protocol::{DeviceKind, Doors, Hedging, Hello, ModelSource, Sharing, StartId, UnixSeconds};
 
 use crate::{HostCommand, Pooling};
 
@@ -76,6 +76,7 @@ pub(crate) fn command() -> HostCommand {
         last_epoch: PlanEpoch(0),
         in_advance: false,
         doors: Doors::default(),
+        at: UnixSeconds(900),
         pooling: Pooling { replicas: 1, hedging: Hedging::Off, spot_checks: 0.0, ..Pooling::default() },
         on_demand: false,
         protect: false,

@@ -83,6 +83,7 @@ impl RunOptions {
             last_epoch: Default::default(),
             in_advance: true,
             doors: Default::default(),
+            at: Default::default(),
             pooling: Pooling::default(),
             on_demand: true,
             protect: false,

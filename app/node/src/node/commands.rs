@@ -107,6 +107,7 @@ impl Node {
             last_epoch,
             in_advance: true,
             doors: choice.doors,
+            at: now(&self.platform),
             pooling: Pooling { check_secret: u64::from_le_bytes(self.platform.random_bytes()), ..self.pooling },
             on_demand: self.on_demand,
             protect: choice.protect,

@@ -459,6 +459,7 @@ pub fn command(source: ModelSource) -> potluck_swarm::HostCommand {
         last_epoch: Default::default(),
         in_advance: true,
         doors: Default::default(),
+        at: Default::default(),
         pooling: potluck_swarm::Pooling::default(),
         on_demand: true,
         protect: false,

@@ -290,7 +290,7 @@ impl Peer {
             Event::Remove(peer) => self.remove(peer),
             Event::Ban(peer) => self.ban(peer),
             Event::Unban(device) => self.unban(device),
-            Event::Invite(invite) => self.doorkeeper.issue(invite),
+            Event::Invite(invite) => self.invite(invite),
             Event::Revoke(id) => self.doorkeeper.revoke(id),
             Event::SetSharing(share) => {
                 if let Some(coordinator) = &mut self.coordinator {

@@ -30,6 +30,7 @@ impl Peer {
     pub(super) fn host(&mut self, command: HostCommand) {
         self.membership = Membership::Inside;
         self.doorkeeper = Doorkeeper::new(command.doors.clone());
+        self.doorkeeper.hear_time(command.at, self.cx.now);
         self.coordinator = Some(Coordinator::new(command, self.planner_view, &mut self.cx));
         self.announce();
     }

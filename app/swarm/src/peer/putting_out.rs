@@ -1,7 +1,7 @@
 //! The host puts members out: for now, or for good.
 
 use potluck_plan::{DeviceId, PeerId};
-use potluck_protocol::LogEvent;
+use potluck_protocol::{Invite, LogEvent};
 
 use super::Peer;
 use crate::{Action, Proof, Severity};
@@ -44,6 +44,13 @@ impl Peer {
             }
         }
         self.refresh();
+    }
+
+    /// The host gives out an invite, unless it has given out too many.
+    pub(super) fn invite(&mut self, invite: Invite) {
+        if let Err(sentence) = self.doorkeeper.issue(invite, self.cx.now) {
+            self.cx.out.notice(Severity::Warning, sentence);
+        }
     }
 
     /// A device may come in again.

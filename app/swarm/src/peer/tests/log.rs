@@ -57,6 +57,18 @@ fn the_log_says_who_was_put_out_and_comes_back_with_the_room() {
     assert_eq!(log(&again), log(&first), "a reload keeps it");
 }
 
+/// It said 1970.
+#[test]
+fn what_happens_before_anybody_comes_has_its_time() {
+    let banned = vec![BannedDevice { device: device(A), name: "Eve".into() }];
+    let doors = Doors { banned, ..Doors::default() };
+    let mut host = peer(HOST);
+    on(&mut host, Event::Host(HostCommand { doors, at: UnixSeconds(900), ..examples::command() }));
+    on(&mut host, Event::Unban(device(A)));
+    let times = host.view().doors.map(|doors| doors.log.iter().map(|entry| entry.first).collect::<Vec<_>>());
+    assert_eq!(times, Some(vec![UnixSeconds(900)]));
+}
+
 #[test]
 fn the_log_says_who_sent_wrong_numbers() {
     let mut host = host();
