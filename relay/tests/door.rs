@@ -121,6 +121,44 @@ async fn an_owner_that_comes_back_tells_again_what_it_revoked_and_the_relay_reme
     assert_eq!(enter(2).await, Refusal::InviteRevoked);
 }
 
+/// Whoever was inside by an invite that was taken back could not come back after a moment without network.
+#[tokio::test]
+async fn by_an_invite_that_was_taken_back_visitors_enter_whom_the_owner_may_let_in_again() {
+    let (relay, keys) = (relay("taken-back", Limits::default()).await, Keys::new(1));
+    let mut host = relay.own(&keys).await;
+    let (id, invite) = (keys.id(), Invite::new(1));
+    let mut inside = relay.enter(&id, |nonce| keys.invite(invite, nonce)).await;
+    host.ask(&Request::LetIn { route: inside.route }).await;
+    let mut early = relay.enter(&id, |nonce| keys.invite(invite, nonce)).await;
+    host.ask(&Request::TakenBack { invites: vec![invite.number] }).await;
+    settle(&mut host).await;
+    early.send_raw(Message::Binary(inside.route.prepend(b"psst").into())).await;
+    assert_eq!(told(&mut early).await, bad(BadFrame::NotLetIn), "it was not let in before, so it is a visitor now");
+    settle(&mut inside).await;
+    drop(inside);
+    let mut back = relay.enter(&id, |nonce| keys.invite(invite, nonce)).await;
+    assert_eq!(back.limits.frame_bytes, Limits::default().visits.frame_bytes as u64, "it is a visitor, too");
+    back.send(host.route, b"it is me").await;
+    while !matches!(host.next().await, Some(Message::Binary(frame)) if frame.ends_with(b"it is me")) {}
+    host.ask(&Request::LetIn { route: back.route }).await;
+    settle(&mut host).await;
+    back.send(early.route, b"hello").await;
+    while !matches!(early.next().await, Some(Message::Binary(frame)) if frame.ends_with(b"hello")) {}
+    let (visits, refusal) = take_all(&relay, address(2), &id, |nonce| keys.invite(invite, nonce)).await;
+    assert_eq!((visits.len(), refusal), (Limits::default().address_visitors, Refusal::TooManyVisitors));
+}
+
+#[tokio::test]
+async fn nobody_mutes_the_owner() {
+    let (relay, keys) = (relay("mute-owner", Limits::default()).await, Keys::new(1));
+    let mut host = relay.own(&keys).await;
+    let mut guest = relay.join(&keys).await;
+    guest.ask(&Request::Mute { route: host.route }).await;
+    guest.settle().await;
+    host.send(guest.route, b"hello").await;
+    assert_eq!(guest.frame().await, (host.route, b"hello".to_vec()));
+}
+
 #[tokio::test]
 async fn who_was_let_in_by_an_invite_stays_when_it_ends() {
     let (relay, keys) = (relay("let-in-stays", Limits::default()).await, Keys::new(1));
@@ -159,6 +197,7 @@ async fn only_the_owner_decides_at_the_door() {
         Request::PutOut { route },
         Request::LetIn { route },
         Request::Revoked { invites: vec![1] },
+        Request::TakenBack { invites: vec![1] },
     ] {
         guest.ask(&request).await;
         assert_eq!(guest.control().await, bad(BadFrame::NotControl), "{request:?}");

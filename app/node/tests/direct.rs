@@ -72,7 +72,7 @@ impl Tab {
         let (sender, events) = channel();
         let relay = Relay::new(platform.clone(), origin);
         let keys = IdentityKeys::generate(platform.random);
-        let (room, listing, revoked) = (owner().room(), Listing::default(), Vec::new());
+        let (room, listing, revoked) = (owner().room(), Listing::default(), Default::default());
         let options = LineOptions { relay, room, role, listing, revoked, keys };
         Self { line: RoomLine::open(&platform, options, sender.sink()), events }
     }

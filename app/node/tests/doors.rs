@@ -138,6 +138,30 @@ fn a_ban_ends_the_invite_of_the_device_at_the_relay_and_no_other() {
     });
 }
 
+/// The relay refused everybody with the invite, also those who had been inside before a short loss of connection.
+#[test]
+fn who_came_by_an_invite_comes_back_after_it_was_taken_back_and_nobody_new_does() {
+    test(async {
+        let relay = relay(&models(), 0).await;
+        let mut host = room(&relay, Doors::default()).await;
+        let link = invite(&mut host, &relay.origin, InviteChoice { uses: 9, ..ANY }).await;
+        let mut guest = peer("Guest", &relay.origin, folder("guest"));
+        join_room(&guest, &link, None);
+        inside(&mut host, &mut guest).await;
+        let id = host.status.doors.as_ref().unwrap().invites[0].invite.id;
+        host.page(ToNode::Revoke(id));
+        let is_taken_back = |status: &Status| status.doors.as_ref().is_some_and(|doors| doors.invites[0].revoked);
+        until(&mut host, "it is taken back", is_taken_back).await;
+        guest.page(ToNode::Leave(Leaving::ForNow));
+        until(&mut host, "it left", |status| status.peers.len() == 1).await;
+        join_room(&guest, &link, None);
+        inside(&mut host, &mut guest).await;
+        let mut second = peer("Second", &relay.origin, folder("guest"));
+        join_room(&second, &link, None);
+        assert!(turned_away(&mut host, &mut second).await.contains("took this invite back"));
+    });
+}
+
 #[test]
 fn a_visitor_of_a_listed_room_meets_the_others_once_it_is_let_in() {
     test(async {

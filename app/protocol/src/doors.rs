@@ -87,6 +87,15 @@ pub struct IssuedInvite {
     pub devices: Vec<DeviceId>,
 }
 
+/// The numbers of revoked invites.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RevokedInvites {
+    /// Nobody came by them but devices that are banned now: the relay gives their holders no seat.
+    pub for_nobody: Vec<u32>,
+    /// Devices came by them that may come back: the relay gives their holders visitors' seats, and the host knows who is who.
+    pub for_returning: Vec<u32>,
+}
+
 /// A device that may not come in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BannedDevice {
@@ -113,10 +122,14 @@ pub struct Doors {
 }
 
 impl Doors {
-    /// The numbers of the revoked invites, which the relay is told.
+    /// The revoked invites, as the relay is told.
     #[must_use]
-    pub fn revoked(&self) -> Vec<u32> {
-        self.invites.iter().filter(|issued| issued.revoked).map(|issued| issued.invite.id.0).collect()
+    pub fn revoked(&self) -> RevokedInvites {
+        let is_banned = |device: &DeviceId| self.banned.iter().any(|banned| banned.device == *device);
+        let revoked = self.invites.iter().filter(|issued| issued.revoked);
+        let (nobody, some): (Vec<_>, Vec<_>) = revoked.partition(|issued| issued.devices.iter().all(is_banned));
+        let numbers = |invites: Vec<&IssuedInvite>| invites.iter().map(|issued| issued.invite.id.0).collect();
+        RevokedInvites { for_nobody: numbers(nobody), for_returning: numbers(some) }
     }
 }
 

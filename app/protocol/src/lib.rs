@@ -35,7 +35,7 @@ pub use control::{
     PromptRequest, StandbyOrder, StartId, WorkerStatus, server_of,
 };
 pub use door_log::{LogEntry, LogEvent, LogKind, Way};
-pub use doors::{BannedDevice, Doors, Invite, InviteId, InviteKind, IssuedInvite, UnixSeconds};
+pub use doors::{BannedDevice, Doors, Invite, InviteId, InviteKind, IssuedInvite, RevokedInvites, UnixSeconds};
 pub use frame::{AnswerPart, AnswerStop, Frame, Leaving, Message, RequestId, Role, Timings};
 pub use potluck_plan::{Hedging, Sampling, Sharing};
 pub use residency::{

@@ -260,6 +260,25 @@ mod tests {
     }
 
     #[test]
+    fn whoever_came_by_an_invite_that_was_taken_back_comes_back_unless_it_is_banned() {
+        let invite = invite(InviteKind::Chat, 9);
+        let mut keeper = keeper(invite);
+        for n in [1, 2] {
+            keeper.came_in(device(n), Proof::Invite(invite));
+        }
+        keeper.revoke(InviteId(7));
+        keeper.ban(device(2), "Mallory".into());
+        assert_eq!(keeper.entry(device(1), Proof::Invite(invite), NOW), EntryDecision::Welcome(Access::Chat));
+        assert!(sentence(keeper.entry(device(2), Proof::Invite(invite), NOW)).contains("does not let"));
+        assert!(sentence(keeper.entry(device(3), Proof::Invite(invite), NOW)).contains("took this invite back"));
+        let revoked = keeper.doors().revoked();
+        assert_eq!((revoked.for_nobody.as_slice(), revoked.for_returning.as_slice()), (&[][..], &[7][..]));
+        keeper.ban(device(1), "Trudy".into());
+        let revoked = keeper.doors().revoked();
+        assert_eq!((revoked.for_nobody.as_slice(), revoked.for_returning.as_slice()), (&[7][..], &[][..]));
+    }
+
+    #[test]
     fn ask_me_first_asks_once() {
         let invite = Invite { ask: true, ..invite(InviteKind::Contribute, 9) };
         let mut keeper = keeper(invite);
@@ -309,7 +328,7 @@ mod tests {
         keeper.came_in(device(1), Proof::Invite(one));
         keeper.came_in(device(2), Proof::Invite(two));
         keeper.ban(device(1), "Mallory".into());
-        assert_eq!(keeper.doors().revoked(), [7]);
+        assert_eq!(keeper.doors().revoked().for_nobody, [7]);
         assert!(sentence(keeper.entry(device(3), Proof::Invite(one), NOW)).contains("took this invite back"));
         assert_eq!(keeper.entry(device(3), Proof::Invite(two), NOW), EntryDecision::Welcome(Access::Chat));
     }
@@ -326,7 +345,8 @@ mod tests {
         };
         (0..limits::MAX_INVITES as u32).for_each(|id| give(&mut keeper, numbered(id)));
         keeper.came_in(device(1), Proof::Invite(numbered(0)));
-        let numbers = |keeper: &Doorkeeper| keeper.doors().invites.iter().map(|issued| issued.invite.id.0).collect::<Vec<_>>();
+        let numbers =
+            |keeper: &Doorkeeper| keeper.doors().invites.iter().map(|issued| issued.invite.id.0).collect::<Vec<_>>();
         let before = numbers(&keeper);
         let refused = keeper.issue(numbered(100), Millis(0.0));
         assert!(refused.is_err_and(|sentence| sentence.contains("64 invites")), "{refused:?}");

@@ -60,6 +60,7 @@ pub fn message_seeds() -> Result<Vec<Vec<u8>>, WriteError> {
         Request::Ping { nonce: 7 },
         Request::Listing { title: "Kitchen".into(), visible: false },
         Request::Revoked { invites: vec![7] },
+        Request::TakenBack { invites: vec![7] },
         Request::LetIn { route: Route(7) },
         Request::PutOut { route: Route(7) },
         Request::Mute { route: Route(7) },

@@ -130,6 +130,13 @@ pub enum Request {
         /// All of them.
         invites: Vec<u32>,
     },
+    /// Exactly these invites let nobody new in, but devices that the host let in by them may come back: at most [`MAX_REVOKED`].
+    /// Whoever enters by one is a visitor until the host lets it in, even if the room is not listed; so is a member that entered by one
+    /// before and was not let in. Only from the owner, who sends the list again after each entry.
+    TakenBack {
+        /// All of them.
+        invites: Vec<u32>,
+    },
     /// The host let a member in: if it came as a visitor, it no longer is one. Only from the owner.
     LetIn {
         /// Its route.
@@ -140,7 +147,8 @@ pub enum Request {
         /// Its route.
         route: Route,
     },
-    /// The member mutes a route, as long as both are in the room. Messages from it are then undeliverable.
+    /// The member mutes a route, as long as both are in the room. Messages from it are then undeliverable. The owner cannot be muted:
+    /// whoever wants nothing from it leaves.
     Mute {
         /// The muted route.
         route: Route,
@@ -242,6 +250,7 @@ mod tests {
         assert_eq!(ping, Request::Ping { nonce: 5 });
         for (json, request) in [
             (r#"{"type":"revoked","invites":[7]}"#, Request::Revoked { invites: vec![7] }),
+            (r#"{"type":"taken-back","invites":[7]}"#, Request::TakenBack { invites: vec![7] }),
             (r#"{"type":"let-in","route":5}"#, Request::LetIn { route: Route(5) }),
             (r#"{"type":"put-out","route":5}"#, Request::PutOut { route: Route(5) }),
             (r#"{"type":"mute","route":5}"#, Request::Mute { route: Route(5) }),

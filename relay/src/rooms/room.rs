@@ -111,11 +111,23 @@ struct State {
     owner: Option<Route>,
     next_route: u32,
     join_key: PublicKey,
-    /// Revoked invites.
+    /// Invites that let nobody in.
     revoked: BTreeSet<u32>,
+    /// Invites by which only those come back whom the owner let in by them: it decides.
+    taken_back: BTreeSet<u32>,
     listing: Listing,
     /// Since when the room is empty; a new room is empty until its owner is in it.
     empty_since: Option<Instant>,
+}
+
+impl State {
+    /// What somebody has shown who enters.
+    fn standing(&self, role: &EntryRole) -> Standing {
+        match role.invite() {
+            Some(invite) if self.taken_back.contains(&invite) => Standing::Visitor,
+            _ => role.standing(),
+        }
+    }
 }
 
 /// A room. No method waits, and the lock is never held across an await.
@@ -147,6 +159,7 @@ impl Room {
             // The owner that creates the room registers its own.
             join_key: owner_key,
             revoked: BTreeSet::new(),
+            taken_back: BTreeSet::new(),
             listing: Listing { title: String::new(), visible: false },
             empty_since: Some(now),
         };
@@ -208,6 +221,19 @@ impl Room {
         true
     }
 
+    /// From now on those who enter by these invites are visitors, and so are those who did and were not let in.
+    pub fn set_taken_back(&self, from: Route, invites: &[u32]) -> bool {
+        let Some(mut state) = self.of_owner(from).filter(|_| invites.len() <= MAX_REVOKED) else { return false };
+        let State { taken_back, members, .. } = &mut *state;
+        *taken_back = invites.iter().copied().collect();
+        for seat in members.values_mut() {
+            if seat.standing == Standing::HasKey && seat.invite.is_some_and(|invite| taken_back.contains(&invite)) {
+                seat.standing = Standing::Visitor;
+            }
+        }
+        true
+    }
+
     /// The owner let a member in.
     pub fn let_in(&self, from: Route, route: Route) -> bool {
         let Some(mut state) = self.of_owner(from) else { return false };
@@ -224,10 +250,11 @@ impl Room {
         true
     }
 
-    /// A member mutes another one.
+    /// A member mutes another one; not the owner, without whom there is nothing for it in the room.
     pub fn mute(&self, from: Route, route: Route) {
         let mut state = self.state();
         if state.members.contains_key(&route)
+            && state.owner != Some(route)
             && let Some(seat) = state.members.get_mut(&from)
         {
             seat.muted.insert(route);
@@ -252,6 +279,7 @@ impl Room {
     pub fn join(&self, role: &EntryRole, share: Arc<Share>) -> Result<(Route, Arc<Outbox>), Refusal> {
         let mut state = self.state();
         self.check_seats(&state, role, share.holder())?;
+        let standing = state.standing(role);
         let route = Route(state.next_route);
         state.next_route += 1;
         if let EntryRole::Owner { join_key, listing } = role {
@@ -269,14 +297,14 @@ impl Room {
             route,
             owner: state.owner,
             members: others.clone(),
-            limits: match role.standing() {
+            limits: match standing {
                 Standing::Visitor => self.limits.for_visitors(),
                 Standing::HasKey | Standing::LetIn => self.limits.for_members(),
             },
         };
         let holder = share.holder();
         let outbox = Arc::new(Outbox::new(route, &self.limits, share));
-        let (standing, invite, muted) = (role.standing(), role.invite(), BTreeSet::new());
+        let (invite, muted) = (role.invite(), BTreeSet::new());
         state.members.insert(route, Seat { outbox: outbox.clone(), holder, standing, invite, muted });
         state.empty_since = None;
         self.deliver(&mut state, &[route], &welcome);
@@ -293,7 +321,7 @@ impl Room {
             EntryRole::Owner { .. } => return Ok(()),
             EntryRole::Visitor if !state.listing.visible => return Err(Refusal::NotListed),
             EntryRole::Invite { invite, .. } if state.revoked.contains(invite) => return Err(Refusal::InviteRevoked),
-            _ if role.standing() == Standing::Visitor => limits.members.saturating_sub(limits.reserved_seats),
+            _ if state.standing(role) == Standing::Visitor => limits.members.saturating_sub(limits.reserved_seats),
             _ => limits.members,
         };
         if state.members.len() >= seats {
@@ -310,7 +338,7 @@ impl Room {
             of_address >= limits.address_visitors
                 || state.members.values().filter(is_visitor).count() >= limits.visitors
         };
-        if role.standing() == Standing::Visitor && is_crowded() {
+        if state.standing(role) == Standing::Visitor && is_crowded() {
             return Err(Refusal::TooManyVisitors);
         }
         Ok(())

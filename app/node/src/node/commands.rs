@@ -147,7 +147,7 @@ impl Node {
         match role {
             Ok(role) => {
                 self.event(Event::Join);
-                let (listing, revoked) = (Listing::default(), Vec::new());
+                let (listing, revoked) = (Listing::default(), Default::default());
                 self.open_line(LineOptions { relay, room, role, listing, revoked, keys });
             }
             Err(sentence) => self.membership.close(Some(sentence.to_owned())),

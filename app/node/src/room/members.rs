@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use potluck_panel::Sealing;
 use potluck_plan::{Millis, PeerId};
-use potluck_protocol::{Frame, FrameError, Invite, UnixSeconds, decode, encode};
+use potluck_protocol::{Frame, FrameError, Invite, RevokedInvites, UnixSeconds, decode, encode};
 use potluck_relay_api::{self as relay_api, Request};
 use potluck_swarm::{Event as MemberEvent, RelayRoute};
 use potluck_trust::{Action, Certificate, Closed, NodeIdentity, Proof, RoomRole, Route, SessionWords, Sessions};
@@ -34,7 +34,7 @@ pub struct Members {
     /// The room is this peer's.
     is_owner: bool,
     /// The revoked invites.
-    revoked: RefCell<Vec<u32>>,
+    revoked: RefCell<RevokedInvites>,
     /// That the host uses another version.
     said_version: Cell<bool>,
     events: EventSink<Event>,
@@ -207,7 +207,7 @@ impl Members {
     }
 
     /// On the host: exactly these invites are revoked.
-    pub fn revoke(&self, invites: Vec<u32>) {
+    pub fn revoke(&self, invites: RevokedInvites) {
         if self.revoked.replace(invites) != *self.revoked.borrow() {
             self.tell_revoked();
         }
@@ -215,7 +215,9 @@ impl Members {
 
     fn tell_revoked(&self) {
         if self.is_owner {
-            self.ask(&Request::Revoked { invites: self.revoked.borrow().clone() });
+            let RevokedInvites { for_nobody, for_returning } = self.revoked.borrow().clone();
+            self.ask(&Request::TakenBack { invites: for_returning });
+            self.ask(&Request::Revoked { invites: for_nobody });
         }
     }
 

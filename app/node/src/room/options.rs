@@ -1,5 +1,6 @@
 //! How a node enters a room.
 
+use potluck_protocol::RevokedInvites;
 use potluck_trust::{IdentityKeys, RoomRole};
 
 use crate::relay::Relay;
@@ -24,7 +25,7 @@ pub struct LineOptions {
     /// The listing of a room that this peer hosts.
     pub listing: Listing,
     /// The revoked invites of this room.
-    pub revoked: Vec<u32>,
+    pub revoked: RevokedInvites,
     /// Who this peer is.
     pub keys: IdentityKeys,
 }

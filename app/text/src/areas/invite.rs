@@ -67,7 +67,7 @@ table! {
         /// Follows what it allows.
         not_asked = "You are not asked.";
         /// Asked before.
-        confirm_take_back = "Take this invite back? Nobody comes in by it any more. Whoever is here by it stays until their connection ends.";
+        confirm_take_back = "Take this invite back? Nobody new can use it. Devices that came by it stay, and can come back by it.";
         /// The button.
         take_back = "Take back";
         /// The heading of the invites that were given out.
@@ -103,7 +103,7 @@ table! {
         /// Asked before.
         confirm_remove = "Remove it from the room? It can come back the way it came, and you are not asked again.";
         /// Asked before.
-        confirm_ban = "Ban this device? Its key is refused from now on, and nobody comes in any more by the invites that it used. Whoever has the room's own link can still come with another browser, or with this one once its storage is cleared.";
+        confirm_ban = "Ban this device? The room refuses its key from now on, and nobody new can use the invites that it used. Whoever has the room's own link can still come in with another browser, or with this one after clearing its storage.";
         /// The button.
         remove = "Remove";
         /// The button.
@@ -121,13 +121,13 @@ table! {
         /// The heading of the dialog.
         title = "Sealed between devices";
         /// What is sealed.
-        what = "What devices say to each other in this room is sealed for the one it is meant for, and each has proved its key. The relay passes it on and cannot read it. If it changes anything, the two devices notice and begin anew.";
+        what = "Messages between the devices of this room are encrypted. Only the receiver can read them, and each device has proved its key. The relay forwards the messages and cannot read them. If it changes one, the two devices notice and connect again.";
         /// The list of sessions, for screen readers.
         sessions = "Sessions";
         /// The heading of the list.
         sessions_heading = "Sessions of this device";
         /// What three words are.
-        words = "Three words stand for the session of two devices. The other screen must show the same ones beside this device's name; then nobody stands between. A new session has other words, and the host knows whom it let in by their keys.";
+        words = "Each connection between two devices has three words. If the other screen shows the same words beside this device's name, nobody is intercepting the connection. A new connection has new words. The host recognizes the devices that it let in by their keys.";
     }
 }
 
