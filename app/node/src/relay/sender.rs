@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
+use potluck_plan::Millis;
 use potluck_relay_api::{Request, Route};
 
 use super::parts::join;
@@ -14,6 +15,9 @@ use crate::platform::{SocketMessage, SocketSender};
 /// Most bytes that wait for one receiver. Pieces of the host's file are 16 MiB at a time, and activations of a prompt a
 /// few, so who leaves this much lying takes nothing.
 const MAX_WAITING: u64 = 64 << 20;
+
+/// How long the relay is not asked to evict somebody who has not taken what was sent to it last, in milliseconds.
+const LAST_WORD_MILLIS: f64 = 2_000.0;
 
 /// The relay's connection, as a sender of frames.
 pub struct RelaySender {
@@ -35,6 +39,8 @@ struct Receiver {
     on_the_way: u64,
     waiting: VecDeque<Vec<u8>>,
     waiting_bytes: u64,
+    /// What the relay is asked once nothing waits, or at this time.
+    last: Option<(Request, Millis)>,
 }
 
 impl Receiver {
@@ -89,6 +95,24 @@ impl RelaySender {
         match serde_json::to_string(request) {
             Ok(text) => self.socket.send(SocketMessage::Text(text)),
             Err(error) => log::error!("a request to the relay could not be written: {error}"),
+        }
+    }
+
+    /// Asks the relay for something after all that was sent to a route, which may wait here for its receiver; at the latest after
+    /// [`LAST_WORD_MILLIS`], because it may take nothing.
+    pub fn ask_after(&self, route: u32, request: Request, now: Millis) {
+        match self.receivers.borrow_mut().get_mut(&route).filter(|receiver| !receiver.waiting.is_empty()) {
+            Some(receiver) => receiver.last = Some((request, Millis(now.0 + LAST_WORD_MILLIS))),
+            None => self.ask(&request),
+        }
+    }
+
+    /// Sends requests that have waited for their receivers for long enough. Called a few times a second.
+    pub fn tick(&self, now: Millis) {
+        for receiver in self.receivers.borrow_mut().values_mut() {
+            if let Some((request, _)) = receiver.last.take_if(|(_, due)| due.0 <= now.0) {
+                self.ask(&request);
+            }
         }
     }
 
@@ -156,6 +180,11 @@ impl RelaySender {
                 None => self.socket.send(SocketMessage::Binary(message)),
             }
         }
+        if receiver.waiting.is_empty()
+            && let Some((request, _)) = receiver.last.take()
+        {
+            self.ask(&request);
+        }
     }
 }
 
@@ -222,6 +251,50 @@ mod tests {
         assert_eq!(relay.take_too_slow(), [1]);
         relay.taken(1, 1 << 20);
         assert_eq!(sent.0.borrow().len(), 2, "nothing is left of it");
+    }
+
+    /// A visitor that was refused, but had something else on the way, was put out before it read why.
+    #[test]
+    fn nobody_is_put_out_before_the_last_word_to_it() {
+        #[derive(Default)]
+        struct Order(RefCell<Vec<String>>);
+        impl SocketSender for Order {
+            fn send(&self, message: SocketMessage) {
+                self.0.borrow_mut().push(match message {
+                    SocketMessage::Binary(bytes) => format!("{} bytes", bytes.len()),
+                    SocketMessage::Text(text) => text,
+                });
+            }
+
+            fn close(&self) {}
+        }
+        let put_out = || Request::PutOut { route: Route(1) };
+        let asked = |order: &Order| order.0.borrow().iter().position(|message| message.contains("put-out"));
+        let new = || {
+            let order = Rc::new(Order::default());
+            (order.clone(), RelaySender::new(order, 100, false))
+        };
+        let (order, relay) = new();
+        relay.send(1, &[0; 96]);
+        relay.send(1, b"No.");
+        relay.ask_after(1, put_out(), Millis(0.0));
+        assert_eq!((order.0.borrow().len(), asked(&order)), (1, None), "the last word waits");
+        relay.taken(1, 100);
+        assert_eq!((order.0.borrow()[1].as_str(), asked(&order)), ("7 bytes", Some(2)));
+
+        let (order, relay) = new();
+        relay.ask_after(1, put_out(), Millis(0.0));
+        assert_eq!(asked(&order), Some(0), "nothing waits");
+
+        let (order, relay) = new();
+        (0..2).for_each(|_| relay.send(1, &[0; 96]));
+        relay.ask_after(1, put_out(), Millis(0.0));
+        relay.tick(Millis(LAST_WORD_MILLIS - 1.0));
+        assert_eq!(asked(&order), None);
+        relay.tick(Millis(LAST_WORD_MILLIS));
+        assert_eq!(asked(&order), Some(1), "it takes nothing");
+        relay.tick(Millis(2.0 * LAST_WORD_MILLIS));
+        assert_eq!(order.0.borrow().len(), 2, "it is asked once");
     }
 
     #[test]

@@ -112,6 +112,9 @@ impl Connector {
                 }
                 Incoming::FromTab(route, message) => self.members.on_channel(route, message),
             }
+            if let Some(sentence) = self.members.take_fault() {
+                return ConnectionEnd::Refused(sentence);
+            }
         }
         ConnectionEnd::Lost(texts().node_relay.closed().to_owned())
     }

@@ -14,7 +14,7 @@ const MAX_FRAMES: usize = 4_096;
 /// Most bytes of one route's frames that may wait: as many as a sender keeps for one receiver. One longer frame may wait alone.
 const MAX_BYTES: usize = 64 << 20;
 
-/// How many messages are opened from a peer that is not let in: a hello, a heartbeat every second, and what a returning member
+/// How many messages are opened from a peer that is not let in: its handshake, a hello, a heartbeat every second, and what a returning member
 /// sends before the host has handled its hello.
 const MESSAGES: Budget = Budget { burst: 128.0, per_second: 16.0 };
 /// The bytes of these messages. The burst is the longest message, because a returning member may send a chunk of a prompt.
@@ -98,7 +98,7 @@ pub(super) struct Intake {
 }
 
 impl Intake {
-    /// On the host: a peer has a session. Until it is let in, it has a budget. A further session gets no further budget, and a
+    /// On the host: a peer is in the room. Until it is let in, it has a budget, for its handshakes and whatever else it sends. A
     /// connection that was let in stays let in, as at the relay.
     pub fn stranger(&mut self, route: Route, now: Millis) {
         let taken = self.routes.entry(route).or_default();
@@ -205,7 +205,7 @@ mod tests {
         let opened =
             |intake: &mut Intake, now| (0..1_000).filter(|_| intake.arrived(LOUD, 100, now) == Verdict::Take).count();
         assert_eq!(opened(&mut intake, NOW), 128);
-        // Another session, for which it shook hands again.
+        // It is met once more.
         intake.stranger(LOUD, NOW);
         assert_eq!(opened(&mut intake, Millis(1_000.0)), 16);
         assert_eq!(intake.arrived(QUIET, 100, NOW), Verdict::Take);

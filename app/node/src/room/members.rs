@@ -10,6 +10,7 @@ use potluck_plan::{Millis, PeerId};
 use potluck_protocol::{Frame, FrameError, Invite, RevokedInvites, UnixSeconds, decode, encode};
 use potluck_relay_api::{self as relay_api, Request};
 use potluck_swarm::{Event as MemberEvent, RelayRoute};
+use potluck_text::texts;
 use potluck_trust::{Action, Certificate, Closed, NodeIdentity, Proof, RoomRole, Route, SessionWords, Sessions};
 
 use super::event::Event;
@@ -35,6 +36,10 @@ pub struct Members {
     is_owner: bool,
     /// The revoked invites.
     revoked: RefCell<RevokedInvites>,
+    /// Where the host is, by what it has proved.
+    host: Cell<Option<Route>>,
+    /// Why this peer cannot stay in the room.
+    fault: RefCell<Option<String>>,
     /// That the host uses another version.
     said_version: Cell<bool>,
     events: EventSink<Event>,
@@ -88,6 +93,8 @@ impl Members {
             intake: RefCell::default(),
             is_owner: matches!(options.role, RoomRole::Owner { .. }),
             revoked: RefCell::new(options.revoked.clone()),
+            host: Cell::new(None),
+            fault: RefCell::default(),
             said_version: Cell::new(false),
             events,
             clock: platform.clock.clone(),
@@ -103,6 +110,7 @@ impl Members {
         let members: Vec<Route> = welcome.members.iter().copied().map(Route).collect();
         let (own, owner) = (Route(welcome.own), welcome.owner.map(Route));
         self.sessions.borrow_mut().welcomed(own, owner, &members, self.clock.now());
+        members.iter().for_each(|route| self.met(*route));
         self.perform();
     }
 
@@ -129,12 +137,22 @@ impl Members {
         self.sessions.borrow_mut().disconnected();
         self.intake.borrow_mut().clear();
         self.newest.borrow_mut().clear();
+        self.host.set(None);
+        self.fault.take();
         self.connection.borrow_mut().take().map(|connection| connection.relay)
     }
 
     pub(super) fn joined(&self, route: u32, is_owner: bool) {
         self.sessions.borrow_mut().joined(Route(route), is_owner, self.clock.now());
+        self.met(Route(route));
         self.perform();
+    }
+
+    /// Somebody is in the room. On the host it is a stranger until it is let in, whether it shakes hands or only sends.
+    fn met(&self, route: Route) {
+        if self.is_owner && self.sessions.borrow().knows(route) {
+            self.intake.borrow_mut().stranger(route, self.clock.now());
+        }
     }
 
     pub(super) fn left(&self, route: u32) {
@@ -147,6 +165,9 @@ impl Members {
         });
         self.sessions.borrow_mut().left(Route(route));
         self.intake.borrow_mut().left(Route(route));
+        if self.host.get() == Some(Route(route)) {
+            self.host.set(None);
+        }
         self.session_ended(Route(route));
     }
 
@@ -201,9 +222,10 @@ impl Members {
         }
     }
 
-    /// On the host: asks the relay to evict the peer at this address.
+    /// On the host: asks the relay to evict the peer at this address, once the last word to it has gone.
     pub fn put_out(&self, route: RelayRoute) {
-        self.ask(&Request::PutOut { route: relay_api::Route(route.0) });
+        let request = Request::PutOut { route: relay_api::Route(route.0) };
+        self.with_connection(|connection| connection.relay.ask_after(route.0, request, self.clock.now()));
     }
 
     /// On the host: exactly these invites are revoked.
@@ -254,6 +276,7 @@ impl Members {
         if self.connection.borrow().is_some() {
             self.sessions.borrow_mut().tick(self.clock.now());
             self.perform();
+            self.with_connection(|connection| connection.relay.tick(self.clock.now()));
         }
     }
 
@@ -301,11 +324,20 @@ impl Members {
         self.perform();
     }
 
-    /// Accepts nothing more from a route: the host has it evicted, and any other member mutes it.
+    /// Accepts nothing more from a route: the host has it evicted, and any other member mutes it. Without the host a member can do
+    /// nothing in the room, so if it is the host, this peer leaves.
     fn end_flood(&self, route: Route) {
         log::warn!("route {} sends far more than this device takes", route.0);
+        if self.host.get() == Some(route) {
+            return *self.fault.borrow_mut() = Some(texts().node_relay.host_floods().to_owned());
+        }
         let route = relay_api::Route(route.0);
         self.ask(&if self.is_owner { Request::PutOut { route } } else { Request::Mute { route } });
+    }
+
+    /// Why this peer can no longer be in the room, if anything happened.
+    pub(super) fn take_fault(&self) -> Option<String> {
+        self.fault.take()
     }
 
     fn count(&self, bytes: usize, began: Millis) {
@@ -327,11 +359,11 @@ impl Members {
                     self.with_connection(|connection| connection.links.send(to, message));
                 }
                 Action::Up(route, certificate, proof, words) => {
+                    if certificate.is_owner {
+                        self.host.set(Some(route));
+                    }
                     let newest = Newest { route, words, with_host: certificate.is_owner };
                     self.newest.borrow_mut().insert(certificate.peer, newest);
-                    if self.is_owner {
-                        self.intake.borrow_mut().stranger(route, self.clock.now());
-                    }
                     let (route, proof) = (RelayRoute(route.0), proof_for_peer(proof));
                     let at = UnixSeconds(u32::try_from(self.clock.unix_seconds()).unwrap_or(u32::MAX));
                     let Certificate { peer, device, .. } = certificate;
@@ -404,3 +436,6 @@ fn proof_for_peer(proof: Proof) -> potluck_swarm::Proof {
         Proof::Visitor => potluck_swarm::Proof::Visitor,
     }
 }
+
+#[cfg(test)]
+mod tests;

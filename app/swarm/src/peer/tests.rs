@@ -347,7 +347,7 @@ fn a_ban_ends_the_invite_by_which_the_device_came() {
     let actions = on(&mut host, Event::Ban(A));
     assert_eq!(put_out(&actions), [ROUTE_A]);
     let revoked = actions.iter().find_map(|action| match action {
-        Action::DoorsChanged(doors) => Some(doors.revoked()),
+        Action::DoorsChanged(doors) => Some(doors.revoked().for_nobody),
         _ => None,
     });
     assert_eq!(revoked, Some(vec![7]), "though it only asked to come in");

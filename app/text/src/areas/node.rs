@@ -21,6 +21,8 @@ table! {
         speaks_tls = "it does not answer in plain HTTP, so its address begins with https://";
         /// A web server, a proxy or a captive portal.
         web_server(status: Number) = "a web server answers with status { $status }; check the address, or sign in to this network";
+        /// The host's frames exceed every limit, again and again.
+        host_floods = "The host sends far more than this device can take, so it has left the room. Open the room's link to try again.";
         /// The connection ends without a word.
         closed = "it closed the connection";
         /// DNS has no address.

@@ -1,6 +1,6 @@
 //! What the host's log says about those who came.
 
-use potluck_protocol::{LogEvent, Way};
+use potluck_protocol::{BannedDevice, Doors, LogEvent, Way};
 
 use super::*;
 
