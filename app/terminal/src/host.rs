@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::link::RoomLink;
 use crate::model_path;
 use crate::options::{AnswerOptions, Contribution, DeviceOptions, GuessArguments, ModelOptions, NetworkOptions};
-use crate::output::print;
+use crate::output::{print, say};
 use crate::printable::Printable;
 use crate::run::source_of;
 use crate::session::Session;
@@ -39,7 +39,7 @@ pub struct HostOptions {
     /// Write who came, who was refused, put out or sent wrong numbers to this file: as JSON if its name ends in .json, else as text
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// List the room on the relay's start page
+    /// List the room on the relay's start page. Nobody can be let in from there: who wants to come in needs the link
     #[arg(long)]
     pub visible: bool,
     /// Keep everything but experts of a file on this device, and send each device only the experts that it is to hold
@@ -148,6 +148,9 @@ impl HostOptions {
         session.host(choice, files, self.room_keys.as_deref())?;
         session.write_log_to(self.log.as_deref())?;
         let path = session.link().await?;
+        if self.visible {
+            say(texts().terminal.visible_admits_nobody());
+        }
         let link = format!("{}{path}", self.relay.trim_end_matches('/'));
         match (link.parse::<RoomLink>(), self.network.relay_fingerprint) {
             (Ok(link), fingerprint @ Some(_)) => {

@@ -59,7 +59,7 @@ table! {
         /// There is none.
         none = "No room is open on this relay yet. Once a host opens one, it appears here. Or paste a link.";
         /// Above the list.
-        strangers = "Whoever opens a room chooses its title. Lend this device to people you know: the letters of the room also stand in its link, after /r/.";
+        strangers = "Whoever opens a room chooses its title. Lend this device only to people you know: ask them for the letters of their room. They are also in its link, after /r/.";
         /// A title, which somebody else chose.
         called(title: Text) = "“{ $title }”";
         /// The beginning of the room's id, and how many devices are in it.

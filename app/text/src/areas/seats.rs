@@ -146,7 +146,7 @@ table! {
         summary(devices: Number) = [one] "Experts on { $devices } other device"
             [other] "Experts on { $devices } other devices";
         /// Who checks them, and that nobody may.
-        checks = "A small share of what these devices compute is computed again by the host, or by a device that came into the room another way. Where neither has the same experts on the same GPU, nobody checks.";
+        checks = "A small share of what these devices compute is computed a second time, by the host or by a device that came into the room another way. If neither has the same experts on the same kind of GPU, nobody checks.";
         /// A holder that is asked last.
         late = "late or refusing: asked last";
         /// Round trips of a token.

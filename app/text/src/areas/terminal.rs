@@ -17,6 +17,8 @@ table! {
         calling_relay = "Calling the relay.";
         /// The relay is called again, with what was heard of the failed call.
         relay_silent(cause: Text) = "The relay does not answer ({ $cause }). Trying again.";
+        /// A listed room, whose host asks nobody.
+        visible_admits_nobody = "The room is listed on the relay's start page, but this program lets nobody in from there: give the link to those who may come in. To be asked about visitors, host the room in a browser.";
         /// In place of what was heard of a failed call, while the first one goes on.
         nothing_heard = "nothing was heard";
         /// The host is not there, or has not let this device in yet.
@@ -40,13 +42,13 @@ table! {
         /// There was no plan in time. The reason is a sentence of the room.
         no_plan(reason: Text, seconds: Count) = "The room cannot answer, and nothing has changed for { $seconds } s. { $reason }";
         /// The answer did not go on.
-        no_answer(seconds: Count) = "The answer has not gone on for { $seconds } s. Ask again. --timeout sets how long to wait.";
+        no_answer(seconds: Count) = "The answer has made no progress for { $seconds } s. Ask again. --timeout sets how long to wait.";
         /// Nothing is known of what is waited for.
-        no_progress(seconds: Count) = "Nothing has gone on for { $seconds } s. Try again. --timeout sets how long to wait.";
+        no_progress(seconds: Count) = "Nothing has made progress for { $seconds } s. Try again. --timeout sets how long to wait.";
         /// The link is an invite to chat.
         only_for_chat = "This invite lets a guest ask, but not compute. Add --guest and a --prompt.";
         /// Nothing says which room to join.
-        which_room = "Say which room: join LINK. Other users of this machine see it there; potluck-node join - reads it from standard input, --link-file FILE from a file, and without either it is looked for in POTLUCK_LINK.";
+        which_room = "Give the room's link. On the command line (join LINK) other users of this machine can see it. join - reads it from standard input, join --link-file FILE from a file, and join alone from the environment variable POTLUCK_LINK.";
         /// A link that was read is none.
         bad_link(error: Text) = "That is no link to a room: { $error }.";
         /// Standard input is a terminal, and a link is expected there.

@@ -6,7 +6,7 @@ table! {
         /// Samples of the stored copy differ from the model's source.
         stored_copy_differs = "The stored copy of this model is no longer what its link leads to. It is deleted, and the model is loaded again.";
         /// The first time that this device fetches from the server of a link that the host chose.
-        from_server(server: Text) = "The model of this room is at { $server }. This device fetches its part from there, so that server sees its address and which part it holds.";
+        from_server(server: Text) = "The model of this room is on the server { $server }. This device downloads its part from there, so that server sees this device's address and which part it downloads.";
         /// A link that the host chose is none of the internet.
         private_link(server: Text) = "The host's link to the model ({ $server }) leads to a private address or does not begin with https. This device does not follow it. The host can serve the file from the relay, or from its disk.";
         /// A number of a tensor is infinite or NaN.
