@@ -37,6 +37,7 @@ mod seats;
 mod settings;
 mod template;
 mod terminal;
+mod verify;
 mod weights;
 
 pub use bench::BenchTexts;
@@ -57,7 +58,8 @@ pub use room::{ConnectionTexts, MemberTexts, PhaseTexts, PlanTexts, RoleTexts, S
 pub use seats::{CreditTexts, ExpertsTexts, PathTexts, SeatTexts, TableTexts};
 pub use settings::{DeviceTexts, SamplingTexts, SettingsTexts, StorageTexts};
 pub use template::TemplateTexts;
-pub use terminal::{ModelPathTexts, SecretFileTexts, TerminalTexts, VerifyTexts};
+pub use terminal::{ModelPathTexts, SecretFileTexts, TerminalTexts};
+pub use verify::VerifyTexts;
 pub use weights::WeightsTexts;
 
 use crate::{Language, Message};
