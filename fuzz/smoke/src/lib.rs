@@ -8,12 +8,14 @@
 #![warn(missing_docs)]
 
 mod mutate;
+mod page;
 mod peer;
 mod relay;
 mod sessions;
 mod targets;
 
 pub use mutate::mutate;
+pub use page::{links, page_text, room_view};
 pub use peer::peer;
 pub use relay::{range, relay_messages};
 pub use sessions::sessions;

@@ -20,7 +20,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 13] = [
     Target { name: "gguf_header", run: gguf_header, seeds: header_seeds },
     Target { name: "gguf_dequantize", run: dequantize_blocks, seeds: block_seeds },
     Target { name: "frame", run: frame, seeds: frame_seeds },
@@ -31,6 +31,9 @@ pub const TARGETS: [Target; 10] = [
     Target { name: "peer", run: crate::peer::peer, seeds: crate::peer::seeds },
     Target { name: "range", run: crate::relay::range, seeds: crate::relay::range_seeds },
     Target { name: "relay_messages", run: crate::relay::relay_messages, seeds: crate::relay::message_seeds },
+    Target { name: "page_text", run: crate::page::page_text, seeds: crate::page::text_seeds },
+    Target { name: "room_view", run: crate::page::room_view, seeds: crate::page::room_seeds },
+    Target { name: "links", run: crate::page::links, seeds: crate::page::link_seeds },
 ];
 
 /// Files are this much longer than the bytes of the input: no target reads weights, and most of a file are weights.
