@@ -146,6 +146,11 @@ async fn by_an_invite_that_was_taken_back_visitors_enter_whom_the_owner_may_let_
     while !matches!(early.next().await, Some(Message::Binary(frame)) if frame.ends_with(b"hello")) {}
     let (visits, refusal) = take_all(&relay, address(2), &id, |nonce| keys.invite(invite, nonce)).await;
     assert_eq!((visits.len(), refusal), (Limits::default().address_visitors, Refusal::TooManyVisitors));
+    // Who came as a member and is a visitor now is held to a visitor's rates.
+    for _ in 0..200 {
+        early.send_anyway(host.route, b"flood").await;
+    }
+    while !matches!(early.control().await, Control::Limited { .. }) {}
 }
 
 #[tokio::test]

@@ -154,10 +154,38 @@ fn who_came_by_an_invite_comes_back_after_it_was_taken_back_and_nobody_new_does(
         until(&mut host, "it is taken back", is_taken_back).await;
         guest.page(ToNode::Leave(Leaving::ForNow));
         until(&mut host, "it left", |status| status.peers.len() == 1).await;
+        until(&mut guest, "it is outside", |status| !status.role.guest).await;
         join_room(&guest, &link, None);
         inside(&mut host, &mut guest).await;
         let mut second = peer("Second", &relay.origin, folder("guest"));
         join_room(&second, &link, None);
+        assert!(turned_away(&mut host, &mut second).await.contains("took this invite back"));
+    });
+}
+
+/// The relay leaves them, because somebody else came by the same invite and may come back.
+#[test]
+fn who_waits_at_the_door_by_an_invite_that_is_taken_back_is_turned_away() {
+    test(async {
+        let relay = relay(&models(), 0).await;
+        let mut host = room(&relay, Doors::default()).await;
+        let link = invite(&mut host, &relay.origin, InviteChoice { ask: true, uses: 9, ..ANY }).await;
+        let mut guest = peer("Guest", &relay.origin, folder("guest"));
+        join_room(&guest, &link, None);
+        let peer_of_guest = tokio::select! {
+            id = sees(&mut host, "Guest") => id,
+            () = until(&mut guest, "never", |_| false) => unreachable!(),
+        };
+        host.page(ToNode::Admit { peer: peer_of_guest, allow: true });
+        inside(&mut host, &mut guest).await;
+        let mut second = peer("Second", &relay.origin, folder("guest"));
+        join_room(&second, &link, None);
+        tokio::select! {
+            _ = sees(&mut host, "Second") => {}
+            () = until(&mut second, "never", |_| false) => unreachable!(),
+        }
+        let id = host.status.doors.as_ref().unwrap().invites[0].invite.id;
+        host.page(ToNode::Revoke(id));
         assert!(turned_away(&mut host, &mut second).await.contains("took this invite back"));
     });
 }

@@ -34,7 +34,7 @@ pub(crate) enum EntryDecision {
 }
 
 /// What the host reads instead of a further invite.
-const TOO_MANY_INVITES: &str = "This room has 64 invites that have not expired, and keeps no more. Wait until one expires, or give out the next one for several devices.";
+const TOO_MANY_INVITES: &str = "This room keeps 64 invites until they expire, also those that are used up or that you took back. You can give out another once one expires.";
 
 /// Whether an invite has expired, by everybody's clock.
 fn is_over(invite: &Invite, now: UnixSeconds) -> bool {

@@ -60,9 +60,18 @@ const HASHES: &str = "/SHA256SUMS";
 /// No list of hashes is longer.
 const MAX_HASHES: usize = 256 << 10;
 
-/// The release's hash as this relay says it: the SHA-256 of its list of the page's files; `None` without a list.
-pub async fn release_hash() -> Option<String> {
-    let answer = Request::get(HASHES).send().await.ok().filter(gloo_net::http::Response::ok)?;
-    let list = answer.binary().await.ok().filter(|list| list.len() <= MAX_HASHES)?;
-    Some(Sha256::digest(&list).iter().map(|byte| format!("{byte:02x}")).collect())
+/// The release's hash as this relay says it: the SHA-256 of its list of the page's files; `None` if it has no list.
+///
+/// # Errors
+/// [`RelayError`] if that is not known.
+pub async fn release_hash() -> Result<Option<String>, RelayError> {
+    let answer = Request::get(HASHES).send().await.map_err(|error| RelayError::Unreachable(error.to_string()))?;
+    match answer.status() {
+        200 => {}
+        404 => return Ok(None),
+        status => return Err(RelayError::Status(status)),
+    }
+    let list = answer.binary().await.map_err(|error| RelayError::Unreadable(error.to_string()))?;
+    let hash = || Sha256::digest(&list).iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok((list.len() <= MAX_HASHES).then(hash))
 }

@@ -142,6 +142,10 @@ impl Rates {
         Self { frames: bucket(frames), parts: bucket(parts), bytes: bucket(bytes) }
     }
 
+    fn of(is_visitor: bool, limits: &Limits) -> Self {
+        if is_visitor { Self::of_visitor(&limits.visits) } else { Self::of_member(limits) }
+    }
+
     fn of_member(limits: &Limits) -> Self {
         Self::new(limits.frame_rate, limits.part_rate, limits.byte_rate)
     }
@@ -172,18 +176,19 @@ enum End {
 impl Member {
     fn new(rooms: &Arc<Rooms>, activity: Arc<Activity>, seat: Seat) -> Self {
         let is_visitor = seat.room.is_visitor(seat.route);
-        let limits = &rooms.limits;
-        let rates = if is_visitor { Rates::of_visitor(&limits.visits) } else { Rates::of_member(limits) };
+        let rates = Rates::of(is_visitor, &rooms.limits);
         Self { rooms: rooms.clone(), activity, seat, is_visitor, rates }
     }
 
-    /// Whether it is still a visitor. A visitor that was let in is a member from its next message on.
+    /// Whether it is a visitor. A visitor that is let in is a member from its next message on, and who waits at the door by an invite
+    /// that is taken back is a visitor.
     fn visits(&mut self) -> bool {
-        if self.is_visitor && !self.seat.room.is_visitor(self.seat.route) {
-            self.is_visitor = false;
-            self.rates = Rates::of_member(&self.rooms.limits);
+        let is_visitor = self.seat.room.is_visitor(self.seat.route);
+        if is_visitor != self.is_visitor {
+            self.is_visitor = is_visitor;
+            self.rates = Rates::of(is_visitor, &self.rooms.limits);
         }
-        self.is_visitor
+        is_visitor
     }
 
     async fn run(&mut self, mut sink: SplitSink<WebSocket, Message>, mut stream: SplitStream<WebSocket>) {

@@ -119,7 +119,7 @@ impl Peer {
     }
 
     /// What the host's doors say to a peer; others and this peer itself are not at a door.
-    fn entry(&mut self, peer: PeerId) -> EntryDecision {
+    pub(super) fn entry(&mut self, peer: PeerId) -> EntryDecision {
         let hosts = self.coordinator.is_some();
         match self.cx.out.sessions.of(peer).filter(|_| hosts) {
             Some((_, session)) => self.doorkeeper.entry(session.device, session.proof, session.at),

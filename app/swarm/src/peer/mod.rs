@@ -291,7 +291,7 @@ impl Peer {
             Event::Ban(peer) => self.ban(peer),
             Event::Unban(device) => self.unban(device),
             Event::Invite(invite) => self.invite(invite),
-            Event::Revoke(id) => self.doorkeeper.revoke(id),
+            Event::Revoke(id) => self.revoke(id),
             Event::SetSharing(share) => {
                 if let Some(coordinator) = &mut self.coordinator {
                     coordinator.set_share(share, &mut self.cx);

@@ -1,9 +1,10 @@
 //! The host puts members out: for now, or for good.
 
 use potluck_plan::{DeviceId, PeerId};
-use potluck_protocol::{Invite, LogEvent};
+use potluck_protocol::{Invite, InviteId, LogEvent};
 
 use super::Peer;
+use crate::doorkeeper::EntryDecision;
 use crate::{Action, Proof, Severity};
 
 const REMOVED: &str = "The host removed this device from the room.";
@@ -43,6 +44,7 @@ impl Peer {
                 self.cx.out.act(Action::Admitted(*member));
             }
         }
+        self.turn_away_who_waits();
         self.refresh();
     }
 
@@ -50,6 +52,25 @@ impl Peer {
     pub(super) fn invite(&mut self, invite: Invite) {
         if let Err(sentence) = self.doorkeeper.issue(invite, self.cx.now) {
             self.cx.out.notice(Severity::Warning, sentence);
+        }
+    }
+
+    /// The host takes an invite back: nobody new comes in by it, nor who waits at the door by it.
+    pub(super) fn revoke(&mut self, id: InviteId) {
+        self.doorkeeper.revoke(id);
+        self.turn_away_who_waits();
+        self.refresh();
+    }
+
+    /// Turns away those that wait for the host's word and may no longer come in.
+    fn turn_away_who_waits(&mut self) {
+        let known = self.cx.members.known.iter();
+        let waiting: Vec<PeerId> = known.filter(|(_, member)| !member.admitted).map(|(peer, _)| *peer).collect();
+        for peer in waiting {
+            if let EntryDecision::TurnedAway(sentence) = self.entry(peer) {
+                let name = self.cx.members.name(peer);
+                self.turn_away(peer, &name, sentence.to_owned());
+            }
         }
     }
 

@@ -61,8 +61,8 @@ enum Expected {
     Unknown,
     /// The hash of a release's list.
     Release(FileHash),
-    /// A release's list.
-    Files(FileList),
+    /// A release's list and its hash.
+    Files(FileList, FileHash),
 }
 
 /// Compares, prints each difference, and at the end the release's hash to standard output.
@@ -95,7 +95,8 @@ fn expected(options: &VerifyOptions) -> Result<Expected, Failure> {
             let shown = path.display().to_string();
             let bytes =
                 std::fs::read(path).map_err(|error| Failure::Usage(texts.unreadable(&shown, error.to_string())))?;
-            Expected::Files(FileList::read(&bytes).map_err(|fault| Failure::Usage(texts.no_sums(&shown, fault)))?)
+            let list = FileList::read(&bytes).map_err(|fault| Failure::Usage(texts.no_sums(&shown, fault)))?;
+            Expected::Files(list, FileHash::of(&bytes))
         }
         (None, Some(hash)) => Expected::Release(hash),
         (None, None) => Expected::Unknown,
@@ -128,22 +129,25 @@ impl ServedPage<'_> {
         {
             return Err(Failure::Failed(texts.other_release(self.relay, hash.to_string())));
         }
-        let list = if let Expected::Files(list) = expected { list } else { &served };
+        let list = if let Expected::Files(list, _) = expected { list } else { &served };
         let mut faults: Vec<String> =
             served.0.keys().filter(|name| !list.has(name)).map(|name| texts.extra(name)).collect();
+        if matches!(expected, Expected::Files(_, release) if *release != hash) {
+            faults.push(texts.differs(format!("/{LIST}")));
+        }
         faults.extend(self.files_that_differ(list).await?);
         let files = list.0.len() as u64;
         if !faults.is_empty() {
             faults.iter().for_each(say);
             let sentence = match expected {
                 Expected::Unknown => texts.not_its_own(self.relay),
-                Expected::Release(_) | Expected::Files(_) => texts.not_the_release(self.relay),
+                Expected::Release(_) | Expected::Files(..) => texts.not_the_release(self.relay),
             };
             return Err(Failure::Failed(sentence));
         }
         say(match expected {
             Expected::Unknown => texts.consistent(self.relay, files),
-            Expected::Release(_) | Expected::Files(_) => texts.same(self.relay, files),
+            Expected::Release(_) | Expected::Files(..) => texts.same(self.relay, files),
         });
         Ok(hash)
     }

@@ -71,7 +71,7 @@ impl Transport for Served {
 }
 
 fn files(of: &Served) -> Expected {
-    Expected::Files(FileList::read(of.list()).unwrap())
+    Expected::Files(FileList::read(of.list()).unwrap(), of.hash())
 }
 
 #[tokio::test]
@@ -132,6 +132,16 @@ async fn a_file_that_only_the_relays_list_names_is_a_difference() {
     let list = String::from_utf8_lossy(page.list()).into_owned();
     let more = page.clone().with("/SHA256SUMS", &format!("{list}{}  more.js\n", FileHash::of(b"more")));
     assert_eq!(more.compare(&files(&page)).await.unwrap_err().code(), 1);
+}
+
+/// Its hash would be printed as the release's.
+#[tokio::test]
+async fn true_files_under_a_false_list_are_no_release() {
+    let page = Served::page(HTML);
+    let list = String::from_utf8_lossy(page.list())
+        .replace(&FileHash::of(b"start()").to_string(), &FileHash::of(b"").to_string());
+    let failure = page.clone().with("/SHA256SUMS", &list).compare(&files(&page)).await.unwrap_err();
+    assert_eq!(failure.code(), 1, "{failure}");
 }
 
 #[tokio::test]

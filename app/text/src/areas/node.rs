@@ -22,7 +22,7 @@ table! {
         /// A web server, a proxy or a captive portal.
         web_server(status: Number) = "a web server answers with status { $status }; check the address, or sign in to this network";
         /// The host's frames exceed every limit, again and again.
-        host_floods = "The host sends far more than this device can take, so it has left the room. Open the room's link to try again.";
+        host_floods = "The host sent far more than this device can take, so this device has left the room. Open the room again to try once more.";
         /// The connection ends without a word.
         closed = "it closed the connection";
         /// DNS has no address.

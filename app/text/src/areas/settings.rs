@@ -22,9 +22,11 @@ table! {
         /// The hash of this page's release, as the relay says it.
         release(hash: Element) = "Release hash, as this relay says it: { $hash }";
         /// What that proves.
-        release_hint(origin: Text, hash: Text) = "It is the SHA-256 of the relay's list of the page's files, and proves nothing by itself: a relay that serves another page can show any hash. To check the page, take a release's hash from elsewhere and run this on another device: potluck-node verify { $origin } --release { $hash }";
+        release_hint(origin: Text) = "It is the SHA-256 of the relay's list of the page's files, and proves nothing by itself: a relay that serves another page can show any hash. To check the page, get the release's hash from somebody you trust, or build that commit (cargo xtask page prints it), and run on another device: potluck-node verify { $origin } --release HASH";
         /// The relay has no list.
         no_release = "This relay has no list of the page's files, so its page cannot be compared with a release.";
+        /// It is not known whether it has one.
+        release_unknown = "The list of the page's files could not be fetched. Open the settings again to try once more.";
     }
 }
 

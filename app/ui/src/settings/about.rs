@@ -26,7 +26,7 @@ pub fn About() -> impl IntoView {
 /// The hash of the page's release, as this relay says it, and what it proves.
 #[component]
 fn Release() -> impl IntoView {
-    let hash = RwSignal::new(None::<Option<String>>);
+    let hash = RwSignal::new(None);
     leptos::task::spawn_local(async move {
         let found = relay::release_hash().await;
         // The drawer may be closed by now.
@@ -35,10 +35,11 @@ fn Release() -> impl IntoView {
     let settings = &texts().settings;
     move || match hash.get() {
         None => ().into_any(),
-        Some(None) => view! { <p class="hint">{settings.no_release()}</p> }.into_any(),
-        Some(Some(hash)) => {
+        Some(Err(_)) => view! { <p class="hint">{settings.release_unknown()}</p> }.into_any(),
+        Some(Ok(None)) => view! { <p class="hint">{settings.no_release()}</p> }.into_any(),
+        Some(Ok(Some(hash))) => {
             let [before, after] = settings.release();
-            let hint = settings.release_hint(browser::origin(), &hash);
+            let hint = settings.release_hint(browser::origin());
             view! {
                 <p>{before}<span class="mono">{hash}</span>{after}</p>
                 <p class="hint">{hint}</p>
