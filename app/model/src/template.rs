@@ -34,6 +34,8 @@ const MAX_OWN_BYTES: usize = 1 << 20;
 const MAX_REPEATS: usize = 2;
 /// Steps of a rendering, with all that is tried where a template refuses something. A message takes some hundreds.
 const STEPS: u64 = 5_000_000;
+/// And for each pair of messages: for each of them some templates look at all others. Gemma 4's takes three.
+const STEPS_PER_PAIR: u64 = 7;
 /// Bytes of all values that a rendering makes, also of those that are gone: a list that grows by one item is made anew each time.
 const MEMORY: usize = 128 << 20;
 /// And for each byte of the messages: templates strip, split and join them.
@@ -209,7 +211,8 @@ impl ChatTemplate {
         let memory = MEMORY + messages.len().min(MESSAGES) * MEMORY_PER_MESSAGE;
         let memory = memory.saturating_add(given.saturating_mul(MEMORY_PER_BYTE));
         let output = MAX_OWN_BYTES.saturating_add(given.saturating_mul(MAX_REPEATS));
-        let mut limits = Limits { steps: STEPS, memory, output };
+        let pairs = (messages.len().min(MESSAGES) as u64).pow(2);
+        let mut limits = Limits { steps: STEPS + STEPS_PER_PAIR * pairs, memory, output };
         match (folded, self.folds_system) {
             (Some(folded), true) => self.render_with_effort(&folded, options, shield, &mut limits),
             (Some(folded), false) => match self.render_with_effort(messages, options, shield, &mut limits) {

@@ -197,6 +197,10 @@ fn what_is_looked_at_at_once_is_counted() {
         "loop.changed(s)",
         "'a' in range(100000)",
         "range(100000)[::2]",
+        "[s] | min",
+        "[s, t] | max(true)",
+        "[s] | sort",
+        "[{}] | map(attribute='k' ~ '.k' * 100000, default={}) | list",
     ] {
         let source = format!(
             "{{% set s = '1' * 1000000 %}}{{% set t = s ~ '' %}}{{% for i in range(1000) %}}{{% set a = {expression} %}}{{% endfor %}}"

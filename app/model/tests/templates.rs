@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use conversations::conversation;
-use potluck_model::{Channels, ChatTemplate, Message, RenderOptions, SpecialText, Tokenizer};
+use potluck_model::{Channels, ChatTemplate, Message, RenderOptions, SpecialText, TemplateError, Tokenizer};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -128,6 +128,24 @@ fn a_long_conversation_is_collected_message_by_message() {
     let template = ChatTemplate::new(source, String::new(), String::new()).unwrap();
     let messages = vec![Message::new("user", "x".repeat(64)); 3000];
     assert_eq!(template.render(&messages, &RenderOptions::default()).unwrap(), "3000 192000");
+}
+
+/// Some look at all messages for each message.
+#[test]
+fn no_published_template_runs_too_long_for_a_conversation_of_two_thousand_messages() {
+    let message = |index| Message::new(if index % 2 == 0 { "user" } else { "assistant" }, "x".repeat(256));
+    let messages: Vec<Message> = (0..2_047).map(message).collect();
+    let mut rendered = 0;
+    for entry in std::fs::read_dir(published()).unwrap() {
+        let path = entry.unwrap().path();
+        let source = std::fs::read_to_string(&path).unwrap();
+        let template = ChatTemplate::new(&source, String::new(), String::new()).unwrap();
+        match template.render(&messages, &RenderOptions::default()) {
+            Ok(text) => rendered += usize::from(text.len() > 256 * 1_024),
+            Err(error) => assert_ne!(error, TemplateError::Runaway, "{}", path.display()),
+        }
+    }
+    assert!(rendered > 20, "{rendered} templates rendered the conversation");
 }
 
 #[test]

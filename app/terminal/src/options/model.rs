@@ -8,7 +8,7 @@ use crate::values::parse_cache_type;
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Model")]
 pub struct ModelOptions {
-    /// KV cache type: f32, f16, q8_0 or q4_0 [default: the largest that fits]
+    /// KV cache type: f32, f16, q8_0 or q4_0 [default: the largest that fits, down to q8_0]
     #[arg(long = "kv", value_name = "TYPE", value_parser = parse_cache_type)]
     pub cache_type: Option<KvCacheType>,
     /// Positions of context, at least 64; no more than the model has

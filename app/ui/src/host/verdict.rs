@@ -74,12 +74,11 @@ impl Verdict {
         if self.lent == 0 {
             return texts().verdict.needs(self.needed);
         }
-        if let Some(smaller) = self.fits_with_cache {
-            return texts().verdict.short_cache(self.short, smaller.name());
-        }
-        match self.fits_with_context {
-            Some(context) => texts().verdict.short_context(self.short, context),
-            None => texts().verdict.short(self.short),
+        match (self.fits_with_cache, self.fits_with_context) {
+            // A shorter context costs less than answers do with this type.
+            (Some(KvCacheType::Q4_0) | None, Some(context)) => texts().verdict.short_context(self.short, context),
+            (Some(smaller), _) => texts().verdict.short_cache(self.short, smaller.name()),
+            (None, None) => texts().verdict.short(self.short),
         }
     }
 }
@@ -191,9 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_type_is_offered_and_never_taken_without_a_wish() {
+    fn the_smallest_type_is_offered_last_and_never_taken_without_a_wish() {
         let exact = 8192 * 131_072;
         let lent = 4_000_000_000 + SCRATCH + exact * 36 / 256;
+        let shorter = judge(Case { lent, cache: None, ..case() });
+        assert!(!shorter.fits() && shorter.sentence().contains("4096 tokens"), "{}", shorter.sentence());
+        let exact = 600 * 131_072;
+        let lent = 4_000_000_000 + SCRATCH + exact * 36 / 256;
+        let case = || Case { context: 600, ..case() };
         let verdict = judge(Case { lent, cache: None, ..case() });
         assert!(!verdict.fits(), "{}", verdict.sentence());
         assert!(verdict.sentence().contains("a q4_0 KV cache helps"), "{}", verdict.sentence());

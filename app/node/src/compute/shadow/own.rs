@@ -147,7 +147,7 @@ struct Sizes {
 impl Sizes {
     /// `None` without experts. The planner takes a smaller KV cache type before it loads experts on demand.
     fn of(model: &Model, room: RoomMemory) -> Option<Self> {
-        let smallest = KvCacheType::ALL.into_iter().rev().find(|kv_cache| model.spec.takes(*kv_cache));
+        let smallest = KvCacheType::AUTOMATIC.into_iter().rev().find(|kv_cache| model.spec.takes(*kv_cache));
         let kv_cache = room.kv_cache.or(smallest).unwrap_or_default();
         let shape = model.spec.shape(&model.units, model.card.id, kv_cache);
         let blocks = shape.all_blocks();

@@ -22,6 +22,8 @@ impl Interpreter {
             let Value::Dict(rest) = self.eval(rest, scope)? else {
                 return fault("argument after ** must be a mapping");
             };
+            // Each name is compared with all before it.
+            self.spend((values.named.len() + rest.len()) as u64 * rest.len() as u64 / 16)?;
             for (name, value) in rest.pairs() {
                 let Value::Str(name) = name else { return fault("keywords must be strings") };
                 if values.named.iter().any(|(other, _)| other == name) {

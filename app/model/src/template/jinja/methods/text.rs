@@ -1,5 +1,7 @@
 //! Methods of texts.
 
+use std::collections::HashSet;
+
 use super::search::{affix, search};
 use super::translate::{make_translation, translate};
 use crate::template::jinja::arguments::{Values, flag, given, int, int_or, required, str};
@@ -153,8 +155,8 @@ fn width(value: Option<Value>, name: &str) -> Result<usize> {
 
 /// `strip` and its halves.
 pub(in crate::template::jinja) fn strip(text: &str, name: &str, chars: Option<&Value>) -> Result<String> {
-    let chars = chars.map(str).transpose()?;
-    let strips = |c: char| chars.map_or_else(|| strings::is_space(c), |chars| chars.contains(c));
+    let chars: Option<HashSet<char>> = chars.map(str).transpose()?.map(|chars| chars.chars().collect());
+    let strips = |c: char| chars.as_ref().map_or_else(|| strings::is_space(c), |chars| chars.contains(&c));
     let mut rest = text;
     if name != "rstrip" {
         rest = rest.trim_start_matches(strips);

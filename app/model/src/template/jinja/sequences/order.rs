@@ -68,6 +68,10 @@ fn keys(run: &mut Interpreter, items: &[Value], paths: &[Value], case_sensitive:
         let mut key = Vec::with_capacity(paths.len());
         for path in paths {
             let found = lookup(run, item, path)?;
+            run.read(&found)?;
+            if let (false, Value::Str(text)) = (case_sensitive, &found) {
+                run.charge(text.len())?;
+            }
             key.push(if case_sensitive { found } else { ignoring_case(found) });
         }
         all.push(key);
@@ -176,7 +180,10 @@ pub(in crate::template::jinja) fn extreme(
     for (key, item) in keys.iter().flatten().zip(items) {
         let is_better = match &best {
             None => true,
-            Some((other, _)) => key.compare(other, symbol)? == Some(wanted),
+            Some((other, _)) => {
+                run.spend(1 + u64::from(key.extent().weight.min(other.extent().weight)))?;
+                key.compare(other, symbol)? == Some(wanted)
+            }
         };
         if is_better {
             best = Some((key, item));

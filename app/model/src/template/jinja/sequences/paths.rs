@@ -11,6 +11,7 @@ pub(super) fn lookup(run: &mut Interpreter, value: &Value, path: &Value) -> Resu
         Value::Str(path) => {
             let mut value = value.clone();
             for part in path.split('.') {
+                run.spend(1)?;
                 let key = match part.parse::<i128>() {
                     Ok(index) if part.bytes().all(|byte| byte.is_ascii_digit()) => Value::Int(index),
                     _ => part.into(),

@@ -44,7 +44,7 @@ pub(in crate::coordinator::planning) fn refusal(model: &OpenedModel, preferred: 
 }
 
 /// One sentence on what would fit the room as it is: a smaller KV cache type if the host chose a larger one, else a
-/// shorter context.
+/// shorter context, else a type that is chosen by hand only.
 pub(in crate::coordinator::planning) fn what_would_fit(
     model: &OpenedModel,
     command: &HostCommand,
@@ -52,12 +52,15 @@ pub(in crate::coordinator::planning) fn what_would_fit(
 ) -> Option<String> {
     let smaller = model.shapes.iter().filter(|shape| shape.kv_cache > model.shape.kv_cache);
     let smaller = smaller.map(|shape| OpenedModel { shape: shape.clone(), ..model.clone() });
-    if let Some(model) = smaller.into_iter().find(|model| fits(model, command)) {
-        return Some(format!("With {} keys and values it fits.", model.shape.kv_cache));
+    let fitting_type = smaller.into_iter().find(|model| fits(model, command)).map(|model| model.shape.kv_cache);
+    let with_type = |kv_cache| format!("With {kv_cache} keys and values it fits.");
+    if let Some(kv_cache) = fitting_type.filter(|kv_cache| KvCacheType::AUTOMATIC.contains(kv_cache)) {
+        return Some(with_type(kv_cache));
     }
     let shorter = std::iter::successors(Some(command.context / 2), |context| Some(context / 2));
     let shorter = shorter.take_while(|context| *context >= MIN_CONTEXT);
     let fitting =
         shorter.map(|context| HostCommand { context, ..command.clone() }).find(|command| fits(model, command));
-    fitting.map(|command| format!("A context of {} tokens fits.", command.context))
+    let shorter = fitting.map(|command| format!("A context of {} tokens fits.", command.context));
+    shorter.or_else(|| fitting_type.map(with_type))
 }
