@@ -5,7 +5,7 @@ use potluck_plan::random::Random;
 use crate::words;
 
 /// Everything that means something in Markdown, in formulas and where addresses end.
-const MARKS: [&str; 62] = [
+const MARKS: [&str; 67] = [
     ">",
     "> ",
     "- ",
@@ -24,6 +24,11 @@ const MARKS: [&str; 62] = [
     "[",
     "]",
     "](",
+    "[a](b \"",
+    "[a](b '",
+    "[a](b (",
+    "\"",
+    "x\n",
     "(",
     ")",
     "![",
@@ -75,7 +80,7 @@ pub fn text(random: &mut Random, length: usize) -> String {
     let mut text = String::with_capacity(length + 64);
     while text.len() < length {
         let left = length - text.len();
-        match random.below(12) {
+        match random.below(13) {
             0 => text.push_str(&words::text(random, left.min(200))),
             // Nested, or one mark over and over: what takes deep stacks and long searches.
             1 => {
@@ -83,6 +88,12 @@ pub fn text(random: &mut Random, length: usize) -> String {
                 text.push_str(&run(random, part));
             }
             2 if random.chance(0.1) => text.push_str(&indented(random, left)),
+            // Something opens, and one mark follows to the end: what looks for its end from each line.
+            3 if random.chance(0.1) => {
+                text.push_str(MARKS[random.below(MARKS.len())]);
+                let mark = MARKS[random.below(MARKS.len())];
+                text.push_str(&mark.repeat(left / mark.len()));
+            }
             _ => {
                 text.push_str(MARKS[random.below(MARKS.len())]);
                 text.push_str(words::PIECES[random.below(words::PIECES.len())]);

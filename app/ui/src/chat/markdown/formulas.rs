@@ -7,7 +7,7 @@ mod ahead;
 use std::{cell::Cell, collections::VecDeque, ops::Range};
 
 use self::ahead::{Ahead, run};
-use super::{Span, nesting};
+use super::{Span, nesting, titles};
 
 /// A mark is a number between two characters of the private use area.
 const OPEN: char = '\u{E000}';
@@ -39,6 +39,7 @@ impl<'a> Formulas<'a> {
 
     fn find_with(text: &'a str, ahead: &mut Ahead) -> Self {
         let mut hidden = nesting::too_deep(text);
+        hidden.extend(titles::too_long(text));
         hidden.extend(text.match_indices([OPEN, CLOSE]).map(|(at, mark)| at..at + mark.len()));
         hidden.sort_unstable_by_key(|part| part.start);
         let mut formulas = Self {

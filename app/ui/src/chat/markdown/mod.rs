@@ -6,6 +6,7 @@ mod nesting;
 mod parse;
 #[cfg(test)]
 mod tests;
+mod titles;
 
 pub use parse::parse;
 
