@@ -50,7 +50,8 @@ impl Route {
             return Self::Door;
         }
         // Native peers also read the fingerprint of the relay, which may follow.
-        let key = fragment.trim_start_matches('#').split('&').next().unwrap_or_default();
+        let key = fragment.split('&').next().unwrap_or_default();
+        let key = key.trim_matches(|letter: char| letter == '#' || letter.is_whitespace());
         Self::Room(RoomAddress { id: id.to_owned(), key: (!key.is_empty()).then(|| key.to_owned()) })
     }
 
@@ -108,6 +109,11 @@ mod tests {
         assert_eq!((room.id.as_str(), room.key.as_deref()), ("k3v9abcd", Some("key")));
         assert_eq!(Route::parse_link("k3v9abcd").unwrap().key, None);
         assert_eq!(Route::parse_link("https://example.org/r/k3v9abcd?x=1#k").unwrap().key.as_deref(), Some("k"));
+        assert_eq!(
+            Route::parse_link("/r/k3v9abcd# #k\u{c}&fp=1").unwrap().key.as_deref(),
+            Some("k"),
+            "found by the fuzzer"
+        );
         assert_eq!(Route::parse_link("hello there"), None);
     }
 }
