@@ -26,7 +26,6 @@ mod mutation;
 mod outbox;
 mod peer;
 mod residency;
-mod row_hashes;
 mod sessions;
 #[cfg(feature = "testing")]
 pub mod testing;

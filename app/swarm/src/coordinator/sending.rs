@@ -38,7 +38,6 @@ impl Answers {
                     self.draft_decision = decision.or(self.draft_decision);
                 }
                 answering.send(chunk, pass, live, plan, cx);
-                self.frees_later = false;
                 sent = true;
             }
         }

@@ -149,9 +149,6 @@ impl Peer {
         self.cx.now = now;
         self.trace.event(&event, now);
         self.handle(event);
-        if let Some(coordinator) = &mut self.coordinator {
-            coordinator.check_layers(&mut self.worker, &mut self.cx);
-        }
         while let Some(frame) = self.cx.out.next_own() {
             self.trace.own(&frame, now);
             self.frame(self.identity.peer, frame);
@@ -328,10 +325,7 @@ impl Peer {
             Event::LoadFailed(epoch, fault) => self.worker.load_failed(epoch, fault, &mut self.cx),
             Event::Computed(computed) => {
                 self.liveness.worked = self.cx.now;
-                let replayed = self.worker.computed(computed, &mut self.cx);
-                if let (Some((ticket, outcome)), Some(coordinator)) = (replayed, &mut self.coordinator) {
-                    coordinator.replayed(ticket, outcome, &mut self.worker, &mut self.cx);
-                }
+                self.worker.computed(computed, &mut self.cx);
             }
             Event::Foreseen(conversation, word) => {
                 self.worker.foreseen(conversation, &word, &mut self.cx);
@@ -447,7 +441,6 @@ impl Peer {
         }
         self.worker.check_timers(&mut self.cx);
         if let Some(coordinator) = &mut self.coordinator {
-            coordinator.look_who_is_checked(&self.worker, &mut self.cx);
             coordinator.tick(&mut self.cx);
         }
         self.tell_checkers();
