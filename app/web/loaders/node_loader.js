@@ -1,3 +1,4 @@
 // Starts the node worker. The build in this file's own address (?v=…) goes on to what it loads: no stale mixture from a cache.
+if (navigator.userAgent.includes("Gecko/") && self.GPUQueue) importScripts("./poll_kicks.js" + self.location.search);
 importScripts("./node.js" + self.location.search);
 wasm_bindgen({ module_or_path: "./node_bg.wasm" + self.location.search });
