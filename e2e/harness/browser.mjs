@@ -1,10 +1,12 @@
-// Real Chromium with WebGPU on a software adapter; one persistent profile a device.
+// Real browsers with WebGPU on a software adapter, Chromium unless a test asks for Firefox; one persistent profile a device.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { execFileSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { chromium } from 'playwright-core';
+
+import * as firefox from './firefox.mjs';
 
 const executablePath = process.env.POTLUCK_CHROMIUM ?? '/usr/bin/chromium';
 
@@ -24,7 +26,19 @@ const webgpu = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'];
 const real = process.env.POTLUCK_CHROMIUM_FLAGS?.split(' ').filter(Boolean);
 const ours = ['--headless', '--disable-gpu', '--hide-scrollbars', '--mute-audio', '--disable-field-trial-config'];
 
-/** One person's browser, with a profile of its own that outlives a restart. */
+async function launchChromium(profile, options) {
+  const { gpu = true, viewport = { width: 1280, height: 800 }, colorScheme = 'light', args = [] } = options;
+  return chromium.launchPersistentContext(profile, {
+    executablePath,
+    headless: !real?.includes('--ozone-platform=x11'),
+    args: real ? [...real, ...args] : [...flags, ...(gpu ? webgpu : ['--disable-features=WebGPU', '--disable-webgpu']), ...args],
+    ignoreDefaultArgs: ours,
+    viewport,
+    colorScheme,
+  });
+}
+
+/** One person's browser, with a profile of its own that outlives a restart. `engine: 'firefox'` makes it a Firefox. */
 export class Device {
   static async start(name, options = {}) {
     const device = new Device();
@@ -36,16 +50,8 @@ export class Device {
   }
 
   async launch() {
-    const { gpu = true, viewport = { width: 1280, height: 800 }, colorScheme = 'light', args = [] } = this.options;
     this.errors = [];
-    this.context = await chromium.launchPersistentContext(this.profile, {
-      executablePath,
-      headless: !real?.includes('--ozone-platform=x11'),
-      args: real ? [...real, ...args] : [...flags, ...(gpu ? webgpu : ['--disable-features=WebGPU', '--disable-webgpu']), ...args],
-      ignoreDefaultArgs: ours,
-      viewport,
-      colorScheme,
-    });
+    this.context = await (this.options.engine === 'firefox' ? firefox.launch : launchChromium)(this.profile, this.options);
     this.page = this.context.pages()[0] ?? (await this.context.newPage());
     this.watch(this.page);
   }

@@ -139,7 +139,7 @@ table! {
         /// What helps.
         help_chrome = "Chrome or Edge 121 or newer: open chrome://gpu and look for WebGPU. If it is off, update the graphics driver.";
         /// What helps.
-        help_others = "Safari 26 or newer, and Firefox on Windows and Mac, have it.";
+        help_others = "Safari 26 or newer has it, and Firefox 147 or newer on Windows and on Macs with Apple silicon. In Firefox on Linux, open about:config and set dom.webgpu.enabled and gfx.webgpu.ignore-blocklist to true.";
         /// What helps.
         help_address = "Open this page over https or from localhost. Browsers hide the GPU from any other page.";
         /// A GPU without a name.
