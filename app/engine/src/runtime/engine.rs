@@ -64,6 +64,8 @@ impl Inner {
         }
         if answered {
             #[cfg(target_arch = "wasm32")]
+            self.core.borrow_mut().begin_kicks(&self.notify);
+            #[cfg(target_arch = "wasm32")]
             self.notify.encode_next();
             #[cfg(not(target_arch = "wasm32"))]
             self.core.borrow_mut().encode_next();
@@ -81,8 +83,8 @@ impl crate::runtime::notify::Woken for Inner {
         self.core.borrow_mut().encode_next();
     }
 
-    fn next_kick(&self, ticket: Ticket) -> crate::runtime::poll_kick::Next {
-        self.core.borrow().next_kick(ticket)
+    fn next_kick(&self, by: crate::runtime::poll_kick::LoopId) -> crate::runtime::poll_kick::Next {
+        self.core.borrow_mut().next_kick(by)
     }
 
     fn kick(&self) {

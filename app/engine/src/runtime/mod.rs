@@ -47,6 +47,8 @@ pub mod sizes;
 pub mod slots;
 pub mod staging;
 pub mod staging_part;
+#[cfg(any(target_arch = "wasm32", test))]
+mod step_times;
 mod subgroups;
 pub mod submit;
 mod tensors;

@@ -15,8 +15,8 @@ pub trait Woken {
     fn deliver(&self);
     /// Encodes the expected step.
     fn encode_next(&self);
-    /// What to do next while a piece of work is in flight; [`poll_kick::Next::Stop`] once it is answered.
-    fn next_kick(&self, ticket: potluck_plan::Ticket) -> poll_kick::Next;
+    /// What a loop that sends poll kicks does next.
+    fn next_kick(&self, by: poll_kick::LoopId) -> poll_kick::Next;
     /// Submits nothing, which makes the browser look for finished work.
     fn kick(&self);
 }
@@ -59,11 +59,11 @@ impl Notify {
         }
     }
 
-    /// Sends poll kicks to the browser until a piece of work is answered.
+    /// Sends poll kicks to the browser, as long as they are worth it.
     #[cfg(target_arch = "wasm32")]
-    pub fn kick(&self, ticket: potluck_plan::Ticket) {
+    pub fn kick(&self, by: poll_kick::LoopId) {
         let (looks, kicks) = (self.engine.clone(), self.engine.clone());
-        let look = move || looks.upgrade().map_or(poll_kick::Next::Stop, |engine| engine.next_kick(ticket));
+        let look = move || looks.upgrade().map_or(poll_kick::Next::Stop, |engine| engine.next_kick(by));
         let kick = move || {
             if let Some(engine) = kicks.upgrade() {
                 engine.kick();

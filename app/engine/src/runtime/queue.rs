@@ -19,12 +19,20 @@ pub struct Pending {
     /// Marks the adapter as busy until it is dropped.
     #[expect(dead_code, reason = "it is there to be dropped")]
     pub working: Working,
-    /// Whether this is a decode step with poll kicks.
+    /// What its time is kept under; `None`: it gets no poll kicks.
     #[cfg(target_arch = "wasm32")]
-    pub poll_kicked: bool,
+    pub step: Option<crate::runtime::step_times::StepKind>,
     /// The last submit of the work.
     #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "only natively is a submit waited for"))]
     pub submission: wgpu::SubmissionIndex,
+}
+
+#[cfg(target_arch = "wasm32")]
+impl Pending {
+    /// As poll kicks see it.
+    pub fn as_oldest(&self) -> crate::runtime::poll_kick::Oldest {
+        crate::runtime::poll_kick::Oldest { kind: self.step, started: self.started }
+    }
 }
 
 /// Every piece of work is in one place: it waits, is in flight, or is answered.

@@ -10,6 +10,7 @@ use potluck_model::{ModelSpec, UnitMap};
 use potluck_plan::{Arithmetic, BlockIndex, Bytes, Computed, Outcome, PooledExperts, Ticket, WeightUnit};
 use potluck_shaders::{NO_SLOT, reference};
 
+use crate::runtime::clock;
 use crate::runtime::conversations::Conversations;
 use crate::runtime::encode::Encoder;
 use crate::runtime::encode_ahead::EncodeAhead;
@@ -52,9 +53,8 @@ pub struct Core {
     asked: f64,
     /// Dispatches of the most recently submitted work.
     dispatches: u32,
-    /// Times of the steps that get poll kicks.
     #[cfg(target_arch = "wasm32")]
-    step_times: crate::runtime::poll_kick::StepTimes,
+    poll_kicks: crate::runtime::poll_kick::PollKicks,
 }
 
 impl Core {
@@ -91,7 +91,7 @@ impl Core {
             asked: f64::NEG_INFINITY,
             dispatches: 0,
             #[cfg(target_arch = "wasm32")]
-            step_times: crate::runtime::poll_kick::StepTimes::default(),
+            poll_kicks: crate::runtime::poll_kick::PollKicks::default(),
             model: Model {
                 gpu: gpu.clone(),
                 spec,
@@ -317,12 +317,12 @@ impl Core {
             gpu.mark_lost();
             Outcome::DeviceLost
         };
-        let millis = crate::runtime::clock::now() - pending.started;
+        let now = clock::now();
         #[cfg(target_arch = "wasm32")]
-        if pending.poll_kicked && mapped {
-            self.step_times.learn(millis);
+        if mapped {
+            self.poll_kicks.received(pending.as_oldest(), now);
         }
-        self.queue.answer(pending.ticket, outcome, millis);
+        self.queue.answer(pending.ticket, outcome, now - pending.started);
     }
 
     /// Work on its way.
@@ -360,13 +360,23 @@ impl Core {
         self.encode_ahead.used()
     }
 
-    /// What to do while a piece of work is in flight.
+    /// Sends poll kicks if the oldest work in flight is worth it, and nobody does. Software adapters get none.
     #[cfg(target_arch = "wasm32")]
-    pub fn next_kick(&self, ticket: Ticket) -> crate::runtime::poll_kick::Next {
-        let pending = self.queue.oldest().filter(|pending| pending.ticket == ticket);
-        pending.map_or(crate::runtime::poll_kick::Next::Stop, |pending| {
-            self.step_times.next(crate::runtime::clock::now() - pending.started)
-        })
+    pub fn begin_kicks(&mut self, notify: &Notify) {
+        if self.model.gpu.capabilities().kind == crate::runtime::gpu::AdapterKind::Software {
+            return;
+        }
+        let oldest = self.queue.oldest().map(crate::runtime::queue::Pending::as_oldest);
+        if let Some(begun) = self.poll_kicks.begin(oldest, clock::now()) {
+            notify.kick(begun);
+        }
+    }
+
+    /// What a loop that sends poll kicks does next.
+    #[cfg(target_arch = "wasm32")]
+    pub fn next_kick(&mut self, by: crate::runtime::poll_kick::LoopId) -> crate::runtime::poll_kick::Next {
+        let oldest = self.queue.oldest().map(crate::runtime::queue::Pending::as_oldest);
+        self.poll_kicks.look(by, oldest, clock::now())
     }
 
     /// Returns an error if the device is lost.

@@ -12,8 +12,6 @@ use crate::runtime::core::Core;
 use crate::runtime::encode::{Batch, Encoder};
 use crate::runtime::error::EngineError;
 use crate::runtime::events::Event;
-#[cfg(target_arch = "wasm32")]
-use crate::runtime::gpu::AdapterKind;
 use crate::runtime::kv_pages::Rows;
 use crate::runtime::layout::Scratch;
 use crate::runtime::model::Model;
@@ -22,6 +20,8 @@ use crate::runtime::pieces::{self, rows_of};
 use crate::runtime::queue::Pending;
 use crate::runtime::recorder::{Program, Recorder};
 use crate::runtime::sampled_tokens::Choice;
+#[cfg(target_arch = "wasm32")]
+use crate::runtime::step_times::StepKind;
 use crate::runtime::submit::{ProgramKey, Run, Source, Submitter};
 
 impl Core {
@@ -136,7 +136,7 @@ impl Core {
         let index = self.free_readback(bytes).ok_or(EngineError::TooManyRows { rows: max + 1, max })?;
         let target = self.readbacks.buffer(index).clone();
         #[cfg(target_arch = "wasm32")]
-        let poll_kicked = self.wants_poll_kicks(&work.task);
+        let step = StepKind::of(&work.task);
         let mut encoded = None;
         let runs = match work.task {
             Task::Forward { batch: rows, class, input, blocks, then } => {
@@ -166,10 +166,6 @@ impl Core {
         self.dispatches = runs.iter().map(|run| run.program.dispatches(run.reach)).sum();
         self.readbacks.begin(index);
         let (ticket, kind) = (work.ticket, result.kind);
-        #[cfg(target_arch = "wasm32")]
-        if poll_kicked {
-            notify.kick(ticket);
-        }
         self.queue.begin(Pending {
             ticket,
             readback: index,
@@ -178,24 +174,16 @@ impl Core {
             started,
             working: self.model.gpu.usage().begin(),
             #[cfg(target_arch = "wasm32")]
-            poll_kicked,
+            step,
             submission,
         });
+        #[cfg(target_arch = "wasm32")]
+        self.begin_kicks(notify);
         let notify = notify.clone();
         target.map_async(wgpu::MapMode::Read, ..bytes, move |mapped| {
             notify.event(Event::Readback(index, mapped.is_ok()));
         });
         Ok(())
-    }
-
-    /// Whether to send poll kicks: for a decode step with nothing else in flight, and never on a software adapter.
-    #[cfg(target_arch = "wasm32")]
-    fn wants_poll_kicks(&self, task: &Task) -> bool {
-        let decodes = match task {
-            Task::Forward { class, .. } | Task::Experts { class, .. } => *class == KernelClass::Decode,
-            Task::Continue { .. } => false,
-        };
-        decodes && !self.queue.has_pending() && self.model.gpu.capabilities().kind != AdapterKind::Software
     }
 
     /// The cached program of a decode step; any other task is recorded anew.
