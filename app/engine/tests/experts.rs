@@ -309,6 +309,43 @@ fn every_number_of_decoded_tokens_gives_the_bits_of_one_by_one() {
 }
 
 #[test]
+fn the_commands_of_every_block_are_encoded_in_advance_and_give_the_same_bits() {
+    let (gpu, [model, _]) = (gpu_as(None), models());
+    let then = logits(LmHeadTokens::Last);
+    let (mut hub, mut alone) = (
+        Bench::new(&gpu, &model, &without_experts(&model), settings()),
+        Bench::new(&gpu, &model, &model.all_units(), settings()),
+    );
+    let mut holders = [Holder::new(&gpu, &model, |e| e % 2 == 0), Holder::new(&gpu, &model, |e| e % 2 == 1)];
+    let away: Vec<u16> = (0..BLOCKS).collect();
+    for cut in [(0, 40), (40, 66)].into_iter().chain((66..70).map(|token| (token, token + 1))) {
+        let expected = alone.hidden(forward(rows(cut.0..cut.1), class(cut), tokens(&model, cut), (0, BLOCKS), then));
+        let got = spread(&mut hub, &mut holders, cut, (tokens(&model, cut), &away), then);
+        assert_eq!(bits(&got), bits(&expected), "{cut:?}");
+        let before = u64::from(cut.0.saturating_sub(DECODED_FROM));
+        let programs = u64::from(BLOCKS) + 1;
+        assert_eq!(hub.engine.encoded_in_advance(), before * programs, "{cut:?}: up to each router, and to the head");
+    }
+
+    // A holder's are the same, whichever experts a token uses, and how many of them are there.
+    let mut all = Holder::new(&gpu, &model, |_| true).bench;
+    let mut ask = |block: u16, count: usize| {
+        let (block, class) = (BlockIndex(block), KernelClass::Decode);
+        let normed = (0..HIDDEN).map(|i| (i as f32 / 9.0).sin()).collect();
+        let experts = vec![(0..count as u16).map(|expert| ExpertId((expert + block.0) % 4)).collect()];
+        let got = all.run(Task::Experts { block, class, normed, experts });
+        let Outcome::ExpertOutputs(got) = got else { panic!("{got:?}") };
+        (bits(&got), all.engine.encoded_in_advance())
+    };
+    let whole: Vec<Vec<u32>> = (0..BLOCKS).map(|block| ask(block, USED).0).collect();
+    for (run, (count, block)) in (1..).zip([(1, 0), (2, 2), (3, 1), (2, 0), (1, 1), (3, 2)]) {
+        let (got, used) = ask(block, count);
+        assert_eq!(got, whole[usize::from(block)][..count * HIDDEN], "{count} experts of block {block}");
+        assert_eq!(used, run, "{count} experts of block {block}");
+    }
+}
+
+#[test]
 fn chunks_longer_than_scratch_memory_or_a_result_buffer_give_the_same_bits() {
     let gpu = gpu_as(Some(Tier::Full));
     let model = &models()[0];

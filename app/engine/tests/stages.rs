@@ -154,7 +154,7 @@ fn decode_steps_are_encoded_in_advance_and_give_the_same_bits() {
     for cut in [(0, 40), (40, 41), (41, 42)] {
         assert_eq!(step(&mut bench, 2, cut), step(&mut beside, 2, cut), "a conversation in between, {cut:?}");
     }
-    assert_eq!(used(&bench), 4, "a chunk of a prompt is not followed by the step that was expected before it");
+    assert_eq!(used(&bench), 4, "a context of fewer splits has dispatches of other sizes");
     assert_eq!(step(&mut bench, 1, (50, 51)), step(&mut bench, 1, (50, 51)), "the same position again");
     assert_eq!(used(&bench), 6, "the step is the same in both conversations");
 

@@ -1,7 +1,9 @@
-//! Encodes the commands of the next decode step while the device waits for its input. In a shared model a device idles
-//! between its step and the one for the next token, which runs the same program one position further. Encoding ahead
-//! takes encoding off the critical path: only the input is written before the submit.
+//! Encodes the commands of decode steps before they are needed. In a shared model a device runs a few programs again and again: that
+//! of its stage for each token, or one for each block whose experts lie elsewhere. Once a program has run, its commands are
+//! encoded again, one position further, while the device waits. That takes encoding off the critical path: only the input
+//! is written before the submit.
 
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use crate::runtime::layout::Scratch;
@@ -10,13 +12,22 @@ use crate::runtime::recorder::{Program, splits};
 /// Parts of a result: scratch buffer, first byte, bytes.
 pub type Parts = Vec<(Scratch, u64, u64)>;
 
-/// The next decode step, if it comes as expected.
+/// Most programs whose commands are kept.
+const MAX_PROGRAMS: usize = 512;
+
+/// The next run of a program, if it comes as expected.
 #[derive(Debug)]
 pub struct ExpectedStep {
     pub program: Rc<Program>,
     pub reach: u32,
     pub parts: Parts,
-    pub bytes: u64,
+}
+
+impl ExpectedStep {
+    /// Bytes of its result.
+    pub fn bytes(&self) -> u64 {
+        self.parts.iter().map(|(_, _, bytes)| bytes).sum()
+    }
 }
 
 /// The commands of a decode step and everything they depend on except the contents of buffers.
@@ -29,26 +40,29 @@ struct Encoded {
     commands: wgpu::CommandBuffer,
 }
 
-/// The expected step and the commands encoded for it.
+/// Steps to be encoded, and the commands encoded for others.
 #[derive(Debug, Default)]
 pub struct EncodeAhead {
-    next: Option<ExpectedStep>,
-    encoded: Option<Encoded>,
+    next: VecDeque<ExpectedStep>,
+    /// By the program's address, which nothing else has while the program is kept here.
+    encoded: HashMap<*const Program, Encoded>,
     used: u64,
 }
 
 impl EncodeAhead {
-    /// Expects the step after one of a cached program whose longest batch row attended to `reach` positions.
-    pub fn expect(&mut self, program: &Rc<Program>, reach: u32, parts: &Parts, bytes: u64) {
-        self.next = program.home.is_some().then(|| ExpectedStep {
-            program: program.clone(),
-            reach: reach.saturating_add(1),
-            parts: parts.clone(),
-            bytes,
-        });
+    /// Expects a cached program again, whose longest batch row attended to `reach` positions.
+    pub fn expect(&mut self, program: &Rc<Program>, reach: u32, parts: &Parts) {
+        if program.home.is_none() {
+            return;
+        }
+        self.next.retain(|next| !Rc::ptr_eq(&next.program, program));
+        if self.next.len() < MAX_PROGRAMS {
+            let (program, parts) = (program.clone(), parts.clone());
+            self.next.push_back(ExpectedStep { program, reach: reach.saturating_add(1), parts });
+        }
     }
 
-    /// Returns the commands of a step if they match what was encoded. Otherwise they are dropped.
+    /// Returns the commands of a step if they match what was encoded for its program. Otherwise they are dropped.
     pub fn take(
         &mut self,
         program: &Rc<Program>,
@@ -56,7 +70,8 @@ impl EncodeAhead {
         parts: &Parts,
         target: &wgpu::Buffer,
     ) -> Option<wgpu::CommandBuffer> {
-        let Encoded { program: of, splits: at, parts: brings, target: into, commands } = self.encoded.take()?;
+        let Encoded { program: of, splits: at, parts: brings, target: into, commands } =
+            self.encoded.remove(&Rc::as_ptr(program))?;
         let same = Rc::ptr_eq(&of, program) && at == splits(reach) && brings == *parts && into == *target;
         same.then(|| {
             self.used += 1;
@@ -64,15 +79,20 @@ impl EncodeAhead {
         })
     }
 
-    /// The expected step, to be encoded.
+    /// The next step to be encoded.
     pub fn take_next(&mut self) -> Option<ExpectedStep> {
-        self.next.take()
+        self.next.pop_front()
     }
 
-    /// Keeps the commands of the expected step, whose result goes to `target`.
+    /// Keeps the commands of a step, whose result goes to `target`.
     pub fn keep(&mut self, next: ExpectedStep, target: wgpu::Buffer, commands: wgpu::CommandBuffer) {
         let ExpectedStep { program, reach, parts, .. } = next;
-        self.encoded = Some(Encoded { program, splits: splits(reach), parts, target, commands });
+        if self.encoded.len() >= MAX_PROGRAMS {
+            // Most of them are of programs that were evicted.
+            self.encoded.clear();
+        }
+        let address = Rc::as_ptr(&program);
+        self.encoded.insert(address, Encoded { program, splits: splits(reach), parts, target, commands });
     }
 
     /// Steps so far whose commands were already encoded when their input arrived.
@@ -80,9 +100,9 @@ impl EncodeAhead {
         self.used
     }
 
-    /// Expects nothing: buffers or kernels changed, or other work comes first.
+    /// Expects nothing: buffers or kernels changed.
     pub fn clear(&mut self) {
-        self.next = None;
-        self.encoded = None;
+        self.next.clear();
+        self.encoded.clear();
     }
 }

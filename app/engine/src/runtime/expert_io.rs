@@ -4,6 +4,7 @@
 use potluck_plan::{BlockIndex, ExpertId, ExpertOutputs};
 use potluck_shaders::NO_SLOT;
 
+use crate::runtime::encode_ahead::Parts;
 use crate::runtime::error::EngineError;
 use crate::runtime::layout::Scratch;
 use crate::runtime::model::Model;
@@ -31,6 +32,21 @@ impl Model {
     ) -> Result<Vec<(u64, u64)>, EngineError> {
         let (used, _) = self.routing(block)?;
         Ok(ranges(counts, u64::from(used), u64::from(self.spec.hidden) * 4))
+    }
+
+    /// What is copied of the outputs of one token's experts: as many as a token may have, of which the first are read. Then
+    /// the commands of a block are the same for all tokens, however many of their experts are here. `parts` if there are
+    /// several tokens, or less `room` for the result.
+    pub fn copied_outputs(
+        &self,
+        block: BlockIndex,
+        experts: &[Vec<ExpertId>],
+        parts: Parts,
+        room: u64,
+    ) -> Result<Parts, EngineError> {
+        let (used, _) = self.routing(block)?;
+        let bytes = u64::from(used) * u64::from(self.spec.hidden) * 4;
+        Ok(if experts.len() == 1 && bytes <= room { vec![(Scratch::Parts, 0, bytes)] } else { parts })
     }
 
     /// Writes the experts of each token.

@@ -76,6 +76,16 @@ impl Readbacks {
         bytes <= layout.readback_bytes || self.all.iter().any(|readback| readback.bytes() >= bytes)
     }
 
+    /// Bytes of all buffers.
+    pub fn bytes(&self) -> u64 {
+        self.all.iter().map(Readback::bytes).sum()
+    }
+
+    /// The first buffer with room for `bytes`, free or busy.
+    pub fn first(&self, bytes: u64) -> Option<&wgpu::Buffer> {
+        self.all.iter().find(|readback| readback.bytes() >= bytes).map(|readback| &readback.slab.buffer)
+    }
+
     /// A buffer.
     pub fn buffer(&self, index: usize) -> &wgpu::Buffer {
         &self.all[index].slab.buffer

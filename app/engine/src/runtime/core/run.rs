@@ -10,6 +10,7 @@ use potluck_plan::{
 use crate::runtime::clock;
 use crate::runtime::core::Core;
 use crate::runtime::encode::{Batch, Encoder};
+use crate::runtime::encode_ahead::Parts;
 use crate::runtime::error::EngineError;
 use crate::runtime::events::Event;
 use crate::runtime::kv_pages::Rows;
@@ -55,7 +56,13 @@ impl Core {
     /// Finds a free readback buffer for a result.
     fn free_readback(&mut self, bytes: u64) -> Option<usize> {
         let Model { gpu, memory, .. } = &mut self.model;
-        self.readbacks.free(bytes, gpu, memory)
+        let before = self.readbacks.bytes();
+        let free = self.readbacks.free(bytes, gpu, memory);
+        if self.readbacks.bytes() != before {
+            // A buffer became larger: nothing may hold on to the smaller one.
+            self.encode_ahead.clear();
+        }
+        free
     }
 
     /// Whether some readback buffer has room for a result, or may get it.
@@ -68,18 +75,17 @@ impl Core {
         Submitter::new(&gpu.device, &gpu.queue, self.recording.arena(), profile.max_submit_bytes())
     }
 
-    /// Encodes the expected step if there is nothing else to do.
+    /// Encodes the steps that are expected, unless work waits.
     pub fn encode_next(&mut self) {
-        if self.queue.has_pending() || self.queue.has_waiting() || self.model.gpu.lost() {
-            return;
+        while !self.queue.has_waiting() && !self.model.gpu.lost() {
+            let Some(next) = self.encode_ahead.take_next() else { return };
+            // Where nothing else is in flight, its result will come in the first buffer that has room.
+            let Some(target) = self.readbacks.first(next.bytes()).cloned() else { continue };
+            let after = self.model.copies(&next.parts, &target, 0);
+            let run = Run { before: Vec::new(), program: next.program.clone(), reach: next.reach, after };
+            let Some(commands) = self.submitter().encode(&run) else { continue };
+            self.encode_ahead.keep(next, target, commands);
         }
-        let Some(next) = self.encode_ahead.take_next() else { return };
-        let Some(index) = self.free_readback(next.bytes) else { return };
-        let target = self.readbacks.buffer(index).clone();
-        let after = self.model.copies(&next.parts, &target, 0);
-        let run = Run { before: Vec::new(), program: next.program.clone(), reach: next.reach, after };
-        let Some(commands) = self.submitter().encode(&run) else { return };
-        self.encode_ahead.keep(next, target, commands);
     }
 
     /// Accepts a piece of work: starts it, or queues it behind others.
@@ -141,8 +147,7 @@ impl Core {
         let runs = match work.task {
             Task::Forward { batch: rows, class, input, blocks, then } => {
                 let program = self.forward(&rows, class, &input, blocks, then)?;
-                encoded = self.encode_ahead.take(&program, reach(&rows), &result.parts, &target);
-                self.encode_ahead.expect(&program, reach(&rows), &result.parts, bytes);
+                encoded = self.take_encoded(&program, reach(&rows), &result.parts, &target);
                 let after = self.model.copies(&result.parts, &target, 0);
                 vec![Run { before: Vec::new(), program, reach: reach(&rows), after }]
             }
@@ -155,7 +160,9 @@ impl Core {
                 let batch = Batch { n: experts.len() as u32, class };
                 let key = ProgramKey::Experts { n: batch.n, block };
                 let program = self.program(class, key, |encoder| encoder.experts(block, batch))?;
-                let after = self.model.copies(&result.parts, &target, 0);
+                let parts = self.model.copied_outputs(block, &experts, result.parts, target.size())?;
+                encoded = self.take_encoded(&program, 0, &parts, &target);
+                let after = self.model.copies(&parts, &target, 0);
                 vec![Run { before: Vec::new(), program, reach: 0, after }]
             }
         };
@@ -184,6 +191,19 @@ impl Core {
             notify.event(Event::Readback(index, mapped.is_ok()));
         });
         Ok(())
+    }
+
+    /// The commands of a step if they are encoded already. Once it is answered, those of the next one will be.
+    fn take_encoded(
+        &mut self,
+        program: &Rc<Program>,
+        reach: u32,
+        parts: &Parts,
+        target: &wgpu::Buffer,
+    ) -> Option<wgpu::CommandBuffer> {
+        let encoded = self.encode_ahead.take(program, reach, parts, target);
+        self.encode_ahead.expect(program, reach, parts);
+        encoded
     }
 
     /// The cached program of a decode step; any other task is recorded anew.
