@@ -27,18 +27,20 @@ const real = process.env.POTLUCK_CHROMIUM_FLAGS?.split(' ').filter(Boolean);
 const ours = ['--headless', '--disable-gpu', '--hide-scrollbars', '--mute-audio', '--disable-field-trial-config'];
 
 async function launchChromium(profile, options) {
-  const { gpu = true, viewport = { width: 1280, height: 800 }, colorScheme = 'light', args = [] } = options;
+  const { gpu = true, viewport = { width: 1280, height: 800 }, colorScheme = 'light', args = [], page = {}, keepsPages = false } = options;
   return chromium.launchPersistentContext(profile, {
     executablePath,
     headless: !real?.includes('--ozone-platform=x11'),
     args: real ? [...real, ...args] : [...flags, ...(gpu ? webgpu : ['--disable-features=WebGPU', '--disable-webgpu']), ...args],
-    ignoreDefaultArgs: ours,
+    ignoreDefaultArgs: keepsPages ? [...ours, '--disable-back-forward-cache'] : ours,
     viewport,
     colorScheme,
+    ...page,
   });
 }
 
-/** One person's browser, with a profile of its own that outlives a restart. `engine: 'firefox'` makes it a Firefox. */
+/** One person's browser, with a profile of its own that outlives a restart. `engine: 'firefox'` makes it a Firefox; with `keepsPages` a page
+ * that is left sleeps in the browser's back/forward cache and wakes as it was, as in everybody's browser. */
 export class Device {
   static async start(name, options = {}) {
     const device = new Device();
@@ -52,6 +54,7 @@ export class Device {
   async launch() {
     this.errors = [];
     this.context = await (this.options.engine === 'firefox' ? firefox.launch : launchChromium)(this.profile, this.options);
+    await this.options.prepare?.(this.context);
     this.page = this.context.pages()[0] ?? (await this.context.newPage());
     this.watch(this.page);
   }

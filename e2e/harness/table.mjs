@@ -101,10 +101,8 @@ export async function lendNoMore(page) {
 
 /** On narrow screens the table is folded into a strip. */
 async function openTable(page) {
-  const strip = page.getByRole('button', { name: /^Table/ });
-  if ((await strip.count()) > 0 && (await strip.first().isVisible()) && (await strip.first().getAttribute('aria-expanded')) === 'false') {
-    await strip.first().click();
-  }
+  const strip = page.locator('.strip');
+  if ((await strip.isVisible()) && (await strip.getAttribute('aria-expanded')) === 'false') await strip.click();
 }
 
 /** Opens a room's link to chat only. */
