@@ -26,11 +26,11 @@ pub enum Kind {
 const NOT_FINITE: &str = "The GPU computed a value that is not a finite number: the weights may be damaged.";
 
 fn floats(bytes: &[u8]) -> Vec<f32> {
-    bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+    bytes.as_chunks().0.iter().map(|value| f32::from_le_bytes(*value)).collect()
 }
 
 fn words(bytes: &[u8]) -> Vec<u32> {
-    bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+    bytes.as_chunks().0.iter().map(|value| u32::from_le_bytes(*value)).collect()
 }
 
 fn finite(values: Vec<f32>, make: impl FnOnce(Vec<f32>) -> Outcome) -> Outcome {

@@ -90,6 +90,9 @@ pub(super) fn split(jobs: &[Job], outcome: Outcome) -> Option<Vec<Outcome>> {
 
 /// The parts of each job of what experts have computed for a batch.
 pub(super) fn split_experts(all: ExpertOutputs, counts: &[usize], width: usize) -> Vec<ExpertOutputs> {
+    if let [_] = counts {
+        return vec![all];
+    }
     let ExpertOutputs { block, residual, routes, outputs } = all;
     let (mut residual, mut routes, mut outputs) = (residual.into_iter(), routes.into_iter(), outputs.into_iter());
     let part = |count: &usize| {
@@ -185,6 +188,7 @@ mod tests {
             routes: vec![route(&[1]), route(&[2, 0]), route(&[1, 2])],
             outputs: (10..20).map(|value| value as f32).collect(),
         };
+        assert_eq!(split_experts(all.clone(), &[3], 2), std::slice::from_ref(&all));
         let parts = split_experts(all.clone(), &[1, 2], 2);
         assert_eq!(parts[0].outputs, [10.0, 11.0], "the first token has one expert");
         assert_eq!((parts[1].residual.len(), parts[1].outputs.len()), (4, 8));
