@@ -179,6 +179,7 @@ fn known_plan(room: &wire::RoomView) -> panel::PlanReport {
         help: view.help.clone(),
         experts: view.experts.clone(),
         spreading: view.spreading.clone(),
+        checks: view.checks.clone(),
     }
 }
 

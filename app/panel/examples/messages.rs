@@ -3,9 +3,9 @@
 
 use potluck_panel::{
     AnswerPart, Bytes, Channel, Compared, CreditView, DeviceDecision, DeviceId, DeviceKind, DeviceReport, ExpertsView,
-    HolderView, HopView, KeptReason, LeftOut, MemberStatus, MemberView, Part, PartReason, PeerId, Place, PlanDecision,
-    PlanEpoch, PlanReport, PlanStatus, RequestId, RoomReport, Sharing, SpreadingCompared, StageId, StageReport,
-    StandbyDecision, Status, ToPage, WhyPlan, Work,
+    HolderView, HopView, KeptReason, LayerChecksView, LeftOut, MemberStatus, MemberView, Part, PartReason, PeerId,
+    Place, PlanDecision, PlanEpoch, PlanReport, PlanStatus, RequestId, RoomReport, Sharing, SpreadingCompared, StageId,
+    StageReport, StandbyDecision, Status, ToPage, WhyPlan, Work,
 };
 use serde::Serialize;
 use serde_wasm_bindgen::Serializer;
@@ -190,6 +190,7 @@ fn plan(devices: u8) -> PlanReport {
             ..ExpertsView::default()
         }),
         spreading: None,
+        checks: LayerChecksView::default(),
     }
 }
 

@@ -34,8 +34,9 @@ pub use potluck_plan::{
 pub use potluck_predict::{ForesightReport, Guessing, PredictorKind};
 pub use potluck_protocol::{
     AnswerPart, AnswerStop, CreditView, DeviceKind, Doors, ExpertsView, ForecastView, HolderView, HopView, Invite,
-    InviteId, InviteKind, Leaving, LoadPhase, LoadReport, LogEntry, LogEvent, MemberStatus, MemberView, Message,
-    ModelCard, ModelSource, PlanStatus, PromptRequest, RequestId, Role, Sampling, Timings, UnixSeconds, Way, Work,
+    InviteId, InviteKind, LayerChecksView, Leaving, LoadPhase, LoadReport, LogEntry, LogEvent, MemberStatus,
+    MemberView, Message, ModelCard, ModelSource, PlanStatus, PromptRequest, RequestId, Role, Sampling, Timings,
+    UnixSeconds, Way, Work,
 };
 pub use status::{
     BannedReport, CallTimes, Connection, DeviceReport, DoorsReport, DraftCount, DraftReport, ExpertHolding,

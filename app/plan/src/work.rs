@@ -11,6 +11,12 @@ use crate::{BlockIndex, BlockRange, ConversationId, ExpertId, Position, SampledS
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Ticket(pub u64);
 
+impl Ticket {
+    /// Tickets from here on are the host's checks of other devices' work; no plan of a room has tickets this large. Devices have
+    /// larger ones for work of their own.
+    pub const FIRST_CHECK: Self = Self(1 << 60);
+}
+
 /// One token of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BatchToken {

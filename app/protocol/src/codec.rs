@@ -1,11 +1,12 @@
 //! Encoding and decoding of frames. Every frame passes here.
 
+use potluck_plan::WireType;
 use thiserror::Error;
 
 use crate::{Frame, values};
 
 /// Version of the frames; peers of another version are asked to reload.
-pub const VERSION: u16 = 20;
+pub const VERSION: u16 = 21;
 
 /// Largest frame we send or read, in bytes: sealed and with a route it stays under the relay's limit of 16 MiB.
 pub const MAX_FRAME: usize = 16 * 1024 * 1024 - 64;
@@ -57,6 +58,7 @@ pub fn encode(frame: &Frame) -> Result<Vec<u8>, FrameError> {
         Frame::Forward(forward) => values::push(&mut bytes, &forward.hidden, forward.wire),
         Frame::ExpertCall(call) => values::push(&mut bytes, &call.normed, call.wire),
         Frame::ExpertResult(result) => values::push(&mut bytes, &result.outputs, result.wire),
+        Frame::Rows(rows) => values::push(&mut bytes, &rows.values, WireType::F32),
         Frame::Piece { bytes: tail, .. } | Frame::Probe { bytes: tail, .. } => bytes.extend_from_slice(tail),
         _ => {}
     }
@@ -89,6 +91,7 @@ pub fn decode(bytes: &[u8]) -> Result<Frame, FrameError> {
         Frame::Forward(forward) => forward.hidden = values::read(tail, forward.wire)?,
         Frame::ExpertCall(call) => call.normed = values::read(tail, call.wire)?,
         Frame::ExpertResult(result) => result.outputs = values::read(tail, result.wire)?,
+        Frame::Rows(rows) => rows.values = values::read(tail, WireType::F32)?,
         Frame::Piece { bytes, .. } | Frame::Probe { bytes, .. } => *bytes = tail.to_vec(),
         _ if tail.is_empty() => {}
         _ => return Err(FrameError::Tail(tail.len())),
@@ -101,6 +104,7 @@ fn tail_len(frame: &Frame) -> usize {
         Frame::Forward(forward) => forward.hidden.len() * 4,
         Frame::ExpertCall(call) => call.normed.len() * 4,
         Frame::ExpertResult(result) => result.outputs.len() * 4,
+        Frame::Rows(rows) => rows.values.len() * 4,
         Frame::Piece { bytes, .. } | Frame::Probe { bytes, .. } => bytes.len(),
         _ => 0,
     }
@@ -112,14 +116,15 @@ mod tests {
 
     use potluck_plan::{
         BlockIndex, Channel, ConversationId, ExpertId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, PeerId,
-        PlanEpoch, Position, StageId, WireType,
+        PlanEpoch, Position, StageId,
     };
     use proptest::prelude::*;
 
     use super::*;
     use crate::{
         AnswerPart, Checkers, ExpertCall, ExpertCancel, ExpertFailure, ExpertHint, ExpertResult, Forward, Hold,
-        Leaving, Lineage, PassId, RequestId, Residency, ResidencyChange,
+        Leaving, Lineage, PassId, RequestId, Residency, ResidencyChange, RowHashes, RowRange, Rows, RowsRequest,
+        StageHashes,
     };
 
     fn forward(wire: WireType, hidden: Vec<f32>) -> Frame {
@@ -172,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_frame_names_nobody() {
-        assert_eq!(encode(&Frame::Bye).unwrap(), [20, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
+        assert_eq!(encode(&Frame::Bye).unwrap(), [21, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
     }
 
     #[test]
@@ -248,6 +253,25 @@ mod tests {
         ] {
             assert_eq!(decode(&encode(&frame).unwrap()).unwrap(), frame);
         }
+    }
+
+    #[test]
+    fn what_stages_show_survives_the_way() {
+        let (epoch, stage, conversation) = (PlanEpoch(4), StageId(1), ConversationId(9));
+        let range = RowRange { epoch, stage, conversation, through: PassId(7), positions: 65 };
+        let hashes = Some(StageHashes { inputs: vec![[1; 32], [2; 32]], outputs: Vec::new() });
+        let request = RowsRequest { range, page: 1 };
+        assert_eq!((range.pages(), range.page(1)), (2, 64..65));
+        for frame in [
+            Frame::CommitRows(range),
+            Frame::RowHashes(RowHashes { range, hashes }),
+            Frame::RowHashes(RowHashes { range, hashes: None }),
+            Frame::RowsRequest(request),
+            Frame::Rows(Rows { request, values: vec![-0.0, f32::MIN_POSITIVE] }),
+        ] {
+            assert_eq!(decode(&encode(&frame).unwrap()).unwrap(), frame);
+        }
+        assert_eq!(encode(&Frame::CommitRows(range)).unwrap()[6..], [38, 4, 1, 9, 7, 65], "kind, then the range");
     }
 
     #[test]

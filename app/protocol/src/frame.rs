@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     CalibrationRuns, Checkers, ExpertCall, ExpertCancel, ExpertHint, ExpertResult, Forward, Hello, Hold, Holding,
     LoadFault, LogitsResult, ModelCard, PieceFault, PieceRequest, Prepare, PromptRequest, Residency, RoomView,
-    StageFault, StandbyOrder, WorkerStatus,
+    RowHashes, RowRange, Rows, RowsRequest, StageFault, StandbyOrder, WorkerStatus,
 };
 
 /// Names a prompt within one start of the asking peer.
@@ -243,4 +243,12 @@ pub enum Frame {
     Closed(Leaving),
     /// Who may check whose answers.
     Checkers(Checkers),
+    /// The host asks a stage for hashes of what it got and sent.
+    CommitRows(RowRange),
+    /// Answer to [`Frame::CommitRows`].
+    RowHashes(RowHashes),
+    /// The host asks a stage for what it got.
+    RowsRequest(RowsRequest),
+    /// Answer to [`Frame::RowsRequest`].
+    Rows(Rows),
 }

@@ -23,6 +23,7 @@ mod frame;
 mod prompt_sampling;
 mod residency;
 mod room;
+mod rows;
 mod values;
 
 pub use activation::{
@@ -42,7 +43,8 @@ pub use residency::{
     Checkers, ExpertPhase, ExpertWaits, Hold, HolderReport, Holding, Lineage, Residency, ResidencyChange, Work,
 };
 pub use room::{
-    CreditView, DeviceKind, ExpertsView, ForecastView, HolderView, HopView, LoadPhase, LoadReport, MemberStatus,
-    MemberView, PlanStatus, PlanView, RoomView,
+    CreditView, DeviceKind, ExpertsView, ForecastView, HolderView, HopView, LayerChecksView, LoadPhase, LoadReport,
+    MemberStatus, MemberView, PlanStatus, PlanView, RoomView,
 };
+pub use rows::{RowHashes, RowRange, Rows, RowsHash, RowsRequest, StageHashes};
 pub use values::round;

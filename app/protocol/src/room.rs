@@ -208,6 +208,27 @@ pub struct PlanView {
     pub help: Vec<String>,
     /// Why experts are spread over devices or not, and what that costs: one sentence, if the room could do both.
     pub spreading: Option<String>,
+    /// Who checks what stages compute, and what was found.
+    pub checks: LayerChecksView,
+}
+
+/// How the work of stages is checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayerChecksView {
+    /// The host asks stages what they got and sent, and compares neighbours.
+    pub asked: bool,
+    /// Devices with a stage whose part the host can compute again, and does for a share of the answers.
+    pub checked: Vec<PeerId>,
+    /// Answers whose stages have all said the same of what went between them.
+    pub compared: u32,
+    /// Stages' parts of answers that the host has computed again.
+    pub repeated: u32,
+    /// Of these, parts whose numbers were the same bit by bit.
+    pub equal: u32,
+    /// The first device says that it sent what the second one says that it did not get: one of them is wrong.
+    pub differ: Vec<(PeerId, PeerId)>,
+    /// Devices that did not show their work when they were asked.
+    pub withheld: Vec<PeerId>,
 }
 
 /// How pooled experts are held and asked for.

@@ -77,6 +77,8 @@ pub enum Wrong {
     Colludes(u32),
     /// It says that it cannot compute experts.
     Unable,
+    /// In one of so many batches of its layers a value is another one, which is as good a number as any.
+    LiesInLayers(u32),
 }
 
 impl Wrong {
@@ -97,13 +99,26 @@ impl Wrong {
             }
             return;
         }
+        if let Self::LiesInLayers(rarely) = self {
+            if random.below(u64::from(rarely)) == 0 {
+                match outcome {
+                    Outcome::Hidden(values) => values.iter_mut().take(1).for_each(|value| *value += 0.25),
+                    // Another token, as likely as the best one was.
+                    Outcome::Candidates(rows) => {
+                        rows.iter_mut().flat_map(|row| row.ids.first_mut()).for_each(|id| *id ^= 1);
+                    }
+                    _ => {}
+                }
+            }
+            return;
+        }
         if self == Self::Unable && matches!(outcome, Outcome::ExpertOutputs(_)) {
             *outcome = Outcome::Failed("no expert can be computed here".to_owned());
         }
         let corrupt = |values: &mut Vec<f32>| match self {
             Self::NotFinite => values.iter_mut().take(1).for_each(|value| *value = f32::NAN),
             Self::Short => drop(values.pop()),
-            Self::Lies(_) | Self::Colludes(_) | Self::Unable => {}
+            Self::Lies(_) | Self::Colludes(_) | Self::Unable | Self::LiesInLayers(_) => {}
         };
         match outcome {
             Outcome::Hidden(values) | Outcome::ExpertOutputs(values) => corrupt(values),

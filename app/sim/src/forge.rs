@@ -106,6 +106,8 @@ impl World {
                 | Frame::Holding(_)
                 | Frame::LogitsResult(_)
                 | Frame::StageFault(_)
+                | Frame::RowHashes(_)
+                | Frame::Rows(_)
         );
         let (Some(receiver), from) = (self.behind(to), self.peers[index].id) else { return true };
         let receiver = &self.peers[receiver].machine;

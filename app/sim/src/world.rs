@@ -277,6 +277,11 @@ impl World {
         self.peers.iter().enumerate().flat_map(|(index, peer)| peer.answers.values().map(move |answer| (index, answer)))
     }
 
+    /// The host found a peer's results wrong.
+    pub fn has_blamed(&self, index: usize) -> bool {
+        self.peers[0].machine.has_blamed(self.peers[index].id)
+    }
+
     /// The host lets a peer in, or not.
     pub fn admit(&mut self, index: usize, allow: bool) {
         let peer = self.peers[index].id;

@@ -26,6 +26,7 @@ mod mutation;
 mod outbox;
 mod peer;
 mod residency;
+mod row_hashes;
 mod sessions;
 #[cfg(feature = "testing")]
 pub mod testing;

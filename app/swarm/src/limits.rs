@@ -62,6 +62,11 @@ pub(crate) const MAX_HINTS: usize = 512;
 const MAX_ROW: usize = 64;
 /// Holders of experts that a device may report: as many as there are members in the largest rooms.
 const MAX_HOLDERS: usize = 64;
+/// Values of hidden vectors of one conversation that a stage keeps to show them to the host, 16 MiB: 1,024 positions of a model with
+/// 4,096 values a position. Longer conversations are not checked.
+pub(crate) const MAX_SHOWN_VALUES: usize = 1 << 22;
+/// The same of all conversations together.
+pub(crate) const MAX_KEPT_VALUES: usize = 4 * MAX_SHOWN_VALUES;
 /// Conversations with KV cache: a context of a million positions has 16,384 pages, and each conversation takes one.
 const MAX_LIVE: usize = 16_384;
 
@@ -241,6 +246,9 @@ pub(crate) fn is_room(view: &RoomView) -> bool {
         && numbers.into_iter().all(|count| count <= MAX_STAGES)
         && plan.plan.as_ref().is_none_or(is_plan)
         && are_experts
+        && [plan.checks.checked.len(), plan.checks.differ.len(), plan.checks.withheld.len()]
+            .into_iter()
+            .all(|count| count <= MAX_MEMBERS)
         && plan.help.len() <= MAX_SENTENCES
         && plan.help.iter().chain([&plan.reason]).chain(&plan.spreading).all(is_short)
 }

@@ -2,7 +2,9 @@
 //! one that its session has proved.
 
 use potluck_plan::{ExpertHolder, PeerId, Plan, PlanEpoch, StageId};
-use potluck_protocol::{ExpertCall, Frame, Hold, LogitsResult, Residency, StageFault, StageFaultKind};
+use potluck_protocol::{
+    ExpertCall, Frame, Hold, LogitsResult, Residency, RowHashes, Rows, RowsRequest, StageFault, StageFaultKind,
+};
 
 use crate::mutation::{Mutation, has_mutation};
 
@@ -131,6 +133,17 @@ pub(crate) fn may(from: PeerId, role: SenderRole, plans: &impl Plans, frame: &Fr
         Frame::Holding(holding) => {
             to_host(role, plans)?;
             plans.in_room(holding.epoch).map(|_| ()).ok_or(Refusal::NoSuchPlan)
+        }
+        // Only the host checks, and a stage shows only its own work.
+        Frame::CommitRows(range) | Frame::RowsRequest(RowsRequest { range, .. }) => {
+            host(role)?;
+            let plan = plans.on_device(range.epoch).ok_or(Refusal::NoSuchPlan)?;
+            its_part(plan.stage(range.stage).is_some_and(|(_, stage)| stage.peer == plans.me()))
+        }
+        Frame::RowHashes(RowHashes { range, .. }) | Frame::Rows(Rows { request: RowsRequest { range, .. }, .. }) => {
+            to_host(role, plans)?;
+            let plan = plans.in_room(range.epoch).ok_or(Refusal::NoSuchPlan)?;
+            its_part(plan.stage(range.stage).is_some_and(|(_, stage)| stage.peer == from))
         }
         Frame::LogitsResult(LogitsResult { epoch, .. }) => {
             to_host(role, plans)?;

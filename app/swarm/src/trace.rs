@@ -223,6 +223,10 @@ fn describe_frame(frame: &Frame) -> Option<String> {
         Frame::Bye => "bye".into(),
         Frame::Closed(leaving) => format!("closed {leaving:?}"),
         Frame::Checkers(checkers) => format!("checkers {:?}", checkers.lineages),
+        Frame::CommitRows(range) => format!("commit to {range:?}"),
+        Frame::RowHashes(hashes) => format!("committed to {:?}", hashes.range),
+        Frame::RowsRequest(request) => format!("show {request:?}"),
+        Frame::Rows(rows) => format!("shows {:?}, {} values", rows.request, rows.values.len()),
         Frame::Unknown => "unknown".into(),
         Frame::Prepare(prepare) => {
             let stages = prepare.plan.stages.iter().map(|stage| (stage.peer, stage.blocks)).collect::<Vec<_>>();

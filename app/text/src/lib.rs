@@ -13,6 +13,7 @@ mod decision;
 mod door_log;
 mod english;
 mod language;
+mod layer_checks;
 mod message;
 mod pattern;
 mod progress;
@@ -25,6 +26,7 @@ pub use decision::{
 };
 pub use door_log::{log_line, log_text, utc};
 pub use language::{Language, sentences};
+pub use layer_checks::layer_checks;
 pub use message::Message;
 pub use progress::{loading_line, seconds_left};
 pub use value::{

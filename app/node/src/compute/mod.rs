@@ -49,6 +49,7 @@ use crate::platform::{Platform, WorkPath};
 
 /// Tickets from here on are timed; no plan of a room has tickets this large.
 const FIRST_TRIAL: u64 = 1 << 62;
+const _: () = assert!(Ticket::FIRST_CHECK.0 < FIRST_TRIAL);
 
 /// The GPU of this peer, and the work on it.
 pub struct Compute {

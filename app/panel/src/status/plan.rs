@@ -1,7 +1,7 @@
 //! Where the model's parts live, and what that costs.
 
 use potluck_plan::{KvCacheType, PeerId, PlanEpoch, Sharing, StageId};
-use potluck_protocol::{ExpertsView, ForecastView, HopView, PlanStatus};
+use potluck_protocol::{ExpertsView, ForecastView, HopView, LayerChecksView, PlanStatus};
 use serde::{Deserialize, Serialize};
 
 /// Where the model's parts live.
@@ -39,6 +39,8 @@ pub struct PlanReport {
     pub experts: Option<ExpertsView>,
     /// Why experts are spread over devices or not: "48 round trips a token would take 96 ms more."
     pub spreading: Option<String>,
+    /// Who checks what stages compute, and what was found.
+    pub checks: LayerChecksView,
 }
 
 /// What is missing for a plan.

@@ -1,10 +1,11 @@
 //! One running answer.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use potluck_panel::{DraftDecision, Drafter};
 use potluck_plan::{
-    ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis, Plan, Position, SampledSteps,
+    Candidates, ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis, Plan, Position,
+    SampledSteps,
 };
 use potluck_predict::ShadowWord;
 use potluck_protocol::{AnswerPart, Forward, Frame, PassId, PromptRequest, Timings};
@@ -13,6 +14,7 @@ use super::conversations::{Conversation, left_in_page, pages};
 use super::draft::{Acceptance, DraftCost, Drafts, MAX_DRAFTS, look_up};
 use super::expected_tokens::ExpectedTokens;
 use super::handover::Replay;
+use super::layer_checks::EndedAnswer;
 use super::multi_step::MultiStep;
 use super::token_log::Chunk;
 use super::transcript::Transcript;
@@ -109,6 +111,8 @@ pub(super) struct Answering {
     /// What a shadow of the host's expects, if there is one.
     expected: ExpectedTokens,
     pub prompt_tokens: usize,
+    /// What the last stage of the plan sent for positions of the log, for checks.
+    pub results: BTreeMap<u32, Candidates>,
     reused: usize,
     asked: Millis,
     /// Predicted milliseconds until the first token, once that was computed; 0: there is no prediction.
@@ -151,6 +155,7 @@ impl Answering {
             acceptance: Acceptance::default(),
             expected: ExpectedTokens::default(),
             prompt_tokens: tokens.len(),
+            results: BTreeMap::new(),
             reused,
             asked,
             // There is no prediction for an answer that waited in the queue.
@@ -279,6 +284,7 @@ impl Answering {
             self.progress = cx.now;
         }
         self.sent = chunk.base + chunk.tokens.len();
+        self.conversation.newest = pass;
         let is_decode = chunk.class == KernelClass::Decode && chunk.tokens.len() == 1;
         let lm_head_tokens = if chunk.drafts.tokens.is_empty() { LmHeadTokens::Last } else { LmHeadTokens::All };
         let tokens = [&chunk.tokens[..], &chunk.drafts.tokens].concat();
@@ -313,6 +319,20 @@ impl Answering {
             hidden: Vec::new(),
         };
         cx.out.send(first.peer, Frame::Forward(forward));
+    }
+
+    /// What all stages have computed of the answer and its conversation; none while something is on its way.
+    pub fn ended(&self) -> Option<EndedAnswer> {
+        let Conversation { id, log, newest, .. } = &self.conversation;
+        let (tokens, classes) = log.of_computed();
+        let results = self.results.iter().filter(|(position, _)| (**position as usize) < tokens.len());
+        self.in_flight.is_empty().then(|| EndedAnswer {
+            conversation: *id,
+            through: *newest,
+            tokens: tokens.to_vec(),
+            classes: classes.to_vec(),
+            results: results.map(|(position, best)| (*position, best.clone())).collect(),
+        })
     }
 
     /// Prompt tokens to process for the first token.
@@ -368,6 +388,8 @@ impl Answering {
     /// No device holds KV cache of it any more.
     pub fn kv_cache_lost(&mut self) {
         self.rewind(0);
+        // What another plan's stage sent is nothing that this one's can be held to.
+        self.results.clear();
         self.conversation.held = 0;
         self.conversation.bases = self.conversation.bases.cleared();
     }
@@ -381,6 +403,7 @@ impl Answering {
             self.conversation.bases = replay.bases.clone();
             self.conversation.log.set_computed(replay.computed);
             self.conversation.held = replay.sent();
+            self.conversation.newest = replay.newest;
             self.sent = replay.sent();
             self.in_flight = replay.in_flight;
         }

@@ -13,6 +13,7 @@ use super::chunk_size::ChunkSize;
 use super::conversations::{Bases, Conversations, least_pages, pages};
 use super::draft::DraftCost;
 use super::handover::Replay;
+use super::layer_checks::EndedAnswer;
 use super::multi_step::MultiStep;
 use super::queue::{Question, Queue};
 use super::sending;
@@ -22,7 +23,7 @@ use crate::event_context::EventContext;
 use crate::limits::{self, KEPT_PER_PEER, KEPT_TRANSCRIPTS};
 
 /// Answers given at once.
-const MAX_CONCURRENT: usize = 8;
+pub(super) const MAX_CONCURRENT: usize = 8;
 
 #[derive(Default)]
 pub(super) struct Answers {
@@ -37,6 +38,12 @@ pub(super) struct Answers {
     /// KV cache that is being rebuilt on another plan: its ids, and the pages reserved for it.
     pub(super) rebuilt: Vec<ConversationId>,
     pub(super) reserved: usize,
+    /// Pages of KV cache on the host's device in which an answer is computed again.
+    pub(super) for_checks: usize,
+    /// Conversations were dropped whose pages stages free with the next chunk.
+    pub(super) frees_later: bool,
+    /// Answers that have ended since they were last asked for.
+    pub(super) ended: Vec<EndedAnswer>,
     pub(super) draft_cost: DraftCost,
     /// How many draft tokens were chosen last, and why.
     pub draft_decision: Option<DraftDecision>,
@@ -141,7 +148,7 @@ impl Answers {
     /// Starts questions while there is room, and sends what may be sent.
     pub fn advance(&mut self, model: &OpenedModel, plan: &Plan, context: u32, cx: &mut EventContext) {
         let context = context as usize;
-        let total = pages(context).saturating_sub(self.reserved);
+        let total = pages(context).saturating_sub(self.reserved + self.for_checks);
         let resumed = self.resume_paused(total);
         let mut admitted = false;
         let mut turn = Turn::Free;
@@ -202,7 +209,8 @@ impl Answers {
                     let least = least_pages(model.shape.is_recurrent(), context);
                     let needed = expected_pages(tokens.len(), question.prompt.max_tokens as usize, context).max(least);
                     question.tokens = Some(tokens);
-                    let fits = self.active.is_empty() || taken + needed + self.reserved <= pages(context);
+                    let fits =
+                        self.active.is_empty() || taken + needed + self.reserved + self.for_checks <= pages(context);
                     if !fits {
                         return None;
                     }
@@ -229,7 +237,7 @@ impl Answers {
         let stream = model.language.decoder(&prompt, &tokens);
         self.active.push(Answering::new(transcript, prompt, conversation, &tokens, stream, context, asked, now));
         let taken: usize = self.active.iter().map(Answering::expected_pages).sum();
-        self.conversations.shrink_to(pages(context).saturating_sub(taken + self.reserved));
+        self.conversations.shrink_to(pages(context).saturating_sub(taken + self.reserved + self.for_checks));
     }
 
     /// Resumes paused answers before new ones start. True if one was.
@@ -287,6 +295,7 @@ impl Answers {
             self.finish(index, AnswerStop::Stopped, cx);
         }
         self.conversations.drop_asker(peer);
+        self.frees_later = true;
         self.send_positions(cx);
     }
 
@@ -368,6 +377,49 @@ impl Answers {
     /// There will be a new plan, for want of experts. All answers in flight stand still with the one that is named.
     pub fn recover_for_experts(&mut self) {
         self.active.iter_mut().for_each(Answering::recover_for_experts);
+    }
+
+    /// Answers that have ended since the last call.
+    pub fn take_ended(&mut self) -> Vec<EndedAnswer> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Conversations that are being answered.
+    pub fn answered(&self) -> Vec<ConversationId> {
+        self.active.iter().map(|active| active.conversation.id).collect()
+    }
+
+    /// Nothing newer was sent of this conversation.
+    pub fn is_newest(&self, conversation: ConversationId, pass: PassId) -> bool {
+        let running = self.index_of(conversation).map(|index| self.active[index].conversation.newest);
+        running.or_else(|| self.conversations.newest(conversation)) == Some(pass)
+    }
+
+    /// Somebody waits for pages of KV cache, or may do so.
+    pub fn lack_room(&self) -> bool {
+        !self.queue.is_empty() || self.active.iter().any(|active| active.paused)
+    }
+
+    /// Reserves pages for what is computed again, if no answer needs them. Conversations between answers make room, the least recently
+    /// used ones first; these are returned.
+    pub fn set_aside(&mut self, needed: usize, context: usize) -> Option<Vec<ConversationId>> {
+        let left = self.left_beside(needed, context)?;
+        let before: Vec<ConversationId> = self.conversations.live().collect();
+        self.conversations.shrink_to(left);
+        self.for_checks = needed;
+        Some(before.into_iter().filter(|known| self.conversations.newest(*known).is_none()).collect())
+    }
+
+    /// No answer needs that many pages.
+    pub fn have_room(&self, needed: usize, context: usize) -> bool {
+        self.left_beside(needed, context).is_some()
+    }
+
+    /// Pages that are left to conversations between answers, if no answer needs so many pages.
+    fn left_beside(&self, needed: usize, context: usize) -> Option<usize> {
+        let taken: usize = self.active.iter().map(Answering::expected_pages).sum();
+        let left = pages(context).checked_sub(taken + self.reserved + needed)?;
+        (!self.frees_later && !self.lack_room()).then_some(left)
     }
 
     pub fn is_stalled(&self, now: Millis) -> bool {

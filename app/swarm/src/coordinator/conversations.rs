@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use potluck_plan::{ConversationId, KV_PAGE_TOKENS, KernelClass, PeerId, STATE_CONVERSATIONS, StateHistory};
+use potluck_protocol::PassId;
 
 use super::token_log::TokenLog;
 use crate::mutation::{Mutation, has_mutation};
@@ -79,6 +80,8 @@ pub(super) struct Conversation {
     pub bases: Bases,
     /// Pages that it takes at least, if it has KV cache.
     pub least: usize,
+    /// The newest chunk that was sent of it.
+    pub newest: PassId,
     used: u64,
 }
 
@@ -101,7 +104,15 @@ impl Conversations {
     pub fn take(&mut self, asker: PeerId, name: &str) -> Conversation {
         self.kept.remove(&(asker, name.to_owned())).unwrap_or_else(|| {
             let id = self.fresh_id();
-            Conversation { id, log: TokenLog::default(), held: 0, bases: Bases::default(), least: 1, used: 0 }
+            Conversation {
+                id,
+                log: TokenLog::default(),
+                held: 0,
+                bases: Bases::default(),
+                least: 1,
+                newest: PassId::default(),
+                used: 0,
+            }
         })
     }
 
@@ -150,6 +161,11 @@ impl Conversations {
             kept.held = 0;
             kept.bases = kept.bases.cleared();
         }
+    }
+
+    /// The newest chunk of a conversation between answers.
+    pub fn newest(&self, conversation: ConversationId) -> Option<PassId> {
+        self.kept.values().find(|kept| kept.id == conversation).map(|kept| kept.newest)
     }
 
     /// Conversations with KV cache.

@@ -161,7 +161,7 @@ impl Coordinator {
     }
 
     /// Gives a peer with wrong results no work for a while, and notifies the host. Returns the sentence.
-    fn distrust(&self, peer: PeerId, cx: &mut EventContext) -> String {
+    pub(super) fn distrust(&self, peer: PeerId, cx: &mut EventContext) -> String {
         let sentence = format!("{} sent numbers that cannot be right.", cx.members.name(peer));
         cx.members.distrust(peer, cx.now);
         cx.out.notice(Severity::Warning, format!("{sentence} It gets no work for a while."));

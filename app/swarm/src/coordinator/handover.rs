@@ -39,6 +39,8 @@ pub(super) struct Replay {
     /// Positions that every stage has computed.
     pub computed: usize,
     pub in_flight: VecDeque<Pass>,
+    /// The newest chunk.
+    pub newest: PassId,
     sent: Millis,
 }
 
@@ -67,6 +69,7 @@ impl Handover {
 
     /// Starts replays of new answers where their KV cache fits twice, and drops those of ended ones.
     fn follow(&mut self, answers: &mut Answers, total: usize) {
+        let total = total.saturating_sub(answers.for_checks);
         self.replays.retain(|conversation, _| answers.index_of(*conversation).is_some());
         let mut taken: usize = answers.active.iter().map(Answering::max_pages).sum();
         let mut reserved: usize = answers
@@ -128,7 +131,8 @@ impl Handover {
 
 impl Replay {
     fn new(id: ConversationId, bases: Bases) -> Self {
-        Self { id, bases, tokens: Vec::new(), computed: 0, in_flight: VecDeque::new(), sent: Millis(0.0) }
+        let (tokens, in_flight, newest) = (Vec::new(), VecDeque::new(), PassId::default());
+        Self { id, bases, tokens, computed: 0, in_flight, newest, sent: Millis(0.0) }
     }
 
     /// Positions sent.
@@ -169,7 +173,7 @@ impl Replay {
         self.tokens.extend(&chunk.tokens);
         self.bases.sent(chunk.base, self.tokens.len(), chunk.class);
         self.in_flight.push_back(Pass::replayed(pass, self.tokens.len(), chunk.tokens.len(), cx.now));
-        self.sent = cx.now;
+        (self.sent, self.newest) = (cx.now, pass);
         let forward = Forward {
             epoch: plan.epoch,
             stage: first.id,

@@ -5,12 +5,13 @@ use potluck_plan::Candidates;
 use potluck_protocol::{AnswerStop, LmHeadOutput, LogitsResult};
 
 use super::answering::{DecodePass, Pass, PrefillPass};
-use super::answers::Answers;
+use super::answers::{Answers, MAX_CONCURRENT};
 use super::draft::Drafts;
 use super::transcript::Pieces;
 use crate::Severity;
 use crate::event::OpenedModel;
 use crate::event_context::EventContext;
+use crate::limits;
 use crate::mutation::{Mutation, has_mutation};
 
 const SAMPLES_OTHERWISE: &str = "This device's GPU cannot sample tokens ahead, so they come one by one.";
@@ -103,6 +104,11 @@ impl Answers {
         let (mut pieces, mut written, mut stop, mut accepted) = (Pieces::default(), 0, None, 0);
         for (best_of, draft) in candidates.iter().zip(drafts.iter().map(Some).chain([None])) {
             let log = &mut answering.conversation.log;
+            let position = log.len().saturating_sub(1);
+            // Longer conversations are not computed again.
+            if position.saturating_mul(model.shape.hidden as usize) < limits::MAX_SHOWN_VALUES {
+                answering.results.insert(position as u32, best_of.clone());
+            }
             let token = model.language.choose(best_of, &answering.prompt.sampling, log.len() as u32, log.tokens());
             if model.language.is_end(token) {
                 stop = Some(AnswerStop::Complete);
@@ -145,6 +151,7 @@ impl Answers {
     /// Ends an answer and keeps its conversation for the next question.
     pub(super) fn finish(&mut self, index: usize, stop: AnswerStop, cx: &mut EventContext) {
         let mut answering = self.active.remove(index);
+        self.ended.extend(answering.ended().filter(|_| self.ended.len() < MAX_CONCURRENT));
         answering.transcript.text(Pieces::rest(answering.stream.finish()), cx);
         let timings = answering.timings(cx.now);
         if timings.answer_tokens > 1 && timings.decode_ms > 0.0 {

@@ -12,6 +12,7 @@ mod expected_tokens;
 mod experts_view;
 mod faults;
 mod handover;
+mod layer_checks;
 mod logits;
 mod multi_step;
 mod plan_events;
@@ -47,6 +48,7 @@ use away::AwayAskers;
 use checkers::ToldCheckers;
 use credits::Credits;
 use handover::Handover;
+use layer_checks::LayerChecks;
 use planning::{PlanRequest, Planning, Usage};
 use published_view::PublishedView;
 
@@ -63,6 +65,7 @@ pub(crate) struct Coordinator {
     handover: Option<Handover>,
     away: AwayAskers,
     checkers: ToldCheckers,
+    layer_checks: LayerChecks,
     /// When an answer was last awaited.
     waited: Millis,
     published: PublishedView,
@@ -94,6 +97,7 @@ impl Coordinator {
             handover: None,
             away: AwayAskers::default(),
             checkers: ToldCheckers::default(),
+            layer_checks: LayerChecks::default(),
             waited: Millis(f64::MIN),
             published,
             passed: Vec::new(),
@@ -455,8 +459,9 @@ impl Coordinator {
     pub fn refresh(&mut self, at_once: bool, cx: &mut EventContext) {
         let known_plan = self.published.take_plan();
         let (planning, answers, credits) = (&self.planning, &self.answers, &self.credits);
-        let view =
+        let mut view =
             view::room(self.model.as_deref(), &self.command, planning, answers, credits, &cx.members, known_plan);
+        view.plan.checks = self.layer_checks.view().clone();
         self.published.update(view, at_once, cx);
     }
 

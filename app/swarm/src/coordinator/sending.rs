@@ -38,6 +38,7 @@ impl Answers {
                     self.draft_decision = decision.or(self.draft_decision);
                 }
                 answering.send(chunk, pass, live, plan, cx);
+                self.frees_later = false;
                 sent = true;
             }
         }

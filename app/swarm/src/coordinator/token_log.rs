@@ -88,6 +88,11 @@ impl TokenLog {
         self.computed
     }
 
+    /// The tokens that are computed, with the class of each.
+    pub fn of_computed(&self) -> (&[u32], &[KernelClass]) {
+        (&self.tokens[..self.computed], &self.classes[..self.computed])
+    }
+
     pub fn set_computed(&mut self, positions: usize) {
         self.computed = positions.min(self.tokens.len());
     }

@@ -2,7 +2,9 @@
 
 use potluck_plan::{PeerId, Plan, Stage};
 use potluck_planner::{Planned, Prediction};
-use potluck_protocol::{DeviceKind, LoadPhase, MemberStatus, MemberView, ModelCard, PlanView, RoomView};
+use potluck_protocol::{
+    DeviceKind, LayerChecksView, LoadPhase, MemberStatus, MemberView, ModelCard, PlanView, RoomView,
+};
 
 use super::answers::Answers;
 use super::credits::Credits;
@@ -67,6 +69,7 @@ fn without_measures(view: &RoomView) -> RoomView {
     let mut view = RoomView { tokens: 0, tokens_per_second: 0.0, credits: Vec::new(), ..view.clone() };
     let plan = &mut view.plan;
     (plan.token_ms, plan.measured_token_ms, plan.forecast) = (0.0, 0.0, None);
+    (plan.checks.compared, plan.checks.repeated, plan.checks.equal) = (0, 0, 0);
     plan.predicted_ms.iter_mut().chain(&mut plan.measured_ms).for_each(|millis| *millis = 0.0);
     plan.experts = plan.experts.as_ref().map(experts_view::without_measures);
     plan.hops.iter_mut().for_each(|hop| (hop.predicted_ms, hop.measured_ms) = (0.0, 0.0));
@@ -134,6 +137,7 @@ fn plan(
         },
         help: planning.help().to_vec(),
         spreading: planned.and_then(|planned| planning.spreading(&planned.plan)),
+        checks: LayerChecksView::default(),
     }
 }
 

@@ -2,9 +2,11 @@
 //! every plan.
 
 mod experts;
+mod kept_rows;
 mod piece;
 mod queue;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeBounds;
 
@@ -13,7 +15,8 @@ use potluck_plan::{
     Stage, StageId, StateHistory, Task, Then, Ticket, WireType, Work,
 };
 use potluck_protocol::{
-    Forward, Frame, LmHeadOutput, LogitsResult, PassId, ResidencyChange, StageFault, StageFaultKind,
+    Forward, Frame, LmHeadOutput, LogitsResult, PassId, ResidencyChange, RowHashes, RowRange, Rows, RowsRequest,
+    StageFault, StageFaultKind,
 };
 
 use crate::Action;
@@ -24,6 +27,7 @@ use crate::mutation::{Mutation, has_mutation};
 use crate::residency;
 
 pub(crate) use experts::no_plan;
+use kept_rows::KeptRows;
 use queue::{Job, StageQueue};
 
 /// What a ticket is for.
@@ -83,6 +87,8 @@ pub(crate) struct Executor {
     latest: (PassId, Vec<ConversationId>),
     /// The newest pass of each conversation with KV cache here.
     newest: BTreeMap<ConversationId, PassId>,
+    /// What the host may want to check; none where it checks nothing.
+    kept: Option<KeptRows>,
     /// Moving average of engine milliseconds for one decoded token.
     pub decode_millis: f64,
 }
@@ -91,6 +97,8 @@ impl Executor {
     /// Nothing has arrived yet.
     pub fn new(setup: ExecutorSetup, plan: Plan) -> Self {
         let ExecutorSetup { me, coordinator, width, recurrent, settings, first_ticket } = setup;
+        let is_checked = settings.spot_checks > 0.0 && is_checked(&plan, coordinator);
+        let kept = is_checked.then(|| KeptRows::new(width));
         Self {
             me,
             coordinator,
@@ -109,6 +117,7 @@ impl Executor {
             arrived: BTreeMap::new(),
             latest: (PassId::default(), Vec::new()),
             newest: BTreeMap::new(),
+            kept,
             decode_millis: 0.0,
         }
     }
@@ -177,6 +186,9 @@ impl Executor {
         }
         self.lengths.insert(key, end);
         self.arrived.insert(key, forward.pass);
+        if let Some(kept) = &mut self.kept {
+            kept.arrived(key, forward.base.0 as usize, &forward.hidden);
+        }
         let newest = self.newest.entry(forward.conversation).or_default();
         *newest = forward.pass.max(*newest);
         let input = if self.plan.embeds(forward.stage) {
@@ -231,6 +243,9 @@ impl Executor {
         self.lengths.retain(|(_, known), _| *known != conversation);
         self.states.retain(|(_, known), _| *known != conversation);
         self.arrived.retain(|(_, known), _| *known != conversation);
+        if let Some(kept) = &mut self.kept {
+            kept.forget(conversation);
+        }
         self.queues.values_mut().for_each(|queue| queue.drop_passes(conversation, ..));
         self.drop_jobs(|forward| forward.conversation == conversation);
     }
@@ -375,6 +390,12 @@ impl Executor {
         let next = self.plan.stage(id).and_then(|(index, _)| self.plan.stages.get(index + 1));
         if let Some(Stage { id: next, peer, .. }) = next {
             let (next, peer) = (*next, *peer);
+            if let Some(kept) = &mut self.kept {
+                // What stays on this device is not rounded.
+                let wire = if peer == self.me { WireType::F32 } else { job.forward.wire };
+                let key = (id, job.forward.conversation);
+                kept.sent(key, job.forward.base.0 as usize, &as_sent(&hidden, wire));
+            }
             job.forward.stage = next;
             // Only the first stage embeds: whoever computes later blocks need not know the text.
             job.forward.tokens = Vec::new();
@@ -391,6 +412,24 @@ impl Executor {
         stage_millis.push(job.millis);
         let send_logits_result = LogitsResult { epoch, pass, conversation, base, tokens: count, result, stage_millis };
         cx.out.send(self.coordinator, Frame::LogitsResult(send_logits_result));
+    }
+
+    /// The host asks for hashes of what a stage of this device got and sent.
+    pub fn commit_rows(&self, range: RowRange, cx: &mut EventContext) {
+        let (embeds, has_lm_head) = (self.plan.embeds(range.stage), self.plan.has_lm_head(range.stage));
+        let is_newest = self.arrived.get(&(range.stage, range.conversation)) == Some(&range.through);
+        let kept = self.kept.as_ref().filter(|_| is_newest);
+        let hashes = kept.and_then(|kept| kept.hashes(&range, embeds, has_lm_head));
+        cx.out.send(self.coordinator, Frame::RowHashes(RowHashes { range, hashes }));
+    }
+
+    /// The host wants to see what a stage of this device got.
+    pub fn show_rows(&self, request: RowsRequest, cx: &mut EventContext) {
+        let RowsRequest { range, page } = request;
+        let is_newest = self.arrived.get(&(range.stage, range.conversation)) == Some(&range.through);
+        let kept = self.kept.as_ref().filter(|_| is_newest);
+        let values = kept.and_then(|kept| kept.page(&range, page)).unwrap_or_default().to_vec();
+        cx.out.send(self.coordinator, Frame::Rows(Rows { request, values }));
     }
 
     /// Tokens leave the stage: whoever has computed experts for them is noted, and what a token took here.
@@ -460,6 +499,22 @@ impl Executor {
 fn stop(stage: &Stage, cursor: u16) -> u16 {
     let remote = stage.remote.iter().find(|remote| remote.block.0 >= cursor);
     remote.map_or(stage.blocks.end, |remote| remote.block.0)
+}
+
+/// The host may check stages of this plan: some are on other devices, and none calls experts elsewhere or loads them on demand.
+pub(crate) fn is_checked(plan: &Plan, host: PeerId) -> bool {
+    let is_whole = |stage: &Stage| stage.remote.is_empty() && stage.pool.is_none();
+    plan.stages.iter().any(|stage| stage.peer != host) && plan.stages.iter().all(is_whole)
+}
+
+/// What a receiver of these values gets.
+fn as_sent(values: &[f32], wire: WireType) -> Cow<'_, [f32]> {
+    if wire == WireType::F32 {
+        return Cow::Borrowed(values);
+    }
+    let mut sent = values.to_vec();
+    potluck_protocol::round(&mut sent, wire);
+    Cow::Owned(sent)
 }
 
 /// The right number of values, all of them finite.

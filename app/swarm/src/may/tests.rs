@@ -9,7 +9,7 @@ use potluck_plan::{
 use potluck_protocol::{
     AnswerPart, AnswerStop, Checkers, ExpertCancel, ExpertHint, ExpertResult, Forward, Hedging, Hello, Holding,
     Leaving, LmHeadOutput, LoadFault, ModelCard, ModelSource, PassId, PieceRequest, PlanView, Prepare, PromptRequest,
-    RequestId, RoomView, Sampling, Sharing, StandbyOrder, Timings,
+    RequestId, RoomView, RowRange, Sampling, Sharing, StandbyOrder, Timings,
 };
 
 use super::*;
@@ -122,6 +122,11 @@ fn result(call: u64) -> Frame {
 
 fn residency(epoch: PlanEpoch) -> Frame {
     Frame::Residency(Residency { epoch, version: 1, changes: Vec::new() })
+}
+
+fn rows(stage: u16) -> RowRange {
+    let conversation = ConversationId(1);
+    RowRange { epoch: EPOCH, stage: StageId(stage), conversation, through: PassId(1), positions: 1 }
 }
 
 fn fault(stage: u16, kind: StageFaultKind) -> Frame {
@@ -255,6 +260,10 @@ fn table() -> Vec<(Frame, [&'static str; 3])> {
         (Frame::Hold(Hold { epoch: EPOCH, version: 1, experts: Vec::new() }), ["", "h", "h"]),
         (Frame::Holding(Holding { epoch: EPOCH, version: 1, failed: None }), ["g12x", "", ""]),
         (logits(EPOCH), ["2", "", ""]),
+        (Frame::CommitRows(rows(1)), ["", "h", ""]),
+        (Frame::RowHashes(RowHashes { range: rows(1), hashes: None }), ["2", "", ""]),
+        (Frame::RowsRequest(RowsRequest { range: rows(1), page: 0 }), ["", "h", ""]),
+        (Frame::Rows(Rows { request: RowsRequest { range: rows(0), page: 0 }, values: Vec::new() }), ["1", "", ""]),
         (fault(1, StageFaultKind::Gap(Position(0))), ["2", "", ""]),
         (Frame::Writing, ["cg12x", "", ""]),
         (Frame::Expect, ["", "h", "h"]),
@@ -280,7 +289,7 @@ fn everyone_says_only_what_it_may() {
 fn the_table_has_every_frame() {
     let number = |frame: &Frame| potluck_protocol::encode(frame).map_or(u8::MAX, |bytes| bytes[6]);
     let numbers: BTreeSet<u8> = table().iter().map(|(frame, _)| number(frame)).collect();
-    assert_eq!(numbers, (0..38).collect(), "frame numbers");
+    assert_eq!(numbers, (0..42).collect(), "frame numbers");
 }
 
 /// Row 3: `pass = MAX, live = []` would free every conversation.

@@ -177,6 +177,8 @@ impl Peer {
                 self.cx.members.checkers = checkers.into();
             }
             Frame::Checkers(_) => {}
+            Frame::CommitRows(range) => self.worker.commit_rows(range, &mut self.cx),
+            Frame::RowsRequest(request) => self.worker.show_rows(request, &mut self.cx),
             Frame::Residency(residency) if !limits::is_residency(&residency) => {}
             Frame::Residency(residency) => self.worker.move_experts(&residency, &mut self.cx),
             Frame::Hold(order) => self.worker.hold(from, order, &mut self.cx),
@@ -200,6 +202,8 @@ impl Peer {
             Frame::LogitsResult(reply) => coordinator.logits_result(from, reply, cx),
             Frame::StageFault(fault) => coordinator.fault(from, fault, cx),
             Frame::Holding(holding) => coordinator.holding(from, holding, cx),
+            Frame::RowHashes(hashes) => coordinator.row_hashes(from, hashes, cx),
+            Frame::Rows(rows) => coordinator.rows(from, rows, cx),
             Frame::Writing => coordinator.writing(cx),
             Frame::Prompt(prompt) => coordinator.prompt(from, prompt, cx),
             Frame::Resume(request, piece) => coordinator.resume(from, request, piece, cx),

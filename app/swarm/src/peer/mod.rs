@@ -149,6 +149,9 @@ impl Peer {
         self.cx.now = now;
         self.trace.event(&event, now);
         self.handle(event);
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.check_layers(&mut self.worker, &mut self.cx);
+        }
         while let Some(frame) = self.cx.out.next_own() {
             self.trace.own(&frame, now);
             self.frame(self.identity.peer, frame);
@@ -325,7 +328,10 @@ impl Peer {
             Event::LoadFailed(epoch, fault) => self.worker.load_failed(epoch, fault, &mut self.cx),
             Event::Computed(computed) => {
                 self.liveness.worked = self.cx.now;
-                self.worker.computed(computed, &mut self.cx);
+                let replayed = self.worker.computed(computed, &mut self.cx);
+                if let (Some((ticket, outcome)), Some(coordinator)) = (replayed, &mut self.coordinator) {
+                    coordinator.replayed(ticket, outcome, &mut self.worker, &mut self.cx);
+                }
             }
             Event::Foreseen(conversation, word) => {
                 self.worker.foreseen(conversation, &word, &mut self.cx);
@@ -441,6 +447,7 @@ impl Peer {
         }
         self.worker.check_timers(&mut self.cx);
         if let Some(coordinator) = &mut self.coordinator {
+            coordinator.look_who_is_checked(&self.worker, &mut self.cx);
             coordinator.tick(&mut self.cx);
         }
         self.tell_checkers();

@@ -4,18 +4,22 @@
 
 mod holding;
 mod loading;
+mod replaying;
 mod standby;
 
 use std::collections::BTreeSet;
 
-use potluck_plan::{Bytes, Computed, ConversationId, Millis, ModelId, PeerId, Plan, PlanEpoch, WeightUnit};
+use potluck_plan::{
+    Bytes, Computed, ConversationId, Millis, ModelId, Outcome, PeerId, Plan, PlanEpoch, Ticket, WeightUnit,
+};
 use potluck_predict::{ForesightReport, ShadowWord};
 use potluck_protocol::{
     CalibrationRuns, Contribution, ExpertCall, ExpertCancel, ExpertHint, ExpertResult, Forward, Frame, LoadFault,
-    LoadPhase, LoadReport, ModelCard, Prepare, StageFaultKind, WorkerStatus,
+    LoadPhase, LoadReport, ModelCard, Prepare, RowRange, RowsRequest, StageFaultKind, WorkerStatus,
 };
 
 use holding::Held;
+use replaying::Replaying;
 use standby::Standby;
 
 use crate::Action;
@@ -43,6 +47,8 @@ pub(crate) struct Worker {
     calibrates_for: Option<(PeerId, ModelId)>,
     /// The coordinator that waits for times after pauses, which follow later.
     pauses_for: Option<(PeerId, ModelId)>,
+    /// What this device computes again, as the host.
+    replaying: Replaying,
 }
 
 /// The plan that computes.
@@ -97,6 +103,11 @@ impl Worker {
             expert_phases: active.map(|active| active.executor.phases()).unwrap_or_default(),
             holding: self.holding(),
         })
+    }
+
+    /// What it holds stays for now.
+    pub fn is_settled(&self) -> bool {
+        self.inactive.is_none() && self.loading.is_none()
     }
 
     /// It is loading, or timing its GPU.
@@ -355,6 +366,20 @@ impl Worker {
         }
     }
 
+    /// The host asks for hashes of rows.
+    pub fn commit_rows(&mut self, range: RowRange, cx: &mut EventContext) {
+        if let Some(executor) = self.executor(range.epoch, cx.members.me) {
+            executor.commit_rows(range, cx);
+        }
+    }
+
+    /// The host wants to see rows.
+    pub fn show_rows(&mut self, request: RowsRequest, cx: &mut EventContext) {
+        if let Some(executor) = self.executor(request.range.epoch, cx.members.me) {
+            executor.show_rows(request, cx);
+        }
+    }
+
     /// A shadow says what tokens of a conversation will use.
     pub fn foreseen(&mut self, conversation: ConversationId, word: &ShadowWord, cx: &mut EventContext) {
         self.executors().for_each(|executor| executor.foreseen(conversation, word, cx));
@@ -365,10 +390,15 @@ impl Worker {
         self.active.as_ref()?.executor.hints()
     }
 
-    pub fn computed(&mut self, computed: Computed, cx: &mut EventContext) {
+    /// A result of the engine. Returns what was computed again to check others.
+    pub fn computed(&mut self, computed: Computed, cx: &mut EventContext) -> Option<(Ticket, Outcome)> {
+        if self.replays(computed.ticket) {
+            return Some((computed.ticket, computed.outcome));
+        }
         if let Some(executor) = self.executors().find(|executor| executor.computes(computed.ticket)) {
             executor.computed(computed, cx);
         }
+        None
     }
 
     fn executors(&mut self) -> impl Iterator<Item = &mut Executor> {

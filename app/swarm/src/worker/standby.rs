@@ -1,7 +1,7 @@
 //! Standing by: units held in advance for the loss of another device (dynamic-partitioning.txt 5.2.5). Plans have
 //! priority: their loading interrupts this one and takes its memory.
 
-use potluck_plan::{Arithmetic, Bytes, KvCacheType, ModelId, PeerId, PlanEpoch, WeightUnit};
+use potluck_plan::{Arithmetic, Bytes, KvCacheType, ModelId, PeerId, Plan, PlanEpoch, WeightUnit};
 use potluck_protocol::{Frame, LoadFault, Prepare, StandbyOrder};
 
 use super::Worker;
@@ -27,10 +27,14 @@ enum Progress {
 }
 
 /// What the size of units depends on.
-type Sizes = (ModelId, u32, KvCacheType, Arithmetic);
+pub(super) type Sizes = (ModelId, u32, KvCacheType, Arithmetic);
 
 fn sizes(prepare: &Prepare) -> Sizes {
-    (prepare.plan.model, prepare.plan.context, prepare.plan.kv_cache, prepare.plan.arithmetic)
+    plan_sizes(&prepare.plan)
+}
+
+pub(super) fn plan_sizes(plan: &Plan) -> Sizes {
+    (plan.model, plan.context, plan.kv_cache, plan.arithmetic)
 }
 
 impl Standby {
@@ -108,6 +112,13 @@ impl Worker {
 
     pub(super) fn holds_standby(&self) -> bool {
         self.standby.as_ref().is_some_and(|standby| standby.progress == Progress::Loaded)
+    }
+
+    /// Units of an order that are on the GPU, if it is of these sizes.
+    pub(super) fn standby_units(&self, wanted: Sizes) -> impl Iterator<Item = WeightUnit> {
+        let standby = self.standby.as_ref().filter(|standby| standby.progress == Progress::Loaded);
+        let units = standby.filter(|standby| standby.sizes() == wanted).map(|standby| &standby.order.units);
+        units.into_iter().flatten().copied()
     }
 
     /// Loads the order beside the active plan's units, unless a plan is being prepared.

@@ -206,6 +206,20 @@ table! {
         device_lends(name: Text, missing: Bytes) = "{ $name } lends { $missing } more.";
         /// The context is shorter.
         shorter_context(name: Text) = "You choose a shorter context, and { $name } gets a part.";
+        /// Who checks what devices compute: the title of the sentences below.
+        layer_checks = "Who checks the layers";
+        /// A device whose part the host can compute as well.
+        is_checked(name: Text) = "{ $name }: the host computes a share of its answers again, and compares.";
+        /// One that nobody can check.
+        not_checked(name: Text) = "{ $name }: nobody checks it. The host holds no copy of its layers, or has another kind of GPU.";
+        /// Answers whose stages have said by hashes what they got and sent.
+        answers_agree(answers: Count) = [one] "In { $answers } answer all devices agreed on what went between them." [other] "In { $answers } answers all devices agreed on what went between them.";
+        /// Parts of answers that the host has computed again.
+        parts_repeated(parts: Count) = [one] "The host has computed { $parts } part again." [other] "The host has computed { $parts } parts again.";
+        /// Two neighbours contradict each other.
+        neighbours_differ(sender: Text, receiver: Text) = "{ $sender } and { $receiver } do not agree on what went between them. One of them is wrong, and nobody can say which.";
+        /// A device was asked for hashes or rows, and did not show them.
+        work_withheld(name: Text) = "{ $name } was asked to show its work and did not. A reload, a slow line or many conversations at once look the same.";
         /// Where the host knows this from.
         of_host = "Times are what this device expected when it last looked for a better plan.";
         /// Where everyone else knows this from.

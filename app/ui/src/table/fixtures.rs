@@ -1,8 +1,8 @@
 //! Snapshots for the tests of the table.
 
 use potluck_panel::{
-    Bytes, DeviceKind, HolderView, HopView, MemberStatus, MemberView, PeerId, PlanEpoch, PlanReport, PlanStatus,
-    Sharing, StageId, StageReport, Status,
+    Bytes, DeviceKind, HolderView, HopView, LayerChecksView, MemberStatus, MemberView, PeerId, PlanEpoch, PlanReport,
+    PlanStatus, Sharing, StageId, StageReport, Status,
 };
 
 /// The peer that tests call by this letter.
@@ -95,5 +95,6 @@ pub fn plan_of(peers: &[&str]) -> PlanReport {
         help: vec![],
         experts: None,
         spreading: None,
+        checks: LayerChecksView::default(),
     }
 }

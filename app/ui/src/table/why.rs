@@ -4,7 +4,8 @@
 use leptos::prelude::*;
 use potluck_panel::{PeerId, PlanDecision, PlanReport, PlanStatus, Status, WhyPlan};
 use potluck_text::{
-    PlanCompared, device_decision, plan_decision, plans_compared, standby_decision, texts, what_would_change,
+    PlanCompared, device_decision, layer_checks, plan_decision, plans_compared, standby_decision, texts,
+    what_would_change,
 };
 
 use crate::state::store;
@@ -18,6 +19,8 @@ struct Reasons {
     compared: Vec<PlanCompared>,
     devices: Vec<String>,
     leaving: Vec<String>,
+    /// Who checks what devices compute.
+    checks: Vec<String>,
     changes: Vec<String>,
     /// Where this comes from.
     source: &'static str,
@@ -44,6 +47,7 @@ fn of_host(status: &Status, plan: &PlanReport, why: &WhyPlan) -> Reasons {
         compared: plans_compared(why, name),
         devices: why.devices.iter().map(|device| device_decision(device, name)).collect(),
         leaving: why.standbys.iter().map(|standby| standby_decision(standby, name)).collect(),
+        checks: checks(status, plan),
         changes,
         source: texts().why.of_host(),
     }
@@ -70,9 +74,19 @@ fn of_member(status: &Status, plan: &PlanReport) -> Reasons {
         compared: Vec::new(),
         devices: status.peers.iter().filter_map(device).collect(),
         leaving: Vec::new(),
+        checks: checks(status, plan),
         changes: plan.help.clone(),
         source: texts().why.of_member(),
     }
+}
+
+/// About the devices whose layers the host cannot know to be right.
+fn checks(status: &Status, plan: &PlanReport) -> Vec<String> {
+    let is_host = |peer: PeerId| status.peers.iter().any(|member| member.peer == peer && member.coordinator);
+    let mut devices: Vec<PeerId> = plan.stages.iter().map(|stage| stage.peer).filter(|peer| !is_host(*peer)).collect();
+    devices.sort_unstable();
+    devices.dedup();
+    layer_checks(&plan.checks, &devices, |peer| name(status, peer))
 }
 
 fn name(status: &Status, peer: PeerId) -> String {
@@ -103,7 +117,7 @@ pub fn WhyCard() -> impl IntoView {
 
 #[component]
 fn Inside(reasons: Reasons) -> impl IntoView {
-    let Reasons { choice, compared, devices, leaving, changes, source, .. } = reasons;
+    let Reasons { choice, compared, devices, leaving, checks, changes, source, .. } = reasons;
     let texts = &texts().why;
     let row = |row: PlanCompared| {
         view! { <tr><th scope="row">{row.plan}</th><td>{row.takes}</td></tr> }
@@ -118,6 +132,7 @@ fn Inside(reasons: Reasons) -> impl IntoView {
         })}
         <Sentences title=texts.devices() sentences=devices />
         <Sentences title=texts.leaving() sentences=leaving />
+        <Sentences title=texts.layer_checks() sentences=checks />
         <Sentences title=texts.changes() sentences=changes />
         <p class="hint">{source}</p>
     }

@@ -21,6 +21,7 @@ use super::wave::{Wave, collect};
 
 /// Tickets from here on are parts of work; no plan of a room has tickets this large.
 const FIRST_PART: u64 = 1 << 61;
+const _: () = assert!(Ticket::FIRST_CHECK.0 < FIRST_PART);
 
 /// True if this is the ticket of a part of work.
 pub(super) fn is_part(ticket: Ticket) -> bool {

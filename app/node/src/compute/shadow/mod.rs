@@ -20,7 +20,7 @@ use potluck_gguf::Metadata;
 #[cfg(not(target_arch = "wasm32"))]
 use potluck_model::ModelSpec;
 use potluck_panel::ShadowReport;
-use potluck_plan::{Bytes, Work};
+use potluck_plan::{Bytes, Ticket, Work};
 use potluck_predict::{Published, ShadowWord};
 
 pub(super) use self::model::Shadow;
@@ -28,7 +28,6 @@ use self::model::{Listener, ShadowModel};
 pub use self::options::{ShadowOptions, ShadowSource};
 pub use self::own::{NoShadow, OwnShadow, RoomMemory};
 use self::running::{Hearer, RunningShadow, UnfinishedShadow, finish};
-use super::FIRST_TRIAL;
 use super::device::Device;
 use super::event::Event;
 use super::room_engine::{ModelEngine, RoomEngine, give_way};
@@ -251,7 +250,7 @@ impl Shadows {
     /// The stage's engine begins with work.
     pub(super) fn tell(&self, work: &Work) {
         if let Some(running) = self.running.borrow().as_ref().filter(|running| running.published().is_none())
-            && work.ticket.0 < FIRST_TRIAL
+            && work.ticket < Ticket::FIRST_CHECK
         {
             running.shadow.tell(&work.task, self.foreseen_wanted.get());
         }

@@ -1,0 +1,171 @@
+//! Checks of what stages compute: the host repeats the work of stages for which it stands by.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use potluck_plan::PeerId;
+use potluck_protocol::{LayerChecksView, MemberStatus, Sharing};
+use potluck_sim::{Fault, SimDevice, SimModel, World, Wrong, undisturbed};
+
+const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
+const TOKENS: u32 = 60;
+/// A conversation of one page: it can be computed again beside the next one.
+const SHORT: &str = "a short question";
+const FEW: u32 = 40;
+
+fn dense() -> SimModel {
+    SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }
+}
+
+fn hash(seed: u64) -> u64 {
+    let value = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (value ^ (value >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
+
+fn checks(world: &World) -> LayerChecksView {
+    world.view(0).room.map(|room| room.plan.checks.clone()).unwrap_or_default()
+}
+
+fn ended(world: &World, index: usize, request: u32) -> bool {
+    world.answer(index, request).is_some_and(|answer| answer.end.is_some())
+}
+
+/// The others have memory for two blocks. A host with memory for everything stands by for all of them.
+fn room(seed: u64, model: SimModel, host: SimDevice) -> World {
+    let mut world = World::new(seed, model, Sharing::Everyone, host);
+    (0..3).for_each(|index| _ = world.add(SimDevice::with_budget(430), 10.0 * f64::from(index)));
+    world.check_answers(1.0);
+    world
+}
+
+fn peer(index: usize) -> PeerId {
+    PeerId([index as u8 + 1; 16])
+}
+
+fn failed(world: &World) -> Vec<usize> {
+    let members = &world.view(0).room.unwrap().members;
+    let failed = members.iter().filter(|member| member.status == MemberStatus::Failed);
+    failed.map(|member| usize::from(member.peer.0[0]) - 1).collect()
+}
+
+#[test]
+fn honest_stages_are_checked_and_answers_stay_what_they_are() {
+    let prompt: Vec<u32> = TEXT.bytes().map(u32::from).collect();
+    let expected = undisturbed(&dense(), &prompt, TOKENS as usize);
+    let mut repeated = 0;
+    for seed in 0..40 {
+        let mut world = room(seed, dense(), SimDevice::with_budget(2_000));
+        let asker = world.add(SimDevice::default(), 40.0);
+        world.run(60_000.0, |world| checks(world).checked.len() >= 2);
+        let begin = world.now() + 100.0;
+        (1..=4).for_each(|request| world.prompt(asker, request, TEXT, TOKENS, begin + 300.0 * f64::from(request)));
+        world.run(begin + 60_000.0, |world| (1..=4).all(|request| ended(world, asker, request)));
+        world.run(world.now() + 5_000.0, |_| false);
+        for request in 1..=4 {
+            assert_eq!(world.answer(asker, request).unwrap().tokens, expected, "seed {seed}, answer {request}");
+        }
+        let found = checks(&world);
+        assert!(found.differ.is_empty() && found.withheld.is_empty(), "seed {seed}: {found:?}");
+        assert_eq!(failed(&world), [] as [usize; 0], "seed {seed}: {found:?}");
+        assert_eq!(found.equal, found.repeated, "seed {seed}: {found:?}");
+        repeated += found.repeated;
+    }
+    assert!(repeated > 100, "of 40 rooms with 4 answers of 3 stages {repeated} parts were computed again");
+}
+
+#[test]
+fn honest_stages_are_not_blamed_when_devices_come_and_go() {
+    let mut repeated = 0;
+    for seed in 0..60 {
+        let hash = hash(seed);
+        let mut world = room(seed, dense(), SimDevice::with_budget(2_000));
+        let asker = world.add(SimDevice::default(), 40.0);
+        world.run(60_000.0, |world| !checks(world).checked.is_empty());
+        let begin = world.now() + 100.0;
+        world.chat(asker, SHORT, FEW, begin, begin + 20_000.0);
+        let victim = 1 + hash as usize % 3;
+        let at = begin + (hash >> 8) as f64 % 10_000.0;
+        world.fault(
+            match hash >> 40 & 3 {
+                0 => Fault::Reload(victim, 500.0),
+                1 => Fault::Outage(victim, 800.0),
+                2 => Fault::DeviceLost(victim),
+                _ => Fault::Freeze(victim, 3_000.0),
+            },
+            at,
+        );
+        world.run(begin + 40_000.0, |_| false);
+        let found = checks(&world);
+        assert!(found.differ.is_empty(), "seed {seed}: {found:?}");
+        assert!(found.withheld.iter().all(|named| *named == peer(victim)), "seed {seed}: {victim} was away, {found:?}");
+        let blamed: Vec<usize> = (0..4).filter(|index| world.has_blamed(*index)).collect();
+        assert!(blamed.is_empty(), "seed {seed}: {blamed:?}, {found:?}");
+        assert_eq!(found.equal, found.repeated, "seed {seed}: {found:?}");
+        repeated += found.repeated;
+    }
+    assert!(repeated > 200, "{repeated} parts were computed again");
+}
+
+#[test]
+fn a_stage_that_lies_loses_its_work_and_no_other_does() {
+    let mut found = 0;
+    for seed in 0..60 {
+        let mut world = room(seed, dense(), SimDevice::with_budget(2_000));
+        let asker = world.add(SimDevice::default(), 40.0);
+        world.run(60_000.0, |world| checks(world).checked.len() >= 2);
+        let checked = checks(&world).checked;
+        let liar = usize::from(checked[hash(seed) as usize % checked.len()].0[0]) - 1;
+        let begin = world.now() + 100.0;
+        world.fault(Fault::Wrong(liar, Wrong::LiesInLayers(20)), begin);
+        world.chat(asker, SHORT, FEW, begin + 100.0, begin + 60_000.0);
+        world.run(begin + 60_000.0, |world| world.has_blamed(liar));
+        for index in (0..4).filter(|index| *index != liar) {
+            assert!(!world.has_blamed(index), "seed {seed}: {index} was blamed for {liar}");
+        }
+        if world.has_blamed(liar) {
+            found += 1;
+            // The view comes a little later.
+            world.run(world.now() + 2_000.0, |world| !failed(world).is_empty());
+            assert_eq!(failed(&world), [liar], "seed {seed}");
+            let is_out = |world: &World| world.plan_up().is_some_and(|plan| !plan.peers().contains(&peer(liar)));
+            world.run(world.now() + 30_000.0, is_out);
+            assert!(is_out(&world), "seed {seed}: the room goes on without it");
+        }
+    }
+    assert!(found > 50, "found in {found} of 60 rooms");
+}
+
+/// A model with recurrent state: what a stage keeps of it is computed again as well.
+#[test]
+fn recurrent_stages_are_checked_too() {
+    let model = SimModel { state_bytes: 1, ..dense() };
+    let mut repeated = 0;
+    for seed in 0..20 {
+        let mut world = room(seed, model.clone(), SimDevice::with_budget(3_000));
+        let asker = world.add(SimDevice::default(), 40.0);
+        world.run(60_000.0, |world| !checks(world).checked.is_empty());
+        let begin = world.now() + 100.0;
+        world.chat(asker, SHORT, FEW, begin, begin + 10_000.0);
+        world.run(begin + 20_000.0, |_| false);
+        let found = checks(&world);
+        assert!(found.differ.is_empty() && found.withheld.is_empty(), "seed {seed}: {found:?}");
+        assert!(!(0..4).any(|index| world.has_blamed(index)), "seed {seed}: {found:?}");
+        assert_eq!(found.equal, found.repeated, "seed {seed}: {found:?}");
+        repeated += found.repeated;
+    }
+    assert!(repeated > 20, "{repeated} parts were computed again");
+}
+
+#[test]
+fn where_the_host_holds_no_copy_nobody_is_checked_or_convicted() {
+    for seed in 0..10 {
+        let mut world = room(seed, dense(), SimDevice::default());
+        let asker = world.add(SimDevice::default(), 40.0);
+        world.run(60_000.0, |world| world.plan_up().is_some());
+        let begin = world.now() + 100.0;
+        (1..4).for_each(|index| world.fault(Fault::Wrong(index, Wrong::LiesInLayers(4)), begin));
+        world.chat(asker, SHORT, FEW, begin + 100.0, begin + 10_000.0);
+        world.run(begin + 20_000.0, |_| false);
+        let found = checks(&world);
+        assert!(found.asked && found.checked.is_empty() && found.repeated == 0, "seed {seed}: {found:?}");
+        assert!(!(0..4).any(|index| world.has_blamed(index)), "seed {seed}");
+    }
+}

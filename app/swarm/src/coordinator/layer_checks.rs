@@ -1,0 +1,336 @@
+//! Checks of what stages compute. After an answer each stage says by hashes what it got and sent ([`ledger`]). Then the host draws a
+//! share of the answers; of those its own device computes each stage's part again ([`replay`]), if it holds that stage's weights and
+//! is of its kind. Nobody else's word convicts anybody.
+
+mod compare;
+mod ledger;
+mod replay;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use potluck_plan::{ConversationId, ModelShape, Outcome, PeerId, Plan, Stage, Ticket, WeightUnit};
+use potluck_protocol::{Frame, LayerChecksView, RowHashes, RowRange, Rows, StageHashes};
+
+use super::Coordinator;
+use super::conversations::{least_pages, pages};
+use crate::Action;
+use crate::event_context::EventContext;
+use crate::executor::is_checked;
+use crate::members::{Members, SILENT_MILLIS};
+use crate::worker::Worker;
+
+pub(super) use ledger::EndedAnswer;
+use ledger::{Committed, Ledger};
+use replay::{Next, Replay, Target, Verdict};
+
+/// Stages' parts of drawn answers that wait: each may take 32 MiB.
+const MAX_DRAWN: usize = 4;
+/// Devices that are remembered as not having shown their work, or as contradicting their neighbours.
+const MAX_NAMED: usize = 32;
+
+/// What is checked, and what was found.
+#[derive(Default)]
+pub(super) struct LayerChecks {
+    ledger: Ledger,
+    /// Answers that are to be computed again.
+    drawn: VecDeque<Replay>,
+    running: Option<Running>,
+    view: LayerChecksView,
+}
+
+/// An answer that is being computed again.
+struct Running {
+    replay: Replay,
+    /// The piece in the engine.
+    ticket: Ticket,
+    /// Where its KV cache lies.
+    conversation: ConversationId,
+}
+
+impl LayerChecks {
+    pub fn view(&self) -> &LayerChecksView {
+        &self.view
+    }
+
+    fn differ(&mut self, sender: PeerId, receiver: PeerId) {
+        if self.view.differ.len() < MAX_NAMED && !self.view.differ.contains(&(sender, receiver)) {
+            self.view.differ.push((sender, receiver));
+        }
+    }
+
+    fn withheld(&mut self, peer: PeerId) {
+        if self.view.withheld.len() < MAX_NAMED && !self.view.withheld.contains(&peer) {
+            self.view.withheld.push(peer);
+        }
+    }
+}
+
+impl Coordinator {
+    /// Asks for hashes of answers that have ended, and goes on computing one again that was drawn. Called with each event.
+    pub fn check_layers(&mut self, worker: &mut Worker, cx: &mut EventContext) {
+        self.ask_for_hashes(cx);
+        let plan = self.planning.plans.active();
+        let epoch = plan.map(|plan| plan.epoch);
+        let mut late = self.layer_checks.ledger.forget_old(plan, cx.now);
+        self.layer_checks.drawn.retain(|replay| {
+            let (range, is_over) = (replay.range(), Some(replay.range().epoch) != epoch);
+            let Next::Ask(peer, _) = replay.next() else { return !is_over };
+            let is_late = cx.now.0 - replay.since.0 >= ledger::GIVE_UP_MILLIS;
+            if is_late && !is_over && self.answers.is_newest(range.conversation, range.through) {
+                late.push(peer);
+            }
+            !is_over && !is_late
+        });
+        // Who is away or silent cannot show anything.
+        late.retain(|peer| is_heard(*peer, &cx.members));
+        late.into_iter().for_each(|peer| self.layer_checks.withheld(peer));
+        if let Some(running) = &self.layer_checks.running {
+            let is_over = Some(running.replay.range().epoch) != epoch;
+            // The KV cache's pages are needed, or the weights are about to go.
+            if is_over || self.answers.lack_room() || !worker.is_settled() {
+                self.stop_replay(!is_over, cx);
+            }
+        }
+        if self.layer_checks.running.is_none() {
+            self.start_replay(worker, cx);
+        }
+    }
+
+    /// Says who is checked, unless this device is about to hold something else. Called with each tick.
+    pub fn look_who_is_checked(&mut self, worker: &Worker, cx: &mut EventContext) {
+        if !worker.is_settled() {
+            return;
+        }
+        self.drop_what_is_not_held(worker, cx);
+        let me = cx.members.me;
+        let (Some(model), Some(plan)) = (&self.model, self.planning.plans.active()) else {
+            self.layer_checks.view.checked.clear();
+            return;
+        };
+        let is_possible = self.command.pooling.spot_checks > 0.0 && is_checked(plan, me);
+        let can_be = |peer: &PeerId| {
+            let mut stages = plan.stages.iter().filter(|stage| stage.peer == *peer);
+            *peer != me
+                && are_alike(me, *peer, &cx.members)
+                && stages.all(|stage| worker.can_replay(plan, &units(plan, stage, &model.shape), me))
+        };
+        let peers = if is_possible { plan.peers() } else { Default::default() };
+        self.layer_checks.view.checked = peers.into_iter().filter(can_be).collect();
+        self.layer_checks.view.asked = is_possible;
+    }
+
+    /// What this device holds no copy of any more cannot be computed again.
+    fn drop_what_is_not_held(&mut self, worker: &Worker, cx: &mut EventContext) {
+        let me = cx.members.me;
+        let is_held = |replay: &Replay| self.holds(&replay.target, worker, me);
+        let held: Vec<bool> = self.layer_checks.drawn.iter().map(is_held).collect();
+        let is_lost = self.layer_checks.running.as_ref().is_some_and(|running| !is_held(&running.replay));
+        let mut held = held.into_iter();
+        self.layer_checks.drawn.retain(|_| held.next().unwrap_or_default());
+        if is_lost {
+            self.stop_replay(false, cx);
+        }
+    }
+
+    fn ask_for_hashes(&mut self, cx: &mut EventContext) {
+        let ended = self.answers.take_ended();
+        let Some(plan) = self.planning.plans.active().filter(|plan| is_checked(plan, cx.members.me)) else { return };
+        if self.command.pooling.spot_checks <= 0.0 {
+            return;
+        }
+        for answer in ended {
+            for (peer, range) in self.layer_checks.ledger.begin(answer, plan, cx.now) {
+                cx.out.send(peer, Frame::CommitRows(range));
+            }
+        }
+    }
+
+    /// A stage says by hashes what it got and sent.
+    pub fn row_hashes(&mut self, from: PeerId, hashes: RowHashes, cx: &mut EventContext) {
+        let Some((ended, range, committed)) = self.layer_checks.ledger.answered(from, hashes) else { return };
+        match committed {
+            // Nothing is said of who has got newer rows.
+            Committed::Withheld(peer) if self.answers.is_newest(range.conversation, range.through) => {
+                self.layer_checks.withheld(peer);
+            }
+            Committed::Withheld(_) => {}
+            Committed::Differ(sender, receiver) => self.layer_checks.differ(sender, receiver),
+            Committed::Agree(hashes) => {
+                self.layer_checks.view.compared += 1;
+                self.draw(ended, range, hashes, cx);
+            }
+        }
+    }
+
+    /// Decides whether an answer is computed again. If so, each stage's part is that the host can compute.
+    fn draw(&mut self, ended: EndedAnswer, range: RowRange, mut hashes: Vec<StageHashes>, cx: &mut EventContext) {
+        let pooling = self.command.pooling;
+        if !ledger::is_drawn(pooling.check_secret, pooling.spot_checks, &range) {
+            return;
+        }
+        let (Some(model), Some(plan)) = (&self.model, self.planning.plans.active()) else { return };
+        if plan.epoch != range.epoch || hashes.len() != plan.stages.len() {
+            return;
+        }
+        // Where there is no room for all, not always the same ones are left out.
+        let first = ledger::choose(pooling.check_secret, &range, plan.stages.len()).unwrap_or_default();
+        let LayerChecks { drawn, view, .. } = &mut self.layer_checks;
+        for place in (0..plan.stages.len()).map(|place| (place + first) % plan.stages.len()) {
+            let stage = &plan.stages[place];
+            // Results of another plan's last stage are nothing to compare with.
+            let has_nothing = plan.has_lm_head(stage.id) && ended.results.is_empty();
+            if !view.checked.contains(&stage.peer) || drawn.len() >= MAX_DRAWN || has_nothing {
+                continue;
+            }
+            let target = Target {
+                peer: stage.peer,
+                blocks: stage.blocks,
+                embeds: plan.embeds(stage.id),
+                next: plan.stages.get(place + 1).map(|next| (next.id, next.peer)),
+                wire: plan.wire,
+                width: model.shape.hidden as usize,
+            };
+            let StageHashes { inputs, outputs } = std::mem::take(&mut hashes[place]);
+            let range = RowRange { stage: stage.id, ..range };
+            let Some(replay) = Replay::new(target, ended.clone(), range, [inputs, outputs], cx.now) else { return };
+            if let Next::Ask(peer, request) = replay.next() {
+                cx.out.send(peer, Frame::RowsRequest(request));
+            }
+            drawn.push_back(replay);
+        }
+    }
+
+    /// A stage shows what it got.
+    pub fn rows(&mut self, from: PeerId, rows: Rows, cx: &mut EventContext) {
+        let shown = |(index, replay): (usize, &mut Replay)| Some((index, replay.shown(from, &rows)?));
+        let Some((index, next)) = self.layer_checks.drawn.iter_mut().enumerate().find_map(shown) else { return };
+        // Many pages may come over a slow line.
+        self.layer_checks.drawn[index].since = cx.now;
+        match next {
+            Next::Ask(peer, request) => cx.out.send(peer, Frame::RowsRequest(request)),
+            Next::Compute | Next::Restart => {}
+            Next::End(verdict) => {
+                if let Some(replay) = self.layer_checks.drawn.remove(index) {
+                    self.conclude(&replay, verdict, cx);
+                }
+            }
+        }
+    }
+
+    fn holds(&self, target: &Target, worker: &Worker, me: PeerId) -> bool {
+        let (Some(model), Some(plan)) = (&self.model, self.planning.plans.active()) else { return false };
+        let stage = plan.stages.iter().find(|stage| stage.peer == target.peer && stage.blocks == target.blocks);
+        stage.is_some_and(|stage| worker.can_replay(plan, &units(plan, stage, &model.shape), me))
+    }
+
+    /// Begins with the first answer whose rows are here and whose KV cache has room.
+    fn start_replay(&mut self, worker: &mut Worker, cx: &mut EventContext) {
+        let Some(model) = &self.model else { return };
+        if self.handover.is_some() || !worker.is_settled() {
+            return;
+        }
+        let context = self.command.context as usize;
+        let least = least_pages(model.shape.is_recurrent(), context);
+        let needed = |replay: &Replay| pages(replay.ended().tokens.len()).max(least);
+        let is_ready =
+            |replay: &Replay| replay.next() == Next::Compute && self.answers.have_room(needed(replay), context);
+        let Some(index) = self.layer_checks.drawn.iter().position(is_ready) else { return };
+        let replay = &self.layer_checks.drawn[index];
+        let needed = needed(replay);
+        if !self.holds(&replay.target, worker, cx.members.me) {
+            return;
+        }
+        let Some(dropped) = self.answers.set_aside(needed, context) else { return };
+        // Other devices free their pages with the next chunk.
+        dropped.into_iter().for_each(|conversation| cx.out.act(Action::Forget(conversation)));
+        let Some(replay) = self.layer_checks.drawn.remove(index) else { return };
+        let conversation = self.answers.conversations.fresh_id();
+        let ticket = worker.replay(replay.task(conversation), cx);
+        self.layer_checks.running = Some(Running { replay, ticket, conversation });
+    }
+
+    /// Frees what was computed again; `keep`: it begins once more later.
+    fn stop_replay(&mut self, keep: bool, cx: &mut EventContext) -> Option<Replay> {
+        let Running { mut replay, conversation, .. } = self.layer_checks.running.take()?;
+        cx.out.act(Action::Forget(conversation));
+        self.answers.for_checks = 0;
+        if keep {
+            replay.begin_again();
+            self.layer_checks.drawn.push_front(replay);
+            return None;
+        }
+        Some(replay)
+    }
+
+    /// This device has computed a piece again.
+    pub fn replayed(&mut self, ticket: Ticket, outcome: Outcome, worker: &mut Worker, cx: &mut EventContext) {
+        let Some(running) = self.layer_checks.running.as_mut().filter(|running| running.ticket == ticket) else {
+            return;
+        };
+        match running.replay.computed(outcome) {
+            Next::Compute => {
+                running.ticket = worker.replay(running.replay.task(running.conversation), cx);
+            }
+            Next::Restart => {
+                cx.out.act(Action::Forget(running.conversation));
+                running.conversation = self.answers.conversations.fresh_id();
+                running.ticket = worker.replay(running.replay.task(running.conversation), cx);
+            }
+            Next::Ask(..) => {}
+            Next::End(verdict) => {
+                if let Some(replay) = self.stop_replay(false, cx) {
+                    self.conclude(&replay, verdict, cx);
+                }
+            }
+        }
+    }
+
+    fn conclude(&mut self, replay: &Replay, verdict: Verdict, cx: &mut EventContext) {
+        let range = replay.range();
+        self.layer_checks.view.repeated +=
+            u32::from(matches!(verdict, Verdict::Equal | Verdict::Close | Verdict::Wrong));
+        self.layer_checks.view.equal += u32::from(verdict == Verdict::Equal);
+        match verdict {
+            Verdict::Wrong => self.convict(replay.target.peer, cx),
+            Verdict::Withheld(peer) if self.answers.is_newest(range.conversation, range.through) => {
+                self.layer_checks.withheld(peer);
+            }
+            Verdict::Withheld(_) | Verdict::Equal | Verdict::Close | Verdict::Unsteady | Verdict::NotComputed => {}
+        }
+    }
+
+    /// The host's own device has computed twice something else than this one sent. Open answers end, because what is written of them
+    /// may be wrong; its part goes to others.
+    fn convict(&mut self, peer: PeerId, cx: &mut EventContext) {
+        let sentence = self.distrust(peer, cx);
+        for conversation in self.answers.answered() {
+            self.answers.fail(conversation, &sentence, cx);
+        }
+        if self.planning.lose(peer, cx) { self.recover(Some(peer), &sentence, cx) } else { self.after_answer(cx) }
+    }
+}
+
+/// All that a stage has on its GPU.
+fn units(plan: &Plan, stage: &Stage, shape: &ModelShape) -> Vec<WeightUnit> {
+    let ends = [(plan.embeds(stage.id), WeightUnit::Embedding), (plan.has_lm_head(stage.id), WeightUnit::LmHead)];
+    let ends = ends.into_iter().filter_map(|(has, unit)| has.then_some(unit));
+    let block = |block| {
+        let experts = shape.block_experts(block).into_iter().map(move |expert| WeightUnit::Expert(block, expert));
+        shape.block_units(block).into_iter().chain(experts).collect::<Vec<WeightUnit>>()
+    };
+    ends.chain(stage.blocks.iter().flat_map(block)).collect()
+}
+
+/// It is here and has said something lately.
+fn is_heard(peer: PeerId, members: &Members) -> bool {
+    members.get(peer).is_some_and(|member| member.is_available() && member.silent < SILENT_MILLIS)
+}
+
+/// Honest devices like these compute the same bits, as far as they say what they are.
+fn are_alike(a: PeerId, b: PeerId, members: &Members) -> bool {
+    let kind =
+        |peer| members.get(peer).map(|known| (&known.hello.build, known.hello.kernel_class, &known.hello.adapter));
+    kind(a).is_some_and(|known| kind(b) == Some(known))
+}

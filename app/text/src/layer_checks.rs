@@ -1,0 +1,45 @@
+//! Who checks the layers that devices compute, in sentences.
+
+use potluck_panel::{LayerChecksView, PeerId};
+
+use crate::texts;
+
+/// A sentence about each device with a stage but the host's, then what was found. `name`: what a member is called.
+#[must_use]
+pub fn layer_checks(checks: &LayerChecksView, devices: &[PeerId], name: impl Fn(PeerId) -> String) -> Vec<String> {
+    let texts = &texts().why;
+    let device = |peer: &PeerId| match checks.checked.contains(peer) {
+        true => texts.is_checked(name(*peer)),
+        false => texts.not_checked(name(*peer)),
+    };
+    let compared = (checks.compared > 0).then(|| texts.answers_agree(checks.compared));
+    let repeated = (checks.repeated > 0).then(|| texts.parts_repeated(checks.repeated));
+    let differ = checks.differ.iter().map(|(sender, receiver)| texts.neighbours_differ(name(*sender), name(*receiver)));
+    let withheld = checks.withheld.iter().map(|peer| texts.work_withheld(name(*peer)));
+    devices.iter().map(device).chain(compared).chain(repeated).chain(differ).chain(withheld).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_said_to_be_checked_whom_nobody_checks() {
+        let [a, b] = [1, 2].map(|id| PeerId([id; 16]));
+        let name = |peer| if peer == a { "Ann".to_owned() } else { "Ben".to_owned() };
+        let checks = LayerChecksView { asked: true, checked: vec![a], compared: 3, repeated: 1, ..Default::default() };
+        let said = layer_checks(&checks, &[a, b], name);
+        assert_eq!(
+            said,
+            [
+                "Ann: the host computes a share of its answers again, and compares.",
+                "Ben: nobody checks it. The host holds no copy of its layers, or has another kind of GPU.",
+                "In 3 answers all devices agreed on what went between them.",
+                "The host has computed 1 part again.",
+            ]
+        );
+        let found = LayerChecksView { differ: vec![(a, b)], withheld: vec![b], ..Default::default() };
+        let said = layer_checks(&found, &[], name).join(" ");
+        assert!(said.contains("Ann and Ben do not agree") && said.contains("Ben was asked"), "{said}");
+    }
+}
