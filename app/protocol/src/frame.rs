@@ -83,6 +83,16 @@ pub enum AnswerPart {
     },
     /// Answer to [`Frame::Resume`]: the coordinator does not know the question, or forgot it in a reload.
     Unknown,
+    /// A device that computed some of it was found wrong: the text so far is void, and the answer is written again.
+    Void {
+        /// It is numbered among the pieces of text, so that it is not lost.
+        index: u32,
+    },
+    /// The answer is complete, and since then a device that computed some of it was found wrong.
+    Doubtful {
+        /// The conversation of its prompt.
+        conversation: String,
+    },
 }
 
 /// Why an answer ended.

@@ -33,6 +33,10 @@ pub struct Answer {
     pub recoveries: u32,
     /// The sentences about them.
     pub sentences: Vec<String>,
+    /// How often it began again, because what was written did not count.
+    pub begun_again: u32,
+    /// It was marked: a device that computed some of it was found wrong.
+    pub is_doubtful: bool,
 }
 
 impl Answer {
@@ -56,6 +60,14 @@ impl Answer {
                 self.recoveries += 1;
                 self.sentences.push(sentence);
             }
+            AnswerPart::Void { .. } => {
+                self.begun_again += 1;
+                self.tokens.clear();
+                self.times.clear();
+                self.reasoning.clear();
+                self.text.clear();
+            }
+            AnswerPart::Doubtful { .. } => self.is_doubtful = true,
             AnswerPart::End { stop, timings, .. } => (self.end, self.timings) = (Some(stop), Some(timings)),
             _ => {}
         }

@@ -138,6 +138,11 @@ impl World {
         self.pooling.spot_checks = share;
     }
 
+    /// The host's secret, which decides what it checks.
+    pub fn check_by(&mut self, secret: u64) {
+        self.pooling.check_secret = secret;
+    }
+
     /// The host gives out this many invites, each for any number of devices.
     pub fn give_out_invites(&mut self, count: u8) {
         let issued =

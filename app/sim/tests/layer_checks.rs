@@ -133,6 +133,49 @@ fn a_stage_that_lies_loses_its_work_and_no_other_does() {
     assert!(found > 50, "found in {found} of 60 rooms");
 }
 
+/// What was read of a liar's answers is marked. What is being written begins again, and then nothing of the liar is in it.
+#[test]
+fn answers_of_a_stage_that_lied_are_marked_or_written_again() {
+    let prompt: Vec<u32> = SHORT.bytes().map(u32::from).collect();
+    let expected = undisturbed(&dense(), &prompt, FEW as usize);
+    let (mut marked, mut begun_again, mut wrong) = (0, 0, 0);
+    for seed in 100..160 {
+        let mut world = room(seed, dense(), SimDevice::with_budget(2_000));
+        let askers = [1, 2].map(|index| world.add(SimDevice::default(), 40.0 * f64::from(index)));
+        world.run(60_000.0, |world| checks(world).checked.len() >= 2);
+        let checked = checks(&world).checked;
+        let liar = usize::from(checked[hash(seed) as usize % checked.len()].0[0]) - 1;
+        let begin = world.now() + 100.0;
+        world.fault(Fault::Wrong(liar, Wrong::LiesInLayers(20)), begin);
+        for (index, asker) in askers.into_iter().enumerate() {
+            world.chat(asker, SHORT, FEW, begin + 100.0 + 700.0 * index as f64, begin + 60_000.0);
+        }
+        world.run(begin + 60_000.0, |world| world.has_blamed(liar));
+        if !world.has_blamed(liar) {
+            continue;
+        }
+        let before: usize = world.answers().filter(|(_, answer)| answer.end.is_some()).count();
+        world.run(world.now() + 30_000.0, |_| false);
+        let ended = || world.answers().filter(|(_, answer)| answer.end.is_some()).map(|(_, answer)| answer);
+        for answer in ended() {
+            assert!(
+                answer.is_doubtful || answer.tokens == expected,
+                "seed {seed}: {:?} differs and is not marked",
+                answer.tokens
+            );
+            assert!(!(answer.is_doubtful && answer.begun_again > 0), "seed {seed}: it was computed without the liar");
+        }
+        let count = ended().filter(|answer| answer.is_doubtful).count();
+        assert!(count >= before, "seed {seed}: {count} of {before} answers are marked");
+        assert!(ended().count() > count, "seed {seed}: the room goes on");
+        marked += count;
+        begun_again += ended().filter(|answer| answer.begun_again > 0).count();
+        wrong += ended().filter(|answer| answer.is_doubtful && answer.tokens != expected).count();
+    }
+    assert!(marked > 50 && begun_again > 50, "{marked} marked, {begun_again} written again");
+    assert!(wrong > 30, "{wrong} answers were wrong");
+}
+
 /// A model with recurrent state: what a stage keeps of it is computed again as well.
 #[test]
 fn recurrent_stages_are_checked_too() {
@@ -152,6 +195,36 @@ fn recurrent_stages_are_checked_too() {
         repeated += found.repeated;
     }
     assert!(repeated > 20, "{repeated} parts were computed again");
+}
+
+/// Tokens that rooms write in half a minute of their own time, and parts of answers that the host computes again meanwhile.
+fn written(share: f64, seeds: std::ops::Range<u64>) -> (usize, u32) {
+    let (mut tokens, mut repeated) = (0, 0);
+    for seed in seeds {
+        let mut world = room(seed, dense(), SimDevice::with_budget(2_000));
+        world.check_answers(share);
+        world.check_by(hash(seed));
+        let asker = world.add(SimDevice::default(), 40.0);
+        // Where nothing is checked, nobody says so.
+        world.run(20_000.0, |_| false);
+        let begin = world.now();
+        world.chat(asker, SHORT, FEW, begin, begin + 30_000.0);
+        world.run(begin + 30_000.0, |_| false);
+        tokens += world.answers().map(|(_, answer)| answer.tokens.len()).sum::<usize>();
+        repeated += checks(&world).repeated;
+    }
+    (tokens, repeated)
+}
+
+#[test]
+fn checks_take_little_of_a_rooms_time() {
+    let (without, nothing) = written(0.0, 0..40);
+    assert_eq!(nothing, 0);
+    for share in [0.02, 1.0] {
+        let (tokens, repeated) = written(share, 0..40);
+        println!("{share} of the answers: {tokens} tokens, {without} without checks, {repeated} parts computed again");
+        assert!(repeated > 0 && tokens as f64 >= 0.97 * without as f64, "{share}: {tokens} of {without} tokens");
+    }
 }
 
 #[test]

@@ -47,19 +47,26 @@ impl Guest {
 
     /// Takes a part of an answer. Returns what to send the coordinator if a piece is missing.
     pub fn answer(&mut self, request: RequestId, mut part: AnswerPart, cx: &mut EventContext) -> Option<Frame> {
+        // It comes when the answer has ended.
+        if matches!(part, AnswerPart::Doubtful { .. }) {
+            cx.out.act(Action::Answer(request, part));
+            return None;
+        }
         let pending = self.pending.get_mut(&request)?;
         pending.heard = cx.now;
         if let AnswerPart::End { timings, .. } = &mut part {
             clean(timings);
         }
         match &part {
-            AnswerPart::Text { index, .. } if *index < pending.pieces => return None,
-            AnswerPart::Text { index: missed, .. } | AnswerPart::End { pieces: missed, .. }
+            AnswerPart::Text { index, .. } | AnswerPart::Void { index } if *index < pending.pieces => return None,
+            AnswerPart::Text { index: missed, .. }
+            | AnswerPart::Void { index: missed }
+            | AnswerPart::End { pieces: missed, .. }
                 if *missed > pending.pieces =>
             {
                 return Some(Frame::Resume(request, pending.pieces));
             }
-            AnswerPart::Text { .. } => pending.pieces += 1,
+            AnswerPart::Text { .. } | AnswerPart::Void { .. } => pending.pieces += 1,
             AnswerPart::Unknown if pending.pieces == 0 => return Some(Frame::Prompt(pending.prompt.clone())),
             AnswerPart::Unknown => {
                 self.fail(request, "The host started again before the answer was complete. Ask again.", cx);

@@ -30,7 +30,7 @@ pub(crate) fn hash_of(rows: &[f32], width: usize) -> RowsHash {
 }
 
 fn row_hash(row: &[f32]) -> RowsHash {
-    let mut bytes = Vec::with_capacity(row.len() * size_of::<f32>());
+    let mut bytes = Vec::with_capacity(size_of_val(row));
     row.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
     blake3::hash(&bytes).into()
 }

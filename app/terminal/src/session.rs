@@ -309,6 +309,9 @@ impl Session {
         loop {
             let message = self.step().await.inspect_err(|_| self.page(ToNode::Stop(request)))?;
             let ToPage::Answer { request: of, event } = message else { continue };
+            if matches!(event, AnswerPart::Doubtful { .. }) {
+                say(texts().answer.earlier_doubtful());
+            }
             if of != request {
                 continue;
             }
@@ -321,6 +324,12 @@ impl Session {
                     tokens.extend(more);
                 }
                 AnswerPart::Recovering(reason) => say(reason),
+                AnswerPart::Void { .. } => {
+                    say(texts().answer.void());
+                    text.clear();
+                    tokens.clear();
+                }
+                AnswerPart::Doubtful { .. } => {}
                 // Of a room that ended, too.
                 AnswerPart::End { stop: AnswerStop::Failed(sentence), .. } if self.purpose == Purpose::Ask => {
                     return Err(Failure::Room(sentence));

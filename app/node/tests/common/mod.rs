@@ -351,6 +351,7 @@ pub async fn answer_with_status(
                 panic!("the answer failed: {sentence}")
             }
             AnswerPart::Recovering(reason) => recoveries.push(reason),
+            AnswerPart::Void { .. } => all.clear(),
             AnswerPart::End { .. } => return (all, recoveries),
             _ => {}
         }

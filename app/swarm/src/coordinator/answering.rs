@@ -1,11 +1,11 @@
 //! One running answer.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use potluck_panel::{DraftDecision, Drafter};
 use potluck_plan::{
-    Candidates, ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis, Plan, Position,
-    SampledSteps,
+    Candidates, ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis, PeerId, Plan,
+    Position, SampledSteps,
 };
 use potluck_predict::ShadowWord;
 use potluck_protocol::{AnswerPart, Forward, Frame, PassId, PromptRequest, Timings};
@@ -113,6 +113,8 @@ pub(super) struct Answering {
     pub prompt_tokens: usize,
     /// What the last stage of the plan sent for positions of the log, for checks.
     pub results: BTreeMap<u32, Candidates>,
+    /// Devices with a stage that some of it was sent through.
+    pub computed_by: BTreeSet<PeerId>,
     reused: usize,
     asked: Millis,
     /// Predicted milliseconds until the first token, once that was computed; 0: there is no prediction.
@@ -156,6 +158,7 @@ impl Answering {
             expected: ExpectedTokens::default(),
             prompt_tokens: tokens.len(),
             results: BTreeMap::new(),
+            computed_by: BTreeSet::new(),
             reused,
             asked,
             // There is no prediction for an answer that waited in the queue.
@@ -285,6 +288,7 @@ impl Answering {
         }
         self.sent = chunk.base + chunk.tokens.len();
         self.conversation.newest = pass;
+        self.computed_by.extend(plan.stages.iter().map(|stage| stage.peer));
         let is_decode = chunk.class == KernelClass::Decode && chunk.tokens.len() == 1;
         let lm_head_tokens = if chunk.drafts.tokens.is_empty() { LmHeadTokens::Last } else { LmHeadTokens::All };
         let tokens = [&chunk.tokens[..], &chunk.drafts.tokens].concat();
@@ -392,6 +396,24 @@ impl Answering {
         self.results.clear();
         self.conversation.held = 0;
         self.conversation.bases = self.conversation.bases.cleared();
+    }
+
+    /// The text so far does not count, and nothing that was computed of it. What is still on its way is nobody's, because the
+    /// conversation has another id.
+    pub fn begin_again(&mut self, fresh: ConversationId, stream: Box<dyn TextStream>, cx: &mut EventContext) {
+        let log = &mut self.conversation.log;
+        let prompt = log.tokens()[..self.prompt_tokens].to_vec();
+        log.begin(&prompt);
+        self.kv_cache_lost();
+        self.conversation.id = fresh;
+        self.stream = stream;
+        self.guess.clear();
+        self.computed_by.clear();
+        (self.reused, self.furthest, self.first_token) = (0, 0, None);
+        (self.acceptance, self.expected) = (Acceptance::default(), ExpectedTokens::default());
+        // There is no prediction for an answer that has taken so long already.
+        self.expected_first = Some(0.0);
+        self.transcript.void(cx);
     }
 
     /// Goes on with the KV cache of its replay; without one, from its log alone.

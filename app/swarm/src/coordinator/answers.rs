@@ -17,6 +17,7 @@ use super::layer_checks::EndedAnswer;
 use super::multi_step::MultiStep;
 use super::queue::{Question, Queue};
 use super::sending;
+use super::shown_answers::ShownAnswers;
 use super::transcript::Transcript;
 use crate::event::OpenedModel;
 use crate::event_context::EventContext;
@@ -34,6 +35,7 @@ pub(super) struct Answers {
     pub(super) active: Vec<Answering>,
     pub(super) conversations: Conversations,
     finished: VecDeque<Transcript>,
+    pub(super) shown: ShownAnswers,
     pub(super) newest_pass: PassId,
     /// KV cache that is being rebuilt on another plan: its ids, and the pages reserved for it.
     pub(super) rebuilt: Vec<ConversationId>,
@@ -308,6 +310,7 @@ impl Answers {
 
     /// A new plan is active: all KV cache has to be recomputed from the logs.
     pub fn kv_cache_lost(&mut self) {
+        self.ended.clear();
         self.chunk_size = ChunkSize::default();
         self.conversations.kv_cache_lost();
         self.draft_cost = DraftCost::default();
@@ -319,6 +322,8 @@ impl Answers {
     /// ids with it.
     pub(super) fn moved(&mut self, mut replay: impl FnMut(ConversationId) -> Option<Replay>) {
         self.reserve_nothing();
+        // Stages of another plan have nothing to say of them.
+        self.ended.clear();
         self.draft_cost = DraftCost::default();
         self.multi_step = MultiStep::default();
         self.chunk_size = ChunkSize::default();
@@ -384,9 +389,15 @@ impl Answers {
         std::mem::take(&mut self.ended)
     }
 
-    /// Conversations that are being answered.
-    pub fn answered(&self) -> Vec<ConversationId> {
-        self.active.iter().map(|active| active.conversation.id).collect()
+    /// A device was found wrong: what it computed of answers that have ended is doubtful, and running ones begin again, with nothing
+    /// that was computed before.
+    pub fn begin_again_without(&mut self, peer: PeerId, model: &OpenedModel, cx: &mut EventContext) {
+        self.shown.doubt(peer, cx);
+        for active in self.active.iter_mut().filter(|active| active.computed_by.contains(&peer)) {
+            let prompt = &active.conversation.log.tokens()[..active.prompt_tokens];
+            let stream = model.language.decoder(&active.prompt, prompt);
+            active.begin_again(self.conversations.fresh_id(), stream, cx);
+        }
     }
 
     /// Nothing newer was sent of this conversation.

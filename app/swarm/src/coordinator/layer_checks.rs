@@ -301,14 +301,18 @@ impl Coordinator {
         }
     }
 
-    /// The host's own device has computed twice something else than this one sent. Open answers end, because what is written of them
-    /// may be wrong; its part goes to others.
+    /// The host's own device has computed twice something else than this one sent. Its part goes to others. What people have read of
+    /// its answers is marked, and those that are being written begin again.
     fn convict(&mut self, peer: PeerId, cx: &mut EventContext) {
         let sentence = self.distrust(peer, cx);
-        for conversation in self.answers.answered() {
-            self.answers.fail(conversation, &sentence, cx);
+        if let Some(model) = &self.model {
+            self.answers.begin_again_without(peer, model, cx);
         }
-        if self.planning.lose(peer, cx) { self.recover(Some(peer), &sentence, cx) } else { self.after_answer(cx) }
+        if self.planning.lose(peer, cx) {
+            self.recover(Some(peer), &format!("{sentence} The answer is written again without it."), cx);
+        } else {
+            self.after_answer(cx);
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use potluck_protocol::{AnswerStop, LmHeadOutput, LogitsResult};
 use super::answering::{DecodePass, Pass, PrefillPass};
 use super::answers::{Answers, MAX_CONCURRENT};
 use super::draft::Drafts;
+use super::shown_answers::ShownAnswer;
 use super::transcript::Pieces;
 use crate::Severity;
 use crate::event::OpenedModel;
@@ -158,7 +159,9 @@ impl Answers {
             self.tokens_per_second = f64::from(timings.answer_tokens - 1) / timings.decode_ms * 1e3;
         }
         answering.transcript.end(stop, timings, cx);
-        let asker = answering.transcript.asker;
+        let (asker, request) = (answering.transcript.asker, answering.transcript.request);
+        let (conversation, computed_by) = (answering.prompt.conversation.clone(), answering.computed_by);
+        self.shown.add(ShownAnswer { asker, request, conversation, computed_by, is_doubtful: false });
         self.conversations.keep(asker, answering.prompt.conversation, answering.conversation);
         self.keep(answering.transcript);
     }

@@ -20,6 +20,7 @@ mod planning;
 mod published_view;
 mod queue;
 mod sending;
+mod shown_answers;
 mod token_log;
 mod transcript;
 mod view;
@@ -201,6 +202,7 @@ impl Coordinator {
         if self.away.is_another(peer, start) {
             self.answers.drop_asker(peer, cx);
         }
+        self.answers.shown.remind(peer, cx);
     }
 
     /// A peer stays but contributes no more.

@@ -44,10 +44,17 @@ impl Pieces {
     }
 }
 
+/// What the asker was told, in order.
+enum Sent {
+    Piece(Piece),
+    /// What is before it does not count.
+    Void,
+}
+
 pub(super) struct Transcript {
     pub asker: PeerId,
     pub request: RequestId,
-    pieces: Vec<Piece>,
+    pieces: Vec<Sent>,
     end: Option<(AnswerStop, Timings)>,
 }
 
@@ -62,8 +69,16 @@ impl Transcript {
 
     pub fn text(&mut self, Pieces(pieces): Pieces, cx: &mut EventContext) {
         let from = self.pieces.len();
-        self.pieces.extend(pieces);
+        self.pieces.extend(pieces.into_iter().map(Sent::Piece));
         (from..self.pieces.len()).for_each(|index| self.send_piece(index, cx));
+    }
+
+    /// What was written so far does not count any more.
+    pub fn void(&mut self, cx: &mut EventContext) {
+        if !self.pieces.is_empty() {
+            self.pieces.push(Sent::Void);
+            self.send_piece(self.pieces.len() - 1, cx);
+        }
     }
 
     pub fn end(&mut self, stop: AnswerStop, timings: Timings, cx: &mut EventContext) {
@@ -82,9 +97,14 @@ impl Transcript {
     }
 
     fn send_piece(&self, index: usize, cx: &mut EventContext) {
-        if let Some(Piece { channel, delta, tokens }) = self.pieces.get(index) {
-            let (index, delta, tokens) = (index as u32, delta.clone(), tokens.clone());
-            self.send(AnswerPart::Text { index, channel: *channel, delta, tokens }, cx);
+        let number = index as u32;
+        match self.pieces.get(index) {
+            Some(Sent::Piece(Piece { channel, delta, tokens })) => {
+                let (delta, tokens) = (delta.clone(), tokens.clone());
+                self.send(AnswerPart::Text { index: number, channel: *channel, delta, tokens }, cx);
+            }
+            Some(Sent::Void) => self.send(AnswerPart::Void { index: number }, cx),
+            None => {}
         }
     }
 

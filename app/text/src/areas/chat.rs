@@ -27,6 +27,12 @@ table! {
         question_lost = "The host started again and lost this question. Ask again.";
         /// This page's worker was replaced.
         worker_restarted = "The page's worker restarted and the answer stopped. Press Continue.";
+        /// A mark below an answer: the host has computed a part of another answer again, and found a device wrong.
+        doubtful = "A device that computed part of this answer was later found to send wrong numbers. Check it, or ask again.";
+        /// In a terminal: what stands above does not count.
+        void = "What was written so far does not count. The answer is written again.";
+        /// In a terminal, where answers before this one cannot be marked.
+        earlier_doubtful = "A device that computed part of an earlier answer was found to send wrong numbers. Check it, or ask again.";
         /// The model has thought before its answer.
         thought = "What it thought";
         /// It thinks.

@@ -85,6 +85,12 @@ impl Store {
         if self.node.tools.try_update_value(|calls| calls.take(request, &event)).unwrap_or(false) {
             return;
         }
+        if let AnswerPart::Doubtful { conversation } = &event {
+            if self.chats.doubt(conversation, request) {
+                self.save_soon();
+            }
+            return;
+        }
         if let AnswerPart::End { stop: AnswerStop::Refused(why), .. } = &event
             && self.chats.composer_is_blank()
             && let Some(refused) = self.chats.take_back(request)

@@ -80,7 +80,16 @@ impl ToolCalls {
                     Timings::default(),
                 );
             }
-            AnswerPart::Queued(_) | AnswerPart::Reading(..) | AnswerPart::Recovering(_) => {}
+            AnswerPart::Void { .. } => {
+                for text in [&mut chat.reasoning, &mut chat.text, &mut chat.tool_calls] {
+                    text.clear();
+                }
+                chat.tokens.clear();
+            }
+            AnswerPart::Queued(_)
+            | AnswerPart::Reading(..)
+            | AnswerPart::Recovering(_)
+            | AnswerPart::Doubtful { .. } => {}
         }
         true
     }

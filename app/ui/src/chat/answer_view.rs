@@ -27,6 +27,7 @@ pub fn AnswerView(
         let context = store.room.context();
         answer.with(|answer| answer.as_ref().is_some_and(|answer| answer.fills_context(context)))
     });
+    let doubtful = Memo::new(move |_| answer.with(|answer| answer.as_ref().is_some_and(|answer| answer.doubtful)));
     let running = Memo::new(move |_| state.with(AnswerState::running));
     let of_answer = move |read: fn(&Answer) -> String| {
         Memo::new(move |_| answer.with(|answer| answer.as_ref().map(read).unwrap_or_default()))
@@ -54,6 +55,9 @@ pub fn AnswerView(
                 </details>
             </Show>
             <PhaseLine state full />
+            <Show when=move || doubtful.get()>
+                <p class="phase-words phase-words-failed" role="status">{texts().answer.doubtful()}</p>
+            </Show>
             <Show when=move || !running.get()>
                 <AnswerFoot answer last />
             </Show>

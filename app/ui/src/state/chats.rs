@@ -196,6 +196,16 @@ impl Chats {
         changed.is_some()
     }
 
+    /// Marks what a request has written in a conversation; `false` if it is not here, or marked.
+    pub fn doubt(self, id: &str, request: RequestId) -> bool {
+        let mut is_new = false;
+        self.alter(id, |conversation| is_new = conversation.doubt(request));
+        if is_new {
+            self.mark(id);
+        }
+        is_new
+    }
+
     /// Ends all unfinished answers with `state`; `false` if there were none.
     pub fn break_off(self, state: &AnswerState) -> bool {
         let running = |conversation: &&Conversation| conversation.running().is_some();

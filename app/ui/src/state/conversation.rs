@@ -118,8 +118,7 @@ impl Conversation {
     /// Continues the last answer; `false` if there is none.
     pub fn go_on(&mut self, request: RequestId) -> bool {
         let Some(turn) = self.turns.last_mut() else { return false };
-        turn.answer.request = Some(request);
-        turn.answer.state = AnswerState::Queued(0);
+        turn.answer.go_on(request);
         true
     }
 
@@ -171,9 +170,24 @@ impl Conversation {
                     AnswerStop::Failed(why) | AnswerStop::Refused(why) => AnswerState::Failed(why.clone()),
                 });
             }
+            AnswerPart::Void { .. } => answer.void(),
+            AnswerPart::Doubtful { .. } => answer.doubtful = true,
             AnswerPart::Unknown => answer.finish(AnswerState::Failed(texts().answer.question_lost().to_owned())),
         }
         true
+    }
+
+    /// Marks what a request has written; `false` if nothing here is new to be marked.
+    pub fn doubt(&mut self, request: RequestId) -> bool {
+        let mut is_new = false;
+        for Turn { answer, replaced, .. } in &mut self.turns {
+            for answer in [Some(answer), replaced.as_deref_mut()].into_iter().flatten() {
+                if answer.requests.contains(&request) && !answer.doubtful {
+                    (answer.doubtful, is_new) = (true, true);
+                }
+            }
+        }
+        is_new
     }
 
     /// Ends all unfinished answers with `state`; `false` if there were none.

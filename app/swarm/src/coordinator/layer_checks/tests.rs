@@ -346,7 +346,7 @@ fn law(length: f64, one_in: f64) -> f64 {
     length / (0.02 * (1.0 - (1.0 - 1.0 / one_in).powf(length)))
 }
 
-/// Prints a row of the table in docs/threat-model.md; the mean must be near the law, and no honest stage is ever blamed.
+/// Prints a row of the table in docs/lab/trust.md; the mean must be near the law, and no honest stage is ever blamed.
 fn rooms(count: u64, positions: usize, one_in: f64, under_load: bool, liars: &[usize]) {
     let all: Vec<(f64, u32)> = (0..count).map(|room| until_found(room, positions, one_in, under_load, liars)).collect();
     let mean = all.iter().map(|(batches, _)| batches).sum::<f64>() / count as f64;
@@ -372,9 +372,9 @@ fn liars_are_found_as_soon_as_the_law_says() {
     rooms(100, 32, 20.0, false, &[0, 1]);
 }
 
-/// Takes minutes: `cargo test --release -p potluck-swarm ten_thousand_rooms -- --ignored --nocapture`.
+/// `cargo test -p potluck-swarm --lib ten_thousand_rooms -- --ignored --nocapture`.
 #[test]
-#[ignore = "takes minutes; what it prints is in docs/threat-model.md"]
+#[ignore = "takes a minute; what it prints is in docs/lab/trust.md"]
 fn ten_thousand_rooms() {
     rooms(10_000, 1, 20.0, false, &[1]);
     rooms(10_000, 32, 20.0, false, &[1]);

@@ -24,6 +24,13 @@ pub struct Answer {
     pub timings: Option<Timings>,
     /// The model that wrote it.
     pub model: String,
+    /// All requests that wrote it, one after the other.
+    pub requests: Vec<RequestId>,
+    /// A device that computed some of it was found wrong since.
+    pub doubtful: bool,
+    /// Bytes of the texts that were there before the newest request.
+    #[serde(skip)]
+    pub(super) before: [usize; 3],
 }
 
 /// Progress of an answer.
@@ -77,7 +84,26 @@ impl Answer {
             state: AnswerState::Queued(0),
             timings: None,
             model: model.to_owned(),
+            requests: vec![request],
+            doubtful: false,
+            before: [0; 3],
         }
+    }
+
+    /// Another request goes on with it.
+    pub(super) fn go_on(&mut self, request: RequestId) {
+        self.before = self.texts().map(str::len);
+        self.request = Some(request);
+        self.requests.push(request);
+        self.state = AnswerState::Queued(0);
+    }
+
+    /// What the newest request has written does not count.
+    pub(super) fn void(&mut self) {
+        let [reasoning, text, tool_calls] = self.before;
+        self.reasoning.truncate(reasoning);
+        self.text.truncate(text);
+        self.tool_calls.truncate(tool_calls);
     }
 
     /// Positions of context that its conversation used, and all of them: those of the room that it would go on in, or of the

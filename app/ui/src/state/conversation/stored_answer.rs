@@ -16,16 +16,20 @@ pub(super) struct StoredAnswer {
     state: AnswerState,
     timings: Option<Timings>,
     model: String,
+    #[serde(default)]
+    requests: Vec<RequestId>,
+    #[serde(default)]
+    doubtful: bool,
 }
 
 impl From<StoredAnswer> for Answer {
     fn from(stored: StoredAnswer) -> Self {
-        let StoredAnswer { request, reasoning, text, tool_calls, state, timings, model } = stored;
+        let StoredAnswer { request, reasoning, text, tool_calls, state, timings, model, requests, doubtful } = stored;
         let (reasoning, text) = match reasoning {
             Some(reasoning) => (reasoning, text),
             None => split(text),
         };
-        Self { request, reasoning, text, tool_calls, state, timings, model }
+        Self { request, reasoning, text, tool_calls, state, timings, model, requests, doubtful, before: [0; 3] }
     }
 }
 

@@ -72,6 +72,39 @@ fn going_on_sends_the_answer_so_far_last() {
 }
 
 #[test]
+fn what_does_not_count_is_taken_back_up_to_where_its_request_began() {
+    let mut conversation = asked();
+    conversation.apply(FIRST, &of(Channel::Reasoning, "hm"));
+    conversation.apply(FIRST, &text("Because"));
+    conversation.apply(FIRST, &end(AnswerStop::Length));
+    conversation.go_on(RequestId(2));
+    conversation.apply(RequestId(2), &text(" of cheese."));
+    conversation.apply(RequestId(2), &of(Channel::ToolCall, "moo"));
+    assert!(conversation.apply(RequestId(2), &AnswerPart::Void { index: 2 }));
+    conversation.apply(RequestId(2), &text(" of air."));
+    let answer = &conversation.turns[0].answer;
+    assert_eq!([&answer.reasoning, &answer.text, &answer.tool_calls], ["hm", "Because of air.", ""]);
+}
+
+#[test]
+fn an_answer_is_marked_whichever_of_its_requests_is_doubtful_and_stays_so_when_stored() {
+    let mut conversation = asked();
+    conversation.apply(FIRST, &text("Because"));
+    conversation.apply(FIRST, &end(AnswerStop::Length));
+    conversation.go_on(RequestId(2));
+    conversation.apply(RequestId(2), &end(AnswerStop::Complete));
+    conversation.ask("And moss?", RequestId(3), "tiny");
+    assert!(conversation.doubt(FIRST));
+    assert!(!conversation.doubt(FIRST), "it is marked");
+    assert!(!conversation.doubt(RequestId(9)), "nothing here is of that request");
+    let stored = serde_json::to_string(&conversation).unwrap_or_default();
+    let read: Conversation = serde_json::from_str(&stored).unwrap_or_default();
+    assert_eq!(read.turns.iter().map(|turn| turn.answer.doubtful).collect::<Vec<_>>(), [true, false]);
+    conversation.regenerate(RequestId(4), "tiny");
+    assert!(!conversation.turns[1].answer.doubtful, "it is another answer now");
+}
+
+#[test]
 fn what_was_thought_is_kept_apart_and_goes_with_the_next_question() {
     let mut conversation = asked();
     conversation.apply(FIRST, &of(Channel::Reasoning, "hm"));
