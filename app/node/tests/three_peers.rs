@@ -143,7 +143,7 @@ fn kill_a_stage(arithmetic: Arithmetic) {
         }
         let relay = relay(&models, 0).await;
         let mut first = peer("host", &relay.origin, cache.clone());
-        let choice = HostChoice { arithmetic, ..choice(of_relay("model"), two_blocks(&model)) };
+        let choice = HostChoice { arithmetic: Some(arithmetic), ..choice(of_relay("model"), two_blocks(&model)) };
         let link = host_as(&mut first, &relay.origin, choice, Vec::new()).await;
         let mut joiners: Vec<Session> =
             (0..3).map(|number| peer(&format!("joiner {number}"), &relay.origin, cache.clone())).collect();

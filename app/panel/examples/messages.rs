@@ -2,10 +2,10 @@
 //! `e2e/bench/messages.mjs`.
 
 use potluck_panel::{
-    AnswerPart, Bytes, Channel, Compared, CreditView, DeviceDecision, DeviceId, DeviceKind, DeviceReport, ExpertsView,
-    HolderView, HopView, KeptReason, LayerChecksView, LeftOut, MemberStatus, MemberView, Part, PartReason, PeerId,
-    Place, PlanDecision, PlanEpoch, PlanReport, PlanStatus, RequestId, RoomReport, Sharing, SpreadingCompared, StageId,
-    StageReport, StandbyDecision, Status, ToPage, WhyPlan, Work,
+    AnswerPart, Arithmetic, Bytes, Channel, Compared, CreditView, DeviceDecision, DeviceId, DeviceKind, DeviceReport,
+    ExpertsView, HolderView, HopView, KeptReason, LayerChecksView, LeftOut, MemberStatus, MemberView, Part, PartReason,
+    PeerId, Place, PlanDecision, PlanEpoch, PlanReport, PlanStatus, RequestId, RoomReport, Sharing, SpreadingCompared,
+    StageId, StageReport, StandbyDecision, Status, ToPage, WhyPlan, Work,
 };
 use serde::Serialize;
 use serde_wasm_bindgen::Serializer;
@@ -214,6 +214,7 @@ fn why(devices: u8) -> WhyPlan {
             compared: Compared { active_ms: 43.25, best_ms: 42.0, needed_ms: 38.900_000_1 },
             reason: KeptReason::DoesNotPay { load_ms: 12_345.678_9, tokens: 1 << 40 },
         },
+        arithmetic: Some(Arithmetic::Packed),
         devices: (0..devices).map(has).chain([left_out]).collect(),
         spreading: Some(SpreadingCompared { trips: 24, spread_ms: 61.5, whole_ms: None }),
         standbys: (0..devices).map(made).collect(),

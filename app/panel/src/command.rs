@@ -143,9 +143,9 @@ pub struct HostChoice {
     /// How keys and values are stored; nothing for the largest type with which model and context fit.
     #[serde(default)]
     pub cache: Option<KvCacheType>,
-    /// How products are computed.
+    /// How products are computed; nothing for what suits the host's GPU ([`Arithmetic::automatic`]).
     #[serde(default)]
-    pub arithmetic: Arithmetic,
+    pub arithmetic: Option<Arithmetic>,
     /// How work is shared out.
     pub sharing: Sharing,
     /// Listed on the door of everyone on this relay.

@@ -6,7 +6,7 @@ mod device;
 mod plan;
 mod running;
 
-use potluck_plan::{Bytes, PeerId};
+use potluck_plan::{Arithmetic, Bytes, PeerId};
 use serde::{Deserialize, Serialize};
 
 pub use self::device::{DeviceDecision, LeftOut, Part, PartReason, Place};
@@ -97,6 +97,9 @@ pub struct WhyPlan {
     pub chosen: Option<PlanDecision>,
     /// What became of the last look for a better one.
     pub plan: PlanDecision,
+    /// How products are computed; none before there is a plan.
+    #[serde(default)]
+    pub arithmetic: Option<Arithmetic>,
     /// The devices that lend, each with its place.
     pub devices: Vec<DeviceDecision>,
     /// Experts spread over the devices, and whole blocks; none if there is nothing to compare.

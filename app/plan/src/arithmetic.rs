@@ -33,6 +33,14 @@ impl Arithmetic {
     /// Those that every device has, from which a host may choose.
     pub const PORTABLE: [Self; 2] = [Self::Exact, Self::Packed];
 
+    /// What a host computes by unless it chooses: `packed` if its GPU's threads share work, since it is up to twice as fast
+    /// and costs about as much perplexity as llama.cpp's own quantized path (docs/lab/real-models.md). Software adapters gain
+    /// nothing by it.
+    #[must_use]
+    pub const fn automatic(threads_share_work: bool) -> Self {
+        if threads_share_work { Self::Packed } else { Self::Exact }
+    }
+
     /// Its name: `packed`.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -147,7 +147,9 @@ mod tests {
     fn the_arithmetic_is_that_of_the_verb() {
         assert_eq!(run("run x --bench --arithmetic matrix").arithmetic, Arithmetic::Matrix);
         let Verb::Host(host) = read("host x --relay http://u --arithmetic packed").unwrap() else { panic!("a host") };
-        assert_eq!(host.arithmetic, Arithmetic::Packed);
+        assert_eq!(host.arithmetic, Some(Arithmetic::Packed));
+        let Verb::Host(host) = read("host x --relay http://u").unwrap() else { panic!("a host") };
+        assert_eq!(host.arithmetic, None, "what suits its GPU");
     }
 
     #[test]

@@ -51,9 +51,9 @@ pub struct HostOptions {
     /// The model's context.
     #[command(flatten)]
     pub model_options: ModelOptions,
-    /// How products are computed: exact or packed (vectors quantized to 8 bits)
-    #[arg(long, value_name = "HOW", default_value_t, value_parser = parse_rooms_arithmetic, help_heading = "Model")]
-    pub arithmetic: Arithmetic,
+    /// How products are computed: exact or packed (vectors quantized to 8 bits); packed on a GPU unless given
+    #[arg(long, value_name = "HOW", value_parser = parse_rooms_arithmetic, help_heading = "Model")]
+    pub arithmetic: Option<Arithmetic>,
     /// How experts are spread over devices.
     #[command(flatten)]
     pub pooling: PoolingOptions,

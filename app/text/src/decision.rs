@@ -3,7 +3,7 @@
 mod running;
 mod why;
 
-pub use why::{PlanCompared, plans_compared, what_would_change};
+pub use why::{PlanCompared, arithmetic_reason, plans_compared, what_would_change};
 
 use potluck_panel::{
     Compared, Decision, DeferredReason, DeviceDecision, KeptReason, LeftOut, NoPlanReason, Part, PartReason, PeerId,

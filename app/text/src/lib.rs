@@ -22,7 +22,8 @@ mod visible;
 
 pub use areas::*;
 pub use decision::{
-    PlanCompared, decision, device_decision, plan_decision, plans_compared, standby_decision, what_would_change,
+    PlanCompared, arithmetic_reason, decision, device_decision, plan_decision, plans_compared, standby_decision,
+    what_would_change,
 };
 pub use door_log::{log_line, log_text, utc};
 pub use language::{Language, sentences};

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use potluck_engine::Tier;
 use potluck_panel::{ExpertGuesser, HostChoice, InviteChoice, KeySeed, NoticeLevel, RoomKeys, ToNode, ToPage};
 use potluck_plan::{Arithmetic, PlanEpoch};
 use potluck_protocol::{Invite, InviteId, UnixSeconds};
@@ -102,7 +103,7 @@ impl Node {
             source: choice.model,
             context: choice.context,
             kv_cache: choice.cache,
-            arithmetic: portable(choice.arithmetic),
+            arithmetic: self.arithmetic(choice.arithmetic),
             sharing: choice.sharing,
             last_epoch,
             in_advance: true,
@@ -136,6 +137,13 @@ impl Node {
         self.choose_guesser(ExpertGuesser::Usual);
         self.event(Event::Host(command));
         self.contribute(budget);
+    }
+
+    /// The chosen arithmetic, if every device of a room can compute by it, else what suits this device's GPU.
+    fn arithmetic(&self, chosen: Option<Arithmetic>) -> Arithmetic {
+        let is_full = || self.compute.device.gpu().is_some_and(|gpu| gpu.capabilities().tier == Tier::Full);
+        let portable = chosen.filter(|arithmetic| Arithmetic::PORTABLE.contains(arithmetic));
+        portable.unwrap_or_else(|| Arithmetic::automatic(is_full()))
     }
 
     fn join(&mut self, room: String, key: Option<String>) {
@@ -206,9 +214,4 @@ fn epoch_after_reload(platform: &Platform) -> PlanEpoch {
 /// The time on this device's clock.
 fn now(platform: &Platform) -> UnixSeconds {
     UnixSeconds(u32::try_from(platform.clock.unix_seconds()).unwrap_or(u32::MAX))
-}
-
-/// What every device of a room can compute; natively a host might ask for more.
-fn portable(arithmetic: Arithmetic) -> Arithmetic {
-    if Arithmetic::PORTABLE.contains(&arithmetic) { arithmetic } else { Arithmetic::Exact }
 }

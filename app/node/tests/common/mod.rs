@@ -264,7 +264,7 @@ pub fn choice(model: ModelSource, budget: u64) -> HostChoice {
         budget,
         context: CONTEXT,
         cache: None,
-        arithmetic: Arithmetic::Exact,
+        arithmetic: Some(Arithmetic::Exact),
         sharing: Sharing::Fastest,
         visible: false,
         resume: None,

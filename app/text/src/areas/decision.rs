@@ -226,6 +226,12 @@ table! {
         of_member = "This is what the host tells the room. What it compared is on its own page.";
         /// A device's blocks, as everyone sees them.
         computes(blocks: Count, name: Text) = [one] "{ $name } computes { $blocks } block." [other] "{ $name } computes { $blocks } blocks.";
+        /// Products of 32-bit floats.
+        exact = "Products are computed with 32-bit floats.";
+        /// Products of 8-bit integers.
+        packed = "Products are computed with 8-bit integers: up to twice as fast, at about the precision that llama.cpp has by default.";
+        /// Matrix units.
+        matrix = "Prompts are computed with half floats, by the GPU's matrix units.";
         /// This device, in these sentences.
         this_device = "This device";
         /// A device without a name.

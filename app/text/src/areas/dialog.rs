@@ -67,6 +67,8 @@ table! {
         cache_usual = "Automatic: the most exact type that fits, down to q8_0";
         /// How products are computed.
         arithmetic = "Arithmetic";
+        /// The default.
+        arithmetic_usual = "Automatic: 8-bit integers where this device has a GPU";
         /// Positions of context.
         context = "Context, all conversations together";
         /// A choice of it.

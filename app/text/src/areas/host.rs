@@ -19,7 +19,7 @@ table! {
 table! {
     /// A name for each [`Arithmetic`].
     ArithmeticTexts {
-        /// The default.
+        /// Floats.
         exact = "Exact (f32)";
         /// Quantized vectors.
         packed = "Up to twice as fast (8-bit integers), slightly less exact";

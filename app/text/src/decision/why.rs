@@ -1,6 +1,8 @@
 //! Which plans were compared, and what would change the choice.
 
-use potluck_panel::{DeviceDecision, KeptReason, LeftOut, NoPlanReason, PeerId, Place, PlanDecision, WhyPlan};
+use potluck_panel::{
+    Arithmetic, DeviceDecision, KeptReason, LeftOut, NoPlanReason, PeerId, Place, PlanDecision, WhyPlan,
+};
 
 use super::SAME_MILLIS;
 use crate::{duration_ms, texts};
@@ -54,6 +56,16 @@ pub fn plans_compared(why: &WhyPlan, name: impl Fn(PeerId) -> String) -> Vec<Pla
         plans.push(PlanCompared { plan: texts.whole_blocks().to_owned(), takes });
     }
     plans
+}
+
+/// How products are computed, and what that means.
+#[must_use]
+pub fn arithmetic_reason(arithmetic: Arithmetic) -> &'static str {
+    match arithmetic {
+        Arithmetic::Exact => texts().why.exact(),
+        Arithmetic::Packed => texts().why.packed(),
+        Arithmetic::Matrix => texts().why.matrix(),
+    }
 }
 
 /// What would change the choice, a sentence each.
@@ -114,7 +126,7 @@ mod tests {
     fn why(reason: KeptReason, devices: Vec<DeviceDecision>) -> WhyPlan {
         let compared = Compared { active_ms: 41.2, best_ms: 39.9, needed_ms: 36.8 };
         let plan = PlanDecision::Kept { epoch: PlanEpoch(3), compared, reason };
-        WhyPlan { chosen: None, plan, devices, spreading: None, standbys: Vec::new() }
+        WhyPlan { chosen: None, plan, arithmetic: None, devices, spreading: None, standbys: Vec::new() }
     }
 
     fn spare(with_ms: f64) -> DeviceDecision {

@@ -63,8 +63,8 @@ pub struct Choice {
     pub context: RwSignal<u32>,
     /// Type of the KV cache; `None` for the largest type that fits.
     pub cache: RwSignal<Option<KvCacheType>>,
-    /// How prompts are computed.
-    pub arithmetic: RwSignal<Arithmetic>,
+    /// How products are computed; `None` for what suits this device's GPU.
+    pub arithmetic: RwSignal<Option<Arithmetic>>,
     /// How the work is shared; `None` for what suits the model.
     pub share: RwSignal<Option<Sharing>>,
     /// Bytes that this device would lend, if it can.
@@ -91,7 +91,7 @@ impl Choice {
             file: RwSignal::new_local(None),
             context: RwSignal::new(CONTEXT),
             cache: RwSignal::new(None),
-            arithmetic: RwSignal::new(Arithmetic::Exact),
+            arithmetic: RwSignal::new(None),
             share: RwSignal::new(None),
             lend: RwSignal::new(untrack(|| store.lend_by_default())),
             can_lend: Memo::new(move |_| store.can_lend()),

@@ -91,20 +91,19 @@ fn CacheChoice(choice: Choice) -> impl IntoView {
 /// How products are computed: time against precision.
 #[component]
 fn ArithmeticChoice(choice: Choice) -> impl IntoView {
-    let change = move |event| {
-        if let Ok(arithmetic) = event_target_value(&event).parse() {
-            choice.arithmetic.set(arithmetic);
-        }
-    };
+    let change = move |event| choice.arithmetic.set(event_target_value(&event).parse().ok());
     let option = move |how: Arithmetic| {
         view! {
-            <option value=how.name() prop:selected=move || choice.arithmetic.get() == how>{texts().arithmetic.of(how)}</option>
+            <option value=how.name() prop:selected=move || choice.arithmetic.get() == Some(how)>{texts().arithmetic.of(how)}</option>
         }
     };
     view! {
         <label class="labelled labelled-row">
             <span>{texts().options.arithmetic()}</span>
-            <select class="field" on:change=change>{Arithmetic::PORTABLE.map(option)}</select>
+            <select class="field" on:change=change>
+                <option value="" prop:selected=move || choice.arithmetic.get().is_none()>{texts().options.arithmetic_usual()}</option>
+                {Arithmetic::PORTABLE.map(option)}
+            </select>
         </label>
     }
 }

@@ -4,8 +4,8 @@
 use leptos::prelude::*;
 use potluck_panel::{PeerId, PlanDecision, PlanReport, PlanStatus, Status, WhyPlan};
 use potluck_text::{
-    PlanCompared, device_decision, layer_checks, plan_decision, plans_compared, standby_decision, texts,
-    what_would_change,
+    PlanCompared, arithmetic_reason, device_decision, layer_checks, plan_decision, plans_compared, standby_decision,
+    texts, what_would_change,
 };
 
 use crate::state::store;
@@ -43,7 +43,12 @@ fn of_host(status: &Status, plan: &PlanReport, why: &WhyPlan) -> Reasons {
     changes.extend(plan.help.iter().cloned());
     Reasons {
         has_plan: !plan.stages.is_empty(),
-        choice: chosen.into_iter().chain([&why.plan]).map(plan_decision).collect(),
+        choice: chosen
+            .into_iter()
+            .chain([&why.plan])
+            .map(plan_decision)
+            .chain(why.arithmetic.map(|arithmetic| arithmetic_reason(arithmetic).to_owned()))
+            .collect(),
         compared: plans_compared(why, name),
         devices: why.devices.iter().map(|device| device_decision(device, name)).collect(),
         leaving: why.standbys.iter().map(|standby| standby_decision(standby, name)).collect(),
@@ -152,8 +157,8 @@ fn Sentences(title: &'static str, sentences: Vec<String>) -> impl IntoView {
 #[cfg(test)]
 mod tests {
     use potluck_panel::{
-        Compared, DeviceDecision, KeptReason, LeftOut, MemberStatus, MemberView, PartReason, Place, PlanEpoch,
-        ReplacedReason, Roles,
+        Arithmetic, Compared, DeviceDecision, KeptReason, LeftOut, MemberStatus, MemberView, PartReason, Place,
+        PlanEpoch, ReplacedReason, Roles,
     };
 
     use super::*;
@@ -186,6 +191,7 @@ mod tests {
                 compared: Compared { active_ms: 12.0, best_ms: 12.0, needed_ms: 11.0 },
                 reason: KeptReason::IsBest,
             },
+            arithmetic: Some(Arithmetic::Packed),
             devices: vec![
                 DeviceDecision { peer: peer("h"), place: Place::Has(part) },
                 DeviceDecision { peer: peer("p"), place: Place::LeftOut(slow) },
@@ -203,13 +209,14 @@ mod tests {
         let epoch = status.plan.as_ref().map(|plan| plan.epoch).unwrap_or_default();
         status.why = Some(why(epoch));
         let told = reasons(&status).unwrap_or_default();
-        assert_eq!(told.choice.len(), 2, "why it was chosen, and why it stays: {told:?}");
+        assert_eq!(told.choice.len(), 3, "why it was chosen, why it stays, and how products are computed: {told:?}");
+        assert!(told.choice[2].contains("8-bit integers"), "{told:?}");
         assert!(told.devices[0].starts_with("This device computes 6 blocks"), "{told:?}");
         assert_eq!(told.devices[1], "Phone is a spare: a token would take 60 ms with it, and takes 12 ms without.");
         assert_eq!(told.compared[2].plan, "With Phone as well");
         status.why = Some(why(PlanEpoch(epoch.0 + 1)));
         let told = reasons(&status).unwrap_or_default();
-        assert_eq!(told.choice.len(), 1, "the choice of another plan: {told:?}");
+        assert_eq!(told.choice.len(), 2, "the choice of another plan: {told:?}");
     }
 
     #[test]

@@ -85,9 +85,12 @@ impl Planning {
             spread_ms: compared.spread_millis,
             whole_ms: compared.whole_millis,
         });
+        let prepared = self.plans.inactive.as_ref().map(|inactive| &inactive.planned);
+        let newest = prepared.or(self.plans.active.as_ref().map(|active| &active.planned));
         Some(WhyPlan {
             chosen: self.choosing.decisions.choice_of(self.plans.shown().1).cloned(),
             plan: self.choosing.decisions.plan.clone()?,
+            arithmetic: newest.map(|planned| planned.plan.arithmetic),
             devices: self.choosing.decisions.devices.clone(),
             spreading,
             standbys: self.choosing.decisions.standbys.clone(),
