@@ -16,8 +16,9 @@ use super::{Keys, Member, Reply, TIMEOUT, request};
 /// A relay that serves.
 pub struct Running {
     pub address: SocketAddr,
+    /// Of a relay that this process started.
     stop: Option<oneshot::Sender<()>>,
-    task: JoinHandle<()>,
+    task: Option<JoinHandle<()>>,
 }
 
 pub async fn start(config: Config) -> Running {
@@ -25,10 +26,15 @@ pub async fn start(config: Config) -> Running {
     let address = (Ipv4Addr::LOCALHOST, relay.address().port()).into();
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(relay.run(async { drop(stopped.await) }));
-    Running { address, stop: Some(stop), task }
+    Running { address, stop: Some(stop), task: Some(task) }
 }
 
 impl Running {
+    /// A relay that serves elsewhere.
+    pub fn at(address: SocketAddr) -> Self {
+        Self { address, stop: None, task: None }
+    }
+
     /// Asks it to stop and waits until it has.
     pub async fn stop(mut self) {
         self.ask_to_stop();
@@ -37,7 +43,7 @@ impl Running {
 
     /// Waits until it has stopped.
     pub async fn stopped(mut self) {
-        timeout(TIMEOUT, &mut self.task).await.expect("the relay stops in time").unwrap();
+        timeout(TIMEOUT, self.task.take().unwrap()).await.expect("the relay stops in time").unwrap();
     }
 
     pub fn ask_to_stop(&mut self) {
