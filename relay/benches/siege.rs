@@ -28,6 +28,8 @@ const ROUND: Duration = Duration::from_secs(5);
 const FRAME: [u8; 8 * 1024] = [0; 8 * 1024];
 /// What an honest visitor says to the host.
 const HELLO: &[u8] = b"may I?";
+/// After so many hops an honest visitor comes.
+const HOPS_A_VISIT: usize = 50;
 /// Connections that each of the three keeps trying.
 const SOCKETS: usize = 32;
 
@@ -110,7 +112,7 @@ async fn siege(relay: &Running) {
             let start = Instant::now();
             while start.elapsed() < ROUND {
                 hops.push(hop(&mut one, &mut two).await);
-                if start.elapsed().as_secs() > visits.len() as u64 % ROUND.as_secs() {
+                if hops.len() % HOPS_A_VISIT == 0 {
                     homes += 1;
                     visits.push(visit(relay, homes, &keys, route, &mut hellos).await);
                 }
@@ -125,7 +127,7 @@ async fn siege(relay: &Running) {
     report("another room's hop of 8 KB, µs", &mut quiet, &mut loud, 1e6);
     report("an honest visitor, from its connection to the host's ear, ms", &mut honest_quiet, &mut honest_loud, 1e3);
     let (entries, frames) = (done.entries.load(Ordering::Relaxed), done.frames.load(Ordering::Relaxed));
-    println!("the siege entered {entries} times and sent {frames} frames that the relay took from its socket");
+    println!("the siege entered {entries} times and wrote {frames} frames into their sockets");
 }
 
 /// The host reads what comes and lets in who asks.
