@@ -213,11 +213,18 @@ fn fenced(rest: &str, run: usize) -> usize {
     let mut end = run;
     for (number, line) in body.split_inclusive('\n').enumerate() {
         end += line.len();
-        if number > 0 && line.trim_start_matches([' ', '\t', '>']).starts_with(fence) {
+        if number > 0 && closes(line, fence) {
             break;
         }
     }
     end
+}
+
+/// Whether a line has a fence at least as long, and nothing after it.
+fn closes(line: &str, fence: &str) -> bool {
+    let line = line.trim_start_matches([' ', '\t', '>']);
+    let after = line.strip_prefix(fence).map(|after| after.trim_start_matches(|mark| fence.starts_with(mark)));
+    after.is_some_and(|after| after.trim().is_empty())
 }
 
 #[cfg(test)]
@@ -232,6 +239,12 @@ mod tests {
         let mut ahead = Ahead::default();
         Formulas::find_with(text, &mut ahead);
         ahead.looked_at
+    }
+
+    #[test]
+    fn a_fence_with_words_after_it_closes_no_code() {
+        let text = "```\n``` rust $a$\n````\n$b$";
+        assert_eq!(Formulas::find(text).found, ["$b$"]);
     }
 
     #[test]
