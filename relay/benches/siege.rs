@@ -1,7 +1,7 @@
 //! A room under siege, on a relay with its default limits: `cargo bench -p potluck-relay --bench siege`, 45 seconds.
 //!
 //! A banned holder of an invite, a holder of an expired one and one without a key enter as often and send as much as the relay
-//! lets them, each from an address of its own. Meanwhile two members of another room exchange 8 KB every 5 ms, and honest
+//! lets them, each from an address of its own. They are another process of low priority, as they would be other machines. Meanwhile two members of another room exchange 8 KB every 5 ms, and honest
 //! visitors come to the room under siege. Quiet and siege alternate, three rounds of each.
 #![allow(clippy::unwrap_used, reason = "a measurement may panic")]
 
@@ -9,8 +9,9 @@
 mod common;
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Child, Command};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{Invite, Keys, Member, Running, config};
@@ -26,8 +27,14 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 const ROUNDS: usize = 3;
 const ROUND: Duration = Duration::from_secs(5);
 const FRAME: [u8; 8 * 1024] = [0; 8 * 1024];
+/// How long a siege lasts before it is measured.
+const BEGIN: Duration = Duration::from_secs(2);
+/// The argument that makes this program the attackers.
+const ATTACK: &str = "attack";
 /// What an honest visitor says to the host.
 const HELLO: &[u8] = b"may I?";
+/// What visitors send at most at once.
+const FLOOD: [u8; 16 * 1024 - 4] = [0; 16 * 1024 - 4];
 /// After so many hops an honest visitor comes.
 const HOPS_A_VISIT: usize = 50;
 /// Connections that each of the three keeps trying.
@@ -60,15 +67,42 @@ impl Visitor {
 /// What the siege did.
 #[derive(Default)]
 struct Done {
+    tries: AtomicU64,
     entries: AtomicU64,
     frames: AtomicU64,
 }
 
 fn main() {
-    let relay = start_relay();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [what, relay, host] = arguments.as_slice()
+        && what == ATTACK
+    {
+        return runtime.block_on(attack(relay.parse().unwrap(), Route(host.parse().unwrap())));
+    }
+    let relay = start_relay();
     runtime.block_on(siege(&relay));
     runtime.shutdown_background();
+}
+
+/// Runs this program as the attackers, with a low priority.
+fn start_attack(relay: SocketAddr, host: Route) -> Child {
+    let program = std::env::current_exe().unwrap();
+    let mut command = Command::new("nice");
+    command.arg("-n19").arg(program).args([ATTACK, &relay.to_string(), &host.0.to_string()]);
+    command.spawn().unwrap()
+}
+
+/// All of them, until they were long enough at it.
+async fn attack(relay: SocketAddr, host: Route) {
+    let (keys, done) = (Arc::new(Keys::listed(1, "Kitchen")), Arc::new(Done::default()));
+    for visitor in Visitor::ALL.into_iter().flat_map(|visitor| [visitor; SOCKETS]) {
+        tokio::spawn(enter_and_send(relay, visitor, keys.clone(), host, done.clone()));
+    }
+    sleep(BEGIN + ROUND).await;
+    let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    let (tries, entries, frames) = (of(&done.tries), of(&done.entries), of(&done.frames));
+    println!("the siege tried to enter {tries} times, entered {entries} times and wrote {frames} frames");
 }
 
 /// A relay on threads of its own.
@@ -96,19 +130,11 @@ async fn siege(relay: &Running) {
 
     let (mut quiet, mut loud) = (Vec::new(), Vec::new());
     let (mut honest_quiet, mut honest_loud) = (Vec::new(), Vec::new());
-    let done = Arc::new(Done::default());
     let mut homes = 0;
     for _ in 0..ROUNDS {
         for (is_loud, hops, visits) in [(false, &mut quiet, &mut honest_quiet), (true, &mut loud, &mut honest_loud)] {
-            let going = Arc::new(AtomicBool::new(is_loud));
-            let attackers: Vec<_> = Visitor::ALL
-                .into_iter()
-                .flat_map(|visitor| [visitor; SOCKETS])
-                .map(|visitor| {
-                    tokio::spawn(attack(relay.address, visitor, keys.clone(), route, going.clone(), done.clone()))
-                })
-                .collect();
-            sleep(Duration::from_secs(2)).await;
+            let attackers = is_loud.then(|| start_attack(relay.address, route));
+            sleep(BEGIN).await;
             let start = Instant::now();
             while start.elapsed() < ROUND {
                 hops.push(hop(&mut one, &mut two).await);
@@ -118,16 +144,13 @@ async fn siege(relay: &Running) {
                 }
                 sleep(Duration::from_millis(5)).await;
             }
-            going.store(false, Ordering::Relaxed);
-            for attacker in attackers {
-                attacker.abort();
+            if let Some(mut attackers) = attackers {
+                attackers.wait().unwrap();
             }
         }
     }
     report("another room's hop of 8 KB, µs", &mut quiet, &mut loud, 1e6);
     report("an honest visitor, from its connection to the host's ear, ms", &mut honest_quiet, &mut honest_loud, 1e3);
-    let (entries, frames) = (done.entries.load(Ordering::Relaxed), done.frames.load(Ordering::Relaxed));
-    println!("the siege entered {entries} times and wrote {frames} frames into their sockets");
 }
 
 /// The host reads what comes and lets in who asks.
@@ -170,15 +193,9 @@ async fn visit(
 }
 
 /// Enters and sends, again and again, as fast as the relay lets it.
-async fn attack(
-    relay: SocketAddr,
-    visitor: Visitor,
-    keys: Arc<Keys>,
-    host: Route,
-    going: Arc<AtomicBool>,
-    done: Arc<Done>,
-) {
-    while going.load(Ordering::Relaxed) {
+async fn enter_and_send(relay: SocketAddr, visitor: Visitor, keys: Arc<Keys>, host: Route, done: Arc<Done>) {
+    loop {
+        done.tries.fetch_add(1, Ordering::Relaxed);
         let Some(socket) = enter(relay, visitor, &keys).await else {
             sleep(Duration::from_millis(20)).await;
             continue;
@@ -186,7 +203,7 @@ async fn attack(
         done.entries.fetch_add(1, Ordering::Relaxed);
         let (mut sending, mut receiving) = socket.split();
         let flood = async {
-            while sending.send(Message::Binary(host.prepend(b"flood").into())).await.is_ok() {
+            while sending.send(Message::Binary(host.prepend(&FLOOD).into())).await.is_ok() {
                 done.frames.fetch_add(1, Ordering::Relaxed);
             }
         };
