@@ -23,12 +23,8 @@ pub fn rows_of(task: &Task) -> usize {
     }
 }
 
-/// Pieces are as long as each other, up to so many tokens: a last piece of few tokens would read all weights for them.
-const ROUNDED: usize = 16;
-
 /// Cuts a task into pieces of at most `max` tokens, in order.
 pub fn cut(task: Task, max: usize) -> Vec<Task> {
-    let max = even(rows_of(&task), max);
     match task {
         Task::Forward { batch: rows, class, input, blocks, then } if rows.len() > max => {
             let count = rows.len();
@@ -57,12 +53,6 @@ pub fn cut(task: Task, max: usize) -> Vec<Task> {
         }
         whole => vec![whole],
     }
-}
-
-/// Tokens of a piece if `count` are cut into as few pieces of at most `max` as possible.
-fn even(count: usize, max: usize) -> usize {
-    let pieces = count.div_ceil(max).max(1);
-    count.div_ceil(pieces).next_multiple_of(ROUNDED).min(max)
 }
 
 /// The input of some of `count` tokens.
@@ -156,13 +146,6 @@ mod tests {
             })
             .collect();
         assert_eq!(seen, [(64, 0, Then::Nothing), (64, 64, Then::Nothing), (22, 128, head)]);
-    }
-
-    #[test]
-    fn pieces_are_about_as_long_as_each_other() {
-        for (count, max, expected) in [(256, 255, 128), (256, 64, 64), (150, 64, 64), (10, 4, 4), (300, 250, 160)] {
-            assert_eq!(even(count, max), expected, "{count} tokens, {max} at most");
-        }
     }
 
     #[test]

@@ -11,7 +11,6 @@ use potluck_sim::{
     Fault, Link, LogNormal, SimDevice, SimModel, World, Wrong, scenario, undisturbed, undisturbed_sampled,
 };
 use potluck_swarm::testing::{Mutation, set_mutation};
-use potluck_swarm::{Fact, TraceLine};
 
 const TEXT: &str = "how do bees find home?";
 
@@ -323,27 +322,6 @@ fn hedging_after_a_delay_is_quicker_than_waiting() {
     let (off, adaptive) = (millis(Hedging::Off), millis(Hedging::Adaptive));
     println!("milliseconds a token: without copies {off:.0}, adaptive {adaptive:.0}");
     assert!(adaptive < 0.95 * off, "without copies {off:.0} ms a token, adaptive {adaptive:.0}");
-}
-
-#[test]
-fn a_long_prompt_goes_on_in_long_chunks_and_gives_the_same_text() {
-    let (mut world, asker) = pooled(1, 1, Hedging::Off, &[helper(); 5]);
-    world.run(30_000.0, |world| world.plan_up().is_some_and(|plan| plan.peers().len() == 6));
-    let text = |request: u32| format!("{request} {TEXT} ").repeat(8);
-    // The first prompt tells how long a chunk takes.
-    for request in 1..=2 {
-        world.prompt(asker, request, &text(request), 20, world.now() + 100.0);
-        world.run(world.now() + 60_000.0, |world| ended(world, asker, request));
-        let expected = undisturbed(&model(), &text(request).bytes().map(u32::from).collect::<Vec<_>>(), 20);
-        assert_eq!(world.answer(asker, request).map(|answer| &answer.tokens), Some(&expected), "prompt {request}");
-    }
-    let rows = |line: &TraceLine| match line.fact {
-        Some(Fact::Picked { rows, .. }) => Some(rows),
-        _ => None,
-    };
-    let chunks: Vec<u32> = world.trace(0).iter().filter_map(rows).filter(|rows| *rows > 16).collect();
-    assert_eq!(chunks[..3], [64; 3], "{chunks:?}");
-    assert!(chunks[3..].contains(&200), "the second prompt is one chunk: {chunks:?}");
 }
 
 #[test]

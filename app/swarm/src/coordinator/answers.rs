@@ -345,7 +345,7 @@ impl Answers {
     ) -> Option<(u32, u32, usize)> {
         let [only] = &self.active[..] else { return None };
         let is_new = only.conversation.id == conversation && only.expected_first.is_none() && only.is_reading();
-        let chunk = self.chunk_size.tokens(plan, &model.shape) as u32;
+        let chunk = self.chunk_size.tokens(plan, model.shape.hidden) as u32;
         is_new.then(|| (only.to_read() as u32, chunk, sending::WINDOW))
     }
 

@@ -17,7 +17,7 @@ impl Answers {
     pub(super) fn send(&mut self, model: &OpenedModel, plan: &Plan, total: usize, cx: &mut EventContext) {
         let reading = self.active.iter().filter(|active| !active.paused && active.is_reading()).count();
         let window = WINDOW.div_ceil(reading.max(1));
-        let prefill_tokens = self.chunk_size.tokens(plan, &model.shape);
+        let prefill_tokens = self.chunk_size.tokens(plan, model.shape.hidden);
         let alone = self.active.len() == 1 && self.queue.is_empty() && multi_step::is_possible(plan, cx.members.me);
         let mut sent = true;
         while std::mem::take(&mut sent) {
