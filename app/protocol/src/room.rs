@@ -219,6 +219,8 @@ pub struct LayerChecksView {
     pub asked: bool,
     /// Devices with a stage whose part the host can compute again, and does for a share of the answers.
     pub checked: Vec<PeerId>,
+    /// Those of another kind than the host's device: the host does the same, but what differs convicts nobody.
+    pub unlike: Vec<PeerId>,
     /// Answers whose stages have all said the same of what went between them.
     pub compared: u32,
     /// Stages' parts of answers that the host has computed again.
@@ -227,6 +229,8 @@ pub struct LayerChecksView {
     pub equal: u32,
     /// The first device says that it sent what the second one says that it did not get: one of them is wrong.
     pub differ: Vec<(PeerId, PeerId)>,
+    /// Devices of another kind whose numbers were further from the host's than the tolerance.
+    pub apart: Vec<PeerId>,
     /// Devices that did not show their work when they were asked.
     pub withheld: Vec<PeerId>,
 }

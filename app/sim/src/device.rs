@@ -47,6 +47,8 @@ pub struct SimDevice {
     pub hesitation: Option<LogNormal>,
     /// Its link.
     pub link: Link,
+    /// What it says that its GPU is.
+    pub adapter: &'static str,
     /// It came by the room's link or an invite; otherwise the host has to let it in.
     pub invited: bool,
     /// The invite that it came by, one of [`World::give_out_invites`](crate::World::give_out_invites); none: by the link.
@@ -94,6 +96,7 @@ impl Default for SimDevice {
             link: Link { latency: 5.0, jitter: 2.5, ..Link::default() },
             invited: true,
             invite: None,
+            adapter: "simulated",
         }
     }
 }

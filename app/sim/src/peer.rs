@@ -136,7 +136,7 @@ impl SimPeer {
         Self {
             id,
             device,
-            machine: Peer::new(identity(id, 0)),
+            machine: Peer::new(identity(id, 0, device.adapter)),
             hints: HintOptions::default(),
             life: 0,
             present: false,
@@ -173,7 +173,7 @@ impl SimPeer {
     }
 
     pub fn identity(&self) -> Identity {
-        identity(self.id, self.life)
+        identity(self.id, self.life, self.device.adapter)
     }
 
     /// When its load ends; 0 if it loads nothing.
@@ -219,7 +219,7 @@ fn name(peer: PeerId) -> String {
     format!("Device {}", peer.0[0])
 }
 
-fn identity(peer: PeerId, start: u64) -> Identity {
+fn identity(peer: PeerId, start: u64, adapter: &str) -> Identity {
     Identity {
         peer,
         device: device(peer),
@@ -228,6 +228,6 @@ fn identity(peer: PeerId, start: u64) -> Identity {
         kernel_class: 1,
         name: name(peer),
         kind: DeviceKind::Native,
-        adapter: "simulated".into(),
+        adapter: adapter.into(),
     }
 }

@@ -228,6 +228,30 @@ fn checks_take_little_of_a_rooms_time() {
 }
 
 #[test]
+fn a_stage_of_another_kind_that_lies_is_named_and_not_convicted() {
+    let mut apart = 0;
+    for seed in 0..20 {
+        let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::with_budget(2_000));
+        let other = SimDevice { adapter: "another", ..SimDevice::with_budget(430) };
+        (0..3).for_each(|index| _ = world.add(other, 10.0 * f64::from(index)));
+        world.check_answers(1.0);
+        let asker = world.add(SimDevice::default(), 40.0);
+        world.run(60_000.0, |world| checks(world).unlike.len() >= 2);
+        let begin = world.now() + 100.0;
+        let liar = usize::from(checks(&world).unlike[0].0[0]) - 1;
+        world.fault(Fault::Wrong(liar, Wrong::LiesInLayers(20)), begin);
+        world.chat(asker, SHORT, FEW, begin + 100.0, begin + 20_000.0);
+        world.run(begin + 25_000.0, |_| false);
+        let found = checks(&world);
+        assert!(found.checked.is_empty() && found.repeated > 0, "seed {seed}: {found:?}");
+        assert!(found.apart.iter().all(|named| *named == peer(liar)), "seed {seed}: {liar} lied, {found:?}");
+        assert!(!(0..4).any(|index| world.has_blamed(index)), "seed {seed}: {found:?}");
+        apart += found.apart.len();
+    }
+    assert!(apart > 15, "named in {apart} of 20 rooms");
+}
+
+#[test]
 fn where_the_host_holds_no_copy_nobody_is_checked_or_convicted() {
     for seed in 0..10 {
         let mut world = room(seed, dense(), SimDevice::default());
@@ -238,7 +262,10 @@ fn where_the_host_holds_no_copy_nobody_is_checked_or_convicted() {
         world.chat(asker, SHORT, FEW, begin + 100.0, begin + 10_000.0);
         world.run(begin + 20_000.0, |_| false);
         let found = checks(&world);
-        assert!(found.asked && found.checked.is_empty() && found.repeated == 0, "seed {seed}: {found:?}");
+        assert!(
+            found.asked && found.checked.is_empty() && found.unlike.is_empty() && found.repeated == 0,
+            "seed {seed}: {found:?}"
+        );
         assert!(!(0..4).any(|index| world.has_blamed(index)), "seed {seed}");
     }
 }

@@ -38,6 +38,7 @@ const DEVICE: SimDevice = SimDevice {
     link: Link { latency: 1.0, jitter: 2.5, loss: 0.0, wake: 0.0, up: f64::INFINITY, down: f64::INFINITY },
     invited: true,
     invite: None,
+    adapter: "simulated",
 };
 
 impl Equals {

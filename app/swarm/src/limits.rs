@@ -7,8 +7,8 @@ use potluck_plan::{
     Bytes, ExpertId, KernelClass, LogitsRequest, Millis, ModelShape, PeerId, Plan, PlanEpoch, SampledSteps, Work,
 };
 use potluck_protocol::{
-    CalibrationRuns, CreditView, ExpertCall, ExpertWaits, Forward, Hello, HolderReport, MemberView, PromptRequest,
-    Residency, ResidencyChange, RoomView, StandbyOrder, WorkerStatus,
+    CalibrationRuns, CreditView, ExpertCall, ExpertWaits, Forward, Hello, HolderReport, LayerChecksView, MemberView,
+    PromptRequest, Residency, ResidencyChange, RoomView, StandbyOrder, WorkerStatus,
 };
 
 /// Bytes of a device's name. The page allows 40 characters, of up to four bytes each.
@@ -213,6 +213,13 @@ pub(crate) fn status(mut status: WorkerStatus) -> WorkerStatus {
     status
 }
 
+/// As many as a host names.
+fn are_few(checks: &LayerChecksView) -> bool {
+    let LayerChecksView { checked, unlike, apart, differ, withheld, .. } = checks;
+    [checked, unlike, apart, withheld].into_iter().all(|peers| peers.len() <= MAX_MEMBERS)
+        && differ.len() <= MAX_MEMBERS
+}
+
 /// True if a room is plausible: nothing in it is longer than what honest hosts send.
 pub(crate) fn is_room(view: &RoomView) -> bool {
     let RoomView { model, plan, members, credits, .. } = view;
@@ -246,9 +253,7 @@ pub(crate) fn is_room(view: &RoomView) -> bool {
         && numbers.into_iter().all(|count| count <= MAX_STAGES)
         && plan.plan.as_ref().is_none_or(is_plan)
         && are_experts
-        && [plan.checks.checked.len(), plan.checks.differ.len(), plan.checks.withheld.len()]
-            .into_iter()
-            .all(|count| count <= MAX_MEMBERS)
+        && are_few(&plan.checks)
         && plan.help.len() <= MAX_SENTENCES
         && plan.help.iter().chain([&plan.reason]).chain(&plan.spreading).all(is_short)
 }

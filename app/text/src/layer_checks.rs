@@ -8,15 +8,17 @@ use crate::texts;
 #[must_use]
 pub fn layer_checks(checks: &LayerChecksView, devices: &[PeerId], name: impl Fn(PeerId) -> String) -> Vec<String> {
     let texts = &texts().why;
-    let device = |peer: &PeerId| match checks.checked.contains(peer) {
-        true => texts.is_checked(name(*peer)),
-        false => texts.not_checked(name(*peer)),
+    let device = |peer: &PeerId| match peer {
+        _ if checks.checked.contains(peer) => texts.is_checked(name(*peer)),
+        _ if checks.unlike.contains(peer) => texts.is_unlike(name(*peer)),
+        _ => texts.not_checked(name(*peer)),
     };
     let compared = (checks.compared > 0).then(|| texts.answers_agree(checks.compared));
     let repeated = (checks.repeated > 0).then(|| texts.parts_repeated(checks.repeated));
     let differ = checks.differ.iter().map(|(sender, receiver)| texts.neighbours_differ(name(*sender), name(*receiver)));
+    let apart = checks.apart.iter().map(|peer| texts.is_apart(name(*peer)));
     let withheld = checks.withheld.iter().map(|peer| texts.work_withheld(name(*peer)));
-    devices.iter().map(device).chain(compared).chain(repeated).chain(differ).chain(withheld).collect()
+    devices.iter().map(device).chain(compared).chain(repeated).chain(differ).chain(apart).chain(withheld).collect()
 }
 
 #[cfg(test)]
@@ -33,11 +35,14 @@ mod tests {
             said,
             [
                 "Ann: the host computes a share of its answers again, and compares.",
-                "Ben: nobody checks it. The host holds no copy of its layers, or has another kind of GPU.",
+                "Ben: nobody checks it. The host holds no copy of its layers, or calls experts elsewhere.",
                 "In 3 answers all devices agreed on what went between them.",
                 "The host has computed 1 part again.",
             ]
         );
+        let other = LayerChecksView { checked: Vec::new(), unlike: vec![a], apart: vec![a], ..checks };
+        let said = layer_checks(&other, &[a, b], name).join(" ");
+        assert!(said.contains("Ann: it has another kind of GPU") && said.contains("Ann sent numbers"), "{said}");
         let found = LayerChecksView { differ: vec![(a, b)], withheld: vec![b], ..Default::default() };
         let said = layer_checks(&found, &[], name).join(" ");
         assert!(said.contains("Ann and Ben do not agree") && said.contains("Ben was asked"), "{said}");

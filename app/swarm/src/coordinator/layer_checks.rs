@@ -60,6 +60,12 @@ impl LayerChecks {
         }
     }
 
+    fn apart(&mut self, peer: PeerId) {
+        if self.view.apart.len() < MAX_NAMED && !self.view.apart.contains(&peer) {
+            self.view.apart.push(peer);
+        }
+    }
+
     fn withheld(&mut self, peer: PeerId) {
         if self.view.withheld.len() < MAX_NAMED && !self.view.withheld.contains(&peer) {
             self.view.withheld.push(peer);
@@ -107,18 +113,21 @@ impl Coordinator {
         let me = cx.members.me;
         let (Some(model), Some(plan)) = (&self.model, self.planning.plans.active()) else {
             self.layer_checks.view.checked.clear();
+            self.layer_checks.view.unlike.clear();
             return;
         };
         let is_possible = self.command.pooling.spot_checks > 0.0 && is_checked(plan, me);
         let can_be = |peer: &PeerId| {
             let mut stages = plan.stages.iter().filter(|stage| stage.peer == *peer);
             *peer != me
-                && are_alike(me, *peer, &cx.members)
+                && cx.members.get(*peer).is_some()
                 && stages.all(|stage| worker.can_replay(plan, &units(plan, stage, &model.shape), me))
         };
         let peers = if is_possible { plan.peers() } else { Default::default() };
-        self.layer_checks.view.checked = peers.into_iter().filter(can_be).collect();
-        self.layer_checks.view.asked = is_possible;
+        let is_alike = |peer: &PeerId| are_alike(me, *peer, &cx.members);
+        let view = &mut self.layer_checks.view;
+        (view.checked, view.unlike) = peers.into_iter().filter(can_be).partition(is_alike);
+        view.asked = is_possible;
     }
 
     /// What this device holds no copy of any more cannot be computed again.
@@ -181,11 +190,13 @@ impl Coordinator {
             let stage = &plan.stages[place];
             // Results of another plan's last stage are nothing to compare with.
             let has_nothing = plan.has_lm_head(stage.id) && ended.results.is_empty();
-            if !view.checked.contains(&stage.peer) || drawn.len() >= MAX_DRAWN || has_nothing {
+            let is_alike = view.checked.contains(&stage.peer);
+            if !(is_alike || view.unlike.contains(&stage.peer)) || drawn.len() >= MAX_DRAWN || has_nothing {
                 continue;
             }
             let target = Target {
                 peer: stage.peer,
+                is_alike,
                 blocks: stage.blocks,
                 embeds: plan.embeds(stage.id),
                 next: plan.stages.get(place + 1).map(|next| (next.id, next.peer)),
@@ -293,7 +304,8 @@ impl Coordinator {
             u32::from(matches!(verdict, Verdict::Equal | Verdict::Close | Verdict::Wrong));
         self.layer_checks.view.equal += u32::from(verdict == Verdict::Equal);
         match verdict {
-            Verdict::Wrong => self.convict(replay.target.peer, cx),
+            Verdict::Wrong if replay.target.is_alike => self.convict(replay.target.peer, cx),
+            Verdict::Wrong => self.layer_checks.apart(replay.target.peer),
             Verdict::Withheld(peer) if self.answers.is_newest(range.conversation, range.through) => {
                 self.layer_checks.withheld(peer);
             }

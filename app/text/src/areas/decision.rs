@@ -210,14 +210,18 @@ table! {
         layer_checks = "Who checks the layers";
         /// A device whose part the host can compute as well.
         is_checked(name: Text) = "{ $name }: the host computes a share of its answers again, and compares.";
+        /// One that the host can compute as well, but with other rounding.
+        is_unlike(name: Text) = "{ $name }: it has another kind of GPU. The host computes a share of its answers again, but only large differences show, and they convict nobody.";
         /// One that nobody can check.
-        not_checked(name: Text) = "{ $name }: nobody checks it. The host holds no copy of its layers, or has another kind of GPU.";
+        not_checked(name: Text) = "{ $name }: nobody checks it. The host holds no copy of its layers, or calls experts elsewhere.";
         /// Answers whose stages have said by hashes what they got and sent.
         answers_agree(answers: Count) = [one] "In { $answers } answer all devices agreed on what went between them." [other] "In { $answers } answers all devices agreed on what went between them.";
         /// Parts of answers that the host has computed again.
         parts_repeated(parts: Count) = [one] "The host has computed { $parts } part again." [other] "The host has computed { $parts } parts again.";
         /// Two neighbours contradict each other.
         neighbours_differ(sender: Text, receiver: Text) = "{ $sender } and { $receiver } do not agree on what went between them. One of them is wrong, and nobody can say which.";
+        /// Such a device was further from the host's numbers than rounding is thought to explain.
+        is_apart(name: Text) = "{ $name } sent numbers that are far from the host's. It has another kind of GPU, so nobody can say who is right.";
         /// A device was asked for hashes or rows, and did not show them.
         work_withheld(name: Text) = "{ $name } was asked to show its work and did not. A reload, a slow line or many conversations at once look the same.";
         /// Where the host knows this from.

@@ -16,6 +16,8 @@ use crate::row_hashes::hash_of;
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub peer: PeerId,
+    /// It is of the host's kind, as far as it says. Another kind may round so differently that nothing convicts it.
+    pub is_alike: bool,
     pub blocks: BlockRange,
     /// It gets tokens.
     pub embeds: bool,

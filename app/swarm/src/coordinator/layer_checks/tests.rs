@@ -163,6 +163,7 @@ fn check(
 ) -> Verdict {
     let target = Target {
         peer: peer(place),
+        is_alike: true,
         blocks: BlockRange::new(place as u16, place as u16 + 1),
         embeds: place == 0,
         next: (place + 1 < STAGES).then(|| (StageId(place as u16 + 1), peer(place + 1))),
@@ -267,6 +268,7 @@ fn a_host_that_computes_wrongly_convicts_nobody() {
         let Committed::Agree(hashes) = committed else { panic!("{committed:?}") };
         let target = Target {
             peer: peer(1),
+            is_alike: true,
             blocks: BlockRange::new(1, 2),
             embeds: false,
             next: Some((StageId(2), peer(2))),
