@@ -50,7 +50,7 @@ pub(crate) fn plan(stages: Vec<Stage>) -> Plan {
     }
 }
 
-/// What a native device without a name says that lends nothing.
+/// What a native device without a name says that lends nothing. Its GPU has one.
 pub(crate) fn hello() -> Hello {
     Hello {
         start: StartId(1),
@@ -58,7 +58,7 @@ pub(crate) fn hello() -> Hello {
         kernel_class: 1,
         name: String::new(),
         kind: DeviceKind::Native,
-        adapter: String::new(),
+        adapter: "one GPU".into(),
         contribution: None,
         epoch: PlanEpoch(0),
         hidden: false,

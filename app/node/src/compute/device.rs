@@ -98,11 +98,10 @@ impl Device {
     }
 }
 
-/// The adapter's vendor and name, without repetition.
+/// The adapter's vendor and name, without repetition. Empty in a browser that tells neither, as Firefox does.
 pub fn adapter(capabilities: &Capabilities) -> String {
     let (vendor, name) = (capabilities.vendor.trim(), capabilities.name.trim());
     match (vendor, name) {
-        ("", "") => capabilities.backend.clone(),
         (vendor, "") => vendor.to_owned(),
         // A native vendor is a number, and many names begin with the vendor.
         (vendor, name) if vendor.starts_with("0x") || name.to_lowercase().starts_with(&vendor.to_lowercase()) => {

@@ -51,7 +51,8 @@ fn model_words(report: &BenchReport) -> String {
 
 fn device_words(report: &BenchReport) -> String {
     let device = &report.device;
-    let adapter = if device.software { texts().device.software(&device.adapter) } else { device.adapter.clone() };
+    let adapter = if device.adapter.is_empty() { texts().device.unnamed() } else { &device.adapter };
+    let adapter = if device.software { texts().device.software(adapter) } else { adapter.to_owned() };
     texts().bench.streams(adapter, device.streaming)
 }
 

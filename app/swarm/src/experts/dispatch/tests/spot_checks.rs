@@ -64,6 +64,18 @@ fn devices_that_compute_otherwise_are_not_compared() {
     assert_eq!(room.answer(check, C, &[1.0, 2.5]), [], "one of two is wrong, and no third one can say which");
 }
 
+#[test]
+fn devices_whose_browsers_hide_their_gpus_are_not_compared() {
+    let mut room = room(Hedging::Off, vec![[A, B, C].map(ExpertHolder::Peer).to_vec()]);
+    room.dispatch = Dispatch::new(DispatchSettings { hedging: Hedging::Off, spot_checks: 1.0 }, 0);
+    for peer in [A, B, C] {
+        room.members.known.get_mut(&peer).unwrap().hello.adapter.clear();
+    }
+    let calls = called(&room.begin(&[0]));
+    let steps = room.answer(calls[0].2, A, &[1.0, 2.0]);
+    assert_eq!(whom(&steps), [], "their GPUs may differ, and so may their bits");
+}
+
 /// Each answer is checked; A's is honest, and B and C give the same wrong one. What comes of A's.
 fn two_liars_check_an_honest_one(lineages: &[(PeerId, u16)]) -> Vec<DispatchStep> {
     let mut room = room(Hedging::Off, vec![[A, B, C].map(ExpertHolder::Peer).to_vec()]);
