@@ -1,4 +1,5 @@
 // Firefox as distributions ship it, with WebGPU on Mesa's software adapter. Playwright drives it by WebDriver BiDi.
+// There `fill` sets a field by a script, so that no `change` follows: type where a test needs one. CDP and `killGpu` are Chromium's.
 import { existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
