@@ -228,11 +228,14 @@ fn checks_take_little_of_a_rooms_time() {
 }
 
 #[test]
-fn a_stage_of_another_kind_that_lies_is_named_and_not_convicted() {
+fn a_stage_of_another_or_an_unknown_kind_that_lies_is_named_and_not_convicted() {
     let mut apart = 0;
     for seed in 0..20 {
-        let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::with_budget(2_000));
-        let other = SimDevice { adapter: "another", ..SimDevice::with_budget(430) };
+        // Browsers may hide their GPUs: two without a name need not be of one kind.
+        let (hosts, others) = if seed % 2 == 0 { ("simulated", "another") } else { ("", "") };
+        let host = SimDevice { adapter: hosts, ..SimDevice::with_budget(2_000) };
+        let mut world = World::new(seed, dense(), Sharing::Everyone, host);
+        let other = SimDevice { adapter: others, ..SimDevice::with_budget(430) };
         (0..3).for_each(|index| _ = world.add(other, 10.0 * f64::from(index)));
         world.check_answers(1.0);
         let asker = world.add(SimDevice::default(), 40.0);

@@ -344,9 +344,10 @@ fn is_heard(peer: PeerId, members: &Members) -> bool {
     members.get(peer).is_some_and(|member| member.is_available() && member.silent < SILENT_MILLIS)
 }
 
-/// Honest devices like these compute the same bits, as far as they say what they are.
+/// Honest devices like these compute the same bits, as far as they say what they are. One whose browser hides its GPU may be
+/// of any kind.
 fn are_alike(a: PeerId, b: PeerId, members: &Members) -> bool {
-    let kind =
-        |peer| members.get(peer).map(|known| (&known.hello.build, known.hello.kernel_class, &known.hello.adapter));
+    let named = |peer| members.get(peer).map(|known| &known.hello).filter(|hello| !hello.adapter.is_empty());
+    let kind = |peer| named(peer).map(|hello| (&hello.build, hello.kernel_class, &hello.adapter));
     kind(a).is_some_and(|known| kind(b) == Some(known))
 }
