@@ -14,7 +14,7 @@ pub fn layer_checks(checks: &LayerChecksView, devices: &[PeerId], name: impl Fn(
         _ => texts.not_checked(name(*peer)),
     };
     let compared = (checks.compared > 0).then(|| texts.answers_agree(checks.compared));
-    let repeated = (checks.repeated > 0).then(|| texts.parts_repeated(checks.repeated));
+    let repeated = (checks.repeated > 0).then(|| texts.parts_repeated(checks.repeated, checks.equal));
     let differ = checks.differ.iter().map(|(sender, receiver)| texts.neighbours_differ(name(*sender), name(*receiver)));
     let apart = checks.apart.iter().map(|peer| texts.is_apart(name(*peer)));
     let withheld = checks.withheld.iter().map(|peer| texts.work_withheld(name(*peer)));
@@ -29,7 +29,8 @@ mod tests {
     fn nobody_is_said_to_be_checked_whom_nobody_checks() {
         let [a, b] = [1, 2].map(|id| PeerId([id; 16]));
         let name = |peer| if peer == a { "Ann".to_owned() } else { "Ben".to_owned() };
-        let checks = LayerChecksView { asked: true, checked: vec![a], compared: 3, repeated: 1, ..Default::default() };
+        let checks =
+            LayerChecksView { asked: true, checked: vec![a], compared: 3, repeated: 1, equal: 1, ..Default::default() };
         let said = layer_checks(&checks, &[a, b], name);
         assert_eq!(
             said,
@@ -37,7 +38,7 @@ mod tests {
                 "Ann: the host computes a share of its answers again, and compares.",
                 "Ben: nobody checks it. The host holds no copy of its layers, or calls experts elsewhere.",
                 "In 3 answers all devices agreed on what went between them.",
-                "The host has computed 1 part again.",
+                "The host has computed 1 part again (1 bit by bit the same).",
             ]
         );
         let other = LayerChecksView { checked: Vec::new(), unlike: vec![a], apart: vec![a], ..checks };

@@ -141,9 +141,9 @@ impl Node {
 
     /// The chosen arithmetic, if every device of a room can compute by it, else what suits this device's GPU.
     fn arithmetic(&self, chosen: Option<Arithmetic>) -> Arithmetic {
-        let is_full = || self.compute.device.gpu().is_some_and(|gpu| gpu.capabilities().tier == Tier::Full);
+        let shares_work = || self.compute.device.gpu().is_some_and(|gpu| gpu.capabilities().tier != Tier::Software);
         let portable = chosen.filter(|arithmetic| Arithmetic::PORTABLE.contains(arithmetic));
-        portable.unwrap_or_else(|| Arithmetic::automatic(is_full()))
+        portable.unwrap_or_else(|| Arithmetic::automatic(shares_work()))
     }
 
     fn join(&mut self, room: String, key: Option<String>) {

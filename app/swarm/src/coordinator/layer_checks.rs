@@ -37,6 +37,8 @@ pub(super) struct LayerChecks {
     /// Answers that are to be computed again.
     drawn: VecDeque<Replay>,
     running: Option<Running>,
+    /// Pieces that were in the engine when their answer was given up, each with where its KV cache lies.
+    stopped: Vec<(Ticket, ConversationId)>,
     view: LayerChecksView,
 }
 
@@ -79,7 +81,8 @@ impl Coordinator {
         self.ask_for_hashes(cx);
         let plan = self.planning.plans.active();
         let epoch = plan.map(|plan| plan.epoch);
-        let mut late = self.layer_checks.ledger.forget_old(plan, cx.now);
+        let old = self.layer_checks.ledger.forget_old(plan, cx.now);
+        let mut late: Vec<PeerId> = old.iter().flat_map(|(.., committed)| committed.silent.clone()).collect();
         self.layer_checks.drawn.retain(|replay| {
             let (range, is_over) = (replay.range(), Some(replay.range().epoch) != epoch);
             let Next::Ask(peer, _) = replay.next() else { return !is_over };
@@ -90,8 +93,9 @@ impl Coordinator {
             !is_over && !is_late
         });
         // Who is away or silent cannot show anything.
-        late.retain(|peer| is_heard(*peer, &cx.members));
+        late.retain(|peer| *peer != cx.members.me && is_heard(*peer, &cx.members));
         late.into_iter().for_each(|peer| self.layer_checks.withheld(peer));
+        old.into_iter().for_each(|(ended, range, committed)| self.committed(ended, range, committed, cx));
         if let Some(running) = &self.layer_checks.running {
             let is_over = Some(running.replay.range().epoch) != epoch;
             // The KV cache's pages are needed, or the weights are about to go.
@@ -159,22 +163,28 @@ impl Coordinator {
     /// A stage says by hashes what it got and sent.
     pub fn row_hashes(&mut self, from: PeerId, hashes: RowHashes, cx: &mut EventContext) {
         let Some((ended, range, committed)) = self.layer_checks.ledger.answered(from, hashes) else { return };
-        match committed {
-            // Nothing is said of who has got newer rows.
-            Committed::Withheld(peer) if self.answers.is_newest(range.conversation, range.through) => {
-                self.layer_checks.withheld(peer);
-            }
-            Committed::Withheld(_) => {}
-            Committed::Differ(sender, receiver) => self.layer_checks.differ(sender, receiver),
-            Committed::Agree(hashes) => {
-                self.layer_checks.view.compared += 1;
-                self.draw(ended, range, hashes, cx);
-            }
-        }
+        self.committed(ended, range, committed, cx);
+    }
+
+    /// All stages have said something, or had the time for it. Who did is computed again, whatever the others did.
+    fn committed(&mut self, ended: EndedAnswer, range: RowRange, committed: Committed, cx: &mut EventContext) {
+        // Nothing is said of who has got newer rows, nor of this device.
+        let is_newest = self.answers.is_newest(range.conversation, range.through);
+        let withheld = committed.withheld.iter().filter(|peer| is_newest && **peer != cx.members.me);
+        withheld.for_each(|peer| self.layer_checks.withheld(*peer));
+        committed.differ.iter().for_each(|(sender, receiver)| self.layer_checks.differ(*sender, *receiver));
+        self.layer_checks.view.compared += u32::from(committed.all_agree());
+        self.draw(ended, range, committed.hashes, cx);
     }
 
     /// Decides whether an answer is computed again. If so, each stage's part is that the host can compute.
-    fn draw(&mut self, ended: EndedAnswer, range: RowRange, mut hashes: Vec<StageHashes>, cx: &mut EventContext) {
+    fn draw(
+        &mut self,
+        ended: EndedAnswer,
+        range: RowRange,
+        mut hashes: Vec<Option<StageHashes>>,
+        cx: &mut EventContext,
+    ) {
         let pooling = self.command.pooling;
         if !ledger::is_drawn(pooling.check_secret, pooling.spot_checks, &range) {
             return;
@@ -194,16 +204,17 @@ impl Coordinator {
             if !(is_alike || view.unlike.contains(&stage.peer)) || drawn.len() >= MAX_DRAWN || has_nothing {
                 continue;
             }
+            let Some(StageHashes { inputs, outputs }) = hashes[place].take() else { continue };
             let target = Target {
                 peer: stage.peer,
                 is_alike,
+                is_routed: has_experts(stage, &model.shape),
                 blocks: stage.blocks,
                 embeds: plan.embeds(stage.id),
                 next: plan.stages.get(place + 1).map(|next| (next.id, next.peer)),
                 wire: plan.wire,
                 width: model.shape.hidden as usize,
             };
-            let StageHashes { inputs, outputs } = std::mem::take(&mut hashes[place]);
             let range = RowRange { stage: stage.id, ..range };
             let Some(replay) = Replay::new(target, ended.clone(), range, [inputs, outputs], cx.now) else { return };
             if let Next::Ask(peer, request) = replay.next() {
@@ -264,8 +275,10 @@ impl Coordinator {
 
     /// Frees what was computed again; `keep`: it begins once more later.
     fn stop_replay(&mut self, keep: bool, cx: &mut EventContext) -> Option<Replay> {
-        let Running { mut replay, conversation, .. } = self.layer_checks.running.take()?;
+        let Running { mut replay, ticket, conversation } = self.layer_checks.running.take()?;
         cx.out.act(Action::Forget(conversation));
+        // A piece that still waits in the engine takes pages once more.
+        self.layer_checks.stopped.push((ticket, conversation));
         self.answers.for_checks = 0;
         if keep {
             replay.begin_again();
@@ -277,6 +290,9 @@ impl Coordinator {
 
     /// This device has computed a piece again.
     pub fn replayed(&mut self, ticket: Ticket, outcome: Outcome, worker: &mut Worker, cx: &mut EventContext) {
+        for (_, conversation) in self.layer_checks.stopped.extract_if(.., |(stopped, _)| *stopped == ticket) {
+            cx.out.act(Action::Forget(conversation));
+        }
         let Some(running) = self.layer_checks.running.as_mut().filter(|running| running.ticket == ticket) else {
             return;
         };
@@ -304,7 +320,7 @@ impl Coordinator {
             u32::from(matches!(verdict, Verdict::Equal | Verdict::Close | Verdict::Wrong));
         self.layer_checks.view.equal += u32::from(verdict == Verdict::Equal);
         match verdict {
-            Verdict::Wrong if replay.target.is_alike => self.convict(replay.target.peer, cx),
+            Verdict::Wrong if replay.convicts() => self.convict(replay.target.peer, cx),
             Verdict::Wrong => self.layer_checks.apart(replay.target.peer),
             Verdict::Withheld(peer) if self.answers.is_newest(range.conversation, range.through) => {
                 self.layer_checks.withheld(peer);
@@ -326,6 +342,11 @@ impl Coordinator {
             self.after_answer(cx);
         }
     }
+}
+
+/// A router chooses experts in one of its blocks.
+fn has_experts(stage: &Stage, shape: &ModelShape) -> bool {
+    stage.blocks.iter().any(|block| !shape.block_experts(block).is_empty())
 }
 
 /// All that a stage has on its GPU.

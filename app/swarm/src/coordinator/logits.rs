@@ -1,7 +1,7 @@
 //! Results of the last stage, and the tokens sampled from them.
 
 use potluck_panel::Drafter;
-use potluck_plan::Candidates;
+use potluck_plan::{Candidates, LogitsRequest};
 use potluck_protocol::{AnswerStop, LmHeadOutput, LogitsResult};
 
 use super::answering::{DecodePass, Pass, PrefillPass};
@@ -35,7 +35,8 @@ impl Answers {
                 let is_newest = pass.end == answering.conversation.log.len() || has_mutation(Mutation::ReplyTwice);
                 let is_valid = |best_of: &Candidates| {
                     let fits = !best_of.ids.is_empty() && best_of.ids.len() == best_of.logits.len();
-                    fits && best_of.ids.iter().all(|id| *id < model.shape.vocabulary)
+                    fits && best_of.ids.len() <= usize::from(LogitsRequest::MAX_TOP)
+                        && best_of.ids.iter().all(|id| *id < model.shape.vocabulary)
                         && !best_of.logits.iter().any(|x| x.is_nan())
                 };
                 if is_newest

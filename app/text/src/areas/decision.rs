@@ -217,11 +217,11 @@ table! {
         /// Answers whose stages have said by hashes what they got and sent.
         answers_agree(answers: Count) = [one] "In { $answers } answer all devices agreed on what went between them." [other] "In { $answers } answers all devices agreed on what went between them.";
         /// Parts of answers that the host has computed again.
-        parts_repeated(parts: Count) = [one] "The host has computed { $parts } part again." [other] "The host has computed { $parts } parts again.";
+        parts_repeated(parts: Count, equal: Count) = [one] "The host has computed { $parts } part again ({ $equal } bit by bit the same)." [other] "The host has computed { $parts } parts again ({ $equal } bit by bit the same).";
         /// Two neighbours contradict each other.
-        neighbours_differ(sender: Text, receiver: Text) = "{ $sender } and { $receiver } do not agree on what went between them. One of them is wrong, and nobody can say which.";
+        neighbours_differ(sender: Text, receiver: Text) = "{ $sender } and { $receiver } do not agree on what went between them. One of them is wrong. Only where this device is one of the two does it know which.";
         /// Such a device was further from the host's numbers than rounding is thought to explain.
-        is_apart(name: Text) = "{ $name } sent numbers that are far from the host's. It has another kind of GPU, so nobody can say who is right.";
+        is_apart(name: Text) = "{ $name } sent numbers that are far from the host's. It does not round as the host does, so nobody can say who is right.";
         /// A device was asked for hashes or rows, and did not show them.
         work_withheld(name: Text) = "{ $name } was asked to show its work and did not. A reload, a slow line or many conversations at once look the same.";
         /// Where the host knows this from.

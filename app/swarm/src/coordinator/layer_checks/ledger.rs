@@ -1,5 +1,6 @@
 //! What stages have committed to: each stage says by hashes what it got and sent, and only then the host's secret decides which
-//! answers are computed again. Where a stage's outputs are not the next one's inputs, one of the two says what is not so.
+//! answers are computed again. Where a stage's outputs are not the next one's inputs, one of the two says what is not so. A stage that
+//! says nothing, or is contradicted, keeps nobody else from being computed again.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,16 +27,25 @@ pub(in crate::coordinator) struct EndedAnswer {
     pub results: BTreeMap<u32, Candidates>,
 }
 
-/// What is known of an answer once all stages have committed to their rows.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Committed {
-    /// This device has not said what it got and sent.
-    Withheld(PeerId),
-    /// The first device says that it sent what the second one says that it did not get. One of them is wrong, and nobody can say
-    /// which one.
-    Differ(PeerId, PeerId),
-    /// All agree: the hashes of each stage in order.
-    Agree(Vec<StageHashes>),
+/// What is known of an answer once its stages have committed to their rows, or had the time for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Committed {
+    /// Devices that did not answer in time.
+    pub silent: Vec<PeerId>,
+    /// Devices that answered, but did not say what they got and sent.
+    pub withheld: Vec<PeerId>,
+    /// The first device says that it sent what the second one says that it did not get. One of them is wrong, and nobody else can
+    /// say which one.
+    pub differ: Vec<(PeerId, PeerId)>,
+    /// The hashes of each stage in order; none of one that did not say them, or that a neighbour contradicts.
+    pub hashes: Vec<Option<StageHashes>>,
+}
+
+impl Committed {
+    /// All devices have said what they got and sent, and that is the same.
+    pub fn all_agree(&self) -> bool {
+        self.hashes.iter().all(Option::is_some)
+    }
 }
 
 /// An answer whose stages are asked for their hashes.
@@ -93,30 +103,36 @@ impl Ledger {
         Some((open.ended, first, judged))
     }
 
-    /// Plans before this one are over, and what was asked long ago is not answered any more. Returns who has not answered the latter.
-    pub fn forget_old(&mut self, plan: Option<&Plan>, now: Millis) -> Vec<PeerId> {
+    /// Plans before this one are over, and what was asked long ago is not answered any more. Returns what is known of the latter.
+    pub fn forget_old(&mut self, plan: Option<&Plan>, now: Millis) -> Vec<(EndedAnswer, RowRange, Committed)> {
         let epoch = plan.map(|plan| plan.epoch);
         self.open.retain(|(range, _)| Some(range.epoch) == epoch);
         let late = self.open.extract_if(.., |(_, open)| now.0 - open.since.0 >= GIVE_UP_MILLIS);
-        let silent = |(_, open): (RowRange, Open)| {
-            open.stages.into_iter().filter(move |(stage, _)| !open.hashes.contains_key(stage)).map(|(_, peer)| peer)
-        };
-        late.flat_map(silent).collect()
+        late.map(|(range, open)| (open.ended, range, judge(&open.stages, open.hashes))).collect()
     }
 }
 
-fn judge(stages: &[(StageId, PeerId)], mut hashes: BTreeMap<StageId, Option<StageHashes>>) -> Committed {
-    let mut all: Vec<StageHashes> = Vec::with_capacity(stages.len());
+fn judge(stages: &[(StageId, PeerId)], mut said: BTreeMap<StageId, Option<StageHashes>>) -> Committed {
+    let mut committed = Committed::default();
     for (stage, peer) in stages {
-        let Some(hashes) = hashes.remove(stage).flatten() else { return Committed::Withheld(*peer) };
-        if let Some(before) = all.last().filter(|before| before.outputs != hashes.inputs) {
-            let sender = stages[all.len() - 1].1;
-            debug_assert_eq!(before.outputs.len(), hashes.inputs.len(), "both were counted");
-            return Committed::Differ(sender, *peer);
+        let said = said.remove(stage);
+        match &said {
+            None => committed.silent.push(*peer),
+            Some(None) => committed.withheld.push(*peer),
+            Some(Some(_)) => {}
         }
-        all.push(hashes);
+        committed.hashes.push(said.flatten());
     }
-    Committed::Agree(all)
+    let contradicts = |pair: &[Option<StageHashes>]| match pair {
+        [Some(sender), Some(receiver)] => sender.outputs != receiver.inputs,
+        _ => false,
+    };
+    let apart: Vec<usize> = (1..stages.len()).filter(|at| contradicts(&committed.hashes[at - 1..=*at])).collect();
+    for at in apart {
+        committed.differ.push((stages[at - 1].1, stages[at].1));
+        (committed.hashes[at - 1], committed.hashes[at]) = (None, None);
+    }
+    committed
 }
 
 /// True for the share of answers that is computed again. Nobody but the host knows the secret, and stages have committed to their

@@ -18,6 +18,8 @@ pub(super) struct Target {
     pub peer: PeerId,
     /// It is of the host's kind, as far as it says. Another kind may round so differently that nothing convicts it.
     pub is_alike: bool,
+    /// It has experts: where two are nearly as good, other rounding chooses another one, and then the numbers are far apart.
+    pub is_routed: bool,
     pub blocks: BlockRange,
     /// It gets tokens.
     pub embeds: bool,
@@ -93,6 +95,13 @@ impl Replay {
     /// What was computed is gone.
     pub fn begin_again(&mut self) {
         (self.cursor, self.differs, self.likeness) = (0, None, Likeness::Equal);
+    }
+
+    /// Whether a result that is wrong convicts the stage: its device computes the host's bits, as far as it says and as all before
+    /// that result shows. Of routed experts its word alone is not enough.
+    pub fn convicts(&self) -> bool {
+        let is_shown = self.differs.as_ref().is_some_and(|(at, _)| *at > 0);
+        self.target.is_alike && self.likeness == Likeness::Equal && (is_shown || !self.target.is_routed)
     }
 
     pub fn ended(&self) -> &EndedAnswer {

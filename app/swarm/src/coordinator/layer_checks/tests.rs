@@ -132,6 +132,12 @@ fn pages(rows: &[f32], positions: usize) -> Vec<[u8; 32]> {
     hashed.pages(positions).unwrap_or_default()
 }
 
+/// The hashes of all stages, which agree.
+fn agreed(committed: Committed) -> Vec<StageHashes> {
+    assert!(committed.all_agree(), "neighbours agree: {committed:?}");
+    committed.hashes.into_iter().flatten().collect()
+}
+
 /// What each stage commits to; `says`: the outputs that it says it sent.
 fn commit(answer: &Answer, says: impl Fn(usize) -> Option<Vec<f32>>) -> (RowRange, Committed) {
     let (mut ledger, plan) = (Ledger::default(), plan());
@@ -164,6 +170,7 @@ fn check(
     let target = Target {
         peer: peer(place),
         is_alike: true,
+        is_routed: false,
         blocks: BlockRange::new(place as u16, place as u16 + 1),
         embeds: place == 0,
         next: (place + 1 < STAGES).then(|| (StageId(place as u16 + 1), peer(place + 1))),
@@ -202,7 +209,7 @@ fn check(
 /// The verdicts on all stages.
 fn verdicts(answer: &Answer) -> Vec<Verdict> {
     let (range, committed) = commit(answer, |_| None);
-    let Committed::Agree(hashes) = committed else { panic!("neighbours agree: {committed:?}") };
+    let hashes = agreed(committed);
     (0..STAGES).map(|place| check(answer, range, &hashes, place, &mut Device::default(), |_| None)).collect()
 }
 
@@ -239,14 +246,15 @@ fn who_commits_to_what_it_did_not_send_is_named_with_its_neighbour_and_nobody_is
     let honest = answer(5, 100, |_, _| false, false);
     let lied = answer(5, 100, |place, at| place == 0 && at == 70, false);
     let (_, committed) = commit(&lied, |place| (place == 0).then(|| honest.outputs[0].clone()));
-    assert_eq!(committed, Committed::Differ(peer(0), peer(1)));
+    assert_eq!(committed.differ, [(peer(0), peer(1))]);
+    assert!(committed.hashes[2].is_some(), "the third one is computed again all the same");
 }
 
 #[test]
 fn who_shows_other_rows_than_it_committed_to_is_not_believed() {
     let answer = answer(5, 100, |_, _| false, false);
     let (range, committed) = commit(&answer, |_| None);
-    let Committed::Agree(hashes) = committed else { panic!("{committed:?}") };
+    let hashes = agreed(committed);
     for shown in [Vec::from([0.0; 200]), Vec::from([f32::NAN; 200])] {
         let shows = |from| (from == peer(1)).then(|| shown.clone());
         let verdict = check(&answer, range, &hashes, 1, &mut Device::default(), shows);
@@ -265,10 +273,11 @@ fn a_host_that_computes_wrongly_convicts_nobody() {
     for seed in 0..100 {
         let answer = answer(seed, 150, |_, _| false, false);
         let (range, committed) = commit(&answer, |_| None);
-        let Committed::Agree(hashes) = committed else { panic!("{committed:?}") };
+        let hashes = agreed(committed);
         let target = Target {
             peer: peer(1),
             is_alike: true,
+            is_routed: false,
             blocks: BlockRange::new(1, 2),
             embeds: false,
             next: Some((StageId(2), peer(2))),
