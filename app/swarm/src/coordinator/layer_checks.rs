@@ -95,7 +95,7 @@ impl Coordinator {
         // Who is away or silent cannot show anything.
         late.retain(|peer| *peer != cx.members.me && is_heard(*peer, &cx.members));
         late.into_iter().for_each(|peer| self.layer_checks.withheld(peer));
-        old.into_iter().for_each(|(ended, range, committed)| self.committed(ended, range, committed, cx));
+        old.into_iter().for_each(|(ended, range, committed)| self.judged(ended, range, committed, cx));
         if let Some(running) = &self.layer_checks.running {
             let is_over = Some(running.replay.range().epoch) != epoch;
             // The KV cache's pages are needed, or the weights are about to go.
@@ -163,11 +163,11 @@ impl Coordinator {
     /// A stage says by hashes what it got and sent.
     pub fn row_hashes(&mut self, from: PeerId, hashes: RowHashes, cx: &mut EventContext) {
         let Some((ended, range, committed)) = self.layer_checks.ledger.answered(from, hashes) else { return };
-        self.committed(ended, range, committed, cx);
+        self.judged(ended, range, committed, cx);
     }
 
     /// All stages have said something, or had the time for it. Who did is computed again, whatever the others did.
-    fn committed(&mut self, ended: EndedAnswer, range: RowRange, committed: Committed, cx: &mut EventContext) {
+    fn judged(&mut self, ended: EndedAnswer, range: RowRange, committed: Committed, cx: &mut EventContext) {
         // Nothing is said of who has got newer rows, nor of this device.
         let is_newest = self.answers.is_newest(range.conversation, range.through);
         let withheld = committed.withheld.iter().filter(|peer| is_newest && **peer != cx.members.me);
