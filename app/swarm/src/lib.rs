@@ -17,6 +17,7 @@ mod experts;
 mod file_parts;
 mod guest;
 mod language;
+mod likeness;
 mod limits;
 mod lineages;
 mod may;

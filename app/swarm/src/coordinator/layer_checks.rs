@@ -2,7 +2,6 @@
 //! share of the answers; of those its own device computes each stage's part again ([`replay`]), if it holds that stage's weights and
 //! is of its kind. Nobody else's word convicts anybody.
 
-mod compare;
 mod ledger;
 mod replay;
 #[cfg(test)]

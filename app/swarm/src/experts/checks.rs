@@ -1,5 +1,5 @@
-//! Spot checks: a small share of answers is computed again by another holder of the same arithmetic. If both differ, a
-//! third one decides who was wrong. Nobody waits for a check.
+//! Spot checks: a small share of answers is computed again by another holder of the same arithmetic. If both differ by more than
+//! rounding, a third one decides who was wrong. Nobody waits for a check.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,6 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use potluck_plan::{BlockIndex, ExpertHolder, KernelClass, Millis, StageId};
 
 use super::gather::CallShare;
+use crate::likeness::{self, Likeness};
 
 /// Checks that may be under way: more would be work that nobody asked for.
 const MAX_OPEN: usize = 16;
@@ -42,7 +43,7 @@ pub(super) struct Check {
 /// What an answer to a check says.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum CheckResult {
-    /// Both computed the same.
+    /// Both computed the same, up to rounding: equal names do not say that drivers and browsers are equal.
     Agree,
     /// They did not: a third one has to decide.
     Differ,
@@ -55,8 +56,8 @@ pub(super) enum CheckResult {
 impl Check {
     /// Takes the answer of the checker. `is_trusted`: its answer counts without a third one.
     pub fn answered(&mut self, outputs: &[f32], is_trusted: impl Fn(ExpertHolder) -> bool) -> CheckResult {
-        let same =
-            |known: &[f32]| known.iter().map(|value| value.to_bits()).eq(outputs.iter().map(|value| value.to_bits()));
+        let width = (outputs.len() / self.experts().count().max(1)).max(1);
+        let same = |known: &[f32]| likeness::rows(known, outputs, width) != Likeness::Different;
         match &self.answers[..] {
             [(_, first)] if same(first) => CheckResult::Agree,
             [(first, _)] if is_trusted(self.asked) => CheckResult::Wrong(*first),
@@ -145,6 +146,7 @@ mod tests {
     fn a_third_answer_decides_who_was_wrong() {
         let nobody = |_| false;
         assert_eq!(check().answered(&[1.0], nobody), CheckResult::Agree);
+        assert_eq!(check().answered(&[1.000_001], nobody), CheckResult::Agree, "another driver rounds otherwise");
         for (third, expected) in
             [(1.0, CheckResult::Wrong(B)), (2.0, CheckResult::Wrong(A)), (3.0, CheckResult::Unknown)]
         {

@@ -7,8 +7,8 @@ use potluck_plan::{
 };
 use potluck_protocol::{RowRange, Rows, RowsHash, RowsRequest};
 
-use super::compare::{self, Likeness};
 use super::ledger::EndedAnswer;
+use crate::likeness::{self, Likeness};
 use crate::limits;
 use crate::row_hashes::hash_of;
 
@@ -230,7 +230,7 @@ impl Replay {
                 if self.target.next.is_some_and(|(_, peer)| peer != self.target.peer) {
                     potluck_protocol::round(&mut computed, self.target.wire);
                 }
-                Some(compare::rows(&self.rows[1][piece.start * width..piece.end * width], &computed, width))
+                Some(likeness::rows(&self.rows[1][piece.start * width..piece.end * width], &computed, width))
             }
             Outcome::Done => Some(Likeness::Equal),
             Outcome::Candidates(computed) => {
@@ -239,7 +239,7 @@ impl Replay {
                 let sent = self.ended.results.range(piece.start as u32..piece.end as u32);
                 let alike = |(position, sent): (&u32, &Candidates)| {
                     let at = (*position as usize).checked_sub(first)?;
-                    Some(compare::candidates(sent, computed.get(at)?))
+                    Some(likeness::candidates(sent, computed.get(at)?))
                 };
                 sent.map(alike).try_fold(Likeness::Equal, |most, next| Some(most.max(next?)))
             }

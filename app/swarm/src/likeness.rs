@@ -1,14 +1,14 @@
-//! Compares what a stage sent with what the host computed.
+//! Compares what a device sent with what another one computed.
 
 use potluck_plan::Candidates;
 
 /// How far honest devices may be apart whose browsers or drivers compile the kernels differently: a row by this share of its length,
 /// logits by this share of the largest one.
-pub(super) const TOLERANCE: f32 = 1.0 / 16.0;
+pub(crate) const TOLERANCE: f32 = 1.0 / 16.0;
 
 /// How alike two results are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Likeness {
+pub(crate) enum Likeness {
     /// Bit by bit.
     Equal,
     /// Within [`TOLERANCE`].
@@ -18,7 +18,7 @@ pub(super) enum Likeness {
 }
 
 /// Compares rows of `width` values.
-pub(super) fn rows(sent: &[f32], computed: &[f32], width: usize) -> Likeness {
+pub(crate) fn rows(sent: &[f32], computed: &[f32], width: usize) -> Likeness {
     if sent.len() != computed.len() || width == 0 {
         return Likeness::Different;
     }
@@ -38,7 +38,7 @@ pub(super) fn rows(sent: &[f32], computed: &[f32], width: usize) -> Likeness {
 }
 
 /// Compares the best candidates that were sent with at least as many that the host computed.
-pub(super) fn candidates(sent: &Candidates, computed: &Candidates) -> Likeness {
+pub(crate) fn candidates(sent: &Candidates, computed: &Candidates) -> Likeness {
     let count = sent.ids.len();
     if count == 0 || count != sent.logits.len() || count > computed.ids.len() || count > computed.logits.len() {
         return Likeness::Different;
