@@ -75,9 +75,14 @@ impl Core {
         Submitter::new(&gpu.device, &gpu.queue, self.recording.arena(), profile.max_submit_bytes())
     }
 
-    /// Encodes the steps that are expected, unless work waits.
+    /// Encodes steps that are expected, unless work waits. Only a few at a time, because messages wait meanwhile; those that have been
+    /// expected for longest come first, because they come again first.
     pub fn encode_next(&mut self) {
-        while !self.queue.has_waiting() && !self.model.gpu.lost() {
+        const AT_ONCE: usize = 2;
+        for _ in 0..AT_ONCE {
+            if self.queue.has_waiting() || self.model.gpu.lost() {
+                return;
+            }
             let Some(next) = self.encode_ahead.take_next() else { return };
             // Where nothing else is in flight, its result will come in the first buffer that has room.
             let Some(target) = self.readbacks.first(next.bytes()).cloned() else { continue };
