@@ -1,5 +1,5 @@
 // Poll kicks for Firefox, which looks for finished GPU work only every 100 milliseconds, but also whenever a submit arrives: while
-// anything is awaited, empty submits make it look earlier. Chromium looks every two milliseconds; there only a decode step gets
+// anything is awaited, empty submits make it look earlier. Chromium looks every two milliseconds; there short work gets
 // kicks (app/engine/src/runtime/poll_kick.rs).
 {
   // For so many milliseconds, small steps of a fast GPU are looked for in every turn; then ever less often, so that whatever takes
@@ -7,6 +7,8 @@
   const EVERY_TURN = 5;
   const APART = 0.5;
   const EIGHTH = 1 / 8;
+  // What comes after a long wait is not to be found late by more than the browser would take.
+  const LONGEST = 100;
 
   const submit = GPUQueue.prototype.submit;
   const { port1, port2 } = new MessageChannel();
@@ -27,7 +29,7 @@
     kicks = true;
     for (let last = since; awaited > 0; ) {
       const waited = performance.now() - since;
-      await (waited < EVERY_TURN ? turn() : sleep(waited * EIGHTH));
+      await (waited < EVERY_TURN ? turn() : sleep(Math.min(waited * EIGHTH, LONGEST)));
       const now = performance.now();
       if (awaited === 0 || now - last < APART) continue;
       last = now;
