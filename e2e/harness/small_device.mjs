@@ -1,5 +1,5 @@
-// A small device's profile: a phone's window and touch, and a GPU that has WebGPU's default limits and no optional feature. The
-// browser enforces the limits: it opens the device with no more. The kernels are those of a software adapter; a GPU's kernels, whose
+// A small device's profile: a phone's window and touch, and a GPU that has WebGPU's default limits and no optional feature. Whoever
+// asks for more gets no device, as on a phone, and the browser holds the device to its limits. The kernels are those of a software adapter; a GPU's kernels, whose
 // barriers take a software adapter minutes, run in the engine's own tests.
 
 const PHONE = {
@@ -41,5 +41,15 @@ function small() {
     const [limits, adapter] = [await defaults(this), await requestAdapter.apply(this, how)];
     if (adapter) Object.defineProperties(adapter, { limits: { value: limits }, features: { value: new Set(['core-features-and-limits']) } });
     return adapter;
+  };
+
+  GPUAdapter.prototype.requestDevice = async function (descriptor = {}) {
+    const { requiredFeatures = [], requiredLimits = {} } = descriptor;
+    // Alignments are better the smaller they are.
+    const isMore = ([name, value]) => value !== undefined && (name.startsWith('min') ? value < this.limits[name] : value > this.limits[name]);
+    const missing = [...requiredFeatures].filter((feature) => !this.features.has(feature));
+    const exceeded = Object.entries(requiredLimits).filter(isMore);
+    if (missing.length + exceeded.length > 0) throw new TypeError(`a small device has no ${missing} ${exceeded}`);
+    return requestDevice.call(this, descriptor);
   };
 }
