@@ -11,7 +11,7 @@ const BYTES: usize = 1 << 10;
 pub fn too_long(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let (mut address_ends, mut corner, mut title) = (Next::default(), Next::default(), Next::default());
-    let mut all: Vec<Range<usize>> = Vec::new();
+    let mut marks: Vec<usize> = Vec::new();
     for (at, opens) in text.match_indices("](") {
         let begin = at + opens.len() + bytes[at + opens.len()..].iter().take_while(|letter| is_blank(**letter)).count();
         let end = match bytes.get(begin) {
@@ -20,26 +20,35 @@ pub fn too_long(text: &str) -> Vec<Range<usize>> {
         };
         let mark = title.from(bytes, end, |letter| !is_blank(letter));
         let begins = bytes.get(mark).is_some_and(|letter| b"\"'(".contains(letter));
-        if begins && all.last().is_none_or(|last| last.start < mark) && !is_short(&bytes[mark..]) {
-            all.push(mark..mark + 1);
+        if begins && marks.last().is_none_or(|last| *last < mark) {
+            marks.push(mark);
         }
     }
-    all
+    // The last one first: a mark that is hidden no longer closes the title before it.
+    let mut hidden: Vec<usize> = Vec::new();
+    for mark in marks.into_iter().rev() {
+        if !is_short(bytes, mark, &hidden) {
+            hidden.push(mark);
+        }
+    }
+    hidden.into_iter().rev().map(|mark| mark..mark + 1).collect()
 }
 
 const fn is_blank(letter: u8) -> bool {
     letter.is_ascii_whitespace()
 }
 
-/// True if a title that begins here ends soon, or the text does.
-fn is_short(title: &[u8]) -> bool {
+/// True if a title that begins at `mark` ends soon, or the text does. `hidden`: marks behind it that close nothing, the last one first.
+fn is_short(text: &[u8], mark: usize, hidden: &[usize]) -> bool {
+    let title = &text[mark..];
+    let is_hidden = |at: usize| hidden.binary_search_by(|other| at.cmp(other)).is_ok();
     let closes = if title[0] == b'(' { b')' } else { title[0] };
     let (mut at, mut lines) = (1, 0);
     while at < BYTES && lines < LINES {
         match title.get(at) {
             None => return true,
             Some(b'\\') => at += 1,
-            Some(letter) if *letter == closes => return true,
+            Some(letter) if *letter == closes && !is_hidden(mark + at) => return true,
             Some(b'\n' | b'\r') => lines += 1,
             Some(_) => {}
         }
@@ -80,6 +89,18 @@ mod tests {
         for short in ["[a](b \"c\nd\")", "[a](b)", "[a](b c", "[a](", "](", "[a](b \"c", "\"x\n\n\n"] {
             assert!(too_long(short).is_empty(), "{short}: {:?}", too_long(short));
         }
+    }
+
+    #[test]
+    fn a_mark_that_is_hidden_closes_no_title_before_it() {
+        let text = format!("[a](b \"c [a](b \"d [a](b \"e\" [a](b \"{}", "x\n".repeat(LINES));
+        let marks: Vec<usize> = too_long(&text).iter().map(|mark| mark.start).collect();
+        let opens: Vec<usize> = text.match_indices("(b \"").map(|(at, _)| at + 3).collect();
+        assert_eq!(marks, [opens[3]], "the title before it is closed by its own mark: {text}");
+        let text = format!("[a](b \"c [a](b \"d [a](b \"{}", "x\n".repeat(LINES));
+        let opens: Vec<usize> = text.match_indices("(b \"").map(|(at, _)| at + 3).collect();
+        let marks: Vec<usize> = too_long(&text).iter().map(|mark| mark.start).collect();
+        assert_eq!(marks, opens, "each was closed by the next one alone: {text}");
     }
 
     #[test]
