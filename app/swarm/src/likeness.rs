@@ -23,16 +23,13 @@ pub(crate) fn rows(sent: &[f32], computed: &[f32], width: usize) -> Likeness {
         return Likeness::Different;
     }
     let row = |(sent, computed): (&[f32], &[f32])| {
+        if sent.iter().map(|value| value.to_bits()).eq(computed.iter().map(|value| value.to_bits())) {
+            return Likeness::Equal;
+        }
         let length = |values: &mut dyn Iterator<Item = f32>| values.map(|value| value * value).sum::<f32>().sqrt();
         let apart = length(&mut sent.iter().zip(computed).map(|(a, b)| a - b));
         let within = length(&mut computed.iter().copied()) * TOLERANCE;
-        match () {
-            () if sent.iter().map(|value| value.to_bits()).eq(computed.iter().map(|value| value.to_bits())) => {
-                Likeness::Equal
-            }
-            () if apart <= within => Likeness::Close,
-            () => Likeness::Different,
-        }
+        if apart <= within { Likeness::Close } else { Likeness::Different }
     };
     sent.chunks(width).zip(computed.chunks(width)).map(row).max().unwrap_or(Likeness::Equal)
 }

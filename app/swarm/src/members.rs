@@ -319,6 +319,14 @@ impl Members {
         self.known.get(&peer)
     }
 
+    /// Honest devices like these compute the same bits, as far as they say what they are. One whose browser hides its GPU may be
+    /// of any kind.
+    pub fn are_alike(&self, a: PeerId, b: PeerId) -> bool {
+        let named = |peer| self.get(peer).map(|known| &known.hello).filter(|hello| !hello.adapter.is_empty());
+        let kind = |peer| named(peer).map(|hello| (&hello.build, hello.kernel_class, &hello.adapter));
+        kind(a).is_some_and(|known| kind(b) == Some(known))
+    }
+
     /// True while frames can reach it.
     pub fn is_here(&self, peer: PeerId) -> bool {
         peer == self.me || self.known.get(&peer).is_some_and(|member| member.away_until.is_none())

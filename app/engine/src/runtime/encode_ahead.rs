@@ -86,7 +86,7 @@ impl EncodeAhead {
 
     /// Keeps the commands of a step, whose result goes to `target`.
     pub fn keep(&mut self, next: ExpectedStep, target: wgpu::Buffer, commands: wgpu::CommandBuffer) {
-        let ExpectedStep { program, reach, parts, .. } = next;
+        let ExpectedStep { program, reach, parts } = next;
         if self.encoded.len() >= MAX_PROGRAMS {
             // Most of them are of programs that were evicted.
             self.encoded.clear();

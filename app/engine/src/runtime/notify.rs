@@ -13,7 +13,7 @@ use crate::runtime::poll_kick;
 pub trait Woken {
     /// Handles device events, starts waiting work and delivers results.
     fn deliver(&self);
-    /// Encodes the expected step.
+    /// Encodes steps that are expected.
     fn encode_next(&self);
     /// What a loop that sends poll kicks does next.
     fn next_kick(&self, by: poll_kick::LoopId) -> poll_kick::Next;
@@ -72,7 +72,7 @@ impl Notify {
         poll_kick::until_stopped(look, kick);
     }
 
-    /// Encodes the expected step in a later turn, once the computed result is on its way.
+    /// Encodes steps that are expected in a later turn, once the computed result is on its way.
     #[cfg(target_arch = "wasm32")]
     pub fn encode_next(&self) {
         let engine = self.engine.clone();

@@ -45,7 +45,7 @@ impl StepKind {
             Task::Continue { .. } => return None,
         };
         let rows = rows_of(task).max(1).ilog2();
-        Some(Self { class, end, blocks: blocks.iter().count() as u16, rows })
+        Some(Self { class, end, blocks: blocks.len(), rows })
     }
 
     /// The kernels that compute it.

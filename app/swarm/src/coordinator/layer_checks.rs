@@ -56,21 +56,22 @@ impl LayerChecks {
     }
 
     fn differ(&mut self, sender: PeerId, receiver: PeerId) {
-        if self.view.differ.len() < MAX_NAMED && !self.view.differ.contains(&(sender, receiver)) {
-            self.view.differ.push((sender, receiver));
-        }
+        remember(&mut self.view.differ, (sender, receiver));
     }
 
     fn apart(&mut self, peer: PeerId) {
-        if self.view.apart.len() < MAX_NAMED && !self.view.apart.contains(&peer) {
-            self.view.apart.push(peer);
-        }
+        remember(&mut self.view.apart, peer);
     }
 
     fn withheld(&mut self, peer: PeerId) {
-        if self.view.withheld.len() < MAX_NAMED && !self.view.withheld.contains(&peer) {
-            self.view.withheld.push(peer);
-        }
+        remember(&mut self.view.withheld, peer);
+    }
+}
+
+/// Names one more, unless there are too many.
+fn remember<T: PartialEq>(named: &mut Vec<T>, one: T) {
+    if named.len() < MAX_NAMED && !named.contains(&one) {
+        named.push(one);
     }
 }
 
@@ -98,8 +99,13 @@ impl Coordinator {
         if let Some(running) = &self.layer_checks.running {
             let is_over = Some(running.replay.range().epoch) != epoch;
             // The KV cache's pages are needed, or the weights are about to go.
-            if is_over || self.answers.lack_room() || !worker.is_settled() {
-                self.stop_replay(!is_over, cx);
+            if (is_over || self.answers.lack_room() || !worker.is_settled())
+                && let Some(mut replay) = self.stop_replay(cx)
+                && !is_over
+            {
+                // It begins once more later.
+                replay.begin_again();
+                self.layer_checks.drawn.push_front(replay);
             }
         }
         if self.layer_checks.running.is_none() {
@@ -127,7 +133,7 @@ impl Coordinator {
                 && stages.all(|stage| worker.can_replay(plan, &units(plan, stage, &model.shape), me))
         };
         let peers = if is_possible { plan.peers() } else { Default::default() };
-        let is_alike = |peer: &PeerId| are_alike(me, *peer, &cx.members);
+        let is_alike = |peer: &PeerId| cx.members.are_alike(me, *peer);
         let view = &mut self.layer_checks.view;
         (view.checked, view.unlike) = peers.into_iter().filter(can_be).partition(is_alike);
         view.asked = is_possible;
@@ -136,13 +142,11 @@ impl Coordinator {
     /// What this device holds no copy of any more cannot be computed again.
     fn drop_what_is_not_held(&mut self, worker: &Worker, cx: &mut EventContext) {
         let me = cx.members.me;
-        let is_held = |replay: &Replay| self.holds(&replay.target, worker, me);
-        let held: Vec<bool> = self.layer_checks.drawn.iter().map(is_held).collect();
-        let is_lost = self.layer_checks.running.as_ref().is_some_and(|running| !is_held(&running.replay));
-        let mut held = held.into_iter();
-        self.layer_checks.drawn.retain(|_| held.next().unwrap_or_default());
-        if is_lost {
-            self.stop_replay(false, cx);
+        let drawn = std::mem::take(&mut self.layer_checks.drawn);
+        self.layer_checks.drawn = drawn.into_iter().filter(|replay| self.holds(&replay.target, worker, me)).collect();
+        let running = self.layer_checks.running.as_ref();
+        if running.is_some_and(|running| !self.holds(&running.replay.target, worker, me)) {
+            self.stop_replay(cx);
         }
     }
 
@@ -272,18 +276,13 @@ impl Coordinator {
         self.layer_checks.running = Some(Running { replay, ticket, conversation });
     }
 
-    /// Frees what was computed again; `keep`: it begins once more later.
-    fn stop_replay(&mut self, keep: bool, cx: &mut EventContext) -> Option<Replay> {
-        let Running { mut replay, ticket, conversation } = self.layer_checks.running.take()?;
+    /// Frees what was computed again.
+    fn stop_replay(&mut self, cx: &mut EventContext) -> Option<Replay> {
+        let Running { replay, ticket, conversation } = self.layer_checks.running.take()?;
         cx.out.act(Action::Forget(conversation));
         // A piece that still waits in the engine takes pages once more.
         self.layer_checks.stopped.push((ticket, conversation));
         self.answers.for_checks = 0;
-        if keep {
-            replay.begin_again();
-            self.layer_checks.drawn.push_front(replay);
-            return None;
-        }
         Some(replay)
     }
 
@@ -306,7 +305,7 @@ impl Coordinator {
             }
             Next::Ask(..) => {}
             Next::End(verdict) => {
-                if let Some(replay) = self.stop_replay(false, cx) {
+                if let Some(replay) = self.stop_replay(cx) {
                     self.conclude(&replay, verdict, cx);
                 }
             }
@@ -362,12 +361,4 @@ fn units(plan: &Plan, stage: &Stage, shape: &ModelShape) -> Vec<WeightUnit> {
 /// It is here and has said something lately.
 fn is_heard(peer: PeerId, members: &Members) -> bool {
     members.get(peer).is_some_and(|member| member.is_available() && member.silent < SILENT_MILLIS)
-}
-
-/// Honest devices like these compute the same bits, as far as they say what they are. One whose browser hides its GPU may be
-/// of any kind.
-fn are_alike(a: PeerId, b: PeerId, members: &Members) -> bool {
-    let named = |peer| members.get(peer).map(|known| &known.hello).filter(|hello| !hello.adapter.is_empty());
-    let kind = |peer| named(peer).map(|hello| (&hello.build, hello.kernel_class, &hello.adapter));
-    kind(a).is_some_and(|known| kind(b) == Some(known))
 }

@@ -414,21 +414,23 @@ impl Executor {
         cx.out.send(self.coordinator, Frame::LogitsResult(send_logits_result));
     }
 
+    /// What was kept, unless the conversation has newer rows.
+    fn kept_of(&self, range: &RowRange) -> Option<&KeptRows> {
+        let is_newest = self.arrived.get(&(range.stage, range.conversation)) == Some(&range.through);
+        self.kept.as_ref().filter(|_| is_newest)
+    }
+
     /// The host asks for hashes of what a stage of this device got and sent.
     pub fn commit_rows(&self, range: RowRange, cx: &mut EventContext) {
         let (embeds, has_lm_head) = (self.plan.embeds(range.stage), self.plan.has_lm_head(range.stage));
-        let is_newest = self.arrived.get(&(range.stage, range.conversation)) == Some(&range.through);
-        let kept = self.kept.as_ref().filter(|_| is_newest);
-        let hashes = kept.and_then(|kept| kept.hashes(&range, embeds, has_lm_head));
+        let hashes = self.kept_of(&range).and_then(|kept| kept.hashes(&range, embeds, has_lm_head));
         cx.out.send(self.coordinator, Frame::RowHashes(RowHashes { range, hashes }));
     }
 
     /// The host wants to see what a stage of this device got.
     pub fn show_rows(&self, request: RowsRequest, cx: &mut EventContext) {
         let RowsRequest { range, page } = request;
-        let is_newest = self.arrived.get(&(range.stage, range.conversation)) == Some(&range.through);
-        let kept = self.kept.as_ref().filter(|_| is_newest);
-        let values = kept.and_then(|kept| kept.page(&range, page)).unwrap_or_default().to_vec();
+        let values = self.kept_of(&range).and_then(|kept| kept.page(&range, page)).unwrap_or_default().to_vec();
         cx.out.send(self.coordinator, Frame::Rows(Rows { request, values }));
     }
 

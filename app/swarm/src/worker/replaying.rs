@@ -36,9 +36,4 @@ impl Worker {
         cx.out.act(Action::Compute(Work { ticket, task }));
         ticket
     }
-
-    /// The ticket is one of [`Worker::replay`].
-    pub(super) fn replays(&self, ticket: Ticket) -> bool {
-        ticket >= Ticket::FIRST_CHECK
-    }
 }

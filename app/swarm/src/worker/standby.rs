@@ -29,10 +29,6 @@ enum Progress {
 /// What the size of units depends on.
 pub(super) type Sizes = (ModelId, u32, KvCacheType, Arithmetic);
 
-fn sizes(prepare: &Prepare) -> Sizes {
-    plan_sizes(&prepare.plan)
-}
-
 pub(super) fn plan_sizes(plan: &Plan) -> Sizes {
     (plan.model, plan.context, plan.kv_cache, plan.arithmetic)
 }
@@ -132,7 +128,7 @@ impl Worker {
         let me = cx.members.me;
         let (units, pool, of_plan) = match self.of_plans(me) {
             Some((prepare, units)) => {
-                (units, prepare.plan.pool_for(me, &prepare.shape), Some((sizes(prepare), prepare.overhead)))
+                (units, prepare.plan.pool_for(me, &prepare.shape), Some((plan_sizes(&prepare.plan), prepare.overhead)))
             }
             None => Default::default(),
         };
@@ -198,7 +194,7 @@ impl Worker {
         };
         let order = &standby.order;
         // Slots take all the memory that is left.
-        let is_of = sizes(prepare) == standby.sizes() && !prepare.plan.is_on_demand();
+        let is_of = plan_sizes(&prepare.plan) == standby.sizes() && !prepare.plan.is_on_demand();
         let both = joined(units.to_vec(), &order.units);
         (is_of && standby.fits(&both, prepare.overhead, budget)).then_some(both)
     }

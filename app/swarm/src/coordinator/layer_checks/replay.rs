@@ -108,7 +108,7 @@ impl Replay {
         &self.ended
     }
 
-    /// The plan whose work it is.
+    /// Positions of the checked stage.
     pub fn range(&self) -> &RowRange {
         &self.range
     }

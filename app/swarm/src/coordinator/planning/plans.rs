@@ -47,6 +47,12 @@ impl Plans {
         self.active.as_ref().filter(|active| active.is_up()).map(|active| &active.planned)
     }
 
+    /// The newest plan: the one that is being prepared, else the active one.
+    pub fn newest(&self) -> Option<&Planned> {
+        let prepared = self.inactive.as_ref().map(|inactive| &inactive.planned);
+        prepared.or(self.active.as_ref().map(|active| &active.planned))
+    }
+
     /// The plan whose devices the answers need: the active one, else the one that is being prepared.
     pub fn needed(&self) -> Option<&Plan> {
         self.active().or(self.inactive.as_ref().map(|inactive| &inactive.planned.plan))

@@ -101,14 +101,8 @@ pub(super) fn effort(gather: &Gather, pairs: &[usize], plan: &Plan) -> CheckEffo
     }
 }
 
-/// Both are here, and honest devices like them compute the same bits: with the same kernels, on the same kind of GPU. One whose
-/// browser hides its kind may be of any.
+/// Both are here, and honest devices like them compute the same bits.
 fn is_alike(a: ExpertHolder, b: ExpertHolder, cx: &DispatchContext<'_>) -> bool {
-    let hello = |holder: ExpertHolder| {
-        let peer = peer_of(holder, cx);
-        let member = cx.members.get(peer).filter(|_| cx.members.is_here(peer));
-        member.map(|member| &member.hello).filter(|hello| !hello.adapter.is_empty())
-    };
-    let arithmetic = |holder| hello(holder).map(|hello| (&hello.build, hello.kernel_class, &hello.adapter));
-    arithmetic(a).is_some_and(|known| arithmetic(b) == Some(known))
+    let (a, b) = (peer_of(a, cx), peer_of(b, cx));
+    [a, b].into_iter().all(|peer| cx.members.is_here(peer)) && cx.members.are_alike(a, b)
 }

@@ -62,9 +62,7 @@ impl Decisions {
 impl Planning {
     /// Says what each device does: in the plan that is prepared, else in the active one.
     pub(in crate::coordinator::planning) fn decide_places(&mut self, room: &Room<'_>, cx: &mut EventContext) {
-        let prepared = self.plans.inactive.as_ref().map(|inactive| &inactive.planned);
-        let planned = prepared.or(self.plans.active.as_ref().map(|active| &active.planned));
-        self.choosing.decisions.devices(places(room, planned), cx);
+        self.choosing.decisions.devices(places(room, self.plans.newest()), cx);
     }
 
     /// Says why no plan was found. While the active plan goes on, that is none of its concern.
@@ -85,12 +83,10 @@ impl Planning {
             spread_ms: compared.spread_millis,
             whole_ms: compared.whole_millis,
         });
-        let prepared = self.plans.inactive.as_ref().map(|inactive| &inactive.planned);
-        let newest = prepared.or(self.plans.active.as_ref().map(|active| &active.planned));
         Some(WhyPlan {
             chosen: self.choosing.decisions.choice_of(self.plans.shown().1).cloned(),
             plan: self.choosing.decisions.plan.clone()?,
-            arithmetic: newest.map(|planned| planned.plan.arithmetic),
+            arithmetic: self.plans.newest().map(|planned| planned.plan.arithmetic),
             devices: self.choosing.decisions.devices.clone(),
             spreading,
             standbys: self.choosing.decisions.standbys.clone(),
