@@ -11,7 +11,7 @@ const named = process.env.POTLUCK_FIREFOX;
 const names = ['firefox-esr', 'firefox'];
 const places = ['/Applications/Firefox.app/Contents/MacOS/firefox', 'C:\\Program Files\\Mozilla Firefox\\firefox.exe'];
 
-// Firefox has WebGPU on Linux, but leaves it off. The README tells people the same two.
+// Firefox has WebGPU on Linux, but leaves it off. The README tells people to set the same two preferences.
 const preferences = { 'dom.webgpu.enabled': true, 'gfx.webgpu.ignore-blocklist': true };
 
 /** Opens Firefox on a profile. Fails with what to install. */

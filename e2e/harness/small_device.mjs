@@ -45,7 +45,7 @@ function small() {
 
   GPUAdapter.prototype.requestDevice = async function (descriptor = {}) {
     const { requiredFeatures = [], requiredLimits = {} } = descriptor;
-    // Alignments are better the smaller they are.
+    // For alignments, smaller is better.
     const isMore = ([name, value]) => value !== undefined && (name.startsWith('min') ? value < this.limits[name] : value > this.limits[name]);
     const missing = [...requiredFeatures].filter((feature) => !this.features.has(feature));
     const exceeded = Object.entries(requiredLimits).filter(isMore);

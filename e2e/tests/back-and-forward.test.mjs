@@ -1,5 +1,6 @@
 // A page that is left by a link sleeps in the browser's back/forward cache, without its connection, and wakes as it was; or the browser
-// throws it out of there, and loads it anew. Guest, helper and host go away and come back; each finds its seat, and answers are the
+// evicts it from there, and loads it anew.
+// Guest, helper and host go away and come back; each finds its seat, and answers are the
 // undisturbed ones.
 import assert from 'node:assert/strict';
 import { after, before } from 'node:test';

@@ -1,7 +1,8 @@
 //! A room under siege, on a relay with its default limits: `cargo bench -p potluck-relay --bench siege`, 45 seconds.
 //!
 //! A banned holder of an invite, a holder of an expired one and one without a key enter as often and send as much as the relay
-//! lets them, each from an address of its own. They are another process of low priority, as they would be other machines. Meanwhile two members of another room exchange 8 KB every 5 ms, and honest
+//! lets them, each from an address of its own. They run in another process of low priority, because in reality they
+//! would be other machines. Meanwhile two members of another room exchange 8 KB every 5 ms, and honest
 //! visitors come to the room under siege. Quiet and siege alternate, three rounds of each.
 #![allow(clippy::unwrap_used, reason = "a measurement may panic")]
 
@@ -93,7 +94,7 @@ fn start_attack(relay: SocketAddr, host: Route) -> Child {
     command.spawn().unwrap()
 }
 
-/// All of them, until they were long enough at it.
+/// Runs all of them until they have been at it for long enough.
 async fn attack(relay: SocketAddr, host: Route) {
     let (keys, done) = (Arc::new(Keys::listed(1, "Kitchen")), Arc::new(Done::default()));
     for visitor in Visitor::ALL.into_iter().flat_map(|visitor| [visitor; SOCKETS]) {

@@ -23,7 +23,7 @@ fn one_block(model: &Synthetic) -> u64 {
     overhead.0 + with_kv_cache + shape.embedding.0.max(shape.lm_head.0) + with_kv_cache / 8
 }
 
-/// Of prompts of more than a page, decoded tokens and a conversation that goes on.
+/// For prompts of more than a page, decoded tokens and a conversation that goes on.
 #[test]
 fn the_host_gets_the_bits_of_the_stages_that_it_checks() {
     test(async {

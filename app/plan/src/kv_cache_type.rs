@@ -34,8 +34,8 @@ pub struct UnknownKvCacheType(String);
 impl KvCacheType {
     /// All of them, the largest first.
     pub const ALL: [Self; 4] = [Self::F32, Self::F16, Self::Q8_0, Self::Q4_0];
-    /// Those that are chosen without a wish, the largest first. `q4_0` is not: with it published models lost 11 to 1,828% of
-    /// perplexity (`docs/lab/real-models.md`).
+    /// Those that are chosen automatically, the largest first. `q4_0` is not: it raised the perplexity of published
+    /// models by 11 to 1,828% (`docs/lab/real-models.md`).
     pub const AUTOMATIC: [Self; 3] = [Self::F32, Self::F16, Self::Q8_0];
     /// Values of a head that share a scale, where values are quantized.
     pub const BLOCK: u32 = 32;

@@ -17,7 +17,8 @@ pub struct RowRange {
     pub stage: StageId,
     /// The conversation.
     pub conversation: ConversationId,
-    /// The newest chunk of the conversation. Who has got another one since has other rows, and says that it has none.
+    /// The newest chunk of the conversation. A stage that has got another one since has other rows, and says that it
+    /// has none.
     pub through: PassId,
     /// How many positions.
     pub positions: u32,

@@ -77,7 +77,7 @@ pub enum Wrong {
     Colludes(u32),
     /// It says that it cannot compute experts.
     Unable,
-    /// In one of so many batches of its layers a value is another one, which is as good a number as any.
+    /// In one of this many batches of its layers, one value is replaced by another number that is as good as any.
     LiesInLayers(u32),
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn plan(stages: Vec<Stage>) -> Plan {
     }
 }
 
-/// What a native device without a name says that lends nothing. Its GPU has one.
+/// What a native device says that has no name and lends nothing. Its GPU has a name.
 pub(crate) fn hello() -> Hello {
     Hello {
         start: StartId(1),

@@ -48,7 +48,7 @@ pub(crate) fn candidates(sent: &Candidates, computed: &Candidates) -> Likeness {
     let within = TOLERANCE * computed.logits.iter().fold(0.0, |most: f32, logit| most.max(logit.abs()));
     let lowest = computed.logits.last().copied().unwrap_or_default();
     let is_close = |((rank, id), logit): ((usize, &u32), &f32)| {
-        // The token has about this logit, and a token of this rank has.
+        // This token has about this logit, and so does the token of this rank.
         let of_token = computed.ids.iter().position(|known| known == id).map(|at| computed.logits[at]);
         let is_its = match of_token {
             Some(known) => (known - logit).abs() <= within,

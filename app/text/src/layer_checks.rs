@@ -4,7 +4,7 @@ use potluck_panel::{LayerChecksView, PeerId};
 
 use crate::texts;
 
-/// A sentence about each device with a stage but the host's, then what was found. `name`: what a member is called.
+/// A sentence about each device with a stage, except the host's, then what was found. `name`: what a member is called.
 #[must_use]
 pub fn layer_checks(checks: &LayerChecksView, devices: &[PeerId], name: impl Fn(PeerId) -> String) -> Vec<String> {
     let texts = &texts().why;

@@ -88,7 +88,7 @@ pub fn text(random: &mut Random, length: usize) -> String {
                 text.push_str(&run(random, part));
             }
             2 if random.chance(0.1) => text.push_str(&indented(random, left)),
-            // Something opens, and one mark follows to the end: what looks for its end from each line.
+            // Something opens, and one mark is repeated to the end: this hits whatever looks for an end from each line.
             3 if random.chance(0.1) => {
                 text.push_str(MARKS[random.below(MARKS.len())]);
                 let mark = MARKS[random.below(MARKS.len())];

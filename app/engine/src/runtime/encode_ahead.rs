@@ -12,7 +12,7 @@ use crate::runtime::recorder::{Program, splits};
 /// Parts of a result: scratch buffer, first byte, bytes.
 pub type Parts = Vec<(Scratch, u64, u64)>;
 
-/// Most programs whose commands are kept.
+/// The commands of at most this many programs are kept.
 const MAX_PROGRAMS: usize = 512;
 
 /// The next run of a program, if it comes as expected.

@@ -33,7 +33,7 @@ fn longest(class: KernelClass) -> f64 {
 pub enum Next {
     /// The step will not finish within this many milliseconds.
     Sleep(f64),
-    /// The step may finish at any moment: submit nothing, so many milliseconds after the last time.
+    /// The step may finish at any moment: make an empty submit, this many milliseconds after the last one.
     Look(f64),
     /// Kicking is not worthwhile, or the step takes far longer than usual.
     Stop,

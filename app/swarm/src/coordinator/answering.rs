@@ -392,14 +392,14 @@ impl Answering {
     /// No device holds KV cache of it any more.
     pub fn kv_cache_lost(&mut self) {
         self.rewind(0);
-        // What another plan's stage sent is nothing that this one's can be held to.
+        // This plan's stage cannot be held to what another plan's stage sent.
         self.results.clear();
         self.conversation.held = 0;
         self.conversation.bases = self.conversation.bases.cleared();
     }
 
-    /// The text so far does not count, and nothing that was computed of it. What is still on its way is nobody's, because the
-    /// conversation has another id.
+    /// The text so far does not count, and nothing that was computed of it. What is still on its way belongs to
+    /// nothing, because the conversation has another id.
     pub fn begin_again(&mut self, fresh: ConversationId, stream: Box<dyn TextStream>, cx: &mut EventContext) {
         let log = &mut self.conversation.log;
         let prompt = log.tokens()[..self.prompt_tokens].to_vec();

@@ -76,7 +76,8 @@ fn remember<T: PartialEq>(named: &mut Vec<T>, one: T) {
 }
 
 impl Coordinator {
-    /// Asks for hashes of answers that have ended, and goes on computing one again that was drawn. Called with each event.
+    /// Asks for hashes of answers that have ended, and continues to recompute one that was drawn.
+    /// Called with each event.
     pub fn check_layers(&mut self, worker: &mut Worker, cx: &mut EventContext) {
         self.ask_for_hashes(cx);
         let plan = self.planning.plans.active();
@@ -169,9 +170,9 @@ impl Coordinator {
         self.judged(ended, range, committed, cx);
     }
 
-    /// All stages have said something, or had the time for it. Who did is computed again, whatever the others did.
+    /// All stages have answered, or have had the time to. Those that have are computed again, whatever the others did.
     fn judged(&mut self, ended: EndedAnswer, range: RowRange, committed: Committed, cx: &mut EventContext) {
-        // Nothing is said of who has got newer rows, nor of this device.
+        // Devices that have got newer rows are not named, nor is this one.
         let is_newest = self.answers.is_newest(range.conversation, range.through);
         let withheld = committed.withheld.iter().filter(|peer| is_newest && **peer != cx.members.me);
         withheld.for_each(|peer| self.layer_checks.withheld(*peer));
@@ -180,7 +181,7 @@ impl Coordinator {
         self.draw(ended, range, committed.hashes, cx);
     }
 
-    /// Decides whether an answer is computed again. If so, each stage's part is that the host can compute.
+    /// Decides whether an answer is computed again. If so, the host computes the part of each stage for which it can.
     fn draw(
         &mut self,
         ended: EndedAnswer,
@@ -196,12 +197,12 @@ impl Coordinator {
         if plan.epoch != range.epoch || hashes.len() != plan.stages.len() {
             return;
         }
-        // Where there is no room for all, not always the same ones are left out.
+        // If there is no room for all, it is not always the same ones that are left out.
         let first = ledger::choose(pooling.check_secret, &range, plan.stages.len()).unwrap_or_default();
         let LayerChecks { drawn, view, .. } = &mut self.layer_checks;
         for place in (0..plan.stages.len()).map(|place| (place + first) % plan.stages.len()) {
             let stage = &plan.stages[place];
-            // Results of another plan's last stage are nothing to compare with.
+            // Results of another plan's last stage cannot be compared.
             let has_nothing = plan.has_lm_head(stage.id) && ended.results.is_empty();
             let is_alike = view.checked.contains(&stage.peer);
             if !(is_alike || view.unlike.contains(&stage.peer)) || drawn.len() >= MAX_DRAWN || has_nothing {

@@ -360,7 +360,8 @@ impl Core {
         self.encode_ahead.used()
     }
 
-    /// Sends poll kicks if the oldest work in flight is worth it, and nobody does. Software adapters get none.
+    /// Sends poll kicks if the oldest work in flight is worth it, and no loop does yet. Software adapters get
+    /// none.
     #[cfg(target_arch = "wasm32")]
     pub fn begin_kicks(&mut self, notify: &Notify) {
         if self.model.gpu.capabilities().kind == crate::runtime::gpu::AdapterKind::Software {

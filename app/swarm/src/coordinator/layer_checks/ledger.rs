@@ -1,6 +1,7 @@
 //! What stages have committed to: each stage says by hashes what it got and sent, and only then the host's secret decides which
-//! answers are computed again. Where a stage's outputs are not the next one's inputs, one of the two says what is not so. A stage that
-//! says nothing, or is contradicted, keeps nobody else from being computed again.
+//! answers are computed again. Where a stage's outputs are not the next one's inputs, one of the two says something
+//! untrue. A stage that
+//! says nothing, or is contradicted, does not keep the others from being computed again.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -63,7 +64,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// An answer has ended. Returns whom to ask for hashes, with what.
+    /// An answer has ended. Returns whom to ask for hashes, and of which rows.
     pub fn begin(&mut self, ended: EndedAnswer, plan: &Plan, now: Millis) -> Vec<(PeerId, RowRange)> {
         let stages: Vec<(StageId, PeerId)> = plan.stages.iter().map(|stage| (stage.id, stage.peer)).collect();
         let Some((first, _)) = stages.first().filter(|_| self.open.len() < MAX_OPEN && !ended.tokens.is_empty()) else {

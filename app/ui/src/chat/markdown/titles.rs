@@ -1,5 +1,5 @@
 //! Titles of links over many lines, as in `[a](b "title")`. For each line of a title the parser walks through all lines before it, so it
-//! must not see where a long one begins: 64 KB of short lines would take it a thousand million steps.
+//! must not see where a long one begins: 64 KB of short lines would take it a billion steps.
 
 use std::ops::Range;
 
