@@ -12,7 +12,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use futures::executor::block_on;
-use potluck_engine::{Engine, Piece, Settings, Tier};
+use potluck_engine::{Engine, Settings, Tier};
 use potluck_gguf::synthetic::{Shape, Synthetic};
 use potluck_gguf::{join, parse};
 use potluck_model::ModelSpec;
@@ -43,26 +43,6 @@ fn model(synthetic: &Synthetic) -> Model {
     let file = synthetic.to_bytes().unwrap();
     let (spec, units) = ModelSpec::from_gguf(&join([parse(&file).unwrap()]).unwrap()).unwrap();
     Model { spec, units, file }
-}
-
-/// Uploads everything through full staging buffers.
-fn load(engine: &Engine, model: &Model) {
-    const PIECE: u64 = 8 << 20;
-    for unit in engine.missing() {
-        for (index, tensor) in model.units.tensors(unit).iter().enumerate() {
-            let mut at = 0;
-            while engine.needs(unit, index) && at < tensor.range.len {
-                let len = PIECE.min(tensor.range.len - at);
-                let from = (tensor.range.offset + at) as usize;
-                let mut staging = block_on(engine.staging()).unwrap();
-                staging.write(0, &model.file[from..from + len as usize]);
-                let piece = Piece { unit, tensor: index, tensor_offset: at, staging_offset: 0, len };
-                engine.upload(staging, &[piece]).unwrap();
-                at += len;
-            }
-        }
-        engine.finish(unit).unwrap();
-    }
 }
 
 /// Measurements of one way of decoding.
@@ -138,7 +118,7 @@ fn main() {
         let settings = Settings { context: prompt + tokens + 64, ..Settings::default() };
         let mut bench = Bench::empty(&gpu, &model.spec, &model.units, settings);
         bench.engine.reserve(&model.all_units()).unwrap();
-        load(&bench.engine, &model);
+        block_on(bench.engine.load_from(&model.file)).unwrap();
         block_on(bench.engine.prepare()).unwrap();
         let verdict = block_on(bench.engine.self_test()).unwrap();
         let wrong: Vec<&str> = verdict.kernels.iter().filter(|k| !k.ok).map(|k| k.name.as_str()).collect();

@@ -61,6 +61,25 @@ fn a_failed_read_leaves_the_part_to_be_filled_again() {
 }
 
 #[test]
+fn a_file_in_memory_is_loaded_whole_or_not_at_all() {
+    let model = model();
+    let gpu = gpu_as(None);
+    let task = || {
+        let (input, then) = (Input::Tokens((1..6).collect()), logits(LmHeadTokens::Last));
+        forward(rows(0..5), KernelClass::Decode, input, (0, model.spec.blocks.len() as u16), then)
+    };
+    let mut by_pieces = Bench::new(&gpu, &model, &model.all_units(), one_buffer());
+    let mut at_once = Bench::empty(&gpu, &model.spec, &model.units, one_buffer());
+    at_once.engine.reserve(&model.all_units()).unwrap();
+    let end = model.file.len() - 1;
+    let failed = block_on(at_once.engine.load_from(&model.file[..end])).unwrap_err();
+    assert!(matches!(failed, EngineError::FileTooShort(unit) if at_once.engine.missing().contains(&unit)), "{failed}");
+    block_on(at_once.engine.load_from(&model.file)).unwrap();
+    assert_eq!(at_once.engine.missing(), []);
+    assert_eq!(at_once.hidden(task()), by_pieces.hidden(task()), "other weights than by pieces");
+}
+
+#[test]
 fn a_buffer_with_a_part_out_is_not_uploaded() {
     let model = model();
     let bench = Bench::empty(&gpu_as(None), &model.spec, &model.units, one_buffer());

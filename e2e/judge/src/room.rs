@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use futures::StreamExt;
 use futures::channel::mpsc::{self, UnboundedReceiver};
 use futures::lock::Mutex;
-use potluck_engine::{Engine, Gpu, Piece, Settings};
+use potluck_engine::{Engine, Gpu, Settings};
 use potluck_gguf::{join, parse};
 use potluck_model::{ModelSpec, UnitMap};
 use potluck_plan::{
@@ -57,7 +57,6 @@ pub struct Room {
 
 struct Device {
     engine: Engine,
-    units: UnitMap,
     results: Mutex<UnboundedReceiver<Computed>>,
     tickets: Cell<u64>,
 }
@@ -86,7 +85,8 @@ impl Room {
             let held: BTreeSet<_> = plan.units_for(peer, &shape).into_iter().collect();
             let device = Device::open(gpu, spec.clone(), units.clone(), setup).await?;
             device.engine.reserve(&held)?;
-            device.load(file).await?;
+            drive(&device.engine, device.engine.load_from(file)).await?;
+            drive(&device.engine, device.engine.prepare()).await?;
             engines.insert(peer, device);
         }
         Ok(Self { plan, engines, hidden: spec.hidden as usize, conversations: Cell::new(0) })
@@ -241,31 +241,8 @@ impl Device {
         let settings = Settings { context, arithmetic, kv_cache, logits_read, ..Settings::default() };
         // Ignore the error: a result that nobody awaits any more may be dropped.
         let on_result = Box::new(move |computed| drop(sink.unbounded_send(computed)));
-        let engine = Engine::new(gpu, spec, units.clone(), settings, on_result)?;
-        Ok(Self { engine, units, results: Mutex::new(results), tickets: Cell::new(0) })
-    }
-
-    async fn load(&self, file: &[u8]) -> Result<()> {
-        for unit in self.engine.missing() {
-            let tensors = self.units.tensors(unit);
-            for (index, tensor) in tensors.iter().enumerate().filter(|(index, _)| self.engine.needs(unit, *index)) {
-                let start = usize::try_from(tensor.range.offset)?;
-                let bytes = file.get(start..start + usize::try_from(tensor.range.len)?).context("outside the file")?;
-                let mut done = 0;
-                while done < bytes.len() {
-                    let mut staging = drive(&self.engine, self.engine.staging()).await?;
-                    let len = (bytes.len() - done).min(usize::try_from(staging.len())? / 4 * 4);
-                    staging.write(0, &bytes[done..done + len]);
-                    let (tensor_offset, len) = (done as u64, len as u64);
-                    self.engine
-                        .upload(staging, &[Piece { unit, tensor: index, tensor_offset, staging_offset: 0, len }])?;
-                    done += usize::try_from(len)?;
-                }
-            }
-            self.engine.finish(unit)?;
-        }
-        drive(&self.engine, self.engine.prepare()).await?;
-        Ok(())
+        let engine = Engine::new(gpu, spec, units, settings, on_result)?;
+        Ok(Self { engine, results: Mutex::new(results), tickets: Cell::new(0) })
     }
 
     async fn run(&self, task: Task) -> Result<Outcome> {

@@ -229,6 +229,9 @@ pub enum EngineError {
     /// A piece of an upload lies outside its tensor or its staging buffer, or is not aligned to 4 bytes.
     #[error("A piece of an upload to {0:?} lies outside its tensor or is not aligned.")]
     BadPiece(WeightUnit),
+    /// The bytes of a file end inside, or before, a tensor.
+    #[error("The file ends before the weights of {0:?} do.")]
+    FileTooShort(WeightUnit),
     /// A staging buffer was uploaded while somebody could still write to a part of it.
     #[error("A part of a staging buffer is still being filled.")]
     PartsOut,

@@ -7,6 +7,7 @@ pub mod core;
 pub mod encode;
 mod encode_ahead;
 pub mod engine;
+mod engine_load;
 mod engine_pool;
 pub mod error;
 pub mod events;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use potluck_engine::{Engine, Piece};
+use potluck_engine::Engine;
 use potluck_gguf::Metadata;
 use potluck_model::{ModelSpec, UnitMap};
 use potluck_plan::WeightUnit;
@@ -58,16 +58,7 @@ pub fn check_shadow(
 /// It cannot be read, or the device is lost.
 pub fn load_unit(engine: &Engine, file: &ModelFile, units: &UnitMap, unit: WeightUnit) -> Result<(), ModelFileError> {
     for tensor in (0..units.tensors(unit).len()).filter(|tensor| engine.needs(unit, *tensor)) {
-        let bytes = file.tensor(units, unit, tensor)?;
-        let mut offset = 0;
-        while offset < bytes.len() {
-            let mut staging = futures::executor::block_on(engine.staging())?;
-            let part = &bytes[offset..bytes.len().min(offset + staging.len() as usize)];
-            staging.write(0, part);
-            let piece = Piece { unit, tensor, tensor_offset: offset as u64, staging_offset: 0, len: part.len() as u64 };
-            engine.upload(staging, &[piece])?;
-            offset += part.len();
-        }
+        futures::executor::block_on(engine.upload_tensor(unit, tensor, &file.tensor(units, unit, tensor)?))?;
     }
     Ok(engine.finish(unit)?)
 }
