@@ -6,8 +6,10 @@ mod common;
 use std::net::Ipv4Addr;
 
 use common::{Running, config, connector, folder, request, start};
+use data_encoding::BASE64;
 use potluck_relay::Config;
 use potluck_relay::net::tls::Identity;
+use ring::digest::{SHA256, digest};
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 
@@ -43,6 +45,26 @@ async fn every_view_of_the_page_is_the_page() {
             "{policy}"
         );
         assert!(policy.contains("require-trusted-types-for 'script'; trusted-types potluck"), "{policy}");
+    }
+}
+
+/// The example `own_page`.
+#[tokio::test]
+async fn somebody_elses_page_may_run_its_script_and_ask_the_relay() {
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/own_page");
+    let html = std::fs::read_to_string(page.join("index.html")).unwrap();
+    let script = html.split_once("<script type=\"module\">").unwrap().1.split_once("</script>").unwrap().0;
+    let hash = BASE64.encode(digest(&SHA256, script.as_bytes()).as_ref());
+    let relay = start(Config { page: Some(page), ..config("own_page") }).await;
+    let reply = relay.get("/").await;
+    assert_eq!((reply.status, reply.text()), (200, html));
+    let policy = reply.header("content-security-policy").unwrap();
+    assert!(policy.contains(&format!("'sha256-{hash}'")), "a browser would not run its script: {policy}");
+    // What the script reads.
+    for (path, field) in [("/models", "models"), ("/rooms", "rooms")] {
+        let reply = relay.get(path).await;
+        let body: serde_json::Value = serde_json::from_str(&reply.text()).unwrap();
+        assert!(body[field].is_array(), "{path}: {body}");
     }
 }
 

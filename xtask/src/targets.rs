@@ -42,6 +42,20 @@ const LONG: [&str; 11] = [
     "app/node tuning",
 ];
 
+/// Examples that run with the tests, from the repository's folder: the crate's folder and the example, its arguments, and what it
+/// prints if it works. The others are tools and measurements; they are compiled.
+const EXAMPLES: [(&str, &[&str], &str); 6] = [
+    ("app/gguf header", &[BUILT_IN], "quantization Q4_K_M"),
+    ("app/engine generate", &[BUILT_IN, "Why is the sky blue?"], "sky"),
+    ("app/planner plan", &[], "Everyone takes part: 3 devices share the blocks"),
+    ("app/trust session", &[], "host: reads \"why is the sky blue?\""),
+    ("app/sim room", &[], "The answer is the undisturbed one."),
+    ("relay own_page", &[], "Stopped."),
+];
+
+/// The model that lies in the repository.
+const BUILT_IN: &str = "public/models/potluck-small-Q4_K_M.gguf";
+
 /// A line of `cargo test --message-format=json`.
 #[derive(Deserialize)]
 struct Message {
@@ -62,11 +76,13 @@ struct Profile {
     test: bool,
 }
 
-/// A program of tests.
+/// A program of tests, or an example.
 struct Job {
     /// The crate's folder and the target.
     name: String,
     command: Command,
+    /// What it must print.
+    prints: Option<&'static str>,
 }
 
 impl Job {
@@ -78,9 +94,15 @@ impl Job {
         else {
             return Ok(None);
         };
-        let Some(executable) = executable.filter(|_| profile.test) else { return Ok(None) };
+        let Some(executable) = executable else { return Ok(None) };
         let folder = manifest.parent().context("a manifest lies in a folder")?;
         let place = folder.strip_prefix(root()).unwrap_or(folder).to_string_lossy().replace('\\', "/");
+        if target.kind == ["example"] {
+            return Ok(Self::example(&format!("{place} {}", target.name), &executable));
+        }
+        if !profile.test {
+            return Ok(None);
+        }
         let kind = target.kind.first().filter(|kind| !kind.ends_with("lib")).map_or("unit", |kind| kind);
         let name = match kind {
             "test" => format!("{place} {}", target.name),
@@ -92,7 +114,15 @@ impl Job {
         if env::var_os(SEED.0).is_none() {
             command.env(SEED.0, SEED.1);
         }
-        Ok(Some(Self { name, command }))
+        Ok(Some(Self { name, command, prints: None }))
+    }
+
+    /// An example, if it is one of those that run.
+    fn example(name: &str, executable: &Path) -> Option<Self> {
+        let (_, arguments, prints) = EXAMPLES.into_iter().find(|(example, ..)| *example == name)?;
+        let mut command = command(executable);
+        command.args(arguments).current_dir(root());
+        Some(Self { name: name.to_owned(), command, prints: Some(prints) })
     }
 
     /// Runs it and shows what it printed when it has ended, so that outputs are not mixed.
@@ -100,7 +130,11 @@ impl Job {
         println!("+ {}", self.name);
         let started = Instant::now();
         let (output, failed) = match output_within(PATIENCE, &mut self.command) {
-            Ok((output, Ended::Itself(status))) => (output, (!status.success()).then(|| status.to_string())),
+            Ok((output, Ended::Itself(status))) => {
+                let missing =
+                    self.prints.filter(|text| !output.contains(text)).map(|text| format!("it did not print {text:?}"));
+                (output, (!status.success()).then(|| status.to_string()).or(missing))
+            }
             Ok((output, Ended::Killed)) => {
                 (output, Some(format!("it had not ended after {} minutes", PATIENCE.as_secs() / 60)))
             }
@@ -154,7 +188,9 @@ fn jobs() -> Result<VecDeque<Job>> {
     // Also noticed if Cargo's lines are not understood any more.
     let missing = LONG.iter().find(|name| jobs.iter().all(|job| job.name != **name));
     ensure!(missing.is_none(), "there are no tests {missing:?}: change the list in xtask/src/targets.rs");
-    jobs.push(Job { name: "documentation".to_owned(), command: documentation });
+    let missing = EXAMPLES.iter().find(|(name, ..)| jobs.iter().all(|job| job.name != *name));
+    ensure!(missing.is_none(), "there is no example {missing:?}: change the list in xtask/src/targets.rs");
+    jobs.push(Job { name: "documentation".to_owned(), command: documentation, prints: None });
     jobs.sort_by_key(|job| LONG.iter().position(|name| job.name == *name).unwrap_or(LONG.len()));
     Ok(jobs.into())
 }
@@ -218,6 +254,7 @@ mod tests {
         assert_eq!(name("bin", true, "/deps/engine-2").as_deref(), Some("app/engine bin"));
         assert_eq!(name("bin", false, "/engine"), None, "a program itself");
         assert_eq!(name("lib", false, ""), None, "a library");
+        assert_eq!(name("example", false, "/examples/golden"), None, "an example that is only compiled");
         assert!(Job::read(r#"{"reason":"build-finished","success":true}"#).unwrap().is_none());
     }
 
