@@ -62,6 +62,24 @@ impl TensorInfo {
 }
 
 /// The header of one file.
+///
+/// ```
+/// use potluck_gguf::{GgufWriter, TensorType, parse};
+///
+/// let mut writer = GgufWriter::new();
+/// writer.set("general.architecture", "llama".into());
+/// writer.tensor("token_embd.weight", TensorType::Q8_0, &[64, 100])?;
+/// let file = writer.to_bytes(|tensor| vec![0; tensor.bytes as usize])?;
+///
+/// let header = parse(&file)?;
+/// assert_eq!(header.metadata.str("general.architecture")?, "llama");
+/// let table = header.tensor("token_embd.weight").unwrap();
+/// // Two blocks of 32 values in a row; a block has 32 bytes and a half float.
+/// assert_eq!((table.rows(), table.bytes), (100, 100 * 2 * 34));
+/// assert_eq!(table.offset % header.alignment, 0);
+/// assert!(header.check_length(table.end() - 1).is_err(), "the file would be truncated");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// Format version, 2 or 3.

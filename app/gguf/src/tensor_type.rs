@@ -8,6 +8,23 @@ use serde::{Deserialize, Serialize};
 ///
 /// Each row is divided into blocks with a fixed number of values and bytes. `K` types have super-blocks of 256 values
 /// with inner scales; `IQ` types look values up in a codebook.
+///
+/// ```
+/// use potluck_gguf::{TensorType, dequantize, quantize};
+///
+/// let kind = TensorType::from_name("Q4_0").unwrap();
+/// assert_eq!((kind.block_elements(), kind.block_bytes()), (32, 18));
+///
+/// // Half a byte for each value, and a scale: close, and not more than that.
+/// let values: Vec<f32> = (0..32).map(|i| i as f32 - 16.0).collect();
+/// let mut bytes = Vec::new();
+/// quantize(kind, &values, &mut bytes)?;
+/// let mut read = vec![0.0; 32];
+/// dequantize(kind, &bytes, &mut read)?;
+/// assert_eq!((bytes.len(), read[0]), (18, -16.0));
+/// assert!(values.iter().zip(&read).all(|(value, read)| (value - read).abs() <= 2.0));
+/// # Ok::<(), potluck_gguf::GgufError>(())
+/// ```
 #[allow(non_camel_case_types, reason = "spelled as ggml names the types")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(u32)]

@@ -100,6 +100,16 @@ impl StopTokens {
 }
 
 /// Scans streamed text for stop strings; holds back text that could be the start of one.
+///
+/// ```
+/// use potluck_model::StopStrings;
+///
+/// let mut stops = StopStrings::new(["User:".to_owned()]);
+/// assert_eq!(stops.push("It scatters. Us").text, "It scatters. ", "a stop string may begin here");
+/// assert_eq!(stops.push("ually").text, "Usually");
+/// let last = stops.push(" red.User: and");
+/// assert_eq!((last.text.as_str(), last.stopped), (" red.", true));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct StopStrings {
     stops: Vec<String>,

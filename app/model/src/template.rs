@@ -89,6 +89,25 @@ pub enum TemplateError {
 }
 
 /// A compiled chat template.
+///
+/// ```
+/// use potluck_model::{ChatTemplate, Message, RenderOptions};
+///
+/// let template = ChatTemplate::new(
+///     "{% for m in messages %}<{{ m.role }}> {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}",
+///     String::new(),
+///     String::new(),
+/// )?;
+/// let messages = [Message::new("system", "Be brief."), Message::new("user", "Why is the sky blue?")];
+/// let prompt = template.render(&messages, &RenderOptions::default())?;
+/// assert_eq!(prompt, "<system> Be brief.\n<user> Why is the sky blue?\n<assistant>");
+///
+/// // The file's author wrote it: it may not run for ever.
+/// let endless = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}";
+/// let endless = ChatTemplate::new(endless, String::new(), String::new())?;
+/// assert!(endless.render(&messages, &RenderOptions::default()).is_err());
+/// # Ok::<(), potluck_model::TemplateError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ChatTemplate {
     template: Template,

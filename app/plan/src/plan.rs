@@ -85,6 +85,35 @@ pub struct Stage {
 }
 
 /// Where every part of one model lives. One executor runs every Plan.
+///
+/// ```
+/// use potluck_plan::{
+///     Arithmetic, BlockRange, KvCacheType, ModelId, PeerId, Plan, PlanEpoch, PlanError, Stage, StageId, WireType,
+/// };
+///
+/// let (laptop, phone) = (PeerId([1; 16]), PeerId([2; 16]));
+/// let shape = potluck_testkit::dense_shape(4);
+/// let mut plan = Plan {
+///     epoch: PlanEpoch(1),
+///     model: shape.model,
+///     stages: vec![
+///         Stage::new(StageId(0), laptop, BlockRange::new(0, 3)),
+///         Stage::new(StageId(1), phone, BlockRange::new(3, 4)),
+///     ],
+///     pools: Vec::new(),
+///     wire: WireType::F32,
+///     expert_wire: WireType::F32,
+///     arithmetic: Arithmetic::Exact,
+///     context: 4096,
+///     kv_cache: shape.kv_cache,
+/// };
+/// assert_eq!(plan.validate(&shape), Ok(()));
+/// // A token goes to the phone, and its logits come back.
+/// assert_eq!(plan.network_hops(laptop), 2);
+///
+/// plan.stages.pop();
+/// assert_eq!(plan.validate(&shape), Err(PlanError::BlockNotCovered(3)), "nobody has the last block");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Larger than that of every earlier plan of the room.

@@ -12,6 +12,22 @@ use crate::{Candidates, LogitsRequest};
 pub use numbers::SamplingWords;
 
 /// How the next token is sampled: parameters in the order in which they apply. What is not given has its default.
+///
+/// ```
+/// use potluck_plan::Sampling;
+///
+/// let logits = [1.0, 3.0, 2.9, -4.0];
+/// assert_eq!(Sampling::greedy().sample_from_logits(&logits, &[]), Some(1));
+///
+/// // Equal seeds, logs and logits sample the same token: on another device, and after a reload.
+/// let sampling = Sampling { temperature: 1.0, seed: 7, ..Sampling::default() };
+/// let sample = |log: &[u32]| sampling.sample_from_logits(&logits, log);
+/// assert_eq!(sample(&[5, 6]), sample(&[5, 6]));
+///
+/// // The penalty makes a token less likely that was there before.
+/// let penalized = Sampling { repetition_penalty: 1.5, ..Sampling::greedy() };
+/// assert_eq!(penalized.sample_from_logits(&logits, &[1]), Some(2));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sampling {

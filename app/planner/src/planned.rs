@@ -48,7 +48,23 @@ impl Planned {
     }
 }
 
-/// The best plan for the devices, or what is missing.
+/// The best plan for the devices, or what is missing. `examples/plan.rs` writes a [`Room`] out.
+///
+/// ```
+/// use potluck_planner::Sharing;
+/// use potluck_testkit::{RoomFixture, dense_shape, device};
+///
+/// // A model of 560 bytes with its overhead, and devices that lend 300 each, at a million bytes a second.
+/// let room = |count| RoomFixture::new(dense_shape(4), (0..count).map(|id| device(id, 300, 1e6)).collect());
+///
+/// let shortfall = room(1).plan(Sharing::Fastest).unwrap_err();
+/// assert_eq!(shortfall.missing.0, 260);
+///
+/// let planned = room(3).plan(Sharing::Fastest).unwrap();
+/// assert_eq!(planned.plan.stages.len(), 2, "the third device would only cost hops");
+/// assert_eq!(planned.spares.len(), 1);
+/// assert!(planned.prediction.token_millis > planned.prediction.stages[0].compute_millis);
+/// ```
 ///
 /// # Errors
 /// [`Shortfall`] if the model does not fit on the devices, however partition.

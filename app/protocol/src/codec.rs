@@ -43,6 +43,20 @@ pub enum FrameError {
 /// A frame's bytes, without the relay's route and unsealed. They do not name the sender: the session that a frame comes
 /// over has proved it.
 ///
+/// ```
+/// use potluck_protocol::{Frame, FrameError, decode, encode};
+///
+/// let frame = Frame::Probe { sent: 12.5, bytes: vec![7; 1000] };
+/// let mut bytes = encode(&frame)?;
+/// assert!(bytes.ends_with(&[7; 1000]), "numbers and bytes lie behind the head as they are");
+/// assert_eq!(decode(&bytes), Ok(frame));
+///
+/// // A device with another version is told so, whatever the rest of its frame says.
+/// bytes[0] += 1;
+/// assert!(matches!(decode(&bytes), Err(FrameError::Version { .. })));
+/// # Ok::<(), FrameError>(())
+/// ```
+///
 /// # Errors
 /// [`FrameError::TooLong`].
 pub fn encode(frame: &Frame) -> Result<Vec<u8>, FrameError> {

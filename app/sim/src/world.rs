@@ -61,6 +61,24 @@ const CHAT_REQUESTS: u32 = 1_000;
 type Due = Reverse<(u64, u64, usize, u64)>;
 
 /// A simulated room.
+///
+/// ```
+/// use potluck_protocol::Sharing;
+/// use potluck_sim::{Fault, SimDevice, SimModel, World, undisturbed};
+///
+/// let model = SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 };
+/// let device = || SimDevice::with_budget(620);
+/// let mut world = World::new(1, model.clone(), Sharing::Fastest, device());
+/// let worker = world.add(device(), 0.0);
+/// world.add(device(), 0.0);
+/// world.prompt(0, 1, "how do bees find home?", 40, 3_000.0);
+/// world.fault(Fault::Kill(worker), 3_400.0);
+/// world.run(120_000.0, |world| world.answer(0, 1).is_some_and(|answer| answer.end.is_some()));
+///
+/// let prompt: Vec<u32> = "how do bees find home?".bytes().map(u32::from).collect();
+/// assert_eq!(world.answer(0, 1).unwrap().tokens, undisturbed(&model, &prompt, 40));
+/// assert_eq!(world.violation(), None);
+/// ```
 pub struct World {
     pub(super) model: SimModel,
     pub(super) peers: Vec<SimPeer>,

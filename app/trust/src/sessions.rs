@@ -140,6 +140,49 @@ enum Pending {
 }
 
 /// The sessions of one connection to a room.
+///
+/// ```
+/// use potluck_plan::Millis;
+/// use potluck_trust::{Action, IdentityKeys, NodeIdentity, OwnerKey, Proof, RoomRole, RoomSecret, Route, Sessions};
+///
+/// fn random(bytes: &mut [u8]) {
+///     // Use the system's random numbers instead; these repeat themselves, as tests want.
+///     use std::sync::atomic::{AtomicU8, Ordering};
+///     static NEXT: AtomicU8 = AtomicU8::new(1);
+///     bytes.iter_mut().for_each(|byte| *byte = NEXT.fetch_add(7, Ordering::Relaxed));
+/// }
+///
+/// let (key, secret, now) = (OwnerKey::generate(random), RoomSecret::generate(random), Millis(0.0));
+/// let room = key.room();
+/// let identity = || NodeIdentity::new(&IdentityKeys::generate(random), random);
+/// let owner = RoomRole::Owner { key, secret: secret.clone(), generation: 0, visible: false };
+/// let mut host = Sessions::new(identity(), room.clone(), owner, random);
+/// let mut guest = Sessions::new(identity(), room, RoomRole::Guest(secret), random);
+///
+/// // The relay has let both in, at routes 1 and 2. Its messages carry the handshake.
+/// host.welcomed(Route(1), Some(Route(1)), &[Route(2)], now);
+/// guest.welcomed(Route(2), Some(Route(1)), &[Route(1)], now);
+/// let mut proofs = Vec::new();
+/// for _ in 0..4 {
+///     for action in guest.take_actions() {
+///         if let Action::Send(_, message) = action {
+///             host.received(Route(2), &message, now);
+///         }
+///     }
+///     for action in host.take_actions() {
+///         match action {
+///             Action::Send(_, message) => guest.received(Route(1), &message, now),
+///             Action::Up(_, _, proof, _) => proofs.push(proof),
+///             other => panic!("{other:?}"),
+///         }
+///     }
+/// }
+/// assert_eq!(proofs, [Proof::Link], "the host knows how the guest came in");
+///
+/// let sealed = guest.seal(Route(1), b"a frame").unwrap();
+/// host.received(Route(2), &sealed, now);
+/// assert!(matches!(&host.take_actions()[..], [Action::Frame(Route(2), _, frame)] if frame == b"a frame"));
+/// ```
 pub struct Sessions {
     identity: NodeIdentity,
     random: Random,

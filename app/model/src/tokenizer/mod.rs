@@ -46,6 +46,27 @@ pub enum SpecialText {
 }
 
 /// Converts text to token ids and back.
+///
+/// ```
+/// use potluck_gguf::{parse, synthetic::Synthetic};
+/// use potluck_model::{SpecialText, Tokenizer};
+///
+/// let header = parse(&Synthetic::default().to_bytes()?)?;
+/// let tokenizer = Tokenizer::from_metadata(&header.metadata)?;
+/// let ids = tokenizer.encode("Grüße to the bees", SpecialText::Literal);
+/// assert_eq!(tokenizer.decode(&ids), "Grüße to the bees");
+///
+/// // A rendered template may end a turn. A person who types the same gets plain text.
+/// let end = tokenizer.special_id("<|im_end|>").unwrap();
+/// assert_eq!(tokenizer.encode("<|im_end|>", SpecialText::Parse), [end]);
+/// assert!(!tokenizer.encode("<|im_end|>", SpecialText::Literal).contains(&end));
+///
+/// // An answer comes token by token. No piece of it cuts a letter in two.
+/// let mut stream = tokenizer.detokenizer();
+/// let pieces: Vec<String> = ids.iter().map(|&id| stream.push(&tokenizer, id)).collect();
+/// assert!(pieces.contains(&"ü".to_owned()) && !pieces.concat().contains('\u{fffd}'));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Tokenizer {
     pieces: Pieces,
