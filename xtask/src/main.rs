@@ -19,6 +19,7 @@ mod size;
 mod sums;
 mod targets;
 mod test;
+mod text;
 mod tools;
 mod trunk;
 

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use crate::shell::{command, output_of, run as run_command};
 use crate::tools::{cargo, ensure_component, ensure_target};
-use crate::{build, dependencies, e2e, models, root, size, targets, trunk};
+use crate::{build, dependencies, e2e, models, root, size, targets, text, trunk};
 
 /// The last lines of a step's test runner, shown again at the very end.
 pub type Closing = Vec<String>;
@@ -22,9 +22,10 @@ struct Step {
 const BESIDE: Step = Step { name: "train", run: train };
 
 /// One after the other; quick ones first, so that a mistake shows soon.
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     Step { name: "fmt", run: || (Vec::new(), fmt()) },
     Step { name: "size", run: || (Vec::new(), size::check()) },
+    Step { name: "text", run: text::check },
     Step { name: "dependencies", run: || (Vec::new(), dependencies::check()) },
     Step { name: "clippy", run: || (Vec::new(), clippy()) },
     Step { name: "clippy-wasm", run: || (Vec::new(), clippy_wasm()) },
