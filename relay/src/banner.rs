@@ -4,16 +4,10 @@ use std::fmt::Write;
 use std::process::{Command, Stdio};
 
 use fast_qr::{ECL, QRBuilder};
+use potluck_relay::net::help::pairs;
 use potluck_relay_api::http::Addresses;
 
-const WARNING: &str = "
-  The other device will warn you once, because this relay signed its certificate itself:
-    Chrome, Edge       \"Your connection is not private\": press Advanced, then Proceed
-    iPhone, iPad       \"This connection is not private\": press Show Details, then visit this website
-    Firefox            \"Potential security risk ahead\": press Advanced, then Accept the risk and continue
-";
-
-/// The addresses, a QR code for another device, and what to do about its certificate warning.
+/// The addresses, a QR code for another device, and how to trust the relay's certificate.
 pub fn text(local: &str, addresses: &Addresses) -> String {
     let mut out = format!("\n  Potluck is ready.\n\n  On this device:   {local}\n");
     // Writing to a String cannot fail.
@@ -25,17 +19,38 @@ pub fn text(local: &str, addresses: &Addresses) -> String {
             for other in others {
                 let _ = writeln!(out, "                or: {other}");
             }
-            if let Ok(code) = QRBuilder::new(first.as_str()).ecl(ECL::L).build() {
+            // A page that opens Potluck where the device trusts the relay, and says what to do where it does not.
+            let scanned = if addresses.help.is_empty() { first } else { &addresses.help };
+            if let Ok(code) = QRBuilder::new(scanned.as_str()).ecl(ECL::L).build() {
                 let _ = writeln!(out, "\n{}", code.to_str());
             }
             if addresses.self_signed {
-                out.push_str(WARNING);
-                let _ = writeln!(out, "    potluck-node       add --relay-fingerprint {}", addresses.fingerprint);
+                out.push_str(&trust(addresses));
             }
         }
     }
     out.push_str("\n  Ctrl-C stops it.\n\n");
     out
+}
+
+/// How other devices come to trust the relay's own authority.
+fn trust(addresses: &Addresses) -> String {
+    let Addresses { help, fingerprint, .. } = addresses;
+    let shown = pairs(fingerprint);
+    // Two lines of it fit a terminal; each pair has three characters.
+    let (first, second) = shown.split_at_checked(48).unwrap_or((&shown, ""));
+    format!(
+        "
+  The code leads to {help}
+  There, the other device gets this relay's certificate. Installed once, it ends all warnings. iPhones and iPads
+  need it; others can also press Advanced, then Proceed. Before you install it, compare its SHA-256 fingerprint:
+    {}
+    {}
+  potluck-node       add --relay-fingerprint {fingerprint}
+",
+        first.trim_end_matches(':'),
+        second,
+    )
 }
 
 /// Opens an address in the browser, if the system can. If not, the address is in the terminal.
@@ -54,20 +69,27 @@ pub fn open_browser(url: &str) {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
 
     #[test]
-    fn it_shows_the_lan_addresses_the_code_and_the_warning() {
+    fn it_shows_the_lan_addresses_the_code_and_how_to_trust_the_relay() {
         let urls = vec!["https://192.168.1.5:8787".to_owned(), "https://10.0.0.2:8787".to_owned()];
-        let shown = text(
-            "http://localhost:8787",
-            &Addresses { urls, self_signed: true, fingerprint: "5eed".into(), ..Addresses::default() },
-        );
+        let help = "http://192.168.1.5:8787/certificate".to_owned();
+        let own =
+            Addresses { urls, self_signed: true, fingerprint: "5eedc0de".repeat(8), help, ..Addresses::default() };
+        let shown = text("http://localhost:8787", &own);
         assert!(shown.contains("On this device:   http://localhost:8787\n"));
         assert!(shown.contains("On other devices: https://192.168.1.5:8787\n"));
         assert!(shown.contains("or: https://10.0.0.2:8787\n"));
-        assert!(shown.contains("Show Details") && shown.contains('█'));
-        assert!(shown.contains("--relay-fingerprint 5eed"));
+        assert!(shown.contains("The code leads to http://192.168.1.5:8787/certificate\n") && shown.contains('█'));
+        assert!(shown.contains("5E:ED:C0:DE\n    5E:ED:C0:DE:"), "as systems show it: {shown}");
+        assert!(shown.contains("--relay-fingerprint 5eedc0de5eed"));
+        let code = |url: &str| QRBuilder::new(url).ecl(ECL::L).build().unwrap().to_str();
+        assert!(shown.contains(&code(&own.help)), "phones come to the page that helps");
+        let given = Addresses { self_signed: false, help: String::new(), ..own };
+        let shown = text("http://localhost:8787", &given);
+        assert!(shown.contains(&code("https://192.168.1.5:8787")) && !shown.contains("fingerprint"), "{shown}");
     }
 
     #[test]

@@ -69,6 +69,9 @@ pub enum ApiError {
     /// 404.
     #[error("there is nothing at this address")]
     NotFound,
+    /// 404: there is nothing to install.
+    #[error("this relay has no authority of its own, so there is no certificate to install")]
+    NoAuthority,
     /// 503: the page was not built.
     #[error("the page is not built yet: run `cargo xtask run`, which builds it")]
     NoPage,
@@ -93,6 +96,7 @@ impl ApiError {
             Self::NotWebSocket => (StatusCode::BAD_REQUEST, "no-connection"),
             Self::ForeignOrigin => (StatusCode::FORBIDDEN, "foreign-origin"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not-found"),
+            Self::NoAuthority => (StatusCode::NOT_FOUND, "no-authority"),
             Self::NoPage => (StatusCode::SERVICE_UNAVAILABLE, "no-page"),
         }
     }

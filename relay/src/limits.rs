@@ -92,6 +92,9 @@ pub struct Limits {
     pub entry: Duration,
     /// Shortest time between two scans of the model folders.
     pub rescan_every: Duration,
+    /// Time between two looks at this machine's addresses and at the end of its certificate: a laptop that changes its network is
+    /// reached there soon.
+    pub refresh_every: Duration,
 }
 
 /// What a visitor may send until the host lets it in: a handshake, a hello, and a sign of life now and then. Sixteen of them
@@ -166,6 +169,7 @@ impl Default for Limits {
             head: Duration::from_secs(10),
             entry: Duration::from_secs(10),
             rescan_every: Duration::from_secs(2),
+            refresh_every: Duration::from_secs(15),
         }
     }
 }

@@ -36,7 +36,7 @@ async fn serve(options: Options) -> Result<(), Box<dyn std::error::Error>> {
     let open = options.open;
     let relay = Relay::start(options.config()).await?;
     let local = format!("http://localhost:{}", relay.address().port());
-    print!("{}", banner::text(&local, relay.addresses()));
+    print!("{}", banner::text(&local, &relay.addresses()));
     if open {
         banner::open_browser(&local);
     }

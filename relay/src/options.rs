@@ -1,14 +1,15 @@
 //! The command line.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use potluck_relay::Config;
 use potluck_relay::limits::Limits;
+use potluck_relay::net::names::Machine;
 use potluck_relay::net::proxy::Proxies;
+use potluck_relay::net::raise_file_limit;
 use potluck_relay::net::tls::Identity;
-use potluck_relay::net::{addresses, raise_file_limit};
 
 /// The relay of Potluck: it serves the page and the weights and forwards messages between the devices of a room.
 #[derive(Debug, Parser)]
@@ -44,7 +45,7 @@ pub struct Options {
     /// Show /metrics to everyone, not to this machine only
     #[arg(long)]
     public_metrics: bool,
-    /// Where the relay keeps its certificate and the hashes of models [default: potluck in your data folder]
+    /// Where the relay keeps its authority, its certificate and the hashes of models [default: potluck in your data folder]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Open the page in the browser
@@ -59,16 +60,16 @@ impl Options {
         let identity = match (self.tls_cert, self.tls_key) {
             (Some(certificate), Some(key)) => Some(Identity::Files { certificate, key }),
             _ if self.local => None,
-            _ => Some(Identity::SelfSigned { folder: data.clone() }),
+            _ => Some(Identity::Own { folder: data.clone() }),
         };
         Config {
-            ip: if self.local { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED },
+            ip: if self.local { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::UNSPECIFIED.into() },
             port: self.port,
             page: Some(self.page),
             models: self.models,
             identity,
             cache: data.join("hashes"),
-            addresses: if self.local { Vec::new() } else { addresses::lan() },
+            machine: if self.local { Machine::default() } else { Machine::this() },
             limits: limits(raise_file_limit()),
             hosts: self.host,
             proxies: Proxies { addresses: self.trusted_proxy, send_header: self.proxy_protocol },
@@ -116,15 +117,16 @@ mod tests {
     #[test]
     fn local_means_loopback_and_no_certificate() {
         let config = parse(&["--local", "--port", "0", "--models", "a", "--models", "b"]).unwrap().config();
-        assert!(config.ip.is_loopback() && config.identity.is_none() && config.addresses.is_empty());
+        assert!(config.ip.is_loopback() && config.identity.is_none());
+        assert!((config.machine.addresses)().is_empty() && config.machine.names.is_empty());
         assert_eq!((config.port, config.models), (0, vec![PathBuf::from("a"), PathBuf::from("b")]));
     }
 
     #[test]
-    fn the_lan_gets_a_self_signed_certificate_from_the_data_folder() {
+    fn the_lan_gets_a_certificate_of_the_authority_in_the_data_folder() {
         let config = parse(&["--data", "d"]).unwrap().config();
-        assert!(config.ip.is_unspecified());
-        assert!(matches!(config.identity, Some(Identity::SelfSigned { folder }) if folder == Path::new("d")));
+        assert!(config.ip.is_unspecified() && config.ip.is_ipv6());
+        assert!(matches!(config.identity, Some(Identity::Own { folder }) if folder == Path::new("d")));
         assert_eq!(config.cache, Path::new("d").join("hashes"));
         assert_eq!((config.port, config.models), (8787, vec![PathBuf::from("models")]));
     }

@@ -20,7 +20,7 @@ use crate::headers::{self, isolate};
 use crate::metrics::Gauges;
 use crate::models::serve;
 use crate::net::hosts::{host_of, is_of_other_site, names_loopback};
-use crate::net::{Client, proxy};
+use crate::net::{Client, Transport, help, proxy, redirect};
 use crate::page;
 use crate::quotas::Resource;
 use crate::rooms::{Arrival, serve_socket};
@@ -39,6 +39,9 @@ pub fn routes(shared: Arc<Shared>) -> Router {
         .route(path::HEALTH, get(async || "ok\n"))
         .route(path::METRICS, get(metrics))
         .route(path::ADDRESSES, get(addresses))
+        .route(path::CERTIFICATE, get(help::page))
+        .route(path::AUTHORITY_DER, get(help::der))
+        .route(path::AUTHORITY_PEM, get(help::pem))
         .route(path::MODELS, get(serve::list))
         .route(&format!("{}/{{name}}", path::MODELS), get(serve::file))
         .route(path::ROOMS, get(list_rooms))
@@ -69,8 +72,14 @@ async fn admit(State(shared): State<Arc<Shared>>, mut request: Request, next: Ne
         client.address = forwarded.unwrap_or(client.address);
     }
     let transport = client.transport;
+    if transport == Transport::Open && !help::serves(request.uri().path()) {
+        return Ok(redirect::to_https(&host, request.uri()));
+    }
     let mut response = next.run(request).await;
-    headers::keep_to_https(&mut response, &host, transport);
+    // A machine's own name also has other services, on other ports.
+    if shared.reach.keeper().is_none() {
+        headers::keep_to_https(&mut response, &host, transport);
+    }
     Ok(response)
 }
 
@@ -99,7 +108,7 @@ async fn metrics(
 }
 
 async fn addresses(State(shared): State<Arc<Shared>>) -> Response {
-    no_store(Json(&shared.addresses))
+    no_store(Json(shared.reach.addresses()))
 }
 
 /// An answer that must not be cached.

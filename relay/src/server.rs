@@ -1,6 +1,6 @@
 //! Starting, accepting connections, stopping.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use potluck_relay_api::http::Addresses;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{interval, sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::error::StartError;
 use crate::limits::Limits;
@@ -26,8 +26,9 @@ use crate::metrics::Metrics;
 use crate::models::{HashCache, Library};
 use crate::net::hosts::Hosts;
 use crate::net::proxy::Proxies;
-use crate::net::tls::Identity;
-use crate::net::{Client, Door, HttpStream};
+use crate::net::names::Machine;
+use crate::net::tls::{self, Identity};
+use crate::net::{Client, Door, HttpStream, Reach, listen, machine_name, wanted};
 use crate::page::Page;
 use crate::quotas::{Quotas, Resource};
 use crate::rooms::Rooms;
@@ -41,8 +42,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How a relay is to run.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The address to listen on: loopback, or all.
-    pub ip: Ipv4Addr,
+    /// The address to listen on: loopback, or all (`[::]` takes IPv4 too).
+    pub ip: IpAddr,
     /// The port; 0 takes a free one.
     pub port: u16,
     /// The folder with the built page.
@@ -53,8 +54,8 @@ pub struct Config {
     pub cache: PathBuf,
     /// The certificate; `None` serves plain HTTP only.
     pub identity: Option<Identity>,
-    /// This machine's addresses on the LAN, for the page and the certificate.
-    pub addresses: Vec<Ipv4Addr>,
+    /// This machine's names and addresses on the LAN, for the page and the certificate.
+    pub machine: Machine,
     /// Other names under which the relay is reached.
     pub hosts: Vec<String>,
     /// The proxies that are trusted.
@@ -80,7 +81,7 @@ pub struct Shared {
     /// The built page.
     pub page: Arc<Page>,
     /// Where this and other devices reach it.
-    pub addresses: Addresses,
+    pub reach: Arc<Reach>,
     /// The names under which it answers.
     pub hosts: Arc<Hosts>,
     /// The proxies that are trusted.
@@ -98,7 +99,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Loads the certificate, scans for models and opens the port.
+    /// Loads or makes the certificate, scans for models and opens the port.
     ///
     /// # Errors
     /// The port or the certificate cannot be used, or a thread cannot be started.
@@ -106,29 +107,27 @@ impl Relay {
         let limits = Arc::new(config.limits);
         let metrics = Arc::new(Metrics::default());
         let quotas = Quotas::new(limits.clone());
-        let hosts = Arc::new(Hosts::new(config.addresses.iter().map(|ip| IpAddr::V4(*ip)), &config.hosts));
-        let tls = config.identity.as_ref().map(|identity| identity.acceptor(&config.addresses)).transpose()?;
-        let (tls, fingerprint) = tls.map_or_else(Default::default, |(tls, print)| (Some(tls), print));
+        let found = (config.machine.addresses)();
+        let names = config.hosts.iter().chain(&config.machine.names);
+        let hosts = Arc::new(Hosts::new(found.iter().copied(), names));
+        let wanted = wanted(&config.hosts, &config.machine, &found);
+        let machine = machine_name(&config.machine);
+        let tls = config.identity.as_ref().map(|identity| identity.load(tls::now(), &wanted, machine)).transpose()?;
         let failed = |source| StartError::Listen { port: config.port, source };
-        let listener = TcpListener::bind((config.ip, config.port)).await.map_err(failed)?;
+        let listener = listen(config.ip, config.port).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
+        let (acceptor, given, keeper) = match tls {
+            Some(tls) => (Some(tls.acceptor), tls.fingerprint, tls.keeper),
+            None => (None, String::new(), None),
+        };
+        let reach = Reach::new(config.machine, config.hosts, address.port(), config.ip.is_loopback(), given, keeper);
         let door = Door {
-            tls,
-            hosts: hosts.clone(),
+            tls: acceptor,
             proxies: config.proxies.clone(),
             quotas: quotas.clone(),
             metrics: metrics.clone(),
             handshake: limits.handshake,
             stall: limits.stall,
-        };
-        let addresses = Addresses {
-            fingerprint,
-            urls: match config.identity {
-                Some(_) => config.addresses.iter().map(|ip| format!("https://{ip}:{}", address.port())).collect(),
-                None => Vec::new(),
-            },
-            local_only: config.ip.is_loopback(),
-            self_signed: config.identity.as_ref().is_some_and(Identity::is_self_signed),
         };
         let page = Arc::new(Page::new(config.page));
         let shared = Shared {
@@ -138,7 +137,7 @@ impl Relay {
             limits,
             metrics,
             quotas,
-            addresses,
+            reach: Arc::new(reach),
             hosts,
             proxies: config.proxies,
             public_metrics: config.public_metrics,
@@ -154,8 +153,8 @@ impl Relay {
     }
 
     /// Where this and other devices reach it.
-    pub fn addresses(&self) -> &Addresses {
-        &self.shared.addresses
+    pub fn addresses(&self) -> Addresses {
+        self.shared.reach.addresses()
     }
 
     /// Serves until `stop` resolves, then notifies the rooms and gives connections a moment to finish.
@@ -166,11 +165,19 @@ impl Relay {
         let (draining, drain) = watch::channel(false);
         let mut connections = JoinSet::new();
         let mut expire_rooms = interval(limits.room_idle / 16);
+        let mut refresh = interval(limits.refresh_every);
+        // A machine that slept looks once, not once for each time that it missed.
+        refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut stop = pin!(stop);
         loop {
             tokio::select! {
                 () = &mut stop => break,
                 _ = expire_rooms.tick() => shared.rooms.expire(Instant::now()),
+                _ = refresh.tick() => {
+                    let reach = shared.reach.clone();
+                    // Not awaited: connections go on meanwhile. What cannot be written is tried again at the next look.
+                    tokio::task::spawn_blocking(move || reach.refresh(tls::now()));
+                }
                 Some(_) = connections.join_next() => {}
                 accepted = listener.accept() => match accepted {
                     // In its own task: a client that connects and sends nothing holds up nobody.
@@ -225,3 +232,6 @@ async fn serve(stream: HttpStream, client: Client, app: Router, head: Duration, 
         let _ = connection.await;
     }
 }
+
+#[cfg(test)]
+mod tests;

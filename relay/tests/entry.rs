@@ -230,10 +230,10 @@ async fn who_pings_before_it_enters_may_enter() {
 #[tokio::test]
 async fn pings_over_tls_do_not_add_up() {
     let data = folder("entry-tls");
-    let identity = Some(Identity::SelfSigned { folder: data.clone() });
+    let identity = Some(Identity::Own { folder: data.clone() });
     let limits = Limits { entry: TIMEOUT, ..Limits::default() };
     let relay = start(potluck_relay::Config { identity, limits, ..config("entry-tls") }).await;
-    let certificate = std::fs::read(data.join("certificate.pem")).unwrap();
+    let certificate = std::fs::read(data.join("authority.pem")).unwrap();
     let stream = TcpStream::connect(relay.address).await.unwrap();
     let stream = connector(&certificate).connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
     let url = format!("wss://localhost:{}/rooms/{}", relay.address.port(), Keys::new(1).id());

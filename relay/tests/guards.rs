@@ -184,7 +184,7 @@ async fn who_does_not_read_a_download_loses_it() {
 
 #[tokio::test]
 async fn counters_are_for_this_machine_unless_asked_for() {
-    let relay = start(Config { ip: Ipv4Addr::UNSPECIFIED, ..config("metrics") }).await;
+    let relay = start(Config { ip: Ipv4Addr::UNSPECIFIED.into(), ..config("metrics") }).await;
     assert_eq!(relay.get("/metrics").await.status, 200);
     for header in [
         ("X-Forwarded-For", "203.0.113.9"),

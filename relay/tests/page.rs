@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 use common::{Running, config, connector, folder, request, start};
 use data_encoding::BASE64;
 use potluck_relay::Config;
+use potluck_relay::net::names::Machine;
 use potluck_relay::net::tls::Identity;
 use ring::digest::{SHA256, digest};
 use tokio::net::TcpStream;
@@ -85,30 +86,35 @@ async fn the_page_may_use_of_the_browser_what_it_uses_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn who_comes_by_tls_to_a_name_is_told_to_come_by_tls() {
+async fn who_comes_by_tls_to_a_name_of_the_owners_certificate_is_told_to_come_by_tls() {
     let data = folder("hsts");
-    let relay = start(Config {
-        identity: Some(Identity::SelfSigned { folder: data.clone() }),
-        hosts: vec!["potluck.example".into()],
-        ..config("hsts")
-    })
-    .await;
-    let certificate = std::fs::read(data.join("certificate.pem")).unwrap();
-    for (host, expected) in [
-        ("potluck.example", Some("max-age=15768000")),
+    let hosts = vec!["potluck.example".to_owned()];
+    let own = Identity::Own { folder: data.clone() };
+    let first = start(Config { identity: Some(own), hosts: hosts.clone(), ..config("hsts") }).await;
+    let authority = std::fs::read(data.join("authority.pem")).unwrap();
+    // The file has both.
+    let pem = data.join("relay.pem");
+    let given = Identity::Files { certificate: pem.clone(), key: pem };
+    let second = start(Config { identity: Some(given), hosts, ..config("hsts") }).await;
+    for (relay, host, expected) in [
+        // A machine's own name has other services, too.
+        (&first, "potluck.example", None),
+        (&second, "potluck.example", Some("max-age=15768000")),
         // What runs on other ports of this machine may know no TLS, and an address has no such rule.
-        ("localhost", None),
-        ("127.0.0.1", None),
+        (&second, "localhost", None),
+        (&second, "127.0.0.1", None),
     ] {
         let stream = TcpStream::connect(relay.address).await.unwrap();
         let name = ServerName::try_from("localhost").unwrap();
-        let stream = connector(&certificate).connect(name, stream).await.unwrap();
+        let stream = connector(&authority).connect(name, stream).await.unwrap();
         let reply = request(stream, "GET", "/healthz", host, &[], "").await;
         assert_eq!((reply.status, reply.header("strict-transport-security")), (200, expected), "{host}");
         let stream = TcpStream::connect(relay.address).await.unwrap();
         let plain = request(stream, "GET", "/healthz", host, &[], "").await;
         assert_eq!((plain.status, plain.header("strict-transport-security")), (200, None), "{host} without TLS");
     }
+    let help = second.get("/certificate").await;
+    assert_eq!((help.status, help.json()["error"].as_str()), (404, Some("no-authority")));
 }
 
 #[tokio::test]
@@ -183,19 +189,19 @@ async fn without_a_page_it_says_how_to_get_one() {
     assert!(reply.text().contains("cargo xtask run"));
     assert_eq!(relay.get("/healthz").await.text(), "ok\n");
     let addresses = relay.get("/addresses").await.json();
-    assert_eq!(addresses, serde_json::json!({"urls": [], "local_only": true, "self_signed": false, "fingerprint": ""}));
+    assert_eq!(addresses, serde_json::json!({"urls": [], "local_only": true, "self_signed": false, "fingerprint": "", "help": ""}));
 }
 
 #[tokio::test]
 async fn one_port_serves_http_and_https_and_the_certificate_is_kept() {
     let data = folder("tls");
     let config = || Config {
-        identity: Some(Identity::SelfSigned { folder: data.clone() }),
-        addresses: vec![Ipv4Addr::new(192, 168, 7, 5)],
+        identity: Some(Identity::Own { folder: data.clone() }),
+        machine: Machine::at(vec![Ipv4Addr::new(192, 168, 7, 5).into()]),
         ..config("tls")
     };
     let first = start(config()).await;
-    let certificate = std::fs::read(data.join("certificate.pem")).unwrap();
+    let certificate = std::fs::read(data.join("authority.pem")).unwrap();
     assert_eq!(first.get("/healthz").await.text(), "ok\n");
     for name in ["localhost", "192.168.7.5"] {
         let stream = TcpStream::connect(first.address).await.unwrap();
@@ -204,10 +210,11 @@ async fn one_port_serves_http_and_https_and_the_certificate_is_kept() {
         let port = first.address.port();
         assert_eq!(reply.json()["urls"], serde_json::json!([format!("https://192.168.7.5:{port}")]));
         assert_eq!(reply.json()["self_signed"], true);
+        assert_eq!(reply.json()["help"], format!("http://192.168.7.5:{port}/certificate"));
     }
     first.stop().await;
     let second = start(config()).await;
-    assert!(std::fs::read(data.join("certificate.pem")).unwrap() == certificate);
+    assert!(std::fs::read(data.join("authority.pem")).unwrap() == certificate);
     // A client that connects and sends nothing holds up nobody.
     let _silent = TcpStream::connect(second.address).await.unwrap();
     assert_eq!(second.get("/healthz").await.status, 200);

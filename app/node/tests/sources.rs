@@ -139,7 +139,7 @@ fn a_failing_storage_is_reported_and_done_without() {
 
 /// A relay with its own certificate, and the origin of its TLS side.
 async fn self_signed(models: &Path, certificate: &Path) -> (RunningRelay, String) {
-    let identity = potluck_relay::net::tls::Identity::SelfSigned { folder: certificate.to_owned() };
+    let identity = potluck_relay::net::tls::Identity::Own { folder: certificate.to_owned() };
     let relay = start_relay(models, 0, Some(identity)).await;
     let origin = relay.origin.replace("http://", "https://");
     (relay, origin)
@@ -148,7 +148,7 @@ async fn self_signed(models: &Path, certificate: &Path) -> (RunningRelay, String
 fn fingerprint_in(folder: &Path) -> Fingerprint {
     use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject;
-    Fingerprint::of(&CertificateDer::from_pem_file(folder.join("certificate.pem")).unwrap())
+    Fingerprint::of(&CertificateDer::from_pem_file(folder.join("authority.pem")).unwrap())
 }
 
 #[test]

@@ -341,13 +341,13 @@ impl Joiner {
 /// A relay on a thread of its own; it ends when the sender is dropped.
 fn start_relay(models: &Path, cache: &Path) -> Result<(SocketAddr, oneshot::Sender<()>), String> {
     let config = Config {
-        ip: Ipv4Addr::LOCALHOST,
+        ip: Ipv4Addr::LOCALHOST.into(),
         port: 0,
         page: None,
         models: vec![models.to_path_buf()],
         cache: cache.join("relay"),
         identity: None,
-        addresses: Vec::new(),
+        machine: Default::default(),
         hosts: Vec::new(),
         proxies: Default::default(),
         public_metrics: false,

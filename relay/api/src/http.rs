@@ -124,11 +124,15 @@ pub struct Addresses {
     pub urls: Vec<String>,
     /// Whether it listens for this machine only.
     pub local_only: bool,
-    /// Whether it signed its certificate itself, so that browsers warn once.
+    /// Whether an authority of its own signed its certificate, so that browsers warn until they trust that.
     pub self_signed: bool,
-    /// SHA-256 of its certificate as hexadecimal digits, for native peers; empty without TLS.
+    /// SHA-256 as hexadecimal digits, for native peers: of its own authority, or of the certificate that its owner gave it; empty
+    /// without TLS.
     #[serde(default)]
     pub fingerprint: String,
+    /// Where another device learns to trust its own authority, over plain HTTP; empty if it has none or nobody reaches it.
+    #[serde(default)]
+    pub help: String,
 }
 
 /// The body of every answer that is not 2xx.

@@ -6,6 +6,12 @@ pub const HEALTH: &str = "/healthz";
 pub const METRICS: &str = "/metrics";
 /// `GET`: [`Addresses`](crate::http::Addresses).
 pub const ADDRESSES: &str = "/addresses";
+/// `GET`: a page that helps a device to trust the relay's own authority; also over plain HTTP.
+pub const CERTIFICATE: &str = "/certificate";
+/// `GET`: the authority's certificate as DER, which phones, Windows and macOS install.
+pub const AUTHORITY_DER: &str = "/certificate/potluck.crt";
+/// `GET`: the same as PEM, for Linux and Firefox.
+pub const AUTHORITY_PEM: &str = "/certificate/potluck.pem";
 /// `GET`: [`ModelList`](crate::http::ModelList). Below it, one path per file.
 pub const MODELS: &str = "/models";
 /// `GET`: [`RoomList`](crate::http::RoomList). Below it, one WebSocket per room.

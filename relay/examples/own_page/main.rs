@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use potluck_relay::limits::Limits;
+use potluck_relay::net::names::Machine;
 use potluck_relay::net::proxy::Proxies;
 use potluck_relay::{Config, Relay};
 
@@ -16,13 +17,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let page = std::env::args().nth(1).map_or_else(|| repository.join("relay/examples/own_page"), PathBuf::from);
     let relay = Relay::start(Config {
-        ip: Ipv4Addr::LOCALHOST,
+        ip: Ipv4Addr::LOCALHOST.into(),
         port: 0,
         page: Some(page),
         models: vec![repository.join("public/models")],
         cache: std::env::temp_dir().join("potluck-own-page"),
         identity: None,
-        addresses: Vec::new(),
+        machine: Machine::default(),
         hosts: Vec::new(),
         proxies: Proxies::default(),
         public_metrics: false,

@@ -9,6 +9,8 @@ use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri};
 
+use super::names::plain;
+
 /// The names that are allowed beside `localhost`, loopback addresses and the address that a client connected to.
 #[derive(Clone, Debug, Default)]
 pub struct Hosts {
@@ -17,11 +19,11 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// This machine's addresses, and names that a person gave.
-    pub fn new(addresses: impl IntoIterator<Item = IpAddr>, names: &[String]) -> Self {
+    /// This machine's addresses and names, with those that a person gave.
+    pub fn new<'a>(addresses: impl IntoIterator<Item = IpAddr>, names: impl IntoIterator<Item = &'a String>) -> Self {
         // A port that came along with a name says nothing.
         let host = |name: &String| name.parse::<Authority>().map_or(name.clone(), |name| name.host().to_owned());
-        let names = names.iter().map(|name| plain(&host(name)).to_owned()).collect();
+        let names = names.into_iter().map(|name| plain(&host(name)).to_owned()).collect();
         Self { addresses: addresses.into_iter().collect(), names }
     }
 
@@ -39,12 +41,6 @@ impl Hosts {
     fn has_name(&self, host: &str) -> bool {
         self.names.iter().any(|name| name.eq_ignore_ascii_case(host))
     }
-}
-
-/// Without the brackets of an IPv6 address and without the dot at the end of a complete name.
-fn plain(host: &str) -> &str {
-    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    host.strip_suffix('.').unwrap_or(host)
 }
 
 /// The host that a request names; `None` if it names none, or two.

@@ -2,13 +2,17 @@
 //!
 //! The first byte of a connection tells a TLS handshake from an HTTP request. Browsers treat `http://localhost` as
 //! secure, so plain HTTP from the loopback address is served. From anywhere else it is redirected to `https://`, because
-//! an insecure page cannot use the GPU. A trusted proxy may speak plain HTTP from anywhere.
+//! an insecure page cannot use the GPU; only the page that helps to trust the relay ([`help`]) is served without. A trusted proxy
+//! may speak plain HTTP from anywhere.
 
 mod activity;
-pub mod addresses;
+pub mod help;
 pub mod hosts;
+mod listen;
+pub mod names;
 pub mod proxy;
-mod redirect;
+mod reach;
+pub mod redirect;
 pub mod tls;
 
 use std::net::{IpAddr, SocketAddr};
@@ -24,8 +28,9 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 pub use activity::{Activity, ActivityStream};
-use hosts::Hosts;
+pub use listen::listen;
 use proxy::Proxies;
+pub use reach::{Reach, machine_name, wanted};
 
 use crate::metrics::Metrics;
 use crate::quotas::{Lease, Quotas, Resource};
@@ -47,8 +52,10 @@ pub enum HttpStream {
 /// What carries a connection's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// TCP alone.
+    /// TCP alone, where nobody is on the way: this machine or a trusted proxy; or a relay without TLS.
     Plain,
+    /// TCP alone, from another device: it is sent to HTTPS.
+    Open,
     /// TLS, which ends here.
     Tls,
 }
@@ -74,8 +81,6 @@ pub struct Client {
 pub struct Door {
     /// For HTTPS; without it there is plain HTTP only.
     pub tls: Option<TlsAcceptor>,
-    /// The names of this relay.
-    pub hosts: Arc<Hosts>,
     /// The proxies that are trusted.
     pub proxies: Proxies,
     /// What an address may use.
@@ -113,24 +118,23 @@ impl Door {
             }
             lease = Some(self.lease(address)?);
         }
-        let may_be_plain = self.tls.is_none() || is_proxied || address.is_loopback();
+        let is_trusted = self.tls.is_none() || is_proxied || address.is_loopback();
+        let mut transport = if is_trusted { Transport::Plain } else { Transport::Open };
         let stream = match &self.tls {
             None => HttpStream::Plain(ActivityStream::new(stream, self.stall)),
             Some(tls) => {
                 let mut first = [0];
                 stream.peek(&mut first).await.ok().filter(|n| *n == 1)?;
                 if first[0] == TLS_HANDSHAKE {
+                    transport = Transport::Tls;
                     let stream = tls.accept(ActivityStream::new(stream, self.stall)).await.ok()?;
                     HttpStream::Tls(Box::new(stream))
-                } else if may_be_plain {
-                    HttpStream::Plain(ActivityStream::new(stream, self.stall))
                 } else {
-                    redirect::to_https(stream, &self.hosts, local).await;
-                    return None;
+                    HttpStream::Plain(ActivityStream::new(stream, self.stall))
                 }
             }
         };
-        let (activity, transport) = (stream.activity().clone(), stream.transport());
+        let activity = stream.activity().clone();
         Some((stream, Client { address, local, is_proxied, transport, activity, lease: lease.map(Arc::new) }))
     }
 }
@@ -153,13 +157,6 @@ pub fn raise_file_limit() -> Option<usize> {
 }
 
 impl HttpStream {
-    fn transport(&self) -> Transport {
-        match self {
-            Self::Plain(_) => Transport::Plain,
-            Self::Tls(_) => Transport::Tls,
-        }
-    }
-
     fn activity(&self) -> &Arc<Activity> {
         match self {
             Self::Plain(stream) => stream.activity(),

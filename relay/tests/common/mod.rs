@@ -37,13 +37,13 @@ pub fn folder(test: &str) -> PathBuf {
 /// A relay for this machine only, without page and models.
 pub fn config(test: &str) -> Config {
     Config {
-        ip: Ipv4Addr::LOCALHOST,
+        ip: Ipv4Addr::LOCALHOST.into(),
         port: 0,
         page: None,
         models: Vec::new(),
         cache: folder(test).join("cache"),
         identity: None,
-        addresses: Vec::new(),
+        machine: Default::default(),
         hosts: Vec::new(),
         proxies: Proxies::default(),
         public_metrics: false,

@@ -73,13 +73,13 @@ pub async fn relay(models: &Path, port: u16) -> RunningRelay {
 /// Starts a relay that also speaks TLS with this identity.
 pub async fn start_relay(models: &Path, port: u16, identity: Option<Identity>) -> RunningRelay {
     let config = Config {
-        ip: Ipv4Addr::LOCALHOST,
+        ip: Ipv4Addr::LOCALHOST.into(),
         port,
         page: None,
         models: vec![models.to_path_buf()],
         cache: folder("relay").join("cache"),
         identity,
-        addresses: Vec::new(),
+        machine: Default::default(),
         hosts: Vec::new(),
         proxies: Default::default(),
         public_metrics: false,

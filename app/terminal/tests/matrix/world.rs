@@ -73,7 +73,7 @@ impl World {
         std::fs::write(folder.join("empty.gguf"), b"").unwrap();
         std::fs::write(folder.join("page.gguf"), PAGE).unwrap();
         std::fs::write(folder.join("in-the-way"), b"no folder").unwrap();
-        let identity = Identity::SelfSigned { folder: folder.join("identity") };
+        let identity = Identity::Own { folder: folder.join("identity") };
         let with_tls = relay(&models, folder.join("relay"), None, Some(identity));
         served_page(&folder.join("page"), b"start()");
         served_page(&folder.join("changed-page"), b"steal()");
@@ -152,13 +152,13 @@ fn answer(mut connection: TcpStream, with: &[u8]) {
 
 fn relay(models: &Path, cache: PathBuf, page: Option<PathBuf>, identity: Option<Identity>) -> String {
     let config = Config {
-        ip: Ipv4Addr::LOCALHOST,
+        ip: Ipv4Addr::LOCALHOST.into(),
         port: 0,
         page,
         models: vec![models.to_path_buf()],
         cache,
         identity,
-        addresses: Vec::new(),
+        machine: Default::default(),
         hosts: Vec::new(),
         proxies: Default::default(),
         public_metrics: false,
