@@ -39,12 +39,6 @@ pub enum ApiError {
         /// The file's length.
         bytes: u64,
     },
-    /// 416.
-    #[error("ask for one range at a time")]
-    SeveralRanges {
-        /// The file's length.
-        bytes: u64,
-    },
     /// 429.
     #[error("too many downloads at once from your address: try again in a moment")]
     TooManyDownloads,
@@ -87,7 +81,6 @@ impl ApiError {
             Self::Changed(_) => (StatusCode::SERVICE_UNAVAILABLE, "changed"),
             Self::Unreadable(..) => (StatusCode::INTERNAL_SERVER_ERROR, "unreadable"),
             Self::RangeOutside { .. } => (StatusCode::RANGE_NOT_SATISFIABLE, "range-outside"),
-            Self::SeveralRanges { .. } => (StatusCode::RANGE_NOT_SATISFIABLE, "several-ranges"),
             Self::TooManyDownloads => (StatusCode::TOO_MANY_REQUESTS, "too-many-downloads"),
             Self::RelayFull => (StatusCode::SERVICE_UNAVAILABLE, "relay-full"),
             Self::NoHost => (StatusCode::BAD_REQUEST, "no-host"),
@@ -122,7 +115,7 @@ impl IntoResponse for ApiError {
         if let Some(seconds) = retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if let Self::RangeOutside { bytes } | Self::SeveralRanges { bytes } = &self
+        if let Self::RangeOutside { bytes } = &self
             && let Ok(value) = HeaderValue::try_from(format!("bytes */{bytes}"))
         {
             response.headers_mut().insert(header::CONTENT_RANGE, value);

@@ -13,6 +13,7 @@
 
 pub mod error;
 pub mod error_page;
+mod etag;
 mod headers;
 pub mod limits;
 pub mod metrics;

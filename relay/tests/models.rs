@@ -120,17 +120,86 @@ async fn one_range() {
     assert_eq!(relay.metric("potluck_relay_model_bytes_total{model=\"tiny\"}").await, sent);
 }
 
+/// The parts of a `multipart/byteranges` body: their `Content-Range` and their bytes.
+fn parts_of(reply: &Reply) -> Vec<(String, Vec<u8>)> {
+    let kind = reply.header("content-type").unwrap();
+    let boundary = kind.strip_prefix("multipart/byteranges; boundary=").unwrap_or_else(|| panic!("{kind}"));
+    let find = |bytes: &[u8], text: &str| bytes.windows(text.len()).position(|window| window == text.as_bytes());
+    let (line, mut rest, mut parts) = (format!("\r\n--{boundary}"), &reply.body[..], Vec::new());
+    rest = rest.strip_prefix(&line.as_bytes()[2..]).expect("the body begins with a boundary");
+    while let Some(part) = rest.strip_prefix(b"\r\n") {
+        let head = find(part, "\r\n\r\n").unwrap();
+        let end = find(part, &line).expect("a part ends");
+        let range = String::from_utf8_lossy(&part[..head])
+            .lines()
+            .find_map(|line| line.strip_prefix("content-range: ").map(str::to_owned));
+        parts.push((range.unwrap(), part[head + 4..end].to_vec()));
+        rest = &part[end + line.len()..];
+    }
+    assert_eq!(rest, b"--\r\n");
+    parts
+}
+
+#[tokio::test]
+async fn several_ranges_are_parts_of_one_answer() {
+    let (relay, bytes) = one_model("ranges").await;
+    let total = bytes.len();
+    let reply = relay.get_with("/models/tiny.gguf", &[("Range", "bytes=300000-399999, 0-3, -5")]).await;
+    assert_eq!(reply.status, 206, "{}", reply.text());
+    assert_eq!(reply.header("content-length"), Some(reply.body.len().to_string().as_str()));
+    let expected = [0..4, 300_000..400_000, total - 5..total]
+        .map(|part| (format!("bytes {}-{}/{total}", part.start, part.end - 1), bytes[part].to_vec()));
+    assert!(parts_of(&reply) == expected);
+    assert_eq!(relay.metric("potluck_relay_weight_bytes_total").await, 100_009, "bytes of the file alone");
+}
+
 /// Overlapping ranges would multiply the bytes of an answer: 512 times the file for a request of a few kilobytes.
 #[tokio::test]
-async fn several_ranges_are_refused() {
-    let (relay, bytes) = one_model("ranges").await;
-    for range in ["bytes=0-3, 5-9".to_owned(), format!("bytes={}", vec!["0-"; 512].join(","))] {
-        let reply = relay.get_with("/models/tiny.gguf", &[("Range", &range)]).await;
-        assert_eq!(reply.status, 416, "{range}");
-        assert_eq!(reply.header("content-range"), Some(format!("bytes */{}", bytes.len()).as_str()));
-        assert_eq!(reply.json()["error"], "several-ranges");
+async fn ranges_that_overlap_are_sent_once() {
+    let (relay, bytes) = one_model("overlap").await;
+    let joined = relay.get_with("/models/tiny.gguf", &[("Range", "bytes=0-9, 5-19, 20-29")]).await;
+    assert_eq!((joined.status, joined.body.len()), (206, 30));
+    let many = format!("bytes={}", vec!["0-"; 512].join(","));
+    let whole = relay.get_with("/models/tiny.gguf", &[("Range", &many)]).await;
+    assert_eq!((whole.status, whole.body.len()), (200, bytes.len()), "so many are ignored");
+    let part = relay.get_with("/models/tiny.gguf", &[("Range", "bytes=0-3, 99999999-")]).await;
+    assert_eq!((part.status, part.body.len()), (206, 4), "the other one lies outside");
+}
+
+#[tokio::test]
+async fn a_weak_tag_names_the_same_version() {
+    let (relay, bytes) = one_model("weak").await;
+    let tag = format!("\"{}\"", blake3::hash(&bytes));
+    let groups = format!("\"{}.b3\"", blake3::hash(&bytes));
+    for (path, tag) in [("/models/tiny.gguf", &tag), ("/models/tiny.gguf.b3", &groups)] {
+        for known in [tag.clone(), format!("W/{tag}"), format!("\"other\", W/{tag}"), "*".into()] {
+            let reply = relay.get_with(path, &[("If-None-Match", &known)]).await;
+            assert_eq!((reply.status, reply.body.len()), (304, 0), "{path} with {known}");
+            assert_eq!(reply.header("etag"), Some(tag.as_str()));
+        }
+        assert_eq!(relay.get_with(path, &[("If-None-Match", "\"other\"")]).await.status, 200);
     }
-    assert_eq!(relay.metric("potluck_relay_weight_bytes_total").await, 0);
+}
+
+#[tokio::test]
+async fn a_file_that_was_removed_is_not_there() {
+    let models = folder("removed");
+    for name in ["tiny.gguf", "moved.gguf"] {
+        std::fs::write(models.join(name), gguf(PARAMETERS)).unwrap();
+    }
+    let relay = relay(&models, &folder("removed")).await;
+    for index in [0, 1] {
+        ready(&relay, index).await;
+    }
+    std::fs::remove_file(models.join("tiny.gguf")).unwrap();
+    let reply = relay.get("/models/tiny.gguf").await;
+    assert_eq!((reply.status, reply.json()["error"].as_str()), (404, Some("no-such-model")), "{}", reply.text());
+    assert_eq!(relay.get("/models").await.json()["models"].as_array().unwrap().len(), 1, "the list knows at once");
+    std::fs::create_dir(models.join("deeper")).unwrap();
+    std::fs::rename(models.join("moved.gguf"), models.join("deeper/moved.gguf")).unwrap();
+    let moved = relay.get("/models/moved.gguf").await;
+    assert_eq!((moved.status, moved.header("retry-after")), (503, Some("1")), "{}", moved.text());
+    assert!(relay.get("/models/moved.gguf").await.body == gguf(PARAMETERS));
 }
 
 #[tokio::test]

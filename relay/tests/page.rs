@@ -176,6 +176,11 @@ async fn the_page_is_compressed_and_remembered() {
     }
     let etag = relay.get("/").await.header("etag").unwrap().to_owned();
     assert_eq!(relay.get_with("/", &[("If-None-Match", &etag)]).await.status, 304);
+    // A proxy that compresses may take the mark of a weak tag away.
+    let strong = etag.strip_prefix("W/").unwrap();
+    for known in [strong.to_owned(), format!("\"other\", {etag}"), "*".into()] {
+        assert_eq!(relay.get_with("/", &[("If-None-Match", &known)]).await.status, 304, "{known}");
+    }
     std::fs::write(page.join("index.html"), "a new build").unwrap();
     let changed = relay.get_with("/", &[("If-None-Match", &etag)]).await;
     assert_eq!((changed.status, changed.text().as_str()), (200, "a new build"));

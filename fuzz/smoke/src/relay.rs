@@ -7,15 +7,19 @@ use potluck_relay_api::{Binary, DoorCertificate, EntryProof, Request, Route, joi
 /// Bytes of the file that ranges are cut from.
 const FILE_BYTES: u64 = 1_000;
 
-/// Any `Range` header names a part of the file, all of it, or nothing.
+/// Any `Range` header names parts of the file, all of it, or nothing.
 ///
 /// # Panics
-/// If an answer would be empty or longer than the file.
+/// If an answer would be empty, longer than the file, or would have bytes twice.
 pub fn range(data: &[u8]) {
     let Ok(header) = std::str::from_utf8(data) else { return };
-    if let RangeRequest::Part(part) = parse(Some(header), FILE_BYTES) {
-        assert!(part.start < part.end && part.end <= FILE_BYTES, "{header:?} asks for {part:?}");
-    }
+    let parts = match parse(Some(header), FILE_BYTES) {
+        RangeRequest::Whole | RangeRequest::Unsatisfiable => return,
+        RangeRequest::Part(part) => vec![part],
+        RangeRequest::Parts(parts) => parts,
+    };
+    assert!(parts.iter().all(|part| part.start < part.end && part.end <= FILE_BYTES), "{header:?} asks for {parts:?}");
+    assert!(parts.windows(2).all(|two| two[0].end < two[1].start), "{header:?} asks twice in {parts:?}");
 }
 
 /// Any text is a request or an error, and a request survives another trip; any binary message has parts that lie in it, or

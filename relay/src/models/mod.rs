@@ -1,5 +1,6 @@
 //! The weights: which models there are, their hashes, and their bytes by HTTP range.
 
+mod body;
 mod cache;
 mod catalog;
 mod describe;

@@ -2,28 +2,49 @@
 
 use std::ops::Range;
 
+/// Most parts of an answer. A request of a few kilobytes could name thousands.
+const MAX_PARTS: usize = 64;
+
 /// The part of a file that a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RangeRequest {
-    /// All of it: there is no `Range`, or it is malformed or in another unit, and therefore ignored.
+    /// All of it: there is no `Range`, or it is malformed, in another unit, or of too many parts, and therefore ignored.
     Whole,
     /// These bytes: not empty, and inside the file.
     Part(Range<u64>),
-    /// The range starts beyond the end of the file.
+    /// Several such parts, in their order in the file; none of them touches another.
+    Parts(Vec<Range<u64>>),
+    /// All ranges start beyond the end of the file.
     Unsatisfiable,
-    /// More than one range. Refused, because overlapping ranges would multiply the bytes of an answer.
-    Several,
 }
 
-/// Reads a `Range` header for a file of `bytes` bytes.
+/// Reads a `Range` header for a file of `bytes` bytes. Ranges that overlap or touch become one, so that an answer never has more bytes
+/// of the file than the file itself.
 pub fn parse(header: Option<&str>, bytes: u64) -> RangeRequest {
     let list = header.and_then(|header| header.trim().strip_prefix("bytes=")).unwrap_or_default();
-    let mut specs = list.split(',').map(str::trim).filter(|spec| !spec.is_empty());
-    match (specs.next().and_then(|spec| bounds(spec, bytes)), specs.next()) {
-        (_, Some(_)) => RangeRequest::Several,
-        (None, None) => RangeRequest::Whole,
-        (Some(part), None) if part.is_empty() => RangeRequest::Unsatisfiable,
-        (Some(part), None) => RangeRequest::Part(part),
+    let mut parts = Vec::new();
+    for spec in list.split(',').map(str::trim).filter(|spec| !spec.is_empty()) {
+        match bounds(spec, bytes) {
+            Some(part) if parts.len() < MAX_PARTS => parts.push(part),
+            _ => return RangeRequest::Whole,
+        }
+    }
+    if parts.is_empty() {
+        return RangeRequest::Whole;
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.sort_by_key(|part| part.start);
+    let mut joined: Vec<Range<u64>> = Vec::with_capacity(parts.len());
+    for part in parts {
+        match joined.last_mut() {
+            Some(last) if part.start <= last.end => last.end = last.end.max(part.end),
+            _ => joined.push(part),
+        }
+    }
+    match &joined[..] {
+        [] => RangeRequest::Unsatisfiable,
+        [part] => RangeRequest::Part(part.clone()),
+        _ => RangeRequest::Parts(joined),
     }
 }
 
@@ -61,18 +82,34 @@ mod tests {
 
     #[test]
     fn a_range_beyond_the_end_cannot_be_satisfied() {
-        for (header, bytes) in
-            [("bytes=10-12", 10), ("bytes=10-", 10), ("bytes=-0", 10), ("bytes=0-", 0), ("bytes=-5", 0)]
-        {
+        for (header, bytes) in [
+            ("bytes=10-12", 10),
+            ("bytes=10-", 10),
+            ("bytes=-0", 10),
+            ("bytes=0-", 0),
+            ("bytes=-5", 0),
+            ("bytes=10-12, 20-", 10),
+        ] {
             assert_eq!(parse(Some(header), bytes), RangeRequest::Unsatisfiable, "{header} of {bytes}");
         }
     }
 
     #[test]
-    fn several_ranges_are_refused() {
-        assert_eq!(parse(Some("bytes=0-0,1-1"), 10), RangeRequest::Several);
-        let same = vec!["0-"; 512].join(",");
-        assert_eq!(parse(Some(&format!("bytes={same}")), 10), RangeRequest::Several);
+    fn several_ranges_are_sorted_and_those_beyond_the_end_left_out() {
+        let parts = |header: &str| parse(Some(header), 100);
+        assert_eq!(parts("bytes=0-0,5-9"), RangeRequest::Parts(vec![0..1, 5..10]));
+        assert_eq!(parts("bytes=-5, 0-3 ,200-"), RangeRequest::Parts(vec![0..4, 95..100]));
+        assert_eq!(parts("bytes=200-,3-4"), RangeRequest::Part(3..5));
+    }
+
+    /// They would multiply the bytes of an answer.
+    #[test]
+    fn ranges_that_overlap_or_touch_are_one() {
+        let parts = |header: &str| parse(Some(header), 100);
+        assert_eq!(parts("bytes=0-0,1-1"), RangeRequest::Part(0..2));
+        assert_eq!(parts("bytes=10-50,0-99,20-30"), RangeRequest::Part(0..100));
+        assert_eq!(parts(&format!("bytes={}", vec!["0-"; MAX_PARTS].join(","))), RangeRequest::Part(0..100));
+        assert_eq!(parts(&format!("bytes={}", vec!["0-1"; MAX_PARTS + 1].join(","))), RangeRequest::Whole, "too many");
     }
 
     #[test]
@@ -86,6 +123,9 @@ mod tests {
             "bytes=+1-2",
             "bytes=0x1-2",
             "bytes=5-99999999999999999999",
+            "bytes=0-4,4-2",
+            "bytes=",
+            "bytes=,",
         ] {
             assert_eq!(parse(Some(header), 10), RangeRequest::Whole, "{header}");
         }

@@ -1,31 +1,29 @@
 //! `GET /models`, `GET /models/NAME` and `GET /models/NAME.b3`.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::ops::Range;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use futures_util::stream;
 use potluck_relay_api::http::{GROUP_BYTES, ModelList};
 use potluck_relay_api::path::GROUPS_SUFFIX;
 use tokio::time::{Instant, sleep};
 
+use super::body::{self, Piece};
 use super::file::{FileVersion, HashProgress, ModelFile};
 use super::range::{self, RangeRequest};
 use crate::error::ApiError;
+use crate::etag;
 use crate::metrics::Metrics;
 use crate::net::Client;
 use crate::quotas::{Exhausted, Lease, Resource};
 use crate::server::Shared;
 
-/// Bytes read from disk at once: what a download holds in memory while its receiver is slow.
-const STEP_BYTES: u64 = 256 * 1024;
 /// Pause before a download that waits for its turn asks again.
 const DOWNLOAD_PAUSE: Duration = Duration::from_millis(50);
 const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");
@@ -60,7 +58,7 @@ pub async fn file(
     if let Some(name) = name.strip_suffix(GROUPS_SUFFIX)
         && let Ok(file) = shared.library.file(name)
     {
-        return groups(&file);
+        return groups(&shared, &file, &headers).await;
     }
     let file = shared.library.file(&name)?;
     let lease = download(&shared, &client).await?;
@@ -87,21 +85,42 @@ async fn download(shared: &Shared, client: &Client) -> Result<Lease, ApiError> {
     }
 }
 
-fn groups(file: &ModelFile) -> Result<Response, ApiError> {
+async fn groups(shared: &Arc<Shared>, file: &ModelFile, headers: &HeaderMap) -> Result<Response, ApiError> {
     match file.progress() {
         HashProgress::Ready(hashes) => {
+            let tag = tag(&format!("{}{GROUPS_SUFFIX}", hashes.root));
+            let is_known = etag::is_known(headers, &tag);
             let headers = [
                 (header::CONTENT_TYPE, OCTETS),
-                (header::ETAG, etag(&format!("{}{GROUPS_SUFFIX}", hashes.root))),
+                (header::ETAG, tag),
                 (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
             ];
-            Ok((headers, hashes.groups.clone()).into_response())
+            Ok(match is_known {
+                true => (StatusCode::NOT_MODIFIED, headers).into_response(),
+                false => (headers, hashes.groups.clone()).into_response(),
+            })
         }
         HashProgress::Hashing(done) => {
             let percent = done * 100 / file.version.bytes.max(1);
             Err(ApiError::Hashing { name: file.name.clone(), percent })
         }
-        HashProgress::Failed(reason) => Err(ApiError::Unreadable(file.name.clone(), io::Error::other(reason))),
+        HashProgress::Failed(reason) => {
+            let path = file.path.clone();
+            let there = tokio::task::spawn_blocking(move || path.try_exists()).await;
+            match there {
+                Ok(Ok(false)) => Err(gone(shared, &file.name).await),
+                _ => Err(ApiError::Unreadable(file.name.clone(), io::Error::other(reason))),
+            }
+        }
+    }
+}
+
+/// Looks for a file again that was removed or moved since the last scan.
+async fn gone(shared: &Arc<Shared>, name: &str) -> ApiError {
+    rescan(shared, Duration::ZERO).await;
+    match shared.library.file(name) {
+        Ok(_) => ApiError::Changed(name.to_owned()),
+        Err(error) => error,
     }
 }
 
@@ -119,11 +138,12 @@ async fn open(shared: &Arc<Shared>, file: &Arc<ModelFile>) -> Result<File, ApiEr
             rescan(shared, Duration::ZERO).await;
             Err(ApiError::Changed(file.name.clone()))
         }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(gone(shared, &file.name).await),
         Err(error) => Err(ApiError::Unreadable(file.name.clone(), error)),
     }
 }
 
-fn etag(text: &str) -> HeaderValue {
+fn tag(text: &str) -> HeaderValue {
     // Hexadecimal digits and a suffix are always valid in a header.
     HeaderValue::try_from(format!("\"{text}\"")).unwrap_or(HeaderValue::from_static("\"\""))
 }
@@ -136,70 +156,43 @@ fn weights(
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
     let bytes = file.version.bytes;
-    let etag = file.hashes().map(|hashes| etag(&hashes.root.to_string()));
-    let unchanged = headers.get(header::IF_NONE_MATCH).zip(etag.as_ref()).is_some_and(|(known, etag)| {
-        known == "*" || known.to_str().is_ok_and(|list| list.split(',').any(|one| *etag == *one.trim()))
-    });
+    let etag = file.hashes().map(|hashes| tag(&hashes.root.to_string()));
+    let unchanged = etag.as_ref().is_some_and(|etag| etag::is_known(headers, etag));
     // A range of another version is useless: `If-Range` asks for the whole file then.
     let same_version = headers.get(header::IF_RANGE).is_none_or(|known| etag.as_ref() == Some(known));
     let range = headers.get(header::RANGE).and_then(|range| range.to_str().ok()).filter(|_| same_version);
     let request = if method == Method::GET { range::parse(range, bytes) } else { RangeRequest::Whole };
+    let name = file.name.clone();
+    let broken = |error: io::Error| ApiError::Unreadable(name, error);
 
     let mut response =
         Response::builder().header(header::ACCEPT_RANGES, "bytes").header(header::CACHE_CONTROL, NO_STORE);
     if let Some(etag) = etag {
         response = response.header(header::ETAG, etag);
     }
-    let (response, part) = match request {
-        _ if unchanged => (response.status(StatusCode::NOT_MODIFIED), None),
+    if unchanged {
+        let response = response.status(StatusCode::NOT_MODIFIED).body(Body::empty());
+        return response.map_err(|error| broken(io::Error::other(error)));
+    }
+    let (response, pieces) = match request {
         RangeRequest::Unsatisfiable => return Err(ApiError::RangeOutside { bytes }),
-        RangeRequest::Several => return Err(ApiError::SeveralRanges { bytes }),
-        RangeRequest::Whole => {
-            let response = response.header(header::CONTENT_TYPE, OCTETS).header(header::CONTENT_LENGTH, bytes);
-            (response, (method == Method::GET).then_some(0..bytes))
-        }
+        RangeRequest::Whole => (response.header(header::CONTENT_TYPE, OCTETS), vec![Piece::Part(0..bytes)]),
         RangeRequest::Part(part) => {
             let content_range = format!("bytes {}-{}/{bytes}", part.start, part.end - 1);
-            let response = response
-                .status(StatusCode::PARTIAL_CONTENT)
-                .header(header::CONTENT_TYPE, OCTETS)
-                .header(header::CONTENT_LENGTH, part.end - part.start)
-                .header(header::CONTENT_RANGE, content_range);
-            (response, Some(part))
+            let response = response.status(StatusCode::PARTIAL_CONTENT).header(header::CONTENT_TYPE, OCTETS);
+            (response.header(header::CONTENT_RANGE, content_range), vec![Piece::Part(part)])
         }
-    };
-    let name = file.name.clone();
-    let body = part.map_or_else(Body::empty, |part| stream_part(metrics.clone(), file, opened, part));
-    response.body(body).map_err(|error| ApiError::Unreadable(name, io::Error::other(error)))
-}
-
-/// A body that reads `part` of the file as fast as the other side takes it, and counts the bytes. It breaks off if the file is
-/// written to meanwhile: all its bytes are of one version.
-fn stream_part(metrics: Arc<Metrics>, file: Arc<ModelFile>, opened: (File, Lease), part: Range<u64>) -> Body {
-    Body::from_stream(stream::try_unfold((opened, part), move |((opened, lease), part)| {
-        let (metrics, file) = (metrics.clone(), file.clone());
-        async move {
-            if part.is_empty() {
-                return Ok(None);
+        RangeRequest::Parts(parts) => match body::multipart(parts, bytes) {
+            Some((pieces, kind)) => {
+                (response.status(StatusCode::PARTIAL_CONTENT).header(header::CONTENT_TYPE, kind), pieces)
             }
-            let step = part.start..part.end.min(part.start + STEP_BYTES);
-            let rest = step.end..part.end;
-            let version = file.version;
-            let (opened, bytes) = tokio::task::spawn_blocking(move || read_step(opened, &version, step))
-                .await
-                .unwrap_or_else(|error| Err(io::Error::other(error)))?;
-            metrics.weight_bytes.add(bytes.len() as u64);
-            file.bytes_served.add(bytes.len() as u64);
-            Ok::<_, io::Error>(Some((bytes, ((opened, lease), rest))))
-        }
-    }))
-}
-
-fn read_step(mut file: File, version: &FileVersion, step: Range<u64>) -> io::Result<(File, Bytes)> {
-    let mut buffer = vec![0; (step.end - step.start) as usize];
-    file.seek(SeekFrom::Start(step.start))?;
-    file.read_exact(&mut buffer)?;
-    // A write updates the file's times before its bytes.
-    version.check(&file)?;
-    Ok((file, buffer.into()))
+            None => return Err(broken(io::Error::other("the system has no random numbers"))),
+        },
+    };
+    let response = response.header(header::CONTENT_LENGTH, pieces.iter().map(Piece::bytes).sum::<u64>());
+    let body = match method == Method::GET {
+        true => body::stream(metrics.clone(), file, opened, pieces),
+        false => Body::empty(),
+    };
+    response.body(body).map_err(|error| broken(io::Error::other(error)))
 }

@@ -19,6 +19,7 @@ use axum::response::{IntoResponse, Response};
 use percent_encoding::percent_decode_str;
 
 use crate::error::ApiError;
+use crate::etag;
 use crate::server::Shared;
 use encoding::Encoded;
 
@@ -127,8 +128,7 @@ pub async fn serve(State(shared): State<Arc<Shared>>, method: Method, uri: Uri, 
         Ok(Err(error)) => return error.into_response(),
         Err(_) => return ApiError::NotFound.into_response(),
     };
-    let known = headers.get(header::IF_NONE_MATCH).and_then(|list| list.to_str().ok());
-    let unchanged = known.is_some_and(|list| list.split(',').any(|one| asset.etag == *one.trim()));
+    let unchanged = etag::is_known(&headers, &asset.etag);
     let best = asset.compress().best(&headers).filter(|_| !unchanged);
     let coding = best.as_ref().map(|(encoding, _)| encoding.name());
     let (status, body) = match best {
