@@ -45,6 +45,12 @@ pub enum ApiError {
     /// 503.
     #[error("the relay has too many downloads at once: try again in a few minutes")]
     RelayFull,
+    /// 503: the connection is over the limit of its address.
+    #[error("too many connections at once from your address: close some of them, or try again in a moment")]
+    TooManyConnections,
+    /// 503: the connection is over the limit of the relay.
+    #[error("the relay has as many connections as it can hold: try again in a minute")]
+    NoConnectionFree,
     /// 400: the request names no host, or two.
     #[error("the request must name one host")]
     NoHost,
@@ -83,6 +89,8 @@ impl ApiError {
             Self::RangeOutside { .. } => (StatusCode::RANGE_NOT_SATISFIABLE, "range-outside"),
             Self::TooManyDownloads => (StatusCode::TOO_MANY_REQUESTS, "too-many-downloads"),
             Self::RelayFull => (StatusCode::SERVICE_UNAVAILABLE, "relay-full"),
+            Self::TooManyConnections => (StatusCode::SERVICE_UNAVAILABLE, "too-many-connections"),
+            Self::NoConnectionFree => (StatusCode::SERVICE_UNAVAILABLE, "no-connection-free"),
             Self::NoHost => (StatusCode::BAD_REQUEST, "no-host"),
             Self::ForeignHost(_) => (StatusCode::MISDIRECTED_REQUEST, "foreign-host"),
             Self::PrivateMetrics => (StatusCode::FORBIDDEN, "private-metrics"),
@@ -109,7 +117,8 @@ impl IntoResponse for ApiError {
         let mut response = (status, Json(ErrorBody { error: error.into(), message: sentence.clone() })).into_response();
         let retry_after = match &self {
             Self::Hashing { .. } | Self::Changed(_) | Self::TooManyDownloads => Some(1),
-            Self::RelayFull => Some(60),
+            Self::TooManyConnections => Some(5),
+            Self::RelayFull | Self::NoConnectionFree => Some(60),
             _ => None,
         };
         if let Some(seconds) = retry_after {

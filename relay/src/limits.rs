@@ -63,6 +63,8 @@ pub struct Limits {
     pub connections: usize,
     /// Most connections from one address, whatever they do: members and their downloads, but no flood.
     pub address_connections: usize,
+    /// Most connections beyond these two that are told so, each with one answer. Above it they are closed without a word.
+    pub refusals: usize,
     /// Most downloads of weights at once. Each holds a file open and a step of it in memory.
     pub downloads: usize,
     /// Most downloads of weights at once from one address: a browser opens six, and a household has several.
@@ -155,6 +157,7 @@ impl Default for Limits {
             address_rooms: 64,
             connections: 20_000,
             address_connections: 512,
+            refusals: 1024,
             downloads: 512,
             address_downloads: 64,
             download_wait: Duration::from_secs(10),

@@ -86,8 +86,9 @@ fn limits(files: Option<usize>) -> Limits {
     let limits = Limits::default();
     let Some(files) = files else { return limits };
     let downloads = limits.downloads.min(files / 4);
-    let connections = limits.connections.min(files.saturating_sub(downloads + OTHER_FILES));
-    Limits { downloads, connections, ..limits }
+    let refusals = limits.refusals.min(files / 8);
+    let connections = limits.connections.min(files.saturating_sub(downloads + refusals + OTHER_FILES));
+    Limits { downloads, refusals, connections, ..limits }
 }
 
 /// Where programs keep their data on this system; the current folder if unknown.
@@ -132,9 +133,9 @@ mod tests {
     }
 
     #[test]
-    fn connections_leave_files_for_downloads() {
+    fn connections_leave_files_for_downloads_and_refusals() {
         let few = limits(Some(1024));
-        assert_eq!((few.downloads, few.connections), (256, 1024 - 256 - OTHER_FILES));
+        assert_eq!((few.downloads, few.refusals, few.connections), (256, 128, 1024 - 256 - 128 - OTHER_FILES));
         assert_eq!(limits(Some(1 << 20)).connections, Limits::default().connections);
     }
 

@@ -22,7 +22,7 @@ use crate::models::serve;
 use crate::net::hosts::{host_of, is_of_other_site, names_loopback};
 use crate::net::{Client, Transport, help, proxy, redirect};
 use crate::page;
-use crate::quotas::Resource;
+use crate::quotas::{Exhausted, Resource};
 use crate::rooms::{Arrival, serve_socket};
 use crate::server::Shared;
 
@@ -51,6 +51,17 @@ pub fn routes(shared: Arc<Shared>) -> Router {
         .layer(from_fn(html_for_browsers))
         .layer(map_response(isolate))
         .with_state(shared)
+}
+
+/// The one answer of a connection over a limit.
+pub fn refusal(exhausted: Exhausted) -> Router {
+    let refuse = move || async move {
+        match exhausted {
+            Exhausted::Address => ApiError::TooManyConnections,
+            Exhausted::Relay => ApiError::NoConnectionFree,
+        }
+    };
+    Router::new().fallback(refuse).layer(from_fn(html_for_browsers)).layer(map_response(isolate))
 }
 
 /// Lets a request pass, whatever its route, if it names this relay and does not come from a page of another site. Behind a trusted

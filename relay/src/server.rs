@@ -1,5 +1,6 @@
 //! Starting, accepting connections, stopping.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::pin;
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -16,7 +18,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use potluck_relay_api::http::Addresses;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
@@ -28,11 +30,11 @@ use crate::net::hosts::Hosts;
 use crate::net::proxy::Proxies;
 use crate::net::names::Machine;
 use crate::net::tls::{self, Identity};
-use crate::net::{Client, Door, HttpStream, Reach, listen, machine_name, wanted};
+use crate::net::{Client, Door, HttpStream, Opened, Reach, Refused, listen, machine_name, wanted};
 use crate::page::Page;
 use crate::quotas::{Quotas, Resource};
 use crate::rooms::Rooms;
-use crate::routes::routes;
+use crate::routes::{refusal, routes};
 
 /// Longest request head. Browsers send less than 2 KB; the rest is for long cookies of other services of the same host.
 const MAX_HEAD_BYTES: usize = 32 * 1024;
@@ -126,6 +128,7 @@ impl Relay {
             proxies: config.proxies.clone(),
             quotas: quotas.clone(),
             metrics: metrics.clone(),
+            refusals: Arc::new(Semaphore::new(limits.refusals)),
             handshake: limits.handshake,
             stall: limits.stall,
         };
@@ -188,8 +191,12 @@ impl Relay {
                                 opened = door.open(stream, address) => opened,
                                 _ = drain.changed() => None,
                             };
-                            if let Some((stream, client)) = opened {
-                                serve(stream, client, app, head, drain).await;
+                            match opened {
+                                Some(Opened::Served(stream, client)) => serve(stream, client, app, head, drain).await,
+                                Some(Opened::Refused(stream, client, refused)) => {
+                                    refuse(stream, client, &refused, head).await;
+                                }
+                                None => {}
                             }
                         });
                     }
@@ -213,15 +220,8 @@ impl Relay {
 
 /// Serves the requests of one connection. When the relay stops, the current one is the last.
 async fn serve(stream: HttpStream, client: Client, app: Router, head: Duration, mut drain: watch::Receiver<bool>) {
-    let app = TowerToHyperService::new(app);
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let mut request: Request = request.map(Body::new);
-        request.extensions_mut().insert(client.clone());
-        hyper::service::Service::call(&app, request)
-    });
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(head).max_buf_size(MAX_HEAD_BYTES);
-    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
+    let service = with_client(app, client);
+    let mut connection = pin!(http(head).serve_connection(TokioIo::new(stream), service).with_upgrades());
     let is_draining = tokio::select! {
         // A connection that breaks concerns nobody else.
         _ = connection.as_mut() => false,
@@ -231,6 +231,41 @@ async fn serve(stream: HttpStream, client: Client, app: Router, head: Duration, 
         connection.as_mut().graceful_shutdown();
         let _ = connection.await;
     }
+}
+
+/// Answers one request of a connection over a limit with a sentence, and closes it.
+async fn refuse(stream: HttpStream, client: Client, refused: &Refused, head: Duration) {
+    let service = with_client(refusal(refused.exhausted), client);
+    let mut http = http(head);
+    http.keep_alive(false);
+    // It takes part in nothing else, so whoever does not read the answer in time goes without.
+    let _ = timeout(head, http.serve_connection(TokioIo::new(stream), service)).await;
+}
+
+fn http(head: Duration) -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(head).max_buf_size(MAX_HEAD_BYTES);
+    http
+}
+
+type Answer<S> = <S as hyper::service::Service<Request>>::Future;
+
+/// Passes a connection's requests on, with who sent them.
+fn with_client(
+    app: Router,
+    client: Client,
+) -> impl hyper::service::Service<
+    hyper::Request<Incoming>,
+    Response = Response,
+    Error = Infallible,
+    Future = Answer<TowerToHyperService<Router>>,
+> {
+    let app = TowerToHyperService::new(app);
+    service_fn(move |request: hyper::Request<Incoming>| {
+        let mut request: Request = request.map(Body::new);
+        request.extensions_mut().insert(client.clone());
+        hyper::service::Service::call(&app, request)
+    })
 }
 
 #[cfg(test)]

@@ -6,13 +6,15 @@ mod common;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
-use common::{Keys, Reply, Running, TIMEOUT, config, folder, request, start};
+use common::{Keys, Reply, Running, TIMEOUT, config, connector, folder, request, start};
 use potluck_relay::Config;
 use potluck_relay::limits::Limits;
 use potluck_relay::net::proxy::Proxies;
+use potluck_relay::net::tls::Identity;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
+use tokio_rustls::rustls::pki_types::ServerName;
 
 const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
@@ -115,12 +117,59 @@ async fn half_open_connections_count_and_disturb_nobody() {
     let _open = half_open(&relay, 50).await;
     // With the one that asks.
     relay.until_metric("potluck_relay_connections", 51).await;
-    // One more from there is closed at once; everyone else is served.
-    let mut one_more = relay.tcp_from(ELSEWHERE).await;
-    assert_eq!(timeout(TIMEOUT, one_more.read(&mut [0])).await.unwrap().unwrap_or(0), 0);
+    // One more from there is told so; everyone else is served.
+    let one_more = request(relay.tcp_from(ELSEWHERE).await, "GET", "/", "localhost", &[], "").await;
+    assert_eq!((one_more.status, one_more.header("retry-after")), (503, Some("5")));
+    assert_eq!(one_more.json()["error"], "too-many-connections");
     assert_eq!(relay.metric("potluck_relay_connections_refused_total").await, 1);
     let keys = Keys::new(1);
     let _host = relay.own(&keys).await;
+}
+
+/// Of 1,000 requests at once, 488 were closed without an answer.
+#[tokio::test]
+async fn every_request_over_a_limit_gets_an_answer() {
+    const REQUESTS: usize = 200;
+    let data = folder("burst");
+    let limits = Limits { address_connections: 50, handshake: TIMEOUT, head: TIMEOUT, ..Limits::default() };
+    let identity = Some(Identity::Own { folder: data.clone() });
+    let relay = start(Config { limits, identity, ..config("burst") }).await;
+    let authority = std::fs::read(data.join("authority.pem")).unwrap();
+    let mut open = Vec::new();
+    for _ in 0..REQUESTS {
+        open.push(relay.tcp_from(ELSEWHERE).await);
+    }
+    relay.until_metric("potluck_relay_connections_refused_total", (REQUESTS - 50) as u64).await;
+    let mut statuses = Vec::new();
+    for (i, stream) in open.into_iter().rev().enumerate() {
+        let reply = if i % 2 == 0 {
+            let name = ServerName::try_from("localhost").unwrap();
+            let stream = connector(&authority).connect(name, stream).await.unwrap();
+            request(stream, "GET", "/healthz", "localhost", &[], "").await
+        } else {
+            request(stream, "GET", "/healthz", "localhost", &[], "").await
+        };
+        assert_eq!(reply.status == 503, reply.header("retry-after").is_some());
+        statuses.push(reply.status);
+    }
+    let refused = statuses.iter().filter(|status| **status == 503).count();
+    let served = statuses.iter().filter(|status| **status == 200).count();
+    assert_eq!((served, refused), (50, REQUESTS - 50));
+}
+
+/// So that they cost little.
+#[tokio::test]
+async fn refusals_have_a_limit_and_an_end() {
+    let head = Duration::from_secs(2);
+    let limits = Limits { head, handshake: head, address_connections: 1, refusals: 2, ..Limits::default() };
+    let relay = relay("refusals", limits).await;
+    let _open = half_open(&relay, 1).await;
+    relay.until_metric("potluck_relay_connections", 2).await;
+    for mut stream in half_open(&relay, 4).await {
+        // Closed or reset.
+        let _ = timeout(TIMEOUT, stream.read_to_end(&mut Vec::new())).await.expect("the relay closes it");
+    }
+    assert_eq!(relay.metric("potluck_relay_connections_refused_total").await, 4);
 }
 
 /// A request that is never finished used to keep its connection for ever.

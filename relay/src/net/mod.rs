@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -33,7 +34,7 @@ use proxy::Proxies;
 pub use reach::{Reach, machine_name, wanted};
 
 use crate::metrics::Metrics;
-use crate::quotas::{Lease, Quotas, Resource};
+use crate::quotas::{Exhausted, Lease, Quotas, Resource};
 
 /// First byte of a TLS handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;
@@ -87,36 +88,68 @@ pub struct Door {
     pub quotas: Arc<Quotas>,
     /// The counters.
     pub metrics: Arc<Metrics>,
+    /// Places for connections over a limit that are told so.
+    pub refusals: Arc<Semaphore>,
     /// How long the first bytes and the TLS handshake may take.
     pub handshake: Duration,
     /// How long a connection may take nothing while bytes wait for it.
     pub stall: Duration,
 }
 
+/// A connection whose handshakes are done.
+pub enum Opened {
+    /// It is served.
+    Served(HttpStream, Client),
+    /// It gets one answer that says which limit was reached, and ends.
+    Refused(HttpStream, Client, Refused),
+}
+
+/// A connection over a limit.
+#[derive(Debug)]
+pub struct Refused {
+    /// Which limit.
+    pub exhausted: Exhausted,
+    /// Its place among those that get an answer.
+    _place: OwnedSemaphorePermit,
+}
+
+/// What a connection may do.
+enum Admission {
+    Leased(Option<Lease>),
+    Refused(Refused),
+}
+
 impl Door {
     /// Finishes the handshakes of a connection that was accepted; `None` if it must not go on.
-    pub async fn open(&self, stream: TcpStream, address: SocketAddr) -> Option<(HttpStream, Client)> {
+    pub async fn open(&self, stream: TcpStream, address: SocketAddr) -> Option<Opened> {
         timeout(self.handshake, self.shake_hands(stream, address.ip().to_canonical())).await.ok().flatten()
     }
 
-    fn lease(&self, address: IpAddr) -> Option<Lease> {
-        let lease = self.quotas.share(address).take(Resource::Connection);
-        lease.inspect_err(|_| self.metrics.connections_refused.inc()).ok()
+    /// A place among the connections, or among those that are told that there is none. `None` if there are too many of these, too.
+    fn admit(&self, address: IpAddr) -> Option<Admission> {
+        match self.quotas.share(address).take(Resource::Connection) {
+            Ok(lease) => Some(Admission::Leased(Some(lease))),
+            Err(exhausted) => {
+                self.metrics.connections_refused.inc();
+                let place = self.refusals.clone().try_acquire_owned().ok()?;
+                Some(Admission::Refused(Refused { exhausted, _place: place }))
+            }
+        }
     }
 
-    async fn shake_hands(&self, mut stream: TcpStream, mut address: IpAddr) -> Option<(HttpStream, Client)> {
+    async fn shake_hands(&self, mut stream: TcpStream, mut address: IpAddr) -> Option<Opened> {
         // Small frames must not wait to be coalesced.
         stream.set_nodelay(true).ok()?;
         let local = stream.local_addr().ok()?.ip().to_canonical();
         let is_proxied = self.proxies.trust(address);
-        let mut lease = None;
+        let mut admission = Admission::Leased(None);
         if !is_proxied {
-            lease = Some(self.lease(address)?);
+            admission = self.admit(address)?;
         } else if self.proxies.send_header {
             if let Some(client) = proxy::read_header(&mut stream).await? {
                 address = client;
             }
-            lease = Some(self.lease(address)?);
+            admission = self.admit(address)?;
         }
         let is_trusted = self.tls.is_none() || is_proxied || address.is_loopback();
         let mut transport = if is_trusted { Transport::Plain } else { Transport::Open };
@@ -135,7 +168,14 @@ impl Door {
             }
         };
         let activity = stream.activity().clone();
-        Some((stream, Client { address, local, is_proxied, transport, activity, lease: lease.map(Arc::new) }))
+        let client = |lease: Option<Lease>| {
+            let lease = lease.map(Arc::new);
+            Client { address, local, is_proxied, transport, activity, lease }
+        };
+        Some(match admission {
+            Admission::Leased(lease) => Opened::Served(stream, client(lease)),
+            Admission::Refused(refused) => Opened::Refused(stream, client(None), refused),
+        })
     }
 }
 
