@@ -4,13 +4,23 @@ use std::fmt::Write;
 use std::process::{Command, Stdio};
 
 use fast_qr::{ECL, QRBuilder};
+use potluck_relay::Missing;
 use potluck_relay::net::help::pairs;
 use potluck_relay_api::http::Addresses;
 
-/// The addresses, a QR code for another device, and how to trust the relay's certificate.
-pub fn text(local: &str, addresses: &Addresses) -> String {
-    let mut out = format!("\n  Potluck is ready.\n\n  On this device:   {local}\n");
+/// What is missing, the addresses, a QR code for another device, and how to trust the relay's certificate.
+pub fn text(local: &str, addresses: &Addresses, missing: &[Missing]) -> String {
+    let has_page = !missing.iter().any(|one| matches!(one, Missing::Page(_)));
+    let state = if has_page { "Potluck is ready." } else { "The relay runs, but it has no page to show." };
+    let mut out = format!("\n  {state}\n\n");
     // Writing to a String cannot fail.
+    for one in missing {
+        let _ = writeln!(out, "  {one}");
+    }
+    if !missing.is_empty() {
+        out.push('\n');
+    }
+    let _ = writeln!(out, "  On this device:   {local}");
     match &addresses.urls[..] {
         [] if addresses.local_only => out.push_str("  Other devices:    cannot connect, because of --local\n"),
         [] => out.push_str("  Other devices:    cannot connect: this machine is on no network\n"),
@@ -78,7 +88,7 @@ mod tests {
         let help = "http://192.168.1.5:8787/certificate".to_owned();
         let own =
             Addresses { urls, self_signed: true, fingerprint: "5eedc0de".repeat(8), help, ..Addresses::default() };
-        let shown = text("http://localhost:8787", &own);
+        let shown = text("http://localhost:8787", &own, &[]);
         assert!(shown.contains("On this device:   http://localhost:8787\n"));
         assert!(shown.contains("On other devices: https://192.168.1.5:8787\n"));
         assert!(shown.contains("or: https://10.0.0.2:8787\n"));
@@ -88,14 +98,25 @@ mod tests {
         let code = |url: &str| QRBuilder::new(url).ecl(ECL::L).build().unwrap().to_str();
         assert!(shown.contains(&code(&own.help)), "phones come to the page that helps");
         let given = Addresses { self_signed: false, help: String::new(), ..own };
-        let shown = text("http://localhost:8787", &given);
+        let shown = text("http://localhost:8787", &given, &[]);
         assert!(shown.contains(&code("https://192.168.1.5:8787")) && !shown.contains("fingerprint"), "{shown}");
     }
 
     #[test]
     fn a_local_relay_shows_no_code() {
         let none = Addresses { local_only: true, ..Addresses::default() };
-        let shown = text("http://localhost:8787", &none);
+        let shown = text("http://localhost:8787", &none, &[]);
         assert!(shown.contains("cannot connect") && !shown.contains('█') && !shown.contains("Advanced"));
+    }
+
+    #[test]
+    fn what_is_missing_is_said_at_the_start() {
+        let page = Missing::Page("dist/index.html".into());
+        let models = Missing::Models { path: "models".into(), reason: "the folder does not exist".into() };
+        let shown = text("http://localhost:8787", &Addresses::default(), &[page.clone(), models.clone()]);
+        assert!(!shown.contains("Potluck is ready") && shown.contains("no page to show"), "{shown}");
+        assert!(shown.contains(&page.to_string()) && shown.contains(&models.to_string()), "{shown}");
+        let shown = text("http://localhost:8787", &Addresses::default(), std::slice::from_ref(&models));
+        assert!(shown.contains("Potluck is ready") && shown.contains(&models.to_string()), "{shown}");
     }
 }

@@ -112,6 +112,9 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
+        if let Self::Unreadable(..) = self {
+            tracing::warn!("{self}");
+        }
         let (status, error) = self.parts();
         let sentence = self.to_string();
         let mut response = (status, Json(ErrorBody { error: error.into(), message: sentence.clone() })).into_response();

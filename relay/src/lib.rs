@@ -17,6 +17,7 @@ mod etag;
 mod headers;
 pub mod limits;
 pub mod metrics;
+mod missing;
 pub mod models;
 pub mod net;
 pub mod page;
@@ -26,4 +27,5 @@ pub mod rooms;
 mod routes;
 pub mod server;
 
+pub use missing::Missing;
 pub use server::{Config, Relay};

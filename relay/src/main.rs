@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod banner;
+mod log;
 mod options;
 
 use std::process::ExitCode;
@@ -12,7 +13,8 @@ use potluck_relay::Relay;
 use options::Options;
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let mut options = Options::parse();
+    log::start(options.log.take());
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -36,11 +38,12 @@ async fn serve(options: Options) -> Result<(), Box<dyn std::error::Error>> {
     let open = options.open;
     let relay = Relay::start(options.config()).await?;
     let local = format!("http://localhost:{}", relay.address().port());
-    print!("{}", banner::text(&local, &relay.addresses()));
+    print!("{}", banner::text(&local, &relay.addresses(), relay.missing()));
     if open {
         banner::open_browser(&local);
     }
     relay.run(stop_signal()).await;
+    tracing::info!("stopped");
     println!("Stopped.");
     Ok(())
 }

@@ -10,6 +10,7 @@ use potluck_relay::net::names::Machine;
 use potluck_relay::net::proxy::Proxies;
 use potluck_relay::net::raise_file_limit;
 use potluck_relay::net::tls::Identity;
+use tracing_subscriber::filter::LevelFilter;
 
 /// The relay of Potluck: it serves the page and the weights and forwards messages between the devices of a room.
 #[derive(Debug, Parser)]
@@ -48,6 +49,9 @@ pub struct Options {
     /// Where the relay keeps its authority, its certificate and the hashes of models [default: potluck in your data folder]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// What goes to standard error: error, warn, info or debug [default: RUST_LOG, or warn]
+    #[arg(long, value_name = "LEVEL")]
+    pub log: Option<LevelFilter>,
     /// Open the page in the browser
     #[arg(long)]
     pub open: bool,
@@ -157,6 +161,7 @@ mod tests {
         assert_eq!(error(&["--tls-cert", "c"]), ErrorKind::MissingRequiredArgument);
         assert_eq!(error(&["--tls-cert", "c", "--tls-key", "k", "--local"]), ErrorKind::ArgumentConflict);
         assert_eq!(error(&["--port", "many"]), ErrorKind::ValueValidation);
+        assert_eq!(error(&["--log", "loud"]), ErrorKind::ValueValidation);
         assert_eq!(error(&["--prot", "1"]), ErrorKind::UnknownArgument);
         assert_eq!(error(&["--help"]), ErrorKind::DisplayHelp);
     }

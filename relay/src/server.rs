@@ -21,14 +21,16 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tracing::{debug, info, warn};
 
 use crate::error::StartError;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::missing::Missing;
 use crate::models::{HashCache, Library};
 use crate::net::hosts::Hosts;
-use crate::net::proxy::Proxies;
 use crate::net::names::Machine;
+use crate::net::proxy::Proxies;
 use crate::net::tls::{self, Identity};
 use crate::net::{Client, Door, HttpStream, Opened, Reach, Refused, listen, machine_name, wanted};
 use crate::page::Page;
@@ -98,6 +100,7 @@ pub struct Relay {
     address: SocketAddr,
     door: Arc<Door>,
     shared: Arc<Shared>,
+    missing: Vec<Missing>,
 }
 
 impl Relay {
@@ -132,6 +135,11 @@ impl Relay {
             handshake: limits.handshake,
             stall: limits.stall,
         };
+        let missing = Missing::find(config.page.as_deref(), &config.models);
+        for one in &missing {
+            info!("{one}");
+        }
+        info!(port = address.port(), "listening");
         let page = Arc::new(Page::new(config.page));
         let shared = Shared {
             library: Library::open(config.models, HashCache::new(config.cache))?,
@@ -147,7 +155,7 @@ impl Relay {
         };
         // Not awaited: a file that is asked for before its turn is compressed then.
         tokio::task::spawn_blocking(move || page.compress_all());
-        Ok(Self { listener, address, door: Arc::new(door), shared: Arc::new(shared) })
+        Ok(Self { listener, address, door: Arc::new(door), shared: Arc::new(shared), missing })
     }
 
     /// The address it listens on.
@@ -158,6 +166,11 @@ impl Relay {
     /// Where this and other devices reach it.
     pub fn addresses(&self) -> Addresses {
         self.shared.reach.addresses()
+    }
+
+    /// What it was told to serve and did not find.
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
     }
 
     /// Serves until `stop` resolves, then notifies the rooms and gives connections a moment to finish.
@@ -172,6 +185,7 @@ impl Relay {
         // A machine that slept looks once, not once for each time that it missed.
         refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut stop = pin!(stop);
+        let mut is_stuck = false;
         loop {
             tokio::select! {
                 () = &mut stop => break,
@@ -185,6 +199,7 @@ impl Relay {
                 accepted = listener.accept() => match accepted {
                     // In its own task: a client that connects and sends nothing holds up nobody.
                     Ok((stream, address)) => {
+                        is_stuck = false;
                         let (door, app, mut drain, head) = (door.clone(), app.clone(), drain.clone(), limits.head);
                         connections.spawn(async move {
                             let opened = tokio::select! {
@@ -194,13 +209,19 @@ impl Relay {
                             match opened {
                                 Some(Opened::Served(stream, client)) => serve(stream, client, app, head, drain).await,
                                 Some(Opened::Refused(stream, client, refused)) => {
-                                    refuse(stream, client, &refused, head).await;
+                                    refuse(stream, client, &refused, head, drain).await;
                                 }
                                 None => {}
                             }
                         });
                     }
-                    Err(_) => sleep(ACCEPT_PAUSE).await,
+                    Err(error) => {
+                        if !is_stuck {
+                            warn!("connections cannot be accepted, which is tried again: {error}");
+                        }
+                        is_stuck = true;
+                        sleep(ACCEPT_PAUSE).await;
+                    }
                 }
             }
         }
@@ -234,12 +255,22 @@ async fn serve(stream: HttpStream, client: Client, app: Router, head: Duration, 
 }
 
 /// Answers one request of a connection over a limit with a sentence, and closes it.
-async fn refuse(stream: HttpStream, client: Client, refused: &Refused, head: Duration) {
+async fn refuse(
+    stream: HttpStream,
+    client: Client,
+    refused: &Refused,
+    head: Duration,
+    mut drain: watch::Receiver<bool>,
+) {
+    debug!(limit = ?refused.exhausted, "a connection is over a limit");
     let service = with_client(refusal(refused.exhausted), client);
     let mut http = http(head);
     http.keep_alive(false);
-    // It takes part in nothing else, so whoever does not read the answer in time goes without.
-    let _ = timeout(head, http.serve_connection(TokioIo::new(stream), service)).await;
+    tokio::select! {
+        // Whoever does not read the answer in time goes without.
+        _ = timeout(head, http.serve_connection(TokioIo::new(stream), service)) => {}
+        _ = drain.changed() => {}
+    }
 }
 
 fn http(head: Duration) -> http1::Builder {

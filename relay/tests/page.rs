@@ -194,7 +194,10 @@ async fn without_a_page_it_says_how_to_get_one() {
     assert!(reply.text().contains("cargo xtask run"));
     assert_eq!(relay.get("/healthz").await.text(), "ok\n");
     let addresses = relay.get("/addresses").await.json();
-    assert_eq!(addresses, serde_json::json!({"urls": [], "local_only": true, "self_signed": false, "fingerprint": "", "help": ""}));
+    assert_eq!(
+        addresses,
+        serde_json::json!({"urls": [], "local_only": true, "self_signed": false, "fingerprint": "", "help": ""})
+    );
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use potluck_relay_api::http::ModelEntry;
+use tracing::{info, warn};
 
 use super::cache::HashCache;
 use super::catalog::{Model, group_files};
@@ -167,11 +168,17 @@ fn hash_files(jobs: &Receiver<Arc<ModelFile>>, cache: &HashCache) {
             Ok(Some(groups)) => {
                 if let Some(hashes) = FileHashes::from_groups(&groups) {
                     // If this fails, the file is hashed again at the next start.
-                    let _ = cache.store(&file, &hashes.root, &groups);
+                    if let Err(error) = cache.store(&file, &hashes.root, &groups) {
+                        warn!("the hashes of {} cannot be stored: {error}", file.name);
+                    }
+                    info!("{} is hashed", file.name);
                     file.set_hashes(hashes);
                 }
             }
-            Err(error) => file.set_failed(format!("{} cannot be read: {error}.", file.name)),
+            Err(error) => {
+                warn!("{} cannot be read: {error}", file.name);
+                file.set_failed(format!("{} cannot be read: {error}.", file.name));
+            }
         }
     }
 }

@@ -1,15 +1,16 @@
 //! Where this relay is reached now, and a certificate that names it.
 
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use potluck_relay_api::http::Addresses;
 use potluck_relay_api::path;
+use tracing::warn;
 
-use super::names::{Machine, Names, urls};
+use super::names::{Machine, urls};
 use super::tls::Keeper;
-use super::tls::decide::{Decision, Wanted};
-use crate::error::StartError;
+use super::tls::decide::Wanted;
 
 /// The names that the certificate of a relay should have: what a person asked for, and what the machine has by itself.
 pub fn wanted(hosts: &[String], machine: &Machine, addresses: &[IpAddr]) -> Wanted {
@@ -31,6 +32,7 @@ pub struct Reach {
     given: String,
     keeper: Option<Keeper>,
     addresses: RwLock<Vec<IpAddr>>,
+    is_failing: AtomicBool,
 }
 
 impl Reach {
@@ -44,7 +46,7 @@ impl Reach {
         keeper: Option<Keeper>,
     ) -> Self {
         let addresses = RwLock::new((machine.addresses)());
-        Self { machine, hosts, port, local_only, given, keeper, addresses }
+        Self { machine, hosts, port, local_only, given, keeper, addresses, is_failing: AtomicBool::new(false) }
     }
 
     /// For `GET /addresses`.
@@ -69,14 +71,18 @@ impl Reach {
     }
 
     /// Looks at the machine's addresses again, and renews the certificate if need be at `now`. Not for an async thread.
-    ///
-    /// # Errors
-    /// A certificate cannot be written.
-    pub fn refresh(&self, now: u64) -> Result<Decision, StartError> {
+    pub fn refresh(&self, now: u64) {
         let addresses = (self.machine.addresses)();
         let wanted = wanted(&self.hosts, &self.machine, &addresses);
         *self.addresses.write().unwrap_or_else(PoisonError::into_inner) = addresses;
-        self.keeper.as_ref().map_or(Ok(Decision::Keep), |keeper| keeper.check(now, &wanted))
+        match self.keeper.as_ref().map(|keeper| keeper.check(now, &wanted)) {
+            Some(Ok(_)) => self.is_failing.store(false, Ordering::Relaxed),
+            // Once is enough: it is tried again and again.
+            Some(Err(error)) if !self.is_failing.swap(true, Ordering::Relaxed) => {
+                warn!("the certificate is not renewed: {error}");
+            }
+            Some(Err(_)) | None => {}
+        }
     }
 }
 
@@ -89,6 +95,7 @@ pub fn machine_name(machine: &Machine) -> &str {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
+    use crate::net::names::Names;
 
     #[test]
     fn what_a_person_asked_for_and_what_the_machine_has_are_told_apart() {

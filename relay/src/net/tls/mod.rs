@@ -24,10 +24,11 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{self, ServerConfig};
+use tracing::{info, warn};
 
 use crate::error::StartError;
 use certificates::{Authority, Leaf, certificate_pem, is_self_signed_of_old};
-use decide::{Decision, LeafFacts, Wanted, decide};
+use decide::{Decision, LeafFacts, Reason, Wanted, decide};
 
 /// The authority's key and certificate, in the folder of [`Identity::Own`].
 pub const AUTHORITY_FILE: &str = "authority.pem";
@@ -239,6 +240,12 @@ fn renew(
     if is_new {
         write_private(folder, AUTHORITY_FILE, &authority.to_pem())?;
     }
+    match decision {
+        Decision::NewAuthority(Reason::Missing) => info!("the relay has an authority of its own now"),
+        Decision::NewAuthority(reason) => warn!("devices must install the relay's authority again: {reason}"),
+        Decision::NewLeaf(reason) => info!("the certificate is renewed: {reason}"),
+        Decision::Keep => {}
+    }
     remove_old(folder);
     Ok(Kept { authority, leaf })
 }
@@ -265,9 +272,8 @@ fn remove_old(folder: &Path) {
 fn write_private(folder: &Path, name: &str, text: &str) -> Result<(), StartError> {
     let path = folder.join(name);
     let draft = folder.join(format!(".{name}.{}", std::process::id()));
-    let written = fs::create_dir_all(folder)
-        .and_then(|()| write_draft(&draft, text))
-        .and_then(|()| fs::rename(&draft, &path));
+    let written =
+        fs::create_dir_all(folder).and_then(|()| write_draft(&draft, text)).and_then(|()| fs::rename(&draft, &path));
     written.map_err(|source| {
         let _ = fs::remove_file(&draft);
         StartError::Write { path, source }

@@ -8,7 +8,7 @@ use tokio_rustls::rustls::client::danger::ServerCertVerifier;
 use tokio_rustls::rustls::pki_types::{ServerName, UnixTime};
 use tokio_rustls::rustls::{CertificateError, Error, RootCertStore};
 
-use super::decide::{AUTHORITY_DAYS, DAY, LEAF_DAYS, Reason};
+use super::decide::{AUTHORITY_DAYS, DAY, LEAF_DAYS};
 use super::*;
 use crate::net::names::Names;
 
@@ -59,9 +59,18 @@ fn the_certificate_names_everything_and_is_kept_with_its_authority() {
     let folder = folder("kept");
     let wanted = wanted(&["potluck.example:8443", "203.0.113.9"], &FOUND);
     let keeper = open(&folder, NOW, &wanted);
-    for name in
-        ["localhost", "127.0.0.1", "::1", "potluck.example", "203.0.113.9", "pc-1", "pc-1.local", "192.168.1.5", "fd00::5", "2001:db8::5"]
-    {
+    for name in [
+        "localhost",
+        "127.0.0.1",
+        "::1",
+        "potluck.example",
+        "203.0.113.9",
+        "pc-1",
+        "pc-1.local",
+        "192.168.1.5",
+        "fd00::5",
+        "2001:db8::5",
+    ] {
         judged(&keeper, name, NOW).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
     assert!(judged(&keeper, "other.example", NOW).is_err(), "another name");

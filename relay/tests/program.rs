@@ -1,0 +1,105 @@
+//! The program: what it says at the start, and what stands in its log.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Instant;
+
+use common::{Keys, Running, TIMEOUT, folder};
+use potluck_relay_api::{Binary, EntryProof, Refusal};
+
+/// A relay in a process of its own.
+struct Program {
+    child: Child,
+    /// What it said at the start.
+    said: String,
+    address: SocketAddr,
+    log: ChildStderr,
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn start(data: &Path, arguments: &[&str]) -> Program {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_potluck-relay"))
+        .args(["--local", "--port", "0", "--data"])
+        .arg(data)
+        .args(arguments)
+        .env_remove("RUST_LOG")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let log = child.stderr.take().unwrap();
+    let mut said = String::new();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    while !said.contains("Ctrl-C") {
+        assert!(lines.read_line(&mut said).unwrap() > 0, "it ended: {said}");
+    }
+    let port = said.split("http://localhost:").nth(1).and_then(|rest| rest.lines().next()).unwrap().parse().unwrap();
+    Program { child, said, address: (Ipv4Addr::LOCALHOST, port).into(), log }
+}
+
+impl Program {
+    /// Ends it; its log.
+    fn end(mut self) -> String {
+        self.child.kill().unwrap();
+        let mut text = String::new();
+        self.log.read_to_string(&mut text).unwrap();
+        text
+    }
+}
+
+/// It said "Potluck is ready" and nothing else.
+#[test]
+fn what_is_missing_is_said_at_the_start() {
+    let data = folder("program");
+    let none = data.join("none");
+    let none = none.to_str().unwrap();
+    let program = start(&data, &["--page", none, "--models", none]);
+    assert!(!program.said.contains("Potluck is ready"), "{}", program.said);
+    assert!(program.said.contains("no page to show") && program.said.contains("cargo xtask run"), "{}", program.said);
+    assert!(program.said.contains("none: the folder does not exist"), "{}", program.said);
+    assert_eq!(program.end(), "", "the log is quiet unless something fails");
+}
+
+#[tokio::test]
+async fn even_the_longest_log_names_no_room_no_key_and_no_client() {
+    let (data, models) = (folder("log"), folder("log-models"));
+    std::fs::write(models.join("a.gguf"), vec![7; 1000]).unwrap();
+    let program = start(&data, &["--log", "trace", "--models", models.to_str().unwrap()]);
+    let relay = Running::at(program.address);
+    let keys = Keys::listed(1, "Kitchen");
+    let mut host = relay.own(&keys).await;
+    let guest = relay.join(&keys).await;
+    let client = guest.socket.get_ref().local_addr().unwrap();
+    host.send(guest.route, b"hello").await;
+    let unknown = relay.refused(&Keys::new(2).id(), |nonce| Keys::new(2).link(nonce)).await;
+    assert_eq!(unknown, Refusal::NoSuchRoom);
+    let deadline = Instant::now() + TIMEOUT;
+    while relay.get_with("/models/a.gguf.b3", &[("X-Forwarded-For", "203.0.113.9")]).await.status != 200 {
+        assert!(Instant::now() < deadline, "it is hashed in time");
+    }
+    relay.get("/nothing-of-this-name").await;
+    let public = match keys.owner(&Binary([0; 32])) {
+        EntryProof::Owner { key, .. } => serde_json::to_string(&key).unwrap(),
+        other => panic!("{other:?}"),
+    };
+    drop((host, guest));
+    let log = program.end();
+    assert!(log.contains("listening") && log.contains("a.gguf is hashed"), "there is a log: {log}");
+    let secrets = [keys.id(), Keys::new(2).id(), public.trim_matches('"').to_owned(), client.to_string()];
+    let others = ["Kitchen", "203.0.113.9", "127.0.0.1", "nothing-of-this-name"].map(str::to_owned);
+    for secret in secrets.iter().chain(&others) {
+        assert!(!log.contains(secret), "{secret} stands in the log: {log}");
+    }
+}
