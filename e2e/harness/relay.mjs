@@ -12,9 +12,11 @@ const binary = process.env.POTLUCK_RELAY ?? join(root, 'target/release/potluck-r
 export const builtPage = process.env.POTLUCK_PAGE ?? join(root, 'dist');
 
 export class Relay {
-  /** Starts a relay on a free port, serving the built page, or the one in `page`, and the models in `models`. */
-  static async start({ models, page = builtPage, port = 0 }) {
+  /** Starts a relay on a free port, serving the built page, or the one in `page`, and the models in `models`; with `local: false` also
+   * over TLS, and to other devices. */
+  static async start({ models, page = builtPage, port = 0, local = true }) {
     const relay = new Relay();
+    relay.local = local;
     relay.page = page;
     relay.models = models;
     relay.port = port || (await freePort());
@@ -25,7 +27,7 @@ export class Relay {
 
   async spawn() {
     const models = [this.models].flat().flatMap((folder) => ['--models', folder]);
-    const args = ['--local', '--port', String(this.port), '--page', this.page, '--data', this.data, ...models];
+    const args = [...(this.local ? ['--local'] : []), '--port', String(this.port), '--page', this.page, '--data', this.data, ...models];
     this.process = spawn(binary, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     const exited = new Promise((_, reject) => {
       this.process.once('exit', (code) => reject(new Error(`the relay stopped with ${code}`)));
