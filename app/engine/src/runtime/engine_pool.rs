@@ -17,6 +17,10 @@ impl Engine {
     /// [`Task::Experts`], then go on with `Input::Experts`. It ends with [`Outcome::Missing`] if experts are in no slot:
     /// load them and submit it again, or submit it for the other experts meanwhile.
     ///
+    /// [`Outcome::Routed`]: potluck_plan::Outcome::Routed
+    /// [`Outcome::Missing`]: potluck_plan::Outcome::Missing
+    /// [`Task::Experts`]: potluck_plan::Task::Experts
+    ///
     /// # Errors
     /// As [`Engine::reserve`]; also if a block has no experts, or there are fewer slots than kinds of experts.
     pub fn reserve_pool(&self, units: &BTreeSet<WeightUnit>, pool: &PooledExperts) -> Result<Layout, EngineError> {
@@ -46,7 +50,8 @@ impl Engine {
         self.inner.core.borrow_mut().model.weights.slots_mut().age((block, expert));
     }
 
-    /// The expert makes room as if it was used now, since it will be needed soon. That counts as no use ([`Eviction::Lfu`]).
+    /// The expert makes room as if it was used now, since it will be needed soon. That counts as no use
+    /// ([`Eviction::Lfu`](crate::runtime::slots::Eviction::Lfu)).
     pub fn touch_expert(&self, block: BlockIndex, expert: ExpertId) {
         self.inner.core.borrow_mut().model.weights.slots_mut().touch((block, expert));
     }

@@ -26,8 +26,12 @@ pub(super) fn place(
     (placement.unplaced == 0).then_some(placement.roster)
 }
 
-/// As [`super::repair`], but what one device holds of a block has its next copy on one device, too, where memory allows: two calls
-/// at once, or a call asked again, then go to two devices, and are not as late as the slowest of many.
+/// What to load so that every expert has its replicas again, in order of importance: experts without any holder first, then those
+/// that lack most. `live` lists every expert of the pool, `replicas` says how many holders each shall have, and experts that nobody
+/// has memory for are left out.
+///
+/// What one device holds of a block has its next copy on one device, too, where memory allows: two calls at once, or a call asked
+/// again, then go to two devices, and are not as late as the slowest of many.
 pub fn repair_together(
     shape: &ModelShape,
     live: &Holders,
