@@ -15,6 +15,7 @@ mod english;
 mod language;
 mod layer_checks;
 mod message;
+mod own_words;
 mod pattern;
 mod progress;
 mod value;

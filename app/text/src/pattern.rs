@@ -74,6 +74,14 @@ pub fn fill(text: &str, mut put: impl FnMut(&str, &mut String)) -> String {
     out
 }
 
+/// What stands before, between and behind the arguments of a text, in order; the whole text if it has none.
+pub fn literals(text: &str) -> impl Iterator<Item = &str> {
+    text.split(OPEN).enumerate().map(|(index, part)| match part.split_once(CLOSE) {
+        Some((_, behind)) if index > 0 => behind,
+        _ => part,
+    })
+}
+
 /// True if every brace of a text belongs to an argument of these.
 const fn has_only(text: &str, names: &[&str]) -> bool {
     let bytes = text.as_bytes();

@@ -44,6 +44,15 @@ macro_rules! table {
                 } )+
             }
 
+            /// Adds every form of every text.
+            pub(crate) fn add_forms(&self, forms: &mut Vec<&'static str>) {
+                $( {
+                    let pattern = text_pattern!(self.$name $( ($($argument)+) )?);
+                    forms.extend(pattern.one);
+                    forms.push(pattern.other);
+                } )+
+            }
+
             $( text_method! { $(#[doc = $doc])+ $name $( ( $($argument : $kind),+ ) )? } )+
         }
     };

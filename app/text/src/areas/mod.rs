@@ -87,6 +87,13 @@ macro_rules! areas {
                 $( self.$area.add_all(stringify!($area), &mut all); )+
                 all
             }
+
+            /// Every form of every text.
+            pub(crate) fn forms(&self) -> Vec<&'static str> {
+                let mut forms = Vec::new();
+                $( self.$area.add_forms(&mut forms); )+
+                forms
+            }
         }
     };
 }

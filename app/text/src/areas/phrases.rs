@@ -9,6 +9,8 @@ table! {
         copied = "Copied";
         /// The button of a notice.
         copy_details = "Copy details";
+        /// The button of the diagnostics.
+        copy_diagnostics = "Copy diagnostics";
         /// The button that removes a notice.
         dismiss = "Dismiss";
         /// The button that closes a dialog.

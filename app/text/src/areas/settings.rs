@@ -23,6 +23,10 @@ table! {
         release(hash: Element) = "Release hash, as this relay says it: { $hash }";
         /// What that proves.
         release_hint(origin: Text) = "It is the SHA-256 of the relay's list of the page's files, and proves nothing by itself: a relay that serves another page can show any hash. To check the page, get the release's hash from somebody you trust, or build that commit (cargo xtask page prints it), and run on another device: potluck-node verify { $origin } --release HASH";
+        /// Opens what to paste into an issue.
+        diagnostics = "Diagnostics";
+        /// What it is, and what it is not.
+        diagnostics_hint = "To paste into an issue: versions, limits, numbers of the room, and the last errors with all names left out. It has no links, no keys and nothing that anybody wrote. Read it before you share it.";
         /// The relay has no list.
         no_release = "This relay has no list of the page's files, so its page cannot be compared with a release.";
         /// It is not known whether it has one.

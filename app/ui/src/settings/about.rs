@@ -4,6 +4,7 @@ use leptos::prelude::*;
 use potluck_panel::BUILD;
 use potluck_text::texts;
 
+use super::diagnostics::Diagnostics;
 use crate::{browser, common::Privacy, relay};
 
 /// The section about Potluck itself.
@@ -19,6 +20,7 @@ pub fn About() -> impl IntoView {
             </p>
             <Release />
             <Privacy />
+            <Diagnostics />
         </section>
     }
 }

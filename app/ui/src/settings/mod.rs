@@ -4,6 +4,7 @@ mod about;
 mod answers;
 mod appearance;
 mod device;
+mod diagnostics;
 mod drawer;
 mod storage;
 

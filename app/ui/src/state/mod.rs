@@ -3,6 +3,7 @@
 mod bench;
 mod chats;
 mod conversation;
+mod diagnostics;
 mod history;
 mod notices;
 mod own_rooms;
@@ -15,6 +16,7 @@ mod store;
 pub use bench::{BenchProgress, BenchState};
 pub use chats::{Chats, Stashed};
 pub use conversation::{Answer, AnswerState, Conversation, Heading, TakenBack, Turn, TurnId};
+pub use diagnostics::diagnostics;
 pub use history::History;
 pub use notices::{Notices, ShownNotice};
 pub use own_rooms::{OwnRoom, OwnRooms};

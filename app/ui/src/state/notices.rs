@@ -1,6 +1,6 @@
 //! Notices on the screen: newest last, no duplicates. Some tell of a condition whose end the page can see.
 
-use potluck_panel::Notice;
+use potluck_panel::{Notice, NoticeLevel};
 
 /// A notice on the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,15 +18,24 @@ pub struct ShownNotice {
 pub struct Notices {
     next: u32,
     shown: Vec<ShownNotice>,
+    /// The last warnings and errors, whether dismissed or not, newest last.
+    errors: Vec<Notice>,
 }
 
 /// Limit on notices, so that they do not cover the page; the oldest is dropped.
 const MOST: usize = 3;
+/// Warnings and errors that are kept for an issue.
+const KEPT: usize = 8;
 
 impl Notices {
     /// Shows a notice and returns its id. Replaces a notice with the same sentence or of the same condition.
     pub fn show(&mut self, notice: Notice, of_room: bool) -> u32 {
         let has_same_condition = |old: &Notice| notice.condition.is_some() && old.condition == notice.condition;
+        if notice.level != NoticeLevel::Info {
+            self.errors.retain(|old| old.sentence != notice.sentence);
+            self.errors.push(notice.clone());
+            self.errors.drain(..self.errors.len().saturating_sub(KEPT));
+        }
         let is_same = |old: &Notice| old.sentence == notice.sentence || has_same_condition(old);
         self.shown.retain(|shown| !is_same(&shown.notice));
         let id = self.next;
@@ -54,6 +63,12 @@ impl Notices {
         self.shown.iter().any(|shown| shown.id == id)
     }
 
+    /// The last warnings and errors of this page, newest last.
+    #[must_use]
+    pub fn errors(&self) -> &[Notice] {
+        &self.errors
+    }
+
     /// The notices on the screen, newest last.
     #[must_use]
     pub fn shown(&self) -> &[ShownNotice] {
@@ -64,7 +79,7 @@ impl Notices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use potluck_panel::{Condition, NoticeLevel};
+    use potluck_panel::Condition;
 
     fn notice(sentence: &str) -> Notice {
         Notice { level: NoticeLevel::Info, sentence: sentence.into(), details: String::new(), condition: None }
@@ -93,6 +108,24 @@ mod tests {
         notices.leave_room();
         let left: Vec<_> = notices.shown().iter().map(|shown| shown.notice.sentence.as_str()).collect();
         assert_eq!(left, ["This browser stores nothing."]);
+    }
+
+    #[test]
+    fn errors_are_kept_when_they_are_no_longer_shown() {
+        let mut notices = Notices::default();
+        notices.show(notice("Good to know."), true);
+        for number in 0..10 {
+            let id = notices.show(Notice { level: NoticeLevel::Error, ..notice(&format!("Error {number}.")) }, true);
+            notices.dismiss(id);
+        }
+        notices.show(Notice { level: NoticeLevel::Warning, ..notice("Error 5.") }, true);
+        notices.leave_room();
+        let kept: Vec<_> = notices.errors().iter().map(|kept| kept.sentence.as_str()).collect();
+        assert_eq!(
+            kept,
+            ["Error 2.", "Error 3.", "Error 4.", "Error 6.", "Error 7.", "Error 8.", "Error 9.", "Error 5."]
+        );
+        assert_eq!(notices.shown(), []);
     }
 
     #[test]
