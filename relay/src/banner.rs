@@ -52,8 +52,8 @@ fn trust(addresses: &Addresses) -> String {
     format!(
         "
   The code leads to {help}
-  There, the other device gets this relay's certificate. Installed once, it ends all warnings. iPhones and iPads
-  need it; others can also press Advanced, then Proceed. Before you install it, compare its SHA-256 fingerprint:
+  Open it on the other device and install the certificate; the warnings then stop. iPhones and iPads need it; others
+  can also press Advanced, then Proceed. Compare the certificate's SHA-256 fingerprint before you trust it:
     {}
     {}
   potluck-node       add --relay-fingerprint {fingerprint}
