@@ -79,6 +79,11 @@ test('the help page sends a device that trusts the relay on, and helps another',
     try {
       const { page } = stranger;
       await page.goto(help);
+      // `socket` is the page's own.
+      await page.evaluate(() => new Promise((tried) => {
+        if (socket.readyState === WebSocket.CLOSED) tried();
+        socket.addEventListener('close', tried);
+      }));
       assert.equal(await page.getByText('This device trusts this relay').isVisible(), false);
       for (const system of await page.locator('summary').all()) {
         if ((await system.evaluate((summary) => summary.parentElement.open)) === false) await system.click();
