@@ -112,9 +112,6 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        if let Self::Unreadable(..) = self {
-            tracing::warn!("{self}");
-        }
         let (status, error) = self.parts();
         let sentence = self.to_string();
         let mut response = (status, Json(ErrorBody { error: error.into(), message: sentence.clone() })).into_response();
@@ -136,6 +133,11 @@ impl IntoResponse for ApiError {
         response.extensions_mut().insert(ErrorText { sentence, has_page: self.leaves_page() });
         response
     }
+}
+
+/// A file's name in one line of the log or the terminal: a name may have line breaks and other characters that control a terminal.
+pub fn in_one_line(name: &str) -> String {
+    name.replace(char::is_control, "\u{fffd}")
 }
 
 /// Why the relay could not start.

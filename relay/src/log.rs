@@ -12,7 +12,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// Starts the log. Without a level, the filter of the environment variable `RUST_LOG` counts.
 pub fn start(level: Option<LevelFilter>) {
     let filter = level
-        .map(|level| Targets::new().with_default(level))
+        // Of libraries, what goes wrong is enough; RUST_LOG can ask for more.
+        .map(|level| Targets::new().with_default(level.min(LevelFilter::WARN)).with_target("potluck_relay", level))
         .or_else(of_environment)
         .unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
     let lines = tracing_subscriber::fmt::layer()

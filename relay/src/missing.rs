@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::error::in_one_line;
+
 /// Something that a relay was told to serve and that is not there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
@@ -23,14 +25,14 @@ impl Missing {
     /// Looks for the page and the folders of models.
     pub fn find(page: Option<&Path>, models: &[PathBuf]) -> Vec<Self> {
         let index = page.map(|folder| folder.join("index.html")).filter(|index| !index.is_file());
-        let page = index.map(|index| Self::Page(index.display().to_string()));
+        let page = index.map(|index| Self::Page(in_one_line(&index.display().to_string())));
         let models = models.iter().filter_map(|folder| {
             let reason = match fs::read_dir(folder) {
                 Ok(_) => return None,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => "the folder does not exist".to_owned(),
                 Err(error) => error.to_string(),
             };
-            Some(Self::Models { path: folder.display().to_string(), reason })
+            Some(Self::Models { path: in_one_line(&folder.display().to_string()), reason })
         });
         page.into_iter().chain(models).collect()
     }
@@ -58,6 +60,8 @@ mod tests {
             "a file is no folder: {missing:?}"
         );
         assert_eq!(Missing::find(None, &[]), []);
+        let forged = Missing::find(None, &["a\nWARN all is well\u{1b}[2J".into()])[0].to_string();
+        assert!(!forged.contains(char::is_control), "a name cannot forge a line: {forged:?}");
         fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -49,7 +49,7 @@ pub struct Options {
     /// Where the relay keeps its authority, its certificate and the hashes of models [default: potluck in your data folder]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// What goes to standard error: error, warn, info or debug [default: RUST_LOG, or warn]
+    /// What goes to standard error: off, error, warn, info, debug or trace [default: RUST_LOG, or warn]
     #[arg(long, value_name = "LEVEL")]
     pub log: Option<LevelFilter>,
     /// Open the page in the browser

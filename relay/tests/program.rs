@@ -31,7 +31,7 @@ impl Drop for Program {
 
 fn start(data: &Path, arguments: &[&str]) -> Program {
     let mut child = Command::new(env!("CARGO_BIN_EXE_potluck-relay"))
-        .args(["--local", "--port", "0", "--data"])
+        .args(["--port", "0", "--data"])
         .arg(data)
         .args(arguments)
         .env_remove("RUST_LOG")
@@ -65,7 +65,7 @@ fn what_is_missing_is_said_at_the_start() {
     let data = folder("program");
     let none = data.join("none");
     let none = none.to_str().unwrap();
-    let program = start(&data, &["--page", none, "--models", none]);
+    let program = start(&data, &["--local", "--page", none, "--models", none]);
     assert!(!program.said.contains("Potluck is ready"), "{}", program.said);
     assert!(program.said.contains("no page to show") && program.said.contains("cargo xtask run"), "{}", program.said);
     assert!(program.said.contains("none: the folder does not exist"), "{}", program.said);
@@ -90,6 +90,9 @@ async fn even_the_longest_log_names_no_room_no_key_and_no_client() {
         assert!(Instant::now() < deadline, "it is hashed in time");
     }
     relay.get("/nothing-of-this-name").await;
+    assert_eq!(relay.get("/certificate").await.status, 200, "it has an authority");
+    let kept = std::fs::read_to_string(data.join("authority.pem")).unwrap();
+    let private = kept.lines().nth(1).unwrap().to_owned();
     let public = match keys.owner(&Binary([0; 32])) {
         EntryProof::Owner { key, .. } => serde_json::to_string(&key).unwrap(),
         other => panic!("{other:?}"),
@@ -97,7 +100,7 @@ async fn even_the_longest_log_names_no_room_no_key_and_no_client() {
     drop((host, guest));
     let log = program.end();
     assert!(log.contains("listening") && log.contains("a.gguf is hashed"), "there is a log: {log}");
-    let secrets = [keys.id(), Keys::new(2).id(), public.trim_matches('"').to_owned(), client.to_string()];
+    let secrets = [keys.id(), Keys::new(2).id(), public.trim_matches('"').to_owned(), client.to_string(), private];
     let others = ["Kitchen", "203.0.113.9", "127.0.0.1", "nothing-of-this-name"].map(str::to_owned);
     for secret in secrets.iter().chain(&others) {
         assert!(!log.contains(secret), "{secret} stands in the log: {log}");

@@ -139,12 +139,18 @@ pub struct ModelFile {
     state: Mutex<State>,
     done: AtomicU64,
     cancelled: AtomicBool,
+    has_fault: AtomicBool,
 }
 
 /// Bytes read at once while hashing or reading a header.
 const STEP_BYTES: u64 = 64 * GROUP_BYTES;
 
 impl ModelFile {
+    /// Notes that the file could not be read; whether it is the first time.
+    pub fn is_first_fault(&self) -> bool {
+        !self.has_fault.swap(true, Ordering::Relaxed)
+    }
+
     /// Reads the header of a file, not its weights.
     pub fn open(name: String, path: PathBuf, version: FileVersion) -> Self {
         let facts = read_header(&path, version.bytes).map(|header| Arc::new(ModelFacts::of(&header)));
@@ -156,6 +162,7 @@ impl ModelFile {
             bytes_served: Counter::default(),
             state: Mutex::new(State::Waiting),
             done: AtomicU64::new(0),
+            has_fault: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
         }
     }

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 use super::cache::HashCache;
 use super::catalog::{Model, group_files};
 use super::file::{FileHashes, FileVersion, ModelFile};
-use crate::error::{ApiError, StartError};
+use crate::error::{ApiError, StartError, in_one_line};
 
 /// How deep folders are searched: as deep as download tools nest them.
 const DEPTH: usize = 5;
@@ -163,20 +163,22 @@ fn find_files(folder: &Path, depth: usize, found: &mut Vec<(String, PathBuf, Fil
 /// The hashing thread: hashes one file after another until the library is dropped.
 fn hash_files(jobs: &Receiver<Arc<ModelFile>>, cache: &HashCache) {
     while let Ok(file) = jobs.recv() {
+        let name = in_one_line(&file.name);
         match file.hash_groups() {
             Ok(None) => {}
             Ok(Some(groups)) => {
                 if let Some(hashes) = FileHashes::from_groups(&groups) {
                     // If this fails, the file is hashed again at the next start.
                     if let Err(error) = cache.store(&file, &hashes.root, &groups) {
-                        warn!("the hashes of {} cannot be stored: {error}", file.name);
+                        warn!("the hashes of {name} cannot be stored: {error}");
                     }
-                    info!("{} is hashed", file.name);
+                    info!("{name} is hashed");
                     file.set_hashes(hashes);
                 }
             }
             Err(error) => {
-                warn!("{} cannot be read: {error}", file.name);
+                warn!("{name} cannot be read: {error}");
+                file.is_first_fault();
                 file.set_failed(format!("{} cannot be read: {error}.", file.name));
             }
         }

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep};
 use super::body::{self, Piece};
 use super::file::{FileVersion, HashProgress, ModelFile};
 use super::range::{self, RangeRequest};
-use crate::error::ApiError;
+use crate::error::{ApiError, in_one_line};
 use crate::etag;
 use crate::metrics::Metrics;
 use crate::net::Client;
@@ -139,7 +139,13 @@ async fn open(shared: &Arc<Shared>, file: &Arc<ModelFile>) -> Result<File, ApiEr
             Err(ApiError::Changed(file.name.clone()))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(gone(shared, &file.name).await),
-        Err(error) => Err(ApiError::Unreadable(file.name.clone(), error)),
+        Err(error) => {
+            // Once for each file: anybody may ask for it again and again.
+            if file.is_first_fault() {
+                tracing::warn!("{} cannot be read: {error}", in_one_line(&file.name));
+            }
+            Err(ApiError::Unreadable(file.name.clone(), error))
+        }
     }
 }
 
