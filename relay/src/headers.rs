@@ -39,11 +39,31 @@ pub async fn isolate(mut response: Response) -> Response {
 }
 
 /// Over TLS, tells browsers to use only TLS for this name. Not for IP addresses, to which the header does not apply (RFC 6797,
-/// 8.1.1), and not for `localhost`, whose other ports belong to other programs. A proxy that ends TLS adds it itself.
+/// 8.1.1), and not for names of local networks, which other programs and tomorrow another machine may have. A proxy that ends TLS adds it itself.
 pub fn keep_to_https(response: &mut Response, host: &Authority, transport: Transport) {
     let name = host.host().trim_end_matches('.');
-    let is_address = name.starts_with('[') || name.parse::<IpAddr>().is_ok();
-    if transport == Transport::Tls && !is_address && !name.eq_ignore_ascii_case("localhost") {
+    if transport == Transport::Tls && is_public(name) {
         response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(HTTPS_ONLY));
+    }
+}
+
+/// Whether it is a name of the public DNS.
+fn is_public(name: &str) -> bool {
+    let is_address = name.starts_with('[') || name.parse::<IpAddr>().is_ok();
+    let name = name.to_ascii_lowercase();
+    let is_local = [".local", ".lan", ".internal", ".home.arpa", ".localhost"].iter().any(|end| name.ends_with(end));
+    !is_address && name.contains('.') && !is_local
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn browsers_are_bound_to_tls_for_public_names_only() {
+        for name in ["localhost", "pc", "PC.local", "nas.lan", "pc.home.arpa", "192.168.1.5", "[fd00::1]"] {
+            assert!(!is_public(name), "{name}");
+        }
+        assert!(is_public("potluck.example") && is_public("local.example"));
     }
 }

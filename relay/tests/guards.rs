@@ -159,7 +159,31 @@ async fn every_request_over_a_limit_gets_an_answer() {
 
 /// So that they cost little.
 #[tokio::test]
-async fn refusals_have_a_limit_and_an_end() {
+async fn refusals_have_a_limit() {
+    let limits = Limits { head: TIMEOUT, handshake: TIMEOUT, address_connections: 1, refusals: 2, ..Limits::default() };
+    let relay = relay("refusals-limit", limits).await;
+    let answer = async || {
+        let mut stream = relay.tcp_from(ELSEWHERE).await;
+        let mut bytes = Vec::new();
+        // It may be closed before it has asked.
+        let _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+        let _ = timeout(TIMEOUT, stream.read_to_end(&mut bytes)).await.expect("the relay closes it");
+        String::from_utf8(bytes).unwrap()
+    };
+    let _open = half_open(&relay, 1).await;
+    relay.until_metric("potluck_relay_connections", 2).await;
+    let waiting = half_open(&relay, 2).await;
+    relay.until_metric("potluck_relay_connections_refused_total", 2).await;
+    assert_eq!(answer().await, "", "both places are taken");
+    drop(waiting);
+    let deadline = Instant::now() + TIMEOUT;
+    while !answer().await.starts_with("HTTP/1.1 503") {
+        assert!(Instant::now() < deadline, "a place that is free again is used");
+    }
+}
+
+#[tokio::test]
+async fn refusals_have_an_end() {
     let head = Duration::from_secs(2);
     let limits = Limits { head, handshake: head, address_connections: 1, refusals: 2, ..Limits::default() };
     let relay = relay("refusals", limits).await;

@@ -52,7 +52,8 @@ pub fn host_of(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
 }
 
 /// Whether a request comes from a page of this relay, or from no page. Browsers always send `Origin` when a page opens a
-/// WebSocket; programs need not.
+/// WebSocket; programs need not. Schemes are not compared: the help page, which comes over HTTP, tries a socket over TLS, and behind a
+/// proxy that ends TLS the relay does not know the scheme.
 fn is_same_origin(headers: &HeaderMap, host: &Authority) -> bool {
     let Some(origin) = headers.get(ORIGIN) else { return true };
     let origin = Uri::try_from(origin.as_bytes()).ok().and_then(|origin| origin.into_parts().authority);
