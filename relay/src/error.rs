@@ -151,6 +151,11 @@ pub enum StartError {
         /// What the system reports.
         source: std::io::Error,
     },
+    /// No certificate can have this name.
+    #[error(
+        "--host {0:?} is not a name that a certificate can have: use a to z, digits, - and dots, and xn--… for other letters"
+    )]
+    Host(String),
     /// A certificate or key cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {

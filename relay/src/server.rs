@@ -19,7 +19,7 @@ use hyper_util::service::TowerToHyperService;
 use potluck_relay_api::http::Addresses;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tracing::{debug, info, warn};
 
@@ -29,7 +29,7 @@ use crate::metrics::Metrics;
 use crate::missing::Missing;
 use crate::models::{HashCache, Library};
 use crate::net::hosts::Hosts;
-use crate::net::names::Machine;
+use crate::net::names::{Machine, Names, could_be_top_level};
 use crate::net::proxy::Proxies;
 use crate::net::tls::{self, Identity};
 use crate::net::{Client, Door, HttpStream, Opened, Reach, Refused, listen, machine_name, wanted};
@@ -115,6 +115,9 @@ impl Relay {
         let found = (config.machine.addresses)();
         let names = config.hosts.iter().chain(&config.machine.names);
         let hosts = Arc::new(Hosts::new(found.iter().copied(), names));
+        if config.identity.as_ref().is_some_and(Identity::is_own) {
+            check_hosts(&config.hosts, &config.machine)?;
+        }
         let wanted = wanted(&config.hosts, &config.machine, &found);
         let machine = machine_name(&config.machine);
         let tls = config.identity.as_ref().map(|identity| identity.load(tls::now(), &wanted, machine)).transpose()?;
@@ -184,6 +187,8 @@ impl Relay {
         let mut refresh = interval(limits.refresh_every);
         // A machine that slept looks once, not once for each time that it missed.
         refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // The last look: while it lasts, there is no other.
+        let mut looking: Option<JoinHandle<()>> = None;
         let mut stop = pin!(stop);
         let mut is_stuck = false;
         loop {
@@ -191,9 +196,11 @@ impl Relay {
                 () = &mut stop => break,
                 _ = expire_rooms.tick() => shared.rooms.expire(Instant::now()),
                 _ = refresh.tick() => {
-                    let reach = shared.reach.clone();
-                    // Not awaited: connections go on meanwhile. What cannot be written is tried again at the next look.
-                    tokio::task::spawn_blocking(move || reach.refresh(tls::now()));
+                    if looking.as_ref().is_none_or(JoinHandle::is_finished) {
+                        let reach = shared.reach.clone();
+                        // Not awaited: connections go on meanwhile. What cannot be written is tried again at the next look.
+                        looking = Some(tokio::task::spawn_blocking(move || reach.refresh(tls::now())));
+                    }
                 }
                 Some(_) = connections.join_next() => {}
                 accepted = listener.accept() => match accepted {
@@ -217,7 +224,7 @@ impl Relay {
                     }
                     Err(error) => {
                         if !is_stuck {
-                            warn!("connections cannot be accepted, which is tried again: {error}");
+                            warn!("cannot accept connections; will keep trying: {error}");
                         }
                         is_stuck = true;
                         sleep(ACCEPT_PAUSE).await;
@@ -237,6 +244,24 @@ impl Relay {
         };
         let _ = timeout(limits.shutdown_grace, finished).await;
     }
+}
+
+/// Refuses names that no certificate can have, and warns of those that this relay's does not get.
+fn check_hosts(hosts: &[String], machine: &Machine) -> Result<(), StartError> {
+    for host in hosts {
+        let mut names = Names::default();
+        names.add(host);
+        if names == Names::default() {
+            return Err(StartError::Host(host.clone()));
+        }
+        if names.dns.iter().any(|name| name != "localhost" && could_be_top_level(name) && !machine.names.contains(name))
+        {
+            warn!(
+                "--host {host:?} could be a top-level domain, so the certificate does not name it: choose a name with a dot"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Serves the requests of one connection. When the relay stops, the current one is the last.

@@ -53,6 +53,11 @@ fn is_dns_name(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label)
 }
 
+/// Whether a name could be a top-level domain, such as `dev`: these have letters only, or begin with `xn--`.
+pub fn could_be_top_level(name: &str) -> bool {
+    name.starts_with("xn--") && !name.contains('.') || name.bytes().all(|b| b.is_ascii_alphabetic())
+}
+
 /// The machine that the relay runs on, as others see it.
 #[derive(Clone)]
 pub struct Machine {
@@ -185,6 +190,16 @@ mod tests {
         }
         assert_eq!(names.dns, ["potluck.example"]);
         assert_eq!(names.ips, ["203.0.113.9".parse::<IpAddr>().unwrap(), "2001:db8::1".parse().unwrap()]);
+    }
+
+    #[test]
+    fn top_level_domains_have_letters_only_or_are_encoded() {
+        for domain in ["dev", "xn--p1ai"] {
+            assert!(could_be_top_level(domain), "{domain}");
+        }
+        for name in ["pc-1", "kitchen2", "pc.local", "xn--mnchen-3ya.example"] {
+            assert!(!could_be_top_level(name), "{name}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use potluck_relay_api::http::Addresses;
 use potluck_relay_api::path;
 use tracing::warn;
 
-use super::names::{Machine, urls};
+use super::names::{Machine, Names, could_be_top_level, urls};
 use super::tls::Keeper;
 use super::tls::decide::Wanted;
 
@@ -16,10 +16,18 @@ use super::tls::decide::Wanted;
 pub fn wanted(hosts: &[String], machine: &Machine, addresses: &[IpAddr]) -> Wanted {
     let mut wanted = Wanted::default();
     let local = ["localhost", "127.0.0.1", "[::1]"];
-    local.into_iter().chain(hosts.iter().map(String::as_str)).for_each(|name| wanted.asked.add(name));
+    local.into_iter().for_each(|name| wanted.asked.add(name));
+    let mut given = Names::default();
+    hosts.iter().for_each(|name| given.add(name));
+    given.ips.iter().for_each(|ip| wanted.asked.add_ip(*ip));
+    for name in given.dns {
+        // An authority that vouches for `dev` vouches for all names below it.
+        let is_asked = !could_be_top_level(&name) || machine.names.contains(&name);
+        if is_asked { wanted.asked.add(&name) } else { wanted.found.add(&name) }
+    }
     machine.names.iter().for_each(|name| wanted.found.add(name));
     addresses.iter().for_each(|ip| wanted.found.add_ip(*ip));
-    wanted
+    wanted.bounded()
 }
 
 /// Where this and other devices reach the relay.
@@ -51,7 +59,7 @@ impl Reach {
 
     /// For `GET /addresses`.
     pub fn addresses(&self) -> Addresses {
-        let addresses = self.addresses.read().unwrap_or_else(PoisonError::into_inner);
+        let addresses = self.shown();
         let has_tls = self.keeper.is_some() || !self.given.is_empty();
         let urls = if has_tls { urls(&addresses, self.port) } else { Vec::new() };
         let help = urls.first().filter(|_| self.keeper.is_some());
@@ -65,6 +73,14 @@ impl Reach {
         }
     }
 
+    /// The machine's addresses that its certificate names; all of them if it names none, or comes from the owner.
+    fn shown(&self) -> Vec<IpAddr> {
+        let addresses = self.addresses.read().unwrap_or_else(PoisonError::into_inner);
+        let named = self.keeper.as_ref().map(Keeper::names).unwrap_or_default();
+        let shown: Vec<IpAddr> = addresses.iter().filter(|ip| named.ips.contains(ip)).copied().collect();
+        if shown.is_empty() { addresses.clone() } else { shown }
+    }
+
     /// The relay's own authority.
     pub fn keeper(&self) -> Option<&Keeper> {
         self.keeper.as_ref()
@@ -74,12 +90,13 @@ impl Reach {
     pub fn refresh(&self, now: u64) {
         let addresses = (self.machine.addresses)();
         let wanted = wanted(&self.hosts, &self.machine, &addresses);
+        let checked = self.keeper.as_ref().map(|keeper| keeper.check(now, &wanted));
         *self.addresses.write().unwrap_or_else(PoisonError::into_inner) = addresses;
-        match self.keeper.as_ref().map(|keeper| keeper.check(now, &wanted)) {
+        match checked {
             Some(Ok(_)) => self.is_failing.store(false, Ordering::Relaxed),
             // Once is enough: it is tried again and again.
             Some(Err(error)) if !self.is_failing.swap(true, Ordering::Relaxed) => {
-                warn!("the certificate is not renewed: {error}");
+                warn!("could not renew the certificate, or not store it: {error}");
             }
             Some(Err(_)) | None => {}
         }
@@ -94,8 +111,10 @@ pub fn machine_name(machine: &Machine) -> &str {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use std::sync::{Arc, Mutex};
+
     use super::*;
-    use crate::net::names::Names;
+    use crate::net::tls::Identity;
 
     #[test]
     fn what_a_person_asked_for_and_what_the_machine_has_are_told_apart() {
@@ -104,5 +123,36 @@ mod tests {
         let wanted = wanted(&["potluck.example:8443".into()], &machine, &[ip]);
         assert_eq!(wanted.asked.dns, ["localhost", "potluck.example"]);
         assert_eq!(wanted.found, Names { dns: vec!["pc-1".into(), "pc-1.local".into()], ips: vec![ip] });
+    }
+
+    #[test]
+    fn a_name_that_could_be_a_top_level_domain_is_not_asked_for_unless_it_is_the_machines_own() {
+        let machine = Machine { names: vec!["kitchen".into()], ..Machine::default() };
+        let wanted = wanted(&["dev".into(), "xn--p1ai".into(), "kitchen".into(), "pc-1".into()], &machine, &[]);
+        assert_eq!(wanted.asked.dns, ["localhost", "kitchen", "pc-1"]);
+        assert_eq!(wanted.found.dns, ["dev", "xn--p1ai", "kitchen"]);
+    }
+
+    #[test]
+    fn the_addresses_that_are_shown_are_those_that_the_certificate_names() {
+        let folder = std::env::temp_dir().join(format!("potluck-reach-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let now = Arc::new(Mutex::new(vec!["192.168.1.5", "fd00::5"]));
+        let seen = now.clone();
+        let list = move || seen.lock().unwrap().iter().map(|ip| ip.parse().unwrap()).collect::<Vec<IpAddr>>();
+        let machine = Machine { names: Vec::new(), addresses: Arc::new(list) };
+        let wanted = wanted(&[], &machine, &(machine.addresses)());
+        let own = Identity::Own { folder: folder.clone() };
+        let keeper = own.load(1_800_000_000, &wanted, "pc").unwrap().keeper;
+        let reach = Reach::new(machine, Vec::new(), 1, false, String::new(), keeper);
+        // A lower address of the same network, which causes no other certificate, and a public one, for which the authority may not
+        // vouch.
+        *now.lock().unwrap() = vec!["192.168.1.5", "203.0.113.9", "fd00::1", "fd00::5"];
+        reach.refresh(1_800_000_000);
+        assert_eq!(reach.addresses().urls, ["https://192.168.1.5:1", "https://[fd00::5]:1"]);
+        *now.lock().unwrap() = vec!["203.0.113.9"];
+        reach.refresh(1_800_000_000);
+        assert_eq!(reach.addresses().urls, ["https://203.0.113.9:1"], "rather a warning than no way");
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

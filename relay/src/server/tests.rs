@@ -48,13 +48,16 @@ async fn without_tls_another_device_gets_the_help_page_and_a_redirect_and_nothin
         lease: None,
     };
     let app = routes(relay.shared.clone());
-    let ask = async |path: &str, transport: Transport| {
-        let request = hyper::Request::builder().uri(path).header("host", "192.168.7.5:8787");
-        let request = request.extension(Client { transport, ..client.clone() }).body(Body::empty()).unwrap();
+    let ask_as = async |path: &str, host: &str, client: Client| {
+        let request = hyper::Request::builder().uri(path).header("host", host);
+        let request = request.extension(client).body(Body::empty()).unwrap();
         let response = hyper::service::Service::call(&TowerToHyperService::new(app.clone()), request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
         (parts.status, parts.headers, String::from_utf8_lossy(&bytes).into_owned(), bytes)
+    };
+    let ask = async |path: &str, transport: Transport| {
+        ask_as(path, "192.168.7.5:8787", Client { transport, ..client.clone() }).await
     };
     for path in ["/", "/r/abc?x=1", "/rooms", "/models", "/addresses", "/metrics", "/certificate/", "/nothing"] {
         let (status, headers, _, body) = ask(path, Transport::Open).await;
@@ -68,7 +71,17 @@ async fn without_tls_another_device_gets_the_help_page_and_a_redirect_and_nothin
     let fingerprint = crate::net::help::pairs(&relay.addresses().fingerprint);
     assert!(!page.contains(&fingerprint), "who changes the page on the way would change it, too");
     let (_, _, page, _) = ask("/certificate", Transport::Tls).await;
+    assert!(
+        !page.contains(&fingerprint),
+        "nor is it proved by a certificate that the device does not know yet: {page}"
+    );
+    let here = Client { address: Ipv4Addr::LOCALHOST.into(), transport: Transport::Plain, ..client.clone() };
+    let (_, _, page, _) = ask_as("/certificate", "localhost:8787", here.clone()).await;
     assert!(page.contains(&fingerprint), "{page}");
+    let (_, _, page, _) = ask_as("/certificate", "192.168.7.5:8787", here.clone()).await;
+    assert!(!page.contains(&fingerprint), "it may be passed on for another device: {page}");
+    let (_, _, page, _) = ask_as("/certificate", "localhost:8787", Client { is_proxied: true, ..here }).await;
+    assert!(!page.contains(&fingerprint), "{page}");
     let (_, headers, _, der) = ask("/certificate/potluck.crt", Transport::Open).await;
     assert_eq!(headers["content-type"], "application/x-x509-ca-cert");
     let digest = ring::digest::digest(&ring::digest::SHA256, &der);
@@ -76,6 +89,16 @@ async fn without_tls_another_device_gets_the_help_page_and_a_redirect_and_nothin
     let (_, _, pem, _) = ask("/certificate/potluck.pem", Transport::Open).await;
     assert!(std::fs::read_to_string(data.join(tls::AUTHORITY_FILE)).unwrap().ends_with(&pem) && !pem.contains("KEY"));
     std::fs::remove_dir_all(data).unwrap();
+}
+
+#[tokio::test]
+async fn a_host_that_no_certificate_can_name_is_an_error_at_the_start() {
+    let data = folder("host");
+    for host in ["münchen.example", "_x"] {
+        let config = Config { hosts: vec!["potluck.example".into(), host.into()], ..config(&data) };
+        let error = Relay::start(config).await.err().unwrap().to_string();
+        assert!(error.contains(host) && error.contains("xn--"), "{error}");
+    }
 }
 
 /// The machine gets another address while the relay runs.

@@ -1,7 +1,7 @@
 //! The page that helps a device to trust the relay's own authority, and its certificate as files.
 //!
-//! Over plain HTTP somebody on the network can change both. So the page asks to compare the fingerprint with the one that the relay's
-//! machine shows, and does not show it itself there.
+//! Until a device trusts the relay, somebody on the network can change both. So the page asks to compare the fingerprint with the one in
+//! the relay's terminal, and shows it only to a browser on the relay's own machine.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use potluck_relay_api::path;
 use ring::digest::{SHA256, digest};
 
 use super::hosts::{host_of, names_loopback};
-use super::{Client, Transport};
+use super::{Client, Transport, proxy};
 use crate::error::ApiError;
 use crate::server::Shared;
 
@@ -40,12 +40,13 @@ pub async fn page(
     let host = host_of(&uri, &headers).ok_or(ApiError::NoHost)?;
     let is_here = names_loopback(&host) && client.transport == Transport::Plain;
     let open = if is_here { "/".to_owned() } else { format!("https://{host}/") };
-    let compare = if client.transport == Transport::Open {
-        "This page came unprotected, so somebody on your network may have changed it. The terminal in which the relay runs shows the \
-         SHA-256 fingerprint of the right certificate."
-            .to_owned()
-    } else {
+    let is_direct = client.address.is_loopback() && !client.is_proxied && !proxy::is_passed_on(&headers);
+    let compare = if is_here && is_direct {
         format!("The SHA-256 fingerprint of the right certificate is <code>{}</code>.", pairs(&keeper.fingerprint()))
+    } else {
+        "As long as your device does not trust the relay, somebody on your network may have changed this page. The terminal in which \
+         the relay runs shows the SHA-256 fingerprint of the right certificate."
+            .to_owned()
     };
     // Neither text has characters that mean something in HTML: a host is made of letters, digits and a few signs.
     let html = PAGE.replace("{open}", &open).replace("{compare}", &compare).replace("{script}", SCRIPT);

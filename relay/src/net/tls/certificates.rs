@@ -15,8 +15,10 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::X509Certificate;
 
-use super::decide::{AUTHORITY_DAYS, AuthorityFacts, BACKDATED_DAYS, DAY, LEAF_DAYS, LeafFacts, Permitted, Wanted};
-use crate::net::names::{Names, network};
+use super::decide::{
+    AUTHORITY_DAYS, AuthorityFacts, BACKDATED_DAYS, DAY, LEAF_DAYS, LeafFacts, MAX_IPS, Permitted, Wanted,
+};
+use crate::net::names::{Names, could_be_top_level, network};
 
 /// Names that no public domain has: this machine's, those of multicast DNS (RFC 6762), of home networks (RFC 8375) and of private
 /// ones (ICANN), and `lan`, which many routers use.
@@ -34,8 +36,8 @@ const LOCAL_NETS: [(&str, u8); 9] = [
     ("fc00::", 7),
     ("fe80::", 10),
 ];
-/// Most addresses in a certificate: those of now, and former ones to which a laptop may return.
-const MAX_IPS: usize = 64;
+/// Most former addresses in a certificate, to which a laptop may return. Everybody who connects can read them.
+const MAX_FORMER_IPS: usize = 8;
 
 /// An authority with its key.
 pub struct Authority {
@@ -58,8 +60,8 @@ pub struct Leaf {
 type Made<T> = Result<T, rcgen::Error>;
 
 impl Authority {
-    /// Makes one that may vouch for the wanted names and for what is local.
-    pub fn make(now: u64, wanted: &Wanted, machine: &str) -> Made<Self> {
+    /// Makes one that may vouch for the wanted names, for what is local, and for what a former one could.
+    pub fn make(now: u64, wanted: &Wanted, machine: &str, former: &Permitted) -> Made<Self> {
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
@@ -72,7 +74,7 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.name_constraints =
-            Some(NameConstraints { permitted_subtrees: subtrees(wanted), excluded_subtrees: Vec::new() });
+            Some(NameConstraints { permitted_subtrees: subtrees(wanted, former), excluded_subtrees: Vec::new() });
         params.not_before = (UNIX_EPOCH + Duration::from_secs(now.saturating_sub(BACKDATED_DAYS * DAY))).into();
         params.not_after = (UNIX_EPOCH + Duration::from_secs(now + AUTHORITY_DAYS * DAY)).into();
         let certificate = params.self_signed(&key)?.der().clone();
@@ -88,7 +90,7 @@ impl Authority {
     fn of(certificate: CertificateDer<'static>, key: KeyPair) -> Option<Self> {
         let facts = {
             let parsed = parse(&certificate).filter(|parsed| has_key(parsed, &key) && parsed.is_ca())?;
-            AuthorityFacts { ends: end(&parsed), permitted: permitted(&parsed) }
+            AuthorityFacts { begins: begin(&parsed), ends: end(&parsed), permitted: permitted(&parsed) }
         };
         Some(Self { facts, certificate, key })
     }
@@ -98,16 +100,20 @@ impl Authority {
         to_pem(&self.key, &self.certificate)
     }
 
-    /// Signs a certificate for those of the wanted names for which it may vouch. It keeps former addresses, so that a laptop that
-    /// returns to a network needs no other certificate.
+    /// Signs a certificate for those of the wanted names for which it may vouch. It keeps a few former addresses, so that a laptop
+    /// that returns to a network needs no other certificate.
     pub fn sign(&self, now: u64, wanted: &Wanted, former: Option<&LeafFacts>) -> Made<Leaf> {
         let key = KeyPair::generate()?;
         let mut names = self.facts.permitted.of(&wanted.asked);
         let found = self.facts.permitted.of(&wanted.found);
         found.dns.iter().for_each(|name| names.add(name));
         let former = former.map(|leaf| self.facts.permitted.of(&leaf.names).ips).unwrap_or_default();
-        found.ips.iter().chain(&former).for_each(|ip| names.add_ip(*ip));
+        found.ips.iter().for_each(|ip| names.add_ip(*ip));
         names.ips.truncate(MAX_IPS);
+        // The latest come first.
+        let most = (names.ips.len() + MAX_FORMER_IPS).min(MAX_IPS);
+        former.iter().for_each(|ip| names.add_ip(*ip));
+        names.ips.truncate(most);
         let mut params = CertificateParams::new(names.dns)?;
         params.subject_alt_names.extend(names.ips.into_iter().map(SanType::IpAddress));
         params.distinguished_name = rcgen::DistinguishedName::new();
@@ -139,7 +145,7 @@ impl Leaf {
             let parsed = parse(&certificate).filter(|parsed| has_key(parsed, &key))?;
             let issuer = parse(&authority.certificate)?;
             LeafFacts {
-                begins: u64::try_from(parsed.validity().not_before.timestamp()).unwrap_or_default(),
+                begins: begin(&parsed),
                 ends: end(&parsed),
                 names: names(&parsed),
                 is_signed: parsed.issuer() == issuer.subject()
@@ -160,12 +166,11 @@ impl Leaf {
     }
 }
 
-/// What the authority may vouch for. A name without a dot covers all names below it, and one of letters only could be a public
-/// top-level domain, such as `dev`: it is left out unless a person asked for it.
-fn subtrees(wanted: &Wanted) -> Vec<GeneralSubtree> {
-    let is_harmless = |name: &&String| name.contains(['.', '-']) || name.contains(|c: char| c.is_ascii_digit());
+/// What the authority may vouch for. Each name covers all names below it.
+fn subtrees(wanted: &Wanted, former: &Permitted) -> Vec<GeneralSubtree> {
+    let is_harmless = |name: &&String| !could_be_top_level(name);
     let mut dns: Vec<String> = LOCAL_NAMES.map(str::to_owned).to_vec();
-    dns.extend(wanted.asked.dns.iter().chain(wanted.found.dns.iter().filter(is_harmless)).cloned());
+    dns.extend(wanted.asked.dns.iter().chain(wanted.found.dns.iter().filter(is_harmless)).chain(&former.dns).cloned());
     let mut nets: Vec<(IpAddr, u8)> =
         LOCAL_NETS.iter().filter_map(|(ip, bits)| Some((ip.parse().ok()?, *bits))).collect();
     nets.extend(wanted.asked.ips.iter().chain(&wanted.found.ips).map(|ip| match ip {
@@ -176,8 +181,13 @@ fn subtrees(wanted: &Wanted) -> Vec<GeneralSubtree> {
     }));
     let mut subtrees: Vec<GeneralSubtree> = Vec::new();
     let names = dns.into_iter().map(GeneralSubtree::DnsName);
-    let nets = nets.into_iter().map(|(ip, bits)| GeneralSubtree::IpAddress(CidrSubnet::from_addr_prefix(ip, bits)));
-    for subtree in names.chain(nets) {
+    let nets = nets.into_iter().map(|(ip, bits)| CidrSubnet::from_addr_prefix(ip, bits));
+    let former = former.nets.iter().filter_map(|net| match net {
+        (IpAddr::V4(net), IpAddr::V4(mask)) => Some(CidrSubnet::V4(net.octets(), mask.octets())),
+        (IpAddr::V6(net), IpAddr::V6(mask)) => Some(CidrSubnet::V6(net.octets(), mask.octets())),
+        _ => None,
+    });
+    for subtree in names.chain(nets.chain(former).map(GeneralSubtree::IpAddress)) {
         if !subtrees.contains(&subtree) {
             subtrees.push(subtree);
         }
@@ -228,6 +238,10 @@ fn parse<'a>(certificate: &'a CertificateDer<'_>) -> Option<X509Certificate<'a>>
 
 fn has_key(certificate: &X509Certificate<'_>, key: &KeyPair) -> bool {
     certificate.public_key().raw == key.subject_public_key_info()
+}
+
+fn begin(certificate: &X509Certificate<'_>) -> u64 {
+    u64::try_from(certificate.validity().not_before.timestamp()).unwrap_or_default()
 }
 
 fn end(certificate: &X509Certificate<'_>) -> u64 {

@@ -13,6 +13,8 @@ pub const LEAF_DAYS: u64 = 397;
 pub const AUTHORITY_DAYS: u64 = 3653;
 /// How long before its end a certificate, or its authority, is replaced.
 pub const MARGIN_DAYS: u64 = 60;
+/// Most addresses in a certificate.
+pub const MAX_IPS: usize = 64;
 /// How long before it is made a certificate begins: the clocks of other devices may be slow.
 pub const BACKDATED_DAYS: u64 = 2;
 
@@ -63,10 +65,21 @@ pub struct Wanted {
     pub found: Names,
 }
 
+impl Wanted {
+    /// At most as many addresses as a certificate can have: what the decision asks for must fit, or it would ask for ever.
+    pub fn bounded(mut self) -> Self {
+        self.asked.ips.truncate(MAX_IPS);
+        self.found.ips.truncate(MAX_IPS - self.asked.ips.len());
+        self
+    }
+}
+
 /// An authority that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorityFacts {
-    /// Its end, in seconds since 1970.
+    /// Its beginning, in seconds since 1970.
+    pub begins: u64,
+    /// Its end.
     pub ends: u64,
     /// What it may vouch for.
     pub permitted: Permitted,
@@ -114,7 +127,7 @@ impl fmt::Display for Reason {
         match self {
             Self::Missing => f.write_str("there was none"),
             Self::Ends => f.write_str("the last one ends soon"),
-            Self::NotBegun => f.write_str("the clock was set back"),
+            Self::NotBegun => f.write_str("the last one is not valid yet, so the clock was set back"),
             Self::Lacks(name) => write!(f, "the last one lacks {name}"),
         }
     }
@@ -127,6 +140,9 @@ pub fn decide(now: u64, wanted: &Wanted, authority: Option<&AuthorityFacts>, lea
     if ends_soon(authority.ends) {
         return Decision::NewAuthority(Reason::Ends);
     }
+    if authority.begins > now {
+        return Decision::NewAuthority(Reason::NotBegun);
+    }
     if let Some(name) = lacking(&wanted.asked, &authority.permitted.of(&wanted.asked)) {
         return Decision::NewAuthority(Reason::Lacks(name));
     }
@@ -137,24 +153,27 @@ pub fn decide(now: u64, wanted: &Wanted, authority: Option<&AuthorityFacts>, lea
     if leaf.begins > now {
         return Decision::NewLeaf(Reason::NotBegun);
     }
-    let found = lacking(&authority.permitted.of(&wanted.found), &leaf.names);
-    match lacking(&wanted.asked, &leaf.names).or(found) {
+    let found = || lacking(&but_one_of_a_network(authority.permitted.of(&wanted.found), &leaf.names), &leaf.names);
+    match lacking(&wanted.asked, &leaf.names).or_else(found) {
         Some(name) => Decision::NewLeaf(Reason::Lacks(name)),
         None => Decision::Keep,
     }
 }
 
-/// The first of the wanted names that is missing. Of the addresses of one IPv6 network one is enough: machines change them daily,
-/// and each new certificate makes devices warn that have not installed the authority.
+/// The first of the wanted names that is missing.
 fn lacking(wanted: &Names, have: &Names) -> Option<String> {
-    let shares_network = |ip: IpAddr| {
-        let IpAddr::V6(ip) = ip else { return false };
-        let mut named = wanted.ips.iter().filter(|other| have.ips.contains(other));
-        named.any(|other| matches!(other, IpAddr::V6(other) if network(*other) == network(ip)))
-    };
     let name = wanted.dns.iter().find(|name| !have.dns.contains(name)).cloned();
-    let ip = || wanted.ips.iter().find(|ip| !have.ips.contains(ip) && !shares_network(**ip)).map(IpAddr::to_string);
+    let ip = || wanted.ips.iter().find(|ip| !have.ips.contains(ip)).map(IpAddr::to_string);
     name.or_else(ip)
+}
+
+/// Without the IPv6 addresses in whose network the certificate names another one that the machine has: machines change them daily,
+/// and each new certificate makes devices warn that have not installed the authority.
+fn but_one_of_a_network(mut found: Names, have: &Names) -> Names {
+    let network_of = |ip: &IpAddr| if let IpAddr::V6(ip) = ip { Some(network(*ip)) } else { None };
+    let named: Vec<_> = found.ips.iter().filter(|ip| have.ips.contains(ip)).filter_map(network_of).collect();
+    found.ips.retain(|ip| have.ips.contains(ip) || network_of(ip).is_none_or(|network| !named.contains(&network)));
+    found
 }
 
 #[cfg(test)]
@@ -180,7 +199,7 @@ mod tests {
             dns: vec!["localhost".into(), "local".into()],
             nets: vec![masked("192.168.0.0", "255.255.0.0"), masked("fd00::", "ff00::")],
         };
-        AuthorityFacts { ends: NOW + AUTHORITY_DAYS * DAY, permitted }
+        AuthorityFacts { begins: NOW - BACKDATED_DAYS * DAY, ends: NOW + AUTHORITY_DAYS * DAY, permitted }
     }
 
     fn leaf(list: &[&str]) -> LeafFacts {
@@ -212,7 +231,7 @@ mod tests {
         for now in (0..11 * 365).map(|day| NOW + day * DAY) {
             let decision = decide(now, &wanted, Some(&authority), Some(&leaf));
             if matches!(decision, Decision::NewAuthority(_)) {
-                authority.ends = now + AUTHORITY_DAYS * DAY;
+                (authority.begins, authority.ends) = (now, now + AUTHORITY_DAYS * DAY);
                 authorities += 1;
             }
             if decision != Decision::Keep {
@@ -250,12 +269,18 @@ mod tests {
         assert_eq!(at(NOW, &wanted(&["fd00::2"]), &leaf), Decision::NewLeaf(Reason::Lacks("fd00::2".into())));
         let other = wanted(&["fd00::1", "fd00:0:0:1::1"]);
         assert_eq!(at(NOW, &other, &leaf), Decision::NewLeaf(Reason::Lacks("fd00:0:0:1::1".into())));
+        let asked = Wanted { asked: names(&["localhost", "fd00::1", "fd00::2"]), ..wanted(&[]) };
+        let lacks = Decision::NewLeaf(Reason::Lacks("fd00::2".into()));
+        assert_eq!(at(NOW, &asked, &leaf), lacks, "a person asked for both");
     }
 
     #[test]
     fn a_clock_that_is_set_back_renews_too() {
         let leaf = leaf(&["localhost"]);
-        assert_eq!(at(NOW - 30 * DAY, &wanted(&[]), &leaf), Decision::NewLeaf(Reason::NotBegun));
+        let authority = AuthorityFacts { begins: NOW - 60 * DAY, ..authority() };
+        let at = |now| decide(now, &wanted(&[]), Some(&authority), Some(&leaf));
+        assert_eq!(at(NOW - 30 * DAY), Decision::NewLeaf(Reason::NotBegun));
+        assert_eq!(at(NOW - 61 * DAY), Decision::NewAuthority(Reason::NotBegun));
     }
 
     #[test]

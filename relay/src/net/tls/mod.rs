@@ -7,31 +7,32 @@
 
 mod certificates;
 pub mod decide;
+mod files;
+mod keeper;
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::crypto::CryptoProvider;
+use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
-use tokio_rustls::rustls::{self, ServerConfig};
-use tracing::{info, warn};
 
 use crate::error::StartError;
-use certificates::{Authority, Leaf, certificate_pem, is_self_signed_of_old};
-use decide::{Decision, LeafFacts, Reason, Wanted, decide};
+use decide::Wanted;
+pub use keeper::Keeper;
 
 /// The authority's key and certificate, in the folder of [`Identity::Own`].
 pub const AUTHORITY_FILE: &str = "authority.pem";
+/// The authority before the last one, in case that only the clock was wrong; the second is one on its way there.
+const REPLACED_FILES: [&str; 2] = ["authority.pem.1", "authority.pem.2"];
 /// The key and the certificate that it signed.
 pub const LEAF_FILE: &str = "relay.pem";
 /// Certificate and key of relays that had no authority yet.
@@ -136,163 +137,6 @@ impl ResolvesServerCert for Current {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.0.read().unwrap_or_else(PoisonError::into_inner).clone())
     }
-}
-
-struct Kept {
-    authority: Arc<Authority>,
-    leaf: Leaf,
-}
-
-/// Keeps the relay's own authority and its certificate, in memory and in a folder.
-pub struct Keeper {
-    folder: PathBuf,
-    machine: String,
-    provider: CryptoProvider,
-    current: Arc<Current>,
-    kept: Mutex<Kept>,
-}
-
-impl Keeper {
-    fn open(folder: PathBuf, now: u64, wanted: &Wanted, machine: String) -> Result<Self, StartError> {
-        let provider = default_provider();
-        let path = folder.join(AUTHORITY_FILE);
-        let authority = match fs::read_to_string(&path) {
-            Ok(pem) => Some(Authority::read(&pem).ok_or_else(|| StartError::Certificate {
-                path,
-                reason: "delete it to have another one made; devices must then install that one".into(),
-            })?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(source) => return Err(StartError::Read { path, source }),
-        };
-        let leaf = authority.as_ref().and_then(|authority| {
-            // A certificate that cannot be used is made again.
-            Leaf::read(&fs::read_to_string(folder.join(LEAF_FILE)).ok()?, authority)
-        });
-        let authority = authority.map(Arc::new);
-        let known = authority.as_ref().map(|authority| &authority.facts);
-        let decision = decide(now, wanted, known, leaf.as_ref().map(|leaf| &leaf.facts));
-        let kept = match (decision, authority, leaf) {
-            (Decision::Keep, Some(authority), Some(leaf)) => Kept { authority, leaf },
-            (decision, authority, leaf) => {
-                renew(&folder, &machine, now, wanted, &decision, authority, leaf.map(|leaf| leaf.facts).as_ref())?
-            }
-        };
-        let current = Arc::new(Current::new(certified(&kept, &provider)?));
-        Ok(Self { folder, machine, provider, current, kept: Mutex::new(kept) })
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn authority(&self) -> Arc<Authority> {
-        self.kept().authority.clone()
-    }
-
-    /// The authority's fingerprint.
-    pub fn fingerprint(&self) -> String {
-        fingerprint(&self.authority().certificate)
-    }
-
-    /// The authority's certificate, as it is installed: DER and PEM.
-    pub fn authority_files(&self) -> (Vec<u8>, String) {
-        let authority = self.authority();
-        (authority.certificate.to_vec(), certificate_pem(&authority.certificate))
-    }
-
-    /// Renews what must be renewed at `now`. Connections that are open keep the certificate they began with. Reads and writes files: not
-    /// for an async thread.
-    ///
-    /// # Errors
-    /// A file cannot be written.
-    pub fn check(&self, now: u64, wanted: &Wanted) -> Result<Decision, StartError> {
-        let mut kept = self.kept();
-        let decision = decide(now, wanted, Some(&kept.authority.facts), Some(&kept.leaf.facts));
-        if decision == Decision::Keep {
-            return Ok(decision);
-        }
-        let authority = Some(kept.authority.clone());
-        let renewed = renew(&self.folder, &self.machine, now, wanted, &decision, authority, Some(&kept.leaf.facts))?;
-        *kept = renewed;
-        self.current.set(certified(&kept, &self.provider)?);
-        Ok(decision)
-    }
-}
-
-/// Makes and writes what a decision asks for.
-fn renew(
-    folder: &Path,
-    machine: &str,
-    now: u64,
-    wanted: &Wanted,
-    decision: &Decision,
-    authority: Option<Arc<Authority>>,
-    former: Option<&LeafFacts>,
-) -> Result<Kept, StartError> {
-    let failed = |error: rcgen::Error| StartError::CreateCertificate(error.to_string());
-    let (authority, is_new) = match (authority, decision) {
-        (Some(authority), Decision::Keep | Decision::NewLeaf(_)) => (authority, false),
-        _ => (Arc::new(Authority::make(now, wanted, machine).map_err(failed)?), true),
-    };
-    let leaf = authority.sign(now, wanted, former).map_err(failed)?;
-    write_private(folder, LEAF_FILE, &leaf.to_pem())?;
-    // Last: without its authority, a certificate is made again.
-    if is_new {
-        write_private(folder, AUTHORITY_FILE, &authority.to_pem())?;
-    }
-    match decision {
-        Decision::NewAuthority(Reason::Missing) => info!("the relay has an authority of its own now"),
-        Decision::NewAuthority(reason) => warn!("devices must install the relay's authority again: {reason}"),
-        Decision::NewLeaf(reason) => info!("the certificate is renewed: {reason}"),
-        Decision::Keep => {}
-    }
-    remove_old(folder);
-    Ok(Kept { authority, leaf })
-}
-
-fn certified(kept: &Kept, provider: &CryptoProvider) -> Result<CertifiedKey, StartError> {
-    // The authority goes along for native peers, which know its fingerprint.
-    let chain = vec![kept.leaf.certificate.clone(), kept.authority.certificate.clone()];
-    CertifiedKey::from_der(chain, kept.leaf.key(), provider)
-        .map_err(|error: rustls::Error| StartError::CreateCertificate(error.to_string()))
-}
-
-/// Removes the certificate of a relay that had no authority yet, and its key.
-fn remove_old(folder: &Path) {
-    let [certificate, key] = OLD_FILES.map(|name| folder.join(name));
-    if fs::read(&certificate).is_ok_and(|pem| is_self_signed_of_old(&pem)) {
-        for path in [certificate, key] {
-            // Nothing reads them any more.
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
-/// Writes a file that only its owner may read. A reader finds the old text or the new one.
-fn write_private(folder: &Path, name: &str, text: &str) -> Result<(), StartError> {
-    let path = folder.join(name);
-    let draft = folder.join(format!(".{name}.{}", std::process::id()));
-    let written =
-        fs::create_dir_all(folder).and_then(|()| write_draft(&draft, text)).and_then(|()| fs::rename(&draft, &path));
-    written.map_err(|source| {
-        let _ = fs::remove_file(&draft);
-        StartError::Write { path, source }
-    })
-}
-
-#[cfg(unix)]
-fn write_draft(path: &Path, text: &str) -> io::Result<()> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    let _ = fs::remove_file(path);
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
-}
-
-#[cfg(not(unix))]
-fn write_draft(path: &Path, text: &str) -> io::Result<()> {
-    fs::write(path, text)
 }
 
 /// Seconds since 1970.

@@ -8,7 +8,8 @@ use tokio_rustls::rustls::client::danger::ServerCertVerifier;
 use tokio_rustls::rustls::pki_types::{ServerName, UnixTime};
 use tokio_rustls::rustls::{CertificateError, Error, RootCertStore};
 
-use super::decide::{AUTHORITY_DAYS, DAY, LEAF_DAYS};
+use super::certificates::Authority;
+use super::decide::{AUTHORITY_DAYS, DAY, Decision, LEAF_DAYS, MAX_IPS, Permitted, Reason};
 use super::*;
 use crate::net::names::Names;
 
@@ -141,10 +142,125 @@ fn a_name_that_a_person_adds_needs_another_authority_and_a_public_address_that_a
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// A clock that jumps cost every device its trust, for good.
+#[test]
+fn an_authority_outlives_a_clock_that_is_wrong_for_a_while() {
+    let wanted = wanted(&[], &FOUND);
+    for wrong in [NOW + 12 * 366 * DAY, DAY] {
+        let folder = folder("jump");
+        let keeper = open(&folder, NOW, &wanted);
+        let right = keeper.fingerprint();
+        let decision = keeper.check(wrong, &wanted).unwrap();
+        assert!(matches!(decision, Decision::NewAuthority(Reason::Ends | Reason::NotBegun)), "{decision:?}");
+        let other = keeper.fingerprint();
+        assert_ne!(other, right);
+        judged(&keeper, "pc-1.local", wrong).unwrap();
+        assert!(matches!(keeper.check(NOW, &wanted).unwrap(), Decision::NewAuthority(_)));
+        assert_eq!(keeper.fingerprint(), right, "devices have installed this one");
+        judged(&keeper, "pc-1.local", NOW).unwrap();
+        // Again, now while it starts.
+        assert_eq!(open(&folder, wrong, &wanted).fingerprint(), other);
+        assert_eq!(open(&folder, NOW, &wanted).fingerprint(), right);
+        assert_eq!(open(&folder, NOW, &wanted).check(NOW, &wanted).unwrap(), Decision::Keep);
+
+        fs::remove_file(folder.join(AUTHORITY_FILE)).unwrap();
+        let fresh = open(&folder, NOW, &wanted).fingerprint();
+        assert!(fresh != right && fresh != other, "who deletes it gets another one");
+        assert!(REPLACED_FILES.iter().all(|name| !folder.join(name).exists()), "and no file with an old key stays");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+#[test]
+fn hosts_that_are_asked_for_in_turn_need_one_new_authority_and_not_one_each_time() {
+    let folder = folder("turns");
+    open(&folder, NOW, &wanted(&["a.example", "203.0.113.9", "2001:db8::9"], &FOUND));
+    let both = open(&folder, NOW, &wanted(&["b.example"], &FOUND)).fingerprint();
+    for hosts in [["a.example"], ["b.example"], ["203.0.113.9"], ["2001:db8::9"]] {
+        let keeper = open(&folder, NOW, &wanted(&hosts, &FOUND));
+        assert_eq!(keeper.fingerprint(), both, "{hosts:?}");
+        judged(&keeper, hosts[0], NOW).unwrap();
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// It was renewed every 15 seconds.
+#[test]
+fn more_addresses_than_a_certificate_can_have_renew_it_once() {
+    let folder = folder("many");
+    let machine = crate::net::names::Machine::default();
+    let addresses: Vec<_> = (0..100).map(|i| std::net::Ipv4Addr::new(10, 0, 0, i).into()).collect();
+    let hosts: Vec<String> = (0..10).map(|i| format!("10.1.0.{i}")).collect();
+    let wanted = crate::net::wanted(&hosts, &machine, &addresses);
+    let keeper = open(&folder, NOW, &wanted);
+    assert_eq!(keeper.check(NOW, &wanted).unwrap(), Decision::Keep);
+    assert_eq!(keeper.names().ips.len(), MAX_IPS);
+    judged(&keeper, "10.1.0.9", NOW).unwrap();
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn few_former_addresses_stay_and_they_are_the_latest() {
+    let folder = folder("former");
+    let keeper = open(&folder, NOW, &wanted(&[], &[]));
+    for i in 0..20 {
+        keeper.check(NOW, &wanted(&[], &[&format!("10.0.0.{i}")])).unwrap();
+    }
+    for i in 0..20 {
+        let is_named = judged(&keeper, &format!("10.0.0.{i}"), NOW).is_ok();
+        assert_eq!(is_named, i >= 11, "10.0.0.{i}");
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// A full disk: the folder's place is taken by a file.
+#[test]
+fn a_certificate_that_cannot_be_written_is_used_and_written_later() {
+    let folder = folder("full");
+    let keeper = open(&folder, NOW, &wanted(&[], &FOUND));
+    let (authority, aside) = (keeper.fingerprint(), folder.with_extension("aside"));
+    fs::rename(&folder, &aside).unwrap();
+    fs::write(&folder, "").unwrap();
+    let moved = wanted(&[], &["10.0.0.7"]);
+    assert!(keeper.check(NOW, &moved).is_err());
+    judged(&keeper, "10.0.0.7", NOW).unwrap();
+    let used = served(&keeper);
+    assert!(keeper.check(NOW, &moved).is_err());
+    assert_eq!(served(&keeper).cert, used.cert, "it is not made again and again");
+    let late = NOW + AUTHORITY_DAYS * DAY;
+    assert!(keeper.check(late, &moved).is_err());
+    assert_eq!(keeper.fingerprint(), authority, "a new authority that would be lost is not given out");
+    fs::remove_file(&folder).unwrap();
+    fs::rename(&aside, &folder).unwrap();
+    assert_eq!(keeper.check(late, &moved).unwrap(), Decision::NewAuthority(Reason::Ends));
+    assert_eq!(keeper.check(late, &moved).unwrap(), Decision::Keep);
+    assert_eq!(open(&folder, late, &moved).fingerprint(), keeper.fingerprint(), "it was written");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_key_that_others_could_read_is_taken_from_them() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder("mode");
+    open(&folder, NOW, &wanted(&[], &[]));
+    let path = folder.join(AUTHORITY_FILE);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    open(&folder, NOW, &wanted(&[], &[]));
+    assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+    fs::remove_dir_all(folder).unwrap();
+}
+
 /// Whoever steals the authority's key cannot use it against other sites.
 #[test]
 fn clients_refuse_what_the_authority_may_not_vouch_for() {
-    let made = Authority::make(NOW, &wanted(&["potluck.example"], &["dev", "pc-1", "192.168.1.5"]), "dev").unwrap();
+    let made = Authority::make(
+        NOW,
+        &wanted(&["potluck.example"], &["dev", "pc-1", "192.168.1.5"]),
+        "dev",
+        &Permitted::default(),
+    )
+    .unwrap();
     assert!(!made.facts.permitted.has_dns("bank.dev"), "a machine that is called like a top-level domain");
     let mut thief = Authority::read(&made.to_pem()).unwrap();
     thief.facts.permitted.dns.extend(["bank.example".into(), "bank.dev".into()]);
@@ -189,7 +305,7 @@ fn a_broken_certificate_is_made_again_and_a_broken_authority_is_a_sentence() {
     fs::write(folder.join(LEAF_FILE), "nonsense").unwrap();
     judged(&open(&folder, NOW, &wanted), "localhost", NOW).unwrap();
     // The certificate of one authority with the key of another.
-    let other = Authority::make(NOW, &wanted, "pc-1").unwrap().to_pem();
+    let other = Authority::make(NOW, &wanted, "pc-1", &Permitted::default()).unwrap().to_pem();
     let own = fs::read_to_string(folder.join(AUTHORITY_FILE)).unwrap();
     let certificate = own.find("-----BEGIN CERTIFICATE").unwrap();
     let mixed = other[..other.find("-----BEGIN CERTIFICATE").unwrap()].to_owned() + &own[certificate..];
