@@ -35,7 +35,7 @@ pub use pool::{ExpertPool, HolderPool, PooledExperts, divide_slots};
 pub use recurrent::{CHECKPOINT_TOKENS, STATE_CONVERSATIONS, StateHistory, StateMoves};
 pub use sampling::{SampledSteps, Sampling, SamplingWords};
 pub use shape::{BlockShape, Cuts, FeedForwardShape, ModelShape};
-pub use sharing::Sharing;
+pub use sharing::{Ends, Sharing};
 pub use unit::WeightUnit;
 pub use work::{
     BatchToken, Candidates, Computed, ExpertOutputs, ExpertRoute, FirstToken, Input, KernelClass, LmHeadRequest,

@@ -295,6 +295,18 @@ impl Plan {
         self.stages.last().is_some_and(|stage| stage.id == id)
     }
 
+    /// A device has both ends: it embeds, computes the first and the last block with all their experts, and the LM head. No
+    /// other device gets token ids or logits.
+    pub fn has_ends_on(&self, peer: PeerId) -> bool {
+        let is_whole = |stage: &Stage, block: Option<u16>| {
+            let block = block.map(BlockIndex).filter(|block| stage.blocks.contains(*block));
+            stage.peer == peer && block.is_some_and(|block| stage.remote_experts(block).is_none())
+        };
+        let (first, last) = (self.stages.first(), self.stages.last());
+        first.is_some_and(|stage| is_whole(stage, Some(stage.blocks.start)))
+            && last.is_some_and(|stage| is_whole(stage, stage.blocks.end.checked_sub(1)))
+    }
+
     /// Everyone with work in this plan.
     pub fn peers(&self) -> BTreeSet<PeerId> {
         self.stages.iter().map(|stage| stage.peer).chain(self.expert_holders()).collect()

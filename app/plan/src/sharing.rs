@@ -13,3 +13,13 @@ pub enum Sharing {
     /// round trip. Models without experts are shared as with [`Sharing::Fastest`].
     Experts,
 }
+
+/// Where the ends of a model may be computed: embedding and first block, last block and LM head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Ends {
+    /// On any device.
+    #[default]
+    Anywhere,
+    /// On the host, with the experts of both blocks: no other device gets token ids or logits.
+    OnHost,
+}

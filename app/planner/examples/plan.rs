@@ -51,6 +51,7 @@ fn main() {
             links: &links,
             coordinator: peer(0),
             sharing,
+            ends: Default::default(),
             replicas: REPLICAS,
             hedging: Hedging::default(),
             context: CONTEXT,

@@ -11,6 +11,7 @@
 
 mod cost;
 mod delay;
+mod ends;
 pub mod experts;
 mod forecast;
 mod help;
@@ -35,14 +36,15 @@ mod trips;
 
 pub use cost::{hops, predict};
 pub use delay::{Attempt, Call, Delay, expected_max, hedge_millis};
+pub use ends::free_millis;
 pub use forecast::{Observed, ObservedStage, forecast, split_network_millis};
 pub use help::{Gain, Help, HelpSearch, what_would_help};
 pub use initialization::{SESSION_START_MILLIS, TAU, load_millis};
 pub use layers::{Layer, LayerRange, Layers};
 pub use links::{AccessLink, Link, Links};
 pub use on_demand::{holder_storage_rate, keeps_up, on_demand, storage_rate, why_not_on_demand};
-pub use planned::{Planned, Shortfall, plan};
-pub use potluck_plan::{Hedging, Sharing};
+pub use planned::{Planned, ShortOf, Shortfall, plan};
+pub use potluck_plan::{Ends, Hedging, Sharing};
 pub use prediction::{Bottleneck, ExpertTrip, HopCost, Prediction, StageCost};
 pub use prefill::{Prefill, first_token_millis, predict_prefill};
 pub use preload::{plan_keeping, preload};

@@ -19,7 +19,7 @@ const SLOWEST_TOKEN_MILLIS: f64 = 10_000.0;
 /// The plan for a room in which the model does not fit: one device loads experts on demand, or those that hold them for
 /// it do. `None` if the model has no experts, or no device has room for a token's.
 pub fn on_demand(room: &Room<'_>) -> Option<Planned> {
-    let alone = room.stage_devices().filter_map(|device| on_device(room, device));
+    let alone = room.whole_devices().filter_map(|device| on_device(room, device));
     let described = alone.chain(holders::plans(room)).map(|plan| Planned::describe(room, plan));
     let alone_last = |plan: &Plan| room.sharing != Sharing::Fastest && plan.pools.is_empty();
     let key = |planned: &Planned| (alone_last(&planned.plan), planned.prediction.token_millis);
@@ -41,7 +41,7 @@ pub fn why_not_on_demand(room: &Room<'_>) -> Option<String> {
     let blocks = room.shape.all_blocks();
     let pool = room.shape.pool_bytes(blocks, room.shape.smallest_pool(blocks)?);
     let needed = pinned(room).saturating_add(pool);
-    let largest = room.stage_devices().map(|device| device.budget).max().unwrap_or_default();
+    let largest = room.whole_devices().map(|device| device.budget).max().unwrap_or_default();
     let missing = needed.saturating_sub(largest);
     let elsewhere = holders::missing(room);
     if missing > Bytes::ZERO && elsewhere.is_none_or(|bytes| bytes > Bytes::ZERO) {

@@ -8,13 +8,21 @@ use crate::layers::LayerRange;
 use crate::on_demand::bytes_without_slot;
 use crate::search::{Chain, Segment};
 
-/// Stages of a chain's segments, in order.
+/// Stages of a chain's segments, in order, and of what follows the chain.
 pub(crate) fn stages(room: &Room<'_>, chain: &Chain, segments: &[Segment]) -> Vec<Stage> {
     let stage = |(index, segment): (usize, &Segment)| {
         let layers = LayerRange { start: chain.range.start + segment.start, end: chain.range.start + segment.end };
         Stage::new(StageId(index as u16), chain.workers[segment.worker].peer, room.layers.blocks(layers))
     };
-    segments.iter().enumerate().map(stage).collect()
+    let mut stages: Vec<Stage> = segments.iter().enumerate().map(stage).collect();
+    if let (Some(tail), Some(first)) = (chain.tail, chain.first) {
+        let (peer, blocks) = (chain.workers[first].peer, room.layers.blocks(tail));
+        match stages.last_mut().filter(|last| last.peer == peer) {
+            Some(last) => last.blocks.end = blocks.end,
+            None => stages.push(Stage::new(StageId(stages.len() as u16), peer, blocks)),
+        }
+    }
+    stages
 }
 
 pub(crate) fn plan(room: &Room<'_>, stages: Vec<Stage>) -> Plan {

@@ -33,8 +33,19 @@ pub struct Shortfall {
     pub contributed: Bytes,
     /// Bytes missing, at least.
     pub missing: Bytes,
+    /// Of which memory there is too little.
+    pub of: ShortOf,
     /// One sentence.
     pub sentence: String,
+}
+
+/// Of which memory there is too little.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShortOf {
+    /// What all devices lend, or what one of them lends for its part.
+    Room,
+    /// What the host lends, for the ends of the model that stay on it. `needed` and `contributed` are the host's then.
+    HostForEnds,
 }
 
 impl Planned {
@@ -43,7 +54,13 @@ impl Planned {
         let prediction = predict(room, &plan);
         let spares = spares(room, &plan, prediction.token_millis);
         let reason = reason::of_plan(room, &plan, &spares);
-        let stage_bytes = plan.stages.iter().map(|stage| stage_weights(room, &plan, stage)).collect();
+        let mut stage_bytes: Vec<Bytes> = plan.stages.iter().map(|stage| stage_weights(room, &plan, stage)).collect();
+        if let ([first, .., last], Some(bytes)) = (&plan.stages[..], stage_bytes.last_mut())
+            && first.peer == last.peer
+        {
+            // Both ends are on one device, which has the table of a tied LM head once.
+            *bytes = bytes.saturating_sub(room.layers.tied(room.layers.all()));
+        }
         Self { plan, stage_bytes, prediction, spares, reason }
     }
 }

@@ -1,12 +1,13 @@
 //! One sentence for people: why this plan, or what is missing. Its time is shown beside it, because that changes
 //! with every token.
 
-use potluck_plan::{Bytes, ExpertHolder, Plan};
+use potluck_plan::{Bytes, Ends, ExpertHolder, Plan};
 
+use crate::ends::HostEnds;
 use crate::experts::has_experts;
 use crate::on_demand::pinned;
 use crate::spares::unseen;
-use crate::{Room, Sharing, Shortfall, Spare};
+use crate::{Room, Sharing, ShortOf, Shortfall, Spare};
 
 pub(crate) fn of_plan(room: &Room<'_>, plan: &Plan, spares: &[Spare]) -> String {
     let hops = match plan.network_hops(room.coordinator) {
@@ -18,7 +19,11 @@ pub(crate) fn of_plan(room: &Room<'_>, plan: &Plan, spares: &[Spare]) -> String 
         0 => String::new(),
         n => format!("; {} kept as spare", devices(n)),
     };
-    let kept = if room.is_protected() { " The host keeps everything but experts for itself." } else { "" };
+    let kept = match room.ends {
+        _ if room.is_protected() => " The host keeps everything but experts for itself.",
+        Ends::OnHost => " The first and the last block stay on the host.",
+        Ends::Anywhere => "",
+    };
     format!("{}, {hops}{spare}.{kept}", work(room, plan))
 }
 
@@ -68,7 +73,7 @@ pub(crate) fn shortfall(room: &Room<'_>) -> Shortfall {
     let lent: Bytes = room.devices.iter().map(|device| device.budget).sum();
     let missing = needed.saturating_sub(lent);
     let unseen = room.devices.iter().filter_map(|device| unseen(room, device.peer)).max_by_key(|(_, binding)| *binding);
-    if let Some(shortfall) = too_small_for_host(room, needed) {
+    if let Some(shortfall) = too_small_for_host(room, needed).or_else(|| too_small_for_ends(room)) {
         return shortfall;
     }
     if room.shape.is_whole() && (unseen.is_none() || room.devices.iter().all(|device| device.budget < one)) {
@@ -86,7 +91,7 @@ pub(crate) fn shortfall(room: &Room<'_>) -> Shortfall {
             "The room lends {lent}, but no device has room for its part: one block takes {block}, lend more on one device."
         )
     };
-    Shortfall { needed, contributed: lent, missing, sentence }
+    Shortfall { needed, contributed: lent, missing, of: ShortOf::Room, sentence }
 }
 
 /// What the host lacks for what it keeps for itself, if it keeps anything and lacks something.
@@ -100,7 +105,23 @@ fn too_small_for_host(room: &Room<'_>, needed: Bytes) -> Option<Shortfall> {
     let what = if has_experts(room) { "everything but the experts of its model" } else { "its whole model" };
     let sentence =
         format!("The host keeps {what}, which takes {kept}, and lends {lent}: {missing} more on the host would do.");
-    Some(Shortfall { needed, contributed: lent, missing, sentence })
+    Some(Shortfall { needed, contributed: lent, missing, of: ShortOf::Room, sentence })
+}
+
+/// What the host lacks for the ends of the model, if they stay on it and it lacks something.
+fn too_small_for_ends(room: &Room<'_>) -> Option<Shortfall> {
+    let needed = HostEnds::of(room).memory(room).saturating_add(room.overhead);
+    let lent = room.device(room.coordinator).map_or(Bytes::ZERO, |device| device.budget);
+    let missing = needed.saturating_sub(lent);
+    if room.ends == Ends::Anywhere || missing == Bytes::ZERO {
+        return None;
+    }
+    let what =
+        if room.shape.is_whole() { "the whole model, which cannot be cut" } else { "the first and the last block" };
+    let sentence = format!(
+        "The host keeps {what}: that takes {needed}, and it lends {lent}. {missing} more on the host would do."
+    );
+    Some(Shortfall { needed, contributed: lent, missing, of: ShortOf::HostForEnds, sentence })
 }
 
 /// What is missing for a model that one device must hold.
@@ -110,5 +131,5 @@ fn too_small_for_all(room: &Room<'_>, needed: Bytes) -> Shortfall {
     let sentence = format!(
         "This model cannot be cut over devices: one must lend {needed}, and the most that one lends is {largest}."
     );
-    Shortfall { needed, contributed: largest, missing, sentence }
+    Shortfall { needed, contributed: largest, missing, of: ShortOf::Room, sentence }
 }

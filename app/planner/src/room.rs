@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use potluck_plan::{
-    Arithmetic, BlockIndex, BlockRange, Bytes, Hedging, ModelShape, PeerId, PlanEpoch, Sharing, WeightUnit, WireType,
+    Arithmetic, BlockIndex, BlockRange, Bytes, Ends, Hedging, ModelShape, PeerId, PlanEpoch, Sharing, WeightUnit,
+    WireType,
 };
 
 use crate::{Layers, Links};
@@ -181,6 +182,8 @@ pub struct Room<'a> {
     pub coordinator: PeerId,
     /// How work is shared.
     pub sharing: Sharing,
+    /// Where the ends of the model may be.
+    pub ends: Ends,
     /// How many holders every pooled expert shall have, where memory allows.
     pub replicas: u8,
     /// When more than one holder is asked for an expert.
@@ -224,6 +227,22 @@ impl Room<'_> {
     /// The devices that may have a stage.
     pub(crate) fn stage_devices(&self) -> impl Iterator<Item = &Device> {
         self.devices.iter().filter(|device| !device.experts_only)
+    }
+
+    /// A device may have all blocks.
+    pub(crate) fn may_have_all(&self, device: &Device) -> bool {
+        !device.experts_only && (self.ends == Ends::Anywhere || device.peer == self.coordinator)
+    }
+
+    /// The devices that may have all blocks.
+    pub(crate) fn whole_devices(&self) -> impl Iterator<Item = &Device> {
+        self.devices.iter().filter(|device| self.may_have_all(device))
+    }
+
+    /// The experts of a block stay with its stage: it is an end of the model, and the ends stay on the host.
+    pub(crate) fn keeps_experts(&self, block: BlockIndex) -> bool {
+        let last = self.shape.blocks.len().saturating_sub(1);
+        self.ends == Ends::OnHost && (block.0 == 0 || usize::from(block.0) == last)
     }
 
     /// Some devices may hold experts only.

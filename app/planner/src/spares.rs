@@ -91,7 +91,13 @@ pub(crate) fn spares(room: &Room<'_>, plan: &Plan, token_millis: f64) -> Vec<Spa
     let chain = Chain::new(room);
     let mut program = Program::new(&chain, None);
     let worker = |peer: PeerId| chain.workers.iter().position(|worker| worker.peer == peer);
-    let order: Vec<usize> = plan.stages.iter().filter_map(|stage| worker(stage.peer)).collect();
+    let mut order: Vec<usize> = Vec::new();
+    for worker in plan.stages.iter().filter_map(|stage| worker(stage.peer)) {
+        // A device with two stages has its part at both ends, which the chain knows.
+        if !order.contains(&worker) {
+            order.push(worker);
+        }
+    }
     // Partitions are compared at the plan's own operating point; the winner's steady state differs.
     let planned = program.partition(&order, Participation::All);
     if let Some(partition) = planned.as_ref().filter(|_| chain.pauses()) {
@@ -125,7 +131,7 @@ pub(crate) fn spares(room: &Room<'_>, plan: &Plan, token_millis: f64) -> Vec<Spa
 
 /// The budget that the smallest block needs, if that is more than the device's.
 fn too_small(room: &Room<'_>, chain: &Chain, worker: usize) -> Option<Bytes> {
-    let last = chain.layers - 1;
+    let last = chain.layers - usize::from(chain.ends.1);
     let smallest = (1..last).map(|layer| chain.memory(worker, layer, layer + 1)).min()?;
     (smallest > chain.workers[worker].capacity).then(|| Bytes(smallest).saturating_add(room.overhead))
 }

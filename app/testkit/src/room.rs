@@ -71,6 +71,7 @@ impl RoomFixture {
             links: &self.links,
             coordinator: peer(0),
             sharing,
+            ends: Default::default(),
             replicas: potluck_planner::REPLICAS,
             context: self.context,
             overhead: self.overhead,

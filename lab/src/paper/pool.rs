@@ -50,6 +50,7 @@ impl Pool {
             links: &links,
             coordinator: HUB,
             sharing: Sharing::Fastest,
+            ends: Default::default(),
             replicas: potluck_planner::REPLICAS,
             context: 1,
             overhead: Bytes::ZERO,

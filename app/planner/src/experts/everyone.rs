@@ -22,6 +22,7 @@ pub(super) fn with_experts(room: &Room<'_>, mut stages: Vec<Stage>) -> Vec<Stage
     let blocks: Vec<(usize, BlockIndex)> = givers
         .into_iter()
         .flat_map(|giver| stages[giver].blocks.iter().rev().map(move |block| (giver, block)).collect::<Vec<_>>())
+        .filter(|(_, block)| !room.keeps_experts(*block))
         .collect();
     let Some(first) = stages.first().and_then(|stage| room.device(stage.peer)) else { return stages };
     let mut idle = lenders(room, first, &working);

@@ -55,6 +55,7 @@ pub fn room<'a>(shape: &'a ModelShape, layers: &'a Layers, devices: &'a [Device]
         links,
         coordinator: devices[0].peer,
         sharing: Sharing::Fastest,
+        ends: Default::default(),
         replicas: 1,
         hedging: Hedging::Off,
         context: 10,

@@ -224,6 +224,7 @@ mod tests {
             links: &links,
             coordinator: hub,
             sharing: Sharing::Experts,
+            ends: Default::default(),
             replicas: crate::REPLICAS,
             hedging,
             context: 1,

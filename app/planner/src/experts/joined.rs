@@ -68,9 +68,13 @@ fn joined(room: &Room<'_>, running: &Plan, best: &Plan, is_new: &dyn Fn(PeerId) 
     Some(plans::plan(room, stages?)).filter(|plan| plan.stages.iter().all(|stage| has_memory(room, plan, stage)))
 }
 
-/// A stage's device can have it, without the experts that are elsewhere.
+/// A stage's device can have it, besides its other stages and without the experts that are elsewhere.
 fn has_memory(room: &Room<'_>, plan: &Plan, stage: &Stage) -> bool {
-    let own = room.layers.memory(stage_layers(room, plan, stage)).saturating_sub(plans::remote_bytes(room, stage));
+    let of_peer = plan.stages.iter().filter(|other| other.peer == stage.peer);
+    let bytes = |stage: &Stage| {
+        room.layers.memory(stage_layers(room, plan, stage)).saturating_sub(plans::remote_bytes(room, stage))
+    };
+    let own: Bytes = of_peer.map(bytes).sum();
     let can_have = |device: &Device| device.budget >= own.saturating_add(room.overhead);
     room.device(stage.peer).is_some_and(|device| can_have(device) && room.shows(device, stage.blocks))
 }

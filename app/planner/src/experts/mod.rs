@@ -13,7 +13,7 @@ mod joined;
 pub(crate) mod placement;
 mod spread;
 
-use potluck_plan::{BlockIndex, BlockRange, BlockShape, Bytes, PeerId, Plan, Stage};
+use potluck_plan::{BlockIndex, BlockRange, BlockShape, Bytes, Ends, PeerId, Plan, Stage};
 
 use crate::cost::predict;
 use crate::layers::Layers;
@@ -159,7 +159,8 @@ fn drafts<'a>(pool: &Pool<'_, 'a>, must: bool) -> Vec<Draft<'a>> {
     if drafts.is_empty() && must {
         drafts = paired_hubs(pool, &hubs);
     }
-    if drafts.is_empty() && must {
+    // The host would have two of the stages, each with its experts elsewhere: whole blocks on others do instead.
+    if drafts.is_empty() && must && pool.room.ends == Ends::Anywhere {
         drafts.extend(hub_chain(pool));
     }
     drafts.sort_by(|a, b| (a.bound * a.handicap).total_cmp(&(b.bound * b.handicap)));
@@ -191,9 +192,9 @@ fn millis(room: &Room<'_>, stages: &[Stage]) -> f64 {
     predict(room, &plans::plan(room, stages.to_vec())).token_millis
 }
 
-/// The devices with the largest budgets that may have a stage; before their equals those that have one, then the coordinator.
+/// The devices with the largest budgets that may have all blocks; before their equals those that have one, then the coordinator.
 fn hubs<'a>(room: &Room<'a>) -> Vec<&'a Device> {
-    let mut hubs: Vec<&Device> = room.devices.iter().filter(|device| !device.experts_only).collect();
+    let mut hubs: Vec<&Device> = room.devices.iter().filter(|device| room.may_have_all(device)).collect();
     hubs.sort_by_key(|device| {
         let is_other = device.peer != room.coordinator;
         (std::cmp::Reverse(device.budget), device.active.is_empty(), is_other, device.peer)

@@ -291,7 +291,8 @@ pub(super) fn replicas(room: &Room<'_>) -> usize {
 
 /// Bytes of each expert of these blocks, in the order in which a stage gives them.
 fn expert_sizes(room: &Room<'_>, blocks: BlockRange) -> impl Iterator<Item = u64> {
-    let routings = blocks.iter().rev().filter_map(|block| Routing::of(room, block));
+    let given = blocks.iter().rev().filter(|block| !room.keeps_experts(*block));
+    let routings = given.filter_map(|block| Routing::of(room, block));
     let sizes = routings.flat_map(|routing| std::iter::repeat_n(routing.expert.0, usize::from(routing.count)));
     sizes.filter(|bytes| *bytes > 0)
 }
@@ -334,7 +335,7 @@ fn overflow(
     let needed = room.layers.memory(layers).saturating_add(room.overhead);
     let mut excess = needed.saturating_sub(device.budget).0;
     let mut away: Vec<usize> = Vec::new();
-    for block in blocks.iter().rev() {
+    for block in blocks.iter().rev().filter(|block| !room.keeps_experts(*block)) {
         if excess == 0 && away.len() >= given {
             break;
         }

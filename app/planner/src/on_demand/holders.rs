@@ -15,7 +15,7 @@ use crate::{Device, Room, placement as plans};
 /// A plan for each device that has memory for what each token needs, with slots on all others that have memory for a
 /// token's experts.
 pub(super) fn plans<'a>(room: &'a Room<'_>) -> impl Iterator<Item = Plan> + 'a {
-    room.stage_devices().filter_map(|hub| on_hub(room, hub))
+    room.whole_devices().filter_map(|hub| on_hub(room, hub))
 }
 
 /// Bytes that a second device lacks for a token's experts of each block, if one device has memory for everything else.
@@ -24,7 +24,7 @@ pub(super) fn missing(room: &Room<'_>) -> Option<Bytes> {
     let blocks = expert_blocks(room);
     let pool = room.shape.smallest_pool_for(&blocks)?;
     let needed = slot_bytes(room, &blocks, pool);
-    let hubs = room.stage_devices().filter(|device| can_be_hub(room, device));
+    let hubs = room.whole_devices().filter(|device| can_be_hub(room, device));
     let lacking = hubs.flat_map(|hub| {
         let free = lenders(room, hub).into_iter().map(|lender| usable(lender.free));
         free.map(|free| needed.saturating_sub(free)).collect::<Vec<_>>()
@@ -48,6 +48,9 @@ fn on_hub(room: &Room<'_>, hub: &Device) -> Option<Plan> {
     }
     let left = usable(hub.budget.saturating_sub(pinned(room)));
     let own = room.shape.largest_pool(all, left);
+    if own.is_none() && all.iter().any(|block| room.keeps_experts(block) && room.shape.expert_count(block) > 0) {
+        return None;
+    }
     // Each gets experts in proportion to its slots, so that all miss alike: a miss costs more than a trip.
     let candidate = |peer, slots: Bytes| Candidate { peer, weight: slots.0 as f64 };
     let mut candidates: Vec<Candidate> =
@@ -91,6 +94,8 @@ fn usable(free: Bytes) -> Bytes {
     free.saturating_sub(Bytes(free.0 / SPARE))
 }
 
+/// Blocks whose experts others may hold.
 fn expert_blocks(room: &Room<'_>) -> BTreeSet<BlockIndex> {
-    room.shape.all_blocks().iter().filter(|block| room.shape.expert_count(*block) > 0).collect()
+    let given = room.shape.all_blocks().iter().filter(|block| !room.keeps_experts(*block));
+    given.filter(|block| room.shape.expert_count(*block) > 0).collect()
 }

@@ -1,9 +1,10 @@
 //! The input of the dynamic program: workers with prefix sums over the layers, and the cost of a message between two of
 //! them.
 
-use potluck_plan::{Bytes, PeerId};
+use potluck_plan::{Bytes, Ends, PeerId};
 
 use crate::cost::{millis, speed};
+use crate::ends::HostEnds;
 use crate::layers::{LayerRange, prefix};
 use crate::{Device, Room};
 
@@ -92,6 +93,10 @@ pub(crate) struct Chain {
     cuts: Vec<bool>,
     /// Bytes that one worker with all layers saves, because the LM head is the embedding table.
     pub tied: u64,
+    /// The only worker that may be the first.
+    pub first: Option<usize>,
+    /// Layers behind the chain, which that worker computes, too.
+    pub tail: Option<LayerRange>,
     /// No worker may download for longer than this, milliseconds.
     pub max_missing_millis: f64,
     entry: Vec<f64>,
@@ -109,7 +114,40 @@ impl Chain {
     /// All devices of a room that may have a stage, and all layers, from the coordinator and back to it.
     pub fn new(room: &Room<'_>) -> Self {
         let devices: Vec<&Device> = room.stage_devices().collect();
-        Self::between(room, &devices, room.layers.all(), (room.coordinator, room.coordinator))
+        match room.ends {
+            Ends::Anywhere => Self::between(room, &devices, room.layers.all(), (room.coordinator, room.coordinator)),
+            Ends::OnHost => Self::with_ends_on_host(room, &devices),
+        }
+    }
+
+    /// The same, with both ends on the host: tokens go to it first, and it computes the last block and the LM head after all
+    /// others, or everything. Nothing fits if it does not lend enough for that.
+    fn with_ends_on_host(room: &Room<'_>, devices: &[&Device]) -> Self {
+        let (host, ends) = (room.coordinator, HostEnds::of(room));
+        let range = LayerRange { end: ends.tail.start, ..room.layers.all() };
+        let mut chain = Self::between(room, devices, range, (host, host));
+        chain.tail = (ends.tail.start < ends.tail.end).then_some(ends.tail);
+        chain.first = devices.iter().position(|device| device.peer == host);
+        let others = (0..devices.len()).filter(|worker| Some(*worker) != chain.first);
+        others.for_each(|worker| chain.entry[worker] = f64::INFINITY);
+        let (Some(first), Some(tail)) = (chain.first, chain.tail) else {
+            // One device has everything.
+            let others = (0..devices.len()).filter(|worker| Some(*worker) != chain.first);
+            others.for_each(|worker| chain.exit[worker] = f64::INFINITY);
+            return chain;
+        };
+        let behind = Worker::new(room, devices[first], tail);
+        let bytes = ends.tail_memory(room).0;
+        if bytes > behind.capacity || behind.unseen.last().is_some_and(|unseen| *unseen > 0) {
+            chain.entry[first] = f64::INFINITY;
+        }
+        chain.workers[first].capacity = behind.capacity.saturating_sub(bytes);
+        let busy = behind.busy(0, tail.end - tail.start);
+        for (worker, exit) in chain.exit.iter_mut().enumerate() {
+            // The host goes on with what it has computed itself, or begins a second stage.
+            *exit += if worker == first { busy - behind.fixed } else { busy };
+        }
+        chain
     }
 
     /// Some devices of a room and some layers; tokens come from the first of `ends` and results go to the second.
@@ -134,6 +172,8 @@ impl Chain {
                 .map(|at| at == range.start || at == range.end || room.may_cut_at(at))
                 .collect(),
             tied: room.layers.tied(range).0,
+            first: None,
+            tail: None,
             max_missing_millis: f64::INFINITY,
             entry: devices.iter().map(entry).collect(),
             exit: devices.iter().map(exit).collect(),

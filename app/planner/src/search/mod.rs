@@ -60,7 +60,8 @@ fn cheapest(
 fn everyone(room: &Room<'_>, chain: &Chain) -> Option<Partition> {
     let mut order = order(room, chain);
     let program = Program::new(chain, None);
-    let takes_one = |worker: &usize| (1..chain.layers - 1).any(|block| program.can_take(*worker, block, block + 1));
+    let last = chain.layers - usize::from(chain.ends.1);
+    let takes_one = |worker: &usize| (1..last).any(|block| program.can_take(*worker, block, block + 1));
     order.retain(takes_one);
     let max = order.len().min(room.shape.blocks.len());
     let rounds = if chain.pauses() { pauses::ROUNDS } else { 1 };

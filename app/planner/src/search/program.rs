@@ -206,8 +206,20 @@ pub(crate) enum Participation {
 }
 
 impl Program<'_> {
-    /// The cheapest partition over workers in this order: Algorithm 5.1 of the paper, with messages from stage to stage.
+    /// The cheapest partition over workers in this order: Algorithm 5.1 of the paper, with messages from stage to stage. If only
+    /// one worker may be the first, it is, wherever the order has it.
     pub fn partition(&mut self, order: &[usize], participation: Participation) -> Option<Partition> {
+        match self.chain.first.filter(|first| order.first() != Some(first) && order.contains(first)) {
+            None => self.in_order(order, participation),
+            Some(first) => {
+                let others = order.iter().copied().filter(|worker| *worker != first);
+                let order: Vec<usize> = std::iter::once(first).chain(others).collect();
+                self.in_order(&order, participation)
+            }
+        }
+    }
+
+    fn in_order(&mut self, order: &[usize], participation: Participation) -> Option<Partition> {
         let width = self.chain.layers + 1;
         let mut table = std::mem::take(&mut self.table);
         table.clear();

@@ -5,6 +5,8 @@ use potluck_plan::{
     PlanEpoch, WireType,
 };
 
+mod ends;
+
 use super::anneal::anneal;
 use super::*;
 use crate::room::paused_millis;
@@ -86,6 +88,7 @@ impl Instance {
             links: &self.links,
             coordinator: PeerId([0; 16]),
             sharing,
+            ends: Default::default(),
             replicas: crate::REPLICAS,
             hedging: Hedging::default(),
             context: 4,

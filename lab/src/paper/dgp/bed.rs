@@ -97,6 +97,7 @@ impl TestBed {
             links: &links,
             coordinator: SERVER,
             sharing: Sharing::Fastest,
+            ends: Default::default(),
             replicas: potluck_planner::REPLICAS,
             context: 0,
             overhead: Bytes::ZERO,

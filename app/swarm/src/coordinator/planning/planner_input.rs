@@ -73,6 +73,7 @@ impl PlannerInput {
             links: &self.links,
             coordinator: self.coordinator,
             sharing: self.sharing,
+            ends: Default::default(),
             replicas: self.replicas,
             hedging: self.hedging,
             context: self.context,

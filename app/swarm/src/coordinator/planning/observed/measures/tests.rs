@@ -31,6 +31,7 @@ fn room<'a>(shape: &'a ModelShape, layers: &'a Layers, links: &'a Links, devices
         links,
         coordinator: PeerId([9; 16]),
         sharing: Sharing::Fastest,
+        ends: Default::default(),
         replicas: potluck_planner::REPLICAS,
         context: 64,
         overhead: Bytes(0),
