@@ -2,6 +2,7 @@
 //! recurrent states. No GPU here.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
 
 use potluck_plan::{
     BatchToken, BlockIndex, ConversationId, KV_PAGE_TOKENS, KernelClass, STATE_CONVERSATIONS, StateHistory, StateMoves,
@@ -158,8 +159,13 @@ impl KvPages {
         let words = self.keep_states(states, rows, how);
         let mut table = Vec::new();
         let mut starts = HashMap::new();
-        for (&id, &(_, end)) in &spans {
+        for (&id, &(first, end)) in &spans {
             let conversation = self.conversations.entry(id).or_default();
+            // Later blocks, which may be another stage's on this device, get these positions next.
+            if let Some(last) = blocks.iter().max() {
+                let behind = conversation.known.range_mut((Bound::Excluded(*last), Bound::Unbounded));
+                behind.for_each(|(_, known)| *known = (*known).min(first));
+            }
             while conversation.pages.len() < pages_for(end) {
                 conversation.pages.extend(self.free.pop());
             }
@@ -343,6 +349,24 @@ mod tests {
         pages.put(&rows(A, 10..11), &BLOCKS).unwrap();
         assert_eq!(pages.known(A), 11);
         pages.put(&rows(B, 0..1), &BLOCKS).unwrap();
+    }
+
+    #[test]
+    fn a_stage_that_goes_back_gives_up_the_pages_of_a_later_one_on_the_same_device() {
+        let mut pages = pool(2);
+        let [head, tail] = BLOCKS.map(|block| [block]);
+        pages.put(&rows(A, 0..128), &head).unwrap();
+        pages.put(&rows(A, 0..128), &tail).unwrap();
+        pages.put(&rows(A, 10..11), &head).unwrap();
+        // Another conversation begins before the later stage gets position 10 from the stage between.
+        pages.put(&rows(B, 0..1), &head).unwrap();
+        pages.put(&rows(A, 10..11), &tail).unwrap();
+        assert_eq!(pages.known(A), 11);
+        // Chunks on their way: the later stage is behind, and stays where it is.
+        pages.put(&rows(A, 11..13), &head).unwrap();
+        pages.put(&rows(A, 13..14), &head).unwrap();
+        pages.put(&rows(A, 11..13), &tail).unwrap();
+        assert_eq!(pages.known(A), 13);
     }
 
     #[test]
