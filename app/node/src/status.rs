@@ -170,6 +170,7 @@ fn known_plan(room: &wire::RoomView) -> panel::PlanReport {
         measured_token_ms: view.measured_token_ms,
         forecast: view.forecast,
         sharing: room.sharing,
+        ends: room.ends,
         waiting: view.shortfall.map(|(needed, lent)| panel::Waiting {
             needed: needed.0,
             lent: lent.0,
@@ -235,6 +236,7 @@ mod tests {
             model: None,
             context: 64,
             sharing: wire::Sharing::Fastest,
+            ends: Default::default(),
             plan: wire::PlanView { shortfall: Some((Bytes(80), Bytes(0))), ..wire::PlanView::default() },
             members: Vec::new(),
             tokens_per_second: 0.0,

@@ -157,6 +157,7 @@ fn a_missing_model_and_a_missing_relay_are_reported() {
             cache: None,
             arithmetic: Default::default(),
             sharing: Sharing::Fastest,
+            ends: Default::default(),
             visible: false,
             resume: None,
             doors: Default::default(),

@@ -181,6 +181,7 @@ fn plan(devices: u8) -> PlanReport {
         measured_token_ms: 45.678_901_234_567_8,
         forecast: None,
         sharing: Sharing::Everyone,
+        ends: Default::default(),
         waiting: None,
         reason: "Each device has the blocks that it computes fastest; two of them could not hold the model.".to_owned(),
         help: vec![],
@@ -217,6 +218,7 @@ fn why(devices: u8) -> WhyPlan {
         arithmetic: Some(Arithmetic::Packed),
         devices: (0..devices).map(has).chain([left_out]).collect(),
         spreading: Some(SpreadingCompared { trips: 24, spread_ms: 61.5, whole_ms: None }),
+        ends: None,
         standbys: (0..devices).map(made).collect(),
     }
 }

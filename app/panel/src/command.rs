@@ -1,6 +1,6 @@
 //! What the page asks of the node, and what the node tells the page.
 
-use potluck_plan::{Arithmetic, DeviceId, KvCacheType, ModelId, PeerId, Sharing};
+use potluck_plan::{Arithmetic, DeviceId, Ends, KvCacheType, ModelId, PeerId, Sharing};
 use potluck_protocol::{
     AnswerPart, DeviceKind, Doors, InviteId, InviteKind, Leaving, ModelSource, PromptRequest, RequestId,
 };
@@ -148,6 +148,9 @@ pub struct HostChoice {
     pub arithmetic: Option<Arithmetic>,
     /// How work is shared out.
     pub sharing: Sharing,
+    /// Whether the host keeps the ends of the model, and with them all token ids and logits.
+    #[serde(default)]
+    pub ends: Ends,
     /// Listed on the door of everyone on this relay.
     pub visible: bool,
     /// The keys of the room to open again; `None` for a new room.

@@ -104,8 +104,20 @@ pub struct WhyPlan {
     pub devices: Vec<DeviceDecision>,
     /// Experts spread over the devices, and whole blocks; none if there is nothing to compare.
     pub spreading: Option<SpreadingCompared>,
+    /// What a token takes because the ends of the model stay on the host; none if they may be anywhere, or before it is known.
+    #[serde(default)]
+    pub ends: Option<EndsCompared>,
     /// What there is in case a device leaves.
     pub standbys: Vec<StandbyDecision>,
+}
+
+/// The ends of the model on the host, and anywhere. Milliseconds a token, as the planner expects.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EndsCompared {
+    /// With the plan that keeps them on the host.
+    pub kept_ms: f64,
+    /// With the best plan that need not.
+    pub free_ms: f64,
 }
 
 /// The two ways to place experts.

@@ -22,14 +22,15 @@ pub use bench::{
 };
 pub use command::{ContributeChoice, ExpertGuesser, HostChoice, InviteChoice, StoredModel, ToNode, ToPage};
 pub use decision::{
-    AvoidedReason, Compared, Decision, DeferredReason, DeviceDecision, DraftDecision, Drafter, HedgingDecision,
-    HolderDecision, KeptReason, LeftOut, NoPlanReason, Part, PartReason, Place, PlanDecision, PredictionDecision,
-    ReplacedReason, SpreadingCompared, StandbyDecision, Turn, WhyPlan,
+    AvoidedReason, Compared, Decision, DeferredReason, DeviceDecision, DraftDecision, Drafter, EndsCompared,
+    HedgingDecision, HolderDecision, KeptReason, LeftOut, NoPlanReason, Part, PartReason, Place, PlanDecision,
+    PredictionDecision, ReplacedReason, SpreadingCompared, StandbyDecision, Turn, WhyPlan,
 };
 pub use keys::{KeySeed, RoomKeys};
 pub use notice::{Condition, Notice, NoticeLevel};
 pub use potluck_plan::{
-    Arithmetic, Bytes, Channel, DeviceId, KvCacheType, ModelId, PeerId, PlanEpoch, ReasoningEffort, Sharing, StageId,
+    Arithmetic, Bytes, Channel, DeviceId, Ends, KvCacheType, ModelId, PeerId, PlanEpoch, ReasoningEffort, Sharing,
+    StageId,
 };
 pub use potluck_predict::{ForesightReport, Guessing, PredictorKind};
 pub use potluck_protocol::{

@@ -38,7 +38,7 @@ pub use control::{
 pub use door_log::{LogEntry, LogEvent, LogKind, Way};
 pub use doors::{BannedDevice, Doors, Invite, InviteId, InviteKind, IssuedInvite, RevokedInvites, UnixSeconds};
 pub use frame::{AnswerPart, AnswerStop, Frame, Leaving, Message, RequestId, Role, Timings};
-pub use potluck_plan::{Hedging, Sampling, Sharing};
+pub use potluck_plan::{Ends, Hedging, Sampling, Sharing};
 pub use residency::{
     Checkers, ExpertPhase, ExpertWaits, Hold, HolderReport, Holding, Lineage, Residency, ResidencyChange, Work,
 };

@@ -1,6 +1,6 @@
 //! The room as the coordinator broadcasts it.
 
-use potluck_plan::{Bytes, DeviceId, PeerId, Plan, Sharing};
+use potluck_plan::{Bytes, DeviceId, Ends, PeerId, Plan, Sharing};
 use serde::{Deserialize, Serialize};
 
 use crate::{ExpertPhase, ModelCard, Work};
@@ -327,6 +327,8 @@ pub struct RoomView {
     pub context: u32,
     /// How work is shared between devices.
     pub sharing: Sharing,
+    /// Where the ends of the model may be, as the host has chosen.
+    pub ends: Ends,
     /// The plan.
     pub plan: PlanView,
     /// Everyone, the host first.

@@ -1,6 +1,7 @@
 //! Random rooms: devices, links, faults, forged frames and questions are drawn from a seed. Whatever happens, every
 //! answer must end and be the undisturbed one, and no honest device may be blamed or put out.
 
+use potluck_plan::Ends;
 use potluck_protocol::{AnswerStop, Sharing};
 
 use super::device::SimDevice;
@@ -28,6 +29,15 @@ struct Question {
 
 /// One room drawn from a seed.
 pub(crate) fn churn(seed: u64) -> Run {
+    room(seed, Ends::Anywhere)
+}
+
+/// The same, with both ends of the model on the host.
+pub(crate) fn words_kept(seed: u64) -> Run {
+    room(seed, Ends::OnHost)
+}
+
+fn room(seed: u64, ends: Ends) -> Run {
     let mut random = Random(seed);
     // Every fourth room has a model with recurrent state.
     let state_bytes = u64::from(seed % 4 == 3);
@@ -38,6 +48,9 @@ pub(crate) fn churn(seed: u64) -> Run {
     };
     let share = if random.below(2) == 0 { Sharing::Fastest } else { Sharing::Everyone };
     let mut world = World::new(seed, model.clone(), share, device(&mut random, BUDGET));
+    if ends == Ends::OnHost {
+        world.keep_ends();
+    }
     let workers = 2 + random.below(3) as usize;
     for _ in 0..workers {
         let device = device(&mut random, BUDGET);

@@ -31,6 +31,7 @@ mod scenarios;
 mod shadow;
 mod slots;
 mod vanishing;
+mod words;
 mod world;
 
 pub use device::{LogNormal, SimDevice};
@@ -42,4 +43,5 @@ pub use oracle::{undisturbed, undisturbed_follow_up, undisturbed_sampled};
 pub use peer::Answer;
 pub use recording::Recording;
 pub use scenario::{Run, SCENARIOS, Scenario, scenario};
+pub use words::Carries;
 pub use world::World;

@@ -32,6 +32,7 @@ impl World {
         match action {
             Action::Send { to, frame } => {
                 self.check_claim(index, &frame);
+                self.check_words(index, to, &frame);
                 if let (true, Frame::ExpertCall(call)) = (self.misleads, &frame) {
                     let hint = self.wrong_hint(call.epoch);
                     self.send(index, to, hint);
@@ -48,6 +49,7 @@ impl World {
             }
             Action::Load(load) => {
                 self.check_protection(index, Some(&load.units));
+                self.check_load_of_ends(index, &load.units);
                 self.load(index, load);
             }
             Action::Unload => {
@@ -58,6 +60,7 @@ impl World {
             Action::Foresee(wanted) => self.shadow.iter_mut().for_each(|shadow| shadow.is_wanted(wanted)),
             Action::Compute(work) => {
                 self.foresee(index, &work.task);
+                self.check_work_on_ends(index, &work.task);
                 self.compute(index, &work);
             }
             // Allowed: that work runs nevertheless, and that its result is nobody's.

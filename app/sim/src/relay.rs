@@ -118,6 +118,7 @@ impl World {
         {
             self.violation = Some(format!("device {index} told the stage after the first one the token ids"));
         }
+        self.note_question(index, &frame);
         if let (Frame::ExpertCall(_), Some(called)) = (&frame, self.behind(to)) {
             self.peers[called].called = self.now;
         }

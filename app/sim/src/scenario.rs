@@ -42,7 +42,7 @@ pub struct Scenario {
 }
 
 /// All scenarios.
-pub const SCENARIOS: [Scenario; 14] = [
+pub const SCENARIOS: [Scenario; 15] = [
     Scenario { name: "two-devices", about: "a model too large for one device, on two", run: scenarios::two_devices },
     Scenario {
         name: "phone-joins",
@@ -101,6 +101,11 @@ pub const SCENARIOS: [Scenario; 14] = [
         run: vanishing::vanishing_holder,
     },
     Scenario { name: "churn", about: "devices, lines, faults and questions drawn from the seed", run: churn::churn },
+    Scenario {
+        name: "words-kept",
+        about: "the same with both ends of the model on the host: nobody else may get token ids or logits",
+        run: churn::words_kept,
+    },
 ];
 
 /// The scenario of a name.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use potluck_panel::Timeline;
-use potluck_plan::{Arithmetic, KvCacheType, Millis, Plan, PlanEpoch};
+use potluck_plan::{Arithmetic, Ends, KvCacheType, Millis, Plan, PlanEpoch};
 use potluck_predict::PredictorKind;
 use potluck_protocol::{
     Hedging, IssuedInvite, Message, ModelSource, PlanStatus, PromptRequest, RequestId, Role, Sharing,
@@ -20,6 +20,7 @@ use super::peer::{Answer, SimPeer, invite};
 use super::random::{Random, mix};
 use super::relay::{Downlink, Relay, Uplink};
 use super::shadow::SimShadow;
+use super::words::Heard;
 
 /// A driver sends ticks this often.
 const TICK_MILLIS: f64 = 200.0;
@@ -93,6 +94,8 @@ pub struct World {
     in_advance: bool,
     on_demand: bool,
     pub(super) protect: bool,
+    pub(super) ends: Ends,
+    pub(super) heard: Heard,
     /// Where the host finds the model.
     pub source: ModelSource,
     /// Every call comes with a hint that is wrong.
@@ -125,6 +128,8 @@ impl World {
             in_advance: true,
             on_demand: false,
             protect: false,
+            ends: Ends::Anywhere,
+            heard: Heard::default(),
             source: ModelSource::Relay { name: "sim".into() },
             misleads: false,
             shadow: None,
@@ -458,6 +463,7 @@ impl World {
                 kv_cache: self.kv_cache,
                 arithmetic: Arithmetic::Exact,
                 sharing: self.share,
+                ends: self.ends,
                 last_epoch: PlanEpoch(0),
                 in_advance: self.in_advance,
                 doors: peer.doors.clone(),

@@ -52,6 +52,11 @@ fn a_tab_goes_on(seed: u64) -> Option<String> {
     wrong.map(|(_, answer)| format!("{:?} with {:?} instead of {expected:?}", answer.end, answer.tokens))
 }
 
+fn words_are_kept(seed: u64) -> Option<String> {
+    let kept = scenario("words-kept").expect("it is in the list");
+    (kept.run)(seed).failure
+}
+
 fn assert_found(mutation: Mutation, room: fn(u64) -> Option<String>) {
     let Some((seed, failure)) = first_found(mutation, room) else {
         panic!("{mutation:?} was not found in {ROOMS} rooms")
@@ -82,4 +87,14 @@ fn a_recurrent_state_that_is_truncated_is_found() {
 #[test]
 fn frames_heard_from_anyone_are_found() {
     assert_found(Mutation::HearAnyone, anything_happens);
+}
+
+#[test]
+fn an_end_of_the_model_elsewhere_is_found() {
+    assert_found(Mutation::EndsAnywhere, words_are_kept);
+}
+
+#[test]
+fn token_ids_that_are_handed_on_are_found() {
+    assert_found(Mutation::TokensHandedOn, words_are_kept);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use potluck_panel::Condition;
 use potluck_plan::{
-    Arithmetic, BlockIndex, Bytes, Computed, ConversationId, DeviceId, ExpertId, KvCacheType, Millis, ModelId,
+    Arithmetic, BlockIndex, Bytes, Computed, ConversationId, DeviceId, Ends, ExpertId, KvCacheType, Millis, ModelId,
     ModelShape, PeerId, PlanEpoch, PooledExperts, Ticket, WeightUnit, WireType, Work,
 };
 use potluck_planner::REPLICAS;
@@ -179,6 +179,8 @@ pub struct HostCommand {
     pub arithmetic: Arithmetic,
     /// How work is shared out.
     pub sharing: Sharing,
+    /// Where the ends of the model may be.
+    pub ends: Ends,
     /// Epoch above every plan epoch this host has used (kept over reloads), or 0.
     pub last_epoch: PlanEpoch,
     /// Devices load the part they will most likely get before the model fits the room.

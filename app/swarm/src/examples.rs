@@ -73,6 +73,7 @@ pub(crate) fn command() -> HostCommand {
         kv_cache: None,
         arithmetic: Arithmetic::Exact,
         sharing: Sharing::Fastest,
+        ends: Default::default(),
         last_epoch: PlanEpoch(0),
         in_advance: false,
         doors: Doors::default(),

@@ -16,6 +16,10 @@ pub enum Mutation {
     AnyBase,
     /// Any other holder checks an answer, also one that may be the same person's.
     AnyChecker,
+    /// The planner does not know that the ends of the model stay on the host.
+    EndsAnywhere,
+    /// The first stage hands token ids on.
+    TokensHandedOn,
 }
 
 #[cfg(not(feature = "testing"))]

@@ -60,10 +60,12 @@ mod tests {
 
     #[test]
     fn options_and_defaults_are_read() {
-        let line = "host tiny --relay http://localhost:1 --room-keys room.json --budget 1.5G --share everyone";
+        let line =
+            "host tiny --relay http://localhost:1 --room-keys room.json --budget 1.5G --share everyone --keep-words";
         let Verb::Host(host) = read(line).unwrap() else { panic!("a host") };
         assert_eq!((host.model.as_str(), host.relay.as_str()), ("tiny", "http://localhost:1"));
         assert_eq!(host.room_keys, Some(PathBuf::from("room.json")));
+        assert!(host.keep_words);
         assert_eq!((host.contribution.budget, host.share), (1_500_000_000, Sharing::Everyone));
         assert_eq!((host.model_options.context, host.network.name.as_str()), (4096, "Native peer"));
         assert_eq!(host.answer.question(), None);
@@ -107,12 +109,12 @@ mod tests {
         for (verb, options) in [
             (
                 "run x.gguf --prompt a",
-                "--relay=u --name=n --share=experts --replicas=2 --hedging=off --wire=f16 --protect --on-demand --visible --guest --relay-fingerprint=00",
+                "--relay=u --name=n --share=experts --replicas=2 --hedging=off --wire=f16 --protect --keep-words --on-demand --visible --guest --relay-fingerprint=00",
             ),
             ("host x --relay http://u", "--guest --workloads=1/1 --depths=0 --untuned --runs=1"),
             (
                 "join http://h/r/a",
-                "--relay=u --context=64 --kv=f32 --arithmetic=packed --predictor=router --shadow=own --protect --visible --room-keys=f --workloads=1/1",
+                "--relay=u --context=64 --kv=f32 --arithmetic=packed --predictor=router --shadow=own --protect --keep-words --visible --room-keys=f --workloads=1/1",
             ),
         ] {
             for option in options.split(' ') {
@@ -160,7 +162,10 @@ mod tests {
         };
         for (verb, options) in [
             ("run", "--prompt --workloads --kv --arithmetic --budget --gpu-index --shadow --eviction --predictor"),
-            ("host", "--room-keys --relay-fingerprint --allow-private-links --hedging --replicas --wire --protect"),
+            (
+                "host",
+                "--room-keys --relay-fingerprint --allow-private-links --hedging --replicas --wire --protect --keep-words",
+            ),
             ("join", "--guest --budget --relay-fingerprint --eviction --cache"),
         ] {
             let help = help(verb, &mut all);

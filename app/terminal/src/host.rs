@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use potluck_node::open::split_names;
 use potluck_node::platform::LocalFile;
-use potluck_panel::{HostChoice, ModelSource, Sharing};
+use potluck_panel::{Ends, HostChoice, ModelSource, Sharing};
 use potluck_plan::{Arithmetic, WireType};
 use potluck_planner::MAX_COPIES;
 use potluck_protocol::Hedging;
@@ -45,6 +45,10 @@ pub struct HostOptions {
     /// Keep everything but experts of a file on this device, and send each device only the experts that it is to hold
     #[arg(long)]
     pub protect: bool,
+    /// Compute the first and the last block on this device, so that no other one gets words: others get numbers from the middle of
+    /// the model, from which somebody who has it can guess words. Where others take part, this device computes twice for each token
+    #[arg(long)]
+    pub keep_words: bool,
     /// How work is shared: fastest, everyone or experts
     #[arg(long, value_name = "WHO", default_value = "fastest", value_parser = parse_sharing)]
     pub share: Sharing,
@@ -139,6 +143,7 @@ impl HostOptions {
             cache: self.model_options.cache_type,
             arithmetic: self.arithmetic,
             sharing: self.share,
+            ends: if self.keep_words { Ends::OnHost } else { Ends::Anywhere },
             visible: self.visible,
             resume: None,
             doors: Default::default(),

@@ -80,6 +80,7 @@ impl RunOptions {
             kv_cache: self.model_options.cache_type,
             arithmetic: self.arithmetic,
             sharing: Sharing::Fastest,
+            ends: Default::default(),
             last_epoch: Default::default(),
             in_advance: true,
             doors: Default::default(),

@@ -91,6 +91,9 @@ fn no_plan(reason: NoPlanReason) -> String {
             texts.too_little(needed, offered, missing)
         }
         NoPlanReason::NotEnoughMemory { needed, offered, .. } => texts.no_room_for_part(needed, offered),
+        NoPlanReason::HostTooSmallForEnds { needed, offered, missing } => {
+            texts.host_too_small(needed, offered, missing)
+        }
         NoPlanReason::KvCacheType => texts.kv_cache_type().to_owned(),
     }
 }

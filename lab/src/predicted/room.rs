@@ -150,6 +150,7 @@ async fn in_room(case: &Case, model: &Measured, settings: &Settings, settled: Du
         cache: None,
         arithmetic: Default::default(),
         sharing: configuration.share,
+        ends: Default::default(),
         visible: false,
         resume: None,
         doors: Default::default(),

@@ -105,6 +105,7 @@ impl Node {
             kv_cache: choice.cache,
             arithmetic: self.arithmetic(choice.arithmetic),
             sharing: choice.sharing,
+            ends: choice.ends,
             last_epoch,
             in_advance: true,
             doors: choice.doors,

@@ -143,6 +143,15 @@ pub enum NoPlanReason {
         /// Bytes that are missing, at least; 0 if they lend enough, but no device has room for its part.
         missing: Bytes,
     },
+    /// The ends of the model stay on the host, which lends too little for them.
+    HostTooSmallForEnds {
+        /// Bytes that it needs for them.
+        needed: Bytes,
+        /// Bytes that it lends.
+        offered: Bytes,
+        /// Bytes that are missing.
+        missing: Bytes,
+    },
     /// The model cannot use the KV cache type that the host chose.
     KvCacheType,
 }

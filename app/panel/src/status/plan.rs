@@ -1,6 +1,6 @@
 //! Where the model's parts live, and what that costs.
 
-use potluck_plan::{KvCacheType, PeerId, PlanEpoch, Sharing, StageId};
+use potluck_plan::{Ends, KvCacheType, PeerId, PlanEpoch, Sharing, StageId};
 use potluck_protocol::{ExpertsView, ForecastView, HopView, LayerChecksView, PlanStatus};
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,8 @@ pub struct PlanReport {
     pub forecast: Option<ForecastView>,
     /// How the host wants work shared.
     pub sharing: Sharing,
+    /// Where the ends of the model may be, as the host has chosen.
+    pub ends: Ends,
     /// What is missing while there is no plan.
     pub waiting: Option<Waiting>,
     /// One sentence on why this plan was chosen and what it costs.

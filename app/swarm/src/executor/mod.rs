@@ -398,7 +398,9 @@ impl Executor {
             }
             job.forward.stage = next;
             // Only the first stage embeds: whoever computes later blocks need not know the text.
-            job.forward.tokens = Vec::new();
+            if !has_mutation(Mutation::TokensHandedOn) {
+                job.forward.tokens = Vec::new();
+            }
             job.forward.hidden = hidden;
             job.forward.stage_millis.push(job.millis);
             cx.out.send(peer, Frame::Forward(job.forward));

@@ -187,6 +187,7 @@ fn room() -> Box<RoomView> {
         model: None,
         context: 64,
         sharing: Sharing::Fastest,
+        ends: Default::default(),
         plan: PlanView::default(),
         members: Vec::new(),
         tokens_per_second: 0.0,

@@ -54,6 +54,8 @@ table! {
         too_little(needed: Bytes, offered: Bytes, missing: Bytes) = "There is no plan: the model needs { $needed }, and the devices lend { $offered }. With { $missing } more it fits.";
         /// They lend enough in all, but none enough for its part.
         no_room_for_part(needed: Bytes, offered: Bytes) = "There is no plan: the model needs { $needed }, and the devices lend { $offered }, but no device has room for its part.";
+        /// The first and the last block stay on this device, which lends too little for them.
+        host_too_small(needed: Bytes, offered: Bytes, missing: Bytes) = "There is no plan: you keep your words here, and this device needs { $needed } for the first and the last block. It lends { $offered }: { $missing } too little.";
         /// The host chose a KV cache type that the model cannot use.
         kv_cache_type = "There is no plan: the model's keys and values cannot be stored in the way that you chose.";
     }
@@ -176,6 +178,10 @@ table! {
         experts_spread(trips: Count) = [one] "Experts spread, { $trips } round trip a token" [other] "Experts spread, { $trips } round trips a token";
         /// Experts with their blocks.
         whole_blocks = "Whole blocks, experts not spread";
+        /// The best plan whose first and last block may be on any device.
+        ends_anywhere = "With the first and the last block on any device";
+        /// The first and the last block stay on the host's device, which reads this.
+        ends_kept = "You keep your words here: this device computes the first and the last block itself.";
         /// Instead of a time.
         does_not_fit = "does not fit";
         /// The heading of what each device does.
@@ -198,6 +204,8 @@ table! {
         is_used_more = "The room is used more, or devices load more quickly.";
         /// The devices lend more.
         devices_lend(missing: Bytes) = "The devices lend { $missing } more.";
+        /// This device lends more, or does not keep the first and the last block.
+        host_lends(missing: Bytes) = "This device lends { $missing } more, or you open the room without “Keep my words here”.";
         /// A slow device gets faster, or takes part all the same.
         device_saves(name: Text, saved: Millis) = "{ $name } or its connection saves { $saved } a token, or you choose “Everyone takes part”.";
         /// A device takes part all the same.

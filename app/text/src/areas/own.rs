@@ -39,6 +39,12 @@ table! {
         protect_hint = "Others get the experts that they hold for you, up to 64 KiB of what lies beside each, and the file's header with its vocabulary. They can keep those, several \
              devices together can collect all experts, and what is sent to them can reveal text. A model without experts runs on \
              this device alone.";
+        /// Keep both ends of the model here.
+        keep_words = "Keep my words here";
+        /// What that means, and what it costs.
+        keep_words_hint = "This device computes the first and the last block of the model itself. Other devices get numbers from the middle of the model, not your words. \
+             Somebody who has the model can guess words from such numbers. Where other devices take part, this device then computes twice for each token, which makes answers slower. \
+             It has to lend enough for both blocks.";
         /// Layers that fit, of how many.
         layers(fitting: Number, all: Number) = "Room for about { $fitting } of the model's { $all } layers. Browsers do not report GPU memory, so the choice is yours.";
         /// The slider.

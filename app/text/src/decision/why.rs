@@ -55,6 +55,9 @@ pub fn plans_compared(why: &WhyPlan, name: impl Fn(PeerId) -> String) -> Vec<Pla
         let takes = compared.whole_ms.map_or_else(|| texts.does_not_fit().to_owned(), duration_ms);
         plans.push(PlanCompared { plan: texts.whole_blocks().to_owned(), takes });
     }
+    if let Some(compared) = &why.ends {
+        plans.push(PlanCompared::new(texts.ends_anywhere(), compared.free_ms));
+    }
     plans
 }
 
@@ -75,6 +78,9 @@ pub fn what_would_change(why: &WhyPlan, name: impl Fn(PeerId) -> String) -> Vec<
         PlanDecision::Kept { compared, reason, .. } => kept(*reason, compared.needed_ms),
         PlanDecision::NoPlan { reason: NoPlanReason::NotEnoughMemory { missing, .. } } if missing.0 > 0 => {
             Some(texts().why.devices_lend(*missing))
+        }
+        PlanDecision::NoPlan { reason: NoPlanReason::HostTooSmallForEnds { missing, .. } } => {
+            Some(texts().why.host_lends(*missing))
         }
         PlanDecision::NoPlan { .. } | PlanDecision::Replaced { .. } | PlanDecision::Deferred { .. } => None,
     };
@@ -117,7 +123,7 @@ fn left_out(name: &str, reason: LeftOut) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use potluck_panel::{Bytes, Compared, PlanEpoch, SpreadingCompared};
+    use potluck_panel::{Bytes, Compared, EndsCompared, PlanEpoch, SpreadingCompared};
 
     use super::*;
 
@@ -126,7 +132,7 @@ mod tests {
     fn why(reason: KeptReason, devices: Vec<DeviceDecision>) -> WhyPlan {
         let compared = Compared { active_ms: 41.2, best_ms: 39.9, needed_ms: 36.8 };
         let plan = PlanDecision::Kept { epoch: PlanEpoch(3), compared, reason };
-        WhyPlan { chosen: None, plan, arithmetic: None, devices, spreading: None, standbys: Vec::new() }
+        WhyPlan { chosen: None, plan, arithmetic: None, devices, spreading: None, ends: None, standbys: Vec::new() }
     }
 
     fn spare(with_ms: f64) -> DeviceDecision {
@@ -157,6 +163,32 @@ mod tests {
             "Whole blocks, experts not spread: does not fit",
         ];
         assert_eq!(rows(&best), expected);
+    }
+
+    #[test]
+    fn what_it_costs_to_keep_ones_words_is_listed() {
+        let ends = Some(EndsCompared { kept_ms: 41.2, free_ms: 30.4 });
+        let kept = WhyPlan { ends, ..why(KeptReason::IsBest, Vec::new()) };
+        let expected = [
+            "This plan: 41 ms",
+            "What another one has to beat: 37 ms",
+            "With the first and the last block on any device: 30 ms",
+        ];
+        assert_eq!(rows(&kept), expected);
+        let reason = NoPlanReason::HostTooSmallForEnds {
+            needed: Bytes(900_000_000),
+            offered: Bytes(500_000_000),
+            missing: Bytes(400_000_000),
+        };
+        let none = WhyPlan { plan: PlanDecision::NoPlan { reason }, ..why(KeptReason::IsBest, Vec::new()) };
+        assert_eq!(
+            what_would_change(&none, |_| "Phone".into()),
+            ["This device lends 400 MB more, or you open the room without “Keep my words here”."]
+        );
+        assert_eq!(
+            crate::plan_decision(&none.plan),
+            "There is no plan: you keep your words here, and this device needs 900 MB for the first and the last block. It lends 500 MB: 400 MB too little."
+        );
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Who can see what.
 
 use leptos::prelude::*;
+use potluck_panel::Ends;
 use potluck_text::texts;
+
+use crate::state::store;
 
 /// States plainly who could read a chat.
 #[component]
@@ -17,11 +20,14 @@ pub fn Privacy() -> impl IntoView {
 /// The list itself.
 #[component]
 pub fn WhoSeesWhat() -> impl IntoView {
+    let store = store();
+    let kept =
+        move || store.room.status.with(|status| status.plan.as_ref().is_some_and(|plan| plan.ends == Ends::OnHost));
     view! {
             <ul class="plain">
                 <li>{texts().privacy.host()}</li>
                 <li>
-                    {texts().privacy.workers()}
+                    {move || if kept() { texts().privacy.workers_kept() } else { texts().privacy.workers() }}
                 </li>
                 <li>{texts().privacy.guests()}</li>
                 <li>

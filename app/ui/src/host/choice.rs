@@ -1,7 +1,7 @@
 //! The model picker's choices while it is open.
 
 use leptos::prelude::*;
-use potluck_panel::{Arithmetic, Bytes, ExpertGuesser, HostChoice, KvCacheType, ModelSource, Sharing};
+use potluck_panel::{Arithmetic, Bytes, Ends, ExpertGuesser, HostChoice, KvCacheType, ModelSource, Sharing};
 use potluck_text::texts;
 
 use super::{catalog::Entry, guesser, open::Check, verdict::Case};
@@ -73,6 +73,8 @@ pub struct Choice {
     pub can_lend: Memo<bool>,
     /// List the room on every visitor's door.
     pub visible: RwSignal<bool>,
+    /// Where the ends of the model may be; change it with [`Choice::set_ends`].
+    pub ends: RwSignal<Ends>,
     /// Of a file on this device, keep everything but experts here.
     pub protect: RwSignal<bool>,
     /// Who guesses experts.
@@ -96,6 +98,7 @@ impl Choice {
             lend: RwSignal::new(untrack(|| store.lend_by_default())),
             can_lend: Memo::new(move |_| store.can_lend()),
             visible: RwSignal::new(true),
+            ends: RwSignal::new(untrack(|| store.settings.with(|settings| settings.ends))),
             protect: RwSignal::new(false),
             guesser: RwSignal::new(ExpertGuesser::Usual),
         }
@@ -126,6 +129,12 @@ impl Choice {
     pub fn set_link(self, link: String) {
         self.check.set(Check::None);
         self.link.set(link);
+    }
+
+    /// Changes where the ends of the model may be, also for the next room.
+    pub fn set_ends(self, store: Store, ends: Ends) {
+        self.ends.set(ends);
+        store.set(|settings| settings.ends = ends);
     }
 
     /// The catalogue's entry of the chosen address.
@@ -179,6 +188,7 @@ impl Choice {
             cache: self.cache.get(),
             arithmetic: self.arithmetic.get(),
             sharing: self.shared(),
+            ends: self.ends.get(),
             visible: self.visible.get(),
             resume: None,
             doors: Default::default(),

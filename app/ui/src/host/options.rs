@@ -1,7 +1,7 @@
 //! How much to lend, how to share the work, how much context.
 
 use leptos::prelude::*;
-use potluck_panel::{Arithmetic, KvCacheType, Sharing};
+use potluck_panel::{Arithmetic, Ends, KvCacheType, Sharing};
 
 use potluck_text::texts;
 
@@ -9,7 +9,7 @@ use super::{
     choice::{Choice, Tab},
     guesser::GuesserChoice,
 };
-use crate::{common::LendSlider, relay::Model};
+use crate::{common::LendSlider, relay::Model, state::store};
 
 const CONTEXTS: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 131_072];
 
@@ -22,6 +22,7 @@ pub fn Options(choice: Choice) -> impl IntoView {
             <p class="hint">{texts().own.choose_memory()}</p>
         </Show>
         <ShareChoice choice />
+        <EndsChoice choice />
         <ContextChoice choice />
         <CacheChoice choice />
         <ArithmeticChoice choice />
@@ -59,6 +60,22 @@ fn ShareChoice(choice: Choice) -> impl IntoView {
             <legend>{texts().options.share()}</legend>
             <div class="option-cards">{[Sharing::Fastest, Sharing::Everyone, Sharing::Experts].map(option)}</div>
         </fieldset>
+    }
+}
+
+/// Keeps both ends of the model on this device, and says what others get then and what it costs.
+#[component]
+fn EndsChoice(choice: Choice) -> impl IntoView {
+    let store = store();
+    let change = move |event| {
+        choice.set_ends(store, if event_target_checked(&event) { Ends::OnHost } else { Ends::Anywhere });
+    };
+    view! {
+        <label class="check">
+            <input type="checkbox" prop:checked=move || choice.ends.get() == Ends::OnHost on:change=change />
+            <span>{texts().own.keep_words()}</span>
+        </label>
+        <p class="hint">{texts().own.keep_words_hint()}</p>
     }
 }
 

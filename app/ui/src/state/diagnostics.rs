@@ -298,6 +298,7 @@ mod tests {
                 measured_token_ms: 4.0,
                 forecast: None,
                 sharing: Sharing::Fastest,
+                ends: Default::default(),
                 waiting: Some(Waiting { needed: 11, lent: 10, sentence: secret("1 byte more") }),
                 reason: secret("reason"),
                 help: vec![secret("help")],

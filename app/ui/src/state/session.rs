@@ -138,6 +138,7 @@ mod tests {
             cache: None,
             arithmetic: Default::default(),
             sharing: Sharing::Everyone,
+            ends: Default::default(),
             visible: true,
             resume: None,
             doors: Default::default(),

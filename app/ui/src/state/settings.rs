@@ -1,6 +1,6 @@
 //! The user's settings, stored in the browser.
 
-use potluck_panel::{ReasoningEffort, Sampling};
+use potluck_panel::{Ends, ReasoningEffort, Sampling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -38,6 +38,8 @@ pub struct Settings {
     pub name: Option<String>,
     /// Bytes to lend; `None` for the default of this kind of device.
     pub lend: Option<u64>,
+    /// Where the ends of the model may be in a room that this device hosts.
+    pub ends: Ends,
     /// Keep the screen awake while lending.
     pub awake: bool,
     /// Instructions at the start of every conversation.
@@ -63,6 +65,7 @@ impl Default for Settings {
             appearance: Appearance::System,
             name: None,
             lend: None,
+            ends: Ends::Anywhere,
             awake: true,
             instructions: String::new(),
             max_tokens: 1024,

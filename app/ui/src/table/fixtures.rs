@@ -90,6 +90,7 @@ pub fn plan_of(peers: &[&str]) -> PlanReport {
         measured_token_ms: 0.0,
         forecast: None,
         sharing: Sharing::Everyone,
+        ends: Default::default(),
         waiting: None,
         reason: String::new(),
         help: vec![],

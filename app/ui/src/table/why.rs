@@ -2,7 +2,7 @@
 //! what it compared; everyone else sees what the host tells the room.
 
 use leptos::prelude::*;
-use potluck_panel::{PeerId, PlanDecision, PlanReport, PlanStatus, Status, WhyPlan};
+use potluck_panel::{Ends, PeerId, PlanDecision, PlanReport, PlanStatus, Status, WhyPlan};
 use potluck_text::{
     PlanCompared, arithmetic_reason, device_decision, layer_checks, plan_decision, plans_compared, standby_decision,
     texts, what_would_change,
@@ -41,12 +41,14 @@ fn of_host(status: &Status, plan: &PlanReport, why: &WhyPlan) -> Reasons {
     let chosen = why.chosen.as_ref().filter(|chosen| **chosen != why.plan && is_of(chosen, plan));
     let mut changes = what_would_change(why, name);
     changes.extend(plan.help.iter().cloned());
+    let has_plan = !plan.stages.is_empty();
     Reasons {
-        has_plan: !plan.stages.is_empty(),
+        has_plan,
         choice: chosen
             .into_iter()
             .chain([&why.plan])
             .map(plan_decision)
+            .chain((has_plan && plan.ends == Ends::OnHost).then(|| texts().why.ends_kept().to_owned()))
             .chain(why.arithmetic.map(|arithmetic| arithmetic_reason(arithmetic).to_owned()))
             .collect(),
         compared: plans_compared(why, name),
@@ -197,6 +199,7 @@ mod tests {
                 DeviceDecision { peer: peer("p"), place: Place::LeftOut(slow) },
             ],
             spreading: None,
+            ends: None,
             standbys: Vec::new(),
         }
     }

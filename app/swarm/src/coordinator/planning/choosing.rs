@@ -13,9 +13,9 @@ pub(crate) use in_place::Usage;
 use std::sync::Arc;
 
 use potluck_panel::{DeferredReason, NoPlanReason, PlanDecision};
-use potluck_plan::{KvCacheType, Millis, ModelShape, Plan, PlanEpoch, Stage};
+use potluck_plan::{Ends, KvCacheType, Millis, ModelShape, Plan, PlanEpoch, Stage};
 use potluck_planner::experts::plan_joining;
-use potluck_planner::{Planned, Room, Shortfall, keeps_up};
+use potluck_planner::{Planned, Room, ShortOf, Shortfall, keeps_up};
 use potluck_protocol::{Frame, Prepare};
 
 use decisions::Decisions;
@@ -129,8 +129,11 @@ impl Planning {
                 if let Some(sentence) = request.command.on_demand.then(why_not).flatten() {
                     short.sentence = format!("{} {sentence}", short.sentence);
                 }
-                let Shortfall { needed, contributed: offered, missing, .. } = short;
-                let reason = NoPlanReason::NotEnoughMemory { needed, offered, missing };
+                let Shortfall { needed, contributed: offered, missing, of, .. } = short;
+                let reason = match of {
+                    ShortOf::Room => NoPlanReason::NotEnoughMemory { needed, offered, missing },
+                    ShortOf::HostForEnds => NoPlanReason::HostTooSmallForEnds { needed, offered, missing },
+                };
                 self.shortfall = Some(short);
                 self.decide_no_plan(reason, cx);
                 self.decide_places(&input.room(epoch), cx);
@@ -257,12 +260,14 @@ pub(super) fn is_held(plan: &Plan, room: &Room<'_>, model: &OpenedModel) -> bool
         && shape.is_some_and(|shape| fits(plan, room, shape))
 }
 
-/// All devices of a plan contribute enough for their parts of a model of this shape.
+/// All devices of a plan contribute enough for their parts of a model of this shape, whose ends are where they may be.
 fn fits(plan: &Plan, room: &Room<'_>, shape: &ModelShape) -> bool {
-    plan.peers().into_iter().all(|peer| {
-        let units = plan.units_for(peer, shape);
-        let weights = resident_bytes(shape, &units, plan.context).saturating_add(pool_bytes(plan, shape, peer));
-        let needed = weights.saturating_add(room.overhead);
-        room.device(peer).is_some_and(|device| device.budget >= needed)
-    })
+    let ends_may = room.ends == Ends::Anywhere || plan.has_ends_on(room.coordinator);
+    ends_may
+        && plan.peers().into_iter().all(|peer| {
+            let units = plan.units_for(peer, shape);
+            let weights = resident_bytes(shape, &units, plan.context).saturating_add(pool_bytes(plan, shape, peer));
+            let needed = weights.saturating_add(room.overhead);
+            room.device(peer).is_some_and(|device| device.budget >= needed)
+        })
 }

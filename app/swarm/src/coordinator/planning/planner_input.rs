@@ -1,11 +1,12 @@
 //! The planner's input, with everything that its [`Room`] borrows.
 
-use potluck_plan::{Arithmetic, Bytes, ModelShape, PeerId, PlanEpoch, WireType};
+use potluck_plan::{Arithmetic, Bytes, Ends, ModelShape, PeerId, PlanEpoch, WireType};
 use potluck_planner::{Device, Effort, Hedging, Layers, Links, Room, Sharing};
 
 use super::Planning;
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::Members;
+use crate::mutation::{Mutation, has_mutation};
 
 pub(super) struct PlannerInput {
     shape: ModelShape,
@@ -15,6 +16,7 @@ pub(super) struct PlannerInput {
     links: Links,
     coordinator: PeerId,
     sharing: Sharing,
+    ends: Ends,
     replicas: u8,
     hedging: Hedging,
     expert_wire: WireType,
@@ -51,6 +53,7 @@ impl PlannerInput {
             links,
             coordinator: members.me,
             sharing: command.sharing,
+            ends: if has_mutation(Mutation::EndsAnywhere) { Ends::Anywhere } else { command.ends },
             replicas: command.pooling.replicas,
             hedging: command.pooling.hedging,
             expert_wire: expert_wire(model.shape.hidden, command.pooling.wire),
@@ -73,7 +76,7 @@ impl PlannerInput {
             links: &self.links,
             coordinator: self.coordinator,
             sharing: self.sharing,
-            ends: Default::default(),
+            ends: self.ends,
             replicas: self.replicas,
             hedging: self.hedging,
             context: self.context,

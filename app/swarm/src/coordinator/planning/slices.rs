@@ -43,6 +43,11 @@ impl SlicedSearches {
         self.helpful.comparison()
     }
 
+    /// Milliseconds a token if the ends of the model need not stay on the host, if that was looked for.
+    pub fn free_millis(&self) -> Option<f64> {
+        self.helpful.free_millis()
+    }
+
     /// What would help, one sentence each.
     pub fn help(&self) -> &[String] {
         self.helpful.sentences()

@@ -1,9 +1,9 @@
 //! What would help the room, and what spreading the experts costs, in sentences. Computed for the current devices and
 //! plan while nothing is answered, in slices: it takes as long as a hundred plans.
 
-use potluck_plan::{Bytes, KvCacheType, Millis, PeerId, Plan, PlanEpoch};
+use potluck_plan::{Bytes, Ends, KvCacheType, Millis, PeerId, Plan, PlanEpoch};
 use potluck_planner::experts::{Comparison, compare};
-use potluck_planner::{Gain, Help, HelpSearch, Room, Sharing, Step};
+use potluck_planner::{Gain, Help, HelpSearch, Room, Sharing, Step, free_millis};
 
 use crate::coordinator::planning::planner_input::PlannerInput;
 #[cfg(feature = "testing")]
@@ -28,6 +28,8 @@ pub(super) struct Helpful {
     found: Option<Millis>,
     sentences: Vec<String>,
     comparison: Option<Comparison>,
+    /// Milliseconds a token if the ends of the model need not stay on the host.
+    free_millis: Option<f64>,
     /// What is in progress. Until it has ended, the suggestions before it are shown.
     search: Option<Sliced<Considered, Looking>>,
 }
@@ -50,19 +52,36 @@ struct Considered {
 
 /// How far a search has come.
 enum Looking {
-    ForHelp(HelpSearch),
+    /// What helps is still to be found out.
+    Helping(HelpSearch),
     /// This helps; the experts are still to be compared.
-    ForComparison(Vec<Help>),
+    Comparing(Vec<Help>),
+    /// So were the experts; what the ends of the model on the host cost is still to be found out.
+    Pricing(Vec<Help>, Option<Comparison>),
+}
+
+/// What a search has found.
+struct Found {
+    help: Vec<Help>,
+    comparison: Option<Comparison>,
+    free_millis: Option<f64>,
 }
 
 impl Looking {
-    fn step(self, room: &Room<'_>) -> Step<Self, (Vec<Help>, Option<Comparison>)> {
+    fn step(self, room: &Room<'_>) -> Step<Self, Found> {
         match self {
-            Self::ForHelp(search) => Step::GoesOn(match search.step(room) {
-                Step::GoesOn(search) => Self::ForHelp(search),
-                Step::Ends(found) => Self::ForComparison(found),
+            Self::Helping(search) => Step::GoesOn(match search.step(room) {
+                Step::GoesOn(search) => Self::Helping(search),
+                Step::Ends(found) => Self::Comparing(found),
             }),
-            Self::ForComparison(found) => Step::Ends((found, compare(room))),
+            Self::Comparing(help) => {
+                let comparison = compare(room);
+                match room.ends {
+                    Ends::Anywhere => Step::Ends(Found { help, comparison, free_millis: None }),
+                    Ends::OnHost => Step::GoesOn(Self::Pricing(help, comparison)),
+                }
+            }
+            Self::Pricing(help, comparison) => Step::Ends(Found { help, comparison, free_millis: free_millis(room) }),
         }
     }
 }
@@ -75,6 +94,11 @@ impl Helpful {
     /// The two ways to place experts, if they were compared.
     pub fn comparison(&self) -> Option<Comparison> {
         self.comparison
+    }
+
+    /// Milliseconds a token if the ends of the model need not stay on the host, if that was looked for.
+    pub fn free_millis(&self) -> Option<f64> {
+        self.free_millis
     }
 
     /// True if suggestions should be computed now. Those for another room are dropped.
@@ -119,14 +143,15 @@ impl Planning {
         let search = known.unwrap_or_else(|| {
             let input = PlannerInput::new(self, request.model, request.command, &cx.members);
             let epoch = self.plans.next_epoch(&cx.members);
-            Sliced::new(considered, input, epoch, cx.now, |room| Looking::ForHelp(HelpSearch::new(room)))
+            Sliced::new(considered, input, epoch, cx.now, |room| Looking::Helping(HelpSearch::new(room)))
         });
         match search.step(cx.now, Looking::step) {
             Step::GoesOn(search) => self.searches.helpful.search = Some(search),
-            Step::Ends((found, comparison)) => {
+            Step::Ends(Found { help, comparison, free_millis }) => {
                 self.searches.helpful.comparison = comparison;
+                self.searches.helpful.free_millis = free_millis;
                 self.searches.helpful.found = Some(cx.now);
-                self.searches.helpful.sentences = sentences(&found, &cx.members);
+                self.searches.helpful.sentences = sentences(&help, &cx.members);
             }
         }
         Slice::Taken
