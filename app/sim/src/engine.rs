@@ -38,6 +38,8 @@ const PAGES: usize = CONTEXT as usize / PAGE;
 
 /// Why an engine refuses tokens for which it has no free page.
 pub(crate) const OUT_OF_PAGES: &str = "out of pages";
+/// Why work fails that does not begin where its KV cache ends, or before.
+pub(crate) const GAP: &str = "a gap in the KV cache";
 /// Why it refuses work that begins where it kept no recurrent state.
 pub(crate) const NO_STATE: &str = "no state";
 
@@ -293,10 +295,13 @@ impl SimEngine {
         let kv_cache = self.kv_cache.entry((block.0, row.conversation)).or_default();
         let position = row.position.0 as usize;
         if kv_cache.len() < position {
-            return Err(format!("a gap: state ends at {}, rows begin at {position}", kv_cache.len()));
+            return Err(GAP.into());
         }
         kv_cache.truncate(position);
         let before = kv_cache.last().copied().unwrap_or(7);
+        // Blocks share their pages: what later ones have from here on is overwritten, too.
+        let later = self.kv_cache.iter_mut().filter(|((other, of), _)| *other > block.0 && *of == row.conversation);
+        later.for_each(|(_, kv_cache)| kv_cache.truncate(position));
         let reserved = self.kv_cache.iter().filter(|((other, _), _)| *other == block.0);
         if reserved.map(|(_, kv_cache)| kv_cache.len().div_ceil(PAGE)).sum::<usize>() > PAGES {
             return Err(OUT_OF_PAGES.into());

@@ -13,7 +13,7 @@ use potluck_protocol::{
 };
 use potluck_swarm::{Action, Event, LoadRequest, OpenedModel, resident_bytes};
 
-use super::engine::{NO_STATE, OUT_OF_PAGES, SimEngine, SimModel};
+use super::engine::{GAP, NO_STATE, OUT_OF_PAGES, SimEngine, SimModel};
 use super::fault::{Endless, TRICKLE_MILLIS};
 use super::language::Bytewise;
 use super::peer::SimPeer;
@@ -276,6 +276,9 @@ impl World {
         }
         if outcome == Outcome::Failed(OUT_OF_PAGES.into()) {
             self.violation = Some(format!("device {index} was given more rows than it has pages for"));
+        }
+        if outcome == Outcome::Failed(GAP.into()) {
+            self.violate(format!("device {index} was told to go on behind positions that it has not computed"));
         }
         if outcome == Outcome::Failed(NO_STATE.into()) {
             self.violation = Some(format!("device {index} was told to go on from a state that it did not keep"));

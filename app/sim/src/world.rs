@@ -384,6 +384,11 @@ impl World {
         self.violation.as_deref()
     }
 
+    /// Notes that a rule was broken. The first one counts: what is broken later may follow from it.
+    pub(super) fn violate(&mut self, what: String) {
+        self.violation.get_or_insert(what);
+    }
+
     /// A hash of everything that happened: two runs with the same one are the same run.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint

@@ -5,6 +5,7 @@ mod experts;
 mod kept_rows;
 mod piece;
 mod queue;
+mod rewinds;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +30,7 @@ use crate::residency;
 pub(crate) use experts::no_plan;
 use kept_rows::KeptRows;
 use queue::{Job, StageQueue};
+use rewinds::Rewinds;
 
 /// What a ticket is for.
 enum Purpose {
@@ -83,6 +85,8 @@ pub(crate) struct Executor {
     lengths: BTreeMap<(StageId, ConversationId), u32>,
     /// The newest chunk of each conversation that arrived at each stage. They come in order.
     arrived: BTreeMap<(StageId, ConversationId), PassId>,
+    /// Where stages of this device have gone back.
+    rewinds: Rewinds,
     /// The newest pass of all, and the conversations that were live when it was sent.
     latest: (PassId, Vec<ConversationId>),
     /// The newest pass of each conversation with KV cache here.
@@ -115,6 +119,7 @@ impl Executor {
             states: BTreeMap::new(),
             lengths: BTreeMap::new(),
             arrived: BTreeMap::new(),
+            rewinds: Rewinds::default(),
             latest: (PassId::default(), Vec::new()),
             newest: BTreeMap::new(),
             kept,
@@ -168,6 +173,9 @@ impl Executor {
             self.report(forward.stage, forward.conversation, Some(forward.pass), StageFaultKind::BadResult(from), cx);
             return;
         }
+        if self.rewinds.is_stale(&forward) {
+            return;
+        }
         let key = (forward.stage, forward.conversation);
         let length = self.lengths.get(&key).copied().unwrap_or(0);
         if forward.count == 0 || forward.base.0 > length {
@@ -184,8 +192,12 @@ impl Executor {
                 return;
             }
         }
+        if forward.base.0 < length {
+            self.go_back(&forward, cx);
+        }
         self.lengths.insert(key, end);
         self.arrived.insert(key, forward.pass);
+        self.rewinds.arrived(key, forward.pass);
         if let Some(kept) = &mut self.kept {
             kept.arrived(key, forward.base.0 as usize, &forward.hidden);
         }
@@ -243,6 +255,7 @@ impl Executor {
         self.lengths.retain(|(_, known), _| *known != conversation);
         self.states.retain(|(_, known), _| *known != conversation);
         self.arrived.retain(|(_, known), _| *known != conversation);
+        self.rewinds.forget(conversation);
         if let Some(kept) = &mut self.kept {
             kept.forget(conversation);
         }
@@ -462,20 +475,21 @@ impl Executor {
 
     /// The first later pass of a chunk's conversation that does not come behind the chunk, if it is in this stage.
     fn restart(&self, failed: &Forward) -> Option<PassId> {
-        let of_conversation = (failed.stage, failed.conversation);
+        let restarts = self.inside(failed.stage).filter(|other| {
+            other.conversation == failed.conversation && other.pass > failed.pass && other.base <= failed.base
+        });
+        restarts.map(|restart| restart.pass).min()
+    }
+
+    /// Chunks that wait for a stage or are in it.
+    fn inside(&self, stage: StageId) -> impl Iterator<Item = &Forward> {
         let in_engine = self.tickets.values().flat_map(|purpose| match purpose {
             Purpose::Batch(jobs) => &jobs[..],
             _ => &[],
         });
         let under_way = in_engine.chain(self.waiting.values().flatten()).filter(|job| !job.dropped);
-        let waiting = self.queues.get(&failed.stage).into_iter().flat_map(StageQueue::waiting);
-        let all = under_way.map(|job| &job.forward).chain(waiting);
-        let restarts = all.filter(|other| {
-            (other.stage, other.conversation) == of_conversation
-                && other.pass > failed.pass
-                && other.base <= failed.base
-        });
-        restarts.map(|restart| restart.pass).min()
+        let under_way = under_way.map(|job| &job.forward).filter(move |forward| forward.stage == stage);
+        under_way.chain(self.queues.get(&stage).into_iter().flat_map(StageQueue::waiting))
     }
 
     fn drop_passes(&mut self, stage: StageId, conversation: ConversationId, passes: impl RangeBounds<PassId>) {

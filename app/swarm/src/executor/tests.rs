@@ -350,22 +350,4 @@ fn a_chunk_that_fails_takes_those_behind_it_along() {
     assert_eq!(computes(&mut executor, &mut cx), 1, "what is sent again goes on");
 }
 
-#[test]
-fn a_chunk_that_fails_late_leaves_what_was_sent_again() {
-    let (mut executor, mut cx) = with_half_of_the_experts();
-    executor.forward(FIRST, prompt(1, 0), &mut cx);
-    executor.forward(FIRST, prompt(2, 1), &mut cx);
-    executor.forward(FIRST, prompt(3, 2), &mut cx);
-    assert_eq!(computes(&mut executor, &mut cx), 2, "the engine has no room for the third one");
-    // The coordinator begins again at the second chunk before it hears that it fails.
-    executor.forward(FIRST, prompt(4, 1), &mut cx);
-    executor.forward(FIRST, prompt(5, 2), &mut cx);
-    executor.computed(routed(1, vec![f32::NAN; WIDTH], &[1]), &mut cx);
-    let frames = sent(&mut cx);
-    assert!(matches!(&frames[..], [Frame::StageFault(StageFault { pass: Some(PassId(2)), .. })]), "{frames:?}");
-    let waiting: Vec<u64> = executor.queues[&StageId(1)].waiting().map(|forward| forward.pass.0).collect();
-    assert_eq!(waiting, [4, 5], "the third chunk would leave a gap, what was sent again does not");
-    executor.forward(FIRST, prompt(6, 3), &mut cx);
-    let frames = sent(&mut cx);
-    assert!(frames.is_empty(), "and goes on up to the same position: {frames:?}");
-}
+mod rewinds;
