@@ -38,7 +38,12 @@ impl Coordinator {
             fault.kind = StageFaultKind::BadResult(from);
         }
         if let Some(handover) = self.handover.as_mut().filter(|handover| handover.epoch == fault.epoch) {
+            let is_stale = fault.pass.is_some_and(|pass| !handover.awaits(fault.conversation, pass));
             match fault.kind {
+                // Whatever it was for.
+                StageFaultKind::DeviceLost => self.planning.plans.give_up_inactive(from, cx),
+                // The replay has begun again in the meantime.
+                _ if is_stale => return,
                 StageFaultKind::Gap(position) => handover.rewind(fault.conversation, position.0 as usize),
                 StageFaultKind::BadResult(peer) => {
                     self.planning.plans.give_up_inactive(peer, cx);
@@ -48,7 +53,7 @@ impl Coordinator {
                     self.suspend_holders(&fault, block, failed, Member::fail, cx);
                     self.planning.plans.abandon(cx);
                 }
-                _ => self.planning.plans.give_up_inactive(from, cx),
+                StageFaultKind::Failed(_) => self.planning.plans.give_up_inactive(from, cx),
             }
             self.after_answer(cx);
             return;
@@ -173,6 +178,7 @@ impl Coordinator {
 mod tests {
     use potluck_plan::{PlanEpoch, StageId};
     use potluck_planner::see_all;
+    use potluck_protocol::PassId;
 
     use super::*;
     use crate::coordinator::handover::Handover;
@@ -185,6 +191,19 @@ mod tests {
     const STAGE: PeerId = PeerId([2; 16]);
     const NEXT: PlanEpoch = PlanEpoch(2);
 
+    /// What a stage of the next plan says, which is being prepared. True if the stage is given no work for a while.
+    fn suspends(pass: Option<PassId>, kind: &StageFaultKind) -> bool {
+        let (members, holders, hints) = (Members::new(ME), Holders::default(), HintOptions::default());
+        let mut cx = EventContext { now: Millis(0.0), members, holders, hints, out: Outbox::new(ME) };
+        cx.members.enter(STAGE, &examples::hello());
+        let mut coordinator = Coordinator::new(examples::command(), see_all, &mut cx);
+        coordinator.handover = Some(Handover::new(NEXT));
+        let (stage, conversation) = (StageId(0), ConversationId(1));
+        let fault = StageFault { epoch: NEXT, stage, conversation, pass, kind: kind.clone() };
+        coordinator.fault(STAGE, fault, &mut cx);
+        cx.members.known[&STAGE].has_failed()
+    }
+
     /// While logs are replayed on the next plan, the stage that finds out is not the one that failed.
     #[test]
     fn a_stage_is_not_suspended_for_what_holders_of_the_next_plan_cannot_do() {
@@ -193,15 +212,16 @@ mod tests {
             (StageFaultKind::Failed("a kernel is missing".into()), true),
         ];
         for (kind, is_suspended) in faults {
-            let (members, holders, hints) = (Members::new(ME), Holders::default(), HintOptions::default());
-            let mut cx = EventContext { now: Millis(0.0), members, holders, hints, out: Outbox::new(ME) };
-            cx.members.enter(STAGE, &examples::hello());
-            let mut coordinator = Coordinator::new(examples::command(), see_all, &mut cx);
-            coordinator.handover = Some(Handover::new(NEXT));
-            let (stage, conversation) = (StageId(0), ConversationId(1));
-            let fault = StageFault { epoch: NEXT, stage, conversation, pass: None, kind };
-            coordinator.fault(STAGE, fault.clone(), &mut cx);
-            assert_eq!(cx.members.known[&STAGE].has_failed(), is_suspended, "{fault:?}");
+            assert_eq!(suspends(None, &kind), is_suspended, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_chunk_that_no_replay_waits_for_suspends_nobody() {
+        for (kind, is_suspended) in
+            [(StageFaultKind::Failed("a gap".into()), false), (StageFaultKind::DeviceLost, true)]
+        {
+            assert_eq!(suspends(Some(PassId(1)), &kind), is_suspended, "{kind:?}");
         }
     }
 }

@@ -116,6 +116,12 @@ impl Handover {
         }
     }
 
+    /// This chunk of a replay is in flight.
+    pub fn awaits(&self, conversation: ConversationId, pass: PassId) -> bool {
+        let replay = self.replays.values().find(|replay| replay.id == conversation);
+        replay.is_some_and(|replay| replay.in_flight.iter().any(|chunk| chunk.id == pass))
+    }
+
     /// A stage lacks the positions from `position` on.
     pub fn rewind(&mut self, conversation: ConversationId, position: usize) {
         if let Some(replay) = self.replays.values_mut().find(|replay| replay.id == conversation) {
