@@ -169,6 +169,12 @@ impl Layers {
         if range == self.all() { self.tied } else { Bytes::ZERO }
     }
 
+    /// Bytes that a device saves which has the embedding and the LM head, in one range or in several.
+    pub(crate) fn tied_of(&self, has_layer: impl Fn(usize) -> bool) -> Bytes {
+        let all = self.all();
+        if has_layer(all.start) && has_layer(all.end - 1) { self.tied } else { Bytes::ZERO }
+    }
+
     pub(crate) fn weights(&self, range: LayerRange) -> Bytes {
         Bytes(self.weights[range.end] - self.weights[range.start]).saturating_sub(self.tied(range))
     }

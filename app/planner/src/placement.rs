@@ -1,6 +1,6 @@
 //! From partitions to plans.
 
-use potluck_plan::{Bytes, ExpertHolder, Plan, Stage, StageId};
+use potluck_plan::{Bytes, ExpertHolder, PeerId, Plan, Stage, StageId};
 
 use crate::Room;
 use crate::cost::stage_layers;
@@ -47,6 +47,20 @@ pub(crate) fn remote_bytes(room: &Room<'_>, stage: &Stage) -> Bytes {
         remote.holders.iter().filter(|holders| !holders.contains(&ExpertHolder::Own)).map(move |_| size)
     });
     away.sum()
+}
+
+/// Bytes of all stages of a peer with their KV cache, without experts that live elsewhere only.
+pub(crate) fn memory_of_peer(room: &Room<'_>, plan: &Plan, peer: PeerId) -> Bytes {
+    let stages = || plan.stages.iter().filter(|stage| stage.peer == peer);
+    let bytes = |stage: &Stage| {
+        let LayerRange { start, end } = stage_layers(room, plan, stage);
+        // A tied LM head counts once for the peer, not for the stage.
+        let layers = (start..end).map(|layer| room.layers.memory(LayerRange { start: layer, end: layer + 1 }));
+        layers.sum::<Bytes>().saturating_sub(remote_bytes(room, stage))
+    };
+    let ranges = || stages().map(|stage| stage_layers(room, plan, stage));
+    let has = |layer: usize| ranges().any(|range| (range.start..range.end).contains(&layer));
+    stages().map(bytes).sum::<Bytes>().saturating_sub(room.layers.tied_of(has))
 }
 
 /// Weight bytes of a stage on its own device.

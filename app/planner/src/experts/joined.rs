@@ -8,7 +8,6 @@ use potluck_plan::{BlockIndex, Bytes, ExpertHolder, ExpertId, PeerId, Plan, Remo
 use super::changes::{Move, join, repair};
 use super::placement::{Candidate, Holders, Lender};
 use super::spread::{lenders, replicas};
-use crate::cost::stage_layers;
 use crate::{Device, Planned, Room, Sharing, Shortfall, TAU, placement as plans, plan};
 
 /// The plan for a room in which another one runs, made when these devices were `known`. Where it has experts elsewhere, only what
@@ -70,11 +69,7 @@ fn joined(room: &Room<'_>, running: &Plan, best: &Plan, is_new: &dyn Fn(PeerId) 
 
 /// A stage's device can have it, besides its other stages and without the experts that are elsewhere.
 fn has_memory(room: &Room<'_>, plan: &Plan, stage: &Stage) -> bool {
-    let of_peer = plan.stages.iter().filter(|other| other.peer == stage.peer);
-    let bytes = |stage: &Stage| {
-        room.layers.memory(stage_layers(room, plan, stage)).saturating_sub(plans::remote_bytes(room, stage))
-    };
-    let own: Bytes = of_peer.map(bytes).sum();
+    let own = plans::memory_of_peer(room, plan, stage.peer);
     let can_have = |device: &Device| device.budget >= own.saturating_add(room.overhead);
     room.device(stage.peer).is_some_and(|device| can_have(device) && room.shows(device, stage.blocks))
 }

@@ -65,7 +65,8 @@ impl Reserved {
         let layers = self.layers.get(&peer).into_iter().flatten().map(|layer| sizes[*layer]);
         let experts = self.experts.get(&peer).into_iter().flatten();
         let experts = experts.map(|(block, _)| room.shape.blocks[usize::from(block.0)].expert_bytes().0);
-        layers.chain(experts).sum()
+        let all: u64 = layers.chain(experts).sum();
+        all.saturating_sub(room.layers.tied_of(|layer| self.has(peer, layer)).0)
     }
 }
 
