@@ -4,6 +4,7 @@ mod help;
 #[cfg(feature = "testing")]
 mod searches;
 
+use potluck_panel::EndsCompared;
 use potluck_plan::{Millis, PlanEpoch};
 use potluck_planner::experts::Comparison;
 use potluck_planner::{Room, Step};
@@ -43,9 +44,9 @@ impl SlicedSearches {
         self.helpful.comparison()
     }
 
-    /// Milliseconds a token if the ends of the model need not stay on the host, if that was looked for.
-    pub fn free_millis(&self) -> Option<f64> {
-        self.helpful.free_millis()
+    /// What it costs that the ends of the model stay on the host, if that was looked for.
+    pub fn ends(&self) -> Option<EndsCompared> {
+        self.helpful.ends()
     }
 
     /// What would help, one sentence each.

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use potluck_panel::{
-    Decision, DeviceDecision, EndsCompared, LeftOut, NoPlanReason, Part, PartReason, Place, PlanDecision,
-    SpreadingCompared, StandbyDecision, WhyPlan,
+    Decision, DeviceDecision, LeftOut, NoPlanReason, Part, PartReason, Place, PlanDecision, SpreadingCompared,
+    StandbyDecision, WhyPlan,
 };
 use potluck_plan::{Bytes, ExpertHolder, PeerId};
 use potluck_planner::{Device, Planned, Room, Sharing, Spare, SpareReason};
@@ -89,11 +89,7 @@ impl Planning {
             arithmetic: self.plans.newest().map(|planned| planned.plan.arithmetic),
             devices: self.choosing.decisions.devices.clone(),
             spreading,
-            ends: self
-                .searches
-                .free_millis()
-                .zip(self.plans.shown().1)
-                .map(|(free_ms, planned)| EndsCompared { kept_ms: planned.prediction.token_millis, free_ms }),
+            ends: self.searches.ends(),
             standbys: self.choosing.decisions.standbys.clone(),
         })
     }

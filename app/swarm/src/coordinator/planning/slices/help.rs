@@ -1,6 +1,7 @@
 //! What would help the room, and what spreading the experts costs, in sentences. Computed for the current devices and
 //! plan while nothing is answered, in slices: it takes as long as a hundred plans.
 
+use potluck_panel::EndsCompared;
 use potluck_plan::{Bytes, Ends, KvCacheType, Millis, PeerId, Plan, PlanEpoch};
 use potluck_planner::experts::{Comparison, compare};
 use potluck_planner::{Gain, Help, HelpSearch, Room, Sharing, Step, free_millis};
@@ -28,8 +29,8 @@ pub(super) struct Helpful {
     found: Option<Millis>,
     sentences: Vec<String>,
     comparison: Option<Comparison>,
-    /// Milliseconds a token if the ends of the model need not stay on the host.
-    free_millis: Option<f64>,
+    /// What it costs that the ends of the model stay on the host, as of the end of the search.
+    ends: Option<EndsCompared>,
     /// What is in progress. Until it has ended, the suggestions before it are shown.
     search: Option<Sliced<Considered, Looking>>,
 }
@@ -96,9 +97,9 @@ impl Helpful {
         self.comparison
     }
 
-    /// Milliseconds a token if the ends of the model need not stay on the host, if that was looked for.
-    pub fn free_millis(&self) -> Option<f64> {
-        self.free_millis
+    /// What it costs that the ends of the model stay on the host, if that was looked for.
+    pub fn ends(&self) -> Option<EndsCompared> {
+        self.ends
     }
 
     /// True if suggestions should be computed now. Those for another room are dropped.
@@ -149,7 +150,10 @@ impl Planning {
             Step::GoesOn(search) => self.searches.helpful.search = Some(search),
             Step::Ends(Found { help, comparison, free_millis }) => {
                 self.searches.helpful.comparison = comparison;
-                self.searches.helpful.free_millis = free_millis;
+                // Both times are of this moment: later measurements change one of them only.
+                self.searches.helpful.ends = free_millis
+                    .zip(self.plans.shown().1)
+                    .map(|(free_ms, planned)| EndsCompared { kept_ms: planned.prediction.token_millis, free_ms });
                 self.searches.helpful.found = Some(cx.now);
                 self.searches.helpful.sentences = sentences(&help, &cx.members);
             }
