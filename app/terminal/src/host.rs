@@ -45,8 +45,9 @@ pub struct HostOptions {
     /// Keep everything but experts of a file on this device, and send each device only the experts that it is to hold
     #[arg(long)]
     pub protect: bool,
-    /// Compute the first and the last block on this device, so that no other one gets words: others get numbers from the middle of
-    /// the model, from which somebody who has it can guess words. Where others take part, this device computes twice for each token
+    /// Compute the first and the last block on this device: others get numbers from between these blocks, not words. A device that
+    /// has the whole model, or fetches it, can compute much or all of the words from them. Where others take part, this device
+    /// computes twice for each token. A room that is kept with --room-keys keeps this choice
     #[arg(long)]
     pub keep_words: bool,
     /// How work is shared: fastest, everyone or experts

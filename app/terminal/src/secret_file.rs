@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use potluck_panel::{Doors, KeySeed, LogEntry, RoomKeys};
+use potluck_panel::{Doors, Ends, KeySeed, LogEntry, RoomKeys};
 use potluck_text::{log_text, texts, visible_json};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,16 @@ pub struct KeptRoom {
     /// Bans, invites, and who was let in. Files of older versions hold none.
     #[serde(default)]
     pub doors: Doors,
+    /// Where the ends of its model may be computed. Files of older versions say nothing: anywhere.
+    #[serde(default)]
+    pub ends: Ends,
+}
+
+impl KeptRoom {
+    /// Where the ends of its model may be computed if it opens again: what its guests were told holds as long as the room.
+    pub fn ends(&self, chosen: Ends) -> Ends {
+        if self.ends == Ends::OnHost { Ends::OnHost } else { chosen }
+    }
 }
 
 /// The room that was hosted before; `None` if the file does not exist yet.
@@ -149,10 +159,11 @@ mod tests {
         assert_eq!(read_room(&path), Ok(None));
         let keys = RoomKeys { owner: KeySeed([1; 32]), secret: "secret".into() };
         let doors = Doors { generation: 7, ..Doors::default() };
-        keep_room(&path, &KeptRoom { keys: keys.clone(), doors: Doors::default() }).unwrap();
-        let room = KeptRoom { keys: keys.clone(), doors };
+        keep_room(&path, &KeptRoom { keys: keys.clone(), doors: Doors::default(), ends: Ends::Anywhere }).unwrap();
+        let room = KeptRoom { keys: keys.clone(), doors, ends: Ends::OnHost };
         keep_room(&path, &room).unwrap();
-        assert_eq!(read_room(&path), Ok(Some(room)));
+        assert_eq!(read_room(&path), Ok(Some(room.clone())));
+        assert_eq!(room.ends(Ends::Anywhere), Ends::OnHost, "a room that kept words goes on to do so");
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "nothing stays beside it");
         #[cfg(unix)]
         {
@@ -161,7 +172,7 @@ mod tests {
         }
         // What older versions wrote: the keys alone.
         std::fs::write(&path, serde_json::to_string(&keys).unwrap()).unwrap();
-        assert_eq!(read_room(&path), Ok(Some(KeptRoom { keys, doors: Doors::default() })));
+        assert_eq!(read_room(&path), Ok(Some(KeptRoom { keys, doors: Doors::default(), ends: Ends::Anywhere })));
         std::fs::write(&path, "{\"owner\":").unwrap();
         let sentence = read_room(&path).unwrap_err();
         assert!(sentence.contains("Delete it for a new room."), "{sentence}");

@@ -10,7 +10,7 @@ use futures::channel::mpsc;
 use potluck_node::node::{Input, Inputs, Node};
 use potluck_node::platform::LocalFile;
 use potluck_panel::{
-    AnswerPart, AnswerStop, Channel, Connection, DeviceKind, Doors, HostChoice, KeySeed, Leaving, NoticeLevel,
+    AnswerPart, AnswerStop, Channel, Connection, DeviceKind, Doors, Ends, HostChoice, KeySeed, Leaving, NoticeLevel,
     PlanStatus, PromptRequest, RoomKeys, Status, Timings, ToNode, ToPage,
 };
 use potluck_text::texts;
@@ -66,6 +66,8 @@ pub struct Session {
     /// The keys of the room that it hosts.
     pub room_keys: Option<RoomKeys>,
     doors: Doors,
+    /// Where the ends of its model may be computed.
+    ends: Ends,
     /// Where that room is kept.
     kept: Option<PathBuf>,
     /// Where its log is written.
@@ -99,6 +101,7 @@ impl Session {
             standing: (Standing::default(), Instant::now()),
             room_keys: None,
             doors: Doors::default(),
+            ends: Ends::default(),
             kept: None,
             log: None,
         };
@@ -213,9 +216,11 @@ impl Session {
         keys: Option<&Path>,
     ) -> Result<(), Failure> {
         if let Some(room) = keys.map(read_room).transpose().map_err(Failure::Failed)?.flatten() {
+            choice.ends = room.ends(choice.ends);
             choice.resume = Some(room.keys);
             choice.doors = room.doors;
         }
+        self.ends = choice.ends;
         self.doors = choice.doors.clone();
         self.kept = keys.map(Path::to_path_buf);
         self.send(Input::Page(ToNode::Host(choice), files));
@@ -237,7 +242,7 @@ impl Session {
 
     fn keep_room(&self) -> Result<(), String> {
         let (Some(path), Some(keys)) = (&self.kept, &self.room_keys) else { return Ok(()) };
-        keep_room(path, &KeptRoom { keys: keys.clone(), doors: self.doors.clone() })
+        keep_room(path, &KeptRoom { keys: keys.clone(), doors: self.doors.clone(), ends: self.ends })
     }
 
     fn show_progress(&mut self) {

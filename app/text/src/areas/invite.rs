@@ -141,7 +141,7 @@ table! {
         /// A line of the list.
         workers = "Devices that lend their GPU get numbers from which text can be guessed. The one with the first layers gets the tokens, and the one with the last layers computes the likeliest next ones.";
         /// The same line in a room whose host keeps both ends of the model.
-        workers_kept = "Here the host's device computes the first and the last block itself. Other devices that lend their GPU get numbers from the middle of the model, not words. Somebody who has the model can guess words from such numbers.";
+        workers_kept = "Here the host's device computes the first and the last block itself. Other devices that lend their GPU get numbers from between the first and the last block, not words. A device that has the whole model, or fetches it, can compute much or all of the words from them.";
         /// A line of the list.
         guests = "Other guests see only their own conversations, who is in the room, which model it runs and what each device does.";
         /// A line of the list.

@@ -42,8 +42,8 @@ table! {
         /// Keep both ends of the model here.
         keep_words = "Keep my words here";
         /// What that means, and what it costs.
-        keep_words_hint = "This device computes the first and the last block of the model itself. Other devices get numbers from the middle of the model, not your words. \
-             Somebody who has the model can guess words from such numbers. Where other devices take part, this device then computes twice for each token, which makes answers slower. \
+        keep_words_hint = "This device computes the first and the last block of the model itself. Other devices get numbers from between these two blocks, not your words. \
+             A device that has the whole model, or fetches it, can compute much or all of the words from them. Where other devices take part, this device then computes twice for each token, which makes answers slower. \
              It has to lend enough for both blocks.";
         /// Layers that fit, of how many.
         layers(fitting: Number, all: Number) = "Room for about { $fitting } of the model's { $all } layers. Browsers do not report GPU memory, so the choice is yours.";
