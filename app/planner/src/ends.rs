@@ -31,6 +31,11 @@ impl HostEnds {
         }
     }
 
+    /// Nothing lies between the ends: the host has all blocks.
+    pub fn is_all(&self) -> bool {
+        self.tail.start == self.tail.end
+    }
+
     /// Bytes of the tail on a device that has the embedding: a tied LM head takes none.
     pub fn tail_memory(&self, room: &Room<'_>) -> Bytes {
         room.layers.memory(self.tail).saturating_sub(room.layers.tied(room.layers.all()))
@@ -39,7 +44,7 @@ impl HostEnds {
     /// Bytes of both, at least.
     pub fn memory(&self, room: &Room<'_>) -> Bytes {
         let head = room.layers.memory(self.head);
-        if self.tail.start < self.tail.end {
+        if !self.is_all() {
             return head.saturating_add(self.tail_memory(room));
         }
         // Other devices may have experts of a model that must not be cut.

@@ -110,14 +110,18 @@ fn too_small_for_host(room: &Room<'_>, needed: Bytes) -> Option<Shortfall> {
 
 /// What the host lacks for the ends of the model, if they stay on it and it lacks something.
 fn too_small_for_ends(room: &Room<'_>) -> Option<Shortfall> {
-    let needed = HostEnds::of(room).memory(room).saturating_add(room.overhead);
+    let ends = HostEnds::of(room);
+    let needed = ends.memory(room).saturating_add(room.overhead);
     let lent = room.device(room.coordinator).map_or(Bytes::ZERO, |device| device.budget);
     let missing = needed.saturating_sub(lent);
     if room.ends == Ends::Anywhere || missing == Bytes::ZERO {
         return None;
     }
-    let what =
-        if room.shape.is_whole() { "the whole model, which cannot be cut" } else { "the first and the last block" };
+    let what = match () {
+        () if room.shape.is_whole() => "the whole model, which cannot be cut",
+        () if ends.is_all() => "the whole model, as nothing lies between its two ends",
+        () => "the first and the last block",
+    };
     let sentence = format!(
         "The host keeps {what}: that takes {needed}, and it lends {lent}. {missing} more on the host would do."
     );

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use potluck_plan::random::Random;
-use potluck_plan::{Bytes, Cuts, ExpertHolder, PeerId, Plan};
+use potluck_plan::{Bytes, Cuts, ExpertHolder, ModelShape, PeerId, Plan};
 use potluck_planner::experts::plan_joining;
 use potluck_planner::{Ends, Room, Sharing, ShortOf, free_millis, on_demand, plan, predict, standby};
 use potluck_testkit::{RoomFixture, dense_shape, device, moe_shape, peer};
@@ -88,4 +88,26 @@ fn a_host_that_lends_too_little_for_both_ends_is_told_how_much_would_do() {
     let enough = vec![device(0, short.needed.0, 1e6), device(1, 2_000, 1e6)];
     let fixture = RoomFixture::new(dense_shape(4), enough);
     assert!(plan(&kept(&fixture, Sharing::Fastest)).is_ok(), "what it is told does");
+}
+
+#[test]
+fn a_host_of_a_model_of_two_blocks_is_told_that_it_keeps_all_of_it() {
+    let fixture = RoomFixture::new(dense_shape(2), vec![device(0, 100, 1e6), device(1, 2_000, 1e6)]);
+    let short = plan(&kept(&fixture, Sharing::Fastest)).unwrap_err();
+    let begin = "The host keeps the whole model, as nothing lies between its two ends: that takes ";
+    assert!(short.sentence.starts_with(begin), "{}", short.sentence);
+}
+
+/// The table of a tied LM head lies on the host once, though the two ends are two stages.
+#[test]
+fn a_host_with_both_ends_of_a_tied_model_has_room_for_what_it_fits() {
+    let tied = || ModelShape { tied_lm_head: true, ..dense_shape(4) };
+    let alone = |budget| RoomFixture::new(tied(), vec![device(0, budget, 1e6)]);
+    let budget = (0..2_000).find(|budget| plan(&kept(&alone(*budget), Sharing::Fastest)).is_ok()).unwrap();
+    let fixture = RoomFixture::new(tied(), vec![device(0, budget, 1e6), device(1, 2_000, 1e6)]);
+    let room = kept(&fixture, Sharing::Everyone);
+    let found = plan(&room).unwrap();
+    assert_eq!(found.plan.stages.len(), 3, "the other device takes part: {:?}", found.plan.stages);
+    let covered: Vec<PeerId> = standby(&room, &found.plan).covered.iter().map(|standby| standby.lost).collect();
+    assert_eq!(covered, [peer(1)], "the host has just enough for all of it");
 }
