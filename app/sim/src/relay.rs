@@ -116,7 +116,7 @@ impl World {
             && !forward.tokens.is_empty()
             && !forward.hidden.is_empty()
         {
-            self.violation = Some(format!("device {index} told the stage after the first one the token ids"));
+            self.violate(format!("device {index} told the stage after the first one the token ids"));
         }
         self.note_question(index, &frame);
         if let (Frame::ExpertCall(_), Some(called)) = (&frame, self.behind(to)) {

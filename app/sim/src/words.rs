@@ -41,7 +41,15 @@ impl Carries {
             | Frame::ExpertHint(_)
             | Frame::Rows(_)
             | Frame::RowHashes(_) => Self::HiddenVectors,
-            Frame::Answer(..)
+            Frame::Answer(
+                _,
+                AnswerPart::Queued(_)
+                | AnswerPart::Reading(..)
+                | AnswerPart::Recovering(_)
+                | AnswerPart::End { .. }
+                | AnswerPart::Void { .. }
+                | AnswerPart::Unknown,
+            )
             | Frame::Hello(_)
             | Frame::Refused(_)
             | Frame::Heartbeat { .. }
@@ -110,21 +118,24 @@ impl World {
             return;
         }
         let carries = Carries::of(frame);
-        let receiver = self.behind(to).filter(|receiver| !self.peers[*receiver].is_host);
-        let Some(receiver) = receiver else {
+        // Nobody knows who is behind a route that the relay never gave out: it is not the host.
+        let receiver = self.behind(to);
+        if receiver.is_some_and(|receiver| self.peers[receiver].is_host) {
             if carries == Carries::Logits {
-                self.violation = Some(format!("device {index} made logits, which the host keeps for itself"));
+                self.violate(format!("device {index} made logits, which the host keeps for itself"));
             }
             return;
-        };
+        }
         self.heard.kinds.insert(carries);
         let may = match (carries, frame) {
             (Carries::Nothing | Carries::HiddenVectors, _) => true,
-            (Carries::Answer, Frame::Answer(request, _)) => self.heard.asked.contains(&(receiver, *request)),
+            (Carries::Answer, Frame::Answer(request, _)) => {
+                receiver.is_some_and(|receiver| self.heard.asked.contains(&(receiver, *request)))
+            }
             _ => false,
         };
         if !may {
-            self.violation = Some(format!("device {index} sent {carries:?} to device {receiver}"));
+            self.violate(format!("device {index} sent {carries:?} to device {receiver:?}"));
         }
     }
 
@@ -142,7 +153,7 @@ impl World {
             Task::Experts { block, .. } => is_end(*block),
         };
         if self.keeps_from(index) && is_wrong {
-            self.violation = Some(format!("device {index} was told to compute an end of the model"));
+            self.violate(format!("device {index} was told to compute an end of the model"));
         }
     }
 
@@ -153,7 +164,7 @@ impl World {
             other => other.block().is_some_and(|block| self.is_end(block)),
         };
         if let Some(unit) = units.iter().find(|unit| is_end(unit)).filter(|_| self.keeps_from(index)) {
-            self.violation = Some(format!("device {index} was told to load {unit:?}, which the host keeps for itself"));
+            self.violate(format!("device {index} was told to load {unit:?}, which the host keeps for itself"));
         }
     }
 
@@ -163,5 +174,91 @@ impl World {
 
     fn is_end(&self, block: BlockIndex) -> bool {
         block.0 == 0 || block.0 + 1 == self.model.blocks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use potluck_plan::{ExpertId, PlanEpoch};
+    use potluck_protocol::{ExpertHint, Sharing, StageFault, StageFaultKind};
+
+    use super::*;
+    use crate::{SimDevice, SimModel};
+
+    /// A host that keeps both ends of a model of four blocks, and another device, once they have met.
+    fn room() -> World {
+        let model = SimModel { blocks: 4, experts: 0, kv_bytes: 0, state_bytes: 0 };
+        let mut world = World::new(1, model, Sharing::Fastest, SimDevice::with_budget(900));
+        world.keep_ends();
+        world.add(SimDevice::default(), 100.0);
+        world.run(5_000.0, |_| false);
+        assert_eq!(world.violation(), None, "nothing has happened yet");
+        world
+    }
+
+    /// What the simulator says of something that a device does.
+    fn said(act: impl FnOnce(&mut World)) -> String {
+        let mut world = room();
+        act(&mut world);
+        world.violation().unwrap_or("nothing").to_owned()
+    }
+
+    #[test]
+    fn an_end_that_is_loaded_or_computed_elsewhere_is_a_violation() {
+        let first = WeightUnit::Expert(BlockIndex(0), ExpertId(1));
+        for unit in [WeightUnit::Embedding, WeightUnit::LmHead, first, WeightUnit::TokenMixer(BlockIndex(3))] {
+            let told = said(|world| world.check_load_of_ends(1, &[unit]));
+            assert!(told.starts_with("device 1 was told to load"), "{unit:?}: {told}");
+            assert_eq!(said(|world| world.check_load_of_ends(0, &[unit])), "nothing", "{unit:?} on the host");
+        }
+        let middle = WeightUnit::TokenMixer(BlockIndex(2));
+        assert_eq!(said(|world| world.check_load_of_ends(1, &[middle])), "nothing", "a block between them");
+        let experts = |block| Task::Experts {
+            block: BlockIndex(block),
+            class: potluck_plan::KernelClass::Decode,
+            normed: Vec::new(),
+            experts: Vec::new(),
+        };
+        let told = said(|world| world.check_work_on_ends(1, &experts(0)));
+        assert_eq!(told, "device 1 was told to compute an end of the model");
+        assert_eq!(said(|world| world.check_work_on_ends(1, &experts(1))), "nothing", "a block between them");
+    }
+
+    #[test]
+    fn an_answer_of_somebody_else_is_a_violation_and_so_is_one_for_nobody_known() {
+        let text = |index| {
+            let part = AnswerPart::Doubtful { conversation: "somebody's".into() };
+            Frame::Answer(RequestId(index), part)
+        };
+        let route = |world: &World| world.peers[1].line.as_ref().unwrap().route;
+        let told = said(|world| world.check_words(0, route(world), &text(1)));
+        assert!(told.starts_with("device 0 sent Answer"), "{told}");
+        let told = said(|world| world.check_words(0, RelayRoute(u32::MAX), &text(1)));
+        assert!(told.starts_with("device 0 sent Answer"), "{told}");
+        let hint = Frame::ExpertHint(ExpertHint { epoch: PlanEpoch(1), experts: Vec::new() });
+        assert_eq!(said(|world| world.check_words(0, route(world), &hint)), "nothing");
+        let (stage, conversation) = (potluck_plan::StageId(0), potluck_plan::ConversationId(1));
+        let kind = StageFaultKind::DeviceLost;
+        let fault = StageFault { epoch: PlanEpoch(1), stage, conversation, pass: None, kind };
+        assert_eq!(said(|world| world.check_words(1, route(world), &Frame::StageFault(fault))), "nothing");
+    }
+
+    #[test]
+    fn the_first_violation_is_the_one_that_is_said() {
+        let told = said(|world| {
+            world.check_load_of_ends(1, &[WeightUnit::LmHead]);
+            world.check_work_on_ends(
+                1,
+                &Task::Experts {
+                    block: BlockIndex(0),
+                    class: potluck_plan::KernelClass::Decode,
+                    normed: Vec::new(),
+                    experts: Vec::new(),
+                },
+            );
+        });
+        assert!(told.contains("LmHead"), "{told}");
     }
 }
