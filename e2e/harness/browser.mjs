@@ -40,13 +40,15 @@ async function launchChromium(profile, options) {
 }
 
 /** One person's browser, with a profile of its own that outlives a restart. `engine: 'firefox'` makes it a Firefox; with `keepsPages` a page
- * that is left sleeps in the browser's back/forward cache and wakes as it was, as in everybody's browser. */
+ * that is left sleeps in the browser's back/forward cache and wakes as it was, as in everybody's browser; `fill` writes into the new profile's
+ * folder first. */
 export class Device {
   static async start(name, options = {}) {
     const device = new Device();
     device.name = name;
     device.options = options;
     device.profile = await mkdtemp(join(tmpdir(), 'potluck-profile-'));
+    await options.fill?.(device.profile);
     await device.launch();
     return device;
   }
@@ -62,7 +64,7 @@ export class Device {
   watch(page) {
     page.setDefaultTimeout(120_000);
     page.on('console', (message) => {
-      if (message.type() === 'error') this.errors.push(message.text());
+      if (message.type() === 'error') this.errors.push([message.text(), message.location().url].filter(Boolean).join(' at '));
     });
     page.on('pageerror', (error) => this.errors.push(String(error)));
   }

@@ -190,6 +190,42 @@ fn who_waits_at_the_door_by_an_invite_that_is_taken_back_is_turned_away() {
     });
 }
 
+/// Before, it was told to try again, and had to do so itself: also a page that was loaded anew while its old connection still counted.
+#[test]
+fn a_visitor_too_many_waits_and_comes_in_when_another_one_leaves() {
+    test(async {
+        let relay = relay(&models(), 0).await;
+        let mut host = peer("Host", &relay.origin, folder("host"));
+        let listed = HostChoice { visible: true, ..choice(ModelSource::Relay { name: "small".into() }, 0) };
+        host.host(listed, Vec::new(), None).unwrap();
+        host.link().await.unwrap();
+        let link = format!("{}{}", relay.origin, host.status.room.as_ref().unwrap().link);
+        let (without_key, _) = link.split_once('#').unwrap();
+        let mut visitors = Vec::new();
+        for name in ["One", "Two", "Three", "Four"] {
+            let mut visitor = peer(name, &relay.origin, folder("guest"));
+            join_room(&visitor, without_key, None);
+            tokio::select! {
+                _ = sees(&mut host, name) => {}
+                () = until(&mut visitor, "never", |_| false) => unreachable!(),
+            }
+            visitors.push(visitor);
+        }
+        let mut late = peer("Five", &relay.origin, folder("guest"));
+        join_room(&late, without_key, None);
+        until(&mut late, "it waits", |status| {
+            matches!(&status.connection, Connection::Reconnecting { cause, .. } if cause.starts_with("Many devices wait"))
+        })
+        .await;
+        visitors[0].page(ToNode::Leave(Leaving::ForGood));
+        tokio::select! {
+            _ = sees(&mut host, "Five") => {}
+            () = until(&mut late, "never", |_| false) => unreachable!(),
+            () = until(&mut visitors[0], "never", |_| false) => unreachable!(),
+        }
+    });
+}
+
 #[test]
 fn a_visitor_of_a_listed_room_meets_the_others_once_it_is_let_in() {
     test(async {

@@ -113,9 +113,13 @@ impl Refusal {
         }
     }
 
-    /// Whether a member should simply try again after a while.
+    /// Whether a device should simply try again after a while. A page that is loaded anew can meet its own earlier connection, which
+    /// still counts as a visitor.
     pub fn is_temporary(self) -> bool {
-        matches!(self, Self::ShuttingDown | Self::TooManyConnections | Self::TooManyRooms | Self::NoEntry)
+        matches!(
+            self,
+            Self::ShuttingDown | Self::TooManyConnections | Self::TooManyRooms | Self::TooManyVisitors | Self::NoEntry
+        )
     }
 
     /// One sentence for the person who wanted to join.

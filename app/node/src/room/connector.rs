@@ -159,11 +159,8 @@ impl Connector {
             Control::Refused { reason, message } => {
                 // A relay that restarts forgets its rooms until their owners are back, and one that is full may have
                 // room a little later. When many return at once, the relay still counts seats of closed connections.
-                let comes_back = was_in
-                    && matches!(
-                        reason,
-                        Refusal::NoSuchRoom | Refusal::RoomFull | Refusal::TooManySeats | Refusal::TooManyVisitors
-                    );
+                let comes_back =
+                    was_in && matches!(reason, Refusal::NoSuchRoom | Refusal::RoomFull | Refusal::TooManySeats);
                 return Some(if comes_back || reason.is_temporary() {
                     ConnectionEnd::Lost(message.trim_end_matches('.').to_owned())
                 } else {

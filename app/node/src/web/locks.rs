@@ -1,6 +1,9 @@
 //! Web Locks: mutual exclusion between the tabs of one profile.
 
+use std::pin::pin;
+
 use futures::channel::oneshot;
+use futures::future::{Either, select};
 use js_sys::{Array, Function, Object, Promise};
 use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
@@ -31,7 +34,7 @@ pub enum LockRequest {
 /// Requests a lock; `None` if it is taken and the request is [`LockRequest::IfAvailable`].
 ///
 /// # Errors
-/// This browser has no Web Locks.
+/// This browser has no Web Locks, or denies them: to a site that may not store data.
 pub async fn request(navigator: &JsValue, name: &str, ask: LockRequest) -> Result<Option<WebLock>, JsValue> {
     let mut release = None;
     let held = Promise::new(&mut |resolve, _| release = Some(resolve));
@@ -48,8 +51,13 @@ pub async fn request(navigator: &JsValue, name: &str, ask: LockRequest) -> Resul
     let options = Object::new();
     js::set(&options, "ifAvailable", &(ask == LockRequest::IfAvailable).into());
     let manager = js::get(navigator, "locks");
-    js::call(&manager, "request", &[&name.into(), &options, &callback])?;
-    granted.await.map_err(|_| JsValue::from_str("the lock was never answered"))
+    // It resolves when the lock is released; before the lock is granted it can only be rejected.
+    let released = js::await_promise(js::call(&manager, "request", &[&name.into(), &options, &callback])?);
+    let never = || JsValue::from_str("the lock was never answered");
+    match select(granted, pin!(released)).await {
+        Either::Left((granted, _)) => granted.map_err(|_| never()),
+        Either::Right((rejected, _)) => Err(rejected.err().unwrap_or_else(never)),
+    }
 }
 
 /// True if somebody waits for a lock.
