@@ -45,14 +45,15 @@ async function lend(scope, bytes) {
   await field.press('Tab');
 }
 
-/** Host a model: the picker, a model, what to lend, who guesses experts, open. Returns the room's link. */
-export async function host(page, relay, { model, lends, share, context, guesser } = {}) {
+/** Host a model: the picker, a model, what to lend, whether to keep words, who guesses experts, open. Returns the room's link. */
+export async function host(page, relay, { model, lends, share, keepWords, context, guesser } = {}) {
   await page.goto(relay.url);
   await page.getByRole('button', { name: 'Host a model' }).click();
   const dialog = page.getByRole('dialog', { name: 'Host a model' });
   if (model) await dialog.locator('label', { hasText: named(model) }).click();
   if (lends) await lend(dialog, lends);
   if (share) await dialog.locator('label', { hasText: share }).first().click();
+  if (keepWords !== undefined) await dialog.getByLabel('Keep my words here').setChecked(keepWords);
   if (context) await dialog.getByLabel('Context, all conversations together').selectOption(String(context));
   if (guesser) await dialog.getByLabel('Experts are guessed by').selectOption(guesser);
   await dialog.getByRole('button', { name: 'Open the room' }).click();

@@ -9,7 +9,8 @@ use common::*;
 use potluck_gguf::TensorType;
 use potluck_gguf::synthetic::{Architecture, Synthetic};
 use potluck_panel::{
-    Arithmetic, Bytes, HostChoice, Message, ModelSource, PeerId, PlanStatus, PromptRequest, RequestId, Role, Status,
+    Arithmetic, Bytes, Ends, HostChoice, Message, ModelSource, PeerId, PlanStatus, PromptRequest, RequestId, Role,
+    Status,
 };
 use potluck_terminal::Session;
 
@@ -166,6 +167,51 @@ fn kill_a_stage(arithmetic: Arithmetic) {
         assert!(killed_at.is_some_and(|count| count < expected.len()), "killed in the middle: {killed_at:?}");
         assert_eq!(tokens, expected);
         assert!(!stage_peers(&first.status).contains(&lost), "the plan goes on without the lost device");
+        drop((first, joiners));
+        relay.stop().await;
+    });
+}
+
+/// The host has the first and the last block in two stages. One of the devices between them is killed.
+#[test]
+fn a_host_with_both_ends_answers_like_one_device_also_after_a_loss() {
+    test(async {
+        let (models, cache, model) = (folder("models"), folder("cache"), layered());
+        let path = write(&model, &models, "model");
+        let expected = alone(&path, TEXT, 64).await;
+        let relay = relay(&models, 0).await;
+        let mut first = peer("host", &relay.origin, cache.clone());
+        let (shape, _) = sizes(&model);
+        let both_tables = two_blocks(&model) + shape.embedding.0.min(shape.lm_head.0);
+        let choice = HostChoice { ends: Ends::OnHost, ..choice(of_relay("model"), both_tables) };
+        let link = host_as(&mut first, &relay.origin, choice, Vec::new()).await;
+        let mut joiners: Vec<Session> =
+            (0..3).map(|number| peer(&format!("joiner {number}"), &relay.origin, cache.clone())).collect();
+        joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(two_blocks(&model))));
+        until(&mut first, "two stages of the host, and two between them", |status| is_up(status, 4)).await;
+        let own = first.status.peer.unwrap();
+        let has_ends = |status: &Status| {
+            let peers = stage_peers(status);
+            let inner = &peers[1..peers.len() - 1];
+            peers.first() == Some(&own) && peers.last() == Some(&own) && !inner.contains(&own)
+        };
+        assert!(has_ends(&first.status), "{:?}", stage_peers(&first.status));
+        let lost = stage_peers(&first.status)[1];
+        for joiner in &mut joiners {
+            until(joiner, "a joiner's own id", |status| status.peer.is_some()).await;
+        }
+        let victim = joiners.iter().find(|joiner| joiner.status.peer == Some(lost)).unwrap();
+        let mut killed_at = None;
+        let tokens = answer(&mut first, question(1, TEXT, 64), |count| {
+            if count >= 4 && killed_at.is_none() {
+                killed_at = Some(count);
+                victim.kill();
+            }
+        })
+        .await;
+        assert!(killed_at.is_some_and(|count| count < expected.len()), "killed in the middle: {killed_at:?}");
+        assert_eq!(tokens, expected);
+        assert!(has_ends(&first.status), "{:?}", stage_peers(&first.status));
         drop((first, joiners));
         relay.stop().await;
     });
