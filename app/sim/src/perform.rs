@@ -278,7 +278,8 @@ impl World {
             self.violation = Some(format!("device {index} was given more rows than it has pages for"));
         }
         if outcome == Outcome::Failed(GAP.into()) {
-            self.violate(format!("device {index} was told to go on behind positions that it has not computed"));
+            let what = || format!("device {index} was told to go on behind positions that it has not computed");
+            self.violation.get_or_insert_with(what);
         }
         if outcome == Outcome::Failed(NO_STATE.into()) {
             self.violation = Some(format!("device {index} was told to go on from a state that it did not keep"));

@@ -138,7 +138,7 @@ fn a_chunk_sent_again_is_not_computed_again() {
 fn a_flood_of_chunks_waits_in_bounded_memory() {
     let (mut executor, mut cx) = on(SECOND);
     for pass in 1..10_000 {
-        executor.forward(FIRST, chunk(1, pass, 0), &mut cx);
+        executor.forward(FIRST, chunk(1, pass, pass as u32 - 1), &mut cx);
     }
     assert_eq!(executor.queues[&StageId(1)].len(), limits::MAX_CHUNKS);
 }
