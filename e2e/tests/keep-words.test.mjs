@@ -65,8 +65,8 @@ step('both pages say what others get, and the host reads why', async () => {
   for (const { page } of [one, two]) {
     await until(page, (now) => isUp(now) && now.plan.ends === 'OnHost');
     const text = await whatOthersGet(page);
-    assert.match(text, /numbers from the middle of the model, not words/);
-    assert.match(text, /Somebody who has the model can guess words/);
+    assert.match(text, /numbers from between the first and the last block, not words/);
+    assert.match(text, /A device that has the whole model, or fetches it, can compute much or all of the words/);
   }
   await one.page.locator('summary', { hasText: 'Why this plan?' }).click();
   await one.page.getByText('You keep your words here: this device computes the first and the last block itself.').waitFor();
