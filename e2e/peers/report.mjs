@@ -68,8 +68,8 @@ export function markdown(rows, { date, args, more, answers, load }) {
 export function figures(rows, memory) {
   const mebibytes = (bytes) => bytes / 2 ** 20;
   const measures = memory
-    ? [['peak of processes and GPU', 'MiB', (row) => mebibytes(row.peakTotalBytes), '20% below the peer'], ['growth', 'MiB', (row) => mebibytes(row.growthBytes)]]
-    : [['decode', 'tok/s', (row) => row.decode, '5 × the peer'], ['prefill', 'tok/s', (row) => row.prefill, '4 × the peer']];
+    ? [['peak of processes and GPU', 'MiB', (row) => mebibytes(row.peakTotalBytes), '20% below the other engine'], ['growth', 'MiB', (row) => mebibytes(row.growthBytes)]]
+    : [['decode', 'tok/s', (row) => row.decode, '5 × the other engine'], ['prefill', 'tok/s', (row) => row.prefill, '4 × the other engine']];
   return rows
     .filter((row) => row.peer === 'potluck' && row.runs > 0)
     .flatMap((mine) =>

@@ -35,7 +35,7 @@ struct Figure {
     label: String,
     value: f64,
     unit: String,
-    /// What another engine or a paper got, and which.
+    /// What another engine, a paper or another way of sending got, and which.
     peer: Option<String>,
     /// What we wanted, fixed before measuring.
     target: Option<String>,
@@ -105,7 +105,7 @@ fn table(record: &Record) -> String {
         let cells: Vec<&str> = [label, value].into_iter().chain(optional).collect();
         format!("| {} |\n", cells.join(" | "))
     };
-    let mut lines = row(["", "Potluck", "target", "peer"]) + &row(["---"; 4]);
+    let mut lines = row(["", "Potluck", "target", "for comparison"]) + &row(["---"; 4]);
     for figure in &record.figures {
         let space = if figure.unit == "%" { "" } else { " " };
         let value = format!("{}{space}{}", number(figure.value), figure.unit);
@@ -155,7 +155,7 @@ mod tests {
         );
         let page = "a\n<!-- bench speed -->\nold\n<!-- /bench -->\nb\n";
         let expected = "a\n<!-- bench speed -->\n\
-                        |  | Potluck | peer |\n| --- | --- | --- |\n\
+                        |  | Potluck | for comparison |\n| --- | --- | --- |\n\
                         | decode | 12,345.5 tok/s | other: 1 |\n| share | 75% |  |\n\n\
                         one GPU, 2026-11-22, commit `abc1234`: `measure`\n<!-- /bench -->\nb\n";
         assert_eq!(render(page, &records).unwrap(), expected);
