@@ -12,47 +12,50 @@ use potluck_relay::net::raise_file_limit;
 use potluck_relay::net::tls::Identity;
 use tracing_subscriber::filter::LevelFilter;
 
-/// The relay of Potluck: it serves the page and the weights and forwards messages between the devices of a room.
+/// Potluck's relay: serves the page and the weights, and forwards messages between the devices of a room.
 #[derive(Debug, Parser)]
 #[command(name = "potluck-relay")]
 pub struct Options {
-    /// The built page
+    /// Folder with the built page
     #[arg(long, value_name = "DIR", default_value = "dist")]
     page: PathBuf,
-    /// A folder with GGUF files; may be given several times
+    /// Folder with GGUF files to offer. Give the option several times for several folders
     #[arg(long, value_name = "DIR", default_value = "models")]
     models: Vec<PathBuf>,
-    /// The port; 0 takes a free one
+    /// Port to listen on; 0 takes a free one
     #[arg(long, value_name = "N", default_value_t = 8787)]
     port: u16,
-    /// Serve this machine only: no LAN, no HTTPS
+    /// Serve this machine only, without HTTPS. Other devices cannot connect
     #[arg(long)]
     local: bool,
-    /// Your own certificate chain, as PEM
+    /// A certificate of your own instead of one that the relay makes: its chain, as PEM. Needs --tls-key
     #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "local")]
     tls_cert: Option<PathBuf>,
-    /// Its private key, as PEM
+    /// The private key of --tls-cert, as PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert", conflicts_with = "local")]
     tls_key: Option<PathBuf>,
-    /// A name or address under which others reach the relay, as in their browser; may be given several times
+    /// A further host name or address that people type into their browser to reach the relay. Give the option several times for
+    /// several
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
-    /// The address of a proxy whose X-Forwarded-For is believed; may be given several times
+    /// Address of a proxy in front of the relay. The relay takes clients' addresses from this proxy's X-Forwarded-For header. Give the
+    /// option several times for several proxies
     #[arg(long, value_name = "ADDR")]
     trusted_proxy: Vec<IpAddr>,
-    /// The trusted proxies begin each connection with a header of the PROXY protocol
+    /// Take clients' addresses from the PROXY protocol instead: the trusted proxies begin each connection with its header
     #[arg(long, requires = "trusted_proxy")]
     proxy_protocol: bool,
-    /// Show /metrics to everyone, not to this machine only
+    /// Show /metrics to everyone. Without this option, only this machine sees it
     #[arg(long)]
     public_metrics: bool,
-    /// Where the relay keeps its authority, its certificate and the hashes of models [default: potluck in your data folder]
+    /// Folder for the relay's own certificate authority, its certificate, and the hashes of models [default: potluck in your data
+    /// folder]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// What goes to standard error: off, error, warn, info, debug or trace [default: RUST_LOG, or warn]
+    /// How much to log to standard error: off, error, warn, info, debug or trace [default: RUST_LOG, or warn]
     #[arg(long, value_name = "LEVEL")]
     pub log: Option<LevelFilter>,
-    /// Open the page in the browser
+    /// Open the page in this machine's browser
     #[arg(long)]
     pub open: bool,
 }

@@ -21,10 +21,10 @@ use crate::waiting::Purpose;
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Benchmark")]
 pub struct BenchOptions {
-    /// Measure the model; with a prompt: print the answer's timings as JSON on standard error
+    /// Benchmark the model. With --prompt, answer the prompt instead, and print the answer's timings as JSON to standard error
     #[arg(long)]
     pub bench: bool,
-    /// Tokens of prompt and answer
+    /// Lengths of prompt and answer to measure, in tokens: PROMPT/ANSWER, several separated by commas
     #[arg(
         long,
         value_name = "LIST",
@@ -35,7 +35,7 @@ pub struct BenchOptions {
         value_parser = parse_workload
     )]
     pub workloads: Vec<BenchWorkload>,
-    /// Positions before the prompt
+    /// Lengths of the context in front of the prompt, in tokens, separated by commas
     #[arg(
         long,
         value_name = "LIST",
@@ -46,7 +46,7 @@ pub struct BenchOptions {
         value_parser = parse_depth
     )]
     pub depths: Vec<u32>,
-    /// Runs that count, after one warm-up run: at most 100
+    /// Number of measured runs, from 1 to 100. A warm-up run comes first and does not count
     #[arg(
         long,
         value_name = "N",
@@ -56,7 +56,7 @@ pub struct BenchOptions {
         value_parser = clap::value_parser!(u32).range(1..=100)
     )]
     pub runs: u32,
-    /// Use the portable kernels, not those measured to be fastest here
+    /// Use the default kernels instead of those that were measured to be fastest on this device
     #[arg(long, requires = "bench", conflicts_with = "prompt")]
     pub untuned: bool,
 }

@@ -9,7 +9,11 @@ use crate::verify::VerifyOptions;
 
 /// The command line of `potluck-node`. Of an option that is given twice the last one counts.
 #[derive(Debug, Parser)]
-#[command(name = "potluck-node", about = "A peer of a Potluck room without a browser", args_override_self = true)]
+#[command(
+    name = "potluck-node",
+    about = "Potluck without a browser: run a model on this device, host a room, or join one",
+    args_override_self = true
+)]
 pub struct CommandLine {
     /// What to do.
     #[command(subcommand)]
@@ -19,13 +23,13 @@ pub struct CommandLine {
 /// What to do. Each verb has the options that mean something to it, and no others.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum Verb {
-    /// Answer one prompt, or measure the model, on this device without a network
+    /// Run a model on this device alone: answer one prompt, or benchmark the model. Needs no network
     Run(RunOptions),
-    /// Open a room and print its link
+    /// Open a room for other devices, and print its link
     Host(HostOptions),
-    /// Enter a room and contribute this GPU, or only ask
+    /// Join a room: lend it this device's GPU, or only ask a question
     Join(JoinOptions),
-    /// Compare the page that a relay serves with a release
+    /// Check whether a relay serves the page of a release
     Verify(VerifyOptions),
 }
 

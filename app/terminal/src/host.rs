@@ -28,35 +28,43 @@ use crate::waiting::Purpose;
 /// Options of `host`.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 pub struct HostOptions {
-    /// A file, a name on the relay, or a link
+    /// The model: a GGUF file, the name of a model on the relay, or a link to a GGUF file
     pub model: String,
-    /// The relay's address
+    /// The relay's address, with http:// or https://
     #[arg(long, value_name = "URL", value_parser = parse_relay)]
     pub relay: String,
-    /// Keep the room's keys, bans and invites in this file, and open the room again that it holds
+    /// Keep the room's keys, bans and invites in this file, so that you can open the same room again. If the file already holds a
+    /// room, that room is opened
     #[arg(long, value_name = "FILE")]
     pub room_keys: Option<PathBuf>,
-    /// Write who came, who was refused, put out or sent wrong numbers to this file: as JSON if its name ends in .json, else as text
+    /// Log to this file who came in, who was refused, removed or banned, and who sent wrong results. The log is JSON if the file's
+    /// name ends in .json, and text otherwise
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// List the room on the relay's start page. Nobody can be let in from there: who wants to come in needs the link
+    /// List the room on the relay's start page, so that people see that it is open. They still need its link to come in, because
+    /// this program lets nobody in from the list
     #[arg(long)]
     pub visible: bool,
-    /// Keep everything but experts of a file on this device, and send each device only the experts that it is to hold
+    /// Protect a model file that you do not want to give away: other devices get only the experts that they are to hold, some bytes
+    /// beside them, and the file's header. This device computes everything else. If the
+    /// model has no experts, no other device takes part in computing it
     #[arg(long)]
     pub protect: bool,
-    /// Compute the first and the last block on this device: others get numbers from between these blocks, not words. A device that
-    /// has the whole model, or fetches it, can compute much or all of the words from them. Where others take part, this device
-    /// computes twice for each token. A room that is kept with --room-keys keeps this choice
+    /// Keep the words of conversations on this device: it computes the first and the last block, and other devices get only numbers
+    /// from between these blocks, no text. A device that has the whole model, or downloads it, can still compute much or all of the
+    /// text from these numbers. If other devices take part, each token passes through this device twice. With --room-keys, the
+    /// choice is kept with the room: a room that keeps its words still does so when it is opened again
     #[arg(long)]
     pub keep_words: bool,
-    /// How work is shared: fastest, everyone or experts
+    /// How to share the work: fastest (whatever makes tokens come fastest), everyone (each device gets a part) or experts (the
+    /// model's experts are spread over as many devices as possible)
     #[arg(long, value_name = "WHO", default_value = "fastest", value_parser = parse_sharing)]
     pub share: Sharing,
     /// The model's context.
     #[command(flatten)]
     pub model_options: ModelOptions,
-    /// How products are computed: exact or packed (vectors quantized to 8 bits); packed on a GPU unless given
+    /// How to compute matrix products: exact (32-bit floats) or packed (vectors quantized to 8 bits, usually faster) [default: packed
+    /// on a GPU, otherwise exact]
     #[arg(long, value_name = "HOW", value_parser = parse_rooms_arithmetic, help_heading = "Model")]
     pub arithmetic: Option<Arithmetic>,
     /// How experts are spread over devices.
@@ -68,7 +76,7 @@ pub struct HostOptions {
     /// What is asked.
     #[command(flatten)]
     pub answer: AnswerOptions,
-    /// With a prompt: print the answer's timings as JSON on standard error
+    /// Print the answer's timings as JSON to standard error
     #[arg(long, requires = "prompt", help_heading = "Question")]
     pub bench: bool,
     /// What this device contributes.
@@ -86,24 +94,24 @@ pub struct HostOptions {
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Experts on several devices")]
 pub struct PoolingOptions {
-    /// On how many devices each expert lies, where memory allows
+    /// Number of devices that hold a copy of each expert, as far as their memory allows
     #[arg(long, value_name = "N", default_value_t = Pooling::default().replicas, value_parser = clap::value_parser!(u8).range(1..))]
     pub replicas: u8,
     /// How many holders of an expert are asked.
     #[arg(long, help = hedging_help(), value_name = "HOW", default_value = "adaptive", value_parser = parse_hedging)]
     pub hedging: Hedging,
-    /// Number format of vectors to and from devices that hold experts: f32 (exact), f16, bf16 or int8
+    /// Number format of vectors to and from devices that hold experts: f32 (exact), or f16, bf16 or int8 (fewer bytes, rounded)
     #[arg(long, value_name = "TYPE", default_value = "f32", value_parser = parse_wire)]
     pub wire: WireType,
-    /// Let a device whose memory does not hold all experts load them when they are chosen
+    /// Let devices take part whose memory is too small for all experts that they are to hold: they load an expert when it is needed
     #[arg(long)]
     pub on_demand: bool,
 }
 
 fn hedging_help() -> String {
     format!(
-        "How many holders of an expert are asked: off (one), adaptive (another one when the first is late), or so many at once \
-         (at most {MAX_COPIES})"
+        "How many of the devices that hold an expert to ask: off (one, and another only if it is very late), adaptive (another one \
+         if the first takes longer than usual), or a number from 1 to {MAX_COPIES} (that many at once)"
     )
 }
 

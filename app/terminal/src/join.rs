@@ -20,19 +20,19 @@ use crate::waiting::Purpose;
 /// Options of `join`.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 pub struct JoinOptions {
-    /// The room's link; with - it is read from standard input. Other users of this machine see arguments: --link-file and the
-    /// variable POTLUCK_LINK keep it from them
+    /// The room's link, or - to read it from standard input. Other users of this machine can see the command line. To hide the link
+    /// from them, use -, --link-file or the environment variable POTLUCK_LINK
     pub link: Option<LinkArgument>,
-    /// Read the link from this file
+    /// Read the room's link from this file
     #[arg(long, value_name = "FILE", conflicts_with = "link")]
     pub link_file: Option<PathBuf>,
-    /// Only ask, contribute nothing
+    /// Only ask questions, and lend no GPU memory
     #[arg(long, conflicts_with_all = ["budget", "eviction"])]
     pub guest: bool,
     /// What is asked.
     #[command(flatten)]
     pub answer: AnswerOptions,
-    /// With a prompt: print the answer's timings as JSON on standard error
+    /// Print the answer's timings as JSON to standard error
     #[arg(long, requires = "prompt", help_heading = "Question")]
     pub bench: bool,
     /// What this device contributes.

@@ -26,7 +26,7 @@ use crate::waiting::Purpose;
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(group = ArgGroup::new("task").required(true).multiple(true).args(["prompt", "bench"]))]
 pub struct RunOptions {
-    /// The model's file; of a split model the first one
+    /// The model: a GGUF file. If the model is split into several files, name the first one
     pub model: PathBuf,
     /// What is asked.
     #[command(flatten)]
@@ -37,8 +37,8 @@ pub struct RunOptions {
     /// The model's context.
     #[command(flatten)]
     pub model_options: ModelOptions,
-    /// How products are computed: exact, packed (vectors quantized to 8 bits) or matrix (prompts as half floats, by matrix
-    /// units)
+    /// How to compute matrix products: exact (32-bit floats), packed (vectors quantized to 8 bits, usually faster) or matrix
+    /// (prompts in 16-bit floats, on the matrix units that some GPUs have)
     #[arg(long, value_name = "HOW", default_value_t, value_parser = parse_arithmetic, help_heading = "Model")]
     pub arithmetic: Arithmetic,
     /// Who guesses experts.

@@ -26,9 +26,13 @@ impl Args for SamplingArguments {
                     .value_parser(parse_temperature)
                     .requires("prompt")
                     .default_value("0")
-                    .help("Sampling temperature; 0 is greedy"),
+                    .help("Sampling temperature: higher gives more varied answers, 0 always takes the likeliest token"),
             )
-            .arg(seed.value_parser(value_parser!(u64)).default_value("0").help("The same seed gives the same answer"))
+            .arg(
+                seed.value_parser(value_parser!(u64))
+                    .default_value("0")
+                    .help("Seed of the sampling: the same seed gives the same answer"),
+            )
     }
 
     fn augment_args_for_update(command: Command) -> Command {

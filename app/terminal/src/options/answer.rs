@@ -8,19 +8,19 @@ use crate::sampling::SamplingArguments;
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Question")]
 pub struct AnswerOptions {
-    /// Ask this, print the answer and end
+    /// Ask this question, print the answer and exit
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt: Option<String>,
-    /// Maximum tokens of the answer
+    /// Maximum length of the answer, in tokens
     #[arg(long, value_name = "N", default_value_t = 256, requires = "prompt")]
     pub max_tokens: u32,
     /// How it is sampled.
     #[command(flatten)]
     pub sampling: SamplingArguments,
-    /// How much the model is to reason, if its chat template supports that: off, low, medium, high
+    /// How much the model reasons before it answers, if its chat template supports that: off, low, medium or high
     #[arg(long, value_name = "HOW", value_parser = effort, requires = "prompt")]
     pub reasoning: Option<ReasoningEffort>,
-    /// Continue the prompt as it is, without the chat template
+    /// Complete the prompt as plain text, without the model's chat template
     #[arg(long, requires = "prompt")]
     pub raw: bool,
 }

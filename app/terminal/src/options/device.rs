@@ -16,17 +16,17 @@ pub const DEFAULT_TIMEOUT: u64 = 120;
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "This device")]
 pub struct DeviceOptions {
-    /// Part of the adapter's name, if there are several
+    /// Which GPU to use, if there are several: a part of its name
     #[arg(long, value_name = "NAME")]
     pub gpu: Option<String>,
-    /// Which of the adapters with that name, from 0
+    /// Which of the GPUs that match --gpu to use, counted from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub gpu_index: usize,
-    /// Folder for downloaded weights and what was measured of this device [default: potluck in the user's cache folder]
+    /// Folder for downloaded weights, measurements of this device, and its key [default: potluck in your cache folder]
     #[arg(long, value_name = "FOLDER")]
     pub cache: Option<PathBuf>,
-    /// Give up after so many seconds without progress, ten times as long while devices load or compute. Without a question, a node
-    /// that has reached the relay once waits as long as it takes
+    /// Give up after this many seconds without progress, or ten times as many while devices load or compute. In a room, without
+    /// --prompt, there is no limit once the relay has been reached
     #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout: u64,
 }
@@ -51,10 +51,11 @@ impl DeviceOptions {
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "This device")]
 pub struct Contribution {
-    /// GPU memory to contribute: 900M, 4G; 0 contributes nothing
+    /// How much GPU memory may be used, in bytes, such as 900M or 4G. In a room, 0 lends none
     #[arg(long, value_name = "BYTES", default_value = "4G", value_parser = parse_budget)]
     pub budget: u64,
-    /// Which expert makes room where they load on demand: lru (the one used longest ago) or lfu (the one used least often)
+    /// If experts are loaded on demand, which one to drop for another: lru (the least recently used) or lfu (the one used least often
+    /// since it was loaded)
     #[arg(long, value_name = "WHICH", default_value = "lru", value_parser = parse_eviction)]
     pub eviction: Eviction,
 }

@@ -10,14 +10,16 @@ use crate::values::{parse_predictor, parse_shadow};
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Experts on demand")]
 pub struct GuessArguments {
-    /// Who guesses which experts come next, where they load on demand: none, frequent or router
+    /// If experts are loaded on demand, how to guess which come next, so that they load in time: none, frequent (those that often
+    /// followed the last token's) or router (the next block's router, asked early)
     #[arg(long, value_name = "WHO", default_value_t, value_parser = parse_predictor, conflicts_with = "shadow")]
     pub predictor: PredictorKind,
-    /// The same model in a type of fewer bits, which guesses a token ahead, on this device: a file, or `own`: made from the
-    /// model itself, in a part of the memory that is lent, of far fewer bits or as `own:q4_0`
+    /// Guess the next experts with a shadow model instead: the same model with fewer bits per weight. Name its GGUF file, which needs
+    /// memory besides --budget, or make it from the model with `own`, within --budget. `own:q4_0` also chooses its weight type
     #[arg(long, value_name = "FILE", value_parser = parse_shadow)]
     pub shadow: Option<ShadowSource>,
-    /// Every how many tokens the shadow takes over the model's token and its KV cache: T1, T4KV16, KV8 or unaligned
+    /// How often the shadow model follows the model: with T4 it takes the model's token every 4 tokens, with KV8 its KV cache every 8
+    /// tokens, with T4KV8 both, and with `unaligned` neither
     #[arg(long, value_name = "HOW", default_value = "T1", requires = "shadow", value_parser = parse_alignment)]
     pub align: Alignment,
 }

@@ -8,10 +8,11 @@ use crate::values::parse_cache_type;
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Model")]
 pub struct ModelOptions {
-    /// KV cache type: f32, f16, q8_0 or q4_0 [default: the largest that fits, down to q8_0]
+    /// Number type of the KV cache, which holds what a conversation needs for its next token: f32 (exact), f16, q8_0 or q4_0
+    /// (smallest) [default: the largest that fits, but not q4_0]
     #[arg(long = "kv", value_name = "TYPE", value_parser = parse_cache_type)]
     pub cache_type: Option<KvCacheType>,
-    /// Positions of context, at least 64; no more than the model has
+    /// Length of the context in tokens, from 64 to what the model supports
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(64..))]
     pub context: u32,
 }

@@ -6,13 +6,15 @@ use potluck_node::native::{Fingerprint, Network};
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Network")]
 pub struct NetworkOptions {
-    /// The name that others see
+    /// The name under which others see this device
     #[arg(long, default_value = "Native peer")]
     pub name: String,
-    /// SHA-256 fingerprint of the relay's own certificate, as the relay shows it
+    /// SHA-256 fingerprint of the relay's certificate authority, or of its certificate, as the relay shows it. Needed if no public
+    /// authority vouches for the relay, unless the room's link contains the fingerprint
     #[arg(long, value_name = "HEX")]
     pub relay_fingerprint: Option<Fingerprint>,
-    /// Let links to models lead to this device and its network, and over http
+    /// Also follow links to models that use http, or that lead to this device or its private network. Without this option, only links
+    /// to the relay and https links to public addresses are followed, because a room's host chooses the link for all its devices
     #[arg(long)]
     pub allow_private_links: bool,
 }

@@ -38,19 +38,20 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Options of `verify`.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 pub struct VerifyOptions {
-    /// The relay's address
+    /// The relay's address, with http:// or https://
     #[arg(value_name = "RELAY", value_parser = parse_relay)]
     pub relay: String,
-    /// The release's hash: the SHA-256 of its SHA256SUMS
+    /// The release's hash, as published with it: the SHA-256 of its file SHA256SUMS
     #[arg(long, value_name = "HEX", conflicts_with = "sums")]
     pub release: Option<FileHash>,
-    /// The release's SHA256SUMS, which then names each file that differs
+    /// The release's file SHA256SUMS. With it, each file that differs is named
     #[arg(long, value_name = "FILE")]
     pub sums: Option<PathBuf>,
-    /// SHA-256 fingerprint of the relay's own certificate, as the relay shows it
+    /// SHA-256 fingerprint of the relay's certificate authority, or of its certificate, as the relay shows it. Needed if no public
+    /// authority vouches for the relay
     #[arg(long, value_name = "HEX")]
     pub relay_fingerprint: Option<Fingerprint>,
-    /// Give up after so many seconds without progress
+    /// Give up after this many seconds without progress
     #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout: u64,
 }
