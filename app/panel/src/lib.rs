@@ -11,7 +11,9 @@
 mod bench;
 mod command;
 mod decision;
+mod hub;
 mod keys;
+mod model_link;
 mod notice;
 mod status;
 mod timeline;
@@ -26,7 +28,9 @@ pub use decision::{
     HedgingDecision, HolderDecision, KeptReason, LeftOut, NoPlanReason, Part, PartReason, Place, PlanDecision,
     PredictionDecision, ReplacedReason, SpreadingCompared, StandbyDecision, Turn, WhyPlan,
 };
+pub use hub::{ListedFile, Repository};
 pub use keys::{KeySeed, RoomKeys};
+pub use model_link::{BadModelLink, ModelLink};
 pub use notice::{Condition, Notice, NoticeLevel};
 pub use potluck_plan::{
     Arithmetic, Bytes, Channel, DeviceId, Ends, KvCacheType, ModelId, PeerId, PlanEpoch, ReasoningEffort, Sharing,

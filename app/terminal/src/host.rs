@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use potluck_node::open::split_names;
-use potluck_node::platform::LocalFile;
+use potluck_node::platform::{LocalFile, Platform};
 use potluck_panel::{Ends, HostChoice, ModelSource, Sharing};
 use potluck_plan::{Arithmetic, WireType};
 use potluck_planner::MAX_COPIES;
@@ -14,6 +14,7 @@ use potluck_text::texts;
 
 use crate::failure::Failure;
 use crate::link::RoomLink;
+use crate::model_link;
 use crate::model_path;
 use crate::options::{AnswerOptions, Contribution, DeviceOptions, GuessArguments, ModelOptions, NetworkOptions};
 use crate::output::{print, say};
@@ -28,7 +29,8 @@ use crate::waiting::Purpose;
 /// Options of `host`.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 pub struct HostOptions {
-    /// The model: a GGUF file, the name of a model on the relay, or a link to a GGUF file
+    /// The model: a GGUF file, the name of a model on the relay, or a link: to a GGUF file, or to a repository of such files, for
+    /// example hf.co/OWNER/REPO:Q4_K_M
     pub model: String,
     /// The relay's address, with http:// or https://
     #[arg(long, value_name = "URL", value_parser = parse_relay)]
@@ -174,6 +176,16 @@ impl HostOptions {
         }
     }
 
+    /// The same options with the address of a file where the model is a link as people have them.
+    ///
+    /// # Errors
+    /// It is the link of a repository whose files cannot be listed, or of which one is to be chosen.
+    async fn with_link_read(self, platform: &Platform) -> Result<Self, Failure> {
+        let model =
+            if Path::new(&self.model).exists() { None } else { model_link::address(&self.model, platform).await? };
+        Ok(Self { model: model.unwrap_or(self.model.clone()), ..self })
+    }
+
     fn hosted(&self) -> Result<Hosted, Failure> {
         if model_path::is_path(&self.model) {
             let files = model_path::open(Path::new(&self.model))?;
@@ -196,7 +208,9 @@ impl HostOptions {
 /// # Errors
 /// What failed.
 pub(crate) async fn host(options: &HostOptions, stop: &Stop) -> Result<(), Failure> {
-    let mut session = Session::start(options.setup()?.stopped_by(stop));
+    let setup = options.setup()?.stopped_by(stop);
+    let options = &options.clone().with_link_read(&setup.platform).await?;
+    let mut session = Session::start(setup);
     let opened = options.open(&mut session).await;
     crate::stay(&mut session, opened, options.answer.question(), options.bench).await
 }

@@ -12,6 +12,7 @@ mod host;
 mod join;
 mod link;
 mod logging;
+mod model_link;
 mod model_path;
 mod options;
 mod output;

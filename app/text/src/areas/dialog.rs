@@ -32,7 +32,15 @@ table! {
         /// The file has another name.
         no_gguf_file = "This is not a GGUF file: its name must end in .gguf.";
         /// The address is of another kind.
-        no_gguf_address = "This does not look like a GGUF file. The address must begin with https:// and end in .gguf.";
+        no_gguf_address = "This does not look like a GGUF file. Use the link of a file that ends in .gguf, or of a repository with such files.";
+        /// While a repository's list of files is fetched.
+        listing(repository: Text) = "Looking for the files of { $repository } …";
+        /// Above a repository's files.
+        files_of(repository: Text) = "Choose a file of { $repository }";
+        /// A repository's list of files cannot be had.
+        no_list(repository: Text) = "The files of { $repository } cannot be listed. Is the name right, and is it open to everyone?";
+        /// A repository without models that run here.
+        no_models(repository: Text) = "{ $repository } has no GGUF files. Look for a repository whose name ends in GGUF.";
         /// The field for an address.
         address = "Address of a GGUF file";
         /// Below the field.

@@ -59,6 +59,12 @@ table! {
         no_cache_folder = "There is no folder of this user's own for downloads and this device's key: HOME is not set. Give one with --cache FOLDER.";
         /// --protect with a model that is not on this disk.
         protect_needs_file = "--protect is for a file on this device: everybody can fetch what a relay or a link has.";
+        /// A text that begins like a link.
+        no_model_link(text: Text) = "{ $text } is no link to a GGUF file or to a repository with some.";
+        /// A repository's list of files cannot be had.
+        no_repository(repository: Text, status: Number) = "The files of { $repository } cannot be listed (status { $status }). Is the name right, and is it open to everyone?";
+        /// After a list of a repository's files.
+        choose_a_file(repository: Text, count: Count) = "{ $repository } has { $count } models, listed with their sizes. Give the address of one, or what its name ends in behind a colon: hf.co/{ $repository }:Q4_K_M";
         /// A model in several files, to be sent to others.
         split_file = "A split model on this disk cannot be sent to others. Put it in the relay's models folder.";
     }

@@ -255,7 +255,7 @@ fn ModelField(form: BenchForm) -> impl IntoView {
                     <span>{texts().host.address()}</span>
                     <input
                         class="field"
-                        type="url"
+                        type="text"
                         placeholder="https://…/model.gguf"
                         prop:value=move || form.link.get()
                         on:input=move |event| form.link.set(event_target_value(&event))

@@ -1,7 +1,7 @@
 //! The settings of a benchmark.
 
 use leptos::prelude::*;
-use potluck_panel::{Arithmetic, BenchChoice, BenchWorkload, Bytes, KvCacheType, ModelSource};
+use potluck_panel::{Arithmetic, BenchChoice, BenchWorkload, Bytes, KvCacheType, ModelLink, ModelSource};
 
 /// The model's source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,10 +91,13 @@ impl BenchForm {
         let model = match self.from.get()? {
             Origin::Relay(name) => ModelSource::Relay { name },
             Origin::Link => {
-                let url = self.link.get().trim().to_owned();
-                if !url.contains("://") {
-                    return None;
-                }
+                let link = self.link.get();
+                let url = match link.parse::<ModelLink>() {
+                    Ok(ModelLink::File(address)) => address,
+                    // Who gives an address of another form knows what is there.
+                    Err(_) if link.contains("://") => link.trim().to_owned(),
+                    Ok(ModelLink::Repository(_)) | Err(_) => return None,
+                };
                 ModelSource::Link { url }
             }
             Origin::File => {

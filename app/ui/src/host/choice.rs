@@ -1,7 +1,7 @@
 //! The model picker's choices while it is open.
 
 use leptos::prelude::*;
-use potluck_panel::{Arithmetic, Bytes, Ends, ExpertGuesser, HostChoice, KvCacheType, ModelSource, Sharing};
+use potluck_panel::{Arithmetic, Bytes, Ends, ExpertGuesser, HostChoice, KvCacheType, ModelLink, ModelSource, Sharing};
 use potluck_text::texts;
 
 use super::{catalog::Entry, guesser, open::Check, verdict::Case};
@@ -115,13 +115,18 @@ impl Choice {
             Tab::Here => {
                 self.model.with(|model| model.as_ref().map(|model| ModelSource::Relay { name: model.name.clone() }))
             }
-            Tab::Link => {
-                let url = self.link.get().trim().to_owned();
-                is_gguf_address(&url).then_some(ModelSource::Link { url })
-            }
+            Tab::Link => self.address().map(|url| ModelSource::Link { url }),
             Tab::Device => self.file.with(|file| {
                 file.as_ref().map(|file| ModelSource::File { name: file.name(), bytes: Bytes(file.size() as u64) })
             }),
+        }
+    }
+
+    /// The address of the file that the link in the field means; `None` if it means none.
+    pub fn address(self) -> Option<String> {
+        match self.link.with(|link| link.parse::<ModelLink>()) {
+            Ok(ModelLink::File(address)) => Some(address),
+            Ok(ModelLink::Repository(_)) | Err(_) => None,
         }
     }
 
@@ -142,8 +147,8 @@ impl Choice {
         if self.tab.get() != Tab::Link {
             return None;
         }
-        let address = self.link.get();
-        self.listed.with(|entries| entries.iter().find(|entry| entry.address == address.trim()).cloned())
+        let address = self.address()?;
+        self.listed.with(|entries| entries.iter().find(|entry| entry.address == address).cloned())
     }
 
     /// All devices take part in the embedded model, so that users see a second device working; otherwise the fastest

@@ -1,28 +1,33 @@
-//! The tab "Link": the address of a GGUF file, typed, kept or from the catalogue.
+//! The tab "Link": a model's link as people have it, typed, kept or from the catalogue.
 
 use leptos::prelude::*;
+use potluck_panel::ModelLink;
 use potluck_text::texts;
 
 use super::{
     catalog::{OwnLinks, WellKnown},
-    choice::{Choice, is_gguf_address},
+    choice::Choice,
+    repository::RepositoryFiles,
 };
 
-/// The field for the address, and the addresses to choose from.
+/// The field for the link, the files of a repository, and the addresses to choose from.
 #[component]
 pub fn FromLink(choice: Choice) -> impl IntoView {
     let wrong = move || {
         let link = choice.link.get();
-        let link = link.trim();
-        (!link.is_empty() && !is_gguf_address(link)).then_some(texts().host.no_gguf_address())
+        let is_wrong = !link.trim().is_empty() && link.parse::<ModelLink>().is_err();
+        is_wrong.then_some(texts().host.no_gguf_address())
     };
     view! {
         <label class="labelled">
             <span>{texts().host.address()}</span>
             <input
                 class="field"
-                type="url"
+                type="text"
+                inputmode="url"
                 autocomplete="off"
+                autocapitalize="off"
+                spellcheck="false"
                 placeholder="https://…/model.gguf"
                 aria-describedby="gguf-wrong"
                 prop:value=move || choice.link.get()
@@ -30,6 +35,7 @@ pub fn FromLink(choice: Choice) -> impl IntoView {
             />
         </label>
         <p class="field-wrong" id="gguf-wrong" aria-live="polite">{wrong}</p>
+        <RepositoryFiles choice />
         <p class="hint">
             {texts().host.address_hint()}
         </p>

@@ -9,6 +9,7 @@ mod guesser;
 mod open;
 mod options;
 mod picker;
+mod repository;
 mod verdict;
 mod verdict_view;
 

@@ -5,7 +5,7 @@ use potluck_text::texts;
 
 use crate::{
     common::{Icon, Symbol},
-    host::choice::{Choice, is_gguf_address},
+    host::choice::Choice,
     state::store,
 };
 
@@ -15,8 +15,8 @@ pub fn OwnLinks(choice: Choice) -> impl IntoView {
     let store = store();
     let links = Memo::new(move |_| store.settings.with(|settings| settings.links.clone()));
     let new = Memo::new(move |_| {
-        let link = choice.link.get().trim().to_owned();
-        let is_new = is_gguf_address(&link) && choice.entry().is_none() && links.with(|links| !links.contains(&link));
+        let link = choice.address()?;
+        let is_new = choice.entry().is_none() && links.with(|links| !links.contains(&link));
         is_new.then_some(link)
     });
     let keep = move |_| {
