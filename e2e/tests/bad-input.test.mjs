@@ -95,7 +95,6 @@ async function serveEndlessly() {
     const cors = { 'access-control-allow-origin': '*', 'access-control-allow-headers': 'range' };
     const length = { 'content-length': 1e12 };
     if (request.method === 'OPTIONS') return response.writeHead(204, cors).end();
-    if (request.method === 'HEAD') return response.writeHead(200, { ...cors, ...length }).end();
     response.writeHead(200, { ...cors, ...(request.url === '/silent.gguf' ? {} : length) });
     return pipeline(Readable.from(endless()), response, () => server.emit('hung-up', request.url));
   });
@@ -140,7 +139,7 @@ async function serveHalves(path) {
   slow.server = createServer(async (request, response) => {
     const cors = { 'access-control-allow-origin': '*', 'access-control-allow-headers': 'range' };
     if (request.method === 'OPTIONS') return response.writeHead(204, cors).end();
-    if (request.method === 'HEAD') return response.writeHead(200, { ...cors, 'content-length': bytes.length }).end();
+    if (!request.headers.range) return response.writeHead(200, { ...cors, 'content-length': bytes.length }).end();
     const [first, last] = request.headers.range.match(/\d+/g).map(Number);
     const part = bytes.subarray(first, last + 1);
     const half = part.length < 100_000 ? part.length : part.length >> 1;

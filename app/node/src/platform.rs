@@ -17,7 +17,7 @@ use potluck_text::texts;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use self::http::{HttpReply, HttpRequest, Method, Traffic, Version};
+pub use self::http::{Arrived, Content, HttpReply, HttpRequest, Method, OpenedReply, Traffic, Version};
 pub use self::interceptor::{ComputeInterceptor, Direct, Measured, Receiver, WorkPath};
 use crate::blob::{BlobKey, BlobName};
 use crate::links::leads_to_the_internet;
@@ -87,6 +87,25 @@ pub trait Transport {
     /// # Errors
     /// The server cannot be reached, or the connection broke.
     fn request(&self, request: HttpRequest) -> LocalBoxFuture<'static, Result<HttpReply, NetError>>;
+
+    /// Makes a request and reads the content of its reply as it is asked for: a part of a file may be longer than memory. A reply
+    /// that is no success has no content here. The request does not count what arrives.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
+    fn open(&self, request: HttpRequest) -> LocalBoxFuture<'static, Result<OpenedReply, NetError>> {
+        let reply = self.request(HttpRequest { arrived: Traffic::default(), ..request });
+        Box::pin(async move {
+            let mut reply = reply.await?;
+            let content: Box<dyn Content> = Box::new(Arrived::new(std::mem::take(&mut reply.body)));
+            Ok((reply, content))
+        })
+    }
+
+    /// True if this network hides the replies of servers that do not name this page: then a refusal looks like a broken connection.
+    fn hides_refusals(&self) -> bool {
+        false
+    }
 }
 
 /// Same-browser discovery: finds nodes in other tabs of this browser, which can be reached without the relay.

@@ -59,13 +59,15 @@ pub struct LoadReport {
     pub rate: f64,
     /// Bytes that were here already.
     pub cached: Bytes,
+    /// Seconds that the model's server lets this device wait, because it has too many requests; 0 if it does not.
+    pub waits: u16,
 }
 
 impl LoadReport {
     /// A phase that has just begun and has no bytes to count yet.
     #[must_use]
     pub const fn begin(phase: LoadPhase) -> Self {
-        Self { phase, done: Bytes::ZERO, total: Bytes::ZERO, rate: 0.0, cached: Bytes::ZERO }
+        Self { phase, done: Bytes::ZERO, total: Bytes::ZERO, rate: 0.0, cached: Bytes::ZERO, waits: 0 }
     }
 
     /// Seconds left in this phase at the present rate; none while there is no rate, or nothing to count.

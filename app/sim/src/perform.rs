@@ -194,6 +194,7 @@ impl World {
             total: missing,
             rate: peer.device.download,
             cached: Bytes::ZERO,
+            waits: 0,
         };
         let (epoch, used) = (load.epoch, resident_bytes(&self.model.shape(), &load.units, load.context));
         self.event(index, Event::LoadProgress { epoch, report, used });

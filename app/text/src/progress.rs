@@ -26,6 +26,11 @@ pub fn loading_line(loading: &LoadReport) -> String {
     let phase = texts().phase.of(loading.phase);
     let (done, total, cached) = (loading.done.0, loading.total.0, loading.cached.0);
     let mut line = if total > 0 { texts().progress.bytes(phase, done, total) } else { phase.to_owned() };
+    if loading.waits > 0 {
+        // A rate would be that of a time without bytes.
+        line.push_str(&format!(" · {}", texts().progress.server_waits(loading.waits)));
+        return line;
+    }
     if loading.rate >= 1.0 && done < total {
         line.push_str(&format!(" · {}", rate(loading.rate)));
     }
@@ -53,12 +58,19 @@ mod tests {
             total: Bytes(1_200_000_000),
             rate: 12_000_000.0,
             cached: Bytes(0),
+            waits: 0,
         }
     }
 
     #[test]
     fn a_download_shows_bytes_rate_and_time() {
         assert_eq!(loading_line(&loading()), "Downloading 410 MB of 1.2 GB · 12 MB/s · about 66 s left");
+    }
+
+    #[test]
+    fn a_wait_is_told_instead_of_a_rate() {
+        let waiting = LoadReport { waits: 42, ..loading() };
+        assert_eq!(loading_line(&waiting), "Downloading 410 MB of 1.2 GB · its server asks to wait 42 s");
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::rc::Rc;
 use futures::StreamExt;
 use futures::channel::mpsc;
 use futures::future::LocalBoxFuture;
-use potluck_node::platform::{HttpReply, HttpRequest, NetError, Socket, SocketMessage, SocketSender, Transport};
+use potluck_node::platform::{
+    HttpReply, HttpRequest, NetError, OpenedReply, Socket, SocketMessage, SocketSender, Transport,
+};
 
 use super::delay::Delay;
 
@@ -45,6 +47,14 @@ impl Transport for DelayedTransport {
 
     fn request(&self, request: HttpRequest) -> LocalBoxFuture<'static, Result<HttpReply, NetError>> {
         self.inner.request(request)
+    }
+
+    fn open(&self, request: HttpRequest) -> LocalBoxFuture<'static, Result<OpenedReply, NetError>> {
+        self.inner.open(request)
+    }
+
+    fn hides_refusals(&self) -> bool {
+        self.inner.hides_refusals()
     }
 }
 

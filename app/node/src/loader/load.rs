@@ -133,6 +133,7 @@ impl Load {
             self.make_ready(&jobs).await?;
         }
         self.progress.start(phase, Bytes(total), Bytes(cached));
+        let _expecting = self.expect(&jobs);
         let runs = self.runs_of(jobs);
         // Cached blobs only have to be opened.
         let ahead = if policy.cache && cached == total { OPEN_AHEAD } else { policy.parallel };
@@ -234,6 +235,13 @@ impl Load {
         Ok(cut(&missing, &self.units, self.source.fetch_policy().max_bytes, stored, needs))
     }
 
+    /// Tells the source which reads of jobs are to come.
+    fn expect(&self, jobs: &[Job]) -> Expecting<'_> {
+        let missing = jobs.iter().filter(|job| job.stored() < job.len);
+        self.source.expect(&missing.map(Job::range).collect::<Vec<_>>());
+        Expecting(self.source.as_ref())
+    }
+
     /// Jobs that are fetched together.
     pub(super) fn runs_of(&self, jobs: Vec<Job>) -> Vec<Vec<Job>> {
         let policy = self.source.fetch_policy();
@@ -265,6 +273,7 @@ impl Load {
         let (others, cached): (Vec<Job>, Vec<Job>) =
             jobs.into_iter().partition(|job| incomplete.contains(&job.unit.unit));
         let _staging = StagingGuard(shadow);
+        let _expecting = self.expect(&others);
         let runs = cached.into_iter().chain(others).map(|job| vec![job]).collect();
         self.pipeline(Sink::Requantized(shadow, to), policy.cache).run(runs, 1).await?;
         Ok(())
@@ -320,6 +329,15 @@ impl Load {
         self.progress.beside(LoadPhase::SelfTest);
         let verdict = self.engine.self_test().await?;
         if verdict.usable { Ok(verdict) } else { Err(LoadError::WrongResults(Box::new(verdict))) }
+    }
+}
+
+/// Ends what a source expects when the load ends, however it ends.
+struct Expecting<'a>(&'a dyn Source);
+
+impl Drop for Expecting<'_> {
+    fn drop(&mut self) {
+        self.0.expect(&[]);
     }
 }
 

@@ -85,8 +85,14 @@ pub struct Progress {
 impl Progress {
     /// For one load.
     pub fn new(platform: Platform, listener: Listener) -> Self {
-        let report =
-            LoadReport { phase: LoadPhase::Find, done: Bytes(0), total: Bytes(0), rate: 0.0, cached: Bytes(0) };
+        let report = LoadReport {
+            phase: LoadPhase::Find,
+            done: Bytes(0),
+            total: Bytes(0),
+            rate: 0.0,
+            cached: Bytes(0),
+            waits: 0,
+        };
         Self {
             platform,
             listener,
@@ -115,14 +121,14 @@ impl Progress {
         self.received_before.set(self.traffic.bytes());
         {
             let mut report = self.report.borrow_mut();
-            *report = LoadReport { phase, done: Bytes(0), total: Bytes(0), rate: 0.0, ..*report };
+            *report = LoadReport { phase, done: Bytes(0), total: Bytes(0), rate: 0.0, waits: 0, ..*report };
         }
         self.report_now();
     }
 
     /// The transfer begins.
     pub fn start(&self, phase: LoadPhase, total: Bytes, cached: Bytes) {
-        *self.report.borrow_mut() = LoadReport { phase, done: Bytes(0), total, rate: 0.0, cached };
+        *self.report.borrow_mut() = LoadReport { phase, done: Bytes(0), total, rate: 0.0, cached, waits: 0 };
         self.uploaded.set(0);
         self.rate.set(Rate::default());
         self.complete.set(false);
@@ -181,10 +187,14 @@ impl Progress {
         }
     }
 
-    /// Reports what has arrived since the last report. If that is nothing it says nothing: a report is a sign of life.
+    /// Reports what has arrived since the last report, and how long its server lets this device wait. If neither has changed it says
+    /// nothing: a report is a sign of life.
     fn look(&self) {
         self.recount();
-        if self.report.borrow().done != self.reported.get() {
+        let waits = self.traffic.waits(self.platform.clock.now()).unwrap_or(0);
+        let waits = u16::try_from(waits).unwrap_or(u16::MAX);
+        let before = std::mem::replace(&mut self.report.borrow_mut().waits, waits);
+        if before != waits || self.report.borrow().done != self.reported.get() {
             self.report_now();
         }
     }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::channel::mpsc;
+use futures::channel::{mpsc, oneshot};
 use futures::future::LocalBoxFuture;
 use futures::stream::LocalBoxStream;
 use futures::{SinkExt, StreamExt};
@@ -28,8 +28,8 @@ use super::relay_tls::RelayTls;
 use super::tls::{certificate_fault, explain, relay_config, speaks_no_tls};
 use crate::links::is_public;
 use crate::platform::{
-    HttpReply, HttpRequest, Method, NetError, SameBrowser, Socket, SocketMessage, SocketSender, Traffic, Transport,
-    Version,
+    Content, HttpReply, HttpRequest, Method, NetError, OpenedReply, SameBrowser, Socket, SocketMessage, SocketSender,
+    Traffic, Transport,
 };
 
 /// Timeout of a connection, of a reply's headers, and of each read of its body.
@@ -37,6 +37,8 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Bytes of a read of a reply's body.
 const READ_BYTES: usize = 64 << 10;
+/// Reads of a reply's content that wait until they are asked for.
+const READS_AHEAD: usize = 8;
 
 /// Whom this program talks to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -156,11 +158,59 @@ impl Transport for NativeTransport {
             let agent = agent.ok_or_else(|| NetError::unreachable(&url, "TLS does not work on this device"))?;
             let answered = tokio::task::spawn_blocking(move || answer(&agent, request)).await;
             let answered = answered.unwrap_or_else(|error| Err(io::Error::other(error).into()));
-            answered.map_err(|error| match error {
-                ureq::Error::BadUri(_) => NetError::BadUrl(url),
-                error if is_relays => relay_error(&url, &error),
-                error => NetError::unreachable(&url, link_reason(&error)),
-            })
+            answered.map_err(|error| net_error(url, is_relays, &error))
+        })
+    }
+
+    fn open(&self, request: HttpRequest) -> LocalBoxFuture<'static, Result<OpenedReply, NetError>> {
+        let is_relays = self.is_relays(&request.url);
+        let agent = if is_relays { self.to_relay.clone() } else { Some(self.to_links.clone()) };
+        Box::pin(async move {
+            let url = request.url.clone();
+            let agent = agent.ok_or_else(|| NetError::unreachable(&url, "TLS does not work on this device"))?;
+            let (head, replied) = oneshot::channel();
+            let (reads, arriving) = tokio::sync::mpsc::channel(READS_AHEAD);
+            // It ends with the reply, or soon after nobody reads any more.
+            tokio::task::spawn_blocking(move || stream(&agent, &request, head, &reads));
+            let replied = replied.await.unwrap_or_else(|_| Err(io::Error::other("the reader ended").into()));
+            let reply = replied.map_err(|error| net_error(url.clone(), is_relays, &error))?;
+            let content: Box<dyn Content> = Box::new(Reads { url, arriving, left: Vec::new(), given: 0 });
+            Ok((reply, content))
+        })
+    }
+}
+
+fn net_error(url: String, is_relays: bool, error: &ureq::Error) -> NetError {
+    match error {
+        ureq::Error::BadUri(_) => NetError::BadUrl(url),
+        error if is_relays => relay_error(&url, error),
+        error => NetError::unreachable(&url, link_reason(error)),
+    }
+}
+
+/// The content of a reply that a thread reads.
+struct Reads {
+    url: String,
+    arriving: tokio::sync::mpsc::Receiver<io::Result<Vec<u8>>>,
+    /// The read that was given in part.
+    left: Vec<u8>,
+    given: usize,
+}
+
+impl Content for Reads {
+    fn next(&mut self, most: usize) -> LocalBoxFuture<'_, Result<Vec<u8>, NetError>> {
+        Box::pin(async move {
+            if self.given == self.left.len() {
+                self.left = match self.arriving.recv().await {
+                    None => return Ok(Vec::new()),
+                    Some(read) => read.map_err(|_| NetError::unreachable(&self.url, "the connection failed"))?,
+                };
+                self.given = 0;
+            }
+            let end = self.left.len().min(self.given.saturating_add(most));
+            let next = self.left[self.given..end].to_vec();
+            self.given = end;
+            Ok(next)
         })
     }
 }
@@ -193,31 +243,72 @@ fn link_reason(error: &ureq::Error) -> String {
     }
 }
 
-fn answer(agent: &ureq::Agent, request: HttpRequest) -> Result<HttpReply, ureq::Error> {
-    let HttpRequest { method, url, range, body, arrived } = &request;
-    let mut reply = match method {
+type Reply = ureq::http::Response<ureq::Body>;
+
+fn send(agent: &ureq::Agent, request: &HttpRequest) -> Result<Reply, ureq::Error> {
+    let HttpRequest { method, url, range, body, .. } = request;
+    match method {
         Method::Post => agent.post(url).content_type("application/json").send(body.as_deref().unwrap_or_default()),
-        Method::Get | Method::Head => {
-            let mut builder = if *method == Method::Head { agent.head(url) } else { agent.get(url) };
+        Method::Get => {
+            let mut builder = agent.get(url);
             if let Some(range) = range {
                 builder = builder.header("range", format!("bytes={}-{}", range.start, range.end.saturating_sub(1)));
             }
             builder.call()
         }
-    }?;
-    let number = |name: &str| reply.headers().get(name)?.to_str().ok()?.parse::<u64>().ok();
-    let length = number("content-length");
-    let retry_after = number("retry-after").and_then(|seconds| u32::try_from(seconds).ok());
-    let version = Version::read(|name| Some(reply.headers().get(name)?.to_str().ok()?.to_owned()));
-    let status = reply.status().as_u16();
-    let limit = request.limit(status);
-    let too_long = length.is_some_and(|length| length > limit);
-    let body = match method {
-        Method::Head => Vec::new(),
-        _ if too_long => Vec::new(),
-        _ => read_counted(reply.body_mut().with_config().limit(limit.saturating_add(1)).reader(), arrived)?,
+    }
+}
+
+fn head_of(reply: &Reply) -> HttpReply {
+    HttpReply::read(reply.status().as_u16(), |name| Some(reply.headers().get(name)?.to_str().ok()?.to_owned()))
+}
+
+fn answer(agent: &ureq::Agent, request: HttpRequest) -> Result<HttpReply, ureq::Error> {
+    let mut reply = send(agent, &request)?;
+    let head = head_of(&reply);
+    let limit = request.limit(head.status);
+    let body = match head.length {
+        Some(length) if length > limit => Vec::new(),
+        _ => read_counted(reply.body_mut().with_config().limit(limit.saturating_add(1)).reader(), &request.arrived)?,
     };
-    Ok(HttpReply { status, length, retry_after, version, body })
+    Ok(HttpReply { body, ..head })
+}
+
+/// Hands on a reply, then its content read by read, while somebody takes them.
+fn stream(
+    agent: &ureq::Agent,
+    request: &HttpRequest,
+    head: oneshot::Sender<Result<HttpReply, ureq::Error>>,
+    reads: &tokio::sync::mpsc::Sender<io::Result<Vec<u8>>>,
+) {
+    let (mut reply, replied) = match send(agent, request) {
+        Ok(reply) => {
+            let replied = head_of(&reply);
+            (reply, replied)
+        }
+        Err(error) => return drop(head.send(Err(error))),
+    };
+    let (status, limit) = (replied.status, request.limit(replied.status));
+    if head.send(Ok(replied)).is_err() || !matches!(status, 200 | 206) {
+        return;
+    }
+    let mut reader = reply.body_mut().with_config().limit(limit.saturating_add(1)).reader();
+    loop {
+        let mut read = vec![0; READ_BYTES];
+        let read = match reader.read(&mut read) {
+            Ok(0) => return,
+            Ok(len) => {
+                read.truncate(len);
+                Ok(read)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => Err(error),
+        };
+        let ends = read.is_err();
+        if reads.blocking_send(read).is_err() || ends {
+            return;
+        }
+    }
 }
 
 /// Reads everything; `arrived` counts it meanwhile.

@@ -31,6 +31,16 @@ impl Node {
         if let (ModelSource::File { name, .. }, true) = (&source, files.is_empty()) {
             return inputs.event(Event::ModelFailed(OpenError::FileGone(name.clone()).to_string()));
         }
+        let (clock, traffic, waiting) = (self.platform.clock.clone(), opener.traffic.clone(), inputs.clone());
+        // Without end: it is dropped when the model is open.
+        let tell_waits = async move {
+            loop {
+                clock.sleep(1_000.0).await;
+                if let Some(seconds) = traffic.waits(clock.now()) {
+                    waiting.send(Input::FileChecked(texts().weights.server_waits(seconds)));
+                }
+            }
+        };
         let opening = async move {
             let reported = std::cell::Cell::new(None);
             let on_hashing = |done: u64, total: u64| {
@@ -51,6 +61,11 @@ impl Node {
             };
             let opened = opened.map(|(model, metadata)| (Rc::new(model), Box::new(metadata)));
             inputs.send(Input::Opened(hosting, opened.map_err(|error| error.to_string())));
+        };
+        let opening = async move {
+            let opening = std::pin::pin!(opening);
+            let telling = std::pin::pin!(tell_waits);
+            futures::future::select(opening, telling).await;
         };
         let opening = Abortable::new(opening, self.tasks.new_opening());
         // Once it is aborted, nobody waits for it.

@@ -28,9 +28,6 @@ pub enum OpenError {
     /// Its vocabulary or chat template is not valid.
     #[error(transparent)]
     Language(#[from] LanguageError),
-    /// The server does not say how long a file is.
-    #[error("{0} does not say how long the file is. Use a direct link to a .gguf file.")]
-    NoLength(String),
     /// A link that the host chose leads to a private address or does not use https.
     #[error("{}", texts().weights.private_link(_0))]
     PrivateLink(String),

@@ -22,7 +22,7 @@ use self::names::file_stem;
 use self::shared::group_hashes;
 use crate::hashes::{GROUP_BYTES, model_id};
 use crate::language::ModelLanguage;
-use crate::platform::{HttpRequest, LocalFile, Platform, host_of};
+use crate::platform::{LocalFile, Platform, host_of};
 use crate::relay::Relay;
 use crate::source::{HttpFile, HttpSource, LocalSource, PendingRequests, PieceSource, Source, SourceError, Traffic};
 
@@ -172,17 +172,8 @@ impl Opener {
     }
 
     async fn open_link(&self, source: &ModelSource, url: &str) -> Result<(Model, Metadata), OpenError> {
-        let mut files = Vec::new();
-        for url in split_names(url) {
-            let reply = self.platform.transport.request(HttpRequest::head(&url)).await?;
-            if reply.status != 200 {
-                let (host, reason) = (host_of(&url).to_owned(), format!("status {}", reply.status));
-                return Err(SourceError::Status { host, reason }.into());
-            }
-            let bytes = reply.length.ok_or_else(|| OpenError::NoLength(host_of(&url).to_owned()))?;
-            files.push(HttpFile { url, bytes, hashes: None });
-        }
-        let http = HttpSource::new(self.platform.clone(), files, self.traffic.clone());
+        let links = split_names(url);
+        let http = HttpSource::of_links(self.platform.clone(), links, self.traffic.clone()).await?;
         let headers = self.headers().read(&http, None).await?;
         let samples = http.sample(&headers.raw).await?;
         let samples: Vec<&[u8]> = samples.iter().flatten().map(|sample| &sample.bytes[..]).collect();

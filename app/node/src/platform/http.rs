@@ -4,6 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures::future::LocalBoxFuture;
+use potluck_plan::Millis;
+
+use super::NetError;
+
 /// Maximum length of a reply whose length is not known before: lists of models and of hashes. The longest list, of a file of
 /// 128 GiB, has this.
 const MAX_REPLY: u64 = 64 << 20;
@@ -15,25 +20,36 @@ const MAX_ERROR: u64 = 64 << 10;
 pub enum Method {
     /// Read it.
     Get,
-    /// Read its length.
-    Head,
     /// Send JSON to it.
     Post,
 }
 
-/// Counts bytes as they arrive, on any thread.
+/// Counts bytes as they arrive, on any thread, and knows how long their server lets this device wait.
 #[derive(Clone, Debug, Default)]
 pub struct Traffic {
     own: Arc<AtomicU64>,
     /// What else counts them.
     all: Option<Arc<AtomicU64>>,
+    /// When the wait ends, in milliseconds of this device's clock.
+    waits_until: Arc<AtomicU64>,
 }
 
 impl Traffic {
     /// The same count, whose bytes `all` counts too.
     #[must_use]
     pub fn within(&self, all: &Traffic) -> Self {
-        Self { own: self.own.clone(), all: Some(all.own.clone()) }
+        Self { own: self.own.clone(), all: Some(all.own.clone()), waits_until: all.waits_until.clone() }
+    }
+
+    /// Nothing is asked of the server before then: it has too much to do.
+    pub fn wait_until(&self, end: Millis) {
+        self.waits_until.store(end.0.max(0.0).ceil() as u64, Ordering::Relaxed);
+    }
+
+    /// Seconds until the server is asked again; none if nothing waits for that.
+    pub fn waits(&self, now: Millis) -> Option<u32> {
+        let left = self.waits_until.load(Ordering::Relaxed) as f64 - now.0;
+        (left > 0.0).then(|| (left / 1000.0).ceil() as u32)
     }
 
     /// Adds bytes.
@@ -75,11 +91,6 @@ impl HttpRequest {
         Self { method: Method::Get, url: url.into(), range: None, body: None, arrived: Traffic::default() }
     }
 
-    /// Reads a resource's length.
-    pub fn head(url: impl Into<String>) -> Self {
-        Self { method: Method::Head, ..Self::get(url) }
-    }
-
     /// Sends JSON.
     pub fn post(url: impl Into<String>, body: String) -> Self {
         Self { method: Method::Post, body: Some(body), ..Self::get(url) }
@@ -103,12 +114,84 @@ pub struct HttpReply {
     pub status: u16,
     /// `Content-Length`, if it is readable.
     pub length: Option<u64>,
-    /// `Retry-After`, in seconds.
+    /// The first byte of the part that it sends, from `Content-Range`.
+    pub start: Option<u64>,
+    /// Seconds that the server asks to wait.
     pub retry_after: Option<u32>,
+    /// Its content is a web page.
+    pub is_page: bool,
     /// What it says of the file's version.
     pub version: Version,
     /// The content.
     pub body: Vec<u8>,
+}
+
+impl HttpReply {
+    /// A reply without its content.
+    pub fn read(status: u16, header: impl Fn(&str) -> Option<String>) -> Self {
+        let content_type = header("content-type").unwrap_or_default().to_ascii_lowercase();
+        Self {
+            status,
+            length: header("content-length").and_then(|length| length.trim().parse().ok()),
+            start: header("content-range").and_then(|range| first_byte(&range)),
+            retry_after: wait_asked(&header),
+            is_page: content_type.starts_with("text/html"),
+            version: Version::read(header),
+            body: Vec::new(),
+        }
+    }
+}
+
+/// 0 of "bytes 0-7/100".
+fn first_byte(range: &str) -> Option<u64> {
+    range.trim().strip_prefix("bytes")?.trim_start().split('-').next()?.parse().ok()
+}
+
+/// Seconds from `Retry-After`, or from a `RateLimit` that says when its window ends. A `Retry-After` that is a date says nothing:
+/// clocks differ.
+fn wait_asked(header: impl Fn(&str) -> Option<String>) -> Option<u32> {
+    let seconds = |text: &str| text.trim().parse::<f64>().ok().filter(|seconds| (0.0..1e6).contains(seconds));
+    let of_window = || {
+        let limit = header("ratelimit")?;
+        let end = limit.split([';', ',']).find_map(|part| part.trim().strip_prefix("t="))?;
+        seconds(end)
+    };
+    let asked = header("retry-after").and_then(|text| seconds(&text)).or_else(of_window)?;
+    Some(asked.ceil() as u32)
+}
+
+/// The content of a reply while it arrives. Dropped, it ends the download.
+pub trait Content {
+    /// The bytes that come next, at least one and at most `most`; none at the end.
+    ///
+    /// # Errors
+    /// The connection broke.
+    fn next(&mut self, most: usize) -> LocalBoxFuture<'_, Result<Vec<u8>, NetError>>;
+}
+
+/// A reply, and its content while it arrives.
+pub type OpenedReply = (HttpReply, Box<dyn Content>);
+
+/// Content that has arrived.
+pub struct Arrived {
+    bytes: Vec<u8>,
+    read: usize,
+}
+
+impl Arrived {
+    /// These bytes.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, read: 0 }
+    }
+}
+
+impl Content for Arrived {
+    fn next(&mut self, most: usize) -> LocalBoxFuture<'_, Result<Vec<u8>, NetError>> {
+        let end = self.bytes.len().min(self.read.saturating_add(most));
+        let next = self.bytes[self.read..end].to_vec();
+        self.read = end;
+        Box::pin(std::future::ready(Ok(next)))
+    }
 }
 
 /// What a reply says about its file's version. Browsers hide most headers of other sites, unless a site exposes them.
@@ -182,6 +265,43 @@ mod tests {
         ] {
             assert_eq!(first.may_be(&other), same, "{other:?}");
         }
+    }
+
+    #[test]
+    fn a_wait_is_read_where_servers_say_it() {
+        for (headers, seconds) in [
+            (vec![("retry-after", "120")], Some(120)),
+            (vec![("retry-after", " 0.5 ")], Some(1)),
+            (vec![("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT")], None),
+            (vec![("retry-after", "-5")], None),
+            (vec![("retry-after", "inf")], None),
+            (vec![("ratelimit", "\"resolvers\";r=0;t=57")], Some(57)),
+            (vec![("ratelimit", "limit=100, remaining=0, reset=9")], None),
+            (vec![("ratelimit", "\"api\";r=0;t=57"), ("retry-after", "9")], Some(9)),
+            (vec![], None),
+        ] {
+            let header =
+                |name: &str| headers.iter().find(|(known, _)| *known == name).map(|(_, text)| text.to_string());
+            assert_eq!(HttpReply::read(429, header).retry_after, seconds, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn a_reply_says_where_its_part_begins_and_whether_it_is_a_page() {
+        let reply = |name: &str, text: &str| HttpReply::read(206, |asked| (asked == name).then(|| text.to_owned()));
+        assert_eq!(reply("content-range", "bytes 8-15/100").start, Some(8));
+        assert_eq!(reply("content-range", "bytes */100").start, None);
+        assert!(reply("content-type", "Text/HTML; charset=utf-8").is_page);
+        assert!(!reply("content-type", "application/octet-stream").is_page);
+    }
+
+    #[test]
+    fn a_wait_is_known_to_everything_on_the_line_until_it_ends() {
+        let line = Traffic::default();
+        let read = Traffic::default().within(&line);
+        assert_eq!(read.waits(Millis(0.0)), None);
+        line.wait_until(Millis(2_500.0));
+        assert_eq!((read.waits(Millis(1_000.0)), line.waits(Millis(2_500.0))), (Some(2), None));
     }
 
     #[test]

@@ -30,6 +30,18 @@ pub enum SourceError {
     /// The server ignores range requests.
     #[error("{0} sends whole files only. Use a server that supports range requests.")]
     NoRanges(String),
+    /// The server has too many requests, for longer than this device waits: a sentence.
+    #[error("{0}")]
+    Busy(String),
+    /// The server wants to know who reads the file: a sentence.
+    #[error("{0}")]
+    Locked(String),
+    /// A link leads to a web page: a sentence.
+    #[error("{0}")]
+    Page(String),
+    /// The server does not say how long a file is.
+    #[error("{0} does not say how long the file is. Use a direct link to a .gguf file.")]
+    NoLength(String),
     /// The file on the server was replaced by another.
     #[error("The file at {0} changed while it was read. Open the model again to read the new one.")]
     Changed(String, Change),

@@ -2,8 +2,9 @@
 
 use futures::StreamExt;
 
+use super::http::Line;
 use super::version::{KnownVersion, SAMPLES_AT_ONCE, Sample};
-use crate::platform::{HttpRequest, Transport};
+use crate::platform::HttpRequest;
 
 /// How often a sample is requested until a reply has the unknown version name: servers behind one address take turns.
 const LOOKS: u32 = 3;
@@ -20,9 +21,9 @@ pub enum Evidence {
 }
 
 /// Reads the samples of a file of so many bytes again. At least half of them must come under a name that is not known.
-pub async fn evidence(transport: &dyn Transport, url: &str, bytes: u64, known: &KnownVersion) -> Evidence {
+pub async fn evidence(line: &Line, url: &str, bytes: u64, known: &KnownVersion) -> Evidence {
     let samples = known.samples();
-    let looks = samples.iter().map(|sample| look(transport, url, bytes, known, sample));
+    let looks = samples.iter().map(|sample| look(line, url, bytes, known, sample));
     let looks: Vec<Evidence> = futures::stream::iter(looks).buffer_unordered(SAMPLES_AT_ONCE).collect().await;
     let same = looks.iter().filter(|look| **look == Evidence::Same).count();
     if looks.contains(&Evidence::Different) {
@@ -34,10 +35,10 @@ pub async fn evidence(transport: &dyn Transport, url: &str, bytes: u64, known: &
     }
 }
 
-async fn look(transport: &dyn Transport, url: &str, bytes: u64, known: &KnownVersion, sample: &Sample) -> Evidence {
+async fn look(line: &Line, url: &str, bytes: u64, known: &KnownVersion, sample: &Sample) -> Evidence {
     for _ in 0..LOOKS {
         let request = HttpRequest { range: Some(sample.range.clone()), ..HttpRequest::get(url) };
-        let Ok(reply) = transport.request(request).await else { return Evidence::None };
+        let Ok(reply) = line.request(request).await else { return Evidence::None };
         let is_of_file = reply.status == 206
             && reply.version.total.is_none_or(|total| total == bytes)
             && reply.body.len() == sample.bytes.len();

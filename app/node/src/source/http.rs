@@ -1,11 +1,15 @@
 //! Reads a model with HTTP range requests, verified where the server has hashes.
 
+mod first;
+mod lanes;
+mod line;
+mod parts;
 mod replies;
 mod samples;
 #[cfg(all(test, not(target_arch = "wasm32")))]
 mod tests;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -13,22 +17,17 @@ use futures::future::LocalBoxFuture;
 use futures::lock::Mutex;
 use potluck_model::FileRange;
 
+use self::line::Attempts;
+use self::parts::Parts;
 use self::replies::Refusal;
 use super::error::{Change, SourceError};
 use super::group_reader::GroupReader;
 use super::reading::{FetchPolicy, Source};
 use super::version::KnownVersion;
-use crate::backoff::Backoff;
 use crate::hashes::GroupHashes;
-use crate::platform::Traffic;
-use crate::platform::{HttpRequest, Platform, host_of};
+use crate::platform::{HttpRequest, Platform, Traffic, host_of};
 
-/// Attempts before a request fails.
-const MAX_ATTEMPTS: u32 = 6;
-/// Attempts before a reply of another version counts: servers behind one name may not have the same yet.
-const MAX_VERSIONS: u32 = 3;
-/// Waits between attempts. The longest one lies behind the last attempt.
-const BACKOFF: Backoff = Backoff::new(500.0, 16_000.0);
+pub(super) use self::line::Line;
 
 /// One file on a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,9 +47,21 @@ struct Remote {
     reader: GroupReader,
     /// Of a file without hashes.
     version: KnownVersion,
+    /// Its first bytes, which came with its length.
+    beginning: RefCell<Vec<u8>>,
 }
 
 impl Remote {
+    fn new(file: HttpFile) -> Self {
+        Self {
+            file,
+            groups: Mutex::new(None),
+            reader: GroupReader::default(),
+            version: KnownVersion::default(),
+            beginning: RefCell::default(),
+        }
+    }
+
     fn changed(&self, change: Change) -> SourceError {
         self.version.set_changed(change);
         self.error(change)
@@ -58,6 +69,10 @@ impl Remote {
 
     fn error(&self, change: Change) -> SourceError {
         SourceError::Changed(host_of(&self.file.url).to_owned(), change)
+    }
+
+    fn has_sent_parts(&self) -> bool {
+        !self.version.samples().is_empty() || !self.beginning.borrow().is_empty()
     }
 
     /// Fails once it was replaced.
@@ -68,9 +83,10 @@ impl Remote {
 
 /// A model on a server.
 pub struct HttpSource {
-    platform: Platform,
+    line: Line,
     files: Vec<Remote>,
-    traffic: Traffic,
+    /// The reads that are to come, joined.
+    parts: Parts,
     /// The sample that is compared next, of those of all files.
     next_sample: Cell<usize>,
 }
@@ -78,16 +94,9 @@ pub struct HttpSource {
 impl HttpSource {
     /// The files of a model, in order.
     pub fn new(platform: Platform, files: Vec<HttpFile>, traffic: Traffic) -> Self {
-        let files = files
-            .into_iter()
-            .map(|file| Remote {
-                file,
-                groups: Mutex::new(None),
-                reader: GroupReader::default(),
-                version: KnownVersion::default(),
-            })
-            .collect();
-        Self { platform, files, traffic, next_sample: Cell::new(0) }
+        let line = Line::new(platform, traffic, files.iter().all(|file| file.hashes.is_none()));
+        let files = files.into_iter().map(Remote::new).collect();
+        Self { line, files, parts: Parts::default(), next_sample: Cell::new(0) }
     }
 
     fn remote(&self, file: u16) -> Result<&Remote, SourceError> {
@@ -105,7 +114,13 @@ impl HttpSource {
             return Ok(Vec::new());
         }
         let Some(groups) = self.group_hashes(remote).await? else {
-            return self.get_with_retries(remote, &file.url, Some(range.offset..end), arrived).await;
+            if let Some(bytes) = remote.beginning(range.offset, range.len) {
+                return Ok(bytes);
+            }
+            return match self.part_of(range) {
+                Some(part) => self.read_part(remote, &part, range, arrived).await,
+                None => self.get_with_retries(remote, &file.url, Some(range.offset..end), arrived).await,
+            };
         };
         let fetch = async |range| self.fetch_groups(remote, &groups, range, arrived).await;
         remote.reader.read(&groups, range.offset..end, fetch).await
@@ -140,7 +155,7 @@ impl HttpSource {
         Ok(known.clone())
     }
 
-    /// Retries with back-off while the network or the server is in trouble. `arrived` counts the bytes of the present attempt.
+    /// Tries again while the network or the server is in trouble. `arrived` counts the bytes of the present attempt.
     async fn get_with_retries(
         &self,
         remote: &Remote,
@@ -148,39 +163,38 @@ impl HttpSource {
         range: Option<Range<u64>>,
         arrived: &Traffic,
     ) -> Result<Vec<u8>, SourceError> {
-        let (mut attempts, mut mismatches) = (0, 0);
+        let mut attempts = Attempts::default();
         loop {
             remote.check()?;
             arrived.restart();
-            let arrived = arrived.within(&self.traffic);
-            let request = HttpRequest { range: range.clone(), arrived, ..HttpRequest::get(url) };
-            let refusal = match self.platform.transport.request(request).await {
+            let request = HttpRequest { range: range.clone(), arrived: arrived.clone(), ..HttpRequest::get(url) };
+            let refusal = match self.line.request(request).await {
                 Ok(reply) => match self.judge(remote, url, range.as_ref(), reply).await {
-                    Ok(bytes) => return Ok(bytes),
+                    Ok(bytes) => {
+                        self.line.works();
+                        return Ok(bytes);
+                    }
                     Err(refusal) => refusal,
                 },
-                Err(error) => Refusal::Retry(error.into(), None),
+                Err(error) => Refusal::Retry(error.into()),
             };
-            let (error, pause) = match refusal {
-                Refusal::Final(error) => return Err(error),
-                Refusal::OtherVersion(change) => {
-                    mismatches += 1;
-                    if mismatches >= MAX_VERSIONS {
-                        return Err(remote.changed(change));
-                    }
-                    (remote.error(change), BACKOFF.wait(mismatches))
-                }
-                Refusal::Retry(error, pause) => {
-                    attempts += 1;
-                    if attempts >= MAX_ATTEMPTS {
-                        return Err(error);
-                    }
-                    (error, pause.unwrap_or(BACKOFF.wait(attempts)))
-                }
-            };
-            log::info!("retrying: {error}");
-            self.platform.clock.sleep(pause).await;
+            self.wait(remote, &mut attempts, url, refusal).await?;
         }
+    }
+
+    /// Waits until another attempt makes sense.
+    async fn wait(
+        &self,
+        remote: &Remote,
+        attempts: &mut Attempts,
+        url: &str,
+        refusal: Refusal,
+    ) -> Result<(), SourceError> {
+        let waited = attempts.wait(&self.line, url, refusal).await;
+        if let Err(SourceError::Changed(_, change)) = &waited {
+            remote.version.set_changed(*change);
+        }
+        waited
     }
 }
 
@@ -207,6 +221,10 @@ impl Source for HttpSource {
 
     fn is_unchanged(&self, samples: usize) -> LocalBoxFuture<'_, Result<(), SourceError>> {
         Box::pin(self.compare(samples))
+    }
+
+    fn expect(&self, reads: &[FileRange]) {
+        self.parts.expect(if self.is_hashed() { &[] } else { reads });
     }
 
     fn is_hashed(&self) -> bool {

@@ -46,6 +46,10 @@ pub trait Source {
         Box::pin(std::future::ready(Ok(())))
     }
 
+    /// Says which reads will come next, in which order; instead of what was said before. Where each request costs something, the
+    /// source joins them.
+    fn expect(&self, _reads: &[FileRange]) {}
+
     /// Reads up to so many samples of its files again and compares them with what they were; with none, says what is known. A
     /// source that checks every byte has nothing to compare.
     ///

@@ -2,8 +2,9 @@
 
 use std::cell::Cell;
 use std::pin::pin;
+use std::rc::Rc;
 
-use futures::future::{Either, select};
+use futures::future::{Either, LocalBoxFuture, select};
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{AbortController, Headers, Request, RequestCache, RequestInit, Response};
@@ -11,7 +12,7 @@ use web_sys::{AbortController, Headers, Request, RequestCache, RequestInit, Resp
 use super::js;
 use super::streams::Reader;
 use super::time::WorkerClock;
-use crate::platform::{Clock, HttpReply, HttpRequest, Method, Traffic, Version};
+use crate::platform::{Clock, Content, HttpReply, HttpRequest, Method, NetError, Traffic};
 
 /// Milliseconds of silence after which a request has failed. A whole reply may take as long as the line needs.
 const TIMEOUT: f64 = 20_000.0;
@@ -60,21 +61,36 @@ impl Http {
     /// # Errors
     /// The server cannot be reached or fell silent, or the connection broke.
     pub async fn reply(&self, request: &HttpRequest) -> Result<HttpReply, HttpError> {
+        let (head, response, _abort) = self.head(request).await?;
+        let limit = request.limit(head.status);
+        let body = match head.length {
+            Some(length) if length > limit => Vec::new(),
+            length => self.body(&js::get(&response, "body"), length.unwrap_or(0), limit, &request.arrived).await?,
+        };
+        Ok(HttpReply { body, ..head })
+    }
+
+    /// Makes a request; the content of its reply is read as it is asked for.
+    ///
+    /// # Errors
+    /// The server cannot be reached or fell silent.
+    pub async fn open(self: Rc<Self>, request: &HttpRequest) -> Result<(HttpReply, Arriving), HttpError> {
+        let (head, response, abort) = self.head(request).await?;
+        let stream = js::get(&response, "body");
+        let has_content = matches!(head.status, 200 | 206) && !stream.is_null();
+        let reader = if has_content { Some(Reader::of_any(&stream)?) } else { None };
+        let content =
+            Arriving { url: request.url.clone(), http: self, reader, left: Vec::new(), given: 0, _abort: abort };
+        Ok((head, content))
+    }
+
+    async fn head(&self, request: &HttpRequest) -> Result<(HttpReply, Response, Abort), HttpError> {
         let abort = Abort(AbortController::new()?);
         let sent = JsFuture::from(js::worker().fetch_with_request(&to_js(request, &abort.0)?));
         let response: Response = unless_silent(&self.arrived, async { Ok(sent.await?) }).await?.dyn_into()?;
         self.arrived.set(WorkerClock.now().0);
-        let number = |name: &str| response.headers().get(name).ok()??.parse::<u64>().ok();
-        let version = Version::read(|name| response.headers().get(name).ok()?);
-        let (status, length, retry_after) = (response.status(), number("content-length"), number("retry-after"));
-        let limit = request.limit(status);
-        let body = match length {
-            Some(length) if length > limit => Vec::new(),
-            _ if request.method == Method::Head => Vec::new(),
-            _ => self.body(&js::get(&response, "body"), length.unwrap_or(0), limit, &request.arrived).await?,
-        };
-        let retry_after = retry_after.and_then(|seconds| u32::try_from(seconds).ok());
-        Ok(HttpReply { status, length, retry_after, version, body })
+        let head = HttpReply::read(response.status(), |name| response.headers().get(name).ok()?);
+        Ok((head, response, abort))
     }
 
     /// The content of a stream that probably has `expected` bytes, counted by `arrived`; nothing if it has more than `limit`.
@@ -101,12 +117,47 @@ impl Http {
     }
 }
 
+/// The content of a reply, which the browser holds back until it is asked for.
+pub struct Arriving {
+    url: String,
+    http: Rc<Http>,
+    reader: Option<Reader>,
+    /// A read that was given in part: some browsers choose its size themselves.
+    left: Vec<u8>,
+    given: usize,
+    _abort: Abort,
+}
+
+impl Content for Arriving {
+    fn next(&mut self, most: usize) -> LocalBoxFuture<'_, Result<Vec<u8>, NetError>> {
+        Box::pin(async move {
+            if self.given == self.left.len() {
+                self.left.clear();
+                self.given = 0;
+                let Some(reader) = &mut self.reader else { return Ok(Vec::new()) };
+                let (left, http) = (&mut self.left, &self.http);
+                let read = async {
+                    while left.is_empty() && reader.read_most(left, most).await? {}
+                    Ok(())
+                };
+                unless_silent(&http.arrived, read)
+                    .await
+                    .map_err(|failure| NetError::unreachable(&self.url, failure))?;
+                http.arrived.set(WorkerClock.now().0);
+            }
+            let end = self.left.len().min(self.given.saturating_add(most));
+            let next = self.left[self.given..end].to_vec();
+            self.given = end;
+            Ok(next)
+        })
+    }
+}
+
 /// The browser's form of a request.
 fn to_js(request: &HttpRequest, abort: &AbortController) -> Result<Request, JsValue> {
     let init = RequestInit::new();
     init.set_method(match request.method {
         Method::Get => "GET",
-        Method::Head => "HEAD",
         Method::Post => "POST",
     });
     init.set_signal(Some(&abort.signal()));

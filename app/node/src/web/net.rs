@@ -14,7 +14,9 @@ use web_sys::{BinaryType, Event, MessageEvent, WebSocket};
 use super::http::Http;
 use super::js;
 use super::time::WorkerClock;
-use crate::platform::{Clock, HttpReply, HttpRequest, NetError, Socket, SocketMessage, SocketSender, Transport};
+use crate::platform::{
+    Clock, Content, HttpReply, HttpRequest, NetError, OpenedReply, Socket, SocketMessage, SocketSender, Transport,
+};
 
 /// Timeout for a WebSocket to open.
 const DIAL_TIMEOUT: f64 = 20_000.0;
@@ -105,6 +107,19 @@ impl Transport for WebTransport {
         Box::pin(
             async move { http.reply(&request).await.map_err(|failure| NetError::unreachable(&request.url, failure)) },
         )
+    }
+
+    fn open(&self, request: HttpRequest) -> LocalBoxFuture<'static, Result<OpenedReply, NetError>> {
+        let http = self.http.clone();
+        Box::pin(async move {
+            let opened = http.open(&request).await.map_err(|failure| NetError::unreachable(&request.url, failure));
+            let (reply, content) = opened?;
+            Ok((reply, Box::new(content) as Box<dyn Content>))
+        })
+    }
+
+    fn hides_refusals(&self) -> bool {
+        true
     }
 }
 

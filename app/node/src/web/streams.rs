@@ -65,8 +65,17 @@ impl Reader {
     /// # Errors
     /// The stream broke.
     pub async fn read(&mut self, bytes: &mut Vec<u8>) -> Result<bool, JsValue> {
+        self.read_most(bytes, BUFFER as usize).await
+    }
+
+    /// The same for at most so many bytes, unless the browser brings a buffer of its own.
+    ///
+    /// # Errors
+    /// The stream broke.
+    pub async fn read_most(&mut self, bytes: &mut Vec<u8>, most: usize) -> Result<bool, JsValue> {
+        let most = u32::try_from(most).unwrap_or(BUFFER).clamp(1, BUFFER);
         // The buffer is transferred with the call and comes back with the result.
-        let into = self.buffer.take().map(|buffer| Uint8Array::new(&buffer));
+        let into = self.buffer.take().map(|buffer| Uint8Array::new_with_byte_offset_and_length(&buffer, 0, most));
         let arguments: Vec<&JsValue> = into.iter().map(AsRef::as_ref).collect();
         let step = js::await_promise(js::call(&self.reader, "read", &arguments)?).await?;
         let Ok(filled) = js::get(&step, "value").dyn_into::<Uint8Array>() else { return Ok(false) };

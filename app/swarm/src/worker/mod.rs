@@ -189,6 +189,7 @@ impl Worker {
             total: Bytes::ZERO,
             rate: 0.0,
             cached: Bytes::ZERO,
+            waits: 0,
         });
         cx.out.act(Action::ViewChanged);
     }

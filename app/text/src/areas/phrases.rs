@@ -35,6 +35,8 @@ table! {
         bytes(phase: Text, done: Bytes, all: Bytes) = "{ $phase } { $done } of { $all }";
         /// What was stored before.
         cached(bytes: Bytes) = "already here: { $bytes }";
+        /// After the bytes of a download whose server has too many requests.
+        server_waits(seconds: Count) = "its server asks to wait { $seconds } s";
     }
 }
 

@@ -107,6 +107,22 @@ async fn headers_and_hashes_are_counted_while_a_model_is_looked_for() {
 }
 
 #[tokio::test]
+async fn a_wait_for_the_server_is_reported_until_it_ends() {
+    let (progress, reported) = reported();
+    let traffic = Traffic::default();
+    let progress = progress.counting(traffic.clone());
+    progress.start(LoadPhase::Download, Bytes(100), Bytes(0));
+    let now = progress.platform.clock.now();
+    traffic.wait_until(Millis(now.0 + 90e3));
+    progress.look();
+    progress.look();
+    traffic.wait_until(Millis(0.0));
+    progress.look();
+    let waits: Vec<bool> = reported.borrow().iter().map(|report| report.waits > 0).collect();
+    assert_eq!((waits[0], waits[1], waits.last()), (false, true, Some(&false)), "{waits:?}");
+}
+
+#[tokio::test]
 async fn a_watched_work_is_reported_before_it_ends() {
     let (progress, reported) = reported();
     progress.start(LoadPhase::Download, Bytes(100), Bytes(0));

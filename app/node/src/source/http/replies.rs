@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use potluck_text::texts;
+
 use super::{HttpFile, HttpSource, Remote};
 use crate::platform::{HttpReply, host_of};
 use crate::relay::complaint;
@@ -20,18 +22,37 @@ impl HttpSource {
         if remote.file.hashes.is_some() {
             return accept(remote, url, range, reply);
         }
-        match name_of(remote, &reply) {
-            Name::Known => {}
-            Name::OtherLength => return Err(Refusal::OtherVersion(Change::Said)),
-            Name::Unknown => match self.evidence(remote, &reply).await {
-                Evidence::Same => {}
-                Evidence::Different => return Err(Refusal::OtherVersion(Change::Read)),
-                Evidence::None => return Err(Refusal::OtherVersion(Change::Said)),
-            },
-        }
+        self.check_version(remote, &reply).await?;
         let bytes = accept(remote, url, range, reply)?;
         remote.version.note(range.map_or(0, |range| range.start), &bytes);
         Ok(bytes)
+    }
+
+    /// Checks that the content of a reply, which is still to come, is what was asked for, or its beginning.
+    pub(super) async fn judge_opened(
+        &self,
+        remote: &Remote,
+        range: &Range<u64>,
+        reply: &HttpReply,
+    ) -> Result<(), Refusal> {
+        self.check_version(remote, reply).await?;
+        match reply.status {
+            206 if reply.start.is_none_or(|start| start == range.start) => Ok(()),
+            _ => Err(refusal(remote, &remote.file.url, true, reply)),
+        }
+    }
+
+    async fn check_version(&self, remote: &Remote, reply: &HttpReply) -> Result<(), Refusal> {
+        let change = match name_of(remote, reply) {
+            Name::Known => return Ok(()),
+            Name::OtherLength => Change::Said,
+            Name::Unknown => match self.evidence(remote, reply).await {
+                Evidence::Same => return Ok(()),
+                Evidence::Different => Change::Read,
+                Evidence::None => Change::Said,
+            },
+        };
+        Err(Refusal::OtherVersion(remote.error(change)))
     }
 
     /// What the samples say of a reply whose name is not known. One reply at a time: those that wait may have the same name.
@@ -41,7 +62,7 @@ impl HttpSource {
             return Evidence::Same;
         }
         let HttpFile { url, bytes, .. } = &remote.file;
-        let evidence = evidence(self.platform.transport.as_ref(), url, *bytes, &remote.version).await;
+        let evidence = evidence(&self.line, url, *bytes, &remote.version).await;
         if evidence == Evidence::Same {
             remote.version.add_name(reply.version.clone());
         }
@@ -72,37 +93,44 @@ fn name_of(remote: &Remote, reply: &HttpReply) -> Name {
 }
 
 fn accept(remote: &Remote, url: &str, range: Option<&Range<u64>>, reply: HttpReply) -> Result<Vec<u8>, Refusal> {
-    let host = host_of(url).to_owned();
-    let file = &remote.file;
-    // The sentence goes to the room's host, who chose the link and must not learn what another server answers.
-    let reason = |reply: &HttpReply| match &file.hashes {
-        Some(_) => complaint(reply),
-        None => format!("status {}", reply.status),
-    };
     match (reply.status, range) {
         (200, None) => Ok(reply.body),
         (206, Some(range)) if reply.body.len() as u64 == range.end - range.start => Ok(reply.body),
         // A server without range support will do if the whole file was requested.
         (200, Some(range)) if range.start == 0 && reply.body.len() as u64 == range.end => Ok(reply.body),
+        (_, range) => Err(refusal(remote, url, range.is_some(), &reply)),
+    }
+}
+
+/// Why a reply is of no use.
+pub(super) fn refusal(remote: &Remote, url: &str, is_part: bool, reply: &HttpReply) -> Refusal {
+    let host = host_of(url).to_owned();
+    // The sentence goes to the room's host, who chose the link and must not learn what another server answers.
+    let reason = match &remote.file.hashes {
+        Some(_) => complaint(reply),
+        None if matches!(reply.status, 404 | 410) => format!("there is no such file (status {})", reply.status),
+        None => format!("status {}", reply.status),
+    };
+    match reply.status {
         // It sent ranges before: this may be a page about its maintenance.
-        (200, Some(_)) if !remote.version.samples().is_empty() => {
-            Err(Refusal::Retry(SourceError::NoRanges(host), None))
-        }
-        (200, Some(_)) => Err(Refusal::Final(SourceError::NoRanges(host))),
-        (408 | 429 | 500..=599, _) | (206, _) => {
-            let pause = reply.retry_after.map(|seconds| f64::from(seconds.min(30)) * 1000.0);
-            Err(Refusal::Retry(SourceError::Status { host, reason: reason(&reply) }, pause))
-        }
-        _ => Err(Refusal::Final(SourceError::Status { host, reason: reason(&reply) })),
+        200 if is_part && remote.has_sent_parts() => Refusal::Retry(SourceError::NoRanges(host)),
+        200 if is_part => Refusal::Final(SourceError::NoRanges(host)),
+        // A relay that is not busy says what else it cannot do now.
+        429 | 503 if remote.file.hashes.is_none() || reply.retry_after.is_some() => Refusal::Busy(reply.retry_after),
+        401 | 403 if remote.file.hashes.is_none() => Refusal::Final(SourceError::Locked(texts().weights.locked(&host))),
+        206 | 408 | 429 | 500..=599 => Refusal::Retry(SourceError::Status { host, reason }),
+        _ => Refusal::Final(SourceError::Status { host, reason }),
     }
 }
 
 /// Why a reply is not usable.
 pub(super) enum Refusal {
-    /// Try again, after the milliseconds the server asked for.
-    Retry(SourceError, Option<f64>),
+    /// Try again.
+    Retry(SourceError),
+    /// The server has too many requests, and may say how many seconds to wait.
+    Busy(Option<u32>),
     /// It is of another version of the file, as far as is known.
-    OtherVersion(Change),
+    OtherVersion(SourceError),
     /// Trying again is pointless.
     Final(SourceError),
 }

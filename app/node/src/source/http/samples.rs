@@ -30,6 +30,7 @@ impl HttpSource {
                 return Err(remote.changed(Change::Read));
             }
             remote.version.keep(of_file.clone());
+            remote.beginning.take();
             samples.push(of_file);
         }
         Ok(samples)

@@ -55,25 +55,28 @@ impl Transport for Server {
         let version = Version { etag: Some(etag.to_owned()), ..Version::default() };
         let part = request.range.map_or(BYTES, |range| range.end - range.start) as usize;
         let len = if status == 206 { part } else { 3 };
-        let reply = HttpReply { status, length: Some(len as u64), version, body: vec![byte; len], retry_after: None };
+        let reply =
+            HttpReply { status, length: Some(len as u64), version, body: vec![byte; len], ..HttpReply::default() };
         Box::pin(async move { Ok(reply) })
     }
 }
 
-/// Time that does not pass while somebody waits.
-struct NoWaits;
+/// Time that passes only while somebody waits, and then at once.
+#[derive(Default)]
+struct NoWaits(Rc<Cell<f64>>);
 
 impl Clock for NoWaits {
     fn now(&self) -> potluck_plan::Millis {
-        potluck_plan::Millis(0.0)
+        potluck_plan::Millis(self.0.get())
     }
 
     fn unix_seconds(&self) -> u64 {
         0
     }
 
-    fn sleep(&self, _: f64) -> LocalBoxFuture<'static, ()> {
-        Box::pin(std::future::ready(()))
+    fn sleep(&self, millis: f64) -> LocalBoxFuture<'static, ()> {
+        let (clock, end) = (self.0.clone(), self.0.get() + millis);
+        Box::pin(async move { clock.set(clock.get().max(end)) })
     }
 }
 
@@ -81,7 +84,7 @@ fn source(reply: impl Fn(usize) -> (u16, &'static str, u8) + 'static) -> (HttpSo
     let server = Rc::new(Server { requests: Cell::new(0), reply: Box::new(reply) });
     let platform = Platform {
         transport: server.clone(),
-        clock: Rc::new(NoWaits),
+        clock: Rc::new(NoWaits::default()),
         ..platform(std::env::temp_dir(), &Network::default())
     };
     let file = HttpFile { url: "https://example.org/model.gguf".to_owned(), bytes: BYTES, hashes: None };
@@ -145,4 +148,67 @@ async fn a_file_that_ends_earlier_has_changed_by_what_its_server_says() {
     let (shorter, _) = source(|request| if request == 0 { (206, "\"a\"", 7) } else { (416, "\"b\"", 9) });
     assert_eq!(read(&shorter).await, Ok(vec![7; 4]));
     assert_eq!(read(&shorter).await, Err(changed(Change::Said)), "nothing was read that differs");
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_is_asked_less_and_less_and_not_for_ever() {
+    for refusal in [429, 503] {
+        let (source, server) = source(move |request| if request == 0 { (206, "\"a\"", 7) } else { (refusal, "", 9) });
+        assert_eq!(read(&source).await, Ok(vec![7; 4]));
+        let refused = read(&source).await;
+        assert!(matches!(refused, Err(SourceError::Busy(_))), "{refused:?}");
+        let requests = server.requests.get();
+        assert!((12..35).contains(&requests), "{requests} requests in a quarter of an hour");
+    }
+}
+
+#[tokio::test]
+async fn a_window_that_ends_is_waited_for() {
+    let (source, server) = source(|request| if (1..9).contains(&request) { (429, "", 9) } else { (206, "\"a\"", 7) });
+    for _ in 0..3 {
+        assert_eq!(read(&source).await, Ok(vec![7; 4]));
+    }
+    assert_eq!(server.requests.get(), 3 + 8);
+}
+
+/// A network that fails for some requests, and may say that it hides refusals.
+struct Fails {
+    requests: Cell<usize>,
+    hides: bool,
+}
+
+impl Transport for Fails {
+    fn connect(&self, url: String) -> LocalBoxFuture<'static, Result<Socket, NetError>> {
+        Box::pin(async move { Err(NetError::unreachable(&url, "no sockets here")) })
+    }
+
+    fn request(&self, request: HttpRequest) -> LocalBoxFuture<'static, Result<HttpReply, NetError>> {
+        let fails = (1..10).contains(&self.requests.replace(self.requests.get() + 1));
+        Box::pin(async move {
+            if fails {
+                return Err(NetError::unreachable(&request.url, "Failed to fetch"));
+            }
+            Ok(HttpReply { status: 206, body: vec![7; 4], ..HttpReply::default() })
+        })
+    }
+
+    fn hides_refusals(&self) -> bool {
+        self.hides
+    }
+}
+
+#[tokio::test]
+async fn where_refusals_are_hidden_a_broken_connection_may_be_one() {
+    for hides in [false, true] {
+        let transport = Rc::new(Fails { requests: Cell::new(0), hides });
+        let platform = Platform {
+            transport,
+            clock: Rc::new(NoWaits::default()),
+            ..platform(std::env::temp_dir(), &Network::default())
+        };
+        let file = HttpFile { url: "https://example.org/model.gguf".to_owned(), bytes: BYTES, hashes: None };
+        let source = HttpSource::new(platform, vec![file], Traffic::default());
+        assert_eq!(read(&source).await, Ok(vec![7; 4]));
+        assert_eq!(read(&source).await.is_ok(), hides, "ten requests fail after one that worked");
+    }
 }

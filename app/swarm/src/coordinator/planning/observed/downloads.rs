@@ -68,6 +68,7 @@ mod tests {
             total: Bytes(7_000_000),
             rate,
             cached: Bytes(0),
+            waits: 0,
         };
         downloads.note(peer, report(3_000, 3_000.0));
         assert_eq!(downloads.of(peer), None, "the rest could come in no time");

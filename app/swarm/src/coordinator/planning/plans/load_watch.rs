@@ -10,6 +10,8 @@ const STUCK_MILLIS: f64 = 120_000.0;
 const LEAST_PROGRESS: u64 = 1 << 20;
 /// Of a part that is smaller than 64 of those, such a share must arrive.
 const LEAST_SHARE: u64 = 64;
+/// A device may say for so long at a stretch that its model's server lets it wait: three windows of five minutes, and some.
+const LONGEST_WAIT_MILLIS: f64 = 20.0 * 60e3;
 /// No load lasts longer, whatever its device reports. An honest device has stored what it could, and goes on from there.
 const LONGEST_MILLIS: f64 = 24.0 * 3_600e3;
 
@@ -20,12 +22,14 @@ pub(in crate::coordinator::planning) struct LoadWatch {
     phase: Option<LoadPhase>,
     done: Bytes,
     since: Millis,
+    /// Since when its server lets it wait.
+    waits_since: Option<Millis>,
 }
 
 impl LoadWatch {
     /// The load begins.
     pub fn new(now: Millis) -> Self {
-        Self { began: now, phase: None, done: Bytes::ZERO, since: now }
+        Self { began: now, phase: None, done: Bytes::ZERO, since: now, waits_since: None }
     }
 
     /// Takes note of what the device reports now. True if the load will not end.
@@ -34,7 +38,13 @@ impl LoadWatch {
         // A load that does not fit beside the active plan is begun again, and kernels are tested again after they were tuned.
         let begun_again = phase != self.phase || done < self.done;
         if begun_again || done >= self.done.saturating_add(self.least(report)) {
-            (self.phase, self.done, self.since) = (phase, done, now);
+            (self.phase, self.done, self.since, self.waits_since) = (phase, done, now, None);
+        }
+        if report.is_some_and(|report| report.waits > 0) {
+            let waits_since = *self.waits_since.get_or_insert(now);
+            if now.0 - waits_since.0 < LONGEST_WAIT_MILLIS {
+                self.since = now;
+            }
         }
         now.0 - self.since.0 >= STUCK_MILLIS || now.0 - self.began.0 >= LONGEST_MILLIS
     }
@@ -103,6 +113,23 @@ mod tests {
         assert_eq!(stuck_at(|_| finding(0)), Some(120), "nothing comes");
         assert_eq!(stuck_at(|second| finding(second * 4_000)), Some(120), "too little comes");
         assert_eq!(stuck_at(|second| finding(second * 10_000)), Some((24.0 * HOUR) as u64), "a long header");
+    }
+
+    /// What a device reports that gets a hundredth of its part and then waits for so many seconds.
+    fn waiting(second: u64, seconds: u64) -> LoadReport {
+        let round = seconds + 1;
+        let waits = if second.is_multiple_of(round) { 0 } else { (round - second % round) as u16 };
+        LoadReport { waits, ..downloading((1 + second / round) * 20 * MIB, u64::MAX) }
+    }
+
+    #[test]
+    fn a_server_that_lets_a_device_wait_is_waited_for() {
+        let day = Some((24.0 * HOUR) as u64);
+        assert_eq!(stuck_at(|second| waiting(second, 300)), day, "a window of five minutes, again and again");
+        let longest = (LONGEST_WAIT_MILLIS / 1e3) as u64;
+        let patience = (STUCK_MILLIS / 1e3) as u64;
+        let only_waits = LoadReport { waits: 9, ..downloading(0, 10 * MIB) };
+        assert_eq!(stuck_at(|_| only_waits), Some(longest + patience - 1), "but not for ever");
     }
 
     #[test]

@@ -1,0 +1,217 @@
+//! A server of one file with the manners of real ones.
+#![allow(dead_code, reason = "each test binary uses a part")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// What a server does besides sending parts of its file. The default is none of it.
+#[derive(Clone, Default)]
+pub struct Manners {
+    /// Every address leads to one that is signed anew, on another server, which knows only `GET`.
+    pub signs: bool,
+    /// `HEAD` gets this status.
+    pub head: Option<u16>,
+    /// It sends no parts.
+    pub whole: bool,
+    /// It says nothing of ranges: a browser hides it.
+    pub hides_range: bool,
+    /// A part has at most so many bytes.
+    pub most: Option<u64>,
+    /// Connections break after so many bytes of content.
+    pub breaks_after: Option<u64>,
+    /// The first requests for content, with these numbers, get this status, header lines and content.
+    pub instead: Option<(Range<usize>, u16, &'static str, &'static str)>,
+    /// Requests in a window of time.
+    pub limit: Option<Limit>,
+}
+
+/// A limit of requests.
+#[derive(Clone, Copy)]
+pub struct Limit {
+    pub requests: usize,
+    pub window: Duration,
+    /// It says when the window ends.
+    pub says: bool,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// Requests for content so far, refused ones included.
+    requests: usize,
+    refused: usize,
+    /// Bytes of content that were sent.
+    sent: u64,
+    window: Option<(Instant, usize)>,
+}
+
+/// The content of a file.
+pub enum Content {
+    Bytes(Vec<u8>),
+    /// So many zeros.
+    Zeros(u64),
+}
+
+pub struct LinkServer {
+    pub url: String,
+    seen: Arc<Mutex<Seen>>,
+}
+
+struct Served {
+    content: Content,
+    manners: Manners,
+    seen: Arc<Mutex<Seen>>,
+    /// Where the signed addresses are.
+    signed: Option<String>,
+}
+
+impl LinkServer {
+    pub fn start(content: Content, manners: Manners) -> Self {
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let signs = manners.signs;
+        let served = |signed| Served { content, manners, seen: seen.clone(), signed };
+        if !signs {
+            let url = serve(served(None));
+            return Self { url, seen };
+        }
+        let files = serve(served(None));
+        let leads = Served {
+            content: Content::Zeros(0),
+            manners: Manners::default(),
+            seen: Arc::default(),
+            signed: Some(files),
+        };
+        Self { url: serve(leads), seen }
+    }
+
+    pub fn requests(&self) -> usize {
+        self.seen.lock().unwrap().requests
+    }
+
+    pub fn refused(&self) -> usize {
+        self.seen.lock().unwrap().refused
+    }
+
+    pub fn sent(&self) -> u64 {
+        self.seen.lock().unwrap().sent
+    }
+}
+
+fn serve(served: Served) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/model.gguf", listener.local_addr().unwrap());
+    let served = Arc::new(served);
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let (Ok(socket), served) = (socket, served.clone()) else { continue };
+            std::thread::spawn(move || {
+                let mut reader = BufReader::new(&socket);
+                while served.answer_one(&socket, &mut reader).is_some() {}
+            });
+        }
+    });
+    url
+}
+
+impl Content {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Zeros(len) => *len,
+        }
+    }
+}
+
+impl Served {
+    /// Answers a request; `None` at the end of the connection.
+    fn answer_one(&self, mut socket: &TcpStream, reader: &mut impl BufRead) -> Option<()> {
+        let mut first = String::new();
+        reader.read_line(&mut first).ok().filter(|read| *read > 0)?;
+        let mut range = None;
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+            let line = line.trim().to_ascii_lowercase();
+            if line.is_empty() {
+                break;
+            }
+            if let Some(bytes) = line.strip_prefix("range: bytes=") {
+                let (start, end) = bytes.split_once('-')?;
+                range = Some(start.parse::<u64>().ok()?..end.parse::<u64>().ok()? + 1);
+            }
+        }
+        let mut short = |status: u16, lines: &str, content: &str| {
+            let head = format!("HTTP/1.1 {status} Status\r\nContent-Length: {}\r\n{lines}\r\n{content}", content.len());
+            socket.write_all(head.as_bytes()).ok()
+        };
+        if let Some(signed) = &self.signed {
+            let location = format!("Location: {signed}?expires=9&signature=GET-only\r\n");
+            return short(302, &location, "");
+        }
+        if first.starts_with("HEAD") {
+            return short(self.manners.head.unwrap_or(403), "", "");
+        }
+        if let Some((status, lines, content)) = self.refusal() {
+            return short(status, &lines, content);
+        }
+        let all = self.content.len();
+        let (status, part, lines) = match range.filter(|_| !self.manners.whole) {
+            Some(range) => {
+                let end = range.end.min(all).min(range.start.saturating_add(self.manners.most.unwrap_or(u64::MAX)));
+                let says = format!("Content-Range: bytes {}-{}/{all}\r\n", range.start, end - 1);
+                (206, range.start..end, if self.manners.hides_range { String::new() } else { says })
+            }
+            None => (200, 0..all, String::new()),
+        };
+        let head = format!("HTTP/1.1 {status} OK\r\nContent-Length: {}\r\n{lines}\r\n", part.end - part.start);
+        socket.write_all(head.as_bytes()).ok()?;
+        self.send(socket, part)
+    }
+
+    fn refusal(&self) -> Option<(u16, String, &'static str)> {
+        let mut seen = self.seen.lock().unwrap();
+        let number = seen.requests;
+        seen.requests += 1;
+        if let Some((numbers, status, lines, content)) = &self.manners.instead
+            && numbers.contains(&number)
+        {
+            return Some((*status, (*lines).to_owned(), content));
+        }
+        let limit = self.manners.limit?;
+        let (began, count) =
+            seen.window.filter(|(began, _)| began.elapsed() < limit.window).unwrap_or((Instant::now(), 0));
+        seen.window = Some((began, count + 1));
+        if count < limit.requests {
+            return None;
+        }
+        seen.refused += 1;
+        let left = limit.window.saturating_sub(began.elapsed()).as_secs() + 1;
+        Some((429, if limit.says { format!("Retry-After: {left}\r\n") } else { String::new() }, ""))
+    }
+
+    fn send(&self, mut socket: &TcpStream, part: Range<u64>) -> Option<()> {
+        let breaks = self.manners.breaks_after.unwrap_or(u64::MAX);
+        let zeros = [0; 64 << 10];
+        let mut sent = 0;
+        while sent < part.end - part.start {
+            let len = (part.end - part.start - sent).min(zeros.len() as u64);
+            let at = (part.start + sent) as usize;
+            let piece = match &self.content {
+                Content::Bytes(bytes) => &bytes[at..at + len as usize],
+                Content::Zeros(_) => &zeros[..len as usize],
+            };
+            socket.write_all(piece).ok()?;
+            sent += len;
+            self.seen.lock().unwrap().sent += len;
+            if sent >= breaks && sent < part.end - part.start {
+                // It ends without the rest.
+                let _ = socket.shutdown(std::net::Shutdown::Both);
+                return None;
+            }
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,191 @@
+//! Links lead to servers of many manners: each gives the file, or one sentence.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod link_server;
+
+use std::time::Duration;
+
+use futures::{StreamExt, TryStreamExt};
+use link_server::{Content, Limit, LinkServer, Manners};
+use potluck_model::FileRange;
+use potluck_node::native::{Network, platform};
+use potluck_node::source::{HttpSource, Source, SourceError, Traffic};
+
+const MIB: u64 = 1 << 20;
+/// Longer than what is fetched at once and kept.
+const BYTES: u64 = 9 * MIB + 100;
+
+fn file() -> Vec<u8> {
+    (0..BYTES).map(|index| (index.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect()
+}
+
+fn server(manners: Manners) -> LinkServer {
+    LinkServer::start(Content::Bytes(file()), manners)
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let limited = async { tokio::time::timeout(Duration::from_secs(120), work).await.expect("it ends in time") };
+    let done = tokio::task::LocalSet::new().block_on(&runtime, limited);
+    runtime.shutdown_background();
+    done
+}
+
+async fn source(server: &LinkServer, traffic: &Traffic) -> Result<HttpSource, SourceError> {
+    let network = Network { allow_private_links: true, ..Network::default() };
+    HttpSource::of_links(platform(std::env::temp_dir(), &network), vec![server.url.clone()], traffic.clone()).await
+}
+
+/// The reads of a load: pieces of half a megabyte, taken by turns from three places, as those of experts are.
+fn reads() -> Vec<FileRange> {
+    let (third, piece) = (3 * MIB, MIB / 2);
+    let by_turns = (0..6).flat_map(|turn| (0..3).map(move |place| (place * third + turn * piece, piece)));
+    by_turns.chain([(9 * MIB, 100)]).map(|(offset, len)| FileRange { file: 0, offset, len }).collect()
+}
+
+/// Reads everything as a load does; an error, or what was read wrong.
+async fn read_all(source: &HttpSource) -> Result<Option<FileRange>, SourceError> {
+    let (file, reads) = (file(), reads());
+    source.expect(&reads);
+    let all = reads.into_iter().map(|read| async move { Ok::<_, SourceError>((read, source.read(read).await?)) });
+    let all: Vec<(FileRange, Vec<u8>)> = futures::stream::iter(all).buffered(6).try_collect().await?;
+    let is_wrong =
+        |(read, bytes): &(FileRange, Vec<u8>)| file[read.offset as usize..][..read.len as usize] != bytes[..];
+    Ok(all.into_iter().find(is_wrong).map(|(read, _)| read))
+}
+
+/// What comes of a server: the requests that it got, or a sentence.
+async fn outcome(manners: Manners) -> Result<usize, String> {
+    let server = server(manners);
+    let sentence = |error: SourceError| error.to_string();
+    let source = source(&server, &Traffic::default()).await.map_err(sentence)?;
+    assert_eq!(source.file_len(0), Some(BYTES));
+    let wrong = read_all(&source).await.map_err(sentence)?;
+    assert_eq!(wrong, None, "these bytes are the file's");
+    Ok(server.requests())
+}
+
+#[test]
+fn reads_that_follow_one_another_share_a_request() {
+    run(async {
+        // The length, three places, and the end, which follows the third.
+        assert_eq!(outcome(Manners::default()).await, Ok(4), "nineteen reads");
+    });
+}
+
+#[test]
+fn the_file_comes_from_servers_of_all_manners() {
+    let instead = |numbers, status, lines, content| Manners {
+        instead: Some((numbers, status, lines, content)),
+        ..Manners::default()
+    };
+    let limit = |requests, says| Manners {
+        limit: Some(Limit { requests, window: Duration::from_secs(2), says }),
+        ..Manners::default()
+    };
+    let default = Manners::default;
+    for (server, manners, most) in [
+        ("HEAD is refused with 403, as by addresses signed for GET", Manners { head: Some(403), ..default() }, 4),
+        ("HEAD is refused with 405", Manners { head: Some(405), ..default() }, 4),
+        ("each request is led to a newly signed address elsewhere", Manners { signs: true, ..default() }, 4),
+        ("the browser hides Content-Range", Manners { hides_range: true, ..default() }, 5),
+        ("parts are cut to a megabyte", Manners { most: Some(MIB), ..default() }, 11),
+        ("connections break after a megabyte", Manners { breaks_after: Some(MIB), ..default() }, 11),
+        ("the first request is too many, and Retry-After says so", instead(0..1, 429, "Retry-After: 1\r\n", ""), 5),
+        ("the window is told as RateLimit", instead(1..3, 429, "RateLimit: \"resolvers\";r=0;t=1\r\n", ""), 7),
+        ("nothing is told, as in a browser", instead(1..4, 429, "", ""), 8),
+        ("503 asks to slow down", instead(2..3, 503, "", "<Code>SlowDown</Code>"), 5),
+        ("a date cannot be read", instead(2..3, 429, "Retry-After: Wed, 21 Oct 2026 07:28:00 GMT\r\n", ""), 5),
+        ("a proxy fails for a moment", instead(2..4, 502, "", "bad gateway"), 6),
+        ("a page about maintenance comes in between", instead(2..4, 200, "Content-Type: text/html\r\n", "soon"), 6),
+        ("two requests in two seconds", limit(2, true), 9),
+        ("two requests in two seconds, and no word about it", limit(2, false), 12),
+    ] {
+        let requests = run(outcome(manners));
+        assert!(matches!(requests, Ok(requests) if requests <= most), "{server}: {requests:?}, at most {most}");
+    }
+}
+
+#[test]
+fn a_server_that_does_not_give_the_file_is_one_sentence() {
+    let always = |status, lines, content| Manners {
+        instead: Some((0..usize::MAX, status, lines, content)),
+        ..Manners::default()
+    };
+    for (server, manners, words) in [
+        ("whole files only", Manners { whole: true, ..Manners::default() }, "range requests"),
+        ("a page of a shop window", always(200, "Content-Type: text/html; charset=utf-8\r\n", "<html>"), "web page"),
+        ("an account is needed", always(401, "", ""), "account"),
+        ("a licence is to be accepted", always(403, "", ""), "licence"),
+        ("it is gone", always(404, "", ""), "no such file"),
+        ("an hour of waiting", always(429, "Retry-After: 3600\r\n", ""), "60 min"),
+    ] {
+        let sentence = run(outcome(manners)).expect_err(server);
+        assert!(sentence.contains(words) && sentence.contains("127.0.0.1"), "{server}: {sentence}");
+    }
+}
+
+#[test]
+fn a_connection_that_breaks_costs_no_byte_twice() {
+    run(async {
+        let server = server(Manners { breaks_after: Some(MIB), ..Manners::default() });
+        let source = source(&server, &Traffic::default()).await.unwrap();
+        let reads: Vec<FileRange> =
+            (0..12).map(|index| FileRange { file: 0, offset: index * MIB / 2, len: MIB / 2 }).collect();
+        source.expect(&reads);
+        let arrived = Traffic::default();
+        for read in reads {
+            source.read_counted(read, &arrived).await.unwrap();
+        }
+        assert_eq!(arrived.bytes(), 6 * MIB, "each byte is counted once");
+        assert!(server.sent() <= 6 * MIB + 2 * 65_536, "{} bytes were sent", server.sent());
+    });
+}
+
+#[test]
+fn who_waits_for_a_server_is_told_for_how_long_and_can_leave() {
+    run(async {
+        let server =
+            server(Manners { instead: Some((1..usize::MAX, 429, "Retry-After: 60\r\n", "")), ..Manners::default() });
+        let traffic = Traffic::default();
+        let source = source(&server, &traffic).await.unwrap();
+        source.expect(&reads());
+        let network = Network::default();
+        let clock = platform(std::env::temp_dir(), &network).clock;
+        let reading = read_all(&source);
+        let told = async {
+            loop {
+                match traffic.waits(clock.now()) {
+                    Some(seconds) => return seconds,
+                    None => tokio::time::sleep(Duration::from_millis(5)).await,
+                }
+            }
+        };
+        let (reading, told) = (std::pin::pin!(reading), std::pin::pin!(told));
+        let seconds = match futures::future::select(reading, told).await {
+            futures::future::Either::Left((ended, _)) => panic!("the wait is not over: {ended:?}"),
+            futures::future::Either::Right((seconds, _)) => seconds,
+        };
+        assert!((55..=62).contains(&seconds), "{seconds} s");
+        assert!(
+            server.requests() <= 7,
+            "{} requests: nobody asks while the server wants to be left alone",
+            server.requests()
+        );
+    });
+}
+
+#[test]
+fn a_read_that_comes_late_or_twice_gets_its_bytes() {
+    run(async {
+        let server = server(Manners::default());
+        let source = source(&server, &Traffic::default()).await.unwrap();
+        let read = |index: u64| FileRange { file: 0, offset: index * MIB, len: MIB };
+        source.expect(&(0..6).map(read).collect::<Vec<_>>());
+        let file = file();
+        for index in [0, 3, 1, 5, 2, 4, 4] {
+            let bytes = source.read(read(index)).await.unwrap();
+            assert!(bytes == file[(index * MIB) as usize..][..MIB as usize], "read {index}");
+        }
+    });
+}
