@@ -12,6 +12,8 @@ const LEAST_PROGRESS: u64 = 1 << 20;
 const LEAST_SHARE: u64 = 64;
 /// A device may say for so long at a stretch that its model's server lets it wait: three windows of five minutes, and some.
 const LONGEST_WAIT_MILLIS: f64 = 20.0 * 60e3;
+/// And for so long in all: by its word alone, it holds up whoever else waits for the plan.
+const MOST_WAITING_MILLIS: f64 = 60.0 * 60e3;
 /// No load lasts longer, whatever its device reports. An honest device has stored what it could, and goes on from there.
 const LONGEST_MILLIS: f64 = 24.0 * 3_600e3;
 
@@ -24,12 +26,16 @@ pub(in crate::coordinator::planning) struct LoadWatch {
     since: Millis,
     /// Since when its server lets it wait.
     waits_since: Option<Millis>,
+    /// When it was last said that it waits, unless something else was said since.
+    waited_at: Option<Millis>,
+    /// Milliseconds that it has waited in all.
+    waited: f64,
 }
 
 impl LoadWatch {
     /// The load begins.
     pub fn new(now: Millis) -> Self {
-        Self { began: now, phase: None, done: Bytes::ZERO, since: now, waits_since: None }
+        Self { began: now, phase: None, done: Bytes::ZERO, since: now, waits_since: None, waited_at: None, waited: 0.0 }
     }
 
     /// Takes note of what the device reports now. True if the load will not end.
@@ -42,9 +48,12 @@ impl LoadWatch {
         }
         if report.is_some_and(|report| report.waits > 0) {
             let waits_since = *self.waits_since.get_or_insert(now);
-            if now.0 - waits_since.0 < LONGEST_WAIT_MILLIS {
+            self.waited += now.0 - self.waited_at.replace(now).unwrap_or(now).0;
+            if now.0 - waits_since.0 < LONGEST_WAIT_MILLIS && self.waited < MOST_WAITING_MILLIS {
                 self.since = now;
             }
+        } else {
+            self.waited_at = None;
         }
         now.0 - self.since.0 >= STUCK_MILLIS || now.0 - self.began.0 >= LONGEST_MILLIS
     }
@@ -124,8 +133,12 @@ mod tests {
 
     #[test]
     fn a_server_that_lets_a_device_wait_is_waited_for() {
+        let windows = stuck_at(|second| waiting(second, 300));
+        assert!(windows > Some(3_600), "a window of five minutes, again and again: {windows:?}");
+        assert!(windows < Some(2 * 3_600), "but not all day: {windows:?}");
         let day = Some((24.0 * HOUR) as u64);
-        assert_eq!(stuck_at(|second| waiting(second, 300)), day, "a window of five minutes, again and again");
+        let short = |second| if second < 35 * 60 { waiting(second, 300) } else { waiting(second / 60 * 301, 300) };
+        assert_eq!(stuck_at(short), day, "what was waited for counts no more once the server sends");
         let longest = (LONGEST_WAIT_MILLIS / 1e3) as u64;
         let patience = (STUCK_MILLIS / 1e3) as u64;
         let only_waits = LoadReport { waits: 9, ..downloading(0, 10 * MIB) };
