@@ -73,12 +73,18 @@ impl Repository {
             })
             .collect();
         files.sort_by(|a, b| (a.bytes, &a.path).cmp(&(b.bytes, &b.path)));
-        if let Some(wanted) = &self.wanted
-            && files.iter().any(|file| is_of(&file.path, wanted))
-        {
-            files.retain(|file| is_of(&file.path, wanted));
+        if files.iter().any(|file| self.is_wanted(file)) {
+            files.retain(|file| self.is_wanted(file));
         }
         Some(files)
+    }
+}
+
+impl Repository {
+    /// True if a file is what the link asked for; of a repository without more, every file is.
+    #[must_use]
+    pub fn is_wanted(&self, file: &ListedFile) -> bool {
+        self.wanted.as_ref().is_none_or(|wanted| is_of(&file.path, wanted))
     }
 }
 
@@ -114,6 +120,27 @@ fn is_of(path: &str, wanted: &str) -> bool {
         || name
             .match_indices(&wanted)
             .any(|(at, _)| is_edge(name[..at].chars().next_back()) && is_edge(name[at + wanted.len()..].chars().next()))
+}
+
+/// The path that an address has; the text itself if it is none.
+pub(crate) fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, others @ ..] = rest {
+        let digits = others.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
+        let escaped = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        match escaped.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &others[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = others;
+            }
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
 /// A path as addresses have it.
@@ -185,6 +212,9 @@ mod tests {
         }
         for unknown in ["Q4_K", "Q5_K_M"] {
             assert_eq!(listed(Some(unknown)).len(), 4, "all are shown where {unknown} is missing");
+            let repository = repository(Some(unknown));
+            let files = repository.files(LISTING).unwrap_or_default();
+            assert!(!files.iter().any(|file| repository.is_wanted(file)), "but none is {unknown}");
         }
     }
 
@@ -192,9 +222,18 @@ mod tests {
     fn addresses_of_listed_files_are_escaped() {
         let files = repository(None).files(LISTING).unwrap_or_default();
         assert_eq!(files[0].address, "https://huggingface.co/owner/Model-GGUF/resolve/main/Model%20Q2_K%20%231.gguf");
-        let folder = Repository { folder: "a b".to_owned(), ..repository(None) };
-        let expected = "https://huggingface.co/api/models/owner/Model-GGUF/tree/main/a%20b?recursive=true";
+        let folder = Repository { folder: unescaped("a%20b/%C3%A4"), ..repository(None) };
+        let expected = "https://huggingface.co/api/models/owner/Model-GGUF/tree/main/a%20b/%C3%A4?recursive=true";
         assert_eq!(folder.listing(), expected);
+    }
+
+    #[test]
+    fn what_is_no_escape_stays() {
+        for (text, path) in
+            [("a%20b", "a b"), ("100%", "100%"), ("%2", "%2"), ("%+1", "%+1"), ("%FF", "%FF"), ("ä", "ä")]
+        {
+            assert_eq!(unescaped(text), path, "{text}");
+        }
     }
 
     #[test]

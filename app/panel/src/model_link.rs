@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::hub::{HUB_NAMES, Repository, file_address};
+use crate::hub::{HUB_NAMES, Repository, file_address, unescaped};
 
 /// A link to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,25 +113,17 @@ fn names_gguf(text: &str) -> bool {
     text.to_ascii_lowercase().contains(".gguf")
 }
 
-/// A link to a file on any server. Pages about a file (`/OWNER/REPO/blob/…`) lead to the file.
+/// A link to a file on any server.
 fn of_server(url: &str) -> Result<ModelLink, BadModelLink> {
     let url = url.split('#').next().unwrap_or(url);
     if !names_gguf(url) {
         return Err(BadModelLink::NotGguf);
     }
-    let (address, query) = url.split_once('?').map_or((url, None), |(address, query)| (address, Some(query)));
-    let mut parts: Vec<&str> = address.split('/').collect();
-    // Scheme, nothing, server, owner, repository.
-    let is_page = parts.get(5) == Some(&"blob");
-    if is_page {
-        parts[5] = "resolve";
-    }
-    let address = parts.join("/");
-    Ok(ModelLink::File(match query.filter(|_| !is_page) {
-        Some(query) => format!("{address}?{query}"),
-        None => address,
-    }))
+    Ok(ModelLink::File(url.to_owned()))
 }
+
+/// Words behind the name of a repository, before those of a revision.
+const VIEWS: [&str; 4] = ["blob", "resolve", "raw", "tree"];
 
 /// What follows the Hub's name.
 fn of_hub(path: &str) -> Result<ModelLink, BadModelLink> {
@@ -139,10 +131,14 @@ fn of_hub(path: &str) -> Result<ModelLink, BadModelLink> {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let (&[owner, repository], rest) = parts.split_first_chunk::<2>().ok_or(BadModelLink::NotGguf)?;
+    // The oldest repositories have no owner.
+    if VIEWS.contains(&repository) && !rest.is_empty() {
+        return of_view(owner, &parts[1..]).unwrap_or(Err(BadModelLink::NotGguf));
+    }
     if matches!(owner, "datasets" | "spaces" | "collections" | "models" | "docs" | "blog" | "papers" | "api") {
         // Files of data sets have addresses of the same form, one place farther.
-        let address = format!("https://{}/{path}", HUB_NAMES[0]);
-        return if names_gguf(path) { of_server(&address) } else { Err(BadModelLink::NotGguf) };
+        let path = path.replacen("/blob/", "/resolve/", 1);
+        return of_server(&format!("https://{}/{path}", HUB_NAMES[0]));
     }
     let (repository, wanted) = match repository.split_once(':') {
         Some((repository, wanted)) => {
@@ -156,20 +152,31 @@ fn of_hub(path: &str) -> Result<ModelLink, BadModelLink> {
     if let Some(file) = shown.filter(|file| names_gguf(file)) {
         return Ok(ModelLink::File(file_address(&name, "main", &file.replace("%2F", "/"))));
     }
-    let main = Repository { name: name.clone(), revision: "main".to_owned(), ..Repository::default() };
-    Ok(match rest {
+    let whole = Repository {
+        name: name.clone(),
+        revision: "main".to_owned(),
+        wanted: wanted.map(str::to_owned),
+        ..Repository::default()
+    };
+    of_view(&name, rest).unwrap_or(Ok(ModelLink::Repository(whole)))
+}
+
+/// What a page about a part of a repository leads to, by the words behind the repository's name; nothing if it is about all of it.
+fn of_view(name: &str, rest: &[&str]) -> Option<Result<ModelLink, BadModelLink>> {
+    match rest {
         ["blob" | "resolve" | "raw", revision, file @ ..] if !file.is_empty() => {
             let file = file.join("/");
-            if !names_gguf(&file) {
-                return Err(BadModelLink::NotGguf);
-            }
-            ModelLink::File(file_address(&name, revision, &file))
+            let is_gguf = names_gguf(&file);
+            Some(is_gguf.then(|| ModelLink::File(file_address(name, revision, &file))).ok_or(BadModelLink::NotGguf))
         }
-        ["tree", revision, folder @ ..] => {
-            ModelLink::Repository(Repository { revision: (*revision).to_owned(), folder: folder.join("/"), ..main })
-        }
-        _ => ModelLink::Repository(Repository { wanted: wanted.map(str::to_owned), ..main }),
-    })
+        ["tree", revision, folder @ ..] => Some(Ok(ModelLink::Repository(Repository {
+            name: name.to_owned(),
+            revision: (*revision).to_owned(),
+            folder: unescaped(&folder.join("/")),
+            wanted: None,
+        }))),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -228,7 +235,18 @@ mod tests {
                 "https://cdn.example/3f?filename=model.gguf&sign=%2B",
             ),
             ("https://example.org/model.gguf#part", "https://example.org/model.gguf"),
-            ("https://models.example/o/r/blob/main/m.gguf?x=1", "https://models.example/o/r/resolve/main/m.gguf"),
+            (
+                "https://code.example/o/r/blob/main/m.gguf?raw=true",
+                "https://code.example/o/r/blob/main/m.gguf?raw=true",
+            ),
+            (
+                "https://huggingface.co/gpt2/blob/main/x.gguf?download=true",
+                "https://huggingface.co/gpt2/resolve/main/x.gguf",
+            ),
+            (
+                "https://huggingface.co/datasets/o/r/blob/main/x.gguf",
+                "https://huggingface.co/datasets/o/r/resolve/main/x.gguf",
+            ),
         ] {
             assert_eq!(file(text).as_deref(), Some(address), "{text:?}");
         }
@@ -255,6 +273,11 @@ mod tests {
                 "https://huggingface.co/owner/Model-GGUF/tree/main/sub",
                 Repository { folder: "sub".into(), ..main(None) },
             ),
+            (
+                "https://huggingface.co/owner/Model-GGUF/tree/main/a%20b",
+                Repository { folder: "a b".into(), ..main(None) },
+            ),
+            ("https://huggingface.co/gpt2/tree/main", Repository { name: "gpt2".into(), ..main(None) }),
             ("https://huggingface.co/owner/Model-GGUF/tree/v2", Repository { revision: "v2".into(), ..main(None) }),
         ] {
             assert_eq!(text.parse::<ModelLink>(), Ok(ModelLink::Repository(repository)), "{text:?}");

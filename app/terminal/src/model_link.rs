@@ -40,10 +40,14 @@ async fn list(repository: &Repository, platform: &Platform) -> Result<Vec<Listed
 fn choose(repository: &Repository, files: Vec<ListedFile>) -> Result<String, Failure> {
     match files.as_slice() {
         [] => Err(Failure::Failed(texts().host.no_models(&repository.name))),
-        [file] => Ok(file.address.clone()),
+        [file] if repository.is_wanted(file) => Ok(file.address.clone()),
         files => {
             print(&Printable::lines(&lines(files)))?;
-            Err(Failure::Usage(texts().terminal.choose_a_file(&repository.name, files.len())))
+            let missing = repository.wanted.as_ref().filter(|_| !files.iter().any(|file| repository.is_wanted(file)));
+            Err(Failure::Usage(match missing {
+                Some(wanted) => texts().host.not_in_list(&repository.name, wanted),
+                None => texts().terminal.choose_a_file(&repository.name, files.len()),
+            }))
         }
     }
 }
@@ -99,6 +103,11 @@ mod tests {
     async fn what_a_repository_leaves_open_is_asked_for() {
         let asked = read("https://huggingface.co/owner/M-GGUF").await.unwrap_err();
         assert!(matches!(&asked, Failure::Usage(sentence) if sentence.contains("owner/M-GGUF")), "{asked}");
+        let missing = read("hf.co/owner/M-GGUF:Q2_K").await.unwrap_err();
+        assert!(matches!(&missing, Failure::Usage(sentence) if sentence.contains("has no Q2_K")), "{missing}");
+        let only = [ListedFile { path: "M-Q8_0.gguf".to_owned(), bytes: 1, address: String::new() }];
+        let other = Repository { wanted: Some("Q4_K_M".to_owned()), ..Repository::default() };
+        choose(&other, only.to_vec()).expect_err("the only file is not the one that was asked for");
         let unknown = read("hf.co/owner/Other").await.unwrap_err();
         assert!(matches!(&unknown, Failure::Failed(sentence) if sentence.contains("401")), "{unknown}");
         let listed = Repository { name: "owner/M-GGUF".to_owned(), ..Repository::default() }.files(LISTING).unwrap();

@@ -39,6 +39,8 @@ table! {
         files_of(repository: Text) = "Choose a file of { $repository }";
         /// A repository's list of files cannot be had.
         no_list(repository: Text) = "The files of { $repository } cannot be listed. Is the name right, and is it open to everyone?";
+        /// A repository's link names a quantization that is not there.
+        not_in_list(repository: Text, wanted: Text) = "{ $repository } has no { $wanted }: choose another one.";
         /// A repository without models that run here.
         no_models(repository: Text) = "{ $repository } has no GGUF files. Look for a repository whose name ends in GGUF.";
         /// The field for an address.

@@ -1,12 +1,16 @@
 //! The files of a repository whose link is in the field: one of them is to be chosen.
 
 use gloo_net::http::Request;
+use gloo_timers::future::TimeoutFuture;
 use leptos::prelude::*;
 use potluck_panel::{ListedFile, ModelLink, Repository};
 use potluck_text::texts;
 
 use super::choice::Choice;
 use crate::text::bytes;
+
+/// Milliseconds without a key after which a name is taken as whole: what is typed until then is not sent anywhere.
+const PAUSE: u32 = 700;
 
 /// What is known of a repository's files.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,8 +43,16 @@ pub fn RepositoryFiles(choice: Choice) -> impl IntoView {
         if shown.with_untracked(|shown| shown.as_ref().is_some_and(|(known, _)| *known == repository)) {
             return;
         }
-        shown.set(Some((repository.clone(), Listed::Asking)));
+        shown.set(None);
         leptos::task::spawn_local(async move {
+            TimeoutFuture::new(PAUSE).await;
+            // Whoever typed on means another one.
+            let is_meant = wanted.try_get_untracked().flatten().as_ref() == Some(&repository);
+            if !is_meant || shown.with_untracked(|shown| shown.as_ref().is_some_and(|(known, _)| *known == repository))
+            {
+                return;
+            }
+            shown.set(Some((repository.clone(), Listed::Asking)));
             let listed = list(&repository).await;
             let waits = |now: &Option<(Repository, Listed)>| now.as_ref().is_some_and(|(now, _)| *now == repository);
             // Whoever closed the dialog or typed on is no longer interested.
@@ -48,7 +60,9 @@ pub fn RepositoryFiles(choice: Choice) -> impl IntoView {
                 return;
             }
             if let Listed::Files(files) = &listed
-                && let ([file], Some(_)) = (files.as_slice(), &repository.wanted)
+                && let [file] = files.as_slice()
+                && repository.wanted.is_some()
+                && repository.is_wanted(file)
             {
                 choice.set_link(file.address.clone());
             }
@@ -67,10 +81,15 @@ pub fn RepositoryFiles(choice: Choice) -> impl IntoView {
 
 #[component]
 fn Files(repository: Repository, files: Vec<ListedFile>, choice: Choice) -> impl IntoView {
+    let missing = repository.wanted.as_ref().filter(|_| !files.iter().any(|file| repository.is_wanted(file)));
+    let missing = missing.map(|wanted| {
+        view! { <p class="field-wrong">{texts().host.not_in_list(&repository.name, wanted)}</p> }
+    });
     let cards = files.into_iter().map(|file| view! { <FileCard file choice /> }).collect_view();
     view! {
         <section class="known" aria-labelledby="repository-files">
             <h3 id="repository-files">{texts().host.files_of(&repository.name)}</h3>
+            {missing}
             <div class="cards" role="radiogroup" aria-labelledby="repository-files">{cards}</div>
         </section>
     }
