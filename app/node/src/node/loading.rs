@@ -34,11 +34,16 @@ impl Node {
         let (clock, traffic, waiting) = (self.platform.clock.clone(), opener.traffic.clone(), inputs.clone());
         // Without end: it is dropped when the model is open.
         let tell_waits = async move {
+            let mut waited = false;
             loop {
                 clock.sleep(1_000.0).await;
-                if let Some(seconds) = traffic.waits(clock.now()) {
+                let waits = traffic.waits(clock.now());
+                if let Some(seconds) = waits {
                     waiting.send(Input::FileChecked(texts().weights.server_waits(seconds)));
+                } else if waited {
+                    waiting.send(Input::FileChecked(texts().weights.server_asked_again().to_owned()));
                 }
+                waited = waits.is_some();
             }
         };
         let opening = async move {

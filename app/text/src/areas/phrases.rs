@@ -36,7 +36,7 @@ table! {
         /// What was stored before.
         cached(bytes: Bytes) = "already here: { $bytes }";
         /// After the bytes of a download whose server has too many requests.
-        server_waits(seconds: Count) = "its server asks to wait { $seconds } s";
+        server_waits(seconds: Count) = "its server is asked again in { $seconds } s";
     }
 }
 

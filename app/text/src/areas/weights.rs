@@ -10,13 +10,15 @@ table! {
         /// A link that the host chose is none of the internet.
         private_link(server: Text) = "The host's link to the model ({ $server }) leads to a private address or does not begin with https. This device does not follow it. The host can serve the file from the relay, or from its disk.";
         /// A server refuses for longer than a device waits.
-        server_is_busy(server: Text, minutes: Count) = "{ $server } has had too many requests from this network, and asks to wait { $minutes } min. What was loaded is kept: try again then.";
+        server_is_busy(server: Text, minutes: Count) = "{ $server } has had too many requests from this network. What was loaded is kept: try again in { $minutes } min.";
         /// A server wants to know who reads a file: 401 or 403.
         locked(server: Text) = "{ $server } does not give the file to everyone. If it belongs to an account or to a licence that must be accepted, download it there, and host it from this disk.";
         /// A link leads to a page, not to a file.
         is_page(server: Text) = "The link to { $server } leads to a web page, not to a GGUF file. Copy the link of the page's download button; it ends in .gguf.";
         /// While a model is opened whose server has too many requests.
-        server_waits(seconds: Count) = "The model's server asks to wait { $seconds } s.";
+        server_waits(seconds: Count) = "The model's server is busy. It is asked again in { $seconds } s.";
+        /// After such a wait.
+        server_asked_again = "The model's server is asked again.";
         /// A number of a tensor is infinite or NaN.
         not_finite(tensor: Text) = "The weights of this model are damaged: { $tensor } has numbers that are not finite. Download the file again, or use another file of this model.";
         /// What the GPU has of a tensor is not what was sent to it.
