@@ -102,6 +102,12 @@ pub trait Transport {
         })
     }
 
+    /// True if the content of an opened reply is fetched only about as fast as it is read. Otherwise all of it may come at once, and
+    /// lie in memory.
+    fn holds_content_back(&self) -> bool {
+        true
+    }
+
     /// True if this network hides the replies of servers that do not name this page: then a refusal looks like a broken connection.
     fn hides_refusals(&self) -> bool {
         false

@@ -62,6 +62,7 @@ async fn outcome(manners: Manners) -> Result<usize, String> {
     assert_eq!(source.file_len(0), Some(BYTES));
     let wrong = read_all(&source).await.map_err(sentence)?;
     assert_eq!(wrong, None, "these bytes are the file's");
+    assert_eq!(server.heads(), 0, "addresses that are signed for GET refuse HEAD");
     Ok(server.requests())
 }
 
@@ -85,8 +86,6 @@ fn the_file_comes_from_servers_of_all_manners() {
     };
     let default = Manners::default;
     for (server, manners, most) in [
-        ("HEAD is refused with 403, as by addresses signed for GET", Manners { head: Some(403), ..default() }, 4),
-        ("HEAD is refused with 405", Manners { head: Some(405), ..default() }, 4),
         ("each request is led to a newly signed address elsewhere", Manners { signs: true, ..default() }, 4),
         ("the browser hides Content-Range", Manners { hides_range: true, ..default() }, 5),
         ("parts are cut to a megabyte", Manners { most: Some(MIB), ..default() }, 11),
@@ -166,7 +165,7 @@ fn who_waits_for_a_server_is_told_for_how_long_and_can_leave() {
             futures::future::Either::Left((ended, _)) => panic!("the wait is not over: {ended:?}"),
             futures::future::Either::Right((seconds, _)) => seconds,
         };
-        assert!((55..=62).contains(&seconds), "{seconds} s");
+        assert!((55..=67).contains(&seconds), "{seconds} s");
         assert!(
             server.requests() <= 7,
             "{} requests: nobody asks while the server wants to be left alone",

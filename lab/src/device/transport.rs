@@ -53,6 +53,10 @@ impl Transport for DelayedTransport {
         self.inner.open(request)
     }
 
+    fn holds_content_back(&self) -> bool {
+        self.inner.holds_content_back()
+    }
+
     fn hides_refusals(&self) -> bool {
         self.inner.hides_refusals()
     }

@@ -20,7 +20,7 @@ use super::tuner::Tuner;
 use crate::blob::{BlobKey, BlobName};
 use crate::open::TensorNames;
 use crate::platform::Platform;
-use crate::source::{Change, Source, SourceError};
+use crate::source::{Change, Expected, Source, SourceError};
 
 /// Cached pieces whose blobs are opened ahead of their turn: opening takes a browser milliseconds, reading is fast. Blobs of
 /// many pieces are in one file.
@@ -238,8 +238,8 @@ impl Load {
     /// Tells the source which reads of jobs are to come.
     fn expect(&self, jobs: &[Job]) -> Expecting<'_> {
         let missing = jobs.iter().filter(|job| job.stored() < job.len);
-        self.source.expect(&missing.map(Job::range).collect::<Vec<_>>());
-        Expecting(self.source.as_ref())
+        let expected = self.source.expect(&missing.map(Job::range).collect::<Vec<_>>());
+        Expecting(self.source.as_ref(), expected)
     }
 
     /// Jobs that are fetched together.
@@ -333,11 +333,11 @@ impl Load {
 }
 
 /// Ends what a source expects when the load ends, however it ends.
-struct Expecting<'a>(&'a dyn Source);
+struct Expecting<'a>(&'a dyn Source, Expected);
 
 impl Drop for Expecting<'_> {
     fn drop(&mut self) {
-        self.0.expect(&[]);
+        self.0.forget(self.1);
     }
 }
 

@@ -41,9 +41,16 @@ impl Traffic {
         Self { own: self.own.clone(), all: Some(all.own.clone()), waits_until: all.waits_until.clone() }
     }
 
-    /// Nothing is asked of the server before then: it has too much to do.
+    /// Nothing is asked of a server before then: it has too much to do.
     pub fn wait_until(&self, end: Millis) {
-        self.waits_until.store(end.0.max(0.0).ceil() as u64, Ordering::Relaxed);
+        self.waits_until.fetch_max(end.0.max(0.0).ceil() as u64, Ordering::Relaxed);
+    }
+
+    /// Nobody waits until then any more. A wait for another server goes on.
+    pub fn end_wait(&self, end: Millis) {
+        let end = end.0.max(0.0).ceil() as u64;
+        // Fails if another wait is told.
+        let _ = self.waits_until.compare_exchange(end, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Seconds until the server is asked again; none if nothing waits for that.
@@ -120,6 +127,8 @@ pub struct HttpReply {
     pub retry_after: Option<u32>,
     /// Its content is a web page.
     pub is_page: bool,
+    /// Its content is several parts, with words between them.
+    pub is_multipart: bool,
     /// What it says of the file's version.
     pub version: Version,
     /// The content.
@@ -136,6 +145,7 @@ impl HttpReply {
             start: header("content-range").and_then(|range| first_byte(&range)),
             retry_after: wait_asked(&header),
             is_page: content_type.starts_with("text/html"),
+            is_multipart: content_type.starts_with("multipart/"),
             version: Version::read(header),
             body: Vec::new(),
         }
@@ -293,6 +303,7 @@ mod tests {
         assert_eq!(reply("content-range", "bytes */100").start, None);
         assert!(reply("content-type", "Text/HTML; charset=utf-8").is_page);
         assert!(!reply("content-type", "application/octet-stream").is_page);
+        assert!(reply("content-type", "multipart/byteranges; boundary=x").is_multipart);
     }
 
     #[test]
@@ -302,6 +313,17 @@ mod tests {
         assert_eq!(read.waits(Millis(0.0)), None);
         line.wait_until(Millis(2_500.0));
         assert_eq!((read.waits(Millis(1_000.0)), line.waits(Millis(2_500.0))), (Some(2), None));
+    }
+
+    #[test]
+    fn the_end_of_one_wait_is_not_the_end_of_another() {
+        let line = Traffic::default();
+        line.wait_until(Millis(1_000.0));
+        line.wait_until(Millis(9_000.0));
+        line.end_wait(Millis(1_000.0));
+        assert_eq!(line.waits(Millis(0.0)), Some(9), "another server's wait goes on");
+        line.end_wait(Millis(9_000.0));
+        assert_eq!(line.waits(Millis(0.0)), None);
     }
 
     #[test]

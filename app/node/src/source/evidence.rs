@@ -2,7 +2,7 @@
 
 use futures::StreamExt;
 
-use super::http::Line;
+use super::http::{Line, asks_to_wait};
 use super::version::{KnownVersion, SAMPLES_AT_ONCE, Sample};
 use crate::platform::HttpRequest;
 
@@ -18,6 +18,8 @@ pub enum Evidence {
     Different,
     /// Nothing: there are no samples, or no reply of such a version came.
     None,
+    /// Nothing yet: the server has too many requests, and may say how many seconds to wait.
+    Refused(Option<u32>),
 }
 
 /// Reads the samples of a file of so many bytes again. At least half of them must come under a name that is not known.
@@ -31,14 +33,18 @@ pub async fn evidence(line: &Line, url: &str, bytes: u64, known: &KnownVersion) 
     } else if same > 0 && 2 * same >= looks.len() {
         Evidence::Same
     } else {
-        Evidence::None
+        let refused = looks.into_iter().find(|look| matches!(look, Evidence::Refused(_)));
+        refused.unwrap_or(Evidence::None)
     }
 }
 
 async fn look(line: &Line, url: &str, bytes: u64, known: &KnownVersion, sample: &Sample) -> Evidence {
     for _ in 0..LOOKS {
         let request = HttpRequest { range: Some(sample.range.clone()), ..HttpRequest::get(url) };
-        let Ok(reply) = line.request(request).await else { return Evidence::None };
+        let Ok((reply, _)) = line.request(request).await else { return Evidence::None };
+        if asks_to_wait(&reply) {
+            return Evidence::Refused(reply.retry_after);
+        }
         let is_of_file = reply.status == 206
             && reply.version.total.is_none_or(|total| total == bytes)
             && reply.body.len() == sample.bytes.len();

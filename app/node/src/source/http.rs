@@ -1,6 +1,8 @@
 //! Reads a model with HTTP range requests, verified where the server has hashes.
 
 mod first;
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod flow_tests;
 mod lanes;
 mod line;
 mod parts;
@@ -22,12 +24,13 @@ use self::parts::Parts;
 use self::replies::Refusal;
 use super::error::{Change, SourceError};
 use super::group_reader::GroupReader;
-use super::reading::{FetchPolicy, Source};
+use super::reading::{Expected, FetchPolicy, Source};
 use super::version::KnownVersion;
 use crate::hashes::GroupHashes;
 use crate::platform::{HttpRequest, Platform, Traffic, host_of};
 
 pub(super) use self::line::Line;
+pub(super) use self::replies::asks_to_wait;
 
 /// One file on a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,9 +172,9 @@ impl HttpSource {
             arrived.restart();
             let request = HttpRequest { range: range.clone(), arrived: arrived.clone(), ..HttpRequest::get(url) };
             let refusal = match self.line.request(request).await {
-                Ok(reply) => match self.judge(remote, url, range.as_ref(), reply).await {
+                Ok((reply, sent)) => match self.judge(remote, url, range.as_ref(), reply).await {
                     Ok(bytes) => {
-                        self.line.works();
+                        self.line.works(sent);
                         return Ok(bytes);
                     }
                     Err(refusal) => refusal,
@@ -223,8 +226,12 @@ impl Source for HttpSource {
         Box::pin(self.compare(samples))
     }
 
-    fn expect(&self, reads: &[FileRange]) {
-        self.parts.expect(if self.is_hashed() { &[] } else { reads });
+    fn expect(&self, reads: &[FileRange]) -> Expected {
+        self.parts.expect(if self.is_hashed() { &[] } else { reads })
+    }
+
+    fn forget(&self, expected: Expected) {
+        self.parts.forget(expected);
     }
 
     fn is_hashed(&self) -> bool {

@@ -17,4 +17,4 @@ pub use http::{HttpFile, HttpSource};
 pub use local::LocalSource;
 pub(crate) use permits::{Permit, Permits};
 pub use pieces::{GROUP_HASHES, PendingRequests, PieceSource};
-pub use reading::{FetchPolicy, Source};
+pub use reading::{Expected, FetchPolicy, Source};

@@ -48,7 +48,12 @@ pub trait Source {
 
     /// Says which reads will come next, in which order; instead of what was said before. Where each request costs something, the
     /// source joins them.
-    fn expect(&self, _reads: &[FileRange]) {}
+    fn expect(&self, _reads: &[FileRange]) -> Expected {
+        Expected::default()
+    }
+
+    /// These reads do not come any more. What was said after them still holds.
+    fn forget(&self, _expected: Expected) {}
 
     /// Reads up to so many samples of its files again and compares them with what they were; with none, says what is known. A
     /// source that checks every byte has nothing to compare.
@@ -85,6 +90,10 @@ pub trait Source {
         None
     }
 }
+
+/// Reads that a source was told of, to take that back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expected(pub(super) u64);
 
 /// How to read from a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

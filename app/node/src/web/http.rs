@@ -117,7 +117,7 @@ impl Http {
     }
 }
 
-/// The content of a reply, which the browser holds back until it is asked for.
+/// The content of a reply while it arrives. Some browsers hold it back until it is asked for.
 pub struct Arriving {
     url: String,
     http: Rc<Http>,

@@ -118,6 +118,12 @@ impl Transport for WebTransport {
         })
     }
 
+    /// Chromium does. Firefox fetches all of a reply, and of WebKit it is not known. Only Chromium has this property, in pages that
+    /// can have a GPU.
+    fn holds_content_back(&self) -> bool {
+        !js::get(&js::get(&js::worker(), "navigator"), "userAgentData").is_undefined()
+    }
+
     fn hides_refusals(&self) -> bool {
         true
     }

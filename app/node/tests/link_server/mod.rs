@@ -13,8 +13,6 @@ use std::time::{Duration, Instant};
 pub struct Manners {
     /// Every address leads to one that is signed anew, on another server, which knows only `GET`.
     pub signs: bool,
-    /// `HEAD` gets this status.
-    pub head: Option<u16>,
     /// It sends no parts.
     pub whole: bool,
     /// It says nothing of ranges: a browser hides it.
@@ -42,6 +40,8 @@ pub struct Limit {
 struct Seen {
     /// Requests for content so far, refused ones included.
     requests: usize,
+    /// Requests with `HEAD`, which many servers refuse.
+    heads: usize,
     refused: usize,
     /// Bytes of content that were sent.
     sent: u64,
@@ -78,17 +78,17 @@ impl LinkServer {
             return Self { url, seen };
         }
         let files = serve(served(None));
-        let leads = Served {
-            content: Content::Zeros(0),
-            manners: Manners::default(),
-            seen: Arc::default(),
-            signed: Some(files),
-        };
+        let leads =
+            Served { content: Content::Zeros(0), manners: Manners::default(), seen: seen.clone(), signed: Some(files) };
         Self { url: serve(leads), seen }
     }
 
     pub fn requests(&self) -> usize {
         self.seen.lock().unwrap().requests
+    }
+
+    pub fn heads(&self) -> usize {
+        self.seen.lock().unwrap().heads
     }
 
     pub fn refused(&self) -> usize {
@@ -147,12 +147,15 @@ impl Served {
             let head = format!("HTTP/1.1 {status} Status\r\nContent-Length: {}\r\n{lines}\r\n{content}", content.len());
             socket.write_all(head.as_bytes()).ok()
         };
-        if let Some(signed) = &self.signed {
+        if let Some(signed) = &self.signed
+            && !first.starts_with("HEAD")
+        {
             let location = format!("Location: {signed}?expires=9&signature=GET-only\r\n");
             return short(302, &location, "");
         }
         if first.starts_with("HEAD") {
-            return short(self.manners.head.unwrap_or(403), "", "");
+            self.seen.lock().unwrap().heads += 1;
+            return short(403, "", "");
         }
         if let Some((status, lines, content)) = self.refusal() {
             return short(status, &lines, content);

@@ -116,7 +116,7 @@ async fn a_wait_for_the_server_is_reported_until_it_ends() {
     traffic.wait_until(Millis(now.0 + 90e3));
     progress.look();
     progress.look();
-    traffic.wait_until(Millis(0.0));
+    traffic.end_wait(Millis(now.0 + 90e3));
     progress.look();
     let waits: Vec<bool> = reported.borrow().iter().map(|report| report.waits > 0).collect();
     assert_eq!((waits[0], waits[1], waits.last()), (false, true, Some(&false)), "{waits:?}");

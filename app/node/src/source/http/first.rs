@@ -44,10 +44,10 @@ async fn first_read(line: &Line, url: String) -> Result<Remote, SourceError> {
         let url = remote.file.url.clone();
         let request = HttpRequest { range: Some(0..FIRST_BYTES), ..HttpRequest::get(&url) };
         // Whoever has mistyped a server's name wants to know soon.
-        let reply = line.request(request).await?;
+        let (reply, sent) = line.request(request).await?;
         match length(line, &remote, &reply).await {
             Ok(bytes) => {
-                line.works();
+                line.works(sent);
                 remote.file.bytes = bytes;
                 remote.version.accepts(&reply.version);
                 remote.version.note(0, &reply.body);
@@ -67,20 +67,23 @@ async fn length(line: &Line, remote: &Remote, reply: &HttpReply) -> Result<u64, 
         (206, Some(total)) if reply.start.is_none_or(|start| start == 0) && read == FIRST_BYTES.min(total) => Ok(total),
         // Its server does not let this page read `Content-Range`.
         (206, None) if read < FIRST_BYTES => Ok(read),
-        (206, None) => whole_length(line, url).await,
+        (206, None) => whole_length(line, remote).await,
         (416, Some(0)) => Ok(0),
         (200, _) if reply.is_page => Err(Refusal::Final(SourceError::Page(texts().weights.is_page(host)))),
-        // A file that is shorter than the first read needs no parts.
+        // The whole file, which is not longer than the first read: nothing is read of a longer one.
         (200, _) if read > 0 || reply.length == Some(0) => Ok(read),
         _ => Err(refusal(remote, url, true, reply)),
     }
 }
 
 /// The length of the whole file, whose content is not read.
-async fn whole_length(line: &Line, url: &str) -> Result<u64, Refusal> {
-    let (reply, content) =
+async fn whole_length(line: &Line, remote: &Remote) -> Result<u64, Refusal> {
+    let url = &remote.file.url;
+    let ((reply, content), _) =
         line.open(HttpRequest::get(url)).await.map_err(|error| Refusal::Retry(SourceError::Net(error)))?;
     drop(content);
-    let length = reply.length.filter(|_| reply.status == 200);
-    length.ok_or_else(|| Refusal::Final(SourceError::NoLength(host_of(url).to_owned())))
+    if reply.status != 200 {
+        return Err(refusal(remote, url, false, &reply));
+    }
+    reply.length.ok_or_else(|| Refusal::Final(SourceError::NoLength(host_of(url).to_owned())))
 }

@@ -136,6 +136,22 @@ mod tests {
     }
 
     #[test]
+    fn a_mixture_of_18_gb_takes_little_more_requests_than_parts() {
+        // 48 blocks of 128 experts with three matrices, each place after the other.
+        let (matrix, experts, blocks) = (MIB, 128, 48);
+        let reads: Vec<FileRange> = (0..blocks)
+            .flat_map(|block| (0..experts).map(move |expert| (block, expert)))
+            .flat_map(|(block, expert)| {
+                (0..3).map(move |place| read(((block * 3 + place) * experts + expert) * matrix, matrix))
+            })
+            .collect();
+        assert_eq!(reads.len(), 18_432);
+        let (small, large) = (parts(&reads, 16 * MIB).len(), parts(&reads, 64 * MIB).len());
+        assert!(small <= 18_432 / 16 + 3 * 48, "{small} requests of 16 MiB");
+        assert!(large <= 18_432 / 64 + 3 * 48, "{large} requests of 64 MiB");
+    }
+
+    #[test]
     fn two_units_of_a_block_that_enclose_each_other_need_two_lanes() {
         // Norm, feed-forward network, attention, as files have them; attention is read first.
         let reads = [read(0, 100), read(300, 100), read(100, 200), read(400, 100)];

@@ -23,6 +23,10 @@ const UNKNOWN_WAIT: Backoff = Backoff::new(2_000.0, 60_000.0);
 const MAX_WAIT: f64 = 15.0 * 60e3;
 /// The same where it is not known that the server refuses: one window.
 const MAX_HIDDEN_WAIT: f64 = 5.5 * 60e3;
+/// Devices that a server told the same time come back within this share of it,
+const SPREAD: f64 = 0.1;
+/// but within so many milliseconds at least.
+const LEAST_SPREAD: f64 = 2_000.0;
 
 /// Milliseconds that a timer may be early.
 const EARLY: f64 = 50.0;
@@ -35,6 +39,8 @@ pub(in crate::source) struct Line {
     free_at: Cell<f64>,
     /// Refusals since a reply was usable.
     refusals: Cell<u32>,
+    /// Refusals so far, to tell which requests were sent after the last one.
+    all_refusals: Cell<u32>,
     /// Milliseconds that were waited since then.
     waited: Cell<f64>,
     /// The server has refused because of too many requests.
@@ -45,12 +51,14 @@ pub(in crate::source) struct Line {
     may_hide: bool,
 }
 
+/// When a request was sent: after so many refusals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::source) struct Sent(u32);
+
 impl Drop for Line {
     fn drop(&mut self) {
         // Nobody waits any more.
-        if self.free_at.get() > 0.0 {
-            self.traffic.wait_until(Millis(0.0));
-        }
+        self.traffic.end_wait(Millis(self.free_at.get()));
     }
 }
 
@@ -63,6 +71,7 @@ impl Line {
             traffic,
             free_at: Cell::new(0.0),
             refusals: Cell::default(),
+            all_refusals: Cell::default(),
             waited: Cell::default(),
             is_limited: Cell::default(),
             worked: Cell::default(),
@@ -78,24 +87,28 @@ impl Line {
     ///
     /// # Errors
     /// The server cannot be reached, or the connection broke.
-    pub async fn request(&self, request: HttpRequest) -> Result<HttpReply, NetError> {
-        self.turn().await;
+    pub async fn request(&self, request: HttpRequest) -> Result<(HttpReply, Sent), NetError> {
+        let sent = self.turn().await;
         let arrived = request.arrived.within(&self.traffic);
-        self.platform.transport.request(HttpRequest { arrived, ..request }).await
+        Ok((self.platform.transport.request(HttpRequest { arrived, ..request }).await?, sent))
     }
 
     /// Opens a reply once the server may be asked.
     ///
     /// # Errors
     /// The server cannot be reached.
-    pub async fn open(&self, request: HttpRequest) -> Result<OpenedReply, NetError> {
-        self.turn().await;
-        self.platform.transport.open(request).await
+    pub async fn open(&self, request: HttpRequest) -> Result<(OpenedReply, Sent), NetError> {
+        let sent = self.turn().await;
+        Ok((self.platform.transport.open(request).await?, sent))
     }
 
-    async fn turn(&self) {
-        let left = self.free_at.get() - self.now();
-        if left > 0.0 {
+    /// Waits while the server asks to; it may ask for more meanwhile.
+    async fn turn(&self) -> Sent {
+        loop {
+            let left = self.free_at.get() - self.now();
+            if left <= 0.0 {
+                return Sent(self.all_refusals.get());
+            }
             self.platform.clock.sleep(left).await;
         }
     }
@@ -104,26 +117,28 @@ impl Line {
         self.platform.clock.now().0
     }
 
-    /// A reply was usable.
-    pub fn works(&self) {
+    /// The reply to a request was usable. What flows since before a refusal says nothing of whether the next request is welcome.
+    pub fn works(&self, sent: Sent) {
         self.worked.set(true);
-        self.refusals.set(0);
-        self.waited.set(0.0);
+        if sent == Sent(self.all_refusals.get()) {
+            self.refusals.set(0);
+            self.waited.set(0.0);
+        }
     }
 
-    /// The server lets this device wait: for so many seconds if it says so. Requests that were refused together count once. Devices
-    /// that wait for the same moment do not come back together.
+    /// The server lets this device wait: for so many seconds if it says so, but longer and longer where it refuses nevertheless.
+    /// Requests that were refused together count once. Devices that wait for the same moment do not come back together.
     fn refused(&self, seconds: Option<u32>, most: f64) -> Result<(), u32> {
         let now = self.now();
         let again = self.free_at.get() <= now + EARLY;
+        self.all_refusals.set(self.all_refusals.get().wrapping_add(1));
         if again {
             self.refusals.set(self.refusals.get() + 1);
         }
         let random = f64::from(u32::from_le_bytes(self.platform.random_bytes())) / f64::from(u32::MAX);
-        let wait = match seconds {
-            Some(seconds) => f64::from(seconds) * 1e3 + random * 2_000.0,
-            None => UNKNOWN_WAIT.wait(self.refusals.get()) * (0.75 + 0.5 * random),
-        };
+        let own = UNKNOWN_WAIT.wait(self.refusals.get()) * (0.75 + 0.5 * random);
+        let asked = seconds.map_or(0.0, |seconds| f64::from(seconds) * 1e3);
+        let wait = if asked > 0.0 { own.max(asked + random * LEAST_SPREAD.max(asked * SPREAD)) } else { own };
         if again || now + wait > self.free_at.get() {
             let waited = self.waited.get() + (now + wait - self.free_at.get().max(now));
             if waited > most {
@@ -156,7 +171,7 @@ impl Attempts {
                 line.is_limited.set(true);
                 let wait = line.refused(seconds, MAX_WAIT).map_err(|seconds| busy(url, seconds));
                 if wait.is_ok() {
-                    log::info!("{} asks to wait", host_of(url));
+                    log::info!("{} has had too many requests: waiting", host_of(url));
                 }
                 return wait;
             }

@@ -1,6 +1,6 @@
-//! Reads that take their bytes from a request that serves many of them. Its content is held back by the network until a read asks for
-//! it, so memory holds what is asked for and nothing of what is to come. A connection that breaks loses nothing: the next request
-//! goes on at the byte after the last.
+//! Reads that take their bytes from a request that serves many of them. Most networks hold its content back until a read asks for it,
+//! so that memory holds little of what is to come; some browsers fetch it ahead, outside WebAssembly's memory, and get smaller parts.
+//! A connection that breaks loses nothing: the next request goes on at the byte after the last.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -10,14 +10,16 @@ use futures::lock::Mutex;
 use potluck_model::FileRange;
 
 use super::lanes::Lanes;
-use super::line::Attempts;
+use super::line::{Attempts, Sent};
 use super::replies::Refusal;
 use super::{HttpSource, Remote};
 use crate::platform::{Content, HttpRequest, NetError, Traffic};
 use crate::source::error::SourceError;
 use crate::source::permits::Permits;
+use crate::source::reading::Expected;
 
-/// Bytes of a part where nothing is known of the line, or little comes.
+/// Bytes of a part where nothing is known of the line, where little comes, and where the network holds nothing back: contents that are
+/// open then take four times that at most.
 const LEAST_PART: u64 = 16 << 20;
 /// Bytes of a part at most: on a fast line, or where the server has refused because of too many requests.
 const MOST_PART: u64 = 64 << 20;
@@ -31,12 +33,16 @@ const SLOW_LINE: f64 = 256e3;
 const MOST_OPEN: usize = 4;
 /// Bytes that are read and thrown away rather than asked for anew.
 const MOST_SKIPPED: u64 = 256 << 10;
+/// Bytes of a content after which it was worth its request: if it breaks, the rest is asked for at once.
+const WORTH_A_REQUEST: u64 = 256 << 10;
 
 /// The parts of the reads that are to come.
 #[derive(Default)]
 pub(super) struct Parts {
     lanes: RefCell<Lanes>,
     begun: RefCell<Vec<Rc<Part>>>,
+    /// Which announcement of reads this is.
+    announced: Cell<u64>,
     /// Reads so far, to tell which part was used last.
     reads: Cell<u64>,
     /// What had arrived when the reads were announced, and when that was.
@@ -66,18 +72,29 @@ struct Flow {
     content: Option<Box<dyn Content>>,
     /// The byte in the file that the content brings next.
     at: u64,
-    /// Something came of the content.
-    has_come: bool,
+    /// Bytes that came of the content.
+    come: u64,
+    /// When its request was sent.
+    sent: Sent,
     /// All of a small part.
     whole: Option<Vec<u8>>,
 }
 
 impl Parts {
     /// These reads come next, in this order.
-    pub fn expect(&self, reads: &[FileRange]) {
+    pub fn expect(&self, reads: &[FileRange]) -> Expected {
+        self.announced.set(self.announced.get() + 1);
         *self.lanes.borrow_mut() = Lanes::new(reads);
         self.begun.borrow_mut().clear();
         self.since.set(None);
+        Expected(self.announced.get())
+    }
+
+    /// These reads do not come any more; others that were announced meanwhile do.
+    pub fn forget(&self, expected: Expected) {
+        if expected == Expected(self.announced.get()) {
+            self.expect(&[]);
+        }
     }
 
     /// Closes contents that nobody reads now, those first that were used longest ago, so that there is room for another one.
@@ -121,14 +138,18 @@ impl HttpSource {
         let place = self.parts.lanes.borrow().place(read)?;
         let rate = self.rate();
         let bytes = if self.line.is_limited() { f64::INFINITY } else { rate * PART_SECONDS } as u64;
-        let cut = self.parts.lanes.borrow_mut().cut(place, bytes.clamp(LEAST_PART, MOST_PART));
+        let holds_back = self.line.platform.transport.holds_content_back();
+        let most = if holds_back { MOST_PART } else { LEAST_PART };
+        let cut = self.parts.lanes.borrow_mut().cut(place, bytes.clamp(LEAST_PART, most));
         let mut begun = self.parts.begun.borrow_mut();
+        // One more would close another's content with each read.
+        let are_many = begun.len() >= MOST_OPEN;
         if let Some((range, reads)) = cut {
             begun.push(Rc::new(Part {
                 range,
                 lane: place.lane,
                 reads: place.index..place.index + reads,
-                is_whole: range.len <= WHOLE_BYTES && rate >= SLOW_LINE,
+                is_whole: range.len <= WHOLE_BYTES && (rate >= SLOW_LINE || are_many),
                 left: Cell::new(reads),
                 turn: Permits::new(1),
                 used: Cell::default(),
@@ -177,10 +198,13 @@ impl HttpSource {
             if wanted - flow.at > MOST_SKIPPED {
                 flow.content = None;
             }
-            let Some(content) = &mut flow.content else {
+            // A read that is given up takes the content along: bytes that were on their way would be missing.
+            let Some(mut content) = flow.content.take() else {
                 self.parts.make_room(part);
                 match self.open_part(remote, wanted..end).await {
-                    Ok(content) => (flow.content, flow.at, flow.has_come) = (Some(content), wanted, false),
+                    Ok((content, sent)) => {
+                        *flow = Flow { content: Some(content), at: wanted, come: 0, sent, whole: None };
+                    }
                     Err(refusal) => self.wait(remote, &mut attempts, url, refusal).await?,
                 }
                 continue;
@@ -189,11 +213,14 @@ impl HttpSource {
             let most = if skipped > 0 { skipped } else { read.len - bytes.len() as u64 };
             let error = match content.next(most as usize).await {
                 Ok(next) if !next.is_empty() => {
+                    flow.content = Some(content);
                     flow.at += next.len() as u64;
-                    flow.has_come = true;
-                    attempts = Attempts::default();
-                    self.line.works();
+                    flow.come += next.len() as u64;
                     self.line.traffic.add(next.len() as u64);
+                    if flow.come >= WORTH_A_REQUEST || flow.at >= read.offset + read.len {
+                        attempts = Attempts::default();
+                        self.line.works(flow.sent);
+                    }
                     if skipped == 0 {
                         arrived.add(next.len() as u64);
                         bytes.extend(next);
@@ -203,12 +230,10 @@ impl HttpSource {
                 Ok(_) => NetError::unreachable(url, "the connection failed"),
                 Err(error) => error,
             };
-            flow.content = None;
-            // Some servers send less than they are asked for: the rest is asked for at once.
-            if !flow.has_come {
+            // Some servers send less than they are asked for, but not a few bytes again and again.
+            if flow.come < WORTH_A_REQUEST {
                 self.wait(remote, &mut attempts, url, Refusal::Retry(error.into())).await?;
             }
-            flow.has_come = false;
         }
         if flow.at >= end {
             flow.content = None;
@@ -240,10 +265,10 @@ impl HttpSource {
     }
 
     /// Asks for the bytes of a part from some byte on.
-    async fn open_part(&self, remote: &Remote, range: Range<u64>) -> Result<Box<dyn Content>, Refusal> {
+    async fn open_part(&self, remote: &Remote, range: Range<u64>) -> Result<(Box<dyn Content>, Sent), Refusal> {
         let request = HttpRequest { range: Some(range.clone()), ..HttpRequest::get(&remote.file.url) };
-        let (reply, content) = self.line.open(request).await.map_err(|error| Refusal::Retry(error.into()))?;
+        let ((reply, content), sent) = self.line.open(request).await.map_err(|error| Refusal::Retry(error.into()))?;
         self.judge_opened(remote, &range, &reply).await?;
-        Ok(content)
+        Ok((content, sent))
     }
 }

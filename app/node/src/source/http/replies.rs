@@ -36,10 +36,10 @@ impl HttpSource {
         reply: &HttpReply,
     ) -> Result<(), Refusal> {
         self.check_version(remote, reply).await?;
-        match reply.status {
-            206 if reply.start.is_none_or(|start| start == range.start) => Ok(()),
-            _ => Err(refusal(remote, &remote.file.url, true, reply)),
+        if reply.status == 206 && sends(range, reply) {
+            return Ok(());
         }
+        Err(refusal(remote, &remote.file.url, true, reply))
     }
 
     async fn check_version(&self, remote: &Remote, reply: &HttpReply) -> Result<(), Refusal> {
@@ -50,6 +50,7 @@ impl HttpSource {
                 Evidence::Same => return Ok(()),
                 Evidence::Different => Change::Read,
                 Evidence::None => Change::Said,
+                Evidence::Refused(seconds) => return Err(Refusal::Busy(seconds)),
             },
         };
         Err(Refusal::OtherVersion(remote.error(change)))
@@ -68,6 +69,17 @@ impl HttpSource {
         }
         evidence
     }
+}
+
+/// Whether a reply with a part says, as far as it can be read, that it is this one or its beginning. Where the browser hides which
+/// part it is, its length has to tell: a server may send the whole file under this status.
+fn sends(range: &Range<u64>, reply: &HttpReply) -> bool {
+    let wanted = range.end.saturating_sub(range.start);
+    let is_of_range = match reply.start {
+        Some(start) => start == range.start && reply.length.is_none_or(|length| length <= wanted),
+        None => reply.length == Some(wanted),
+    };
+    is_of_range && !reply.is_multipart
 }
 
 /// What a reply calls its version.
@@ -95,11 +107,18 @@ fn name_of(remote: &Remote, reply: &HttpReply) -> Name {
 fn accept(remote: &Remote, url: &str, range: Option<&Range<u64>>, reply: HttpReply) -> Result<Vec<u8>, Refusal> {
     match (reply.status, range) {
         (200, None) => Ok(reply.body),
-        (206, Some(range)) if reply.body.len() as u64 == range.end - range.start => Ok(reply.body),
+        (206, Some(range)) if reply.body.len() as u64 == range.end - range.start && !reply.is_multipart => {
+            Ok(reply.body)
+        }
         // A server without range support will do if the whole file was requested.
         (200, Some(range)) if range.start == 0 && reply.body.len() as u64 == range.end => Ok(reply.body),
         (_, range) => Err(refusal(remote, url, range.is_some(), &reply)),
     }
+}
+
+/// Whether a server has too many requests. A 503 without a time is of a server that does not work.
+pub(in crate::source) fn asks_to_wait(reply: &HttpReply) -> bool {
+    reply.status == 429 || (reply.status == 503 && reply.retry_after.is_some())
 }
 
 /// Why a reply is of no use.
@@ -116,7 +135,9 @@ pub(super) fn refusal(remote: &Remote, url: &str, is_part: bool, reply: &HttpRep
         200 if is_part && remote.has_sent_parts() => Refusal::Retry(SourceError::NoRanges(host)),
         200 if is_part => Refusal::Final(SourceError::NoRanges(host)),
         // A relay that is not busy says what else it cannot do now.
-        429 | 503 if remote.file.hashes.is_none() || reply.retry_after.is_some() => Refusal::Busy(reply.retry_after),
+        _ if asks_to_wait(reply) && (remote.file.hashes.is_none() || reply.retry_after.is_some()) => {
+            Refusal::Busy(reply.retry_after)
+        }
         401 | 403 if remote.file.hashes.is_none() => Refusal::Final(SourceError::Locked(texts().weights.locked(&host))),
         206 | 408 | 429 | 500..=599 => Refusal::Retry(SourceError::Status { host, reason }),
         _ => Refusal::Final(SourceError::Status { host, reason }),
