@@ -42,6 +42,6 @@ try {
 
 const rates = visits.map((visit) => visit.rates).filter(Boolean);
 await record('load', [
-  { label: "loading from the browser's storage (median of all visits)", value: median(rates.map((rate) => rate.load)) / 1e9, unit: 'GB/s' },
-  { label: 'this rate as a share of the slower of reading alone and uploading alone', value: 100 * median(rates.map((rate) => rate.share)), unit: '%', target: '70%' },
+  { label: "loaded from the browser's storage (median of all visits)", value: median(rates.map((rate) => rate.load)) / 1e9, unit: 'GB/s' },
+  { label: 'this rate as a share of the limit (the slower of reading and uploading)', value: 100 * median(rates.map((rate) => rate.share)), unit: '%', target: '70%' },
 ]);

@@ -68,6 +68,6 @@ for (let round = 1; round <= rounds; round++) {
 
 const slowest = (loss) => Math.max(...results.filter((result) => result.loss === loss).map((result) => result.noticedMs + result.nextTokenMs)) / 1000;
 await record('recovery', [
-  { label: `one of ${devices} browsers killed: next token (slowest of ${rounds})`, value: slowest('kill'), unit: 's', target: '3 s', peer: 'DGP: 7 s' },
-  { label: `one of ${devices} browsers frozen: next token (slowest of ${rounds})`, value: slowest('freeze'), unit: 's', target: '6 s', peer: 'DGP: 7 s' },
+  { label: `one of ${devices} browsers killed: time until the next token (slowest of ${rounds})`, value: slowest('kill'), unit: 's', target: '3 s', peer: 'DGP: 7 s' },
+  { label: `one of ${devices} browsers frozen: time until the next token (slowest of ${rounds})`, value: slowest('freeze'), unit: 's', target: '6 s', peer: 'DGP: 7 s' },
 ]);
