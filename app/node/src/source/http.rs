@@ -20,7 +20,7 @@ use futures::lock::Mutex;
 use potluck_model::FileRange;
 
 use self::line::Attempts;
-use self::parts::Parts;
+use self::parts::{FULL, Parts};
 use self::replies::Refusal;
 use super::error::{Change, SourceError};
 use super::group_reader::GroupReader;
@@ -166,7 +166,7 @@ impl HttpSource {
         range: Option<Range<u64>>,
         arrived: &Traffic,
     ) -> Result<Vec<u8>, SourceError> {
-        let mut attempts = Attempts::default();
+        let (mut attempts, mut full) = (Attempts::default(), 0);
         loop {
             remote.check()?;
             arrived.restart();
@@ -181,7 +181,11 @@ impl HttpSource {
                 },
                 Err(error) => Refusal::Retry(error.into()),
             };
+            full += u32::from(matches!(refusal, Refusal::Full(_)));
             self.wait(remote, &mut attempts, url, refusal).await?;
+            if full >= FULL && !self.line.is_limited() {
+                self.parts.go_alone();
+            }
         }
     }
 

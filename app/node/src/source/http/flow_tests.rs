@@ -1,5 +1,7 @@
 //! Tests of `parts.rs` with servers that send contents in unusual ways.
 
+use futures::StreamExt;
+
 use super::tests::NoWaits;
 use super::*;
 use crate::native::{Network, platform};
@@ -30,6 +32,9 @@ struct Server {
     largest: Cell<u64>,
     answer: Box<dyn Fn(usize) -> Answer>,
     holds_back: bool,
+    /// It refuses while so many contents are open.
+    most_open: usize,
+    open: Rc<Cell<usize>>,
 }
 
 /// The bytes of a file: another one for each thousand.
@@ -41,6 +46,13 @@ struct Sends {
     at: u64,
     end: u64,
     lost: bool,
+    open: Rc<Cell<usize>>,
+}
+
+impl Drop for Sends {
+    fn drop(&mut self) {
+        self.open.set(self.open.get() - 1);
+    }
 }
 
 impl Content for Sends {
@@ -68,6 +80,9 @@ impl Transport for Server {
         let opened = self.open(request.clone());
         Box::pin(async move {
             let (reply, _) = opened.await?;
+            if reply.status == 503 {
+                return Ok(reply);
+            }
             let range = request.range.unwrap_or(0..BYTES);
             Ok(HttpReply { body: range.map(byte).collect(), ..reply })
         })
@@ -75,13 +90,22 @@ impl Transport for Server {
 
     fn open(&self, request: HttpRequest) -> LocalBoxFuture<'static, Result<OpenedReply, NetError>> {
         let number = self.requests.replace(self.requests.get() + 1);
+        let is_full = self.open.get() >= self.most_open;
+        self.open.set(self.open.get() + 1);
         let Answer { reply, says_start, sends, from, is_lost } = (self.answer)(number);
         let range = request.range.unwrap_or(0..BYTES);
         self.largest.set(self.largest.get().max(range.end - range.start));
         let at = from.unwrap_or(range.start);
         let length = reply.length.or(Some(range.end - range.start));
-        let content = Sends { at, end: sends.map_or(range.end, |sends| at + sends), lost: is_lost };
-        let status = if reply.status == 0 { 206 } else { reply.status };
+        let content =
+            Sends { at, end: sends.map_or(range.end, |sends| at + sends), lost: is_lost, open: self.open.clone() };
+        let status = if is_full {
+            503
+        } else if reply.status == 0 {
+            206
+        } else {
+            reply.status
+        };
         let reply = HttpReply { status, start: says_start.then_some(at), length, ..reply };
         Box::pin(async move { Ok((reply, Box::new(content) as Box<dyn Content>)) })
     }
@@ -93,7 +117,12 @@ impl Transport for Server {
 
 fn source_of(bytes: u64, holds_back: bool, answer: impl Fn(usize) -> Answer + 'static) -> (HttpSource, Rc<Server>) {
     let (requests, largest) = (Cell::new(0), Cell::new(0));
-    let server = Rc::new(Server { requests, largest, answer: Box::new(answer), holds_back });
+    let (open, most_open) = (Rc::default(), usize::MAX);
+    source_at(bytes, Server { requests, largest, answer: Box::new(answer), holds_back, most_open, open })
+}
+
+fn source_at(bytes: u64, server: Server) -> (HttpSource, Rc<Server>) {
+    let server = Rc::new(server);
     let platform = Platform {
         transport: server.clone(),
         clock: Rc::new(NoWaits::default()),
@@ -250,4 +279,38 @@ async fn the_end_of_one_load_leaves_the_reads_of_another() {
         assert!(source.read(read).await.is_ok(), "{read:?}");
     }
     assert_eq!(server.requests.get(), 1, "the reads are still joined");
+}
+
+/// Pieces that come by turns from three places far apart, as those of experts do, and a small one beside each.
+fn reads_of_three_places() -> Vec<FileRange> {
+    let read = |offset, len| FileRange { file: 0, offset, len };
+    let by_turns = (0..8).flat_map(|turn| (0..3).map(move |place| read(place * 10 * MIB + turn * MIB, MIB)));
+    by_turns.flat_map(|large| [large, read(40 * MIB + large.offset / 4, 1_000)]).collect()
+}
+
+#[tokio::test]
+async fn a_server_that_allows_few_connections_is_read_over_one() {
+    for most_open in [1, 2, 3] {
+        let (source, server) = source_at(
+            64 * MIB,
+            Server {
+                requests: Cell::new(0),
+                largest: Cell::new(0),
+                answer: Box::new(|_| good()),
+                holds_back: true,
+                most_open,
+                open: Rc::default(),
+            },
+        );
+        let reads = reads_of_three_places();
+        source.expect(&reads);
+        let all = reads.iter().map(|read| source.read(*read));
+        let all: Vec<_> = futures::stream::iter(all).buffered(6).collect().await;
+        for (read, bytes) in reads.iter().zip(all) {
+            let bytes = bytes.unwrap_or_else(|error| panic!("{most_open} connections, {read:?}: {error}"));
+            assert!(bytes.iter().zip(read.offset..).all(|(found, at)| *found == byte(at)), "{read:?} is shifted");
+        }
+        let requests = server.requests.get();
+        assert!(requests <= reads.len() + 8, "{requests} requests where {most_open} connections are allowed");
+    }
 }

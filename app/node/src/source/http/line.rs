@@ -182,7 +182,7 @@ impl Attempts {
                 }
                 (error, BACKOFF.wait(self.of_other_versions))
             }
-            Refusal::Retry(error) => {
+            Refusal::Retry(error) | Refusal::Full(error) => {
                 self.failed += 1;
                 let is_over = self.failed >= MAX_ATTEMPTS;
                 let may_be_refusal = line.may_hide && line.worked.get() && matches!(error, SourceError::Net(_));

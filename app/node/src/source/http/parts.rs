@@ -15,7 +15,7 @@ use super::replies::Refusal;
 use super::{HttpSource, Remote};
 use crate::platform::{Content, HttpRequest, NetError, Traffic};
 use crate::source::error::SourceError;
-use crate::source::permits::Permits;
+use crate::source::permits::{Permit, Permits};
 use crate::source::reading::Expected;
 
 /// Bytes of a part where nothing is known of the line, where little comes, and where the network holds nothing back: contents that are
@@ -31,13 +31,16 @@ const WHOLE_BYTES: u64 = 2 << 20;
 const SLOW_LINE: f64 = 256e3;
 /// Contents that are open at a time, if the others can be closed. A browser has six connections to a server without HTTP/2, for all tabs.
 const MOST_OPEN: usize = 4;
+/// A server that refuses so often, while other contents are open, may allow a single one.
+pub(super) const FULL: u32 = 2;
+/// Reads that are then made one at a time. After that more are tried, because the server may just have had a bad moment.
+const ALONE: u32 = 100;
 /// Bytes that are read and thrown away rather than asked for anew.
 const MOST_SKIPPED: u64 = 256 << 10;
 /// Bytes of a content after which it was worth its request: if it breaks, the rest is asked for at once.
 const WORTH_A_REQUEST: u64 = 256 << 10;
 
 /// The parts of the reads that are to come.
-#[derive(Default)]
 pub(super) struct Parts {
     lanes: RefCell<Lanes>,
     begun: RefCell<Vec<Rc<Part>>>,
@@ -47,6 +50,24 @@ pub(super) struct Parts {
     reads: Cell<u64>,
     /// What had arrived when the reads were announced, and when that was.
     since: Cell<Option<(u64, f64)>>,
+    /// Reads that are still to be made one at a time, because the server may allow a single connection.
+    left_alone: Cell<u32>,
+    /// Has one permit, for those.
+    alone: Permits,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        Self {
+            lanes: RefCell::default(),
+            begun: RefCell::default(),
+            announced: Cell::default(),
+            reads: Cell::default(),
+            since: Cell::default(),
+            left_alone: Cell::default(),
+            alone: Permits::new(1),
+        }
+    }
 }
 
 /// What one request serves.
@@ -97,12 +118,13 @@ impl Parts {
         }
     }
 
-    /// Closes contents that nobody reads now, those first that were used longest ago, so that there is room for another one.
-    fn make_room(&self, for_part: &Part) {
+    /// Closes contents that nobody reads now, those first that were used longest ago, so that at most so many are open with one
+    /// that is to be opened: that of a part, or none of them. True if there are others.
+    fn make_room(&self, for_part: Option<&Part>, most_open: usize) -> bool {
         let begun = self.begun.borrow().clone();
         let mut busy = 0;
         let mut idle = Vec::new();
-        for part in begun.iter().filter(|part| !std::ptr::eq(part.as_ref(), for_part)) {
+        for part in begun.iter().filter(|part| !for_part.is_some_and(|opened| std::ptr::eq(part.as_ref(), opened))) {
             match part.flow.try_lock() {
                 Some(flow) if flow.content.is_some() => idle.push((part.used.get(), flow)),
                 Some(_) => {}
@@ -110,8 +132,27 @@ impl Parts {
             }
         }
         idle.sort_by_key(|(used, _)| *used);
-        let too_many = (busy + idle.len() + 1).saturating_sub(MOST_OPEN);
-        idle.iter_mut().take(too_many).for_each(|(_, flow)| flow.content = None);
+        let others = busy + idle.len();
+        idle.iter_mut().take((others + 1).saturating_sub(most_open)).for_each(|(_, flow)| flow.content = None);
+        others > 0
+    }
+
+    /// The turn of a read, if reads are made one at a time now: then no other content stays open.
+    async fn turn_alone(&self, part: &Part) -> Option<Permit> {
+        if self.left_alone.get() == 0 {
+            return None;
+        }
+        let permit = self.alone.acquire().await;
+        self.left_alone.set(self.left_alone.get().saturating_sub(1));
+        self.make_room(Some(part), 1);
+        Some(permit)
+    }
+
+    /// A server has refused a read so often that it may allow a single connection: the next reads are made one at a time.
+    pub(super) fn go_alone(&self) {
+        if self.make_room(None, 1) {
+            self.left_alone.set(ALONE);
+        }
     }
 
     /// A read of a part has ended.
@@ -177,6 +218,8 @@ impl HttpSource {
     ) -> Result<Vec<u8>, SourceError> {
         let _reading = Reading(&self.parts, part);
         let _turn = part.turn.acquire().await;
+        // Before its content is locked: who waits here keeps none.
+        let mut alone = self.parts.turn_alone(part).await;
         let flow = &mut *part.flow.lock().await;
         part.used.set(self.parts.reads.get());
         self.parts.reads.set(part.used.get() + 1);
@@ -184,7 +227,7 @@ impl HttpSource {
             return self.read_whole(remote, part, flow, read, arrived).await;
         }
         let (url, end) = (&remote.file.url, part.range.offset + part.range.len);
-        let (mut bytes, mut attempts) = (Vec::with_capacity(read.len as usize), Attempts::default());
+        let (mut bytes, mut attempts, mut full) = (Vec::with_capacity(read.len as usize), Attempts::default(), 0);
         while (bytes.len() as u64) < read.len {
             remote.check()?;
             let wanted = read.offset + bytes.len() as u64;
@@ -200,12 +243,19 @@ impl HttpSource {
             }
             // A read that is given up takes the content along: bytes that were on their way would be missing.
             let Some(mut content) = flow.content.take() else {
-                self.parts.make_room(part);
+                let has_others = self.parts.make_room(Some(part), if alone.is_some() { 1 } else { MOST_OPEN });
                 match self.open_part(remote, wanted..end).await {
                     Ok((content, sent)) => {
                         *flow = Flow { content: Some(content), at: wanted, come: 0, sent, whole: None };
                     }
-                    Err(refusal) => self.wait(remote, &mut attempts, url, refusal).await?,
+                    Err(refusal) => {
+                        full += u32::from(has_others && matches!(refusal, Refusal::Full(_)));
+                        self.wait(remote, &mut attempts, url, refusal).await?;
+                        if full >= FULL && alone.is_none() && !self.line.is_limited() {
+                            self.parts.go_alone();
+                            alone = self.parts.turn_alone(part).await;
+                        }
+                    }
                 }
                 continue;
             };

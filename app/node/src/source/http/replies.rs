@@ -139,6 +139,7 @@ pub(super) fn refusal(remote: &Remote, url: &str, is_part: bool, reply: &HttpRep
             Refusal::Busy(reply.retry_after)
         }
         401 | 403 if remote.file.hashes.is_none() => Refusal::Final(SourceError::Locked(texts().weights.locked(&host))),
+        503 if remote.file.hashes.is_none() => Refusal::Full(SourceError::Status { host, reason }),
         206 | 408 | 429 | 500..=599 => Refusal::Retry(SourceError::Status { host, reason }),
         _ => Refusal::Final(SourceError::Status { host, reason }),
     }
@@ -150,6 +151,8 @@ pub(super) enum Refusal {
     Retry(SourceError),
     /// The server has too many requests, and may say how many seconds to wait.
     Busy(Option<u32>),
+    /// Try again; the server may allow fewer connections than this device has.
+    Full(SourceError),
     /// It is of another version of the file, as far as is known.
     OtherVersion(SourceError),
     /// Trying again is pointless.
