@@ -11,6 +11,7 @@
 mod bench;
 mod command;
 mod decision;
+mod file_pages;
 mod hub;
 mod keys;
 mod model_link;

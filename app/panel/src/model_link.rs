@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::file_pages::{file_of_page, plain, plain_path};
 use crate::hub::{HUB_NAMES, Repository, file_address, unescaped};
 
 /// A link to a model.
@@ -36,14 +37,28 @@ impl std::str::FromStr for ModelLink {
                 Err(BadModelLink::NoAddress) => {}
                 // What is wrong with an address says more than that a word is none.
                 Err(BadModelLink::NotGguf) => wrong = BadModelLink::NotGguf,
-                link => return link,
+                Ok(link) => return Ok(link.with_file_named(&words[index + 1..])),
             }
         }
-        Err(wrong)
+        // A file's name may have blanks.
+        let text = text.trim_matches(|letter: char| letter.is_whitespace() || WRAPPING.contains(&letter));
+        let is_one = text.matches("://").count() == 1 && text.to_ascii_lowercase().ends_with(".gguf");
+        let has_blanks = text.contains(' ') && !text.contains(['\n', '\r']);
+        let is_address = ["http://", "https://"].iter().any(|scheme| text.to_ascii_lowercase().starts_with(scheme));
+        if is_one && has_blanks && is_address { read(&plain(text), false) } else { Err(wrong) }
     }
 }
 
 impl ModelLink {
+    /// Where a repository alone was named, the file or quantization that is named behind it.
+    fn with_file_named(self, words: &[String]) -> Self {
+        let Self::Repository(repository @ Repository { wanted: None, .. }) = self else { return self };
+        let is_file = |word: &&String| word.to_ascii_lowercase().ends_with(".gguf") && !word.contains("://");
+        let behind = |option: &&str| words.iter().position(|word| word == option).and_then(|at| words.get(at + 1));
+        let named = FILE_OPTIONS.iter().find_map(behind).or_else(|| words.iter().find(is_file));
+        Self::Repository(Repository { wanted: named.and_then(|named| without_stars(named)), ..repository })
+    }
+
     /// True if a text that may also be a name or a path can only be a link.
     #[must_use]
     pub fn is_meant(text: &str) -> bool {
@@ -53,7 +68,9 @@ impl ModelLink {
 }
 
 /// Options of other programs that name a repository.
-const OPTIONS: [&str; 4] = ["-hf", "-hfr", "--hf-repo", "--hf"];
+const OPTIONS: [&str; 6] = ["-hf", "-hfr", "--hf-repo", "--hf", "download", "repo_id"];
+/// Options of other programs that name files of a repository.
+const FILE_OPTIONS: [&str; 4] = ["-hff", "--hf-file", "--include", "filename"];
 /// What texts put around a link.
 const WRAPPING: [char; 18] =
     ['<', '>', '(', ')', '[', ']', '"', '\'', '`', '“', '”', '„', '‘', '’', '«', '»', ',', ';'];
@@ -69,12 +86,25 @@ fn words(text: &str) -> Vec<String> {
     // Blanks that cannot be seen come along when a link is copied from some pages.
     let visible = |letter: &char| !matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}');
     let is_behind = |letter: char| letter == '.' || WRAPPING.contains(&letter);
+    // Python: `repo_id="OWNER/REPO"`.
+    let named = |part: String| match part.split_once('=') {
+        Some((name @ ("repo_id" | "filename"), value)) => vec![name.to_owned(), value.to_owned()],
+        _ => vec![part],
+    };
     parts
-        .iter()
+        .into_iter()
+        .flat_map(named)
         .map(|part| part.chars().filter(visible).collect::<String>())
         .map(|part| part.trim_start_matches(&WRAPPING[..]).trim_end_matches(is_behind).to_owned())
         .filter(|part| !part.is_empty())
         .collect()
+}
+
+/// `Q4_K_M` of `*Q4_K_M*`, `q8_0` of `*q8_0.gguf`; the name of a file as it is.
+fn without_stars(pattern: &str) -> Option<String> {
+    let name = pattern.trim_matches(['*', '/', '.']);
+    let name = if pattern.contains('*') { name.strip_suffix(".gguf").unwrap_or(name) } else { name };
+    (!name.is_empty()).then(|| name.to_owned())
 }
 
 /// What follows the Hub's name, if a text without a scheme begins with it.
@@ -88,6 +118,13 @@ fn read(word: &str, may_be_name: bool) -> Result<ModelLink, BadModelLink> {
     if let Some((scheme, rest)) = word.split_once("://") {
         return match scheme.to_ascii_lowercase().as_str() {
             "hf" => of_hub(rest.strip_prefix("models/").unwrap_or(rest)),
+            // What the Hub's button for LM Studio opens.
+            "lmstudio" => {
+                let query = rest.split_once('?').map_or("", |(_, query)| query);
+                let value = |name: &str| query.split('&').find_map(|part| part.strip_prefix(name)).map(unescaped);
+                let model = value("model=").ok_or(BadModelLink::NoAddress)?;
+                of_hub(&format!("{model}/{}", value("file=").unwrap_or_default()))
+            }
             "http" | "https" => match hub_path(rest) {
                 Some(path) => of_hub(path),
                 None => of_server(&format!("{}://{rest}", scheme.to_ascii_lowercase())),
@@ -119,7 +156,7 @@ fn of_server(url: &str) -> Result<ModelLink, BadModelLink> {
     if !names_gguf(url) {
         return Err(BadModelLink::NotGguf);
     }
-    Ok(ModelLink::File(url.to_owned()))
+    Ok(ModelLink::File(file_of_page(&plain(url))))
 }
 
 /// Words behind the name of a repository, before those of a revision.
@@ -158,6 +195,9 @@ fn of_hub(path: &str) -> Result<ModelLink, BadModelLink> {
         wanted: wanted.map(str::to_owned),
         ..Repository::default()
     };
+    // A file beside the repository's name: what is missing between them is known from the list.
+    let is_file = rest.last().is_some_and(|file| names_gguf(file));
+    let whole = if is_file { Repository { wanted: Some(unescaped(&rest.join("/"))), ..whole } } else { whole };
     of_view(&name, rest).unwrap_or(Ok(ModelLink::Repository(whole)))
 }
 
@@ -167,7 +207,11 @@ fn of_view(name: &str, rest: &[&str]) -> Option<Result<ModelLink, BadModelLink>>
         ["blob" | "resolve" | "raw", revision, file @ ..] if !file.is_empty() => {
             let file = file.join("/");
             let is_gguf = names_gguf(&file);
-            Some(is_gguf.then(|| ModelLink::File(file_address(name, revision, &file))).ok_or(BadModelLink::NotGguf))
+            Some(
+                is_gguf
+                    .then(|| ModelLink::File(file_address(name, revision, &plain_path(&file))))
+                    .ok_or(BadModelLink::NotGguf),
+            )
         }
         ["tree", revision, folder @ ..] => Some(Ok(ModelLink::Repository(Repository {
             name: name.to_owned(),
@@ -180,134 +224,4 @@ fn of_view(name: &str, rest: &[&str]) -> Option<Result<ModelLink, BadModelLink>>
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FILE: &str = "https://huggingface.co/owner/Model-GGUF/resolve/main/Model-Q4_K_M.gguf";
-
-    fn file(text: &str) -> Option<String> {
-        match text.parse::<ModelLink>() {
-            Ok(ModelLink::File(address)) => Some(address),
-            _ => None,
-        }
-    }
-
-    #[test]
-    fn links_of_files_lead_to_the_file_however_they_were_copied() {
-        for text in [
-            FILE,
-            "https://huggingface.co/owner/Model-GGUF/blob/main/Model-Q4_K_M.gguf",
-            "https://huggingface.co/owner/Model-GGUF/raw/main/Model-Q4_K_M.gguf",
-            "https://huggingface.co/owner/Model-GGUF/resolve/main/Model-Q4_K_M.gguf?download=true",
-            "https://huggingface.co/owner/Model-GGUF/blob/main/Model-Q4_K_M.gguf?library=x#L1",
-            "https://huggingface.co/owner/Model-GGUF?show_file_info=Model-Q4_K_M.gguf",
-            "https://www.huggingface.co/owner/Model-GGUF/blob/main/Model-Q4_K_M.gguf",
-            "HTTPS://HuggingFace.co/owner/Model-GGUF/blob/main/Model-Q4_K_M.gguf",
-            "http://huggingface.co/owner/Model-GGUF/blob/main/Model-Q4_K_M.gguf",
-            "huggingface.co/owner/Model-GGUF/blob/main/Model-Q4_K_M.gguf",
-            "hf.co/owner/Model-GGUF/resolve/main/Model-Q4_K_M.gguf",
-            "hf://owner/Model-GGUF/blob/main/Model-Q4_K_M.gguf",
-            "  https://huggingface.co/owner/Model-GGUF/resolve/main/Model-Q4_K_M.gguf \r\n",
-            "<https://huggingface.co/owner/Model-GGUF/resolve/main/Model-Q4_K_M.gguf>",
-            "\"https://huggingface.co/owner/Model-GGUF/resolve/main/Model-Q4_K_M.gguf\"",
-            "“https://huggingface.co/owner/Model-GGUF/resolve/main/Model-Q4_K_M.gguf”.",
-            "`https://huggingface.co/owner/Model-GGUF/resolve/main/Model-Q4_K_M.gguf`,",
-            "[Model](https://huggingface.co/owner/Model-GGUF/resolve/main/Model-Q4_K_M.gguf)",
-            "https://huggingface.co/owner/Model-GGUF/resolve/\nmain/Model-Q4_K_M.gguf",
-            "\u{200b}https://huggingface.co/owner/Model-GGUF/resolve/main/Model-Q4_K_M.gguf\u{feff}",
-            "wget -c https://huggingface.co/owner/Model-GGUF/resolve/main/Model-Q4_K_M.gguf?download=true",
-            "Try this one: https://huggingface.co/owner/Model-GGUF/blob/main/Model-Q4_K_M.gguf, it is good.",
-        ] {
-            assert_eq!(file(text).as_deref(), Some(FILE), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn links_of_other_servers_stay_as_they_are() {
-        for (text, address) in [
-            ("https://example.org/a/model.gguf", "https://example.org/a/model.gguf"),
-            ("example.org/a/model.gguf", "https://example.org/a/model.gguf"),
-            ("localhost:8080/model.gguf", "http://localhost:8080/model.gguf"),
-            ("http://192.168.1.9:8080/M.GGUF", "http://192.168.1.9:8080/M.GGUF"),
-            ("https://me:word@example.org/model.gguf?a=1&b=2", "https://me:word@example.org/model.gguf?a=1&b=2"),
-            (
-                "https://cdn.example/3f?filename=model.gguf&sign=%2B",
-                "https://cdn.example/3f?filename=model.gguf&sign=%2B",
-            ),
-            ("https://example.org/model.gguf#part", "https://example.org/model.gguf"),
-            (
-                "https://code.example/o/r/blob/main/m.gguf?raw=true",
-                "https://code.example/o/r/blob/main/m.gguf?raw=true",
-            ),
-            (
-                "https://huggingface.co/gpt2/blob/main/x.gguf?download=true",
-                "https://huggingface.co/gpt2/resolve/main/x.gguf",
-            ),
-            (
-                "https://huggingface.co/datasets/o/r/blob/main/x.gguf",
-                "https://huggingface.co/datasets/o/r/resolve/main/x.gguf",
-            ),
-        ] {
-            assert_eq!(file(text).as_deref(), Some(address), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn links_of_repositories_keep_what_was_wanted_of_them() {
-        let main = |wanted: Option<&str>| Repository {
-            name: "owner/Model-GGUF".to_owned(),
-            revision: "main".to_owned(),
-            folder: String::new(),
-            wanted: wanted.map(str::to_owned),
-        };
-        for (text, repository) in [
-            ("https://huggingface.co/owner/Model-GGUF", main(None)),
-            ("huggingface.co/owner/Model-GGUF/", main(None)),
-            ("https://huggingface.co/owner/Model-GGUF/discussions/3", main(None)),
-            ("hf.co/owner/Model-GGUF:Q4_K_M", main(Some("Q4_K_M"))),
-            ("hf.co/owner/Model-GGUF:latest", main(None)),
-            ("owner/Model-GGUF:Q4_K_M", main(Some("Q4_K_M"))),
-            ("ollama run hf.co/owner/Model-GGUF:Q4_K_M", main(Some("Q4_K_M"))),
-            ("llama-server -hf owner/Model-GGUF:Q4_K_M -c 4096", main(Some("Q4_K_M"))),
-            (
-                "https://huggingface.co/owner/Model-GGUF/tree/main/sub",
-                Repository { folder: "sub".into(), ..main(None) },
-            ),
-            (
-                "https://huggingface.co/owner/Model-GGUF/tree/main/a%20b",
-                Repository { folder: "a b".into(), ..main(None) },
-            ),
-            ("https://huggingface.co/gpt2/tree/main", Repository { name: "gpt2".into(), ..main(None) }),
-            ("https://huggingface.co/owner/Model-GGUF/tree/v2", Repository { revision: "v2".into(), ..main(None) }),
-        ] {
-            assert_eq!(text.parse::<ModelLink>(), Ok(ModelLink::Repository(repository)), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn other_texts_are_no_links() {
-        for (text, error) in [
-            ("", BadModelLink::NoAddress),
-            ("model.gguf", BadModelLink::NoAddress),
-            ("folder/model.gguf", BadModelLink::NoAddress),
-            ("a model about whales/and dolphins", BadModelLink::NoAddress),
-            ("ftp://example.org/model.gguf", BadModelLink::NoAddress),
-            ("https://example.org/model.safetensors", BadModelLink::NotGguf),
-            ("https://huggingface.co/owner/Model/blob/main/README.md", BadModelLink::NotGguf),
-            ("https://huggingface.co/models?search=gguf", BadModelLink::NotGguf),
-            ("https://huggingface.co/owner", BadModelLink::NotGguf),
-        ] {
-            assert_eq!(text.parse::<ModelLink>(), Err(error), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_name_of_the_relay_or_a_path_is_not_taken_for_a_link() {
-        for text in ["https://example.org/m.gguf", "hf.co/owner/repo", "<https://example.org/m.gguf>", "hf://o/r"] {
-            assert!(ModelLink::is_meant(text), "{text}");
-        }
-        for text in ["embedded", "owner/repo", "./model.gguf", "C:\\model.gguf"] {
-            assert!(!ModelLink::is_meant(text), "{text}");
-        }
-    }
-}
+mod tests;
