@@ -6,7 +6,7 @@ mod link_server;
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
-use link_server::{Content, Limit, LinkServer, Manners};
+use link_server::{Content, Form, Limit, LinkServer, Manners};
 use potluck_model::FileRange;
 use potluck_node::native::{Network, platform};
 use potluck_node::source::{HttpSource, Source, SourceError, Traffic};
@@ -121,6 +121,109 @@ fn a_server_that_does_not_give_the_file_is_one_sentence() {
     ] {
         let sentence = run(outcome(manners)).expect_err(server);
         assert!(sentence.contains(words) && sentence.contains("127.0.0.1"), "{server}: {sentence}");
+    }
+}
+
+/// What comes of each server, all at the same time.
+fn outcomes<const N: usize>(servers: [Manners; N]) -> Vec<Result<usize, String>> {
+    run(async { futures::future::join_all(servers.into_iter().map(outcome)).await })
+}
+
+#[test]
+fn the_file_comes_from_the_servers_that_people_name() {
+    let form = |form, lines| Manners { form, lines, ..Manners::default() };
+    let leads = |status, lines| Manners { leads: Some(status), lines, ..Manners::default() };
+    let of_hub = "ETag: \"6f85a640a97cf2bf5b8e764087b1e83da0fdb51d\"\r\nX-Linked-Size: 9437284\r\n\
+                  Content-Disposition: inline; filename*=UTF-8''model.gguf; filename=\"model.gguf\";\r\n";
+    let of_github = "Content-Type: application/octet-stream\r\nETag: \"0x8DC8F3A1B2C3D4E\"\r\n\
+                     Content-Disposition: attachment; filename=model.gguf\r\nx-ms-blob-type: BlockBlob\r\n";
+    let of_s3 = "Accept-Ranges: bytes\r\nETag: \"9b2cf535f27731c974343645a3985328-1126\"\r\n\
+                 x-amz-server-side-encryption: AES256\r\nContent-Type: binary/octet-stream\r\nServer: AmazonS3\r\n";
+    let of_nginx = "Server: nginx/1.26.2\r\nETag: \"66f1a2b3-900064\"\r\nAccept-Ranges: bytes\r\n\
+                    Last-Modified: Mon, 23 Sep 2026 17:20:03 GMT\r\nContent-Type: application/octet-stream\r\n";
+    let of_gateway = "Etag: \"bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi\"\r\nX-Ipfs-Path: /ipfs/x\r\n\
+                      Cache-Control: public, max-age=29030400, immutable\r\nVary: Accept-Encoding\r\n";
+    let servers = [
+        ("the Hub, which leads to its store", Manners { signs: true, lines: of_hub, ..Manners::default() }, 4),
+        ("GitHub releases, which lead to a blob", Manners { signs: true, lines: of_github, ..Manners::default() }, 4),
+        ("a link that S3 has signed", form(Form::Usual, of_s3), 4),
+        ("a folder that nginx lists", form(Form::Usual, of_nginx), 4),
+        ("Caddy, which leads to the canonical path", leads(308, "Server: Caddy\r\nETag: \"dk3x8q5m9z4\"\r\n"), 4),
+        ("ModelScope, which leads on by 307", leads(307, "Content-Type: application/octet-stream\r\n"), 4),
+        (
+            "a gateway of IPFS, which leads on and sends chunks",
+            Manners { form: Form::Chunks, ..leads(301, of_gateway) },
+            4,
+        ),
+        (
+            "RangeHTTPServer of Python",
+            form(Form::Old, "Server: RangeHTTP/0.6 Python/3.13\r\nContent-type: None\r\n"),
+            4,
+        ),
+        (
+            "a development server that hangs up",
+            form(Form::HangsUp, "X-Powered-By: Express\r\nETag: W/\"900064-19\"\r\n"),
+            8,
+        ),
+        ("a cache that does not know the whole length", form(Form::NoTotal, "Via: 1.1 varnish\r\nAge: 0\r\n"), 5),
+    ];
+    let names = servers.clone().map(|(name, _, most)| (name, most));
+    let came = outcomes(servers.map(|(_, manners, _)| manners));
+    for ((name, most), requests) in names.into_iter().zip(came) {
+        assert!(matches!(requests, Ok(requests) if requests <= most), "{name}: {requests:?}, at most {most}");
+    }
+}
+
+#[test]
+fn what_else_people_name_is_one_sentence_that_says_what_to_do() {
+    let always = |status, lines, content| Manners {
+        instead: Some((0..usize::MAX, status, lines, content)),
+        ..Manners::default()
+    };
+    let page = "Content-Type: text/html; charset=utf-8\r\n";
+    let xml = "Content-Type: application/xml\r\nServer: AmazonS3\r\n";
+    let expired = "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>";
+    let servers = [
+        ("http.server of Python", Manners { whole: true, form: Form::Old, ..Manners::default() }, "range requests"),
+        ("Google Drive, which warns of viruses", always(200, page, "Virus scan warning"), "download button"),
+        (
+            "Dropbox with ?dl=0, and a login of SharePoint",
+            Manners { leads: Some(302), ..always(200, page, "<html>") },
+            "download button",
+        ),
+        ("a page of which a part comes", Manners { lines: page, ..Manners::default() }, "download button"),
+        ("Google Drive after too many downloads", always(403, page, "Quota exceeded"), "host it from this disk"),
+        ("a link that S3 had signed for an hour", always(403, xml, expired), "a new link"),
+        ("a link that was cut while it was copied", always(400, xml, "<Error/>"), "Open the link in a browser"),
+        (
+            "a key that S3 does not have",
+            always(404, xml, "<Error><Code>NoSuchKey</Code></Error>"),
+            "Copy the link again",
+        ),
+        (
+            "a gated repository of the Hub",
+            always(401, "X-Error-Code: GatedRepo\r\n", "Access is restricted"),
+            "licence",
+        ),
+        (
+            "a question of Cloudflare whether a person asks",
+            always(403, "cf-mitigated: challenge\r\n", "Just a moment"),
+            "host it from this disk",
+        ),
+        ("an archive that is fetched from tape first", always(202, "", ""), "Open the link in a browser"),
+        ("a gateway of IPFS that does not find the file", always(504, "", "failed to resolve"), "Try again later"),
+        (
+            "a server that counts one byte too many",
+            Manners { form: Form::OneMore, ..Manners::default() },
+            "another server",
+        ),
+        ("an address that leads to itself", always(302, "Location: /model.gguf\r\n", ""), "in a browser"),
+    ];
+    let names = servers.clone().map(|(name, _, words)| (name, words));
+    let came = outcomes(servers.map(|(_, manners, _)| manners));
+    for ((name, words), sentence) in names.into_iter().zip(came) {
+        let sentence = sentence.expect_err(name);
+        assert!(sentence.contains(words) && sentence.contains("127.0.0.1"), "{name}: {sentence}");
     }
 }
 

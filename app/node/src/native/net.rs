@@ -238,7 +238,7 @@ fn link_reason(error: &ureq::Error) -> String {
             "links must begin with https://, also where they lead on; others need --allow-private-links".to_owned()
         }
         ureq::Error::Timeout(_) => "no answer in time".to_owned(),
-        ureq::Error::TooManyRedirects => "it leads on and on".to_owned(),
+        ureq::Error::TooManyRedirects => "it leads on and on; open it in a browser to see where".to_owned(),
         _ => "the connection failed".to_owned(),
     }
 }

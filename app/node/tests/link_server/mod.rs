@@ -13,6 +13,12 @@ use std::time::{Duration, Instant};
 pub struct Manners {
     /// Every address leads to one that is signed anew, on another server, which knows only `GET`.
     pub signs: bool,
+    /// The address leads, by this status, to the path `/there` of the same server.
+    pub leads: Option<u16>,
+    /// How replies are written.
+    pub form: Form,
+    /// Header lines of replies with content.
+    pub lines: &'static str,
     /// It sends no parts.
     pub whole: bool,
     /// It says nothing of ranges: a browser hides it.
@@ -25,6 +31,24 @@ pub struct Manners {
     pub instead: Option<(Range<usize>, u16, &'static str, &'static str)>,
     /// Requests in a window of time.
     pub limit: Option<Limit>,
+}
+
+/// How a server writes its replies.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub enum Form {
+    /// As most do: with the length, and the connection stays.
+    #[default]
+    Usual,
+    /// HTTP/1.0: the connection ends with the reply.
+    Old,
+    /// The connection ends with the reply, although the server does not say so.
+    HangsUp,
+    /// In chunks, without a length.
+    Chunks,
+    /// Parts say where they are, but not how long the file is.
+    NoTotal,
+    /// Parts have a byte too many: the server takes the end of a range for the byte behind it.
+    OneMore,
 }
 
 /// A limit of requests.
@@ -153,6 +177,11 @@ impl Served {
             let location = format!("Location: {signed}?expires=9&signature=GET-only\r\n");
             return short(302, &location, "");
         }
+        if let Some(status) = self.manners.leads
+            && !first.contains("/there")
+        {
+            return short(status, "Location: /there\r\n", "");
+        }
         if first.starts_with("HEAD") {
             self.seen.lock().unwrap().heads += 1;
             return short(403, "", "");
@@ -160,18 +189,26 @@ impl Served {
         if let Some((status, lines, content)) = self.refusal() {
             return short(status, &lines, content);
         }
-        let all = self.content.len();
-        let (status, part, lines) = match range.filter(|_| !self.manners.whole) {
+        let (all, form) = (self.content.len(), self.manners.form);
+        let (status, part, range) = match range.filter(|_| !self.manners.whole) {
             Some(range) => {
-                let end = range.end.min(all).min(range.start.saturating_add(self.manners.most.unwrap_or(u64::MAX)));
-                let says = format!("Content-Range: bytes {}-{}/{all}\r\n", range.start, end - 1);
+                let asked = range.end + u64::from(form == Form::OneMore);
+                let end = asked.min(all).min(range.start.saturating_add(self.manners.most.unwrap_or(u64::MAX)));
+                let total = if form == Form::NoTotal { "*".to_owned() } else { all.to_string() };
+                let says = format!("Content-Range: bytes {}-{}/{total}\r\n", range.start, end - 1);
                 (206, range.start..end, if self.manners.hides_range { String::new() } else { says })
             }
             None => (200, 0..all, String::new()),
         };
-        let head = format!("HTTP/1.1 {status} OK\r\nContent-Length: {}\r\n{lines}\r\n", part.end - part.start);
+        let version = if form == Form::Old { "HTTP/1.0" } else { "HTTP/1.1" };
+        let length = match form {
+            Form::Chunks => "Transfer-Encoding: chunked\r\n".to_owned(),
+            _ => format!("Content-Length: {}\r\n", part.end - part.start),
+        };
+        let head = format!("{version} {status} OK\r\n{length}{range}{}\r\n", self.manners.lines);
         socket.write_all(head.as_bytes()).ok()?;
-        self.send(socket, part)
+        self.send(socket, part)?;
+        matches!(form, Form::Usual | Form::Chunks | Form::NoTotal | Form::OneMore).then_some(())
     }
 
     fn refusal(&self) -> Option<(u16, String, &'static str)> {
@@ -206,7 +243,13 @@ impl Served {
                 Content::Bytes(bytes) => &bytes[at..at + len as usize],
                 Content::Zeros(_) => &zeros[..len as usize],
             };
+            if self.manners.form == Form::Chunks {
+                write!(socket, "{len:x}\r\n").ok()?;
+            }
             socket.write_all(piece).ok()?;
+            if self.manners.form == Form::Chunks {
+                socket.write_all(b"\r\n").ok()?;
+            }
             sent += len;
             self.seen.lock().unwrap().sent += len;
             if sent >= breaks && sent < part.end - part.start {
@@ -214,6 +257,9 @@ impl Served {
                 let _ = socket.shutdown(std::net::Shutdown::Both);
                 return None;
             }
+        }
+        if self.manners.form == Form::Chunks {
+            socket.write_all(b"0\r\n\r\n").ok()?;
         }
         Some(())
     }

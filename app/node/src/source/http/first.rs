@@ -63,13 +63,15 @@ async fn first_read(line: &Line, url: String) -> Result<Remote, SourceError> {
 async fn length(line: &Line, remote: &Remote, reply: &HttpReply) -> Result<u64, Refusal> {
     let (url, read) = (&remote.file.url, reply.body.len() as u64);
     let host = host_of(url);
+    // Some servers call every file that they do not know a page.
+    let is_page = reply.is_page && !reply.body.starts_with(b"GGUF");
     match (reply.status, reply.version.total) {
+        (200 | 206, _) if is_page => Err(Refusal::Final(SourceError::Page(texts().weights.is_page(host)))),
         (206, Some(total)) if reply.start.is_none_or(|start| start == 0) && read == FIRST_BYTES.min(total) => Ok(total),
         // Its server does not let this page read `Content-Range`.
         (206, None) if read < FIRST_BYTES => Ok(read),
         (206, None) => whole_length(line, remote).await,
         (416, Some(0)) => Ok(0),
-        (200, _) if reply.is_page => Err(Refusal::Final(SourceError::Page(texts().weights.is_page(host)))),
         // The whole file, which is not longer than the first read: nothing is read of a longer one.
         (200, _) if read > 0 || reply.length == Some(0) => Ok(read),
         _ => Err(refusal(remote, url, true, reply)),

@@ -125,10 +125,12 @@ pub(in crate::source) fn asks_to_wait(reply: &HttpReply) -> bool {
 pub(super) fn refusal(remote: &Remote, url: &str, is_part: bool, reply: &HttpReply) -> Refusal {
     let host = host_of(url).to_owned();
     // The sentence goes to the room's host, who chose the link and must not learn what another server answers.
-    let reason = match &remote.file.hashes {
-        Some(_) => complaint(reply),
-        None if matches!(reply.status, 404 | 410) => format!("there is no such file (status {})", reply.status),
-        None => format!("status {}", reply.status),
+    let reason = match (&remote.file.hashes, reply.status) {
+        (Some(_), _) => complaint(reply),
+        (None, 206) => texts().weights.other_bytes().to_owned(),
+        (None, 404 | 410) => texts().weights.no_such_file(reply.status),
+        (None, 408 | 429 | 500..=599) => texts().weights.fails_now(reply.status),
+        (None, _) => texts().weights.gives_no_file(reply.status),
     };
     match reply.status {
         // It sent ranges before: this may be a page about its maintenance.
