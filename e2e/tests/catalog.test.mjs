@@ -225,6 +225,72 @@ test('own addresses are kept in this browser until they are forgotten', async ()
   assertQuiet(device);
 });
 
+/** Answers for the Hub: a repository with two files, both of which are the test's own. */
+async function playHub(page) {
+  const cors = { 'access-control-allow-origin': '*', 'access-control-allow-headers': 'range', 'access-control-expose-headers': 'content-range' };
+  const files = ['M-Q4_K_M.gguf', 'M-Q8_0.gguf'].map((path, index) => ({ type: 'file', path, size: file.length + index }));
+  await page.route('https://huggingface.co/**', (route) => {
+    const { pathname } = new URL(route.request().url());
+    if (route.request().method() === 'OPTIONS') return route.fulfill({ status: 204, headers: cors });
+    if (pathname === '/api/models/owner/M-GGUF/tree/main') return route.fulfill({ json: files, headers: cors });
+    if (pathname !== '/owner/M-GGUF/resolve/main/M-Q8_0.gguf') return route.fulfill({ status: 404, headers: cors });
+    const [start, end] = /(\d+)-(\d+)/.exec(route.request().headers().range).slice(1).map(Number);
+    const body = file.subarray(start, end + 1);
+    return route.fulfill({ status: 206, body, headers: { ...cors, 'content-range': `bytes ${start}-${start + body.length - 1}/${file.length}` } });
+  });
+}
+
+test("a repository's link offers its files, and one that names a quantization opens it", async () => {
+  const dialog = await openDialog();
+  const { page } = device;
+  await playHub(page);
+  const field = dialog.getByLabel('Address of a GGUF file');
+  const files = dialog.getByRole('radiogroup', { name: 'Choose a file of owner/M-GGUF' }).locator('label');
+  await field.fill('https://huggingface.co/owner/M-GGUF');
+  await files.first().waitFor();
+  assert.match((await files.allTextContents()).join(' '), /M-Q4_K_M\.gguf.* M-Q8_0\.gguf/);
+  await files.first().click();
+  assert.equal(await field.inputValue(), 'https://huggingface.co/owner/M-GGUF/resolve/main/M-Q4_K_M.gguf');
+  await field.fill('hf.co/owner/M-GGUF:Q2_K');
+  await dialog.getByText('owner/M-GGUF has no Q2_K: choose another one.').waitFor();
+  await field.fill('hf.co/owner/Other-GGUF');
+  await dialog.getByText(/The files of owner\/Other-GGUF cannot be listed/).waitFor();
+  await field.fill('ollama run hf.co/owner/M-GGUF:Q8_0');
+  const chosen = 'https://huggingface.co/owner/M-GGUF/resolve/main/M-Q8_0.gguf';
+  await page.waitForFunction((address) => Array.from(document.querySelectorAll('input')).some(({ value }) => value === address), chosen);
+  await dialog.getByRole('button', { name: 'Open the room' }).click();
+  await until(page, isUp);
+  assertOnlyFailedRequests();
+});
+
+test('a server that has had too many requests is waited for, and the page says when it is asked again', async (context) => {
+  // It does not let the page read how long to wait.
+  const cors = { 'access-control-allow-origin': '*', 'access-control-allow-headers': 'range' };
+  let refused = 0;
+  const server = createServer((request, response) => {
+    if (request.method === 'OPTIONS') return response.writeHead(204, cors).end();
+    const [start, end] = /(\d+)-(\d+)/.exec(request.headers.range).slice(1).map(Number);
+    if (start > 0 && refused < 6) {
+      refused += 1;
+      return response.writeHead(429, { ...cors, 'retry-after': '2' }).end();
+    }
+    const part = file.subarray(start, end + 1);
+    const range = { 'access-control-expose-headers': 'content-range', 'content-range': `bytes ${start}-${start + part.length - 1}/${file.length}` };
+    response.writeHead(206, { ...cors, ...range, 'content-length': part.length });
+    return response.end(part);
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  context.after(() => server.close());
+  const dialog = await openDialog();
+  const { page } = device;
+  await dialog.getByLabel('Address of a GGUF file').fill(`http://127.0.0.1:${server.address().port}/busy.gguf`);
+  await dialog.getByRole('button', { name: 'Open the room' }).click();
+  await page.getByText(/asked again in \d+ s/).first().waitFor();
+  await until(page, isUp);
+  assert.equal(refused, 6);
+  assertOnlyFailedRequests();
+});
+
 test('without a readable list an address still works', async () => {
   for (const text of ['{ broken', null]) {
     if (text === null) await rm(join(folder, 'catalog.json'));
