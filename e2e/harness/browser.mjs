@@ -39,6 +39,10 @@ async function launchChromium(profile, options) {
   });
 }
 
+/** What each page said on its console, the latest last. */
+const said = new WeakMap();
+export const consoleOf = (page) => said.get(page) ?? [];
+
 /** One person's browser, with a profile of its own that outlives a restart. `engine: 'firefox'` makes it a Firefox; with `keepsPages` a page
  * that is left sleeps in the browser's back/forward cache and wakes as it was, as in everybody's browser; `fill` writes into the new profile's
  * folder first. */
@@ -63,10 +67,16 @@ export class Device {
 
   watch(page) {
     page.setDefaultTimeout(120_000);
+    const lines = [];
+    said.set(page, lines);
     page.on('console', (message) => {
+      lines.push(`${message.type()}: ${message.text()}`);
       if (message.type() === 'error') this.errors.push([message.text(), message.location().url].filter(Boolean).join(' at '));
     });
-    page.on('pageerror', (error) => this.errors.push(String(error)));
+    page.on('pageerror', (error) => {
+      lines.push(`uncaught: ${error}`);
+      this.errors.push(String(error));
+    });
   }
 
   async newTab() {

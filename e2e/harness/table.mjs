@@ -1,6 +1,8 @@
 // What a person does on the page, by accessible names, and what tools read from window.potluck.
 import assert from 'node:assert/strict';
 
+import { consoleOf } from './browser.mjs';
+
 export const MB = 1_000_000;
 
 /** The snapshot that window.potluck.status() gives. */
@@ -11,7 +13,7 @@ const PATIENCE = 240_000;
 
 /** Waits until the snapshot fulfils a condition. */
 export const until = (page, condition, what = String(condition)) =>
-  eventually(() => page.evaluate(() => window.potluck?.status?.() ?? null), condition, what, told);
+  eventually(() => page.evaluate(() => window.potluck?.status?.() ?? null), condition, what, (snapshot) => told(snapshot, page));
 
 /** Waits until what is read fulfils a condition. */
 export async function eventually(read, condition, what = String(condition), told = JSON.stringify) {
@@ -24,10 +26,12 @@ export async function eventually(read, condition, what = String(condition), told
   }
 }
 
-/** The plan and the peers first, a line each: reports of failures are cut short. */
-function told(snapshot) {
+/** The plan and the peers first, a line each: reports of failures are cut short. Last what the page said on its console. */
+function told(snapshot, page) {
   const { plan, peers, ...rest } = snapshot ?? {};
-  return [{ plan }, ...(peers ?? []), rest].map((part) => JSON.stringify(part)).join('\n');
+  const workers = page.workers().map((worker) => worker.url());
+  const parts = [{ plan }, ...(peers ?? []), rest, { workers }].map((part) => JSON.stringify(part));
+  return [...parts, ...consoleOf(page).slice(-20)].join('\n');
 }
 
 export const isUp = (status) => status.plan?.state === 'Up';

@@ -217,6 +217,26 @@ test('a dead node worker is started again and the room is still there', async ()
   assert.deepEqual((await ask(host_.page, TEXT, PROMPT)).tokens, calm.tokens);
 });
 
+test('a node worker whose program does not arrive is started again', async () => {
+  const { page } = await start('host');
+  const answers = [(route) => route.abort(), (route) => route.fulfill({ status: 503 }), () => {}];
+  let requests = 0;
+  // A request without an answer is given up with its worker.
+  await page.route('**/node_bg.wasm*', (route) => (answers[requests++] ?? ((route) => route.continue()))(route));
+  await host(page, relay, { model: 'tiny' });
+  await until(page, isUp);
+  assert.equal(requests, answers.length + 1);
+  await page.getByText("The page's worker did not start. It is started again.").first().waitFor();
+});
+
+test('a storage worker whose program does not arrive costs the cache only', async () => {
+  const { page } = await start('host');
+  await page.route('**/storage_bg.wasm*', (route) => route.abort());
+  await host(page, relay, { model: 'tiny' });
+  await until(page, isUp);
+  assert.ok((await ask(page, TEXT, PROMPT)).tokens.length > 0);
+});
+
 test('devices that join while a plan is still loading do not spoil what is loaded', async () => {
   // Loads are replaced in the middle of an upload, which once left weights half written.
   const models = { model: 'six-blocks', share: 'Everyone takes part' };

@@ -1,5 +1,6 @@
 //! The page half: starts the node worker, replaces a dead one, and does what a worker cannot.
 
+mod claim;
 mod identity;
 mod replay_log;
 mod room_lock;
@@ -19,15 +20,9 @@ use self::replay_log::ReplayLog;
 use self::wake_lock::WakeLock;
 use super::locks::WebLock;
 use super::node::{PING, PONG, UP};
+use super::time::pause_for;
 use super::{js, logging, messages, same_browser};
-
-/// Milliseconds between two liveness checks of the worker.
-const PING_INTERVAL: i32 = 4_000;
-/// Unanswered checks after which it counts as dead: twenty seconds, longer than any work between two events.
-const MAX_MISSED: u32 = 5;
-/// Deaths within [`DEATH_SPAN`] milliseconds after which it is not restarted.
-const MAX_DEATHS: usize = 4;
-const DEATH_SPAN: f64 = 120_000.0;
+use crate::supervision::{CHECK_INTERVAL, Check, Death, Supervision};
 
 /// The page's handle of its node. Cheap to clone.
 #[derive(Clone)]
@@ -49,8 +44,7 @@ struct Page {
     identity: RefCell<Option<WebLock>>,
     /// The room that this tab hosts, and its lock.
     room: RefCell<Option<(String, WebLock)>>,
-    missed: Cell<u32>,
-    deaths: RefCell<Vec<f64>>,
+    supervision: RefCell<Supervision>,
     wake_lock: WakeLock,
 }
 
@@ -68,8 +62,7 @@ pub fn start() -> PageHalf {
         replay_log: RefCell::default(),
         identity: RefCell::default(),
         room: RefCell::default(),
-        missed: Cell::default(),
-        deaths: RefCell::default(),
+        supervision: RefCell::default(),
         wake_lock: WakeLock::default(),
     }));
     half.spawn();
@@ -120,7 +113,7 @@ impl PageHalf {
     fn spawn(&self) {
         self.0.up.set(false);
         self.0.discovers.set(false);
-        self.0.missed.set(0);
+        self.0.supervision.borrow_mut().starts();
         let worker = match Worker::new(&format!("/node_loader.js?v={BUILD}")) {
             Ok(worker) => worker,
             Err(error) => {
@@ -142,9 +135,10 @@ impl PageHalf {
     }
 
     fn heard(&self, data: JsValue) {
-        self.0.missed.set(0);
+        self.0.supervision.borrow_mut().heard();
         match data.as_string().as_deref() {
             Some(UP) => {
+                self.0.supervision.borrow_mut().is_up();
                 self.0.up.set(true);
                 self.flush();
             }
@@ -199,34 +193,36 @@ impl PageHalf {
             worker.terminate();
         }
         self.0.up.set(false);
-        let now = js_sys::Date::now();
-        let recent = {
-            let mut deaths = self.0.deaths.borrow_mut();
-            deaths.retain(|then| now - then < DEATH_SPAN);
-            deaths.push(now);
-            deaths.len()
+        let (pause, sentence) = match self.0.supervision.borrow_mut().died(js_sys::Date::now()) {
+            Death::Stopped(pause) => {
+                (pause, "The page's worker had stopped and was started again; an answer under way is lost.")
+            }
+            Death::NotStarted(pause) => (pause, "The page's worker did not start. It is started again."),
+            Death::TooOften => {
+                let sentence = "The page's worker stops again and again. Reload the page, or close other tabs.";
+                return self.notice(NoticeLevel::Error, sentence, reason);
+            }
         };
-        if recent > MAX_DEATHS {
-            let sentence = "The page's worker stops again and again. Reload the page, or close other tabs.";
-            return self.notice(NoticeLevel::Error, sentence, reason);
-        }
-        let sentence = "The page's worker had stopped and was started again; an answer under way is lost.";
         self.notice(NoticeLevel::Warning, sentence, reason);
         // The replay contains everything that still waited, except prompts: a person must send those again.
         *self.0.waiting.borrow_mut() = self.0.replay_log.borrow().replay().into();
-        self.spawn();
+        let half = self.clone();
+        wasm_bindgen_futures::spawn_local(async move {
+            pause_for(pause).await;
+            half.spawn();
+        });
     }
 
     fn watch(&self) {
         let Some(window) = web_sys::window() else { return };
         let half = self.clone();
-        let ping = Closure::<dyn FnMut()>::new(move || half.ping());
-        let pinging =
-            window.set_interval_with_callback_and_timeout_and_arguments_0(ping.as_ref().unchecked_ref(), PING_INTERVAL);
-        if pinging.is_err() {
+        let check = Closure::<dyn FnMut()>::new(move || half.check());
+        let checking = window
+            .set_interval_with_callback_and_timeout_and_arguments_0(check.as_ref().unchecked_ref(), CHECK_INTERVAL);
+        if checking.is_err() {
             log::warn!("a dead worker will not be noticed");
         }
-        ping.forget();
+        check.forget();
         let Some(document) = window.document() else { return };
         let half = self.clone();
         let shown = document.clone();
@@ -248,15 +244,17 @@ impl PageHalf {
         on_change.forget();
     }
 
-    fn ping(&self) {
-        let worker = self.0.worker.borrow().clone();
-        let Some(worker) = worker.filter(|_| self.0.up.get()) else { return };
-        let missed = self.0.missed.get() + 1;
-        self.0.missed.set(missed);
-        if missed > MAX_MISSED {
-            self.died("it did not answer");
-        } else if let Err(error) = worker.post_message(&PING.into()) {
-            log::warn!("the worker cannot be asked: {}", js::error_text(&error));
+    fn check(&self) {
+        let check = self.0.supervision.borrow_mut().check();
+        match check {
+            Check::Wait => {}
+            Check::Dead => self.died("it did not answer"),
+            Check::Ask => {
+                let worker = self.0.worker.borrow().clone();
+                if let Some(Err(error)) = worker.map(|worker| worker.post_message(&PING.into())) {
+                    log::warn!("the worker cannot be asked: {}", js::error_text(&error));
+                }
+            }
         }
     }
 }

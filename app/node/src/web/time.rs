@@ -1,4 +1,4 @@
-//! Time and tasks in a worker.
+//! Time and tasks in a page or a worker.
 
 use futures::future::LocalBoxFuture;
 use js_sys::Promise;
@@ -7,6 +7,17 @@ use wasm_bindgen_futures::JsFuture;
 
 use super::js;
 use crate::platform::{Clock, Spawn};
+
+/// Resolves after so many milliseconds.
+pub async fn pause_for(millis: i32) {
+    let promise = Promise::new(&mut |resolve, _| {
+        if js::call(&js_sys::global(), "setTimeout", &[&resolve, &millis.into()]).is_err() {
+            log::error!("this browser gives no timers");
+        }
+    });
+    // A timer is never rejected.
+    let _ = JsFuture::from(promise).await;
+}
 
 /// The clock of the worker.
 pub struct WorkerClock;
@@ -23,15 +34,7 @@ impl Clock for WorkerClock {
 
     fn sleep(&self, millis: f64) -> LocalBoxFuture<'static, ()> {
         Box::pin(async move {
-            let promise = Promise::new(&mut |resolve, _| {
-                let wait = millis.clamp(0.0, f64::from(i32::MAX)) as i32;
-                let scope = js::worker();
-                if scope.set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, wait).is_err() {
-                    log::error!("this browser gives no timers");
-                }
-            });
-            // A timer is never rejected.
-            let _ = JsFuture::from(promise).await;
+            pause_for(millis.clamp(0.0, f64::from(i32::MAX)) as i32).await;
         })
     }
 }

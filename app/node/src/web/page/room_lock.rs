@@ -4,17 +4,15 @@ use js_sys::{Array, Promise};
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::future_to_promise;
 
-use super::super::js;
-use super::super::locks::{self, LockRequest};
-use super::identity::{CLAIMS, pause_for};
+use super::super::locks;
+use super::claim::{Claim, claim};
 use super::{PageHalf, navigator};
 
 /// Before a room's id in the name of its lock.
 const PREFIX: &str = "potluck-room-";
 
 impl PageHalf {
-    /// Takes the lock of a room, and releases the one of another. Resolves to whether this tab may host the room. After a
-    /// reload the previous page may hold the lock for a moment.
+    /// Takes the lock of a room, and releases the one of another. Resolves to whether this tab may host the room.
     pub fn hold_room(&self, room: String) -> Promise {
         let half = self.clone();
         future_to_promise(async move { Ok(half.take_room(room).await.into()) })
@@ -39,22 +37,14 @@ impl PageHalf {
             return true;
         }
         self.release_room();
-        let (tries, pause) = CLAIMS;
-        for attempt in 0..tries {
-            match locks::request(&navigator(), &format!("{PREFIX}{room}"), LockRequest::IfAvailable).await {
-                Ok(Some(lock)) => {
-                    *self.0.room.borrow_mut() = Some((room, lock));
-                    return true;
-                }
-                Ok(None) if attempt + 1 < tries => pause_for(pause).await,
-                Ok(None) => return false,
-                Err(error) => {
-                    // Then the relay decides: the tab that connects later hosts.
-                    log::info!("no locks here: {}", js::error_text(&error));
-                    return true;
-                }
+        match claim(&format!("{PREFIX}{room}")).await {
+            Claim::Held(lock) => {
+                *self.0.room.borrow_mut() = Some((room, lock));
+                true
             }
+            Claim::Taken => false,
+            // Then the relay decides: the tab that connects later hosts.
+            Claim::NoLocks => true,
         }
-        false
     }
 }

@@ -2,11 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::pin::pin;
 use std::rc::Rc;
 
 use futures::FutureExt;
 use futures::channel::oneshot;
-use futures::future::{LocalBoxFuture, Shared};
+use futures::future::{Either, LocalBoxFuture, Shared, select};
 use js_sys::{Array, ArrayBuffer};
 use potluck_panel::BUILD;
 use wasm_bindgen::prelude::Closure;
@@ -15,12 +16,16 @@ use web_sys::{ErrorEvent, MessageEvent, Worker};
 
 use super::super::opfs::store_error;
 use super::super::storage::{Done, Reply, Request, UP, What};
+use super::super::time::pause_for;
 use crate::platform::StoreError;
 
 /// The reply to a request, with its buffer.
 pub type Answer = Result<(Done, Option<ArrayBuffer>), StoreError>;
 
 type Waiting = Rc<RefCell<HashMap<u32, oneshot::Sender<Answer>>>>;
+
+/// Milliseconds that the worker may take to start. Without it, everything goes on without storage.
+const START: i32 = 60_000;
 
 /// The storage worker, and the requests it has not answered.
 pub struct StorageWorker {
@@ -62,7 +67,8 @@ impl StorageWorker {
             worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
             on_error.forget();
         }
-        let up = up.map(|up| up == Ok(true)).boxed_local().shared();
+        let up = async { matches!(select(up, pin!(pause_for(START))).await, Either::Left((Ok(true), _))) };
+        let up = up.boxed_local().shared();
         Self { worker, up, waiting, next_id: Cell::default() }
     }
 
