@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, request } from 'node:http';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -95,5 +96,35 @@ test('the help page sends a device that trusts the relay on, and helps another',
     } finally {
       await stranger.stop();
     }
+  }
+});
+
+/** A server before the relay that passes requests on and no sockets, as a browser does that trusts a page and not its sockets. */
+function withoutSockets() {
+  const server = createServer((from, to) => {
+    const passed = request({ port, path: from.url, method: from.method, headers: from.headers }, (answer) => {
+      to.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(to);
+    });
+    from.pipe(passed);
+  });
+  server.on('upgrade', (_, socket) => socket.destroy());
+  return new Promise((done) => server.listen(0, '127.0.0.1', () => done(server)));
+}
+
+test('a page whose requests work and whose sockets do not says exactly that', async () => {
+  const server = await withoutSockets();
+  const device = await Device.start('refused');
+  try {
+    const { page } = device;
+    await page.goto(`http://localhost:${server.address().port}`);
+    await page.getByRole('button', { name: 'Host a model' }).click();
+    await page.getByRole('button', { name: 'Open the room' }).click();
+    await page.getByRole('heading', { name: 'The relay answers, but this browser opens no connection to it' }).waitFor();
+    assert.equal(await page.getByRole('link', { name: 'Install the certificate' }).getAttribute('href'), '/certificate');
+  } finally {
+    await device.stop();
+    server.closeAllConnections();
+    server.close();
   }
 });

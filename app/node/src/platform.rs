@@ -159,6 +159,12 @@ pub enum NetError {
         /// The reason that the system gives.
         reason: String,
     },
+    /// The relay answers requests, but a socket to it does not open.
+    #[error("{host} answers, but this browser opens no connection to it.")]
+    SocketsRefused {
+        /// The host.
+        host: String,
+    },
     /// Something other than the intended relay answers: trying again would not help.
     #[error("{}", texts().node_relay.no_relay(.host, .reason))]
     NoRelay {
@@ -188,6 +194,7 @@ impl NetError {
     pub fn reason(&self) -> &str {
         match self {
             Self::Unreachable { reason, .. } | Self::NoRelay { reason, .. } => reason,
+            Self::SocketsRefused { .. } => "it answers, but no connection to it opens",
             Self::BadUrl(_) => "its address is not valid",
         }
     }

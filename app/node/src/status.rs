@@ -129,6 +129,7 @@ fn connection(line: Option<&LineState>, membership: Option<Membership>) -> panel
         Some(LineState::Reconnecting { attempt, cause }) => {
             panel::Connection::Reconnecting { attempt: *attempt, cause: cause.clone() }
         }
+        Some(LineState::SocketsRefused { attempt }) => panel::Connection::SocketsRefused { attempt: *attempt },
         Some(LineState::Closed(reason)) => panel::Connection::Closed { reason: reason.clone() },
     }
 }
@@ -272,6 +273,9 @@ mod tests {
         let lost = LineState::Reconnecting { attempt: 2, cause: "no answer in time".into() };
         let expected = panel::Connection::Reconnecting { attempt: 2, cause: "no answer in time".into() };
         assert_eq!(connection(Some(&lost), Some(Membership::Waiting)), expected);
+        let refused = LineState::SocketsRefused { attempt: 2 };
+        let expected = panel::Connection::SocketsRefused { attempt: 2 };
+        assert_eq!(connection(Some(&refused), Some(Membership::Waiting)), expected);
         assert_eq!(connection(None, None), panel::Connection::Idle);
     }
 }

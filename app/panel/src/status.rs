@@ -150,6 +150,11 @@ pub enum Connection {
         /// What was heard of the last one, no sentence: "connection refused".
         cause: String,
     },
+    /// The relay answers this page's requests, but the browser opens no socket to it; trying again.
+    SocketsRefused {
+        /// Which try.
+        attempt: u32,
+    },
     /// Waiting for the host to let this tab in.
     WaitingForHost,
     /// It ended: one sentence why.

@@ -252,7 +252,7 @@ impl Session {
             (Connection::Reconnecting { cause, .. }, ..) if self.causes.insert(cause.clone()) => {
                 terminal.relay_silent(cause)
             }
-            (Connection::Reconnecting { .. }, ..) => return,
+            (Connection::Reconnecting { .. } | Connection::SocketsRefused { .. }, ..) => return,
             (Connection::WaitingForHost, ..) => terminal.waiting_for_host().to_owned(),
             (_, Some(loading), _) => return show_loading(&loading),
             // The expected time changes with every token, so it is printed only with a new phase.

@@ -55,7 +55,7 @@ pub(crate) fn why_it_ends(purpose: Purpose, status: &Status) -> Option<Failure> 
         // Without the relay a host cannot find its model there, so it is the relay that is missing.
         Purpose::Host | Purpose::HostAndAsk => match status.connection {
             Connection::Connecting => None,
-            Connection::Reconnecting { .. } => no_model.cloned().map(Failure::Room),
+            Connection::Reconnecting { .. } | Connection::SocketsRefused { .. } => no_model.cloned().map(Failure::Room),
             _ => no_model.cloned().map(Failure::Failed),
         },
         Purpose::Contribute if status.room.as_ref().is_some_and(|room| room.chat_only) => {
@@ -85,7 +85,10 @@ pub(crate) fn limit(purpose: Purpose, status: &Status, patience: Duration) -> Du
     const COMPUTING: u32 = 10;
     let is_away = matches!(
         status.connection,
-        Connection::Connecting | Connection::Reconnecting { .. } | Connection::WaitingForHost
+        Connection::Connecting
+            | Connection::Reconnecting { .. }
+            | Connection::SocketsRefused { .. }
+            | Connection::WaitingForHost
     );
     let computes = purpose == Purpose::Alone || !status.pending.is_empty() || status.loading.is_some();
     if computes && !is_away { patience * COMPUTING } else { patience }

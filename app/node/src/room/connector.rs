@@ -44,6 +44,8 @@ type Streams = SelectAll<LocalBoxStream<'static, Incoming>>;
 enum ConnectionEnd {
     /// It broke, as this says: connect again.
     Lost(String),
+    /// Requests reach the relay and sockets do not: connect again.
+    SocketsRefused,
     /// The relay refuses, so connecting again is pointless.
     Refused(String),
 }
@@ -74,17 +76,18 @@ impl Connector {
                 Err(error @ (NetError::NoRelay { .. } | NetError::BadUrl(_))) if !was_in => {
                     ConnectionEnd::Refused(error.to_string())
                 }
+                Err(NetError::SocketsRefused { .. }) => ConnectionEnd::SocketsRefused,
                 Err(error) => {
                     log::info!("the relay does not answer: {error}");
                     ConnectionEnd::Lost(error.reason().to_owned())
                 }
             };
-            let cause = match ended {
-                ConnectionEnd::Refused(sentence) => return self.state(LineState::Closed(sentence)),
-                ConnectionEnd::Lost(cause) => cause,
-            };
             attempt += 1;
-            self.state(LineState::Reconnecting { attempt, cause });
+            self.state(match ended {
+                ConnectionEnd::Refused(sentence) => return self.state(LineState::Closed(sentence)),
+                ConnectionEnd::Lost(cause) => LineState::Reconnecting { attempt, cause },
+                ConnectionEnd::SocketsRefused => LineState::SocketsRefused { attempt },
+            });
             self.platform.clock.sleep(BACKOFF.wait(attempt)).await;
         }
     }

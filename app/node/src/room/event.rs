@@ -18,6 +18,11 @@ pub enum LineState {
         /// Why the last one failed: "connection refused".
         cause: String,
     },
+    /// The relay answers requests, but no socket opens; connecting again.
+    SocketsRefused {
+        /// Which attempt, from 1.
+        attempt: u32,
+    },
     /// Closed for good, with a sentence that says why.
     Closed(String),
 }

@@ -7,6 +7,7 @@ use futures::StreamExt;
 use futures::channel::{mpsc, oneshot};
 use futures::future::{Either, LocalBoxFuture, select};
 use js_sys::{ArrayBuffer, Uint8Array};
+use potluck_relay_api::path;
 use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::Closure;
 use web_sys::{BinaryType, Event, MessageEvent, WebSocket};
@@ -16,6 +17,7 @@ use super::js;
 use super::time::WorkerClock;
 use crate::platform::{
     Clock, Content, HttpReply, HttpRequest, NetError, OpenedReply, Socket, SocketMessage, SocketSender, Transport,
+    host_of,
 };
 
 /// Timeout for a WebSocket to open.
@@ -25,6 +27,17 @@ const DIAL_TIMEOUT: f64 = 20_000.0;
 #[derive(Default)]
 pub struct WebTransport {
     http: Rc<Http>,
+}
+
+/// Why a socket did not open, which browsers do not tell: whether a request reaches the relay.
+async fn why_refused(http: &Http, url: &str) -> NetError {
+    let host = host_of(url);
+    let scheme = if url.starts_with("wss:") { "https" } else { "http" };
+    let health = HttpRequest::get(format!("{scheme}://{host}{}", path::HEALTH));
+    match http.reply(&health).await {
+        Ok(reply) if reply.status == 200 => NetError::SocketsRefused { host: host.to_owned() },
+        _ => NetError::unreachable(url, "the connection was refused"),
+    }
 }
 
 /// A WebSocket with its handlers; closed on drop.
@@ -58,6 +71,7 @@ pub(super) fn message(event: &MessageEvent) -> Option<SocketMessage> {
 
 impl Transport for WebTransport {
     fn connect(&self, url: String) -> LocalBoxFuture<'static, Result<Socket, NetError>> {
+        let http = self.http.clone();
         Box::pin(async move {
             let socket = WebSocket::new(&url).map_err(|_| NetError::BadUrl(url.clone()))?;
             socket.set_binary_type(BinaryType::Arraybuffer);
@@ -92,7 +106,7 @@ impl Transport for WebTransport {
             let handlers = Handlers { socket: socket.clone(), _message: on_message, _open: on_open, _close: on_close };
             match select(open, WorkerClock.sleep(DIAL_TIMEOUT)).await {
                 Either::Left((Ok(()), _)) => {}
-                Either::Left((Err(_), _)) => return Err(NetError::unreachable(&url, "the connection was refused")),
+                Either::Left((Err(_), _)) => return Err(why_refused(&http, &url).await),
                 Either::Right(_) => return Err(NetError::unreachable(&url, "no answer in time")),
             }
             let messages = messages.inspect(move |_| {

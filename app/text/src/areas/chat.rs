@@ -90,6 +90,8 @@ table! {
         connecting = "Connecting to the room.";
         /// The connection is lost.
         reconnecting = "The connection to the relay is lost. Trying again.";
+        /// Requests reach the relay and sockets do not.
+        sockets_refused = "This browser opens no connection to the relay. Trying again.";
         /// The host is asked.
         waiting_for_host = "Waiting for the host.";
         /// This host opens its model.

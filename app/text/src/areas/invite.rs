@@ -31,8 +31,8 @@ table! {
         scan(terms: Text) = "Scan it with a phone, or send the link. { $terms }";
         /// Other devices cannot reach this relay.
         only_here = "The relay accepts connections from this computer only, so the link works only in browsers here. Restart it without “--local” to invite other devices.";
-        /// The relay made its own certificate.
-        certificate = "The other device warns once about an unknown certificate, because this relay made its own. In Chrome choose “Advanced”, then “Proceed”. In Safari choose “Show details”, then “visit this website”.";
+        /// The relay made its own certificate; where it can be installed.
+        certificate(help: Text) = "This relay made its own certificate, which other devices do not know. An iPhone or iPad has to install it first: open { $help } there. Other devices can install it too, or choose “Advanced”, then “Proceed”.";
         /// Before the link in an invitation.
         invitation_to_lend = "Join my table and lend a hand";
         /// Before the link in an invitation.

@@ -123,6 +123,14 @@ table! {
         lost = "The connection to the relay is lost";
         /// What happens then.
         trying(attempt: Number) = "Trying again, attempt { $attempt }. The answer continues once the connection is back.";
+        /// Requests reach the relay and sockets do not.
+        sockets_refused(attempt: Number) = "no connection opens, attempt { $attempt }";
+        /// The heading then.
+        sockets_refused_heading = "The relay answers, but this browser opens no connection to it";
+        /// Why that can be.
+        sockets_refused_why = "iPhones and iPads do this until the relay's certificate is installed. Elsewhere, an extension or a proxy may be the cause.";
+        /// The link to the page that helps.
+        install_certificate = "Install the certificate";
     }
 }
 
@@ -211,6 +219,7 @@ impl ConnectionTexts {
         match connection {
             Connection::Connecting => Some(self.connecting.to_owned()),
             Connection::Reconnecting { attempt, .. } => Some(self.reconnecting(attempt)),
+            Connection::SocketsRefused { attempt } => Some(self.sockets_refused(attempt)),
             Connection::WaitingForHost => Some(self.waiting_for_host.to_owned()),
             Connection::Closed { .. } => Some(self.closed.to_owned()),
             Connection::Idle | Connection::Connected => None,

@@ -122,6 +122,7 @@ pub fn diagnostics(status: &Status, errors: &[Notice], browser: &str) -> String 
             Connection::Connecting => "connecting",
             Connection::Connected => "connected",
             Connection::Reconnecting { .. } => "reconnecting",
+            Connection::SocketsRefused { .. } => "sockets refused",
             Connection::WaitingForHost => "waiting for the host",
             Connection::Closed { .. } => "closed",
         },

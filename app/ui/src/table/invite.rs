@@ -38,17 +38,18 @@ pub fn Invite() -> impl IntoView {
 pub(super) struct Reach {
     pub origin: String,
     elsewhere: bool,
-    warns: bool,
+    /// Where another device learns to trust the relay's own certificate; empty if it need not.
+    help: String,
 }
 
 fn reach(addresses: &Addresses, here: &str) -> Reach {
     let own = ["//localhost", "//127.", "//[::1]"].iter().any(|mark| here.contains(mark));
     match addresses.urls.first() {
-        _ if !own => Reach { origin: here.to_owned(), elsewhere: true, warns: false },
+        _ if !own => Reach { origin: here.to_owned(), elsewhere: true, help: String::new() },
         Some(url) => {
-            Reach { origin: url.trim_end_matches('/').to_owned(), elsewhere: true, warns: addresses.self_signed }
+            Reach { origin: url.trim_end_matches('/').to_owned(), elsewhere: true, help: addresses.help.clone() }
         }
-        None => Reach { origin: here.to_owned(), elsewhere: false, warns: false },
+        None => Reach { origin: here.to_owned(), elsewhere: false, help: String::new() },
     }
 }
 
@@ -143,10 +144,8 @@ pub(super) fn Card(
                 </p>
             }.into_any()
         }}
-        {reach.warns.then(|| view! {
-            <p class="hint">
-                {texts().invite.certificate()}
-            </p>
+        {(!reach.help.is_empty()).then(|| view! {
+            <p class="hint">{texts().invite.certificate(&reach.help)}</p>
         })}
     }
 }
@@ -155,13 +154,15 @@ pub(super) fn Card(
 mod tests {
     use super::*;
 
+    const HELP: &str = "http://192.168.1.5:8787/certificate";
+
     #[test]
     fn a_link_for_others_never_says_localhost() {
         let addresses =
-            Addresses { urls: vec!["https://192.168.1.5:8787/".into()], self_signed: true, ..Addresses::default() };
+            Addresses { urls: vec!["https://192.168.1.5:8787/".into()], help: HELP.into(), ..Addresses::default() };
         let reach_from = |here| reach(&addresses, here);
         assert_eq!(reach_from("http://localhost:8787").origin, "https://192.168.1.5:8787");
-        assert!(reach_from("http://127.0.0.1:8787").warns);
+        assert_eq!(reach_from("http://127.0.0.1:8787").help, HELP);
         assert_eq!(reach_from("https://potluck.example").origin, "https://potluck.example");
         assert!(!reach(&Addresses::default(), "http://localhost:8787").elsewhere);
     }

@@ -56,6 +56,7 @@ pub fn why_not_yet(status: &Status) -> Option<String> {
     match &status.connection {
         Connection::Connecting => return Some(texts.connecting().into()),
         Connection::Reconnecting { .. } => return Some(texts.reconnecting().into()),
+        Connection::SocketsRefused { .. } => return Some(texts.sockets_refused().into()),
         Connection::WaitingForHost => return Some(texts.waiting_for_host().into()),
         Connection::Closed { reason } => return Some(reason.clone()),
         Connection::Idle | Connection::Connected => {}

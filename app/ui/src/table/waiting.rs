@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use potluck_panel::Connection;
+use potluck_relay_api::path;
 use potluck_text::texts;
 
 use crate::{
@@ -79,6 +80,19 @@ pub fn Threshold() -> impl IntoView {
                 <div>
                     <h2>{texts().connection.lost()}</h2>
                     <p class="hint">{texts().connection.trying(attempt)}</p>
+                </div>
+            </section>
+        }
+        .into_any(),
+        Connection::SocketsRefused { .. } => view! {
+            <section class="card threshold" role="alert">
+                <Icon symbol=Symbol::Warning />
+                <div>
+                    <h2>{texts().connection.sockets_refused_heading()}</h2>
+                    <p class="hint">{texts().connection.sockets_refused_why()}</p>
+                    <div class="row">
+                        <a class="button button-main" href=path::CERTIFICATE target="_blank">{texts().connection.install_certificate()}</a>
+                    </div>
                 </div>
             </section>
         }
