@@ -59,7 +59,9 @@ impl StorageWorker {
             on_message.forget();
             let requests = waiting.clone();
             let on_error = Closure::<dyn FnMut(ErrorEvent)>::new(move |event: ErrorEvent| {
-                log::error!("the storage worker failed: {}", event.message());
+                // Otherwise it goes on to the page, which takes it for an error of this worker.
+                event.prevent_default();
+                log::warn!("the storage worker failed: {}", event.message());
                 up_sender.borrow_mut().take();
                 // Every request fails, and its caller goes on without storage.
                 requests.borrow_mut().clear();
