@@ -415,7 +415,10 @@ impl World {
             if !scheduled.is_inside() {
                 self.dispatch(index, scheduled);
             } else if peer.life == life && peer.frozen_until > self.now {
-                self.schedule(peer.frozen_until, index, scheduled);
+                // It keeps its number, so that nothing that came later overtakes it if the tab stays frozen for longer.
+                let until = peer.frozen_until.to_bits();
+                self.pending.insert(sequence, scheduled);
+                self.due.push(Reverse((until, sequence, index, life)));
             } else if peer.life == life {
                 self.dispatch(index, scheduled);
             }
