@@ -6,7 +6,7 @@ import { Device } from '../harness/browser.mjs';
 import { make } from '../harness/models.mjs';
 import { Relay } from '../harness/relay.mjs';
 import { story } from '../harness/story.mjs';
-import { assertQuiet, endedAnswers, enter, host, isUp, send, status, stopAnswer, until } from '../harness/table.mjs';
+import { assertQuiet, begin, endedAnswers, enter, host, isUp, send, status, stopAnswer, until } from '../harness/table.mjs';
 
 const QUESTION = 'Is anybody at home';
 
@@ -161,6 +161,47 @@ step('the host bans a device, which stays out until the ban is lifted', async ()
   await dialog.getByRole('button', { name: 'Close' }).click();
   await page.getByRole('button', { name: 'Try again' }).click();
   await until(page, isInside);
+});
+
+step('the host renews the link: who is inside goes on with an answer, the earlier link lets in nobody new, and the new one does', async () => {
+  const { page } = devices.host;
+  const guest = devices.guest.page;
+  await until(guest, isUp);
+  const { asked } = await begin(guest, 'Does this go on', { temperature: 0, max_tokens: 60 });
+  await page.getByRole('button', { name: 'Invite', exact: true }).click();
+  const dialog = page.getByRole('dialog', { name: 'Invite a device' });
+  page.once('dialog', (question) => question.accept());
+  await dialog.getByRole('button', { name: 'Renew link' }).click();
+  const earlier = link;
+  const { room } = await until(page, (status) => !earlier.endsWith(status.room.link));
+  link = relay.url + room.link;
+  await dialog.locator('.invite-link', { hasText: room.link }).waitFor();
+  await dialog.getByText(/The room's link was renewed/).waitFor({ state: 'attached' });
+  await dialog.getByRole('button', { name: 'Close' }).click();
+  await until(guest, (status) => isInside(status) && status.room.key === room.key);
+  const answer = await asked;
+  assert.ok(answer.text.length > 0, 'the answer goes on');
+  const newcomer = await Device.start('newcomer');
+  try {
+    await newcomer.page.goto(earlier);
+    await newcomer.page.getByRole('button', { name: 'Just chat' }).click();
+    await newcomer.page.getByText('This link was renewed. Ask the host for the new one.').first().waitFor();
+    await until(newcomer.page, isClosed);
+    // Opened in the same tab.
+    await newcomer.page.goto(link);
+    await until(newcomer.page, isInside);
+    await newcomer.page.getByRole('button', { name: 'Leave the table' }).click();
+    assertQuiet(newcomer);
+  } finally {
+    await newcomer.stop();
+  }
+  // Both remember it over a reload.
+  await guest.reload();
+  await until(guest, isInside);
+  await page.reload();
+  const again = await until(page, (status) => isHosting(status) && status.room.key === room.key);
+  assert.equal(again.room.link, room.link);
+  await until(guest, (status) => isInside(status) && isUp(status));
 });
 
 step('an invite that asks first shows the same three words on both screens', async () => {

@@ -96,7 +96,7 @@ impl Metrics {
             Eviction::WindowExceeded => self.evicted_window.inc(),
             Eviction::RelayFull => self.evicted_memory.inc(),
             Eviction::Replaced => self.evicted_replaced.inc(),
-            Eviction::PutOut | Eviction::InviteRevoked => self.evicted_put_out.inc(),
+            Eviction::PutOut | Eviction::InviteRevoked | Eviction::LinkRenewed => self.evicted_put_out.inc(),
             Eviction::Unknown => {}
         }
     }

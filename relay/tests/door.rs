@@ -96,7 +96,7 @@ async fn an_invite_of_another_owner_or_with_another_key_opens_nothing() {
     });
     assert_eq!(longer.await, Refusal::BadProof, "nobody prolongs an invite");
     let link = relay.refused(&id, |nonce| match keys.invite(Invite::new(1), nonce) {
-        EntryProof::Invite { signature, .. } => EntryProof::Link { signature },
+        EntryProof::Invite { signature, .. } => EntryProof::Link { key: keys.join_key(), signature },
         other => other,
     });
     assert_eq!(link.await, Refusal::BadProof, "an invite is no link");
@@ -153,6 +153,50 @@ async fn by_an_invite_that_was_taken_back_visitors_enter_whom_the_owner_may_let_
     while !matches!(early.control().await, Control::Limited { .. }) {}
 }
 
+/// The link that was passed on too far opens nothing any more, and who was inside by it comes back.
+#[tokio::test]
+async fn a_renewed_link_opens_the_room_and_earlier_ones_only_for_those_whom_the_owner_may_let_in_again() {
+    let (relay, keys) = (relay("renewed", Limits::default()).await, Keys::new(1));
+    let (second, third) = (Keys::new(2), Keys::new(3));
+    let mut host = relay.own(&keys).await;
+    let id = keys.id();
+    let mut inside = relay.join(&keys).await;
+    host.ask(&Request::LetIn { route: inside.route }).await;
+    let mut early = relay.join(&keys).await;
+    let links = |join: &Keys, for_returning: &[&Keys], for_nobody: &[&Keys]| Request::Links {
+        join_key: join.join_key(),
+        for_returning: for_returning.iter().map(|keys| keys.join_key()).collect(),
+        for_nobody: for_nobody.iter().map(|keys| keys.join_key()).collect(),
+    };
+    host.ask(&links(&second, &[&keys], &[])).await;
+    settle(&mut host).await;
+    inside.send(early.route, b"still here").await;
+    while !matches!(early.next().await, Some(Message::Binary(frame)) if frame.ends_with(b"still here")) {}
+    early.send_raw(Message::Binary(inside.route.prepend(b"psst").into())).await;
+    assert_eq!(told(&mut early).await, bad(BadFrame::NotLetIn), "it was not let in before, so it is a visitor now");
+    drop(inside);
+    let back = relay.enter(&id, |nonce| keys.link(nonce)).await;
+    assert_eq!(back.limits.frame_bytes, Limits::default().visits.frame_bytes as u64, "by the earlier link, a visitor");
+    let newcomer = relay.enter(&id, |nonce| keys.link_of(&second, nonce)).await;
+    assert_eq!(newcomer.limits.frame_bytes, Limits::default().frame_bytes as u64, "by the new link, a member");
+    assert_eq!(relay.refused(&id, |nonce| keys.link_of(&third, nonce)).await, Refusal::BadProof);
+    // Nobody comes back by the first link any more.
+    host.ask(&links(&third, &[&second], &[&keys])).await;
+    settle(&mut host).await;
+    assert_eq!(relay.refused(&id, |nonce| keys.link(nonce)).await, Refusal::LinkRenewed);
+    while !matches!(early.control().await, Control::Evicted { reason: Eviction::LinkRenewed, .. }) {}
+    // The relay keeps it while the owner is away, and an owner that comes back brings its newest key.
+    drop(host);
+    assert_eq!(relay.refused(&id, |nonce| keys.link(nonce)).await, Refusal::LinkRenewed);
+    let mut host = relay.enter(&id, |nonce| keys.owner_with(&third, nonce)).await;
+    assert_eq!(relay.refused(&id, |nonce| keys.link(nonce)).await, Refusal::LinkRenewed);
+    relay.enter(&id, |nonce| keys.link_of(&third, nonce)).await;
+    let many: Vec<Keys> = (10..27).map(Keys::new).collect();
+    host.ask(&links(&third, &many.iter().collect::<Vec<_>>(), &[])).await;
+    assert_eq!(told(&mut host).await, bad(BadFrame::NotControl), "seventeen are too many");
+    assert!(Refusal::LinkRenewed.sentence() == Eviction::LinkRenewed.sentence() && Eviction::LinkRenewed.is_final());
+}
+
 #[tokio::test]
 async fn nobody_mutes_the_owner() {
     let (relay, keys) = (relay("mute-owner", Limits::default()).await, Keys::new(1));
@@ -203,6 +247,7 @@ async fn only_the_owner_decides_at_the_door() {
         Request::LetIn { route },
         Request::Revoked { invites: vec![1] },
         Request::TakenBack { invites: vec![1] },
+        Request::Links { join_key: keys.join_key(), for_returning: Vec::new(), for_nobody: Vec::new() },
     ] {
         guest.ask(&request).await;
         assert_eq!(guest.control().await, bad(BadFrame::NotControl), "{request:?}");

@@ -35,7 +35,7 @@ async fn a_stranger_without_the_join_key_gets_no_seat_and_no_bytes() {
     for refused in [
         relay.refused(&keys.id(), |nonce| other.link(nonce)).await,
         relay.refused(&keys.id(), |nonce| other.owner(nonce)).await,
-        relay.refused(&keys.id(), |_| EntryProof::Link { signature: Binary([0; 64]) }).await,
+        relay.refused(&keys.id(), |_| EntryProof::Link { key: keys.join_key(), signature: Binary([0; 64]) }).await,
     ] {
         assert_eq!(refused, Refusal::BadProof);
     }
@@ -95,7 +95,7 @@ async fn a_proof_is_for_one_room_and_one_role() {
     });
     assert_eq!(altered.await, Refusal::BadProof, "a relay in between cannot replace the join key");
     let as_link = relay.refused(&id, |nonce| match keys.owner(nonce) {
-        EntryProof::Owner { signature, .. } => EntryProof::Link { signature },
+        EntryProof::Owner { signature, .. } => EntryProof::Link { key: keys.join_key(), signature },
         other => other,
     });
     assert_eq!(as_link.await, Refusal::BadProof);

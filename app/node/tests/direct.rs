@@ -73,7 +73,7 @@ impl Tab {
         let relay = Relay::new(platform.clone(), origin);
         let keys = IdentityKeys::generate(platform.random);
         let (room, listing, revoked) = (owner().room(), Listing::default(), Default::default());
-        let options = LineOptions { relay, room, role, listing, revoked, keys };
+        let options = LineOptions { relay, room, role, listing, revoked, earlier_links: Default::default(), keys };
         Self { line: RoomLine::open(&platform, options, sender.sink()), events }
     }
 
@@ -116,7 +116,7 @@ fn owner() -> OwnerKey {
 }
 
 fn host_role() -> RoomRole {
-    RoomRole::Owner { key: owner(), secret: RoomSecret::from_bytes([9; 16]), generation: 0, visible: false }
+    RoomRole::Owner { key: owner(), secret: RoomSecret::from_bytes([9; 16]), link: 0, generation: 0, visible: false }
 }
 
 fn guest_role() -> RoomRole {
@@ -129,7 +129,7 @@ async fn room(origin: &str, same_browser: [Rc<dyn SameBrowser>; 2]) -> ([Tab; 2]
     let mut host = Tab::open(host_role(), origin, first);
     assert!(matches!(host.event().await, Event::Connected));
     let mut guest = Tab::open(guest_role(), origin, second);
-    let (host_route, route) = (guest.met(Proof::Host).await, host.met(Proof::Link).await);
+    let (host_route, route) = (guest.met(Proof::Host).await, host.met(Proof::Link(0)).await);
     ([host, guest], [host_route, route])
 }
 
@@ -178,7 +178,7 @@ fn a_tab_that_leaves_and_returns_is_discovered_again() {
         while !matches!(host.event().await, Event::RouteLeft(gone) if gone == route) {}
         host.send(route, 2);
         let mut again = Tab::open(guest_role(), &relay.origin, Rc::new(browser));
-        let joined = host.met(Proof::Link).await;
+        let joined = host.met(Proof::Link(0)).await;
         again.met(Proof::Host).await;
         for number in 3.. {
             host.send(joined, number);

@@ -61,6 +61,10 @@ pub enum ToNode {
     Invite(InviteChoice),
     /// The host takes an invite back.
     Revoke(InviteId),
+    /// The host renews the room's link, the door keys of its invites and the group's secret. Those who stay get the new ones.
+    RenewLink,
+    /// Answer to [`ToPage::Doors`]: doors with this number of the link are kept.
+    DoorsKept(u32),
     /// How the host wants the work shared from now on.
     SetSharing(Sharing),
     /// Somebody writes a question: devices get ready for it. Said again while they write, about once a second.
@@ -101,7 +105,8 @@ pub enum ToPage {
     },
     /// A room is opened with these keys. The page keeps them, to open it again after a reload.
     Hosting(RoomKeys),
-    /// Who may come into the hosted room has changed. The page keeps it as long as the room.
+    /// Who may come into the hosted room has changed. The page keeps it as long as the room, and says so with
+    /// [`ToNode::DoorsKept`]: nobody gets renewed keys before.
     Doors(Box<Doors>),
     /// How everything stands. Sent on change, at most a few times a second.
     Status(Box<Status>),

@@ -14,7 +14,8 @@ pub struct KeySeed(pub [u8; 32]);
 pub struct RoomKeys {
     /// The owner key, whose public half names the room.
     pub owner: KeySeed,
-    /// The secret of the room's link, as it stands there.
+    /// The secret of the room's first link, as it stands there. Renewed ones follow from the owner key and the number in
+    /// [`Doors`](crate::Doors).
     pub secret: String,
 }
 

@@ -33,6 +33,8 @@ pub enum LogEvent {
     Forgiven,
     /// A device sent numbers that cannot be right, and lost its work.
     WrongNumbers,
+    /// The host renewed the room's link. No device's doing.
+    LinkRenewed,
 }
 
 impl LogEvent {
@@ -46,6 +48,7 @@ impl LogEvent {
             Self::Banned => LogKind::Banned,
             Self::Forgiven => LogKind::Forgiven,
             Self::WrongNumbers => LogKind::WrongNumbers,
+            Self::LinkRenewed => LogKind::LinkRenewed,
         }
     }
 }
@@ -60,6 +63,7 @@ pub enum LogKind {
     Banned,
     Forgiven,
     WrongNumbers,
+    LinkRenewed,
 }
 
 /// A line of the log: one device, one event, perhaps several times.

@@ -96,6 +96,24 @@ pub struct RevokedInvites {
     pub for_returning: Vec<u32>,
 }
 
+/// The numbers of a room's earlier links, newest last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EarlierLinks {
+    /// Nobody may come back by these: the relay gives their holders no seat.
+    pub for_nobody: Vec<u32>,
+    /// A device may still have one of these as its newest and come back by it: the relay gives their holders visitors' seats.
+    pub for_returning: Vec<u32>,
+}
+
+/// A device that came by the room's link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkHolder {
+    /// Its key.
+    pub device: DeviceId,
+    /// The number of the newest link that it has shown.
+    pub link: u32,
+}
+
 /// A device that may not come in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BannedDevice {
@@ -108,8 +126,17 @@ pub struct BannedDevice {
 /// Everything that decides who may come in, besides the room's own secret. Kept as long as the room.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Doors {
-    /// Generation of the group secret: a ban raises it.
+    /// Generation of the group secret: a ban and a renewal raise it.
     pub generation: u32,
+    /// The number of the room's link: a renewal raises it.
+    #[serde(default)]
+    pub link: u32,
+    /// Devices that came by a link, the room's newest or an earlier one, and may come back by it.
+    #[serde(default)]
+    pub by_link: Vec<LinkHolder>,
+    /// Devices that were put out since the last renewal and did not come back: the next one forgets how they came.
+    #[serde(default)]
+    pub put_out: Vec<DeviceId>,
     /// Devices without an invite that the host let in.
     pub admitted: Vec<DeviceId>,
     /// Devices that may not come in.
@@ -122,6 +149,32 @@ pub struct Doors {
 }
 
 impl Doors {
+    /// The room gets another link and another group secret. Invites let nobody new in, and devices that were put out are forgotten.
+    pub fn renew(&mut self) {
+        let Self { admitted, by_link, invites, put_out, .. } = self;
+        let is_out = |device: &DeviceId| put_out.contains(device);
+        admitted.retain(|device| !is_out(device));
+        by_link.retain(|holder| !is_out(&holder.device));
+        for issued in invites {
+            issued.devices.retain(|device| !is_out(device));
+            issued.revoked = true;
+        }
+        put_out.clear();
+        self.link = self.link.wrapping_add(1);
+        self.generation = self.generation.wrapping_add(1);
+    }
+
+    /// The earlier links that a relay knows, of which there are at most `count`.
+    #[must_use]
+    pub fn earlier_links(&self, count: u32) -> EarlierLinks {
+        let is_banned = |device: &DeviceId| self.banned.iter().any(|banned| banned.device == *device);
+        // What a device was given since, it may have lost or kept: its browser says so when it comes back.
+        let oldest = self.by_link.iter().filter(|holder| !is_banned(&holder.device)).map(|holder| holder.link).min();
+        let numbers = self.link.saturating_sub(count)..self.link;
+        let (for_returning, for_nobody) = numbers.partition(|number| oldest.is_some_and(|oldest| oldest <= *number));
+        EarlierLinks { for_nobody, for_returning }
+    }
+
     /// The revoked invites, as the relay is told.
     #[must_use]
     pub fn revoked(&self) -> RevokedInvites {
@@ -136,6 +189,40 @@ impl Doors {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn earlier_links_let_back_in_whoever_may_have_no_newer_one() {
+        let holder = |n: u8, link| LinkHolder { device: DeviceId([n; 32]), link };
+        let mut doors = Doors { by_link: vec![holder(1, 0), holder(2, 0)], ..Doors::default() };
+        assert_eq!(doors.earlier_links(16), EarlierLinks::default(), "it was never renewed");
+        (0..3).for_each(|_| doors.renew());
+        assert_eq!((doors.link, doors.generation), (3, 3));
+        assert_eq!(doors.earlier_links(16), EarlierLinks { for_nobody: vec![], for_returning: vec![0, 1, 2] });
+        doors.by_link = vec![holder(1, 2), holder(2, 3)];
+        assert_eq!(doors.earlier_links(16), EarlierLinks { for_nobody: vec![0, 1], for_returning: vec![2] });
+        assert_eq!(doors.earlier_links(2).for_nobody, [1], "the oldest one is forgotten");
+        doors.banned.push(BannedDevice { device: DeviceId([1; 32]), name: String::new() });
+        assert_eq!(doors.earlier_links(16).for_nobody, [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_renewal_forgets_who_was_put_out_and_ends_every_invite() {
+        let [stays, out] = [1, 2].map(|n| DeviceId([n; 32]));
+        let holder = |device| LinkHolder { device, link: 0 };
+        let invite = Invite { id: InviteId(7), kind: InviteKind::Chat, ask: false, expires: UnixSeconds(9), uses: 9 };
+        let issued = IssuedInvite { invite, revoked: false, devices: vec![stays, out] };
+        let mut doors = Doors {
+            admitted: vec![out, stays],
+            by_link: vec![holder(stays), holder(out)],
+            invites: vec![issued],
+            put_out: vec![out],
+            ..Doors::default()
+        };
+        doors.renew();
+        assert_eq!((doors.admitted.as_slice(), doors.by_link.as_slice()), (&[stays][..], &[holder(stays)][..]));
+        assert_eq!((doors.invites[0].devices.as_slice(), doors.invites[0].revoked), (&[stays][..], true));
+        assert!(doors.put_out.is_empty());
+    }
 
     #[test]
     fn the_terms_of_an_invite_are_eleven_bytes() {

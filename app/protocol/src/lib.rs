@@ -36,7 +36,10 @@ pub use control::{
     PromptRequest, StandbyOrder, StartId, WorkerStatus, server_of,
 };
 pub use door_log::{LogEntry, LogEvent, LogKind, Way};
-pub use doors::{BannedDevice, Doors, Invite, InviteId, InviteKind, IssuedInvite, RevokedInvites, UnixSeconds};
+pub use doors::{
+    BannedDevice, Doors, EarlierLinks, Invite, InviteId, InviteKind, IssuedInvite, LinkHolder, RevokedInvites,
+    UnixSeconds,
+};
 pub use frame::{AnswerPart, AnswerStop, Frame, Leaving, Message, RequestId, Role, Timings};
 pub use potluck_plan::{Ends, Hedging, Sampling, Sharing};
 pub use residency::{

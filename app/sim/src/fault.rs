@@ -204,7 +204,7 @@ impl World {
         self.kill(index);
         let peer = &mut self.peers[index];
         peer.machine = peer.fresh_machine();
-        peer.has_group_secret = false;
+        peer.group = None;
         self.schedule(self.now + back, index, Scheduled::Enter);
     }
 

@@ -122,8 +122,10 @@ pub(super) struct SimPeer {
     pub stored: BTreeSet<WeightUnit>,
     pub answers: BTreeMap<RequestId, Answer>,
     pub is_host: bool,
-    /// The host let it in and gave it the group's secret.
-    pub has_group_secret: bool,
+    /// The group secret that it has, by its generation: the host let it in.
+    pub group: Option<u32>,
+    /// The number of the link that it has, over reloads; on the host of the room's link.
+    pub link: u32,
     /// What its page keeps over reloads of who may come into its room.
     pub doors: Doors,
     /// What it was told, if that is recorded.
@@ -161,7 +163,8 @@ impl SimPeer {
             stored: BTreeSet::new(),
             answers: BTreeMap::new(),
             is_host: false,
-            has_group_secret: false,
+            group: None,
+            link: 0,
             doors: Doors::default(),
             recorded: None,
         }
@@ -201,6 +204,11 @@ impl SimPeer {
 
     pub fn name(&self) -> String {
         name(self.id)
+    }
+
+    /// It came by the room's link.
+    pub fn by_link(&self) -> bool {
+        self.device.invited && self.device.invite.is_none() && !self.is_host
     }
 }
 

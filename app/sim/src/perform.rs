@@ -24,6 +24,8 @@ use super::world::{Scheduled, World};
 const CHUNK: u32 = 64;
 /// A device on which a few blocks take longer is timed with fewer runs, and not with a chunk.
 const QUICK_MILLIS: f64 = 8.0;
+/// A page needs this long to keep renewed keys.
+const KEEP_MILLIS: f64 = 20.0;
 /// Milliseconds to read a model's header.
 const OPEN_MILLIS: f64 = 5.0;
 
@@ -85,11 +87,30 @@ impl World {
             }
             Action::Admitted(peer) => {
                 if let Some(with) = self.peers.iter().position(|known| known.id == peer) {
-                    self.share_secret(index, with);
+                    self.share_secret(index, with, false);
                 }
             }
-            Action::Regroup(_) => self.regroup(),
-            Action::DoorsChanged(doors) => self.peers[index].doors = *doors,
+            Action::Regroup(generation) => {
+                self.peers[index].group = Some(generation);
+                self.regroup();
+            }
+            Action::Renewed { link, generation } => {
+                (self.peers[index].link, self.peers[index].group) = (link, Some(generation));
+                self.tell_links(index);
+            }
+            Action::GiveRenewed(peer) => {
+                if let Some(with) = self.peers.iter().position(|known| known.id == peer) {
+                    self.share_secret(index, with, true);
+                }
+            }
+            // Renewed keys take a moment to be kept; nobody may have them before.
+            Action::DoorsChanged(doors) if doors.link != self.peers[index].doors.link => {
+                self.schedule(self.now + KEEP_MILLIS, index, Scheduled::Kept(doors));
+            }
+            Action::DoorsChanged(doors) => {
+                self.peers[index].doors = *doors;
+                self.tell_links(index);
+            }
             Action::Close { reason } => {
                 self.peers[index].closed = reason;
                 self.hang_up(index);

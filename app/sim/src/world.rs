@@ -7,7 +7,7 @@ use potluck_panel::Timeline;
 use potluck_plan::{Arithmetic, Ends, KvCacheType, Millis, Plan, PlanEpoch};
 use potluck_predict::PredictorKind;
 use potluck_protocol::{
-    Hedging, IssuedInvite, Message, ModelSource, PlanStatus, PromptRequest, RequestId, Role, Sharing,
+    Doors, Hedging, IssuedInvite, Message, ModelSource, PlanStatus, PromptRequest, RequestId, Role, Sharing,
 };
 use potluck_swarm::{Event, HintOptions, HostCommand, Membership, Peer, Pooling, RelayRoute, SwarmView, TraceLine};
 
@@ -35,6 +35,10 @@ pub(super) enum Scheduled {
     AtPeer(RelayRoute, Downlink),
     /// The peer's load with this number has ended.
     Loaded(u64),
+    /// The page has kept who may come in, with renewed keys.
+    Kept(Box<Doors>),
+    /// Sessions under an older group secret end.
+    Overdue,
     AtRelay(RelayRoute, Uplink),
     GivenUp(RelayRoute),
     Fault(Fault),
@@ -44,7 +48,16 @@ pub(super) enum Scheduled {
 impl Scheduled {
     /// It happens inside the peer's tab, which may be closed or frozen.
     fn is_inside(&self) -> bool {
-        matches!(self, Self::Enter | Self::Dial | Self::Event(_) | Self::AtPeer(..) | Self::Loaded(_))
+        matches!(
+            self,
+            Self::Enter
+                | Self::Dial
+                | Self::Event(_)
+                | Self::AtPeer(..)
+                | Self::Loaded(_)
+                | Self::Kept(_)
+                | Self::Overdue
+        )
     }
 }
 
@@ -333,6 +346,32 @@ impl World {
         self.event(0, Event::Ban(peer));
     }
 
+    /// The host renews the room's link.
+    pub fn renew(&mut self) {
+        self.event(0, Event::Renew);
+    }
+
+    /// The number of the link that a peer has; of the room's link, on the host.
+    pub fn link(&self, index: usize) -> u32 {
+        self.peers[index].link
+    }
+
+    /// The host remembers that this device came by a link, and has not put it out since.
+    pub fn remembers(&self, index: usize) -> bool {
+        let (device, doors) = (super::peer::device(self.peers[index].id), &self.peers[0].doors);
+        doors.by_link.iter().any(|holder| holder.device == device) && !doors.put_out.contains(&device)
+    }
+
+    /// Somebody gives a peer the room's newest link.
+    pub fn give_link(&mut self, index: usize) {
+        self.peers[index].link = self.peers[0].link;
+    }
+
+    /// The generation of the group secret that a peer has; none before the host let it in.
+    pub fn group(&self, index: usize) -> Option<u32> {
+        self.peers[index].group
+    }
+
     /// The peers with which a peer has a session.
     pub fn in_session(&self, index: usize) -> Vec<usize> {
         let line = self.peers[index].line.as_ref();
@@ -454,6 +493,12 @@ impl World {
             Scheduled::Enter => self.enter(index),
             Scheduled::Dial => self.dialled(index),
             Scheduled::Loaded(load) => self.loaded(index, load),
+            Scheduled::Kept(doors) => {
+                let link = doors.link;
+                self.peers[index].doors = *doors;
+                self.event(index, Event::DoorsKept(link));
+            }
+            Scheduled::Overdue => self.end_overdue(index),
             Scheduled::AtRelay(route, what) => self.at_relay(index, route, what),
             Scheduled::GivenUp(route) => self.given_up(route, index),
             Scheduled::Fault(fault) => self.inject(fault),
@@ -465,6 +510,7 @@ impl World {
         let peer = &mut self.peers[index];
         peer.present = true;
         let first = if peer.is_host {
+            (peer.link, peer.group) = (peer.doors.link, Some(peer.doors.generation));
             Event::Host(HostCommand {
                 source: self.source.clone(),
                 context: CONTEXT,

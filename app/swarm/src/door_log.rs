@@ -16,7 +16,7 @@ const MAX_NAME_LETTERS: usize = 64;
 pub(crate) fn way(proof: Proof) -> Option<Way> {
     match proof {
         Proof::Host => None,
-        Proof::Link => Some(Way::Link),
+        Proof::Link(_) => Some(Way::Link),
         Proof::Group => Some(Way::Before),
         Proof::Visitor => Some(Way::List),
         Proof::Invite(invite) => Some(Way::Invite(invite.id)),

@@ -1,11 +1,14 @@
 //! Who may come in, and as what: the host decides by what a device has proved. No clock: a session says when it was made.
 
 use potluck_plan::{DeviceId, Millis};
-use potluck_protocol::{BannedDevice, Doors, Invite, InviteId, InviteKind, IssuedInvite, LogEvent, UnixSeconds};
+use potluck_protocol::{
+    BannedDevice, Doors, Invite, InviteId, InviteKind, IssuedInvite, LinkHolder, LogEvent, UnixSeconds,
+};
 
 use crate::Proof;
 use crate::door_log::{TimeOfDay, record};
 use crate::limits;
+use crate::mutation::{Mutation, has_mutation};
 
 /// Clocks are wrong: an invite is good for so many seconds more.
 const GRACE_SECONDS: u32 = 300;
@@ -36,6 +39,9 @@ pub(crate) enum EntryDecision {
 /// What the host reads instead of a further invite.
 const TOO_MANY_INVITES: &str = "This room keeps 64 invites until they expire, also those that are used up or that you took back. You can give out another once one expires.";
 
+/// What somebody reads who comes by an earlier link.
+const RENEWED: &str = "This link was renewed. Ask the host for the new one.";
+
 /// Whether an invite has expired, by everybody's clock.
 fn is_over(invite: &Invite, now: UnixSeconds) -> bool {
     now.0 > invite.expires.0.saturating_add(GRACE_SECONDS)
@@ -49,6 +55,8 @@ pub(crate) struct Doorkeeper {
     time: TimeOfDay,
     /// The time since when the log has had news.
     log_news: Option<Millis>,
+    /// The room's keys were renewed, and the driver has not kept them yet: nobody has them.
+    unkept: bool,
 }
 
 impl Doorkeeper {
@@ -87,13 +95,24 @@ impl Doorkeeper {
             return EntryDecision::TurnedAway("The host does not let this device into the room.");
         }
         match proof {
-            Proof::Host | Proof::Link => EntryDecision::Welcome(Access::Full),
+            Proof::Host => EntryDecision::Welcome(Access::Full),
+            Proof::Link(number) => self.by_link(device, number),
             // The group's secret may have been passed on: what counts is whom the host let in.
             Proof::Group | Proof::Visitor if self.doors.admitted.contains(&device) => {
                 EntryDecision::Welcome(Access::Full)
             }
             Proof::Group | Proof::Visitor => EntryDecision::Ask(Access::Full),
             Proof::Invite(invite) => self.by_invite(device, invite, now),
+        }
+    }
+
+    /// By an earlier link only those come back who came by one before, and then they get the newest one.
+    fn by_link(&self, device: DeviceId, number: u32) -> EntryDecision {
+        let came_before = || self.doors.by_link.iter().any(|holder| holder.device == device);
+        if number == self.doors.link || came_before() || has_mutation(Mutation::AnyLink) {
+            EntryDecision::Welcome(Access::Full)
+        } else {
+            EntryDecision::TurnedAway(RENEWED)
         }
     }
 
@@ -121,8 +140,12 @@ impl Doorkeeper {
 
     /// A device came in: its invite has one use less, and whom the host was asked about need not be asked about again.
     pub fn came_in(&mut self, device: DeviceId, proof: Proof) {
+        let before = self.doors.put_out.len();
+        self.doors.put_out.retain(|out| *out != device);
+        self.changed |= self.doors.put_out.len() != before;
         let list = match proof {
-            Proof::Host | Proof::Link => return,
+            Proof::Host => return,
+            Proof::Link(number) => return self.came_by_link(device, number),
             Proof::Group | Proof::Visitor => &mut self.doors.admitted,
             Proof::Invite(invite) => {
                 let issued = self.doors.invites.iter_mut().find(|issued| issued.invite == invite);
@@ -136,6 +159,42 @@ impl Doorkeeper {
             list.drain(..list.len().saturating_sub(limits::MAX_DEVICES));
             self.changed = true;
         }
+    }
+
+    fn came_by_link(&mut self, device: DeviceId, link: u32) {
+        let holders = &mut self.doors.by_link;
+        match holders.iter_mut().find(|holder| holder.device == device) {
+            Some(known) if known.link >= link => {}
+            Some(known) => (known.link, self.changed) = (link, true),
+            None => {
+                holders.push(LinkHolder { device, link });
+                holders.drain(..holders.len().saturating_sub(limits::MAX_DEVICES));
+                self.changed = true;
+            }
+        }
+    }
+
+    /// The host put a device out. It may come back the way it came, until the keys are renewed.
+    pub fn put_out(&mut self, device: DeviceId) {
+        if !self.doors.put_out.contains(&device) {
+            let out = &mut self.doors.put_out;
+            out.push(device);
+            out.drain(..out.len().saturating_sub(limits::MAX_DEVICES));
+            self.changed = true;
+        }
+    }
+
+    /// The host renews the room's keys. Nobody gets them before they are kept. A device that is `inside` with another tab than the
+    /// one that was put out is not forgotten.
+    pub fn renew(&mut self, inside: &[DeviceId]) {
+        self.doors.put_out.retain(|device| !inside.contains(device));
+        self.doors.renew();
+        (self.changed, self.unkept) = (true, true);
+    }
+
+    /// Doors with this number of the link are kept. True if these are renewed ones that nobody has yet.
+    pub fn kept(&mut self, link: u32) -> bool {
+        link == self.doors.link && std::mem::take(&mut self.unkept)
     }
 
     /// The host gives out an invite. If the room has as many as it keeps, it forgets one that has expired.
@@ -305,10 +364,60 @@ mod tests {
     }
 
     #[test]
+    fn by_an_earlier_link_only_those_come_back_who_were_in_and_were_not_put_out() {
+        let mut keeper = Doorkeeper::default();
+        let entry = |keeper: &Doorkeeper, n, link| keeper.entry(device(n), Proof::Link(link), NOW);
+        for n in [1, 2, 3] {
+            assert_eq!(entry(&keeper, n, 0), EntryDecision::Welcome(Access::Full));
+            keeper.came_in(device(n), Proof::Link(0));
+        }
+        keeper.ban(device(2), "Mallory".into());
+        keeper.put_out(device(3));
+        assert_eq!(entry(&keeper, 3, 0), EntryDecision::Welcome(Access::Full), "until the link is renewed");
+        keeper.renew(&[]);
+        assert_eq!(keeper.take_change(Millis(0.0)).map(|doors| (doors.link, doors.generation)), Some((1, 2)));
+        assert!(
+            !keeper.kept(0) && keeper.kept(1) && !keeper.kept(1),
+            "nobody gets them before they are kept, nor twice"
+        );
+        assert_eq!(entry(&keeper, 1, 0), EntryDecision::Welcome(Access::Full));
+        assert!(sentence(entry(&keeper, 2, 0)).contains("does not let"));
+        for n in [3, 4] {
+            assert_eq!(sentence(entry(&keeper, n, 0)), RENEWED, "device {n}");
+            assert_eq!(entry(&keeper, n, 1), EntryDecision::Welcome(Access::Full), "the new link is for anybody");
+        }
+        assert_eq!(keeper.doors().earlier_links(16).for_returning, [0]);
+        keeper.came_in(device(1), Proof::Link(1));
+        assert_eq!(keeper.doors().earlier_links(16).for_nobody, [0], "nobody else needs it");
+    }
+
+    #[test]
+    fn whoever_was_put_out_and_let_in_again_stays_when_the_link_is_renewed() {
+        let mut keeper = Doorkeeper::default();
+        keeper.came_in(device(1), Proof::Link(0));
+        keeper.put_out(device(1));
+        keeper.came_in(device(1), Proof::Link(0));
+        keeper.renew(&[]);
+        assert_eq!(keeper.entry(device(1), Proof::Link(0), NOW), EntryDecision::Welcome(Access::Full));
+    }
+
+    #[test]
+    fn a_device_that_was_put_out_with_one_tab_and_is_inside_with_another_is_not_forgotten() {
+        for (inside, comes_back) in [(vec![device(1)], true), (vec![], false)] {
+            let mut keeper = Doorkeeper::default();
+            keeper.came_in(device(1), Proof::Link(0));
+            keeper.put_out(device(1));
+            keeper.renew(&inside);
+            let welcome = keeper.entry(device(1), Proof::Link(0), NOW) == EntryDecision::Welcome(Access::Full);
+            assert_eq!(welcome, comes_back, "inside: {inside:?}");
+        }
+    }
+
+    #[test]
     fn a_banned_device_comes_in_by_nothing_until_the_host_forgives_it() {
         let invite = invite(InviteKind::Contribute, 9);
         let mut keeper = keeper(invite);
-        let proofs = [Proof::Link, Proof::Group, Proof::Visitor, Proof::Invite(invite)];
+        let proofs = [Proof::Link(0), Proof::Group, Proof::Visitor, Proof::Invite(invite)];
         proofs.into_iter().for_each(|proof| keeper.came_in(device(1), proof));
         assert_eq!(keeper.ban(device(1), "Mallory".into()), 1);
         for proof in proofs {
@@ -316,7 +425,7 @@ mod tests {
         }
         assert_eq!(keeper.ban(device(2), "Trudy".into()), 2, "each ban has a group secret of its own");
         keeper.unban(device(1));
-        assert_eq!(keeper.entry(device(1), Proof::Link, NOW), EntryDecision::Welcome(Access::Full));
+        assert_eq!(keeper.entry(device(1), Proof::Link(0), NOW), EntryDecision::Welcome(Access::Full));
     }
 
     #[test]

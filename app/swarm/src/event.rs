@@ -82,6 +82,10 @@ pub enum Event {
     Invite(Invite),
     /// The host takes an invite back.
     Revoke(InviteId),
+    /// The host renews the room's link, door keys and group secret.
+    Renew,
+    /// Answer to [`Action::DoorsChanged`]: doors with this number of the link are kept, so that no reload loses them.
+    DoorsKept(u32),
     /// The host chose another way of sharing the work.
     SetSharing(Sharing),
     /// Somebody writes a question on the page.
@@ -292,8 +296,8 @@ pub struct Identity {
 pub enum Proof {
     /// It owns the room: the room's id is a hash of its key.
     Host,
-    /// It knows the secret in the room's link.
-    Link,
+    /// It knows the secret of the room's link with this number, the newest one or an earlier one.
+    Link(u32),
     /// It has an invite that the room's owner signed.
     Invite(Invite),
     /// It knows the secret that the host gives those it let in.
@@ -365,7 +369,17 @@ pub enum Action {
     Admitted(PeerId),
     /// The host put a device out for good: from now on [`Action::Admitted`] gives the group's secret of this generation.
     Regroup(u32),
-    /// Who may come in has changed: the driver keeps it as long as the room.
+    /// The host renewed the room's keys, and they are kept: from now on the room's link is the one with this number.
+    /// [`Action::Admitted`] gives the group's secret of this generation, and the link to whoever came by an earlier one.
+    Renewed {
+        /// Number of the link.
+        link: u32,
+        /// Generation of the group secret.
+        generation: u32,
+    },
+    /// The driver gives a member that stays the renewed keys. Its sessions with others go on.
+    GiveRenewed(PeerId),
+    /// Who may come in has changed: the driver keeps it as long as the room, and then answers by [`Event::DoorsKept`].
     DoorsChanged(Box<Doors>),
     /// This peer is out of the room: refused, or it left. The driver closes the connection.
     Close {

@@ -36,7 +36,7 @@ pub(crate) fn lineages(me: DeviceId, members: &[(PeerId, DeviceId, Proof)], door
     }
     for (_, device, proof) in members.iter().filter(|(_, device, _)| *device != me) {
         let way = match proof {
-            Proof::Host | Proof::Link => Way::Link,
+            Proof::Host | Proof::Link(_) => Way::Link,
             Proof::Group | Proof::Visitor => Way::Asked,
             Proof::Invite(invite) => Way::Invite(*invite),
         };
@@ -125,14 +125,14 @@ mod tests {
     #[test]
     fn devices_that_came_by_one_invite_or_by_the_link_are_of_one_lineage() {
         let [a, b] = [invite(0), invite(1)].map(Proof::Invite);
-        let seen = of(&[(1, a), (2, a), (3, b), (4, Proof::Link), (5, Proof::Link)], &doors(&[&[1, 2], &[3]]));
+        let seen = of(&[(1, a), (2, a), (3, b), (4, Proof::Link(0)), (5, Proof::Link(0))], &doors(&[&[1, 2], &[3]]));
         assert_eq!((seen[0] == seen[1], seen[3] == seen[4]), (true, true), "{seen:?}");
         assert_eq!([0, 2, 3].map(|index| seen[index]).iter().collect::<std::collections::BTreeSet<_>>().len(), 3);
     }
 
     #[test]
     fn whoever_was_asked_about_is_of_one_lineage_and_so_are_tabs_of_a_device() {
-        let seen = of(&[(1, Proof::Visitor), (2, Proof::Group), (3, Proof::Link), (3, Proof::Link)], &doors(&[]));
+        let seen = of(&[(1, Proof::Visitor), (2, Proof::Group), (3, Proof::Link(0)), (3, Proof::Link(0))], &doors(&[]));
         assert_eq!((seen[0] == seen[1], seen[2] == seen[3], seen[0] == seen[2]), (true, true, false), "{seen:?}");
     }
 
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn the_hosts_own_tabs_are_the_hosts_and_an_unknown_invite_says_nothing() {
-        let seen = of(&[(9, Proof::Host), (9, Proof::Link), (1, Proof::Link)], &doors(&[]));
+        let seen = of(&[(9, Proof::Host), (9, Proof::Link(0)), (1, Proof::Link(0))], &doors(&[]));
         assert_eq!((seen[0], seen[1], seen[2] > 0), (0, 0, true));
         assert!(of(&[(1, Proof::Invite(invite(5)))], &doors(&[])).is_empty());
     }

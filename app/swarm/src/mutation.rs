@@ -20,6 +20,12 @@ pub enum Mutation {
     EndsAnywhere,
     /// The first stage hands token ids on.
     TokensHandedOn,
+    /// The host lets in whoever has an earlier link.
+    AnyLink,
+    /// The host gives out renewed keys before they are kept.
+    GiveBeforeKept,
+    /// A renewal gives the keys to nobody: they come back by the earlier link.
+    GiveNobody,
 }
 
 #[cfg(not(feature = "testing"))]

@@ -43,6 +43,10 @@ pub struct HostOptions {
     /// name ends in .json, and text otherwise
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
+    /// Give the room of --room-keys another link before it opens. The earlier link and all invites then let in nobody new. Devices that
+    /// were in the room can come back, except those that were removed or banned
+    #[arg(long, requires = "room_keys")]
+    pub renew_link: bool,
     /// List the room on the relay's start page, so that people see that it is open. They still need its link to come in, because
     /// this program lets nobody in from the list
     #[arg(long)]
@@ -163,6 +167,9 @@ impl HostOptions {
         };
         session.host(choice, files, self.room_keys.as_deref())?;
         session.write_log_to(self.log.as_deref())?;
+        if self.renew_link {
+            session.renew_link();
+        }
         let path = session.link().await?;
         if self.visible {
             say(texts().terminal.visible_admits_nobody());

@@ -14,6 +14,7 @@ use potluck_panel::{
     PlanStatus, PromptRequest, RoomKeys, Status, Timings, ToNode, ToPage,
 };
 use potluck_text::texts;
+use potluck_trust::{OwnerKey, RoomSecret};
 use tokio::time::Instant;
 
 use crate::failure::Failure;
@@ -72,6 +73,8 @@ pub struct Session {
     kept: Option<PathBuf>,
     /// Where its log is written.
     log: Option<PathBuf>,
+    /// The number of the room's link before it is renewed, if it is to be.
+    renew_from: Option<u32>,
 }
 
 impl Session {
@@ -104,6 +107,7 @@ impl Session {
             ends: Ends::default(),
             kept: None,
             log: None,
+            renew_from: None,
         };
         session.page(ToNode::Start {
             build: potluck_panel::BUILD.to_owned(),
@@ -192,8 +196,11 @@ impl Session {
                 if is_news {
                     self.write_log().unwrap_or_else(say);
                 }
-                // The room goes on without.
-                self.keep_room().unwrap_or_else(say);
+                // The room goes on without; renewed keys, which a restart would not know, are given to nobody.
+                match self.keep_room() {
+                    Ok(()) => self.page(ToNode::DoorsKept(self.doors.link)),
+                    Err(sentence) => say(sentence),
+                }
             }
             ToPage::Notice(notice) if notice.level == NoticeLevel::Error => self.errors.push(notice.sentence.clone()),
             ToPage::Notice(notice) => say(&notice.sentence),
@@ -245,6 +252,26 @@ impl Session {
         keep_room(path, &KeptRoom { keys: keys.clone(), doors: self.doors.clone(), ends: self.ends })
     }
 
+    /// Renews the link of the room that was opened: [`Session::link`] returns the new one.
+    pub fn renew_link(&mut self) {
+        self.renew_from = Some(self.doors.link);
+        self.page(ToNode::RenewLink);
+    }
+
+    /// The room's link is to be renewed, and is still the one before.
+    fn renews(&self) -> bool {
+        let Some(before) = self.renew_from else { return false };
+        let key = self.status.room.as_ref().and_then(|room| room.key.clone());
+        self.doors.link == before || key != self.newest_key()
+    }
+
+    /// The key of the link with the number in the doors.
+    fn newest_key(&self) -> Option<String> {
+        let RoomKeys { owner, secret } = self.room_keys.as_ref()?;
+        let first = RoomSecret::parse(secret)?;
+        Some(OwnerKey::from_seed(owner.0).link(&first, self.doors.link).text())
+    }
+
     fn show_progress(&mut self) {
         let terminal = &texts().terminal;
         let phase = match (&self.status.connection, self.status.loading.or(self.status.checking), &self.status.plan) {
@@ -292,7 +319,9 @@ impl Session {
     /// Why there is none.
     pub async fn link(&mut self) -> Result<String, Failure> {
         loop {
-            if let (Some(room), Connection::Connected) = (&self.status.room, &self.status.connection) {
+            if let (Some(room), Connection::Connected) = (&self.status.room, &self.status.connection)
+                && !self.renews()
+            {
                 return Ok(room.link.clone());
             }
             self.step().await?;

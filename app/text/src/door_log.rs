@@ -39,10 +39,12 @@ pub fn log_line(entry: &LogEntry) -> String {
         LogEvent::Banned => texts.banned().to_owned(),
         LogEvent::Forgiven => texts.forgiven().to_owned(),
         LogEvent::WrongNumbers => texts.wrong_numbers().to_owned(),
+        LogEvent::LinkRenewed => texts.link_renewed().to_owned(),
     };
     let name = visible(entry.name.trim(), Lines::One);
     let name = if name.is_empty() { texts.unnamed().to_owned() } else { name };
     let line = match entry.device {
+        _ if entry.event == LogEvent::LinkRenewed => texts.line_of_room(utc(entry.last), what),
         Some(device) => texts.line(utc(entry.last), name, device.tag(), what),
         None => texts.line_without_key(utc(entry.last), name, what),
     };
@@ -76,6 +78,13 @@ mod tests {
         let again = LogEntry { times: 3, first: UnixSeconds(1_795_832_399), ..refused };
         let expected = "2026-11-28 02:20:00 UTC  Ann (abab abab) was not let in: This invite has expired, 3 times since 2026-11-28 02:19:59 UTC";
         assert_eq!(log_line(&again), expected);
+    }
+
+    #[test]
+    fn a_renewal_is_no_devices_doing() {
+        let renewed = LogEntry { device: None, name: String::new(), times: 2, ..entry(LogEvent::LinkRenewed) };
+        let expected = "2026-11-28 02:20:00 UTC  The room's link was renewed, 2 times since 2026-11-28 02:20:00 UTC";
+        assert_eq!(log_line(&renewed), expected);
     }
 
     #[test]

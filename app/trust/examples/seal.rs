@@ -46,7 +46,7 @@ fn main() {
     let owner = OwnerKey::generate(counting);
     let (room, secret) = (owner.room(), RoomSecret::generate(counting));
     let mut host =
-        sessions(RoomRole::Owner { key: owner, secret: secret.clone(), generation: 0, visible: false }, &room);
+        sessions(RoomRole::Owner { key: owner, secret: secret.clone(), link: 0, generation: 0, visible: false }, &room);
     let mut guest = sessions(RoomRole::Guest(secret), &room);
     const HANDSHAKES: u32 = 20;
     let begun = Instant::now();

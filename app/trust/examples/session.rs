@@ -18,7 +18,7 @@ fn main() {
     let room = key.room();
     println!("the link: /r/{room}#{}", secret.text());
     let identity = || NodeIdentity::new(&IdentityKeys::generate(random), random);
-    let owner = RoomRole::Owner { key, secret: secret.clone(), generation: 0, visible: false };
+    let owner = RoomRole::Owner { key, secret: secret.clone(), link: 0, generation: 0, visible: false };
     let mut host = Sessions::new(identity(), room.clone(), owner, random);
     let mut guest = Sessions::new(identity(), room, RoomRole::Guest(secret), random);
 

@@ -53,6 +53,16 @@ impl SealedChannel {
         Self { out: Direction::new(out), incoming: Direction::new(incoming) }
     }
 
+    /// How many messages this side has sealed.
+    pub(crate) fn sealed(&self) -> u64 {
+        self.out.next
+    }
+
+    /// How many messages of the other side were opened.
+    pub(crate) fn opened(&self) -> u64 {
+        self.incoming.next
+    }
+
     /// A message as it goes over the wire. `None` if it is longer than the cipher allows (256 GiB).
     pub(crate) fn seal(&mut self, kind: Kind, plain: &[u8]) -> Option<Vec<u8>> {
         let mut message = Vec::with_capacity(plain.len() + OVERHEAD);

@@ -20,9 +20,8 @@ use zeroize::Zeroizing;
 
 use crate::channel::SealedChannel;
 use crate::identity::{Certificate, NodeIdentity, Random};
-use crate::invite::Terms;
 use crate::room_keys::{OwnerKey, Psk};
-use crate::wire::{Lane, VERSION};
+use crate::wire::{Lane, Shown, VERSION};
 use crate::words::{NONCE_LEN, Nonce, SessionWords};
 
 const PATTERN: &str = "Noise_XXpsk0_25519_ChaChaPoly_SHA256";
@@ -73,8 +72,8 @@ impl HandshakeKey {
 pub(crate) struct Place<'a> {
     pub room: &'a str,
     pub lane: Lane,
-    /// The terms of the initiator's invite, in that lane.
-    pub invite: Option<Terms>,
+    /// What the initiator says of its key.
+    pub shown: Shown,
     /// The initiator's route on the relay.
     pub initiator: u32,
     /// The responder's.
@@ -88,7 +87,7 @@ impl Place<'_> {
         prologue.push(self.lane as u8);
         prologue.extend_from_slice(&self.initiator.to_le_bytes());
         prologue.extend_from_slice(&self.responder.to_le_bytes());
-        prologue.extend_from_slice(self.invite.as_ref().map_or(&[][..], Terms::as_slice));
+        prologue.extend_from_slice(self.shown.bytes());
         prologue.extend_from_slice(self.room.as_bytes());
         prologue
     }
@@ -129,7 +128,7 @@ struct Handshake {
     state: HandshakeState,
     room: String,
     lane: Lane,
-    invite: Option<Terms>,
+    shown: Shown,
 }
 
 /// A handshake that is done.
@@ -137,8 +136,8 @@ pub(crate) struct Established {
     pub channel: SealedChannel,
     pub other: Certificate,
     pub lane: Lane,
-    /// The invite that one side came by; knowing its key proves that it comes from the owner.
-    pub invite: Option<Terms>,
+    /// The link or invite that one side came by: it knows its key.
+    pub shown: Shown,
     pub words: SessionWords,
 }
 
@@ -203,7 +202,7 @@ impl Handshake {
             .prologue(&prologue)?
             .psk(0, psk)?;
         let state = if initiates { builder.build_initiator() } else { builder.build_responder() }?;
-        Ok(Self { state, room: place.room.to_owned(), lane: place.lane, invite: place.invite })
+        Ok(Self { state, room: place.room.to_owned(), lane: place.lane, shown: place.shown })
     }
 
     fn write(&mut self, payload: &[u8]) -> Result<Vec<u8>, HandshakeError> {
@@ -234,7 +233,7 @@ impl Handshake {
         } else {
             SealedChannel::new(&by_responder, &by_initiator)
         };
-        Ok(Established { channel, other, lane: self.lane, invite: self.invite, words })
+        Ok(Established { channel, other, lane: self.lane, shown: self.shown, words })
     }
 }
 
@@ -303,7 +302,8 @@ pub(crate) mod tests {
         Asked::read(me, place, psk, first)?.answer(me)
     }
 
-    const PLACE: Place<'_> = Place { room: "room", lane: Lane::Link, invite: None, initiator: 5, responder: 3 };
+    const PLACE: Place<'_> =
+        Place { room: "room", lane: Lane::Link, shown: Shown::Link([2; 8]), initiator: 5, responder: 3 };
 
     /// The device that begins, the one that answers, and the words that each of them sees.
     fn meet(alice: &NodeIdentity, bob: &NodeIdentity, psk: &Psk) -> [String; 2] {
@@ -333,12 +333,12 @@ pub(crate) mod tests {
         let (alice, bob, psk) = (identity(), identity(), Psk::new([4; 32]));
         let owner = OwnerKey::from_seed([7; 32]);
         let room = owner.room();
-        let place = Place { room: &room, lane: Lane::Invite, invite: Some([5; 11]), ..PLACE };
+        let place = Place { room: &room, lane: Lane::Invite, shown: Shown::Invite([5; 11]), ..PLACE };
         let host = Me { owner: Some(&owner), ..me(&bob) };
         let (begun, first) = Begun::new(me(&alice), place, &psk).unwrap();
         let (answered, second) = answer(host, place, &psk, &first).unwrap();
         let (established, third) = begun.finish(me(&alice), &second).unwrap();
-        assert!(established.other.is_owner && answered.accept(&third).unwrap().invite.is_some());
+        assert!(established.other.is_owner && answered.accept(&third).unwrap().shown == place.shown);
     }
 
     #[test]
@@ -424,7 +424,7 @@ pub(crate) mod tests {
         let others = [
             (Place { room: "other", ..PLACE }, psk.clone()),
             (Place { lane: Lane::Group, ..PLACE }, psk.clone()),
-            (Place { invite: Some([1; 11]), ..PLACE }, psk.clone()),
+            (Place { shown: Shown::Invite([1; 11]), ..PLACE }, psk.clone()),
             (Place { initiator: 6, ..PLACE }, psk.clone()),
             (Place { responder: 4, ..PLACE }, psk.clone()),
             (PLACE, Psk::new([5; 32])),

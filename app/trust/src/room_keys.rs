@@ -9,6 +9,8 @@ use crate::invite::DoorKey;
 
 const JOIN_CONTEXT: &str = "potluck 2026-11 join key from room secret";
 const LINK_CONTEXT: &str = "potluck 2026-11 handshake key from room secret";
+const RENEWED_CONTEXT: &str = "potluck 2026-11 renewed room secret from owner key and number";
+const TAG_CONTEXT: &str = "potluck 2026-11 tag of a link from room secret";
 const GROUP_CONTEXT: &str = "potluck 2026-11 group secret from owner key";
 const VISITOR_CONTEXT: &str = "potluck 2026-11 handshake key of visitors from room id";
 
@@ -56,18 +58,45 @@ impl OwnerKey {
         &self.0
     }
 
-    /// The secret of everyone whom the host has admitted. The same after a reload of the host; another in each generation.
-    pub fn group_secret(&self, generation: u32) -> GroupSecret {
+    /// The secret of the room's link after it was renewed `number` times; `first` is the one that the room was opened with. Renewed
+    /// ones are derived, so the host keeps only their number, and whoever has one learns nothing of the others.
+    pub fn link(&self, first: &RoomSecret, number: u32) -> RoomSecret {
+        if number == 0 {
+            return first.clone();
+        }
+        let hash = Zeroizing::new(blake3::derive_key(RENEWED_CONTEXT, self.numbered(number).as_ref()));
+        let mut secret = Zeroizing::new([0; RoomSecret::LEN]);
+        secret.copy_from_slice(&hash[..RoomSecret::LEN]);
+        RoomSecret(secret)
+    }
+
+    fn numbered(&self, number: u32) -> Zeroizing<[u8; 36]> {
         let mut material = Zeroizing::new([0; 36]);
         material[..32].copy_from_slice(self.0.as_bytes());
-        material[32..].copy_from_slice(&generation.to_le_bytes());
-        GroupSecret(Zeroizing::new(blake3::derive_key(GROUP_CONTEXT, material.as_ref())))
+        material[32..].copy_from_slice(&number.to_le_bytes());
+        material
+    }
+
+    /// The secret of everyone whom the host has admitted. The same after a reload of the host; another in each generation.
+    pub fn group_secret(&self, generation: u32) -> GroupSecret {
+        GroupSecret(Zeroizing::new(blake3::derive_key(GROUP_CONTEXT, self.numbered(generation).as_ref())))
     }
 }
 
-/// The secret in a room's link. It is never sent, only used.
+/// Bytes of a [`LinkTag`].
+pub(crate) const TAG_LEN: usize = 8;
+/// Which of a room's links somebody has.
+pub(crate) type LinkTag = [u8; TAG_LEN];
+
+/// The secret in a room's link. It is only used, and sent to nobody but, once it is renewed, to members who had the earlier one.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RoomSecret(Zeroizing<[u8; RoomSecret::LEN]>);
+
+impl std::fmt::Debug for RoomSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RoomSecret(…)")
+    }
+}
 
 impl RoomSecret {
     /// Bytes of a secret.
@@ -112,6 +141,18 @@ impl RoomSecret {
     pub(crate) fn psk(&self) -> Psk {
         Zeroizing::new(blake3::derive_key(LINK_CONTEXT, self.0.as_ref()))
     }
+
+    pub(crate) fn bytes(&self) -> &[u8; Self::LEN] {
+        &self.0
+    }
+
+    /// Names the link without showing its secret.
+    pub(crate) fn tag(&self) -> LinkTag {
+        let hash = blake3::derive_key(TAG_CONTEXT, self.0.as_ref());
+        let mut tag = [0; TAG_LEN];
+        tag.copy_from_slice(&hash[..TAG_LEN]);
+        tag
+    }
 }
 
 /// The secret that the host gives to those whom it admits: only they can shake hands with each other.
@@ -154,6 +195,7 @@ mod tests {
         assert_eq!(secret.text(), "CQkJCQkJCQkJCQkJCQkJCQ");
         assert_eq!(hex(&secret.join_public()), "c367ff3d2cd4b0ef");
         assert_eq!(hex(secret.psk().as_ref()), "33fd09e901779f9d");
+        assert_eq!(owner.link(&secret, 1).text(), "fFwO4uek6dtBz7bONQv81w");
         assert_eq!(hex(owner.group_secret(0).psk().as_ref()), "2d6b2944d596eeb5");
         assert_eq!(hex(visitor_psk("room").as_ref()), "6d6a12287e3eed04");
     }
@@ -166,6 +208,27 @@ mod tests {
         for bad in ["", "abc", &secret.text()[..21], "0123456789abcdef0123456789abcdef"] {
             assert!(RoomSecret::parse(bad).is_none(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_renewed_link_survives_a_reload_and_shows_no_other_one() {
+        let (owner, first) = (OwnerKey::from_seed([7; 32]), RoomSecret::from_bytes([9; 16]));
+        assert!(owner.link(&first, 0) == first);
+        let links: Vec<RoomSecret> = (0..5).map(|number| owner.link(&first, number)).collect();
+        let again = OwnerKey::from_seed(owner.seed());
+        assert!((0..5).all(|number| again.link(&first, number) == links[number as usize]));
+        for (a, one) in links.iter().enumerate() {
+            for other in &links[a + 1..] {
+                assert!(one != other && one.tag() != other.tag() && one.join_public() != other.join_public());
+            }
+            assert!(
+                !one.bytes().windows(4).any(|part| one.tag().windows(4).any(|tag| tag == part)),
+                "shown by its tag"
+            );
+        }
+        let (other, another) = (OwnerKey::from_seed([8; 32]), RoomSecret::from_bytes([1; 16]));
+        assert!(other.link(&first, 1) != links[1], "another room's");
+        assert!(owner.link(&another, 1) == links[1], "nothing of it follows from the first one, which others know");
     }
 
     #[test]

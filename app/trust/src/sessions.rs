@@ -8,10 +8,12 @@
 
 mod budgets;
 mod handshaking;
+mod renewing;
 
 use std::collections::BTreeMap;
 
 use potluck_plan::{Millis, PeerId};
+use potluck_relay_api::MAX_EARLIER_LINKS;
 use thiserror::Error;
 
 use self::budgets::Budgets;
@@ -19,7 +21,7 @@ use crate::channel::{OpenError, SealedChannel};
 use crate::handshake::{Answered, Begun, HandshakeError};
 use crate::identity::{Certificate, NodeIdentity, Random};
 use crate::invite::{InviteKey, Terms};
-use crate::room_keys::{GroupSecret, OwnerKey, RoomSecret};
+use crate::room_keys::{GroupSecret, LinkTag, OwnerKey, RoomSecret};
 use crate::wire::Kind;
 use crate::words::SessionWords;
 
@@ -37,8 +39,10 @@ pub enum RoomRole {
     Owner {
         /// The room's key.
         key: OwnerKey,
-        /// The secret of its link.
+        /// The secret of its first link.
         secret: RoomSecret,
+        /// How often its link was renewed.
+        link: u32,
         /// Generation of the group secret.
         generation: u32,
         /// The room is in the public list: visitors may ask to come in.
@@ -57,8 +61,8 @@ pub enum RoomRole {
 pub enum Proof {
     /// It owns the room.
     Host,
-    /// It knows the link's secret. Seen by the host only.
-    Link,
+    /// It knows the secret of the room's link with this number; only the newest one is for newcomers. Seen by the host only.
+    Link(u32),
     /// It has an invite with these terms from the owner. Only the host sees this.
     Invite(Terms),
     /// It knows the group secret: the host has admitted it.
@@ -105,6 +109,10 @@ pub enum Action {
     Up(Route, Certificate, Proof, SessionWords),
     /// A session that was up is over.
     Down(Route, Closed),
+    /// A session goes on under another key, with the same peer and nothing lost. It has new words.
+    Rekeyed(Route, SessionWords),
+    /// The host has renewed the room's link, and this is the new one.
+    LinkRenewed(RoomSecret),
     /// A handshake failed; a session that is up stays so.
     Failed(Route, Closed),
     /// A frame of an authenticated peer.
@@ -125,6 +133,8 @@ struct Link {
     was_answered: bool,
     /// When this side last asked for one.
     asked: Option<Millis>,
+    /// It is to ask again, because that was too soon after the last time.
+    asks: bool,
     /// The other side asked for one, too soon after the last.
     wanted: bool,
 }
@@ -132,6 +142,31 @@ struct Link {
 struct Session {
     channel: SealedChannel,
     other: Certificate,
+    /// The number of the link that the other side came by. Known to the host.
+    link: Option<u32>,
+    /// The group has a renewed secret since: the session ends then, unless it goes on under that secret.
+    ends: Option<Millis>,
+    /// The session's key before it was renewed, until the other side's first message under the new one.
+    before: Option<SealedChannel>,
+}
+
+impl RoomRole {
+    /// The link that newcomers need, as far as this peer knows it.
+    pub fn link(&self) -> Option<RoomSecret> {
+        match self {
+            Self::Owner { key, secret, link, .. } => Some(key.link(secret, *link)),
+            Self::Guest(secret) => Some(secret.clone()),
+            Self::Invited(_) | Self::Visitor => None,
+        }
+    }
+
+    /// The link with this tag, and its number; `None` if it is none of the newest, or on a guest.
+    fn link_tagged(&self, tag: &LinkTag) -> Option<(u32, RoomSecret)> {
+        let Self::Owner { key, secret, link, .. } = self else { return None };
+        let first = link.saturating_sub(MAX_EARLIER_LINKS as u32);
+        let mut numbers = (first..=*link).rev();
+        numbers.find_map(|number| Some((number, key.link(secret, number))).filter(|(_, link)| link.tag() == *tag))
+    }
 }
 
 enum Pending {
@@ -155,7 +190,7 @@ enum Pending {
 /// let (key, secret, now) = (OwnerKey::generate(random), RoomSecret::generate(random), Millis(0.0));
 /// let room = key.room();
 /// let identity = || NodeIdentity::new(&IdentityKeys::generate(random), random);
-/// let owner = RoomRole::Owner { key, secret: secret.clone(), generation: 0, visible: false };
+/// let owner = RoomRole::Owner { key, secret: secret.clone(), link: 0, generation: 0, visible: false };
 /// let mut host = Sessions::new(identity(), room.clone(), owner, random);
 /// let mut guest = Sessions::new(identity(), room, RoomRole::Guest(secret), random);
 ///
@@ -177,7 +212,7 @@ enum Pending {
 ///         }
 ///     }
 /// }
-/// assert_eq!(proofs, [Proof::Link], "the host knows how the guest came in");
+/// assert_eq!(proofs, [Proof::Link(0)], "the host knows how the guest came in");
 ///
 /// let sealed = guest.seal(Route(1), b"a frame").unwrap();
 /// host.received(Route(2), &sealed, now);
@@ -206,6 +241,11 @@ impl Sessions {
         };
         let (links, budgets, actions) = (BTreeMap::new(), Budgets::default(), Vec::new());
         Self { identity, random, room, role, group, own: None, owner: None, links, budgets, actions }
+    }
+
+    /// How this peer takes part now.
+    pub fn role(&self) -> &RoomRole {
+        &self.role
     }
 
     /// The actions since the last call, in order.
@@ -269,16 +309,14 @@ impl Sessions {
 
     /// Begins handshakes whose time has come.
     pub fn tick(&mut self, now: Millis) {
+        self.end_overdue(now);
         self.begin_where_due(now);
+        self.ask_where_due(now);
     }
 
-    /// The host's side: gives an admitted peer the group secret.
+    /// The host's side: gives an admitted peer the group secret, and the room's link if it came by an earlier one.
     pub fn admit(&mut self, route: Route) {
-        let (RoomRole::Owner { .. }, Some(group)) = (&self.role, &self.group) else { return };
-        let Some(session) = self.links.get_mut(&route).and_then(|link| link.session.as_mut()) else { return };
-        if let Some(message) = session.channel.seal(Kind::GroupSecret, group.psk().as_ref()) {
-            self.actions.push(Action::Send(route, message));
-        }
+        self.give_keys(route, Kind::GroupSecret);
     }
 
     /// The host's side: from now on those who are admitted get the group secret of another generation. Those who have it
@@ -309,7 +347,9 @@ impl Sessions {
             Ok((Kind::Hello, rest)) => self.hello(route, rest, now),
             Ok((Kind::Reply, rest)) => self.reply(route, rest),
             Ok((Kind::Finish, rest)) => self.finish(route, rest),
-            Ok((kind @ (Kind::Frame | Kind::GroupSecret), rest)) => self.sealed(route, kind, rest, now),
+            Ok((kind @ (Kind::Frame | Kind::GroupSecret | Kind::Renewed | Kind::Link | Kind::Switched), rest)) => {
+                self.sealed(route, kind, rest, now);
+            }
             Ok((Kind::Again, _)) => self.begin_as_asked(route, now),
             Err(Some(version)) => self.other_version(route, version, now),
             Err(None) => {}
@@ -329,9 +369,15 @@ impl Sessions {
     fn sealed(&mut self, route: Route, kind: Kind, rest: &[u8], now: Millis) {
         let Some(link) = self.links.get_mut(&route) else { return };
         let Some(session) = &mut link.session else { return self.shake_again(route, now) };
-        match (session.channel.open(kind, rest), kind) {
+        match (session.open(kind, rest), kind) {
             (Ok(plain), Kind::Frame) => self.actions.push(Action::Frame(route, session.other.peer, plain)),
-            (Ok(secret), _) if session.other.is_owner => self.admitted(GroupSecret::from_bytes(&secret), now),
+            (Ok(secret), Kind::GroupSecret) if session.other.is_owner => {
+                self.admitted(GroupSecret::from_bytes(&secret), now);
+            }
+            (Ok(secret), Kind::Renewed) if session.other.is_owner => {
+                self.renewed(GroupSecret::from_bytes(&secret), now);
+            }
+            (Ok(secret), Kind::Link) if session.other.is_owner => self.link_renewed(&secret),
             (Ok(_), _) => {}
             (Err(error), _) => {
                 link.session = None;
@@ -345,6 +391,20 @@ impl Sessions {
         if self.begins(route) { self.begin(route, now) } else { self.ask_again(route, now) }
     }
 
+    /// This peer was here before, and the relay dropped its messages to others until it was let in again.
+    fn meet(&mut self, now: Millis) {
+        let unmet = |(route, link): (&Route, &Link)| link.session.is_none().then_some(*route);
+        let mut unmet: Vec<Route> = self.links.iter().filter_map(unmet).collect();
+        unmet.retain(|route| Some(*route) != self.owner);
+        for route in unmet {
+            if self.begins(route) {
+                self.begin_as_asked(route, now);
+            } else {
+                self.ask_again(route, now);
+            }
+        }
+    }
+
     /// The host admitted this peer: from now on it can shake hands with the other members. Sessions under an older secret
     /// end: the other side may be one that the host has put out.
     fn admitted(&mut self, group: Option<GroupSecret>, now: Millis) {
@@ -352,23 +412,16 @@ impl Sessions {
             return;
         }
         if group == self.group {
-            // It was here before, and the relay dropped its messages to others until it was let in again.
-            let unmet = |(route, link): (&Route, &Link)| link.session.is_none().then_some(*route);
-            let mut unmet: Vec<Route> = self.links.iter().filter_map(unmet).collect();
-            unmet.retain(|route| Some(*route) != self.owner);
-            for route in unmet {
-                if self.begins(route) {
-                    self.begin_as_asked(route, now);
-                } else {
-                    self.ask_again(route, now);
-                }
-            }
-            return;
+            return self.meet(now);
         }
         self.group = group;
         let others: Vec<Route> = self.links.keys().copied().filter(|route| Some(*route) != self.owner).collect();
         for route in others {
-            let ended = self.links.get_mut(&route).and_then(|link| link.session.take());
+            let link = self.links.get_mut(&route);
+            let ended = link.and_then(|link| {
+                link.pending = None;
+                link.session.take()
+            });
             if ended.is_some() {
                 self.actions.push(Action::Down(route, Closed::Regrouped));
             }

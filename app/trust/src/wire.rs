@@ -4,13 +4,16 @@
 //! offset  bytes  field
 //! 0       2      version   u16 little-endian: VERSION
 //! 2       1      kind      Kind
-//! 3       …      by kind: handshake messages of Noise (the first begins with its lane, and in an invite's
-//!                with the invite's terms),
+//! 3       …      by kind: handshake messages of Noise (the first begins with its lane, and with which
+//!                invite or link it is about),
 //!                or the counter (u64 little-endian) and the ciphertext with its 16-byte tag
 //! ```
 
+use crate::invite::{TERMS_LEN, Terms};
+use crate::room_keys::{LinkTag, TAG_LEN};
+
 /// Version of frames and of everything around them; a peer of another version is asked to reload.
-pub const VERSION: u16 = 13;
+pub const VERSION: u16 = 14;
 
 /// Bytes that sealing adds to a message.
 pub const OVERHEAD: usize = HEADER + COUNTER + TAG;
@@ -35,6 +38,13 @@ pub(crate) enum Kind {
     GroupSecret = 5,
     /// "Shake hands with me again." Not sealed: it is a hint that costs one handshake, and no more than one at a time.
     Again = 6,
+    /// A sealed group secret, from the host that renews the room's keys: unlike with [`Kind::GroupSecret`], sessions go on under it.
+    Renewed = 7,
+    /// The sealed secret of the room's newest link, from the host to whoever came by an earlier one.
+    Link = 8,
+    /// Sealed, the first message under a session's renewed key: how many messages its sender had sealed under the key before (u64
+    /// little-endian).
+    Switched = 9,
 }
 
 impl Kind {
@@ -54,7 +64,17 @@ impl Kind {
             return Err(Some(version));
         }
         let (kind, rest) = rest.split_first().ok_or(None)?;
-        let kinds = [Self::Hello, Self::Reply, Self::Finish, Self::Frame, Self::GroupSecret, Self::Again];
+        let kinds = [
+            Self::Hello,
+            Self::Reply,
+            Self::Finish,
+            Self::Frame,
+            Self::GroupSecret,
+            Self::Again,
+            Self::Renewed,
+            Self::Link,
+            Self::Switched,
+        ];
         let kind = kinds.into_iter().find(|known| *known as u8 == *kind).ok_or(None)?;
         Ok((kind, rest))
     }
@@ -64,7 +84,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Lane {
-    /// The room's secret: a guest with the link, towards the host.
+    /// The secret of the room's link, or of an earlier one: a guest with it, towards the host.
     Link = 1,
     /// The group secret: between admitted members.
     Group = 2,
@@ -84,5 +104,35 @@ impl Lane {
 
     pub fn of(byte: u8) -> Option<Self> {
         [Self::Link, Self::Group, Self::Visitor, Self::Invite].into_iter().find(|lane| *lane as u8 == byte)
+    }
+}
+
+/// What a handshake's initiator says of its pre-shared key beside the lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// The lane says it all.
+    Nothing,
+    /// The link that it has.
+    Link(LinkTag),
+    /// The terms of its invite.
+    Invite(Terms),
+}
+
+impl Shown {
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Nothing => &[],
+            Self::Link(tag) => tag,
+            Self::Invite(terms) => terms,
+        }
+    }
+
+    /// Reads it from the beginning of what follows the lane.
+    pub fn split(lane: Lane, rest: &[u8]) -> Option<(Self, &[u8])> {
+        match lane {
+            Lane::Link => rest.split_first_chunk::<TAG_LEN>().map(|(tag, rest)| (Self::Link(*tag), rest)),
+            Lane::Invite => rest.split_first_chunk::<TERMS_LEN>().map(|(terms, rest)| (Self::Invite(*terms), rest)),
+            Lane::Group | Lane::Visitor => Some((Self::Nothing, rest)),
+        }
     }
 }

@@ -58,13 +58,18 @@ pub fn message_seeds() -> Result<Vec<Vec<u8>>, WriteError> {
     let certificate = DoorCertificate { terms: Binary([1; 11]), door: Binary([2; 32]), signature: Binary([3; 64]) };
     let requests = [
         Request::Enter { proof: owner },
-        Request::Enter { proof: EntryProof::Link { signature: Binary([3; 64]) } },
+        Request::Enter { proof: EntryProof::Link { key: Binary([2; 32]), signature: Binary([3; 64]) } },
         Request::Enter { proof: EntryProof::Invite { certificate, signature: Binary([3; 64]) } },
         Request::Enter { proof: EntryProof::Visitor },
         Request::Ping { nonce: 7 },
         Request::Listing { title: "Kitchen".into(), visible: false },
         Request::Revoked { invites: vec![7] },
         Request::TakenBack { invites: vec![7] },
+        Request::Links {
+            join_key: Binary([2; 32]),
+            for_returning: vec![Binary([1; 32])],
+            for_nobody: vec![Binary([4; 32])],
+        },
         Request::LetIn { route: Route(7) },
         Request::PutOut { route: Route(7) },
         Request::Mute { route: Route(7) },

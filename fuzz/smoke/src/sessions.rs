@@ -51,7 +51,7 @@ impl Fixtures {
     /// The host after the first `messages` messages of the handshake.
     fn host(&self, messages: usize) -> Sessions {
         let (key, secret) = (self.owner.clone(), self.secret.clone());
-        let role = RoomRole::Owner { key, secret, generation: 0, visible: true };
+        let role = RoomRole::Owner { key, secret, link: 0, generation: 0, visible: true };
         let mut host = Sessions::new(self.host.clone(), self.owner.room(), role, fixed);
         host.welcomed(HOST, Some(HOST), &[GUEST], Millis(0.0));
         let received = self.handshake.iter().take(messages).step_by(2).flatten();

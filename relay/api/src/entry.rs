@@ -84,9 +84,11 @@ pub enum EntryProof {
         /// By the owner key, over [`entry_message`].
         signature: Signature,
     },
-    /// It has the room's link.
+    /// It has the room's link, or an earlier one: whoever the host let in by it enters as a visitor, even if the room is not listed.
     Link {
-        /// By the join key, over [`entry_message`].
+        /// The join key of that link.
+        key: PublicKey,
+        /// By this key, over [`entry_message`].
         signature: Signature,
     },
     /// It has an invite. Once the invite has expired, it enters as a visitor, even if the room is not listed: the host may have let
@@ -213,7 +215,7 @@ mod tests {
         assert_eq!(serde_json::to_string(&proof).unwrap(), json);
         assert_eq!(serde_json::from_str::<EntryProof>(&json).unwrap(), proof);
         assert_eq!(serde_json::from_str::<EntryProof>(r#"{"as":"visitor"}"#).unwrap(), EntryProof::Visitor);
-        assert!(serde_json::from_str::<EntryProof>(r#"{"as":"link","signature":"AAAA"}"#).is_err());
+        assert!(serde_json::from_str::<EntryProof>(r#"{"as":"link","key":"AAAA","signature":"AAAA"}"#).is_err());
         assert!(serde_json::from_str::<EntryProof>(r#"{"as":"king"}"#).is_err());
     }
 }

@@ -44,7 +44,7 @@ pub use entry::{
     DoorCertificate, EntryProof, ROOM_ID_CHARS, SignedEntry, TERMS_LEN, Terms, door_message, entry_message, nonce_at,
     room_id,
 };
-pub use message::{Control, MAX_REVOKED, MemberLimits, Request, VERSION};
+pub use message::{Control, MAX_EARLIER_LINKS, MAX_REVOKED, MemberLimits, Request, VERSION};
 pub use parts::{MAX_PARTS, join_parts, split_parts};
-pub use reason::{BadFrame, Departure, Eviction, Refusal};
+pub use reason::{BadFrame, Departure, Eviction, LINK_RENEWED, Refusal};
 pub use route::{ROUTE_BYTES, Route};

@@ -2,13 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BadFrame, Departure, EntryProof, Eviction, Nonce, Refusal, Route};
+use crate::{BadFrame, Departure, EntryProof, Eviction, Nonce, PublicKey, Refusal, Route};
 
 /// Version of these messages, sent in [`Control::Challenge`] and [`Control::Welcome`].
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Most invites that an owner may call revoked: as many as a host remembers.
 pub const MAX_REVOKED: usize = 64;
+
+/// Most earlier links of a room that a relay knows.
+pub const MAX_EARLIER_LINKS: usize = 16;
 
 /// A text message from the relay to a member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,6 +140,18 @@ pub enum Request {
         /// All of them.
         invites: Vec<u32>,
     },
+    /// The room's link was renewed. From now on it has this join key, and exactly these keys are of its earlier links: at most
+    /// [`MAX_EARLIER_LINKS`] in all. Whoever entered by an earlier link and was not let in becomes a visitor or is evicted, as somebody
+    /// who enters by it now. Only from the owner, who sends it again after each entry.
+    Links {
+        /// Who signs with this key has the link.
+        join_key: PublicKey,
+        /// By these links only devices come back that the host let in before: whoever signs with one is a visitor until the host
+        /// lets it in, even if the room is not listed.
+        for_returning: Vec<PublicKey>,
+        /// Nobody may come back by these.
+        for_nobody: Vec<PublicKey>,
+    },
     /// The host let a member in: if it came as a visitor, it no longer is one. Only from the owner.
     LetIn {
         /// Its route.
@@ -211,7 +226,7 @@ mod tests {
     fn an_entry_keeps_its_json() {
         assert_json(
             &Control::Challenge { version: VERSION, nonce: crate::Binary([0; 32]) },
-            &format!(r#"{{"type":"challenge","version":4,"nonce":"{}"}}"#, "A".repeat(43)),
+            &format!(r#"{{"type":"challenge","version":5,"nonce":"{}"}}"#, "A".repeat(43)),
         );
         let enter = Request::Enter { proof: EntryProof::Visitor };
         assert_eq!(serde_json::to_string(&enter).unwrap(), r#"{"type":"enter","proof":{"as":"visitor"}}"#);
@@ -228,7 +243,7 @@ mod tests {
         assert_json(
             &welcome,
             concat!(
-                r#"{"type":"welcome","version":4,"room":"k3v9","route":17,"owner":15,"members":[15,16],"limits":{"frame_bytes":1,"#,
+                r#"{"type":"welcome","version":5,"room":"k3v9","route":17,"owner":15,"members":[15,16],"limits":{"frame_bytes":1,"#,
                 r#""window_bytes":0,"frames_per_second":0,"parts_per_second":0,"bytes_per_second":0,"ping_seconds":0,"silence_seconds":0,"#,
                 r#""members":64}}"#
             ),

@@ -4,6 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// What somebody reads who comes by an earlier link of a room.
+pub const LINK_RENEWED: &str = "This link was renewed. Ask the host for the new one.";
+
 /// Why a member left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -56,6 +59,8 @@ pub enum Refusal {
     NoEntry,
     /// The host took the invite back.
     InviteRevoked,
+    /// The host renewed the room's link; this is an earlier one.
+    LinkRenewed,
     /// The room has its maximum of members.
     RoomFull,
     /// The room has its maximum of visitors who wait for the host.
@@ -95,6 +100,8 @@ pub enum Eviction {
     PutOut,
     /// The host took back the invite by which it came.
     InviteRevoked,
+    /// The host renewed the room's link while this member, who came by the earlier one, was not let in yet.
+    LinkRenewed,
     /// A reason of a newer relay.
     #[serde(other, skip_serializing)]
     Unknown,
@@ -106,7 +113,7 @@ impl Refusal {
         match self {
             Self::NoSuchRoom => 4404,
             Self::BadRoomId => 4400,
-            Self::BadProof | Self::NotListed | Self::InviteRevoked => 4403,
+            Self::BadProof | Self::NotListed | Self::InviteRevoked | Self::LinkRenewed => 4403,
             Self::NoEntry => 4408,
             Self::TooManyConnections | Self::TooManyRooms | Self::TooManyVisitors | Self::TooManySeats => 4429,
             Self::RoomFull | Self::RelayFull | Self::ShuttingDown | Self::Unknown => 4503,
@@ -131,6 +138,7 @@ impl Refusal {
             Self::NotListed => "This room is not public: ask the host for a link.",
             Self::NoEntry => "The connection was too slow to enter the room: try again.",
             Self::InviteRevoked => "The host took this invite back: ask for a new one.",
+            Self::LinkRenewed => LINK_RENEWED,
             Self::TooManyVisitors => {
                 "Many devices wait to be let in: try again in a minute, or ask the host for a link."
             }
@@ -154,14 +162,14 @@ impl Eviction {
             Self::WindowExceeded => 4413,
             Self::RelayFull => 4503,
             Self::Replaced => 4409,
-            Self::PutOut | Self::InviteRevoked => 4403,
+            Self::PutOut | Self::InviteRevoked | Self::LinkRenewed => 4403,
         }
     }
 
     /// Whether the member must not reconnect by itself: two connections of one owner would replace each other forever, and an
     /// evicted member is not wanted.
     pub fn is_final(self) -> bool {
-        matches!(self, Self::Replaced | Self::PutOut | Self::InviteRevoked)
+        matches!(self, Self::Replaced | Self::PutOut | Self::InviteRevoked | Self::LinkRenewed)
     }
 
     /// One sentence for the person at the evicted device.
@@ -176,6 +184,7 @@ impl Eviction {
             Self::Replaced => "This room was opened again in another place, which takes over from here.",
             Self::PutOut => "The host removed this device from the room.",
             Self::InviteRevoked => "The host took back the invite by which this device came.",
+            Self::LinkRenewed => LINK_RENEWED,
             Self::Silent => "The relay heard nothing from this device for too long and closed the connection.",
             Self::Unknown => "The relay closed the connection.",
         }

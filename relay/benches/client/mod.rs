@@ -39,7 +39,10 @@ impl Keys {
     }
 
     fn link(&self, nonce: &Nonce) -> EntryProof {
-        EntryProof::Link { signature: sign(&self.join, &entry_message(&self.id(), nonce, SignedEntry::Link)) }
+        EntryProof::Link {
+            key: public(&self.join),
+            signature: sign(&self.join, &entry_message(&self.id(), nonce, SignedEntry::Link)),
+        }
     }
 }
 

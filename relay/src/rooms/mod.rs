@@ -108,15 +108,15 @@ impl Rooms {
             return Err(Refusal::NoSuchRoom);
         }
         // Without the lock: a signature takes much longer to check than everything else.
-        let keys = known.as_ref().map(|room| RoomKeys { owner: room.owner_key(), join: room.join_key() });
-        if !proof::holds(id, nonce, proof, keys) {
+        let keys = known.as_ref().map(|room| RoomKeys { owner: room.owner_key(), links: room.join_keys() });
+        if !proof::holds(id, nonce, proof, keys.as_ref()) {
             return Err(Refusal::BadProof);
         }
         let role = match proof {
             EntryProof::Owner { join_key, title, visible, .. } => {
                 EntryRole::Owner { join_key: *join_key, listing: self.listing(title, *visible) }
             }
-            EntryProof::Link { .. } => EntryRole::Link,
+            EntryProof::Link { key, .. } => EntryRole::Link { key: *key },
             EntryProof::Invite { certificate, .. } => EntryRole::Invite {
                 invite: certificate.invite(),
                 expired: is_past(certificate.expires(), self.limits.invite_grace),

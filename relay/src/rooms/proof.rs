@@ -18,25 +18,25 @@ const SMALL_ORDER: [&str; 7] = [
 ];
 
 /// The keys that a room has.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct RoomKeys {
     /// Of its owner: certifies the door keys of invites.
     pub owner: PublicKey,
-    /// A signature with it proves the link.
-    pub join: PublicKey,
+    /// A signature with one of them proves the link, or an earlier one.
+    pub links: Vec<PublicKey>,
 }
 
 /// Whether an entry as owner, by link or by invite is signed for this room and this connection. `keys` are those that the room
-/// has; an owner brings its own. Visitors sign nothing. Whether an invite has expired is not checked here.
-pub fn holds(room: &RoomId, nonce: &Nonce, proof: &EntryProof, keys: Option<RoomKeys>) -> bool {
+/// has; an owner brings its own. Visitors sign nothing. Whether an invite has expired or a link was renewed is not checked here.
+pub fn holds(room: &RoomId, nonce: &Nonce, proof: &EntryProof, keys: Option<&RoomKeys>) -> bool {
     match proof {
         EntryProof::Owner { key, join_key, title, visible, signature } => {
             let entry = SignedEntry::Owner { join_key, title, visible: *visible };
             RoomId::of_owner(key) == *room && verify(key, &entry_message(room.as_str(), nonce, entry), signature)
         }
-        EntryProof::Link { signature } => {
+        EntryProof::Link { key, signature } => {
             let message = entry_message(room.as_str(), nonce, SignedEntry::Link);
-            keys.is_some_and(|keys| verify(&keys.join, &message, signature))
+            keys.is_some_and(|keys| keys.links.contains(key)) && verify(key, &message, signature)
         }
         EntryProof::Invite { certificate, signature } => {
             let certified = door_message(&certificate.terms, &certificate.door);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     fn keys(owner: u8, join: &PublicKey) -> Option<RoomKeys> {
-        Some(RoomKeys { owner: pair(owner).1, join: *join })
+        Some(RoomKeys { owner: pair(owner).1, links: vec![*join] })
     }
 
     #[test]
@@ -115,7 +115,12 @@ mod tests {
         let good = DoorCertificate { terms, door, signature: sign(&owner, &door_message(&terms, &door)) };
         let message = entry_message(room.as_str(), &nonce, SignedEntry::Invite);
         let check = |certificate, by: &Ed25519KeyPair, owner| {
-            holds(&room, &nonce, &EntryProof::Invite { certificate, signature: sign(by, &message) }, keys(owner, &door))
+            holds(
+                &room,
+                &nonce,
+                &EntryProof::Invite { certificate, signature: sign(by, &message) },
+                keys(owner, &door).as_ref(),
+            )
         };
         assert!(check(good, &door_pair, 1));
         assert!(!check(good, &owner, 1), "who does not have the door key");
@@ -126,7 +131,7 @@ mod tests {
         assert!(!check(DoorCertificate { door: other, ..good }, &other_pair, 1), "another door key");
         let stolen = sign(&door_pair, &entry_message(room.as_str(), &Binary([6; 32]), SignedEntry::Invite));
         let stolen = EntryProof::Invite { certificate: good, signature: stolen };
-        assert!(!holds(&room, &nonce, &stolen, keys(1, &door)), "another connection's nonce");
+        assert!(!holds(&room, &nonce, &stolen, keys(1, &door).as_ref()), "another connection's nonce");
     }
 
     #[test]
@@ -134,10 +139,13 @@ mod tests {
         let ((pair, join_key), nonce) = (pair(2), Binary([5; 32]));
         let room = RoomId::of_owner(&Binary([9; 32]));
         let message = entry_message(room.as_str(), &nonce, SignedEntry::Link);
-        let proof = EntryProof::Link { signature: sign(&pair, &message) };
-        assert!(holds(&room, &nonce, &proof, keys(9, &join_key)));
-        assert!(!holds(&room, &nonce, &proof, keys(9, &Binary([9; 32]))));
-        assert!(!holds(&room, &nonce, &proof, None));
+        let proof = EntryProof::Link { key: join_key, signature: sign(&pair, &message) };
+        let holds = |proof: &EntryProof, keys: Option<RoomKeys>| holds(&room, &nonce, proof, keys.as_ref());
+        assert!(holds(&proof, keys(9, &join_key)));
+        assert!(!holds(&proof, keys(9, &Binary([9; 32]))), "a key that is none of this room's links");
+        assert!(!holds(&proof, None));
+        let other = Binary([9; 32]);
+        assert!(!holds(&EntryProof::Link { key: other, signature: sign(&pair, &message) }, keys(9, &other)));
         let mut signature = sign(&pair, &message);
         // S + the group's order: the same signature to a verifier that is not strict.
         let order = data_encoding::HEXLOWER
@@ -148,7 +156,7 @@ mod tests {
             let sum = u16::from(*byte) + u16::from(add) + carry;
             (*byte, carry) = (sum as u8, sum >> 8);
         }
-        assert!(!holds(&room, &nonce, &EntryProof::Link { signature }, keys(9, &join_key)), "a second form of it");
+        assert!(!holds(&EntryProof::Link { key: join_key, signature }, keys(9, &join_key)), "a second form of it");
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::time::Instant;
 use axum::body::Bytes;
 use axum::extract::ws::Message;
 use potluck_relay_api::{
-    BadFrame, Control, Departure, Eviction, MAX_REVOKED, PublicKey, ROUTE_BYTES, Refusal, Route, VERSION,
+    BadFrame, Control, Departure, Eviction, MAX_EARLIER_LINKS, MAX_REVOKED, PublicKey, ROUTE_BYTES, Refusal, Route,
+    VERSION,
 };
 
 use super::control_text;
@@ -53,8 +54,11 @@ pub enum EntryRole {
         /// How the room is listed.
         listing: Listing,
     },
-    /// Somebody with the link.
-    Link,
+    /// Somebody with the link, or with an earlier one.
+    Link {
+        /// The join key of that link.
+        key: PublicKey,
+    },
     /// Somebody with an invite of this number.
     Invite {
         /// The invite's number.
@@ -70,7 +74,7 @@ impl EntryRole {
     fn standing(&self) -> Standing {
         match self {
             Self::Owner { .. } => Standing::LetIn,
-            Self::Link | Self::Invite { expired: false, .. } => Standing::HasKey,
+            Self::Link { .. } | Self::Invite { expired: false, .. } => Standing::HasKey,
             Self::Invite { expired: true, .. } | Self::Visitor => Standing::Visitor,
         }
     }
@@ -78,7 +82,14 @@ impl EntryRole {
     fn invite(&self) -> Option<u32> {
         match self {
             Self::Invite { invite, .. } => Some(*invite),
-            Self::Owner { .. } | Self::Link | Self::Visitor => None,
+            Self::Owner { .. } | Self::Link { .. } | Self::Visitor => None,
+        }
+    }
+
+    fn link(&self) -> Option<PublicKey> {
+        match self {
+            Self::Link { key } => Some(*key),
+            Self::Owner { .. } | Self::Invite { .. } | Self::Visitor => None,
         }
     }
 }
@@ -102,6 +113,8 @@ struct Seat {
     standing: Standing,
     /// The invite by which it came.
     invite: Option<u32>,
+    /// The join key of the link by which it came.
+    link: Option<PublicKey>,
     /// Members that it muted; no more than the room has.
     muted: BTreeSet<Route>,
 }
@@ -111,6 +124,10 @@ struct State {
     owner: Option<Route>,
     next_route: u32,
     join_key: PublicKey,
+    /// Earlier links, by which only those come back whom the owner let in by them: it decides.
+    for_returning: Vec<PublicKey>,
+    /// Earlier links that let nobody in.
+    for_nobody: Vec<PublicKey>,
     /// Invites that let nobody in.
     revoked: BTreeSet<u32>,
     /// Invites by which only those come back whom the owner let in by them: it decides.
@@ -125,8 +142,14 @@ impl State {
     fn standing(&self, role: &EntryRole) -> Standing {
         match role.invite() {
             Some(invite) if self.taken_back.contains(&invite) => Standing::Visitor,
+            _ if role.link().is_some_and(|key| key != self.join_key) => Standing::Visitor,
             _ => role.standing(),
         }
+    }
+
+    /// A link that was renewed, by which nobody comes back.
+    fn is_over(&self, link: &PublicKey) -> bool {
+        *link != self.join_key && !self.for_returning.contains(link)
     }
 }
 
@@ -158,6 +181,8 @@ impl Room {
             next_route: first_route(),
             // The owner that creates the room registers its own.
             join_key: owner_key,
+            for_returning: Vec::new(),
+            for_nobody: Vec::new(),
             revoked: BTreeSet::new(),
             taken_back: BTreeSet::new(),
             listing: Listing { title: String::new(), visible: false },
@@ -192,9 +217,11 @@ impl Room {
         self.owner_key
     }
 
-    /// Who signs with this key has the link.
-    pub fn join_key(&self) -> PublicKey {
-        self.state().join_key
+    /// Who signs with one of these keys has the link, or an earlier one.
+    pub fn join_keys(&self) -> Vec<PublicKey> {
+        let state = self.state();
+        let earlier = state.for_returning.iter().chain(&state.for_nobody);
+        std::iter::once(&state.join_key).chain(earlier).copied().collect()
     }
 
     /// The state, if the owner asks for a change.
@@ -230,6 +257,33 @@ impl Room {
             if seat.standing == Standing::HasKey && seat.invite.is_some_and(|invite| taken_back.contains(&invite)) {
                 seat.standing = Standing::Visitor;
             }
+        }
+        true
+    }
+
+    /// From now on the room's link has this join key, and these are the keys of earlier links. Evicts members that came by a link
+    /// that is over and were not let in.
+    pub fn set_links(
+        &self,
+        from: Route,
+        join_key: PublicKey,
+        for_returning: &[PublicKey],
+        for_nobody: &[PublicKey],
+    ) -> bool {
+        let count = for_returning.len() + for_nobody.len();
+        let Some(mut state) = self.of_owner(from).filter(|_| count <= MAX_EARLIER_LINKS) else { return false };
+        (state.join_key, state.for_returning, state.for_nobody) =
+            (join_key, for_returning.to_vec(), for_nobody.to_vec());
+        let mut out = Vec::new();
+        for (route, seat) in state.members.iter_mut().filter(|(_, seat)| seat.standing != Standing::LetIn) {
+            match seat.link.filter(|link| *link != join_key) {
+                Some(link) if for_returning.contains(&link) => seat.standing = Standing::Visitor,
+                Some(_) => out.push(*route),
+                None => {}
+            }
+        }
+        for route in out {
+            self.put_out(&mut state, route, Eviction::LinkRenewed);
         }
         true
     }
@@ -304,8 +358,8 @@ impl Room {
         };
         let holder = share.holder();
         let outbox = Arc::new(Outbox::new(route, &self.limits, share));
-        let (invite, muted) = (role.invite(), BTreeSet::new());
-        state.members.insert(route, Seat { outbox: outbox.clone(), holder, standing, invite, muted });
+        let (invite, link, muted) = (role.invite(), role.link(), BTreeSet::new());
+        state.members.insert(route, Seat { outbox: outbox.clone(), holder, standing, invite, link, muted });
         state.empty_since = None;
         self.deliver(&mut state, &[route], &welcome);
         let owner = matches!(role, EntryRole::Owner { .. });
@@ -321,6 +375,7 @@ impl Room {
             EntryRole::Owner { .. } => return Ok(()),
             EntryRole::Visitor if !state.listing.visible => return Err(Refusal::NotListed),
             EntryRole::Invite { invite, .. } if state.revoked.contains(invite) => return Err(Refusal::InviteRevoked),
+            EntryRole::Link { key } if state.is_over(key) => return Err(Refusal::LinkRenewed),
             _ if state.standing(role) == Standing::Visitor => limits.members.saturating_sub(limits.reserved_seats),
             _ => limits.members,
         };

@@ -362,6 +362,9 @@ impl Member {
             Request::Listing { title, visible } => room.set_listing(me, self.rooms.listing(title, *visible)),
             Request::Revoked { invites } => room.set_revoked(me, invites),
             Request::TakenBack { invites } => room.set_taken_back(me, invites),
+            Request::Links { join_key, for_returning, for_nobody } => {
+                room.set_links(me, *join_key, for_returning, for_nobody)
+            }
             Request::LetIn { route } => room.let_in(me, *route),
             Request::PutOut { route } => room.expel(me, *route),
             Request::Enter { .. } | Request::Ping { .. } | Request::Mute { .. } => false,

@@ -32,6 +32,11 @@ impl Keys {
         self.owner_with(self, nonce)
     }
 
+    /// The key of its link.
+    pub fn join_key(&self) -> PublicKey {
+        public(&self.join)
+    }
+
     /// The owner registers the join key of another room's keys.
     pub fn owner_with(&self, link: &Self, nonce: &Nonce) -> EntryProof {
         let (title, visible, join_key) = (self.title.clone(), self.visible, public(&link.join));
@@ -47,7 +52,7 @@ impl Keys {
     /// Somebody has the join key of another room's keys.
     pub fn link_of(&self, link: &Self, nonce: &Nonce) -> EntryProof {
         let signature = sign(&link.join, &entry_message(&self.id(), nonce, SignedEntry::Link));
-        EntryProof::Link { signature }
+        EntryProof::Link { key: public(&link.join), signature }
     }
 }
 

@@ -5,6 +5,7 @@ use potluck_protocol::Frame;
 use potluck_swarm::{Action, Event, RelayRoute};
 
 use super::Node;
+use super::doors::EARLIER_LINKS;
 use crate::room::Members;
 use crate::status::notice_level;
 
@@ -50,8 +51,18 @@ impl Node {
             Action::PutOut(route) => self.with_members(|members| members.put_out(route)),
             Action::Admitted(peer) => self.with_members(|members| members.admit(peer)),
             Action::Regroup(generation) => self.with_members(|members| members.regroup(generation)),
+            Action::Renewed { link, generation } => {
+                self.with_members(|members| members.renew(link, generation));
+                if let Some((room, key)) = self.hosting.owner().map(|owner| (owner.key.room(), owner.link_key(link))) {
+                    self.link_renewed(&room, key);
+                }
+            }
+            Action::GiveRenewed(peer) => self.with_members(|members| members.give_renewed(peer)),
             Action::DoorsChanged(doors) => {
-                self.with_members(|members| members.revoke(doors.revoked()));
+                self.with_members(|members| {
+                    members.revoke(doors.revoked());
+                    members.set_earlier_links(doors.earlier_links(EARLIER_LINKS));
+                });
                 self.page.send(panel::ToPage::Doors(doors));
             }
             Action::Unload => {

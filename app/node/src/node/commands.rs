@@ -12,7 +12,7 @@ use potluck_text::texts;
 use potluck_trust::{IdentityKeys, OwnerKey, RoomRole, RoomSecret};
 
 use super::decisions::recording;
-use super::doors::{RoomOwner, invite_of, is_for_chat};
+use super::doors::{EARLIER_LINKS, RoomOwner, invite_of, is_for_chat};
 use super::{Input, Node, NodeIdentity};
 use crate::platform::{LocalFile, Platform};
 use crate::relay::Relay;
@@ -48,6 +48,8 @@ impl Node {
             ToNode::Unban(device) => self.event(Event::Unban(device)),
             ToNode::Invite(choice) => self.invite(choice),
             ToNode::Revoke(id) => self.event(Event::Revoke(id)),
+            ToNode::RenewLink => self.event(Event::Renew),
+            ToNode::DoorsKept(link) => self.event(Event::DoorsKept(link)),
             ToNode::SetSharing(share) => self.event(Event::SetSharing(share)),
             ToNode::Writing => self.event(Event::Writing),
             ToNode::Prompt(prompt) => self.event(Event::Prompt(prompt)),
@@ -93,12 +95,14 @@ impl Node {
             },
         };
         self.page.send(ToPage::Hosting(RoomKeys { owner: KeySeed(owner.seed()), secret: secret.text() }));
-        let keys_of_room = RoomOwner { key: owner.clone() };
+        let keys_of_room = RoomOwner { key: owner.clone(), first: secret.clone() };
+        let (link, key) = (choice.doors.link, keys_of_room.link_key(choice.doors.link));
         self.hosting.start(files, choice.context, choice.cache, Some(keys_of_room));
         self.choose_guesser(choice.guesser);
         let resumed = choice.resume.is_some();
         let last_epoch = if resumed { epoch_after_reload(&self.platform) } else { Default::default() };
         let (generation, revoked) = (choice.doors.generation, choice.doors.revoked());
+        let earlier_links = choice.doors.earlier_links(EARLIER_LINKS);
         let command = HostCommand {
             source: choice.model,
             context: choice.context,
@@ -114,14 +118,15 @@ impl Node {
             on_demand: self.on_demand,
             protect: choice.protect,
         };
-        let room = RoomName { id: owner.room(), key: Some(secret.text()), visible: choice.visible, chat_only: false };
+        let room = RoomName { id: owner.room(), key: Some(key), visible: choice.visible, chat_only: false };
         let options = LineOptions {
             relay,
             room: room.id.clone(),
-            role: RoomRole::Owner { key: owner, secret, generation, visible: choice.visible },
+            role: RoomRole::Owner { key: owner, secret, link, generation, visible: choice.visible },
             // The relay learns the host's name only where the host wants it listed.
             listing: Listing { title: if choice.visible { title } else { String::new() }, visible: choice.visible },
             revoked,
+            earlier_links,
             keys,
         };
         self.membership.enter(room);
@@ -156,8 +161,8 @@ impl Node {
         match role {
             Ok(role) => {
                 self.event(Event::Join);
-                let (listing, revoked) = (Listing::default(), Default::default());
-                self.open_line(LineOptions { relay, room, role, listing, revoked, keys });
+                let (listing, revoked, earlier_links) = Default::default();
+                self.open_line(LineOptions { relay, room, role, listing, revoked, earlier_links, keys });
             }
             Err(sentence) => self.membership.close(Some(sentence.to_owned())),
         }

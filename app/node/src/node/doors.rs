@@ -4,18 +4,28 @@ use std::collections::BTreeMap;
 
 use potluck_plan::PeerId;
 use potluck_protocol::{Invite, InviteKind};
-use potluck_trust::{DeviceId, InviteKey, OwnerKey};
+use potluck_trust::{DeviceId, InviteKey, OwnerKey, RoomSecret};
 
 /// What precedes an invite in the fragment of its link, for people and for the page before it asks the node.
 const CHAT: &str = "chat";
 const LEND: &str = "lend";
 
-/// The key of the room that this node hosts.
+/// Earlier links of which the relay is told.
+pub(super) const EARLIER_LINKS: u32 = potluck_relay_api::MAX_EARLIER_LINKS as u32;
+
+/// The keys of the room that this node hosts.
 pub(super) struct RoomOwner {
     pub key: OwnerKey,
+    /// The secret of the room's first link.
+    pub first: RoomSecret,
 }
 
 impl RoomOwner {
+    /// The key of the room's link with this number.
+    pub fn link_key(&self, number: u32) -> String {
+        self.key.link(&self.first, number).text()
+    }
+
     /// The key that the link of an invite shows.
     pub fn invite_key(&self, invite: Invite) -> String {
         let kind = match invite.kind {
@@ -69,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_link_of_an_invite_says_what_it_is_for_and_reads_back() {
-        let owner = RoomOwner { key: OwnerKey::from_seed([7; 32]) };
+        let owner = RoomOwner { key: OwnerKey::from_seed([7; 32]), first: RoomSecret::from_bytes([9; 16]) };
         for (kind, word) in [(InviteKind::Chat, "chat."), (InviteKind::Contribute, "lend.")] {
             let invite = Invite { id: InviteId(1), kind, ask: true, expires: UnixSeconds(5), uses: 3 };
             let key = owner.invite_key(invite);

@@ -35,6 +35,8 @@ pub enum Input {
     Line(LineState),
     /// A sentence for the page.
     Notice(String),
+    /// A room's link was renewed: the room's id, and the key of the new link.
+    LinkRenewed(String, String),
     /// The hosted file is still being checked: who does, and how far.
     FileChecked(String),
     /// So many bytes of the hosted file are checked, and so many there are.
@@ -98,6 +100,8 @@ impl From<room::Event> for Input {
             room::Event::Line(state) => Self::Line(state),
             room::Event::BadFrame(error, ticket) => Self::BadFrame(error, ticket),
             room::Event::Notice(sentence) => Self::Notice(sentence),
+            room::Event::WordsChanged => Self::Changed,
+            room::Event::LinkRenewed { room, key } => Self::LinkRenewed(room, key),
         }
     }
 }

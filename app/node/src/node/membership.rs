@@ -25,6 +25,13 @@ impl RoomMembership {
         self.room = Some(room);
     }
 
+    /// The link of this room was renewed. This node may be in another one by now.
+    pub fn has_key(&mut self, room: &str, key: String) {
+        if let Some(room) = self.room.as_mut().filter(|inside| inside.id == room) {
+            room.key = Some(key);
+        }
+    }
+
     pub fn connect(&mut self, open: impl FnOnce() -> RoomLine) {
         // The old connection must close before the new one opens: the relay would count this node as two members.
         self.line = None;

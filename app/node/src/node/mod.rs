@@ -184,6 +184,7 @@ impl Node {
             Input::Alone(command, budget, files) => self.host_alone(command, budget, files),
             Input::Line(state) => self.line_changed(state),
             Input::Notice(sentence) => self.notice(panel::NoticeLevel::Warning, sentence),
+            Input::LinkRenewed(room, key) => self.link_renewed(&room, key),
             Input::FileChecked(sentence) => self.warn_while(panel::Condition::FileChecked, sentence),
             Input::Checked(done, total) => {
                 self.hosting.checked(done, total);
@@ -230,6 +231,12 @@ impl Node {
     pub(super) fn open_line(&mut self, options: LineOptions) {
         let (platform, events) = (&self.platform, self.inputs.sink());
         self.membership.connect(|| RoomLine::open(platform, options, events));
+    }
+
+    /// A room has another link; the page keeps it.
+    pub(super) fn link_renewed(&mut self, room: &str, key: String) {
+        self.membership.has_key(room, key);
+        self.page.mark_changed();
     }
 
     fn line_changed(&mut self, state: LineState) {

@@ -161,9 +161,13 @@ impl Connector {
             }
             Control::Refused { reason, message } => {
                 // A relay that restarts forgets its rooms until their owners are back, and one that is full may have
-                // room a little later. When many return at once, the relay still counts seats of closed connections.
-                let comes_back =
-                    was_in && matches!(reason, Refusal::NoSuchRoom | Refusal::RoomFull | Refusal::TooManySeats);
+                // room a little later. When many return at once, the relay still counts seats of closed connections. And it learns
+                // of earlier links only when the owner has come back.
+                let comes_back = was_in
+                    && matches!(
+                        reason,
+                        Refusal::NoSuchRoom | Refusal::BadProof | Refusal::RoomFull | Refusal::TooManySeats
+                    );
                 return Some(if comes_back || reason.is_temporary() {
                     ConnectionEnd::Lost(message.trim_end_matches('.').to_owned())
                 } else {
@@ -189,16 +193,18 @@ impl Connector {
     /// Proves to the relay that this peer may enter.
     fn enter(&self, nonce: &Nonce, relay: &dyn SocketSender) {
         let room = &self.options.room;
-        let proof = match &self.options.role {
-            RoomRole::Owner { key, secret, .. } => {
+        let role = self.members.role();
+        let proof = match &role {
+            RoomRole::Owner { key, secret, link, .. } => {
                 let Listing { title, visible } = self.options.listing.clone();
-                let join_key = Binary(secret.join_public());
+                let join_key = Binary(key.link(secret, *link).join_public());
                 let entry = SignedEntry::Owner { join_key: &join_key, title: &title, visible };
                 let signature = Binary(key.sign(&entry_message(room, nonce, entry)));
                 EntryProof::Owner { key: Binary(key.public()), join_key, title, visible, signature }
             }
             RoomRole::Guest(secret) => {
-                EntryProof::Link { signature: Binary(secret.sign(&entry_message(room, nonce, SignedEntry::Link))) }
+                let signature = Binary(secret.sign(&entry_message(room, nonce, SignedEntry::Link)));
+                EntryProof::Link { key: Binary(secret.join_public()), signature }
             }
             RoomRole::Invited(invite) => {
                 let signature = Binary(invite.door.sign(&entry_message(room, nonce, SignedEntry::Invite)));

@@ -40,4 +40,13 @@ pub enum Event {
     BadFrame(FrameError, Option<Ticket>),
     /// A sentence for the page.
     Notice(String),
+    /// A session has other words.
+    WordsChanged,
+    /// The host renewed the link of this room; `key` is the new one's.
+    LinkRenewed {
+        /// The room's id.
+        room: String,
+        /// The key.
+        key: String,
+    },
 }

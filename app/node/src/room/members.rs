@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use potluck_panel::Sealing;
 use potluck_plan::{Millis, PeerId};
-use potluck_protocol::{Frame, FrameError, Invite, RevokedInvites, UnixSeconds, decode, encode};
-use potluck_relay_api::{self as relay_api, Request};
+use potluck_protocol::{EarlierLinks, Frame, FrameError, Invite, RevokedInvites, UnixSeconds, decode, encode};
+use potluck_relay_api::{self as relay_api, Binary, Request};
 use potluck_swarm::{Event as MemberEvent, RelayRoute};
 use potluck_text::texts;
 use potluck_trust::{Action, Certificate, Closed, NodeIdentity, Proof, RoomRole, Route, SessionWords, Sessions};
@@ -32,10 +32,14 @@ pub struct Members {
     direct_frames: Cell<u64>,
     sealing: Cell<Sealing>,
     intake: RefCell<Intake>,
+    /// The room's id.
+    room: String,
     /// The room is this peer's.
     is_owner: bool,
     /// The revoked invites.
     revoked: RefCell<RevokedInvites>,
+    /// The links that the room had before.
+    earlier_links: RefCell<EarlierLinks>,
     /// Where the host is, by what it has proved.
     host: Cell<Option<Route>>,
     /// Why this peer cannot stay in the room.
@@ -91,8 +95,10 @@ impl Members {
             direct_frames: Cell::new(0),
             sealing: Cell::default(),
             intake: RefCell::default(),
+            room: options.room.clone(),
             is_owner: matches!(options.role, RoomRole::Owner { .. }),
             revoked: RefCell::new(options.revoked.clone()),
+            earlier_links: RefCell::new(options.earlier_links.clone()),
             host: Cell::new(None),
             fault: RefCell::default(),
             said_version: Cell::new(false),
@@ -106,6 +112,7 @@ impl Members {
         let relay = Rc::new(RelaySender::new(socket, welcome.window, welcome.takes_parts));
         let links = DirectLinks::new(relay.clone(), random);
         *self.connection.borrow_mut() = Some(Connection { relay, links });
+        self.tell_links();
         self.tell_revoked();
         let members: Vec<Route> = welcome.members.iter().copied().map(Route).collect();
         let (own, owner) = (Route(welcome.own), welcome.owner.map(Route));
@@ -243,6 +250,35 @@ impl Members {
         }
     }
 
+    /// On the host: exactly these were the room's links before it was renewed.
+    pub fn set_earlier_links(&self, links: EarlierLinks) {
+        if self.earlier_links.replace(links) != *self.earlier_links.borrow() {
+            self.tell_links();
+        }
+    }
+
+    /// Tells the relay the keys of the room's links, if the link was ever renewed.
+    fn tell_links(&self) {
+        let RoomRole::Owner { key, secret, link, .. } = self.role() else { return };
+        if link == 0 {
+            return;
+        }
+        let join_key = |number: u32| Binary(key.link(&secret, number).join_public());
+        // A renewed link that is not kept yet is nobody's, and the one that is in use is no earlier one.
+        let keys = |numbers: &[u32]| numbers.iter().copied().filter(|number| *number < link).map(join_key).collect();
+        let EarlierLinks { for_nobody, for_returning } = &*self.earlier_links.borrow();
+        self.ask(&Request::Links {
+            join_key: join_key(link),
+            for_returning: keys(for_returning),
+            for_nobody: keys(for_nobody),
+        });
+    }
+
+    /// How this peer takes part: with the newest keys that it has.
+    pub(super) fn role(&self) -> RoomRole {
+        self.sessions.borrow().role().clone()
+    }
+
     fn ask(&self, request: &Request) {
         self.with_connection(|connection| connection.relay.ask(request));
     }
@@ -259,6 +295,21 @@ impl Members {
     /// The host's side: the group has another secret.
     pub fn regroup(&self, generation: u32) {
         self.sessions.borrow_mut().regroup(generation);
+    }
+
+    /// On the host: the room has the link with this number and the group secret of this generation.
+    pub fn renew(&self, link: u32, generation: u32) {
+        self.sessions.borrow_mut().renew(link, generation);
+        self.tell_links();
+    }
+
+    /// On the host: a member that stays gets the renewed keys.
+    pub fn give_renewed(&self, peer: PeerId) {
+        let route = self.newest.borrow().get(&peer).map(|newest| newest.route);
+        if let Some(route) = route {
+            self.sessions.borrow_mut().give_renewed(route);
+            self.perform();
+        }
     }
 
     /// The words of the sessions that are up.
@@ -373,6 +424,17 @@ impl Members {
                     log::warn!("the session with route {} ended: {why}", route.0);
                     self.session_ended(route);
                 }
+                Action::Rekeyed(route, words) => {
+                    let mut newest = self.newest.borrow_mut();
+                    newest
+                        .values_mut()
+                        .filter(|known| known.route == route)
+                        .for_each(|known| known.words = words.clone());
+                    self.events.send(Event::WordsChanged);
+                }
+                Action::LinkRenewed(link) => {
+                    self.events.send(Event::LinkRenewed { room: self.room.clone(), key: link.text() });
+                }
                 Action::Failed(route, why) => log::warn!("no session with route {}: {why}", route.0),
                 Action::Frame(route, from, bytes) => self.frame(route, from, &bytes),
                 Action::OtherVersion(theirs) => {
@@ -427,7 +489,7 @@ impl Members {
 fn proof_for_peer(proof: Proof) -> potluck_swarm::Proof {
     match proof {
         Proof::Host => potluck_swarm::Proof::Host,
-        Proof::Link => potluck_swarm::Proof::Link,
+        Proof::Link(number) => potluck_swarm::Proof::Link(number),
         // A kind of invite that only a later version knows says nothing here: the host is asked.
         Proof::Invite(terms) => {
             Invite::from_bytes(terms).map_or(potluck_swarm::Proof::Visitor, potluck_swarm::Proof::Invite)

@@ -1,6 +1,6 @@
 //! How a node enters a room.
 
-use potluck_protocol::RevokedInvites;
+use potluck_protocol::{EarlierLinks, RevokedInvites};
 use potluck_trust::{IdentityKeys, RoomRole};
 
 use crate::relay::Relay;
@@ -26,6 +26,8 @@ pub struct LineOptions {
     pub listing: Listing,
     /// The revoked invites of this room.
     pub revoked: RevokedInvites,
+    /// The links that it had before it was renewed.
+    pub earlier_links: EarlierLinks,
     /// Who this peer is.
     pub keys: IdentityKeys,
 }

@@ -5,6 +5,7 @@ mod frames;
 mod liveness;
 mod presence;
 mod putting_out;
+mod renewing;
 mod running_choices;
 #[cfg(test)]
 mod tests;
@@ -295,6 +296,8 @@ impl Peer {
             Event::Unban(device) => self.unban(device),
             Event::Invite(invite) => self.invite(invite),
             Event::Revoke(id) => self.revoke(id),
+            Event::Renew => self.renew(),
+            Event::DoorsKept(link) => self.doors_kept(link),
             Event::SetSharing(share) => {
                 if let Some(coordinator) = &mut self.coordinator {
                     coordinator.set_share(share, &mut self.cx);

@@ -15,6 +15,9 @@ impl Peer {
     pub(super) fn remove(&mut self, peer: PeerId) {
         if self.coordinator.is_some() && peer != self.identity.peer {
             self.log_event(peer, LogEvent::Removed);
+            if let Some(device) = self.cx.members.device(peer).filter(|device| *device != self.identity.device) {
+                self.doorkeeper.put_out(device);
+            }
             self.put_out(peer, REMOVED);
             self.refresh();
         }
@@ -63,7 +66,7 @@ impl Peer {
     }
 
     /// Turns away those that wait for the host's word and may no longer come in.
-    fn turn_away_who_waits(&mut self) {
+    pub(super) fn turn_away_who_waits(&mut self) {
         let known = self.cx.members.known.iter();
         let waiting: Vec<PeerId> = known.filter(|(_, member)| !member.admitted).map(|(peer, _)| *peer).collect();
         for peer in waiting {
@@ -116,7 +119,7 @@ impl Peer {
         self.dismiss(peer, sentence.into());
     }
 
-    fn refresh(&mut self) {
+    pub(super) fn refresh(&mut self) {
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.refresh(true, &mut self.cx);
         }

@@ -8,6 +8,7 @@ use potluck_protocol::{
 
 mod leaving;
 mod log;
+mod renewing;
 
 use super::{Membership, Peer};
 use crate::{Action, Event, HostCommand, Identity, Proof, RelayRoute, examples, limits};
@@ -130,8 +131,8 @@ fn failure(actions: &[Action], to: RelayRoute) -> Option<&str> {
 #[test]
 fn a_hello_over_another_route_moves_nobody() {
     let mut host = host();
-    enter(&mut host, ROUTE_A, A, Proof::Link);
-    enter(&mut host, ROUTE_B, B, Proof::Link);
+    enter(&mut host, ROUTE_A, A, Proof::Link(0));
+    enter(&mut host, ROUTE_B, B, Proof::Link(0));
     frame(&mut host, ROUTE_B, A, Frame::Hello(hello()));
     let actions = frame(&mut host, ROUTE_B, A, Frame::Resume(RequestId(1), 0));
     assert!(sent(&actions, ROUTE_B).is_empty(), "the transcript of A is nothing for B");
@@ -151,7 +152,7 @@ fn only_the_host_turns_a_guest_away() {
 #[test]
 fn only_a_proof_makes_a_host() {
     let mut host = host();
-    enter(&mut host, ROUTE_A, A, Proof::Link);
+    enter(&mut host, ROUTE_A, A, Proof::Link(0));
     assert!(host.view().coordinator, "a member is no second host");
     let actions = on(&mut host, met(ROUTE_B, B, Proof::Host));
     assert!(actions.iter().any(|action| matches!(action, Action::Close { reason: Some(_) })));
@@ -192,8 +193,8 @@ fn who_was_turned_away_is_not_heard_again_on_its_session() {
 #[test]
 fn the_newest_session_of_a_peer_counts() {
     let mut host = host();
-    enter(&mut host, ROUTE_A, A, Proof::Link);
-    enter(&mut host, ROUTE_B, A, Proof::Link);
+    enter(&mut host, ROUTE_A, A, Proof::Link(0));
+    enter(&mut host, ROUTE_B, A, Proof::Link(0));
     assert!(frame(&mut host, ROUTE_A, A, Frame::Resume(RequestId(1), 0)).is_empty(), "the old one is over");
     assert_eq!(frame(&mut host, ROUTE_B, A, Frame::Resume(RequestId(1), 0)).len(), 1);
     on(&mut host, Event::RouteLeft(ROUTE_A));
@@ -203,8 +204,8 @@ fn the_newest_session_of_a_peer_counts() {
 #[test]
 fn a_name_of_a_megabyte_is_refused_with_a_sentence() {
     let mut host = host();
-    enter(&mut host, ROUTE_A, A, Proof::Link);
-    on(&mut host, met(ROUTE_B, B, Proof::Link));
+    enter(&mut host, ROUTE_A, A, Proof::Link(0));
+    on(&mut host, met(ROUTE_B, B, Proof::Link(0)));
     let long = Hello { name: "n".repeat(1 << 20), ..hello() };
     let actions = frame(&mut host, ROUTE_B, B, Frame::Hello(long));
     assert!(refusal(&actions, ROUTE_B).is_some_and(|sentence| sentence.contains("40 characters")));
@@ -214,7 +215,7 @@ fn a_name_of_a_megabyte_is_refused_with_a_sentence() {
 #[test]
 fn the_largest_epoch_is_not_believed() {
     let mut host = host();
-    on(&mut host, met(ROUTE_A, A, Proof::Link));
+    on(&mut host, met(ROUTE_A, A, Proof::Link(0)));
     let claim = Hello { epoch: PlanEpoch(u32::MAX), ..hello() };
     frame(&mut host, ROUTE_A, A, Frame::Hello(claim));
     let coordinator = host.coordinator.as_ref().map(|coordinator| coordinator.next_epoch(&host.cx.members));
@@ -225,7 +226,7 @@ fn the_largest_epoch_is_not_believed() {
 fn budgets_and_speeds_are_numbers() {
     for lent in [(u64::MAX, 1.0), (1, f64::NAN), (1, -1.0)] {
         let mut host = host();
-        on(&mut host, met(ROUTE_A, A, Proof::Link));
+        on(&mut host, met(ROUTE_A, A, Proof::Link(0)));
         let (budget, bandwidth) = (Bytes(lent.0), lent.1);
         let contribution = Some(Contribution { budget, binding: Bytes(1), bandwidth, sync_millis: 1.0 });
         let actions = frame(&mut host, ROUTE_A, A, Frame::Hello(Hello { contribution, ..hello() }));
@@ -240,15 +241,15 @@ fn a_crowd_at_the_door_is_bounded() {
         enter(&mut host, RelayRoute(100 + n), PeerId([100 + n as u8; 16]), Proof::Visitor);
     }
     assert_eq!(members(&host), 1 + limits::MAX_ASKING);
-    enter(&mut host, ROUTE_A, A, Proof::Link);
+    enter(&mut host, ROUTE_A, A, Proof::Link(0));
     assert_eq!(members(&host), 2 + crate::limits::MAX_ASKING, "who has the link comes in all the same");
 }
 
 #[test]
 fn whoever_says_hello_without_end_is_put_out() {
     let mut host = host();
-    enter(&mut host, ROUTE_B, B, Proof::Link);
-    enter(&mut host, ROUTE_A, A, Proof::Link);
+    enter(&mut host, ROUTE_B, B, Proof::Link(0));
+    enter(&mut host, ROUTE_A, A, Proof::Link(0));
     let mut last = Vec::new();
     for session in 0..200 {
         let actions = frame(&mut host, ROUTE_A, A, Frame::Hello(Hello { start: StartId(session), ..hello() }));
@@ -264,7 +265,7 @@ fn whoever_says_hello_without_end_is_put_out() {
 fn a_question_is_measured_before_it_is_rendered() {
     for (content, messages) in [("‹".repeat(6 << 20), 1), (String::new(), 100_000)] {
         let mut host = host();
-        enter(&mut host, ROUTE_A, A, Proof::Link);
+        enter(&mut host, ROUTE_A, A, Proof::Link(0));
         let actions = frame(&mut host, ROUTE_A, A, prompt(1, &content, messages));
         let sentence = failure(&actions, ROUTE_A);
         assert!(sentence.is_some_and(|sentence| sentence.contains("too long")), "{messages} messages: {sentence:?}");
@@ -274,8 +275,8 @@ fn a_question_is_measured_before_it_is_rendered() {
 #[test]
 fn one_asker_cannot_fill_the_queue_or_push_out_what_is_kept_for_others() {
     let mut host = host();
-    enter(&mut host, ROUTE_A, A, Proof::Link);
-    enter(&mut host, ROUTE_B, B, Proof::Link);
+    enter(&mut host, ROUTE_A, A, Proof::Link(0));
+    enter(&mut host, ROUTE_B, B, Proof::Link(0));
     let over = (0..500).filter(|n| failure(&frame(&mut host, ROUTE_A, A, prompt(*n, "hello", 1)), ROUTE_A).is_some());
     assert_eq!(over.count(), 500 - crate::limits::MAX_WAITING_PER_PEER);
     let actions = frame(&mut host, ROUTE_B, B, prompt(1, "hello", 1));
@@ -285,8 +286,8 @@ fn one_asker_cannot_fill_the_queue_or_push_out_what_is_kept_for_others() {
 #[test]
 fn pieces_are_read_a_few_at_a_time() {
     let mut host = host();
-    enter(&mut host, ROUTE_A, A, Proof::Link);
-    enter(&mut host, ROUTE_B, B, Proof::Link);
+    enter(&mut host, ROUTE_A, A, Proof::Link(0));
+    enter(&mut host, ROUTE_B, B, Proof::Link(0));
     let ask = |host: &mut Peer, route, peer, id| {
         let request = PieceRequest { id, file: 0, offset: 0, len: PieceRequest::MAX_LEN };
         let actions = frame(host, route, peer, Frame::PieceRequest(request));
@@ -356,24 +357,24 @@ fn a_ban_ends_the_invite_by_which_the_device_came() {
 #[test]
 fn a_removed_member_is_told_and_may_come_back() {
     let mut host = host();
-    enter(&mut host, ROUTE_A, A, Proof::Link);
+    enter(&mut host, ROUTE_A, A, Proof::Link(0));
     let actions = on(&mut host, Event::Remove(A));
     assert!(refusal(&actions, ROUTE_A).is_some_and(|sentence| sentence.contains("removed this device")));
     assert_eq!(put_out(&actions), [ROUTE_A], "it leaves its seat at the relay");
     assert_eq!(members(&host), 1);
     assert!(frame(&mut host, ROUTE_A, A, Frame::Hello(hello())).is_empty(), "not over the same session");
-    let actions = enter(&mut host, ROUTE_B, A, Proof::Link);
+    let actions = enter(&mut host, ROUTE_B, A, Proof::Link(0));
     assert_eq!((refusal(&actions, ROUTE_B), members(&host)), (None, 2));
 }
 
 #[test]
 fn a_banned_device_stays_out_with_every_tab_and_the_others_get_another_secret() {
     let mut host = host();
-    enter(&mut host, ROUTE_A, A, Proof::Link);
-    enter(&mut host, ROUTE_B, B, Proof::Link);
+    enter(&mut host, ROUTE_A, A, Proof::Link(0));
+    enter(&mut host, ROUTE_B, B, Proof::Link(0));
     let (tab, route) = (PeerId([9; 16]), RelayRoute(9));
     let second_tab =
-        Event::PeerConnected { route, peer: tab, device: device(A), proof: Proof::Link, at: UnixSeconds(0) };
+        Event::PeerConnected { route, peer: tab, device: device(A), proof: Proof::Link(0), at: UnixSeconds(0) };
     on(&mut host, second_tab);
     frame(&mut host, route, tab, Frame::Hello(hello()));
     let actions = on(&mut host, Event::Ban(A));
@@ -387,19 +388,24 @@ fn a_banned_device_stays_out_with_every_tab_and_the_others_get_another_secret() 
         _ => None,
     });
     assert_eq!(kept, Some(1), "the ban is kept with the room");
-    let actions = enter(&mut host, RelayRoute(10), A, Proof::Link);
+    let actions = enter(&mut host, RelayRoute(10), A, Proof::Link(0));
     assert!(refusal(&actions, RelayRoute(10)).is_some_and(|sentence| sentence.contains("does not let")));
     assert_eq!(members(&host), 2, "the host and B");
     on(&mut host, Event::Unban(device(A)));
-    enter(&mut host, RelayRoute(11), A, Proof::Link);
+    enter(&mut host, RelayRoute(11), A, Proof::Link(0));
     assert_eq!(members(&host), 3);
 }
 
 #[test]
 fn a_host_does_not_ban_its_own_browser() {
     let mut host = host();
-    let own =
-        Event::PeerConnected { route: ROUTE_A, peer: A, device: device(HOST), proof: Proof::Link, at: UnixSeconds(0) };
+    let own = Event::PeerConnected {
+        route: ROUTE_A,
+        peer: A,
+        device: device(HOST),
+        proof: Proof::Link(0),
+        at: UnixSeconds(0),
+    };
     on(&mut host, own);
     frame(&mut host, ROUTE_A, A, Frame::Hello(hello()));
     let actions = on(&mut host, Event::Ban(A));
@@ -506,8 +512,8 @@ fn who_was_let_in_to_chat_is_asked_about_again_before_it_may_do_more() {
 #[test]
 fn a_member_that_was_silent_while_another_was_banned_gets_the_new_secret() {
     let mut host = host();
-    enter(&mut host, ROUTE_A, A, Proof::Link);
-    enter(&mut host, ROUTE_B, B, Proof::Link);
+    enter(&mut host, ROUTE_A, A, Proof::Link(0));
+    enter(&mut host, ROUTE_B, B, Proof::Link(0));
     for second in 0..25 {
         host.on(Event::Tick, Millis(1_000.0 * f64::from(second)));
         frame(&mut host, ROUTE_B, B, Frame::Heartbeat { sent: 0.0, status: None });
@@ -521,11 +527,11 @@ fn a_member_that_was_silent_while_another_was_banned_gets_the_new_secret() {
 #[test]
 fn a_crowd_of_keys_does_not_hide_a_member_from_a_ban() {
     let mut host = host();
-    on(&mut host, met(ROUTE_A, A, Proof::Link));
+    on(&mut host, met(ROUTE_A, A, Proof::Link(0)));
     for n in 0..5_000u32 {
         let mut key = [0; 16];
         key[..4].copy_from_slice(&n.to_le_bytes());
-        on(&mut host, met(ROUTE_B, PeerId(key), Proof::Link));
+        on(&mut host, met(ROUTE_B, PeerId(key), Proof::Link(0)));
     }
     frame(&mut host, ROUTE_A, A, Frame::Hello(hello()));
     let actions = on(&mut host, Event::Ban(A));
@@ -549,8 +555,8 @@ fn room_frames(actions: &[Action], to: RelayRoute) -> usize {
 #[test]
 fn names_that_change_are_told_to_the_others_together() {
     let mut host = host();
-    enter(&mut host, ROUTE_A, A, Proof::Link);
-    enter(&mut host, ROUTE_B, B, Proof::Link);
+    enter(&mut host, ROUTE_A, A, Proof::Link(0));
+    enter(&mut host, ROUTE_B, B, Proof::Link(0));
     let mut told = 0;
     for n in 0..40 {
         let (at, hello) = (Millis(f64::from(n) * 250.0), Hello { name: format!("name {n}"), ..hello() });
@@ -568,7 +574,7 @@ fn names_that_change_are_told_to_the_others_together() {
 #[test]
 fn names_of_those_who_ask_are_told_together_too() {
     let mut host = host();
-    enter(&mut host, ROUTE_B, B, Proof::Link);
+    enter(&mut host, ROUTE_B, B, Proof::Link(0));
     let mut told = room_frames(&enter(&mut host, ROUTE_A, A, Proof::Visitor), ROUTE_B);
     for n in 0..40 {
         let hello = Hello { name: format!("name {n}"), ..hello() };

@@ -15,6 +15,8 @@ table! {
         line(time: Text, name: Text, key: Text, what: Text) = "{ $time }  { $name } ({ $key }) { $what }";
         /// The same where the device proved no key.
         line_without_key(time: Text, name: Text, what: Text) = "{ $time }  { $name } { $what }";
+        /// A line of what happened to the room.
+        line_of_room(time: Text, what: Text) = "{ $time }  { $what }";
         /// Follows a line of what happened more than once.
         repeated(times: Count, first: Text) = ", { $times } times since { $first }";
         /// A device that gave itself no name.
@@ -37,5 +39,7 @@ table! {
         forgiven = "may come in again";
         /// What happened.
         wrong_numbers = "sent wrong numbers and lost its work";
+        /// What happened to the room.
+        link_renewed = "The room's link was renewed";
     }
 }

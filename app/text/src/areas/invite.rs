@@ -45,6 +45,12 @@ table! {
         day = "1 day";
         /// A choice of it.
         week = "1 week";
+        /// The button that replaces the room's own link.
+        renew = "Renew link";
+        /// Below it.
+        renew_hint = "If the link reached somebody whom it should not have reached, or after you banned a device.";
+        /// Asked before.
+        confirm_renew = "Renew the room's link? The link so far and all invites then let in nobody new. Devices that are in the room stay and get what is new; those that were in it can come back, except those that you removed or banned. Everybody else needs the new link.";
         /// How many devices may use it.
         uses = "By";
         /// A choice of it.
@@ -103,7 +109,7 @@ table! {
         /// Asked before.
         confirm_remove = "Remove it from the room? It can come back the way it came, and you are not asked again.";
         /// Asked before.
-        confirm_ban = "Ban this device? The room refuses its key from now on, and nobody new can use the invites that it used. Whoever has the room's own link can still come in with another browser, or with this one after clearing its storage.";
+        confirm_ban = "Ban this device? The room refuses its key from now on, and nobody new can use the invites that it used. Whoever has the room's own link can still come in with another browser, or with this one after clearing its storage, until you renew the link.";
         /// The button.
         remove = "Remove";
         /// The button.

@@ -5,9 +5,8 @@ use potluck_plan::Millis;
 use super::{Action, Closed, Link, Pending, Proof, RoomRole, Route, Session, Sessions};
 use crate::handshake::{Asked, Begun, Established, HandshakeError, Me, Place};
 use crate::identity::{NodeIdentity, Random};
-use crate::invite::Terms;
 use crate::room_keys::{Psk, visitor_psk};
-use crate::wire::{Kind, Lane};
+use crate::wire::{Kind, Lane, Shown};
 
 /// A handshake without an answer is begun again after this time, doubled with each attempt.
 pub(super) const RETRY_MILLIS: f64 = 2_000.0;
@@ -42,14 +41,26 @@ impl Sessions {
         }
     }
 
-    /// The key of a lane, if this peer takes part in it; of an invite's lane, of the invite with these terms.
-    fn psk(&self, lane: Lane, invite: Option<&Terms>) -> Option<Psk> {
+    /// What this peer says of its key in a lane.
+    fn shows(&self, lane: Lane) -> Shown {
         match (lane, &self.role) {
-            (Lane::Link, RoomRole::Owner { secret, .. } | RoomRole::Guest(secret)) => Some(secret.psk()),
-            (Lane::Invite, RoomRole::Owner { key, .. }) => Some(key.door(invite?).psk()),
-            (Lane::Invite, RoomRole::Invited(key)) => Some(key.door.psk()),
-            (Lane::Visitor, RoomRole::Owner { visible: true, .. } | RoomRole::Visitor) => Some(visitor_psk(&self.room)),
-            (Lane::Group, _) => self.group.as_ref().map(|group| group.psk().clone()),
+            (Lane::Link, RoomRole::Guest(secret)) => Shown::Link(secret.tag()),
+            (Lane::Invite, RoomRole::Invited(key)) => Shown::Invite(key.terms),
+            _ => Shown::Nothing,
+        }
+    }
+
+    /// The key of a lane, if this peer takes part in it; to the host, of the link or invite that the other side names.
+    fn psk(&self, lane: Lane, shown: &Shown) -> Option<Psk> {
+        match (lane, &self.role, shown) {
+            (Lane::Link, RoomRole::Owner { .. }, Shown::Link(tag)) => Some(self.role.link_tagged(tag)?.1.psk()),
+            (Lane::Link, RoomRole::Guest(secret), _) => Some(secret.psk()),
+            (Lane::Invite, RoomRole::Owner { key, .. }, Shown::Invite(terms)) => Some(key.door(terms).psk()),
+            (Lane::Invite, RoomRole::Invited(key), _) => Some(key.door.psk()),
+            (Lane::Visitor, RoomRole::Owner { visible: true, .. } | RoomRole::Visitor, _) => {
+                Some(visitor_psk(&self.room))
+            }
+            (Lane::Group, ..) => self.group.as_ref().map(|group| group.psk().clone()),
             _ => None,
         }
     }
@@ -59,7 +70,8 @@ impl Sessions {
             let wait =
                 (RETRY_MILLIS * f64::from(2u32.saturating_pow(link.attempts.saturating_sub(1)))).min(MAX_RETRY_MILLIS);
             let wait = if link.wanted { MIN_PAUSE_MILLIS } else { wait };
-            (link.session.is_none() || link.wanted) && link.began.is_none_or(|began| now.0 - began.0 >= wait)
+            let needs_one = link.session.as_ref().is_none_or(|session| session.ends.is_some());
+            (needs_one || link.wanted) && link.began.is_none_or(|began| now.0 - began.0 >= wait)
         };
         let due: Vec<Route> = self.links.iter().filter(|(_, link)| is_due(link)).map(|(route, _)| *route).collect();
         due.into_iter().for_each(|route| self.begin(route, now));
@@ -78,13 +90,10 @@ impl Sessions {
 
     pub(super) fn begin(&mut self, route: Route, now: Millis) {
         let (Some(own), Some(lane), true) = (self.own, self.lane(route), self.begins(route)) else { return };
-        let invite = match &self.role {
-            RoomRole::Invited(key) if lane == Lane::Invite => Some(key.terms),
-            _ => None,
-        };
-        let Some(psk) = self.psk(lane, invite.as_ref()) else { return };
+        let shown = self.shows(lane);
+        let Some(psk) = self.psk(lane, &shown) else { return };
         let me = me(&self.identity, &self.role, self.random);
-        let place = Place { room: &self.room, lane, invite, initiator: own.0, responder: route.0 };
+        let place = Place { room: &self.room, lane, shown, initiator: own.0, responder: route.0 };
         let Some(link) = self.links.get_mut(&route) else { return };
         if link.began.is_some_and(|began| now.0 - began.0 < MIN_PAUSE_MILLIS) {
             return;
@@ -95,37 +104,36 @@ impl Sessions {
         match Begun::new(me, place, &psk) {
             Ok((handshake, first)) => {
                 link.pending = Some(Pending::Begun(handshake));
-                let terms = invite.as_ref().map_or(&[][..], Terms::as_slice);
-                let message = [&Kind::Hello.header()[..], &[lane as u8], terms, &first].concat();
+                let message = [&Kind::Hello.header()[..], &[lane as u8], shown.bytes(), &first].concat();
                 self.actions.push(Action::Send(route, message));
             }
             Err(error) => self.actions.push(Action::Failed(route, error.into())),
         }
     }
 
-    /// Asks the other side, who begins, to begin again.
+    /// Asks the other side, who begins, to begin again. Too soon after the last time, it asks with a later tick.
     pub(super) fn ask_again(&mut self, route: Route, now: Millis) {
         let Some(link) = self.links.get_mut(&route) else { return };
-        if link.asked.is_none_or(|asked| now.0 - asked.0 >= MIN_PAUSE_MILLIS) {
+        link.asks = link.asked.is_some_and(|asked| now.0 - asked.0 < MIN_PAUSE_MILLIS);
+        if !link.asks {
             link.asked = Some(now);
             self.actions.push(Action::Send(route, Kind::Again.header().to_vec()));
         }
     }
 
+    pub(super) fn ask_where_due(&mut self, now: Millis) {
+        let due: Vec<Route> = self.links.iter().filter(|(_, link)| link.asks).map(|(route, _)| *route).collect();
+        due.into_iter().for_each(|route| self.ask_again(route, now));
+    }
+
     pub(super) fn hello(&mut self, route: Route, rest: &[u8], now: Millis) {
         let Some((lane, rest)) = rest.split_first() else { return };
         let (Some(lane), Some(own), false) = (Lane::of(*lane), self.own, self.begins(route)) else { return };
-        let (invite, first) = match lane {
-            Lane::Invite => {
-                let Some((terms, first)) = rest.split_first_chunk() else { return };
-                (Some(*terms), first)
-            }
-            Lane::Link | Lane::Group | Lane::Visitor => (None, rest),
-        };
+        let Some((shown, first)) = Shown::split(lane, rest) else { return };
         // The other lanes lead to the host, and nobody else answers in them.
         let is_mine = lane == Lane::Group || matches!(self.role, RoomRole::Owner { .. });
-        let Some(psk) = self.psk(lane, invite.as_ref()).filter(|_| is_mine) else { return };
-        let place = Place { room: &self.room, lane, invite, initiator: route.0, responder: own.0 };
+        let Some(psk) = self.psk(lane, &shown).filter(|_| is_mine) else { return };
+        let place = Place { room: &self.room, lane, shown, initiator: route.0, responder: own.0 };
         let me = me(&self.identity, &self.role, self.random);
         let Some(link) = self.links.get_mut(&route) else { return };
         if link.looked.is_some_and(|looked| now.0 - looked.0 < MIN_ANSWER_PAUSE_MILLIS) {
@@ -182,12 +190,15 @@ impl Sessions {
         if other.is_owner != (self.owner == Some(route)) {
             return Err(Closed::NotTheOwner);
         }
-        Ok(match established.lane {
+        Ok(match (established.lane, established.shown) {
             _ if other.is_owner => Proof::Host,
-            Lane::Link => Proof::Link,
-            Lane::Invite => Proof::Invite(established.invite.ok_or(HandshakeError::Certificate)?),
-            Lane::Group => Proof::Group,
-            Lane::Visitor => Proof::Visitor,
+            (Lane::Link, Shown::Link(tag)) => {
+                Proof::Link(self.role.link_tagged(&tag).ok_or(HandshakeError::Certificate)?.0)
+            }
+            (Lane::Invite, Shown::Invite(terms)) => Proof::Invite(terms),
+            (Lane::Group, _) => Proof::Group,
+            (Lane::Visitor, _) => Proof::Visitor,
+            (Lane::Link | Lane::Invite, _) => return Err(HandshakeError::Certificate.into()),
         })
     }
 
@@ -197,12 +208,20 @@ impl Sessions {
             Err(closed) => return self.actions.push(Action::Failed(route, closed)),
         };
         let Some(link) = self.links.get_mut(&route) else { return };
-        let session = Session { channel: established.channel, other: established.other };
-        if link.session.replace(session).is_some() {
+        // What either side asked for before is done; another handshake would only end this session.
+        (link.wanted, link.asks) = (false, false);
+        if proof == Proof::Group
+            && let Some(before) = Self::goes_on(link, &established)
+        {
+            return self.switch(route, established, before);
+        }
+        let (other, words) = (established.other, established.words.clone());
+        let number = if let Proof::Link(number) = proof { Some(number) } else { None };
+        if link.session.replace(Session::new(established, number)).is_some() {
             self.actions.push(Action::Down(route, Closed::Renewed));
         }
         link.attempts = 0;
-        self.actions.push(Action::Up(route, established.other, proof, established.words));
+        self.actions.push(Action::Up(route, other, proof, words));
     }
 }
 

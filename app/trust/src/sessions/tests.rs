@@ -26,6 +26,10 @@ struct Member {
     words: BTreeMap<Route, SessionWords>,
     frames: Vec<(PeerId, Vec<u8>)>,
     closed: Vec<Closed>,
+    /// How often a session went on under another key.
+    rekeyed: u32,
+    /// The link that the host gave it.
+    link: Option<RoomSecret>,
     /// The host admits whoever has the link; visitors when told to.
     is_host: bool,
 }
@@ -42,6 +46,7 @@ impl Room {
         RoomRole::Owner {
             key: self.owner.clone(),
             secret: RoomSecret::from_bytes(SECRET),
+            link: 0,
             generation: 0,
             visible: true,
         }
@@ -65,8 +70,8 @@ impl Room {
         let route = Route(route);
         let owner_route = if is_host { Some(route) } else { owner };
         sessions.welcomed(route, owner_route, &others, self.now);
-        let (up, words, frames, closed) = Default::default();
-        self.members.insert(route, Member { sessions, peer, up, words, frames, closed, is_host });
+        let (up, words, frames, closed, rekeyed, link) = Default::default();
+        self.members.insert(route, Member { sessions, peer, up, words, frames, closed, rekeyed, link, is_host });
         for other in others {
             self.members.get_mut(&other).unwrap().sessions.joined(route, is_host, self.now);
             self.perform(other);
@@ -99,6 +104,11 @@ impl Room {
                     }
                     Action::Failed(_, why) => member.closed.push(why),
                     Action::Frame(_, peer, bytes) => member.frames.push((peer, bytes)),
+                    Action::Rekeyed(other, words) => {
+                        member.words.insert(other, words);
+                        member.rekeyed += 1;
+                    }
+                    Action::LinkRenewed(link) => member.link = Some(link),
                     Action::OtherVersion(_) => {}
                 }
             }
@@ -147,7 +157,7 @@ fn link_holders_meet_the_host_and_then_each_other() {
     room.settle();
     let second = room.enter(3, room.guest_role());
     room.settle();
-    assert_eq!(room.up(host), [(2, Proof::Link), (3, Proof::Link)]);
+    assert_eq!(room.up(host), [(2, Proof::Link(0)), (3, Proof::Link(0))]);
     assert_eq!(room.up(first), [(1, Proof::Host), (3, Proof::Group)]);
     assert_eq!(room.up(second), [(1, Proof::Host), (2, Proof::Group)]);
     room.send(second, first, b"frame");
@@ -198,7 +208,7 @@ fn a_visitor_meets_the_others_only_once_it_is_admitted() {
     room.settle();
     room.wait(MAX_RETRY_MILLIS);
     assert_eq!(room.up(visitor), [(1, Proof::Host)]);
-    assert_eq!(room.up(host), [(2, Proof::Link), (3, Proof::Visitor)]);
+    assert_eq!(room.up(host), [(2, Proof::Link(0)), (3, Proof::Visitor)]);
     assert_eq!(room.up(guest), [(1, Proof::Host)]);
     room.members.get_mut(&host).unwrap().sessions.admit(visitor);
     room.perform(host);
@@ -220,7 +230,7 @@ fn another_secret_gets_no_session_and_no_answer() {
     }
     assert!(before > 0, "it tried");
     assert!(room.up(stranger).is_empty());
-    assert_eq!(room.up(host), [(2, Proof::Link)]);
+    assert_eq!(room.up(host), [(2, Proof::Link(0))]);
 }
 
 #[test]
@@ -238,7 +248,7 @@ fn a_guest_cannot_play_the_host() {
     let mut fake = Sessions::new(
         identity,
         name,
-        RoomRole::Owner { key: other_owner, secret, generation: 0, visible: true },
+        RoomRole::Owner { key: other_owner, secret, link: 0, generation: 0, visible: true },
         counting,
     );
     fake.welcomed(mallory, Some(mallory), &[victim], room.now);
@@ -297,7 +307,7 @@ fn messages_of_other_versions_and_rubbish_are_ignored_or_told() {
         member.sessions.received(guest, rubbish, room.now);
     }
     assert_eq!(member.sessions.take_actions(), []);
-    assert_eq!(room.up(host), [(2, Proof::Link)], "the session stands");
+    assert_eq!(room.up(host), [(2, Proof::Link(0))], "the session stands");
 }
 
 #[test]
@@ -319,8 +329,8 @@ fn a_flood_of_first_messages_is_answered_seldom() {
 #[test]
 fn only_the_host_of_a_listed_room_answers_visitors() {
     let mut room = Room::new();
-    let RoomRole::Owner { key, secret, generation, .. } = room.host_role() else { unreachable!() };
-    let host = room.enter(1, RoomRole::Owner { key, secret, generation, visible: false });
+    let RoomRole::Owner { key, secret, link, generation, .. } = room.host_role() else { unreachable!() };
+    let host = room.enter(1, RoomRole::Owner { key, secret, link, generation, visible: false });
     let guest = room.enter(2, room.guest_role());
     room.settle();
     let visitor = room.enter(3, RoomRole::Visitor);
@@ -347,7 +357,7 @@ fn a_session_that_this_side_ends_comes_back() {
     room.perform(host);
     assert_eq!(room.up(host), []);
     room.settle();
-    assert_eq!(room.up(host), [(2, Proof::Link)]);
+    assert_eq!(room.up(host), [(2, Proof::Link(0))]);
     assert_eq!(room.members[&host].closed, [Closed::TooSlow]);
 }
 
@@ -443,7 +453,7 @@ fn an_invited_guest_proves_its_invite_to_the_host_and_meets_the_others_once_it_i
     let owner = room.owner.clone();
     let invited = room.enter(3, invite(&owner));
     room.settle();
-    assert_eq!(room.up(host), [(2, Proof::Link), (3, Proof::Invite([5; crate::invite::TERMS_LEN]))]);
+    assert_eq!(room.up(host), [(2, Proof::Link(0)), (3, Proof::Invite([5; crate::invite::TERMS_LEN]))]);
     assert_eq!(room.up(invited), [(1, Proof::Host), (2, Proof::Group)]);
     assert_eq!(room.up(guest), [(1, Proof::Host), (3, Proof::Group)]);
 }
@@ -551,3 +561,5 @@ fn a_crowd_of_visitors_gets_few_answers_and_keeps_nobody_else_out() {
     }
     assert_eq!(room.up(honest), [(1, Proof::Host)]);
 }
+
+mod renewing;

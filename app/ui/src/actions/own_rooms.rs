@@ -104,24 +104,29 @@ impl Store {
 
     /// Stores what hosts the room again after this tab is gone, once it changes.
     pub(crate) fn keep_own_room(self, status: &Status) {
+        self.keep_own_room_then(status, || {});
+    }
+
+    /// The same, and then something else, whether the browser stores it or not.
+    pub(crate) fn keep_own_room_then(self, status: &Status, then: impl FnOnce() + 'static) {
         let place = self.session.with_untracked(|session| session.place.clone());
         let hosts = |place: &Place| {
             status.role.coordinator
                 && status.room.as_ref().is_some_and(|room| room.id == place.room)
                 && place.has_keys()
         };
-        let Some(place) = place.filter(hosts) else { return };
+        let Some(place) = place.filter(hosts) else { return then() };
         let title = status.model.as_ref().map(|model| model.name.as_str());
         let conversation = self.chats.open.with_untracked(|open| Some(open.id.clone()));
-        if let Some(room) = self.own_rooms.renewed(&place, title, conversation, browser::now()) {
-            self.own_rooms.put(room.clone());
-            leptos::task::spawn_local(async move {
-                // A room that is not stored ends with its tab.
-                if browser::keep_room(&room).await.is_ok() {
-                    self.own_rooms.mark_stored(room.id());
-                }
-            });
-        }
+        let Some(room) = self.own_rooms.renewed(&place, title, conversation, browser::now()) else { return then() };
+        self.own_rooms.put(room.clone());
+        leptos::task::spawn_local(async move {
+            // A room that is not stored ends with its tab.
+            if browser::keep_room(&room).await.is_ok() {
+                self.own_rooms.mark_stored(room.id());
+            }
+            then();
+        });
     }
 
     /// This tab gives its place up; a room that it hosts ends.

@@ -45,10 +45,32 @@ impl Store {
 
     /// The address has changed: if this tab is in no room, it does what a reload at this address would do.
     pub fn follow_route(self, route: Route) {
+        let has_link = self.takes_link(&route);
         self.screen.route.set(route);
-        if self.room.status.with_untracked(|status| status.connection == Connection::Idle) {
+        if has_link || self.room.status.with_untracked(|status| status.connection == Connection::Idle) {
             self.resume();
         }
+    }
+
+    /// The room did not let this tab in, and another link to it was opened: that one counts from now on.
+    fn takes_link(self, route: &Route) -> bool {
+        let Route::Room(RoomAddress { id, key: Some(key) }) = route else { return false };
+        let is_closed =
+            self.room.status.with_untracked(|status| matches!(status.connection, Connection::Closed { .. }));
+        let is_news = is_closed
+            && self.session.with_untracked(|session| {
+                session.place.as_ref().is_some_and(|place| {
+                    place.part == Part::Guest && place.room == *id && place.key.as_ref() != Some(key)
+                })
+            });
+        if is_news {
+            self.remember(|session| {
+                if let Some(place) = &mut session.place {
+                    place.key = Some(key.clone());
+                }
+            });
+        }
+        is_news
     }
 
     fn join(self, place: &Place) {

@@ -215,6 +215,7 @@ impl Store {
     }
 
     fn keep_doors(self, doors: Doors) {
+        let link = doors.link;
         self.room.opening.update(|opening| {
             if let Some(opening) = opening {
                 opening.choice.doors = doors.clone();
@@ -225,7 +226,9 @@ impl Store {
                 place.keep_doors(doors, browser::now());
             }
         });
-        self.room.status.with_untracked(|status| self.keep_own_room(status));
+        // Nobody gets renewed keys before they are stored: a reload would not know them.
+        let kept = move || self.send(ToNode::DoorsKept(link));
+        self.room.status.with_untracked(|status| self.keep_own_room_then(status, kept));
     }
 
     fn take_status(self, status: Status) {

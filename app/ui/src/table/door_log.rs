@@ -47,7 +47,7 @@ pub(super) fn DoorLog() -> impl IntoView {
 /// Somebody was kept out, or should be.
 fn is_bad(entry: &LogEntry) -> bool {
     match entry.event {
-        LogEvent::CameIn(_) | LogEvent::Forgiven => false,
+        LogEvent::CameIn(_) | LogEvent::Forgiven | LogEvent::LinkRenewed => false,
         LogEvent::Refused(_) | LogEvent::Removed | LogEvent::Banned | LogEvent::WrongNumbers => true,
     }
 }

@@ -1,6 +1,7 @@
 //! Links to the room for other devices: the room's own, and invites. They never contain localhost.
 
 use leptos::prelude::*;
+use potluck_panel::ToNode;
 use potluck_text::texts;
 
 use super::door_log::DoorLog;
@@ -77,6 +78,7 @@ fn Inside() -> impl IntoView {
                     fallback=move || view! { <NewInvite kind reach=reach.get_value() /> }
                 >
                     <Card link=link.clone() reach=reach.get_value() words=texts().invite.room_terms() />
+                    <Show when=move || hosts.get()><Renew /></Show>
                 </Show>
                 <Show when=move || hosts.get()>
                     <Given />
@@ -110,6 +112,23 @@ fn KindChoice(kind: RwSignal<LinkKind>) -> impl IntoView {
                 {option(LinkKind::Chat, texts().invite.chat(), texts().invite.chat_hint())}
             </div>
         </fieldset>
+    }
+}
+
+/// The room's link stops working, and it gets another one.
+#[component]
+fn Renew() -> impl IntoView {
+    let store = store();
+    let renew = move |_| {
+        if browser::confirm(texts().invite.confirm_renew()) {
+            store.send(ToNode::RenewLink);
+        }
+    };
+    view! {
+        <div class="row row-centre">
+            <button type="button" class="button" aria-describedby="renew-hint" on:click=renew>{texts().invite.renew()}</button>
+        </div>
+        <p class="hint" id="renew-hint">{texts().invite.renew_hint()}</p>
     }
 }
 

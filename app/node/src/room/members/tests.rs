@@ -68,6 +68,7 @@ impl End {
             role,
             listing: Listing::default(),
             revoked: Default::default(),
+            earlier_links: Default::default(),
             keys: IdentityKeys::generate(platform.random),
         };
         let (events, receiver) = channel();
@@ -103,7 +104,7 @@ fn owner() -> OwnerKey {
 
 fn host(clock: Rc<dyn Clock>) -> End {
     let secret = RoomSecret::from_bytes([9; 16]);
-    End::new(HOST, RoomRole::Owner { key: owner(), secret, generation: 0, visible: false }, clock)
+    End::new(HOST, RoomRole::Owner { key: owner(), secret, link: 0, generation: 0, visible: false }, clock)
 }
 
 /// Whoever had a key of the room could send the host what a member may send, as long as it shook no hands.

@@ -41,7 +41,7 @@ fn failures(actions: &[Action]) -> Vec<&str> {
 fn a_host_tells_members_and_those_at_the_door_before_it_hangs_up() {
     for leaving in [Leaving::ForGood, Leaving::ForNow] {
         let mut host = host();
-        enter(&mut host, ROUTE_A, A, Proof::Link);
+        enter(&mut host, ROUTE_A, A, Proof::Link(0));
         enter(&mut host, ROUTE_B, B, Proof::Visitor);
         let actions = on(&mut host, Event::Leave(leaving));
         for route in [ROUTE_A, ROUTE_B] {
@@ -130,14 +130,14 @@ fn a_host_that_was_given_up_is_heard_when_it_leaves() {
 fn only_the_host_closes_a_room() {
     for leaving in [Leaving::ForGood, Leaving::ForNow] {
         let (mut guest, _) = inside();
-        on(&mut guest, met(RelayRoute(9), PeerId([9; 16]), Proof::Link));
+        on(&mut guest, met(RelayRoute(9), PeerId([9; 16]), Proof::Link(0)));
         for (route, from) in [(ROUTE_B, B), (RelayRoute(9), PeerId([9; 16]))] {
             assert!(frame(&mut guest, route, from, Frame::Closed(leaving)).is_empty(), "{from:?}");
         }
         assert_eq!(guest.view().membership, Membership::Inside);
 
         let mut host = host();
-        enter(&mut host, ROUTE_A, A, Proof::Link);
+        enter(&mut host, ROUTE_A, A, Proof::Link(0));
         enter(&mut host, ROUTE_B, B, Proof::Visitor);
         for (route, from) in [(ROUTE_A, A), (ROUTE_B, B)] {
             assert!(frame(&mut host, route, from, Frame::Closed(leaving)).is_empty(), "{from:?}");

@@ -14,7 +14,7 @@ fn the_log_says_who_came_by_what_and_a_hello_alone_is_no_visit() {
     let (mut host, proof) = invited(InviteKind::Contribute, false);
     enter(&mut host, ROUTE_A, A, proof);
     frame(&mut host, ROUTE_A, A, Frame::Hello(Hello { name: "Ann".into(), ..hello() }));
-    enter(&mut host, ROUTE_B, B, Proof::Link);
+    enter(&mut host, ROUTE_B, B, Proof::Link(0));
     let came = |way| LogEvent::CameIn(way);
     let expected = [(Some(device(A)), came(Way::Invite(InviteId(1))), 1), (Some(device(B)), came(Way::Link), 1)];
     assert_eq!(log(&host), expected);
@@ -37,11 +37,11 @@ fn the_log_says_who_was_refused_and_why_and_whom_the_host_let_in() {
 #[test]
 fn the_log_says_who_was_put_out_and_comes_back_with_the_room() {
     let mut first = host();
-    enter(&mut first, ROUTE_A, A, Proof::Link);
+    enter(&mut first, ROUTE_A, A, Proof::Link(0));
     on(&mut first, Event::Remove(A));
-    enter(&mut first, RelayRoute(4), A, Proof::Link);
+    enter(&mut first, RelayRoute(4), A, Proof::Link(0));
     on(&mut first, Event::Ban(A));
-    enter(&mut first, RelayRoute(5), A, Proof::Link);
+    enter(&mut first, RelayRoute(5), A, Proof::Link(0));
     on(&mut first, Event::Unban(device(A)));
     let is = |event: &LogEvent| log(&first).iter().any(|(by, known, _)| *by == Some(device(A)) && known == event);
     for event in [LogEvent::Removed, LogEvent::Banned, LogEvent::Forgiven] {
@@ -72,7 +72,7 @@ fn what_happens_before_anybody_comes_has_its_time() {
 #[test]
 fn the_log_says_who_sent_wrong_numbers() {
     let mut host = host();
-    enter(&mut host, ROUTE_A, A, Proof::Link);
+    enter(&mut host, ROUTE_A, A, Proof::Link(0));
     host.cx.members.distrust(A, Millis(0.0));
     on(&mut host, Event::Tick);
     assert!(log(&host).contains(&(Some(device(A)), LogEvent::WrongNumbers, 1)), "{:?}", log(&host));

@@ -1,0 +1,210 @@
+//! The host renews the room's keys while devices come, go, reload and lose their lines.
+
+use potluck_plan::random::Random;
+use potluck_protocol::{AnswerStop, Sharing};
+use potluck_sim::{Fault, Link, SimDevice, SimModel, World, undisturbed};
+use potluck_swarm::testing::{Mutation, set_mutation};
+use potluck_swarm::{Membership, TraceLine};
+
+const ROOMS: u64 = 2_000;
+/// The last fault begins before this time, and everything has settled at the end.
+const LAST_MILLIS: f64 = 20_000.0;
+const END_MILLIS: f64 = 60_000.0;
+
+fn dense() -> SimModel {
+    SimModel { blocks: 2, experts: 0, kv_bytes: 0, state_bytes: 0 }
+}
+
+fn drawn(random: &mut Random, range: std::ops::Range<f64>) -> f64 {
+    range.start + (range.end - range.start) * random.unit()
+}
+
+/// A room of devices that came by the link, one that came by an invite, and one that the host removes or bans before it renews the
+/// keys once or twice.
+struct Renewals {
+    world: World,
+    members: Vec<usize>,
+    out: usize,
+    banned: bool,
+    /// It came back before the keys were renewed: it may have missed that it was removed.
+    came_back: bool,
+    late: usize,
+}
+
+fn renewals(seed: u64) -> Renewals {
+    let mut random = Random::new(seed);
+    let link = |random: &mut Random| Link { latency: drawn(random, 1.0..150.0), jitter: 2.0, ..Link::default() };
+    let guest = |random: &mut Random| SimDevice { budget: None, ..SimDevice::default() }.behind(link(random));
+    let mut world = World::new(seed, dense(), Sharing::Fastest, SimDevice::with_budget(2_000));
+    world.give_out_invites(1);
+    let mut members = Vec::new();
+    for _ in 0..2 + random.below(4) {
+        let device = guest(&mut random);
+        members.push(world.add(device, drawn(&mut random, 1.0..2_000.0)));
+    }
+    let invited = SimDevice { invite: Some(0), ..guest(&mut random) };
+    members.push(world.add(invited, 500.0));
+    let device = guest(&mut random);
+    let out = world.add(device, 600.0);
+    world.run(4_000.0, |_| false);
+    let banned = random.below(2) == 0;
+    if banned {
+        world.ban(out)
+    } else {
+        world.remove(out)
+    }
+    let mut came_back = false;
+    for _ in 0..1 + random.below(2) {
+        let at = drawn(&mut random, world.now() + 1.0..world.now() + 5_000.0);
+        // Some of the faults are just before or behind the renewal.
+        for _ in 0..random.below(4) {
+            let index = [0, members[random.below(members.len())]][random.below(2)];
+            let near = if random.below(2) == 0 { 40.0 } else { 2_000.0 };
+            let begins = (at + drawn(&mut random, -near..near)).max(world.now());
+            let long = drawn(&mut random, 1.0..4_000.0);
+            let fault = match random.below(6) {
+                0 | 1 => Fault::Reload(index, long),
+                2 => Fault::Outage(index, long),
+                3 => Fault::Cut(index, 4.0 * long),
+                4 => Fault::Freeze(index, long),
+                _ => Fault::RelayRestart(long),
+            };
+            world.fault(fault, begins);
+        }
+        world.run(at, |_| false);
+        came_back |= !banned && world.remembers(out);
+        world.renew();
+    }
+    world.run(LAST_MILLIS, |_| false);
+    // Who was put out tries again with what it has, and somebody comes by the first link.
+    world.fault(Fault::Reload(out, 10.0), LAST_MILLIS + 1.0);
+    let device = guest(&mut random);
+    let late = world.add(device, LAST_MILLIS + 100.0);
+    // Somebody else gets the room's newest link.
+    let device = guest(&mut random);
+    let newcomer = world.add(device, LAST_MILLIS + 200.0);
+    world.give_link(newcomer);
+    members.insert(0, newcomer);
+    world.run(END_MILLIS, |_| false);
+    Renewals { world, members, out, banned, came_back, late }
+}
+
+/// What is wrong with a room at the end.
+fn fault_of(room: &Renewals) -> Option<String> {
+    let Renewals { world, members, out, banned, came_back, late } = room;
+    if let Some(violation) = world.violation() {
+        return Some(violation.to_owned());
+    }
+    let (link, group) = (world.link(0), world.group(0));
+    for member in members {
+        let sees = world.in_session(*member);
+        if world.view(*member).membership != Membership::Inside || !sees.contains(&0) {
+            return Some(format!(
+                "device {member} is not inside: {:?}, link {}",
+                world.closed(*member),
+                world.link(*member)
+            ));
+        }
+        if world.group(*member) != group {
+            return Some(format!("device {member} has group secret {:?}, not {group:?}", world.group(*member)));
+        }
+        let alone = members.iter().find(|other| *other != member && !sees.contains(other));
+        if let Some(other) = alone {
+            let (group, theirs) = (world.group(*member), world.group(*other));
+            return Some(format!("device {member} ({group:?}) has no session with device {other} ({theirs:?})"));
+        }
+    }
+    // The last one came by an invite, which gives no link.
+    let (_, by_link) = members.split_last()?;
+    if let Some(member) = by_link.iter().find(|member| world.link(**member) != link) {
+        return Some(format!("device {member} needs another link: it has {}, not {link}", world.link(*member)));
+    }
+    let may_enter = |index: usize| index == *late && link == 0 || index == *out && (link == 0 && !banned || *came_back);
+    for index in [*out, *late] {
+        let inside = world.view(index).membership == Membership::Inside;
+        let reached: Vec<usize> = world.in_session(index).into_iter().filter(|other| *other != 0).collect();
+        if inside != may_enter(index) {
+            return Some(format!("device {index} is inside: {inside}, with link {link}"));
+        }
+        if !inside && (!reached.is_empty() || link > 0 && world.group(index) == group) {
+            return Some(format!("device {index} is out and reaches {reached:?}"));
+        }
+    }
+    let sentence = world.closed(*late);
+    (link > 0 && sentence != Some("This link was renewed. Ask the host for the new one."))
+        .then(|| format!("{sentence:?}"))
+}
+
+fn first_fault(rooms: u64) -> Option<String> {
+    (1..=rooms).find_map(|seed| fault_of(&renewals(seed)).map(|fault| format!("seed {seed}: {fault}")))
+}
+
+#[test]
+fn whoever_may_stay_has_the_renewed_keys_and_nobody_else_does() {
+    let (mut renewed, mut lost) = (0, 0);
+    for seed in 1..=ROOMS {
+        let room = renewals(seed);
+        if let Some(fault) = fault_of(&room) {
+            let traces = (0..=room.late).map(|index| {
+                let lines = room.world.trace(index);
+                let lines = lines.iter().map(|line: &TraceLine| format!("{line:?}")).collect::<Vec<_>>();
+                format!("device {index}\n{}", lines.join("\n"))
+            });
+            panic!("seed {seed}: {fault}\n{}", traces.collect::<Vec<_>>().join("\n"));
+        }
+        if room.world.link(0) > 0 { renewed += 1 } else { lost += 1 }
+    }
+    // A reload before the keys are kept leaves the room as it was.
+    assert!(renewed > ROOMS * 9 / 10 && lost > 0, "{renewed} rooms were renewed, {lost} were not");
+}
+
+#[test]
+fn a_host_that_lets_in_whoever_has_an_earlier_link_is_found() {
+    set_mutation(Some(Mutation::AnyLink));
+    let found = first_fault(20);
+    set_mutation(None);
+    assert!(found.as_ref().is_some_and(|fault| fault.contains("is inside: true")), "{found:?}");
+}
+
+/// The host reloads before its page has kept the keys that members already have.
+#[test]
+fn keys_that_are_given_out_before_they_are_kept_are_found() {
+    set_mutation(Some(Mutation::GiveBeforeKept));
+    let found = first_fault(ROOMS);
+    set_mutation(None);
+    assert!(found.is_some(), "no room noticed it");
+}
+
+#[test]
+fn keys_that_are_given_to_nobody_are_found() {
+    set_mutation(Some(Mutation::GiveNobody));
+    let found = first_fault(20);
+    set_mutation(None);
+    assert!(found.is_some(), "no room noticed it");
+}
+
+#[test]
+fn an_answer_goes_on_without_a_gap_while_the_keys_are_renewed() {
+    for seed in 1..=50 {
+        let model = SimModel { blocks: 6, ..dense() };
+        let link = Link { latency: 20.0, jitter: 2.0, ..Link::default() };
+        let device = |budget| SimDevice::with_budget(budget).behind(link);
+        let mut world = World::new(seed, model.clone(), Sharing::Everyone, device(700));
+        for _ in 0..2 {
+            world.add(device(700), 100.0);
+        }
+        let asker = world.add(SimDevice::default().behind(link), 200.0);
+        let text = "how do bees find home?";
+        world.prompt(asker, 1, text, 100, 15_000.0);
+        let tokens = |world: &World| world.answer(asker, 1).map_or(0, |answer| answer.tokens.len());
+        world.run(200_000.0, |world| tokens(world) == 10 + seed as usize);
+        assert!(world.plan_up().is_some_and(|plan| plan.stages.len() > 1), "several devices compute");
+        world.renew();
+        world.run(300_000.0, |world| world.answer(asker, 1).is_some_and(|answer| answer.end.is_some()));
+        let prompt: Vec<u32> = text.bytes().map(u32::from).collect();
+        let Some(answer) = world.answer(asker, 1) else { panic!("seed {seed}: no answer") };
+        assert_eq!((&answer.end, answer.recoveries), (&Some(AnswerStop::Length), 0), "seed {seed}");
+        assert_eq!(answer.tokens, undisturbed(&model, &prompt, 100), "seed {seed}");
+        assert_eq!((world.link(0), world.link(asker)), (1, 1), "seed {seed}");
+    }
+}
