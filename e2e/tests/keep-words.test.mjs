@@ -69,7 +69,7 @@ step('both pages say what others get, and the host reads why', async () => {
     assert.match(text, /A device that has the whole model, or fetches it, can compute much or all of the words/);
   }
   await one.page.locator('summary', { hasText: 'Why this plan?' }).click();
-  await one.page.getByText('You keep your words here: this device computes the first and the last block itself.').waitFor();
+  await one.page.getByText('“Keep my words here” is on: this device computes the first and the last block itself.').waitFor();
 });
 
 step('the choice is remembered for the next room', async () => {

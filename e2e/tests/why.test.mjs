@@ -104,15 +104,15 @@ step('one device: it is the only one that lends, and another plan would have to 
   const { why, text } = await says(
     page,
     ({ plan, devices }) => plan.Kept?.reason === 'IsBest' && devices.length === 1,
-    ({ plan: { Kept: { compared } } }) => [`no other one is expected to beat its ${millis(compared.active_ms)} a token`, `What another one has to beat ${millis(compared.needed_ms)}`],
+    ({ plan: { Kept: { compared } } }) => [`It should take ${millis(compared.active_ms)} per token, and no other plan is expected to be faster.`, `Time to beat ${millis(compared.needed_ms)}`],
   );
   const { active_ms, needed_ms } = why.plan.Kept.compared;
   assert.ok(needed_ms < active_ms && active_ms > 0, JSON.stringify(why));
   assert.equal(parts(why)[0].why, 'OnlyDevice');
-  assert.match(text, /This device computes 6 blocks, [\d.]+ m?s of a token\. It is the only device that lends\./);
-  assert.match(text, /This is the best plan for the devices that lend\. [\d.]+ m?s a token are expected\./);
+  assert.match(text, /This device computes 6 blocks, [\d.]+ m?s per token\. It is the only device that lends\./);
+  assert.match(text, /This is the best plan for the devices that lend\. Each token should take [\d.]+ m?s\./);
   const found = card(page);
-  await found.getByRole('table', { name: 'Expected time of a token' }).waitFor();
+  await found.getByRole('table', { name: 'Expected time per token' }).waitFor();
   await found.getByRole('list', { name: 'Devices' }).getByRole('listitem').waitFor();
   await record(page, 'one device');
 });
@@ -154,11 +154,11 @@ step('experts pooled: who holds them, and what spreading them costs', async () =
   const isSpread = (why) => holding(why) && why.spreading !== null && why.plan.Kept;
   const { why, text } = await says(page, isSpread, (why) => {
     const { spreading } = why;
-    return [`holds ${holding(why).experts} experts for others`, `round trips a token ${millis(spreading.spread_ms)}`, `experts not spread ${millis(spreading.whole_ms)}`];
+    return [`holds ${holding(why).experts} experts for others`, `round trips per token ${millis(spreading.spread_ms)}`, `experts not spread ${millis(spreading.whole_ms)}`];
   });
   assert.ok(why.spreading.spread_ms > why.spreading.whole_ms, JSON.stringify(why.spreading));
-  assert.match(text, /You want the experts spread over the devices\./);
-  assert.match(text, /You chose to share the work in another way\./);
+  assert.match(text, /You chose to spread the experts over the devices\./);
+  assert.match(text, /You chose another way to share the work\./);
   await record(page, 'experts pooled');
 });
 
@@ -179,12 +179,12 @@ step('not enough memory: how much the model needs, and how much is missing', asy
   const { why, text } = await says(
     page,
     ({ plan, devices }) => plan.NoPlan?.reason.NotEnoughMemory && devices.length === 1,
-    () => ['There is no plan: the model needs', 'and the devices lend 40 MB'],
+    () => ['The model cannot run: it needs', 'and the devices lend 40 MB'],
   );
   const { needed, offered, missing } = why.plan.NoPlan.reason.NotEnoughMemory;
   assert.equal(offered, LENDS);
   assert.equal(missing, needed - offered);
-  assert.match(text, /Why is there no plan\?.*What would change this The devices lend [\d.]+ MB more\./);
+  assert.match(text, /Why is there no plan\?.*What would change this If the devices lend [\d.]+ MB more\./);
   await record(page, 'not enough memory');
 });
 
@@ -198,7 +198,7 @@ step('two equal devices: both are needed for their memory', async () => {
   const { why, text } = await says(
     page,
     (why) => why.chosen !== null && parts(why).filter((part) => part.why.NeededForMemory).length === 2,
-    () => ['Without it the model does not fit: it needs', 'and the others lend 40 MB'],
+    () => ['Without it the model does not fit: the model needs', 'and the other devices lend only 40 MB'],
   );
   assert.equal(parts(why).reduce((blocks, part) => blocks + part.blocks, 0), 6);
   assert.equal(text.match(/Without it the model does not fit/g).length, 2);

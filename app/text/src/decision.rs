@@ -190,10 +190,13 @@ mod tests {
 
     #[test]
     fn a_plan_that_stays_says_what_it_was_compared_with() {
-        assert_eq!(kept_for(KeptReason::IsBest), "The plan stays: no other one is expected to beat its 41 ms a token.");
+        assert_eq!(
+            kept_for(KeptReason::IsBest),
+            "This plan stays. It should take 41 ms per token, and no other plan is expected to be faster."
+        );
         assert_eq!(
             kept_for(KeptReason::GainTooSmall),
-            "The plan stays: the best other one would take 40 ms a token instead of 41 ms. A change is worth it below 37 ms."
+            "This plan stays. The best alternative would take 40 ms per token instead of 41 ms. Switching pays off only below 37 ms."
         );
         let waits = KeptReason::NotForLongEnough {
             looks: 2,
@@ -203,19 +206,22 @@ mod tests {
         };
         assert_eq!(
             kept_for(waits),
-            "The plan stays for now: another one would take 40 ms a token instead of 41 ms. It must be better for 19.0 s at 3 \
-             looks, and was for 10.0 s at 2."
+            "This plan stays for now. Another plan would take 40 ms per token instead of 41 ms, but the room switches only after it has \
+             been better for 19.0 s and 3 checks. So far: 10.0 s and 2 of 3 checks."
         );
         let fewer = kept_for(KeptReason::FewerDevices { active: 3, best: 1 });
         assert_eq!(
             fewer,
-            "The plan stays: the best other one has 1 device with a part instead of 3, and you want as many as possible."
+            "This plan stays. The best alternative would use only 1 device instead of 3, and you chose to use as many devices as possible."
         );
         let does_not_pay = kept_for(KeptReason::DoesNotPay { load_ms: 8_000.0, tokens: 320 });
-        assert!(does_not_pay.contains("8.0 s to load") && does_not_pay.contains("the 320 tokens"), "{does_not_pay}");
+        assert!(
+            does_not_pay.contains("loading it would take 8.0 s") && does_not_pay.contains("the 320 tokens"),
+            "{does_not_pay}"
+        );
         let in_use = kept_for(KeptReason::RoomInUse { load_ms: 8_000.0 });
         assert!(
-            in_use.starts_with("The plan stays while the room is in use: ") && in_use.contains("8.0 s"),
+            in_use.starts_with("This plan stays while the room is in use. ") && in_use.contains("8.0 s"),
             "{in_use}"
         );
     }
@@ -227,12 +233,11 @@ mod tests {
         };
         assert_eq!(
             replaced(Some(41.2), ReplacedReason::Faster),
-            "Tokens are expected to be faster with this plan than with the one before. 20 ms a token are expected, 41 ms with \
-             the plan before."
+            "This plan is expected to be faster than the previous one. Each token should take 20 ms instead of 41 ms."
         );
         assert_eq!(
             replaced(None, ReplacedReason::First),
-            "This is the best plan for the devices that lend. 20 ms a token are expected."
+            "This is the best plan for the devices that lend. Each token should take 20 ms."
         );
     }
 
@@ -244,9 +249,9 @@ mod tests {
         };
         assert_eq!(
             none(Bytes(1_200_000_000)),
-            "There is no plan: the model needs 3.2 GB, and the devices lend 2 GB. With 1.2 GB more it fits."
+            "The model cannot run: it needs 3.2 GB, and the devices lend 2 GB. With 1.2 GB more it fits."
         );
-        assert!(none(Bytes(0)).ends_with("no device has room for its part."));
+        assert!(none(Bytes(0)).ends_with("no single device has room for its part. Lend more on one device."));
     }
 
     #[test]
@@ -255,16 +260,19 @@ mod tests {
         let part = |why| Place::Has(Part { blocks: 6, experts: 0, ms: 12.3, lends: Bytes(40_000_000), why });
         assert_eq!(
             place(A, part(PartReason::OnlyDevice)),
-            "Laptop computes 6 blocks, 12 ms of a token. It is the only device that lends."
+            "Laptop computes 6 blocks, 12 ms per token. It is the only device that lends."
         );
         let needed = PartReason::NeededForMemory { needed: Bytes(60_000_000), others_lend: Bytes(40_000_000) };
         assert_eq!(
             place(A, part(needed)),
-            "Laptop computes 6 blocks, 12 ms of a token. Without it the model does not fit: it needs 60 MB, and the others lend 40 MB."
+            "Laptop computes 6 blocks, 12 ms per token. Without it the model does not fit: the model needs 60 MB, and the other devices lend only 40 MB."
         );
         let holds =
             Place::Has(Part { blocks: 0, experts: 24, ms: 0.0, lends: Bytes(1), why: PartReason::ExpertsAreSpread });
-        assert_eq!(place(B, holds), "Phone holds 24 experts for others. You want the experts spread over the devices.");
+        assert_eq!(
+            place(B, holds),
+            "Phone holds 24 experts for others. You chose to spread the experts over the devices."
+        );
         let slow = |with_ms| Place::LeftOut(LeftOut::TooSlow { with_ms, without_ms: 12.3 });
         assert_eq!(
             place(B, slow(60.0)),
@@ -272,17 +280,17 @@ mod tests {
         );
         assert_eq!(place(B, slow(12.3)), "Phone is a spare: with it a token would take no less than 12 ms.");
         let small = Place::LeftOut(LeftOut::NotEnoughMemory { needed: Bytes(9_000_000), offered: Bytes(4_000_000) });
-        assert_eq!(place(B, small), "Phone has no part: it lends 4 MB, and the smallest part takes 9 MB.");
+        assert_eq!(place(B, small), "Phone is not used: it lends 4 MB, and the smallest part takes 9 MB.");
     }
 
     #[test]
     fn a_standby_says_who_takes_over() {
         let made = |ready| StandbyDecision::Made { lost: B, helpers: vec![A], ready };
-        assert_eq!(standby_decision(&made(true), name), "If Phone leaves, its part is held already: Laptop.");
+        assert_eq!(standby_decision(&made(true), name), "If Phone leaves, a copy of its part is already on Laptop.");
         let missing = StandbyDecision::NotMade { lost: B, missing: Bytes(4_000_000) };
         assert_eq!(
             standby_decision(&missing, name),
-            "If Phone leaves, its part has to be loaded again: the others lack 4 MB for a copy."
+            "If Phone leaves, other devices have to load its part first: they are 4 MB short of memory for a copy."
         );
     }
 }

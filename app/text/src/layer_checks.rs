@@ -35,17 +35,17 @@ mod tests {
         assert_eq!(
             said,
             [
-                "Ann: the host computes a share of its answers again, and compares.",
-                "Ben: nobody checks it. The host holds no copy of its layers, or calls experts elsewhere.",
-                "In 3 answers all devices agreed on what went between them.",
-                "The host has computed 1 part again (1 bit by bit the same).",
+                "Ann: the host recomputes a share of its work and compares.",
+                "Ben: nobody checks it. The host has no copy of its layers, or experts are spread or loaded on demand.",
+                "In 3 answers, all devices agreed on what they had sent each other.",
+                "The host has recomputed 1 part of an answer (1 matched bit for bit).",
             ]
         );
         let other = LayerChecksView { checked: Vec::new(), unlike: vec![a], apart: vec![a], ..checks };
         let said = layer_checks(&other, &[a, b], name).join(" ");
-        assert!(said.contains("Ann: it has another kind of GPU") && said.contains("Ann sent numbers"), "{said}");
+        assert!(said.contains("Ann: its GPU is of a different kind") && said.contains("Ann sent numbers"), "{said}");
         let found = LayerChecksView { differ: vec![(a, b)], withheld: vec![b], ..Default::default() };
         let said = layer_checks(&found, &[], name).join(" ");
-        assert!(said.contains("Ann and Ben do not agree") && said.contains("Ben was asked"), "{said}");
+        assert!(said.contains("Ann and Ben disagree") && said.contains("Ben was asked"), "{said}");
     }
 }

@@ -4,60 +4,60 @@ table! {
     /// A text for each [`potluck_panel::PlanDecision`].
     PlanDecisionTexts {
         /// The active plan is the best one.
-        is_best(active: Millis) = "The plan stays: no other one is expected to beat its { $active } a token.";
+        is_best(active: Millis) = "This plan stays. It should take { $active } per token, and no other plan is expected to be faster.";
         /// Another one gains too little.
-        gain_too_small(best: Millis, active: Millis, needed: Millis) = "The plan stays: the best other one would take { $best } a token instead of { $active }. A change is worth it below { $needed }.";
+        gain_too_small(best: Millis, active: Millis, needed: Millis) = "This plan stays. The best alternative would take { $best } per token instead of { $active }. Switching pays off only below { $needed }.";
         /// Devices with a part, in the next text.
         devices(count: Count) = [one] "{ $count } device" [other] "{ $count } devices";
         /// The best one has fewer devices, and the host wants many. `fewer`: "1 device".
-        fewer_devices(fewer: Text, active: Count) = "The plan stays: the best other one has { $fewer } with a part instead of { $active }, and you want as many as possible.";
+        fewer_devices(fewer: Text, active: Count) = "This plan stays. The best alternative would use only { $fewer } instead of { $active }, and you chose to use as many devices as possible.";
         /// A better one must be better for a while.
-        not_for_long_enough(best: Millis, active: Millis, needed_for: Millis, needed_looks: Count, better_for: Millis, looks: Count) = "The plan stays for now: another one would take { $best } a token instead of { $active }. It must be better for { $needed_for } at { $needed_looks } looks, and was for { $better_for } at { $looks }.";
+        not_for_long_enough(best: Millis, active: Millis, needed_for: Millis, needed_looks: Count, better_for: Millis, looks: Count) = "This plan stays for now. Another plan would take { $best } per token instead of { $active }, but the room switches only after it has been better for { $needed_for } and { $needed_looks } checks. So far: { $better_for } and { $looks } of { $needed_looks } checks.";
         /// Answers in progress end first.
-        answers_end_first(best: Millis, active: Millis) = "The plan stays until the answers in progress have ended: the best other one would take { $best } a token instead of { $active }.";
+        answers_end_first(best: Millis, active: Millis) = "This plan stays until the current answers are finished. The best alternative would take { $best } per token instead of { $active }.";
         /// Loading the best one would take longer than its tokens would save.
-        does_not_pay(best: Millis, active: Millis, load: Millis, tokens: Count) = "The plan stays: the best other one would take { $best } a token instead of { $active }, but { $load } to load, and nobody would be answered meanwhile. Over the { $tokens } tokens that are expected, that does not pay.";
+        does_not_pay(best: Millis, active: Millis, load: Millis, tokens: Count) = "This plan stays. The best alternative would take { $best } per token instead of { $active }, but loading it would take { $load }, and the room could not answer during that time. For the { $tokens } tokens expected, that is not worth it.";
         /// The best one is loaded once nobody asks.
-        room_in_use(best: Millis, active: Millis, load: Millis) = "The plan stays while the room is in use: the best other one would take { $best } a token instead of { $active }, but { $load } to load, and nobody would be answered meanwhile.";
+        room_in_use(best: Millis, active: Millis, load: Millis) = "This plan stays while the room is in use. The best alternative would take { $best } per token instead of { $active }, but loading it would take { $load }, and the room could not answer during that time.";
         /// Another plan is being prepared.
-        another_is_prepared(active: Millis) = "The plan stays until another one is loaded: { $active } a token until then.";
+        another_is_prepared(active: Millis) = "Another plan is being loaded. Until it is ready, this one stays, at { $active } per token.";
 
         /// What a token takes with a new plan. `why`: one of the sentences below.
-        new_plan(why: Text, new: Millis) = "{ $why } { $new } a token are expected.";
+        new_plan(why: Text, new: Millis) = "{ $why } Each token should take { $new }.";
         /// The same, compared with the plan before.
-        new_plan_compared(why: Text, new: Millis, active: Millis) = "{ $why } { $new } a token are expected, { $active } with the plan before.";
+        new_plan_compared(why: Text, new: Millis, active: Millis) = "{ $why } Each token should take { $new } instead of { $active }.";
         /// There was no plan before.
         first = "This is the best plan for the devices that lend.";
         /// The plan before is gone with a device.
-        plan_lost = "The plan before went with a device that left, and this is the best one without it.";
+        plan_lost = "The previous plan needed a device that has left. This is the best plan without that device.";
         /// Tokens are faster.
-        faster = "Tokens are expected to be faster with this plan than with the one before.";
+        faster = "This plan is expected to be faster than the previous one.";
         /// More devices take part.
-        more_devices(before: Count, after: Count) = "More devices take part or hold experts, as you want: { $after } instead of { $before }.";
+        more_devices(before: Count, after: Count) = "You chose to use as many devices as possible: this plan uses { $after } instead of { $before }.";
         /// The plan before cannot go on.
-        cannot_go_on = "The plan before could not go on: a device lends less, or the context or the KV cache changed.";
+        cannot_go_on = "The previous plan no longer works: a device lends less, or the context length or the KV cache type has changed.";
         /// The host shares the work in another way.
-        sharing_changed = "You chose to share the work in another way.";
+        sharing_changed = "You chose another way to share the work.";
         /// There is memory for all experts now.
-        fits_now = "The plan before loaded experts on demand, and now there is memory for all of them.";
+        fits_now = "The previous plan loaded experts on demand. Now there is memory for all of them.";
         /// A standby plan takes over.
-        takes_over = "A device left, and this plan was ready: the others held its part already.";
+        takes_over = "A device left. This plan was already prepared: the other devices have copies of that device's part.";
 
         /// A device of the plan is away for a moment.
-        device_away = "Nothing is compared: a device of the plan does not answer. It comes back in a moment, or is given up.";
+        device_away = "A device is not answering, so no other plans are considered for now. If it does not come back soon, the room goes on without it.";
         /// Devices time themselves.
-        measuring = "Nothing is compared yet: devices are measuring how fast they run this model.";
+        measuring = "No plans are compared yet: the devices are still measuring how fast they run this model.";
         /// A device left that the plan can spare.
-        spared = "Nothing is compared until the answers in progress have ended: the plan can do without the device that left.";
+        spared = "A device left, but this plan can do without it. Other plans are considered once the current answers are finished.";
 
         /// The devices lend too little.
-        too_little(needed: Bytes, offered: Bytes, missing: Bytes) = "There is no plan: the model needs { $needed }, and the devices lend { $offered }. With { $missing } more it fits.";
+        too_little(needed: Bytes, offered: Bytes, missing: Bytes) = "The model cannot run: it needs { $needed }, and the devices lend { $offered }. With { $missing } more it fits.";
         /// They lend enough in all, but none enough for its part.
-        no_room_for_part(needed: Bytes, offered: Bytes) = "There is no plan: the model needs { $needed }, and the devices lend { $offered }, but no device has room for its part.";
+        no_room_for_part(needed: Bytes, offered: Bytes) = "The model cannot run: it needs { $needed }, and the devices lend { $offered } together, but no single device has room for its part. Lend more on one device.";
         /// The first and the last block stay on this device, which lends too little for them.
-        host_too_small(needed: Bytes, offered: Bytes, missing: Bytes) = "There is no plan: you keep your words here, and this device needs { $needed } for the first and the last block. It lends { $offered }: { $missing } too little.";
+        host_too_small(needed: Bytes, offered: Bytes, missing: Bytes) = "The model cannot run: with “Keep my words here”, this device needs { $needed } for the first and the last block, and it lends { $offered }. Lend { $missing } more, or open the room without that option.";
         /// The host chose a KV cache type that the model cannot use.
-        kv_cache_type = "There is no plan: the model's keys and values cannot be stored in the way that you chose.";
+        kv_cache_type = "The model cannot run: it does not support the KV cache type that you chose. Open the room with another one (“Memory for the conversation”).";
     }
 }
 
@@ -69,9 +69,9 @@ table! {
         /// It computes blocks.
         computes(blocks: Count) = [one] "computes { $blocks } block" [other] "computes { $blocks } blocks";
         /// It computes only what stands before the first block and behind the last one.
-        computes_ends = "computes the ends of the model";
+        computes_ends = "computes only the input and output layers";
         /// How long that takes. `computes`: what it computes.
-        takes(computes: Text, time: Millis) = "{ $computes }, { $time } of a token";
+        takes(computes: Text, time: Millis) = "{ $computes }, { $time } per token";
         /// It holds experts for other devices.
         holds(experts: Count) = [one] "holds { $experts } expert for others" [other] "holds { $experts } experts for others";
         /// It does both.
@@ -79,41 +79,41 @@ table! {
         /// Why it takes part: no other device lends.
         only_device = "It is the only device that lends.";
         /// Why it takes part: its memory.
-        needed_for_memory(needed: Bytes, others: Bytes) = "Without it the model does not fit: it needs { $needed }, and the others lend { $others }.";
+        needed_for_memory(needed: Bytes, others: Bytes) = "Without it the model does not fit: the model needs { $needed }, and the other devices lend only { $others }.";
         /// Why it takes part: the host wants everyone to.
-        everyone = "You want everyone to take part.";
+        everyone = "You chose to let every device take part.";
         /// Why it takes part: the host wants experts spread.
-        experts_spread = "You want the experts spread over the devices.";
+        experts_spread = "You chose to spread the experts over the devices.";
         /// Why it takes part: speed.
-        fastest = "No plan without it was expected to be faster.";
+        fastest = "Answers are not expected to be faster without it.";
 
         /// It has no part: tokens would take longer.
         too_slow(name: Text, with: Millis, without: Millis) = "{ $name } is a spare: a token would take { $with } with it, and takes { $without } without.";
         /// It has no part: tokens would take as long.
         no_faster(name: Text, without: Millis) = "{ $name } is a spare: with it a token would take no less than { $without }.";
         /// It has no part: it lends too little.
-        too_little(name: Text, offered: Bytes, needed: Bytes) = "{ $name } has no part: it lends { $offered }, and the smallest part takes { $needed }.";
+        too_little(name: Text, offered: Bytes, needed: Bytes) = "{ $name } is not used: it lends { $offered }, and the smallest part takes { $needed }.";
         /// It has no part: it lends too little for blocks, and is too far for experts.
-        experts_too_far(name: Text, offered: Bytes, needed: Bytes, trip: Millis) = "{ $name } has no part: it lends { $offered }, and a block takes { $needed }. A round trip to experts on it would cost { $trip } a token.";
+        experts_too_far(name: Text, offered: Bytes, needed: Bytes, trip: Millis) = "{ $name } is not used: it lends { $offered }, too little for a block ({ $needed }), and it is too far away to hold experts. The round trip to it would add { $trip } per token.";
         /// It has no part: its GPU's largest binding is too small.
-        binding_too_small(name: Text, binding: Bytes, needed: Bytes) = "{ $name } has no part: its GPU sees { $binding } at once, and a block's keys take { $needed }. A shorter context would do.";
+        binding_too_small(name: Text, binding: Bytes, needed: Bytes) = "{ $name } is not used: its GPU can address only { $binding } at once, and the KV cache of a block needs { $needed } at this context length. A shorter context would fix that.";
         /// It has no part: the host protects its model.
-        protected(name: Text) = "{ $name } has no part: you keep everything but experts for yourself, and none is left for it.";
+        protected(name: Text) = "{ $name } is not used: “Protect the model” lets other devices hold only experts, and there are none for it.";
         /// It has no part: there is none left.
-        no_part_left(name: Text) = "{ $name } is a spare: the others have all there is to do.";
+        no_part_left(name: Text) = "{ $name } is a spare: the other devices already do all the work.";
         /// There is no plan.
         waits(name: Text, offered: Bytes) = "{ $name } lends { $offered } and waits for a plan.";
 
         /// The others hold a device's part without having loaded anything for it.
-        held_by_others(name: Text) = "If { $name } leaves, the others hold its part already.";
+        held_by_others(name: Text) = "If { $name } leaves, the other devices already have its part.";
         /// Helpers hold a device's part. `helpers`: names.
-        held(name: Text, helpers: Text) = "If { $name } leaves, its part is held already: { $helpers }.";
+        held(name: Text, helpers: Text) = "If { $name } leaves, a copy of its part is already on { $helpers }.";
         /// Helpers load a copy of a device's part.
-        loading(name: Text, helpers: Text) = "If { $name } leaves, a copy of its part is being loaded: { $helpers }.";
+        loading(name: Text, helpers: Text) = "In case { $name } leaves, a copy of its part is being loaded on { $helpers }.";
         /// Nobody holds a device's part, for want of memory.
-        not_held_for_want(name: Text, missing: Bytes) = "If { $name } leaves, its part has to be loaded again: the others lack { $missing } for a copy.";
+        not_held_for_want(name: Text, missing: Bytes) = "If { $name } leaves, other devices have to load its part first: they are { $missing } short of memory for a copy.";
         /// Nobody holds a device's part.
-        not_held(name: Text) = "If { $name } leaves, its part has to be loaded again.";
+        not_held(name: Text) = "If { $name } leaves, other devices have to load its part first.";
     }
 }
 
@@ -121,35 +121,38 @@ table! {
     /// What is chosen while tokens are written.
     RunningDecisionTexts {
         /// A holder of experts is asked as the plan says again.
-        in_turn(name: Text) = "{ $name } is asked for its experts in its turn again.";
+        in_turn(name: Text) = "{ $name } answers normally again and is asked for its experts as before.";
         /// A holder is late.
-        late(name: Text, slow: Millis) = "Others are asked before { $name }: a call takes more than twice as long as the { $slow } within which it answers 95% of them.";
+        late(name: Text, slow: Millis) = "{ $name } is slow right now, so other devices are asked first: a call took more than twice the { $slow } within which it answers 95% of its calls.";
         /// A holder does not answer. `timeouts`: how many calls were not answered in time so far.
-        unhealthy(name: Text, timeouts: Count) = "Others are asked before { $name }: it did not answer several calls in a row, or refused them. Calls not answered in time so far: { $timeouts }.";
+        unhealthy(name: Text, timeouts: Count) = "Other devices are asked before { $name }: it did not answer several calls in a row in time, or refused them. Calls that it has not answered in time so far: { $timeouts }.";
         /// Copies of calls that a holder got.
-        copies(copies: Count, name: Text, won: Count, calls: Count) = [one] "{ $name } got { $copies } copy of a call that somebody else had not answered yet, and was first with { $won }. It answered { $calls } in all." [other] "{ $name } got { $copies } copies of calls that somebody else had not answered yet, and was first with { $won }. It answered { $calls } in all.";
+        copies(copies: Count, name: Text, won: Count, calls: Count) = [one] "{ $name } was asked as a backup { $copies } time, because another device had not answered yet, and answered first in { $won } of these cases. It has answered { $calls } calls in all."
+            [other] "{ $name } was asked as a backup { $copies } times, because another device had not answered yet, and answered first in { $won } of these cases. It has answered { $calls } calls in all.";
         /// Guesses are tried.
-        guesses_tried = "It is being tried whether loading guessed experts ahead pays.";
+        guesses_tried = "The room is testing whether loading experts in advance makes answers faster.";
         /// Guesses pay.
-        guesses_on = "Guessed experts are loaded ahead, since tokens were faster with them.";
+        guesses_on = "Experts that will probably be needed are loaded in advance, because this made answers faster.";
         /// Guesses did not pay.
-        guesses_off = "Guessed experts are not loaded ahead, since tokens were not faster with them.";
+        guesses_off = "Experts are not loaded in advance, because this did not make answers faster.";
         /// Guesses are loaded in any case.
-        guesses_always = "Guessed experts are loaded ahead, whether that pays or not.";
+        guesses_always = "Experts that will probably be needed are loaded in advance, whether or not this makes answers faster.";
         /// How many of the experts used were guessed. `state`: one of the sentences above.
-        recall(state: Text, percent: Rounded) = "{ $state } { $percent }% of the experts used were guessed.";
+        recall(state: Text, percent: Rounded) = "{ $state } { $percent }% of the experts that were used had been guessed.";
         /// What came of loads.
-        loads(said: Text, loaded: Count, useful: Count) = "{ $said } Of { $loaded } loaded, { $useful } were used.";
+        loads(said: Text, loaded: Count, useful: Count) = "{ $said } Of { $loaded } experts loaded in advance, { $useful } were used.";
         /// No draft tokens. `cost`: one of the phrases below.
-        no_drafts(accepted: Rounded, cost: Text) = "No draft tokens go along: { $accepted }% of them were right lately, and { $cost }.";
+        no_drafts(accepted: Rounded, cost: Text) = "Guessing tokens ahead is off: { $accepted }% of the latest guesses were right, and { $cost }.";
         /// Draft tokens from the text so far. `gain`: tokens in the time of one, with two digits.
-        drafts_of_text(length: Count, gain: Text, accepted: Rounded, cost: Text) = [one] "{ $length } draft token from the text so far goes along with each token: that promises { $gain } tokens in the time of one. { $accepted }% of them were right lately, and { $cost }." [other] "{ $length } draft tokens from the text so far go along with each token: that promises { $gain } tokens in the time of one. { $accepted }% of them were right lately, and { $cost }.";
+        drafts_of_text(length: Count, gain: Text, accepted: Rounded, cost: Text) = [one] "With each token, { $length } more token is guessed from the text so far, which should make answers { $gain } times as fast. { $accepted }% of the latest guesses were right, and { $cost }."
+            [other] "With each token, { $length } more tokens are guessed from the text so far, which should make answers { $gain } times as fast. { $accepted }% of the latest guesses were right, and { $cost }.";
         /// Draft tokens of a shadow model.
-        drafts_of_shadow(length: Count, gain: Text, accepted: Rounded, cost: Text) = [one] "{ $length } draft token from a smaller copy of the model goes along with each token: that promises { $gain } tokens in the time of one. { $accepted }% of them were right lately, and { $cost }." [other] "{ $length } draft tokens from a smaller copy of the model go along with each token: that promises { $gain } tokens in the time of one. { $accepted }% of them were right lately, and { $cost }.";
+        drafts_of_shadow(length: Count, gain: Text, accepted: Rounded, cost: Text) = [one] "With each token, a smaller copy of the model guesses { $length } more token, which should make answers { $gain } times as fast. { $accepted }% of the latest guesses were right, and { $cost }."
+            [other] "With each token, a smaller copy of the model guesses { $length } more tokens, which should make answers { $gain } times as fast. { $accepted }% of the latest guesses were right, and { $cost }.";
         /// What a draft costs.
-        draft_cost(percent: Rounded) = "each makes a pass { $percent }% longer";
+        draft_cost(percent: Rounded) = "each guess makes a step { $percent }% longer";
         /// It was not measured.
-        draft_cost_unknown = "what each costs is not known yet";
+        draft_cost_unknown = "the time that a guess costs is not known yet";
     }
 }
 
@@ -161,27 +164,28 @@ table! {
         /// The heading, where there is none.
         title_none = "Why is there no plan?";
         /// The heading of the plans that were compared.
-        compared = "Expected time of a token";
+        compared = "Expected time per token";
         /// The plan that runs.
         this_plan = "This plan";
         /// A plan that is prepared.
         new_plan = "The new plan";
         /// The plan before it.
-        plan_before = "The plan before";
+        plan_before = "The previous plan";
         /// The best other plan.
-        best_other = "The best other one";
+        best_other = "The best alternative";
         /// The time below which another plan is worth a change.
-        to_beat = "What another one has to beat";
+        to_beat = "Time to beat";
         /// The plan with a spare device as well.
         with_device(name: Text) = "With { $name } as well";
         /// Experts spread over the devices.
-        experts_spread(trips: Count) = [one] "Experts spread, { $trips } round trip a token" [other] "Experts spread, { $trips } round trips a token";
+        experts_spread(trips: Count) = [one] "Experts spread, { $trips } round trip per token"
+            [other] "Experts spread, { $trips } round trips per token";
         /// Experts with their blocks.
         whole_blocks = "Whole blocks, experts not spread";
         /// The best plan whose first and last block may be on any device.
         ends_anywhere = "With the first and the last block on any device";
         /// The first and the last block stay on the host's device, which reads this.
-        ends_kept = "You keep your words here: this device computes the first and the last block itself.";
+        ends_kept = "“Keep my words here” is on: this device computes the first and the last block itself.";
         /// Instead of a time.
         does_not_fit = "does not fit";
         /// The heading of what each device does.
@@ -191,59 +195,61 @@ table! {
         /// The heading of what would change the choice.
         changes = "What would change this";
         /// Another plan is faster.
-        another_is_faster(needed: Millis) = "Another plan is expected to take less than { $needed } a token.";
+        another_is_faster(needed: Millis) = "If another plan is expected to take less than { $needed } per token.";
         /// The other plan stays better.
-        stays_better(rest: Millis) = "The other plan stays better for another { $rest }.";
+        stays_better(rest: Millis) = "If the other plan is still better in { $rest }.";
         /// The host wants something else.
-        fewer_wanted = "You no longer want everyone to take part.";
+        fewer_wanted = "If you no longer want as many devices as possible to take part.";
         /// Answers end.
-        answers_end = "The answers in progress end.";
+        answers_end = "When the current answers are finished.";
         /// Nobody asks.
-        is_quiet = "Nobody asks for half a minute.";
+        is_quiet = "If nobody asks anything for half a minute.";
         /// The room is used more.
-        is_used_more = "The room is used more, or devices load more quickly.";
+        is_used_more = "If the room is used more, or the devices load faster.";
         /// The devices lend more.
-        devices_lend(missing: Bytes) = "The devices lend { $missing } more.";
+        devices_lend(missing: Bytes) = "If the devices lend { $missing } more.";
         /// This device lends more, or does not keep the first and the last block.
-        host_lends(missing: Bytes) = "This device lends { $missing } more, or you open the room without “Keep my words here”.";
+        host_lends(missing: Bytes) = "If this device lends { $missing } more, or if you open the room without “Keep my words here”.";
         /// A slow device gets faster, or takes part all the same.
-        device_saves(name: Text, saved: Millis) = "{ $name } or its connection saves { $saved } a token, or you choose “Everyone takes part”.";
+        device_saves(name: Text, saved: Millis) = "If { $name } or its connection gets faster by { $saved } per token, or if you choose “Everyone takes part”.";
         /// A device takes part all the same.
-        everyone_chosen(name: Text) = "You choose “Everyone takes part”, and { $name } gets a part.";
+        everyone_chosen(name: Text) = "If you choose “Everyone takes part”: then { $name } gets a part.";
         /// A device lends more.
-        device_lends(name: Text, missing: Bytes) = "{ $name } lends { $missing } more.";
+        device_lends(name: Text, missing: Bytes) = "If { $name } lends { $missing } more.";
         /// The context is shorter.
-        shorter_context(name: Text) = "You choose a shorter context, and { $name } gets a part.";
+        shorter_context(name: Text) = "If you choose a shorter context: then { $name } gets a part.";
         /// Who checks what devices compute: the title of the sentences below.
         layer_checks = "Who checks the layers";
         /// A device whose part the host can compute as well.
-        is_checked(name: Text) = "{ $name }: the host computes a share of its answers again, and compares.";
+        is_checked(name: Text) = "{ $name }: the host recomputes a share of its work and compares.";
         /// One that the host can compute as well, but with other rounding.
-        is_unlike(name: Text) = "{ $name }: it has another kind of GPU. The host computes a share of its answers again, but only large differences show, and they convict nobody.";
+        is_unlike(name: Text) = "{ $name }: its GPU is of a different kind from the host's. The host recomputes a share of its work, but only large differences show, and even those are no proof.";
         /// One that nobody can check.
-        not_checked(name: Text) = "{ $name }: nobody checks it. The host holds no copy of its layers, or calls experts elsewhere.";
+        not_checked(name: Text) = "{ $name }: nobody checks it. The host has no copy of its layers, or experts are spread or loaded on demand.";
         /// Answers whose stages have said by hashes what they got and sent.
-        answers_agree(answers: Count) = [one] "In { $answers } answer all devices agreed on what went between them." [other] "In { $answers } answers all devices agreed on what went between them.";
+        answers_agree(answers: Count) = [one] "In { $answers } answer, all devices agreed on what they had sent each other."
+            [other] "In { $answers } answers, all devices agreed on what they had sent each other.";
         /// Parts of answers that the host has computed again.
-        parts_repeated(parts: Count, equal: Count) = [one] "The host has computed { $parts } part again ({ $equal } bit by bit the same)." [other] "The host has computed { $parts } parts again ({ $equal } bit by bit the same).";
+        parts_repeated(parts: Count, equal: Count) = [one] "The host has recomputed { $parts } part of an answer ({ $equal } matched bit for bit)."
+            [other] "The host has recomputed { $parts } parts of answers ({ $equal } matched bit for bit).";
         /// Two neighbours contradict each other.
-        neighbours_differ(sender: Text, receiver: Text) = "{ $sender } and { $receiver } do not agree on what went between them. One of them is wrong. Only where this device is one of the two does it know which.";
+        neighbours_differ(sender: Text, receiver: Text) = "{ $sender } and { $receiver } disagree about what was sent between them. One of them is wrong. This device can tell which only if it is one of the two.";
         /// Such a device was further from the host's numbers than rounding is thought to explain.
         is_apart(name: Text) = "{ $name } sent numbers that are far from the host's. It does not round as the host does, so nobody can say who is right.";
         /// A device was asked for hashes or rows, and did not show them.
-        work_withheld(name: Text) = "{ $name } was asked to show its work and did not. A reload, a slow line or many conversations at once look the same.";
+        work_withheld(name: Text) = "{ $name } was asked to show its work and did not. There can be innocent reasons: a reload, a slow connection or many conversations at once.";
         /// Where the host knows this from.
         of_host = "Times are what this device expected when it last looked for a better plan.";
         /// Where everyone else knows this from.
-        of_member = "This is what the host tells the room. What it compared is on its own page.";
+        of_member = "This is what the host tells everyone. Only the host's own screen shows which plans it compared.";
         /// A device's blocks, as everyone sees them.
         computes(blocks: Count, name: Text) = [one] "{ $name } computes { $blocks } block." [other] "{ $name } computes { $blocks } blocks.";
         /// Products of 32-bit floats.
-        exact = "Products are computed with 32-bit floats.";
+        exact = "Calculations use 32-bit floats.";
         /// Products of 8-bit integers.
-        packed = "Products are computed with 8-bit integers: up to twice as fast, at about the precision that llama.cpp has by default.";
+        packed = "Calculations use 8-bit integers: up to twice as fast, and slightly less exact (about as exact as llama.cpp is by default).";
         /// Matrix units.
-        matrix = "Prompts are computed with half floats, by the GPU's matrix units.";
+        matrix = "Prompts are computed with 16-bit floats, by the GPU's matrix units.";
         /// This device, in these sentences.
         this_device = "This device";
         /// A device without a name.

@@ -62,12 +62,12 @@ mod tests {
         };
         assert_eq!(
             holder(&late, "Phone"),
-            "Others are asked before Phone: a call takes more than twice as long as the 19 ms within which it answers 95% of them."
+            "Phone is slow right now, so other devices are asked first: a call took more than twice the 19 ms within which it answers 95% of its calls."
         );
         let copies = HedgingDecision { peer: PEER, calls: 100, copies: 8, won: 3 };
         assert_eq!(
             hedging(&copies, "Phone"),
-            "Phone got 8 copies of calls that somebody else had not answered yet, and was first with 3. It answered 100 in all."
+            "Phone was asked as a backup 8 times, because another device had not answered yet, and answered first in 3 of these cases. It has answered 100 calls in all."
         );
     }
 
@@ -82,18 +82,18 @@ mod tests {
         };
         assert_eq!(
             prediction(&off),
-            "Guessed experts are not loaded ahead, since tokens were not faster with them. 61% of the experts used were guessed. Of 90 loaded, 40 were used."
+            "Experts are not loaded in advance, because this did not make answers faster. 61% of the experts that were used had been guessed. Of 90 experts loaded in advance, 40 were used."
         );
         let some = DraftDecision { drafter: Drafter::Text, length: 3, gain: 1.42, accepted: 0.8, cost: Some(0.12) };
         assert_eq!(
             drafts(&some),
-            "3 draft tokens from the text so far go along with each token: that promises 1.42 tokens in the time of one. 80% of \
-             them were right lately, and each makes a pass 12% longer."
+            "With each token, 3 more tokens are guessed from the text so far, which should make answers 1.42 times as fast. 80% of the \
+             latest guesses were right, and each guess makes a step 12% longer."
         );
         let none = DraftDecision { length: 0, gain: 1.0, accepted: 0.1, ..some };
         assert_eq!(
             drafts(&none),
-            "No draft tokens go along: 10% of them were right lately, and each makes a pass 12% longer."
+            "Guessing tokens ahead is off: 10% of the latest guesses were right, and each guess makes a step 12% longer."
         );
     }
 }

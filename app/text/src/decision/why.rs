@@ -147,19 +147,15 @@ mod tests {
     #[test]
     fn plans_are_listed_with_the_time_of_a_token() {
         let stays = why(KeptReason::GainTooSmall, vec![spare(90.0)]);
-        let expected = [
-            "This plan: 41 ms",
-            "The best other one: 40 ms",
-            "What another one has to beat: 37 ms",
-            "With Phone as well: 90 ms",
-        ];
+        let expected =
+            ["This plan: 41 ms", "The best alternative: 40 ms", "Time to beat: 37 ms", "With Phone as well: 90 ms"];
         assert_eq!(rows(&stays), expected);
         let spreading = Some(SpreadingCompared { trips: 1, spread_ms: 52.0, whole_ms: None });
         let best = WhyPlan { spreading, ..why(KeptReason::IsBest, Vec::new()) };
         let expected = [
             "This plan: 41 ms",
-            "What another one has to beat: 37 ms",
-            "Experts spread, 1 round trip a token: 52 ms",
+            "Time to beat: 37 ms",
+            "Experts spread, 1 round trip per token: 52 ms",
             "Whole blocks, experts not spread: does not fit",
         ];
         assert_eq!(rows(&best), expected);
@@ -169,11 +165,8 @@ mod tests {
     fn what_it_costs_to_keep_ones_words_is_listed() {
         let ends = Some(EndsCompared { kept_ms: 41.2, free_ms: 30.4 });
         let kept = WhyPlan { ends, ..why(KeptReason::IsBest, Vec::new()) };
-        let expected = [
-            "This plan: 41 ms",
-            "What another one has to beat: 37 ms",
-            "With the first and the last block on any device: 30 ms",
-        ];
+        let expected =
+            ["This plan: 41 ms", "Time to beat: 37 ms", "With the first and the last block on any device: 30 ms"];
         assert_eq!(rows(&kept), expected);
         let reason = NoPlanReason::HostTooSmallForEnds {
             needed: Bytes(900_000_000),
@@ -183,11 +176,11 @@ mod tests {
         let none = WhyPlan { plan: PlanDecision::NoPlan { reason }, ..why(KeptReason::IsBest, Vec::new()) };
         assert_eq!(
             what_would_change(&none, |_| "Phone".into()),
-            ["This device lends 400 MB more, or you open the room without “Keep my words here”."]
+            ["If this device lends 400 MB more, or if you open the room without “Keep my words here”."]
         );
         assert_eq!(
             crate::plan_decision(&none.plan),
-            "There is no plan: you keep your words here, and this device needs 900 MB for the first and the last block. It lends 500 MB: 400 MB too little."
+            "The model cannot run: with “Keep my words here”, this device needs 900 MB for the first and the last block, and it lends 500 MB. Lend 400 MB more, or open the room without that option."
         );
     }
 
@@ -195,8 +188,8 @@ mod tests {
     fn what_would_change_the_choice_is_said_with_its_numbers() {
         let change = |why: &WhyPlan| what_would_change(why, |_| "Phone".into());
         let expected = [
-            "Another plan is expected to take less than 37 ms a token.",
-            "Phone or its connection saves 49 ms a token, or you choose “Everyone takes part”.",
+            "If another plan is expected to take less than 37 ms per token.",
+            "If Phone or its connection gets faster by 49 ms per token, or if you choose “Everyone takes part”.",
         ];
         assert_eq!(change(&why(KeptReason::IsBest, vec![spare(90.0)])), expected);
         let soon = KeptReason::NotForLongEnough {
@@ -205,9 +198,9 @@ mod tests {
             better_for_ms: 10_000.0,
             needed_for_ms: 19_000.0,
         };
-        assert_eq!(change(&why(soon, Vec::new())), ["The other plan stays better for another 9.0 s."]);
+        assert_eq!(change(&why(soon, Vec::new())), ["If the other plan is still better in 9.0 s."]);
         let reason = NoPlanReason::NotEnoughMemory { needed: Bytes(9), offered: Bytes(5), missing: Bytes(4) };
         let none = WhyPlan { plan: PlanDecision::NoPlan { reason }, ..why(KeptReason::IsBest, Vec::new()) };
-        assert_eq!(change(&none), ["The devices lend 4 bytes more."]);
+        assert_eq!(change(&none), ["If the devices lend 4 bytes more."]);
     }
 }
