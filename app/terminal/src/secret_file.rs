@@ -146,7 +146,7 @@ mod tests {
         }
         std::fs::write(folder.join(DEVICE_KEY), "\"12\"").unwrap();
         let sentence = device_key(&folder, KeySeed([3; 32])).unwrap_err();
-        assert!(sentence.contains("Delete it for a new one."), "{sentence}");
+        assert!(sentence.contains("Delete it to create a new one."), "{sentence}");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(read_room(&path), Ok(Some(KeptRoom { keys, doors: Doors::default(), ends: Ends::Anywhere })));
         std::fs::write(&path, "{\"owner\":").unwrap();
         let sentence = read_room(&path).unwrap_err();
-        assert!(sentence.contains("Delete it for a new room."), "{sentence}");
+        assert!(sentence.contains("Delete it to create a new room."), "{sentence}");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

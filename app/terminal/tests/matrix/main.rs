@@ -169,7 +169,7 @@ fn failures() -> Vec<Failure> {
         Failure { relay: Some(|_| "ftp://localhost"), ..usage("a relay by FTP", CALLING, &["http"]) },
         Failure { relay: Some(|_| "http://localhost:99999"), ..usage("a port that there is not", CALLING, &["expected"]) },
         Failure { link: Some(|_| "http://localhost/elsewhere".into()), ..usage("a link to no room", JOINING, &["a room's link"]) },
-        Failure { link: Some(|_| "-".into()), ..usage("a link from an input that has none", JOINING, &["no link to a room"]) },
+        Failure { link: Some(|_| "-".into()), ..usage("a link from an input that has none", JOINING, &["not a room link"]) },
         Failure { link: Some(|world| format!("{}&fp=12", world.room)), ..usage("a damaged fingerprint", JOINING, &["64 hexadecimal digits"]) },
         Failure { model: Some("modle.gguf"), ..usage("a typo in a file's name", OPENING, &["no file modle.gguf", "Did you mean model.gguf?"]) },
         Failure { model: Some("\u{1b}]52;c;aGk=\u{7}\u{9b}2J\u{202e}.gguf"), ..usage("a name that commands the terminal", OPENING, &["There is no file"]) },
@@ -193,12 +193,12 @@ fn failures() -> Vec<Failure> {
         relay("a server that says nothing", |world| &world.silent, &["has not answered for 5 s"]),
         relay("a server that closes", |world| &world.closing, &["has not answered for 5 s"]),
         relay("http where TLS is spoken", |world| &world.tls_only, &["cannot be used as a relay", "https://"]),
-        page("a captive portal instead of a page", |world| &world.portal, 3, &["no list", "line 1"]),
+        page("a captive portal instead of a page", |world| &world.portal, 3, &["The file list of", "line 1"]),
         page("a relay without a page", |world| &world.without_page, 3, &["no list", "status 503"]),
         page("a file that was changed", |world| &world.changed, 1, &["/page.js differs", "does not match its own list"]),
         page("another certificate", |world| &world.relay_tls, 3, &["--relay-fingerprint"]),
         Failure { options: &["--release", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"], ..page("another release", |world| &world.plain, 1, &["another release"]) },
-        Failure { options: &["--sums", "other-release"], ..page("the list of another release", |world| &world.plain, 1, &["/page.js differs", "not that of the release"]) },
+        Failure { options: &["--sums", "other-release"], ..page("the list of another release", |world| &world.plain, 1, &["/page.js differs", "differs from the release"]) },
         Failure { options: &["--release", "ba78"], ..usage("half a hash", &[Verify], &["64 hexadecimal digits", "--release"]) },
         Failure { options: &["--sums", "nowhere"], ..usage("a list that is not there", &[Verify], &["nowhere cannot be read"]) },
         Failure { options: &["--sums", "page.gguf"], ..usage("a list that is none", &[Verify], &["page.gguf is not a release's list", "line 1"]) },
@@ -213,7 +213,7 @@ fn failures() -> Vec<Failure> {
         Failure { name: "a closed pipe", verbs: &[Run, Bench, Host, HostAndAsk, Ask, Verify], out: Out::Closed, code: 141, ..NONE },
         Failure { options: &["--max-tokens", "200"], ..stopped("Ctrl-C while it opens or answers", &[Run], "Opening", "INT", 130) },
         stopped("Ctrl-C in a room", &[Host], "/r/", "INT", 130),
-        stopped("Ctrl-C of who computes", &[Contribute], "Calling", "INT", 130),
+        stopped("Ctrl-C of who computes", &[Contribute], "Connecting", "INT", 130),
         stopped("a request to end", &[Host], "/r/", "TERM", 143),
         Failure { relay: Some(|world| &world.nowhere), ..stopped("Ctrl-C while the relay is called", CALLING, "does not answer", "INT", 130) },
     ]
@@ -326,7 +326,7 @@ fn who_asks_hears_that_the_host_ended_the_room() {
     let (host, link) = world::host(&world.folder, &world.plain);
     let line = ["join", &link, "--guest", "--raw", "--prompt", "a", "--max-tokens", "200"];
     let mut asking = start(&world, &line);
-    asking.until("ms a token expected");
+    asking.until("ms per token");
     host.signal("TERM");
     assert_eq!(host.end().code, Some(143));
     let Ended { code, err, .. } = asking.end();
@@ -339,7 +339,7 @@ fn of_two_hosts_of_one_room_the_first_ends() {
     let world = World::new("twice");
     let line = ["host", "model.gguf", "--relay", &world.plain, "--context", "256", "--room-keys", "room.json"];
     let mut first = start(&world, &line);
-    assert!(first.until("ms a token expected"));
+    assert!(first.until("ms per token"));
     let mut second = start(&world, &line);
     let Ended { code, err, .. } = first.end();
     assert_eq!(code, Some(3), "{err}");
@@ -352,7 +352,7 @@ fn of_two_hosts_of_one_room_the_first_ends() {
 fn a_second_ctrl_c_ends_at_once() {
     let world = World::new("at-once");
     let mut host = start(&world, &["host", "model.gguf", "--relay", &world.silent]);
-    assert!(host.until("Calling the relay"));
+    assert!(host.until("Connecting to the relay"));
     host.signal("INT");
     host.signal("INT");
     assert_eq!(host.end().code, Some(130));
@@ -368,7 +368,7 @@ fn verify_prints_the_hash_of_the_page_that_it_compared() {
     };
     let Ended { code, out, err } = verify(&world.plain, &[]);
     assert_eq!((code, out.trim().len()), (Some(0), 64), "{err}");
-    assert!(err.contains("That says nothing yet"), "{err}");
+    assert!(err.contains("That alone proves nothing"), "{err}");
     for options in [["--release", out.trim()], ["--sums", "page/SHA256SUMS"]] {
         let Ended { code, out: again, err } = verify(&world.plain, &options);
         assert_eq!((code, again.as_str()), (Some(0), out.as_str()), "{options:?}: {err}");

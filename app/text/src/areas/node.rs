@@ -16,9 +16,9 @@ table! {
         /// What answers is not the relay that the address means. The reason begins with a small letter.
         no_relay(host: Text, reason: Text) = "{ $host } cannot be used as a relay: { $reason }.";
         /// No TLS there.
-        speaks_no_tls = "it does not answer in TLS, so its address begins with http://";
+        speaks_no_tls = "it does not use TLS, so use an address that begins with http://";
         /// TLS there.
-        speaks_tls = "it does not answer in plain HTTP, so its address begins with https://";
+        speaks_tls = "it does not accept plain HTTP, so use an address that begins with https://";
         /// A web server, a proxy or a captive portal.
         web_server(status: Number) = "a web server answers with status { $status }; check the address, or sign in to this network";
         /// The host's frames exceed every limit, again and again.
@@ -26,8 +26,8 @@ table! {
         /// The connection ends without a word.
         closed = "it closed the connection";
         /// DNS has no address.
-        name_unknown = "its name is not known here";
+        name_unknown = "its name was not found (DNS)";
         /// A proxy whose own server is away.
-        proxy(status: Number) = "a server before it answers with status { $status }";
+        proxy(status: Number) = "a proxy in front of it answers with status { $status }";
     }
 }

@@ -14,17 +14,17 @@ table! {
         /// The node ended by a fault of its own.
         node_ended = "The node stopped working. Start potluck-node again, and report it if it stops again.";
         /// The first call.
-        calling_relay = "Calling the relay.";
+        calling_relay = "Connecting to the relay.";
         /// The relay is called again, with what was heard of the failed call.
         relay_silent(cause: Text) = "The relay does not answer ({ $cause }). Trying again.";
         /// A listed room, whose host asks nobody.
-        visible_admits_nobody = "The relay lists the room, but this program lets nobody in who finds it there: give the link to those who may come in.";
+        visible_admits_nobody = "The relay lists the room, but nobody can join it from the list, because this program does not ask you. Send the link to those who may come in.";
         /// In place of what was heard of a failed call, while the first one goes on.
         nothing_heard = "nothing was heard";
         /// The host is not there, or has not let this device in yet.
         waiting_for_host = "Waiting for the host.";
         /// Why the room runs as it does, and how long a token will take.
-        token_expected(reason: Text, millis: Rounded) = "{ $reason } About { $millis } ms a token expected.";
+        token_expected(reason: Text, millis: Rounded) = "{ $reason } Expect about { $millis } ms per token.";
         /// How much of the prompt is read.
         reading(done: Count, all: Count) = "Reading the prompt: { $done } of { $all } tokens";
         /// The same with its rate.
@@ -48,17 +48,17 @@ table! {
         /// The link is an invite to chat.
         only_for_chat = "This invite lets a guest ask, but not compute. Add --guest and a --prompt.";
         /// Nothing says which room to join.
-        which_room = "Give the room's link. On the command line (join LINK) other users of this machine can see it. join - reads it from standard input, join --link-file FILE from a file, and join alone from the environment variable POTLUCK_LINK.";
+        which_room = "Give the room's link. Other users of this machine can see a link on the command line (join LINK). These are safer: \"join -\" reads it from standard input, \"join --link-file FILE\" from a file, and \"join\" alone from the environment variable POTLUCK_LINK.";
         /// A link that was read is none.
-        bad_link(error: Text) = "That is no link to a room: { $error }.";
+        bad_link(error: Text) = "That is not a room link: { $error }.";
         /// Standard input is a terminal, and a link is expected there.
         paste_link = "Paste the room's link:";
         /// Standard input ended or cannot be read.
         no_input(error: Text) = "The link cannot be read from standard input: { $error }.";
         /// Neither a user's folder nor --cache.
-        no_cache_folder = "There is no folder of this user's own for downloads and this device's key: HOME is not set. Give one with --cache FOLDER.";
+        no_cache_folder = "There is nowhere to store downloads and this device's key, because HOME is not set. Choose a folder with --cache FOLDER.";
         /// --protect with a model that is not on this disk.
-        protect_needs_file = "--protect is for a file on this device: everybody can fetch what a relay or a link has.";
+        protect_needs_file = "--protect works only with a file on this device: anyone can download a model of the relay or of a link.";
         /// A text that begins like a link.
         no_model_link(text: Text) = "{ $text } is no link to a GGUF file or to a repository with some.";
         /// A repository's list of files cannot be had.
@@ -94,9 +94,9 @@ table! {
     /// What is wrong with a file that holds keys.
     SecretFileTexts {
         /// The keys of a hosted room.
-        not_of_room(path: Text, error: Text) = "{ $path } does not hold the keys of a room ({ $error }). Delete it for a new room.";
+        not_of_room(path: Text, error: Text) = "{ $path } does not contain a room's keys ({ $error }). Delete it to create a new room.";
         /// The key of this device.
-        not_of_device(path: Text, error: Text) = "{ $path } does not hold the key of a device ({ $error }). Delete it for a new one.";
+        not_of_device(path: Text, error: Text) = "{ $path } does not contain a device's key ({ $error }). Delete it to create a new one.";
         /// Reading failed.
         unreadable(path: Text, error: Text) = "{ $path } cannot be read: { $error }.";
         /// Writing failed.

@@ -16,7 +16,7 @@ table! {
         /// A file that only the relay's own list names.
         extra(name: Text) = "{ $name } is in the relay's list and not in the release's";
         /// The end if anything differs. The lines before it say what.
-        not_the_release(relay: Text) = "The page at { $relay } is not that of the release. Do not open it.";
+        not_the_release(relay: Text) = "The page at { $relay } differs from the release. Do not open it.";
         /// The same where nothing but the relay's own list is known.
         not_its_own(relay: Text) = "The page at { $relay } does not match its own list. Do not open it.";
         /// The relay's list has another hash than the release's.
@@ -24,11 +24,11 @@ table! {
         /// The page is the release's.
         same(relay: Text, files: Count) = "{ $relay } serves the { $files } files of this release.";
         /// The page matches the relay's own list, which proves little.
-        consistent(relay: Text, files: Count) = "{ $relay } serves the { $files } files of its own list. That says nothing yet: compare the hash with that of a release, or give it with --release.";
+        consistent(relay: Text, files: Count) = "{ $relay } serves the { $files } files of its own list. That alone proves nothing: compare the hash with that of a release you trust, or run this again with --release and that hash.";
         /// The relay serves no list.
         no_list(relay: Text, status: Number) = "{ $relay } has no list of its page's files (status { $status }), so its page cannot be checked.";
         /// What the relay serves as the list is none.
-        bad_list(relay: Text, fault: Text) = "{ $relay } has no list of its page's files that can be read ({ $fault }), so its page cannot be checked.";
+        bad_list(relay: Text, fault: Text) = "The file list of { $relay } cannot be read ({ $fault }), so its page cannot be checked.";
         /// The file of --sums cannot be read.
         unreadable(path: Text, error: Text) = "The list { $path } cannot be read: { $error }.";
         /// The file of --sums is no list.
