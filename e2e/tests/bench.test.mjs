@@ -95,9 +95,9 @@ test('a workload is measured and every token counted', { timeout: 600_000 }, asy
 
   const table = page.getByRole('table').first();
   await table.getByRole('rowheader', { name: '16 / 8' }).waitFor();
-  await page.getByText('Decode, tokens a second').waitFor();
+  await page.getByText('Decode, tokens per second').waitFor();
   await page.getByText('Device and limits').click();
-  await page.getByText(/% of the slower of reading \(.+\) and uploading \(.+\)/).waitFor();
+  await page.getByText(/Reading alone reached .+, and uploading alone .+; this is \d+% of the slower one\./).waitFor();
   assert.ok(report.method.some((sentence) => /first run does not count/.test(sentence)));
 });
 

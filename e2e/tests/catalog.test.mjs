@@ -95,7 +95,7 @@ async function lend(dialog, bytes) {
 
 /** How many fit, of how many. */
 async function found(dialog) {
-  const text = await dialog.getByText(/\d+ of \d+ fit the memory lent/).textContent();
+  const text = await dialog.getByText(/\d+ of \d+ fit in the memory that you lend/).textContent();
   return /(\d+) of (\d+)/.exec(text).slice(1).map(Number);
 }
 
@@ -123,7 +123,7 @@ for (const { width, height, colorScheme } of [
       before = fit;
       await cards(dialog).first().getByText(/^Fits/).waitFor();
       await cards(dialog).first().click();
-      await dialog.locator('.verdict-fits').getByText(/Weights .* (\+ state .* )?\+ cache .* \+ scratch .* = about/).waitFor();
+      await dialog.locator('.verdict-fits').getByText(/Weights .* (\+ state .* )?\+ cache .* \+ working memory .* = about/).waitFor();
       const sideways = await page.evaluate(() => {
         const open = document.querySelector('dialog[open]');
         return open.scrollWidth - open.clientWidth;
@@ -167,12 +167,12 @@ test('an architecture that this build does not know is not offered', async () =>
   assert.deepEqual(await found(dialog), [1, 1]);
 });
 
-test('an address that is gone, or that other pages may not read, gets one sentence', async () => {
+test('an address that is gone, or that other web sites may not read, gets one sentence', async () => {
   await list([entry('gone'), entry('private')]);
   const dialog = await openDialog();
   for (const [name, sentence] of [
-    ['gone', 'This address has no file any more, so choose another model.'],
-    ['private', /does not let other pages read this file/],
+    ['gone', 'There is no file at this address any more. Choose another model.'],
+    ['private', /does not let other web sites download this file/],
   ]) {
     await cards(dialog).filter({ hasText: name }).click();
     await dialog.getByRole('button', { name: 'Open the room' }).click();
@@ -296,7 +296,7 @@ test('without a readable list an address still works', async () => {
     if (text === null) await rm(join(folder, 'catalog.json'));
     else await writeFile(join(folder, 'catalog.json'), text);
     const dialog = await openDialog();
-    await dialog.getByText('The list of well-known models cannot be read. An address works without it.').waitFor();
+    await dialog.getByText('The list of well-known models could not be loaded. You can still enter the address of a GGUF file.').waitFor();
     assert.equal(await dialog.getByLabel('Address of a GGUF file').isEnabled(), true);
     assertOnlyFailedRequests();
     await device.stop();

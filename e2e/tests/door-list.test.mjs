@@ -69,7 +69,7 @@ step('the host finds in its log who came, and by what', async () => {
   await page.getByRole('button', { name: 'Invite', exact: true }).click();
   const dialog = page.getByRole('dialog', { name: 'Invite a device' });
   await dialog.getByText('Log', { exact: true }).click();
-  await dialog.getByText(/came in by the room's link/).waitFor();
+  await dialog.getByText(/joined with the room's link/).waitFor();
 });
 
 step('no console shows an error', () => {

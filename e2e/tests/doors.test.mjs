@@ -103,7 +103,7 @@ step('the address of an own room hosts on at once', async () => {
 step('a second tab of the same browser does not host the room too', async () => {
   const second = await devices.host.newTab();
   await second.goto(link);
-  await second.getByText('Another tab of this browser hosts this table.').waitFor();
+  await second.getByText('Another tab in this browser is hosting this room.').waitFor();
   await second.getByRole('button', { name: 'Just chat' }).click();
   const inside = await until(second, isInside);
   assert.equal(inside.role.coordinator, false);

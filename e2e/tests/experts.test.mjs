@@ -86,7 +86,7 @@ step('with memory for a third of the experts it loads the others on demand, from
   assert.ok(used > 12 && used <= 24, `six blocks, four experts each: ${JSON.stringify(on_demand)}`);
   assert.ok(on_demand.misses > 0 && on_demand.token_bytes > 0, JSON.stringify(on_demand));
   assert.equal(on_demand.token_network_bytes, 0, 'the visit before has filled the cache');
-  await page.getByText(/^Loads [\d.]+ MB a token from this device's storage: \d+ of a token's \d+ experts were in memory/).waitFor();
+  await page.getByText(/^Each token loads [\d.]+ MB from this device's storage\. Of the \d+ experts that a token uses, \d+ were already in memory/).waitFor();
   context.diagnostic(`all experts: ${speeds(undisturbed.timings)}`);
   context.diagnostic(`a third: ${speeds(answer.timings)}; ${JSON.stringify(on_demand)}`);
 });
@@ -136,7 +136,7 @@ step('a smaller copy of the model, made in the tab, guesses experts and changes 
   context.diagnostic(JSON.stringify(guesses));
   assert.equal(guesses.predictor, 'shadow');
   assert.ok(guesses.shadow > 0 && guesses.shadow_tokens > 0, JSON.stringify(guesses));
-  await page.getByText(/^A smaller copy of the model named \d+% of the experts of [\d,]+ tokens?\. It takes [\d.]+ MB\.( It also guessed tokens: .*)?$/).waitFor();
+  await page.getByText(/^Over [\d,]+ tokens?, a smaller copy of the model guessed \d+% of the experts that were used\. It takes [\d.]+ MB of memory\.( It also guessed tokens: .*)?$/).waitFor();
   await devices.copier.stop();
 });
 

@@ -33,7 +33,7 @@ after(async () => {
 async function whatOthersGet(page) {
   await page.getByRole('button', { name: 'What is sealed, and who can see what' }).click();
   const dialog = page.getByRole('dialog', { name: 'Sealed between devices' });
-  const text = await dialog.getByText(/lend their GPU get numbers/).textContent();
+  const text = await dialog.getByText(/lend their GPU get/).textContent();
   await page.keyboard.press('Escape');
   return text;
 }
@@ -43,7 +43,7 @@ step('two devices answer together, with the ends of the model anywhere', async (
   await contribute(two.page, link);
   const { plan } = await until(one.page, isUpOn(2));
   assert.equal(plan.ends, 'Anywhere');
-  assert.match(await whatOthersGet(two.page), /The one with the first layers gets the tokens/);
+  assert.match(await whatOthersGet(two.page), /The device with the first layers gets the text itself/);
   anywhere = (await ask(two.page, TEXT, PROMPT)).tokens;
   assert.equal(anywhere.length, PROMPT.max_tokens);
 });
@@ -65,8 +65,8 @@ step('both pages say what others get, and the host reads why', async () => {
   for (const { page } of [one, two]) {
     await until(page, (now) => isUp(now) && now.plan.ends === 'OnHost');
     const text = await whatOthersGet(page);
-    assert.match(text, /numbers from between the first and the last block, not words/);
-    assert.match(text, /A device that has the whole model, or fetches it, can compute much or all of the words/);
+    assert.match(text, /get only intermediate numbers, not text/);
+    assert.match(text, /a device that has the whole model, or downloads it, can reconstruct much or all of the text/);
   }
   await one.page.locator('summary', { hasText: 'Why this plan?' }).click();
   await one.page.getByText('“Keep my words here” is on: this device computes the first and the last block itself.').waitFor();

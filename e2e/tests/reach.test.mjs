@@ -109,7 +109,7 @@ test('a table that is closed says so once', async () => {
   const { page } = device;
   await page.goto(`${relay.url}/r/nosuchroom234567nosuchroom#CQkJCQkJCQkJCQkJCQkJCQ`);
   await page.getByRole('button', { name: 'Just chat' }).click();
-  await page.getByRole('heading', { name: 'This table is closed to you now' }).waitFor();
+  await page.getByRole('heading', { name: 'You are not in this room' }).waitFor();
   await page.getByRole('alert').getByText(/does not exist any more/).waitFor();
   assert.equal(await page.locator('.notice').count(), 0, 'the card tells it');
 });

@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn a_line_says_when_who_and_what() {
         let came = entry(LogEvent::CameIn(Way::Invite(InviteId(7))));
-        assert_eq!(log_line(&came), "2026-11-28 02:20:00 UTC  Ann (abab abab) came in by invite 7");
+        assert_eq!(log_line(&came), "2026-11-28 02:20:00 UTC  Ann (abab abab) joined with invite 7");
         let refused = entry(LogEvent::Refused("This invite has expired.".into()));
         let again = LogEntry { times: 3, first: UnixSeconds(1_795_832_399), ..refused };
         let expected = "2026-11-28 02:20:00 UTC  Ann (abab abab) was not let in: This invite has expired, 3 times since 2026-11-28 02:19:59 UTC";

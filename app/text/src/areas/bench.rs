@@ -18,7 +18,7 @@ table! {
         /// The box to tick.
         kernels = "Time each kind of kernel";
         /// What to measure.
-        workloads = "Tokens of prompt / answer";
+        workloads = "Length of prompt / answer, in tokens";
         /// A choice of it.
         own = "Your own";
         /// A field of it.
@@ -34,15 +34,15 @@ table! {
         /// The field for a file.
         gguf = "GGUF file";
         /// How long all kernels took.
-        in_kernels(time: Millis, clock: Text) = "{ $time } in kernels, by { $clock }.";
+        in_kernels(time: Millis, clock: Text) = "{ $time } in GPU programs (kernels), measured by { $clock }.";
         /// The heading of its kernels.
         decode = "One token of an answer";
         /// The same, after some context.
-        decode_after(depth: Count) = "One token of an answer after { $depth }";
+        decode_after(depth: Count) = "One token of an answer after { $depth } tokens of context";
         /// The heading of its kernels.
         prefill(tokens: Count) = "{ $tokens } tokens of a prompt";
         /// The same, after some context.
-        prefill_after(tokens: Count, depth: Count) = "{ $tokens } tokens of a prompt after { $depth }";
+        prefill_after(tokens: Count, depth: Count) = "{ $tokens } tokens of a prompt after { $depth } tokens of context";
         /// The table, for screen readers.
         kernels_table = "Table of kernels";
         /// A column.
@@ -56,11 +56,11 @@ table! {
         /// A column.
         bytes = "Bytes";
         /// A column.
-        streaming = "Share of streaming";
+        streaming = "Share of memory speed";
         /// The heading of the page.
         title = "Bench";
         /// Below the heading.
-        about = "How fast this device reads and writes with a model, measured on this device alone.";
+        about = "How fast this device reads a prompt and writes an answer, measured on this device alone.";
         /// Nothing can be shown.
         stopped = "Stopped before anything was fully measured.";
         /// The bar, for screen readers.
@@ -74,7 +74,7 @@ table! {
         /// Opens a list.
         method = "How it was measured";
         /// How fast the memory is.
-        streams(adapter: Text, rate: Rate) = "{ $adapter }. A plain kernel streams { $rate } here.";
+        streams(adapter: Text, rate: Rate) = "{ $adapter }. A simple test reads its memory at { $rate }.";
         /// The table, for screen readers.
         results_table = "Table of results";
         /// A column.
@@ -86,9 +86,9 @@ table! {
         /// A column.
         first_token = "First token";
         /// A column.
-        read = "Read per token";
+        read = "Memory read per token";
         /// How fast the model was loaded.
-        load_rates(load: Rate, percent: Rounded, read: Rate, upload: Rate) = "{ $load }, { $percent }% of the slower of reading ({ $read }) and uploading ({ $upload })";
+        load_rates(load: Rate, percent: Rounded, read: Rate, upload: Rate) = "{ $load }. Reading alone reached { $read }, and uploading alone { $upload }; this is { $percent }% of the slower one.";
         /// A row.
         browser = "Browser";
         /// A row.
@@ -100,12 +100,12 @@ table! {
         /// A row.
         weights = "Weights on the GPU";
         /// A row.
-        allocated = "All bytes on the GPU";
+        allocated = "GPU memory used in all";
         /// A row.
         features = "Features";
         /// The title of a chart.
-        chart_prefill = "Prefill, tokens a second";
+        chart_prefill = "Prefill, tokens per second";
         /// The title of a chart.
-        chart_decode = "Decode, tokens a second";
+        chart_decode = "Decode, tokens per second";
     }
 }

@@ -8,25 +8,25 @@ table! {
         /// The list is fetched.
         loading = "Fetching the list";
         /// The list is missing or broken.
-        unreadable = "The list of well-known models cannot be read. An address works without it.";
+        unreadable = "The list of well-known models could not be loaded. You can still enter the address of a GGUF file.";
         /// How many match, how many of them fit.
-        found(fitting: Count, all: Count) = "{ $fitting } of { $all } fit the memory lent.";
+        found(fitting: Count, all: Count) = "{ $fitting } of { $all } fit in the memory that you lend.";
         /// None matches.
         none = "No model matches. Try other words.";
         /// An architecture that was tested.
-        tested = "Runs here: tested with random weights of its shape";
+        tested = "Supported: a model of this shape was tested, but not this very file";
         /// The file is examined before it is loaded.
         checking = "Checking the file…";
         /// The address has no file.
-        gone = "This address has no file any more, so choose another model.";
+        gone = "There is no file at this address any more. Choose another model.";
         /// The server refuses.
-        forbidden = "The server does not give this file to everybody, so choose another model.";
+        forbidden = "This file is not public: its server may ask for a login. Choose another model.";
         /// No answer, or a server that other sites' pages may not read from.
-        unreachable = "The server does not answer or does not let other pages read this file, so choose another model.";
+        unreachable = "The server does not answer, or does not let other web sites download this file. Choose another model.";
         /// The server does not send parts of files.
-        no_ranges = "The server does not send parts of this file, which a room needs, so choose another model.";
+        no_ranges = "A room downloads a file in parts, and this server sends only whole files. Choose another model.";
         /// The file is of another kind.
-        not_gguf = "This address holds something other than a GGUF file, so choose another model.";
+        not_gguf = "The file at this address is not a GGUF file. Choose another model.";
         /// Other bytes than listed.
         other_bytes(found: Count, listed: Count) = "This file has { $found } bytes and the list says { $listed }, so it may be another version.";
         /// Another licence than listed.
@@ -38,7 +38,7 @@ table! {
         /// A model that fits.
         fits = "Fits";
         /// The same, with a bound for one device.
-        fits_at(pace: Pace) = "Fits · at most about { $pace } on this device alone";
+        fits_at(pace: Pace) = "Fits · up to about { $pace } on this device alone";
         /// The button that keeps an address.
         keep = "Keep this address";
         /// The heading of the kept addresses.

@@ -22,17 +22,17 @@ table! {
         /// The page was reloaded meanwhile.
         interrupted = "A reload interrupted this answer. The text so far is still here.";
         /// An answer longer than the page keeps.
-        too_long = "The answer is longer than this page keeps.";
+        too_long = "The answer became too long for this page and was cut off. Ask for a shorter one.";
         /// The host was opened again and forgot it.
         question_lost = "The host started again and lost this question. Ask again.";
         /// This page's worker was replaced.
         worker_restarted = "The page's worker restarted and the answer stopped. Press Continue.";
         /// A mark below an answer: the host has computed a part of another answer again, and found a device wrong.
-        doubtful = "A device that computed part of this answer was later found to send wrong numbers. Check it, or ask again.";
+        doubtful = "A device that computed part of this answer was later caught sending wrong numbers. The answer may be wrong: check it, or ask again.";
         /// In a terminal: what stands above does not count.
-        void = "What was written so far does not count. The answer is written again.";
+        void = "Ignore the text so far. The answer starts over.";
         /// In a terminal, where answers before this one cannot be marked.
-        earlier_doubtful = "A device that computed part of an earlier answer was found to send wrong numbers. Check it, or ask again.";
+        earlier_doubtful = "A device that computed part of an earlier answer was caught sending wrong numbers. That answer may be wrong: check it, or ask again.";
         /// The model has thought before its answer.
         thought = "What it thought";
         /// It thinks.
@@ -40,7 +40,7 @@ table! {
         /// The model has called a function. Nothing runs it.
         called = "It called a function, but Potluck does not run functions";
         /// Its drawing took too long. A button follows.
-        as_plain = "Drawing this answer stopped the page. It is shown as plain text.";
+        as_plain = "Formatting this answer froze the page, so it is shown as plain text.";
         /// The button.
         draw_again = "Draw it again";
         /// The button.
@@ -85,7 +85,7 @@ table! {
     /// Why a question cannot be sent yet.
     NotYetTexts {
         /// The model could not be opened.
-        no_model = "This room has no model.";
+        no_model = "This room could not open its model. The host can choose another one.";
         /// Dialling.
         connecting = "Connecting to the room.";
         /// The connection is lost.
@@ -123,7 +123,7 @@ table! {
         /// Above an empty conversation.
         welcome = "What shall we cook up?";
         /// What happens with a question.
-        welcome_hint = "Ask something. The devices at the table compute the answer together, and the host's device sees both. This page keeps the conversation in this browser only.";
+        welcome_hint = "Ask something. The devices at the table compute the answer together. The host's device sees your questions and the answers. This page saves them only in this browser.";
         /// A question to begin with.
         try_story = "Tell me a short story about a soup.";
         /// A question to begin with.

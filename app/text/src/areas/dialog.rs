@@ -28,7 +28,7 @@ table! {
         /// A path that names a folder was given for a file.
         folder(path: Text) = "{ $path } is a folder: choose the .gguf file in it.";
         /// What becomes of the file.
-        file_stays = "It is not uploaded. Devices that lend fetch their parts from this tab, keep them, and could fetch all of it.";
+        file_stays = "The file is not stored on the relay. Devices that lend download their parts from this tab and keep them. They could also download the whole file.";
         /// The file has another name.
         no_gguf_file = "This is not a GGUF file: its name must end in .gguf.";
         /// The address is of another kind.
@@ -46,7 +46,7 @@ table! {
         /// The field for an address.
         address = "Address of a GGUF file";
         /// Below the field.
-        address_hint = "For a split model, give the address of the first part. Every device that lends must be able to reach it, and its server sees their addresses.";
+        address_hint = "If the model is split into several files, give the address of the first one. Every device that lends downloads from that server, which then sees the device's address.";
         /// The list is fetched.
         asking_relay = "Asking the relay for its models";
         /// The list is empty.
@@ -74,13 +74,13 @@ table! {
         /// The type of the KV cache.
         cache = "Memory for the conversation";
         /// The default.
-        cache_usual = "Automatic: the most exact type that fits, down to q8_0";
+        cache_usual = "Automatic: as exact as fits in memory, at least 8 bits (q8_0)";
         /// How products are computed.
         arithmetic = "Arithmetic";
         /// The default.
-        arithmetic_usual = "Automatic: 8-bit integers where this device has a GPU";
+        arithmetic_usual = "Automatic: faster (8-bit integers) if this device has a GPU, otherwise exact";
         /// Positions of context.
-        context = "Context, all conversations together";
+        context = "Context length, shared by all conversations";
         /// A choice of it.
         tokens(tokens: Count) = "{ $tokens } tokens";
     }
@@ -90,21 +90,21 @@ table! {
     /// Whether a model fits the memory lent.
     VerdictTexts {
         /// All is well.
-        fits = "Fits in the memory lent.";
+        fits = "Fits in the memory that you lend.";
         /// It fits with a smaller type of the KV cache.
-        fits_with(cache: Text) = "Fits in the memory lent, with a { $cache } KV cache.";
+        fits_with(cache: Text) = "Fits in the memory that you lend, with a { $cache } KV cache.";
         /// This device lends nothing.
-        needs(needed: Bytes) = "Needs { $needed } of other devices.";
+        needs(needed: Bytes) = "Needs { $needed } from other devices.";
         /// A smaller type of the KV cache helps.
-        short_cache(short: Bytes, cache: Text) = "{ $short } short. Lending more, adding a device or a { $cache } KV cache helps.";
+        short_cache(short: Bytes, cache: Text) = "{ $short } of memory is missing. Lend more, add a device, or use a { $cache } KV cache.";
         /// Less context helps.
-        short_context(short: Bytes, context: Number) = "{ $short } short. Lending more, adding a device or a context of { $context } tokens helps.";
+        short_context(short: Bytes, context: Number) = "{ $short } of memory is missing. Lend more, add a device, or limit the context to { $context } tokens.";
         /// Only more memory helps.
-        short(short: Bytes) = "{ $short } short. Lending more or adding a device helps.";
+        short(short: Bytes) = "{ $short } of memory is missing. Lend more, or add a device.";
         /// The sum: state and KV cache stand in the middle, each with a plus before it.
-        sum(weights: Bytes, parts: Text, scratch: Bytes, needed: Bytes) = "Weights { $weights }{ $parts } + scratch { $scratch } = about { $needed }.";
+        sum(weights: Bytes, parts: Text, scratch: Bytes, needed: Bytes) = "Weights { $weights }{ $parts } + working memory { $scratch } = about { $needed }.";
         /// The sum while the KV cache is not known.
-        least_sum(weights: Bytes, parts: Text, scratch: Bytes, needed: Bytes) = "Weights { $weights }{ $parts } + scratch { $scratch } = at least { $needed }.";
+        least_sum(weights: Bytes, parts: Text, scratch: Bytes, needed: Bytes) = "Weights { $weights }{ $parts } + working memory { $scratch } = at least { $needed }.";
         /// A part of the sum: what recurrent blocks remember.
         state(state: Bytes) = "state { $state }";
         /// A part of the sum.
@@ -112,7 +112,7 @@ table! {
         /// A part of the sum.
         unknown_cache(tokens: Count) = "cache for { $tokens } tokens";
         /// A bound for one device.
-        alone(pace: Pace) = "At most about { $pace } on this device alone.";
+        alone(pace: Pace) = "Up to about { $pace } on this device alone.";
         /// The model does not fit.
         anyway = "You can open the room anyway. It waits until enough devices have joined.";
         /// The button.

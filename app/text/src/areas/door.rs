@@ -27,11 +27,11 @@ table! {
         /// The link has no key.
         asks = "The host of this table will be asked to let you in.";
         /// The room is one of this browser.
-        hosted_elsewhere = "Another tab of this browser hosts this table. This tab can take part as a guest.";
+        hosted_elsewhere = "Another tab in this browser is hosting this room. In this tab you can join it as a guest.";
         /// What the button does.
-        lend_hint = "Lend memory of this device, and chat";
+        lend_hint = "Lend this device's GPU and its memory, and chat";
         /// Why the button does nothing.
-        no_gpu = "This device cannot use its GPU";
+        no_gpu = "This browser cannot use the GPU, but you can still chat";
         /// The button.
         chat = "Just chat";
         /// What it does.
@@ -43,7 +43,7 @@ table! {
         /// A room of this browser.
         own_room_with(title: Text) = "Your room with { $title }";
         /// What is known of it.
-        still_yours = "No tab has it open. The room is still yours: open it again, and its guests come back by themselves.";
+        still_yours = "This room is not open in any tab. Open it again, and its guests reconnect automatically.";
         /// The button.
         open_again = "Open it again";
         /// The button.
@@ -59,7 +59,7 @@ table! {
         /// There is none.
         none = "No room is open on this relay yet. Once a host opens one, it appears here. Or paste a link.";
         /// Above the list.
-        strangers = "Whoever opens a room chooses its title. Lend this device only to people you know: ask them for the letters of their room. They are also in its link, after /r/.";
+        strangers = "Anyone can give a room any title. Join only rooms of people you know: ask them for the letters after “Room” (they are also in their link, after /r/), and check that they match.";
         /// A title, which somebody else chose.
         called(title: Text) = "“{ $title }”";
         /// The beginning of the room's id, and how many devices are in it.

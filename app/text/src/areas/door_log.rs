@@ -6,7 +6,7 @@ table! {
         /// The heading on the page.
         title = "Log";
         /// Below it.
-        hint = "Kept with the room, in this browser. It holds the last 64 lines of each kind.";
+        hint = "Stored with the room, in this browser. It keeps the last 64 entries of each kind of event.";
         /// The button.
         save_text = "Save as text";
         /// The button.
@@ -22,13 +22,13 @@ table! {
         /// A device that gave itself no name.
         unnamed = "A device";
         /// What happened.
-        by_link = "came in by the room's link";
+        by_link = "joined with the room's link";
         /// What happened.
-        by_invite(number: Number) = "came in by invite { $number }";
+        by_invite(number: Number) = "joined with invite { $number }";
         /// What happened.
         by_list = "was let in by you";
         /// What happened.
-        before = "came in again";
+        before = "joined again";
         /// What happened, with the sentence that the device was told.
         refused(sentence: Text) = "was not let in: { $sentence }";
         /// What happened.
@@ -36,9 +36,9 @@ table! {
         /// What happened.
         banned = "was banned";
         /// What happened.
-        forgiven = "may come in again";
+        forgiven = "may join again";
         /// What happened.
-        wrong_numbers = "sent wrong numbers and lost its work";
+        wrong_numbers = "sent wrong numbers and gets no work for a while";
         /// What happened to the room.
         link_renewed = "The room's link was renewed";
     }

@@ -20,9 +20,9 @@ table! {
         /// What to expect with the link of the room.
         by_link = "You join as soon as the host is here. There is nothing for you to do.";
         /// What to expect with an invite.
-        by_invite = "You join as soon as the host is here and has let you in. There is nothing for you to do.";
+        by_invite = "You join as soon as the host is here and has let you in. Until then, please wait.";
         /// What to expect without either.
-        by_list(name: Text) = "They see “{ $name } wants to join”. There is nothing for you to do.";
+        by_list(name: Text) = "The host sees “{ $name } wants to join” and can let you in. Until then, please wait.";
     }
 }
 
@@ -56,9 +56,9 @@ table! {
         /// What happened.
         title = "The model could not be opened";
         /// What the host can do.
-        host = "Another model gets a new room with a new link.";
+        host = "Choose another model. It opens in a new room, so you have to share a new link.";
         /// What a guest can expect.
-        guest = "The host can choose another model. It gets a new room with a new link.";
+        guest = "The host can choose another model, which opens in a new room. Ask the host for the new link.";
         /// The button.
         choose_another = "Choose another model";
     }

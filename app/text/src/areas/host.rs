@@ -8,11 +8,11 @@ table! {
         /// 32-bit floats.
         f32 = "Exact (f32)";
         /// 16-bit floats.
-        f16 = "Half the memory (f16)";
+        f16 = "Half the memory, nearly as exact (f16)";
         /// Blocks of 8 bits a value.
-        q8_0 = "A quarter (q8_0)";
+        q8_0 = "A quarter of the memory, slightly less exact (q8_0)";
         /// Blocks of 4 bits a value.
-        q4_0 = "An eighth (q4_0): worse answers, with some models nonsense";
+        q4_0 = "An eighth of the memory, with worse answers, and nonsense with some models (q4_0)";
     }
 }
 
@@ -24,7 +24,7 @@ table! {
         /// Quantized vectors.
         packed = "Up to twice as fast (8-bit integers), slightly less exact";
         /// Half floats, natively.
-        matrix = "By matrix units (half floats)";
+        matrix = "With the GPU's matrix units (16-bit floats), less exact";
     }
 }
 
@@ -42,9 +42,9 @@ table! {
         /// Experts lie on other devices.
         experts = "Spread the experts";
         /// What it means for a model with experts: at most a trip for each block.
-        experts_hint(blocks: Number) = "Other devices hold them, most of them twice, so answers go on when one leaves. Up to { $blocks } round trips per token.";
+        experts_hint(blocks: Number) = "Other devices hold the experts, most of them on two devices, so that an answer goes on if one device leaves. Slower: up to { $blocks } network round trips per token.";
         /// What it means while the model is not known.
-        experts_unknown = "For models with experts. Other devices hold them, most of them twice, so answers go on when one leaves. Up to one round trip per block and token.";
+        experts_unknown = "Only for mixture-of-experts models. Other devices hold the experts, most of them on two devices, so that an answer goes on if one device leaves. Slower: up to one network round trip for each block of each token.";
         /// What it means for a model without experts.
         no_experts = "This model has no experts: it gets the fastest plan.";
     }
@@ -56,21 +56,20 @@ table! {
         /// The choice's name.
         label = "Experts are guessed by";
         /// The default.
-        usual = "Nobody, or what was used before";
+        usual = "Earlier use, only for other devices' experts";
         /// A shadow, and about how much it takes.
         smaller_copy(takes: Bytes) = "A smaller copy of the model (uses about { $takes })";
         /// The same of a model that is not known.
         smaller_copy_unknown = "A smaller copy of the model";
         /// What it means.
-        smaller_copy_hint = "The copy has far fewer bits and runs a few tokens ahead. The experts that it chooses are loaded before they are \
-             needed. It takes a part of the memory that this device lends. Answers stay the same.";
+        smaller_copy_hint = "The copy is much less precise and works a few tokens ahead of the model. The experts that it chooses are loaded before they are needed. It takes part of the memory that this device lends. Answers stay the same.";
         /// It is being made.
         making(takes: Bytes) = "A smaller copy of the model is being made to guess experts. It takes { $takes }.";
         /// It is made, and has not spoken of any token.
         made(takes: Bytes) = "A smaller copy of the model is ready to guess experts. It takes { $takes }.";
         /// Percent of the experts of some tokens that it named, and how much it takes.
-        measured(tokens: Count, percent: Rounded, takes: Bytes) = [one] "A smaller copy of the model named { $percent }% of the experts of { $tokens } token. It takes { $takes }."
-            [other] "A smaller copy of the model named { $percent }% of the experts of { $tokens } tokens. It takes { $takes }.";
+        measured(tokens: Count, percent: Rounded, takes: Bytes) = [one] "Over { $tokens } token, a smaller copy of the model guessed { $percent }% of the experts that were used. It takes { $takes } of memory."
+            [other] "Over { $tokens } tokens, a smaller copy of the model guessed { $percent }% of the experts that were used. It takes { $takes } of memory.";
         /// Draft tokens of it: those that the model chose, and all that were sent.
         drafts(right: Count, all: Count) = "It also guessed tokens: { $right } of { $all } were right.";
     }
@@ -132,8 +131,8 @@ mod tests {
     #[test]
     fn what_spreading_experts_costs_depends_on_the_model() {
         let hint = |experts, blocks| crate::texts().sharing.hint(Sharing::Experts, experts, blocks);
-        assert!(hint(Some(128), Some(48)).ends_with("Up to 48 round trips per token."));
-        assert!(hint(None, None).ends_with("Up to one round trip per block and token."));
+        assert!(hint(Some(128), Some(48)).ends_with("up to 48 network round trips per token."));
+        assert!(hint(None, None).ends_with("up to one network round trip for each block of each token."));
         assert_eq!(hint(Some(0), Some(48)), "This model has no experts: it gets the fastest plan.");
     }
 }

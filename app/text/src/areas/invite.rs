@@ -18,7 +18,7 @@ table! {
         /// An invite to lend.
         lend = "Lend a GPU";
         /// What it allows besides.
-        lend_hint = "And chat; new devices can use it until it expires";
+        lend_hint = "For lending and chatting; new devices can use it until it expires";
         /// An invite to chat.
         chat = "Only chat";
         /// How long.
@@ -30,7 +30,7 @@ table! {
         /// Below the QR code; then what the link allows.
         scan(terms: Text) = "Scan it with a phone, or send the link. { $terms }";
         /// Other devices cannot reach this relay.
-        only_here = "The relay accepts connections from this computer only, so the link works only in browsers here. Restart it without “--local” to invite other devices.";
+        only_here = "This relay accepts connections only from this computer, so the link works only here. To invite other devices, restart the relay without “--local”.";
         /// The relay made its own certificate; where it can be installed.
         certificate(help: Text) = "This relay made its own certificate, which other devices do not know. An iPhone or iPad has to install it first: open { $help } there. Other devices can install it too, or choose “Advanced”, then “Proceed”.";
         /// Before the link in an invitation.
@@ -38,7 +38,7 @@ table! {
         /// Before the link in an invitation.
         invitation_to_chat = "Chat with the model at my table";
         /// How long an invite works.
-        hours = "It can be used for";
+        hours = "Valid for";
         /// A choice of it.
         hour = "1 hour";
         /// A choice of it.
@@ -52,7 +52,7 @@ table! {
         /// Asked before.
         confirm_renew = "Renew the room's link? The link so far and all invites then let in nobody new. Devices that are in the room stay and get what is new; those that were in it can come back, except those that you removed or banned. Everybody else needs the new link.";
         /// How many devices may use it.
-        uses = "By";
+        uses = "Number of devices";
         /// A choice of it.
         devices(devices: Number) = [one] "{ $devices } device"
             [other] "{ $devices } devices";
@@ -63,17 +63,17 @@ table! {
         /// The button.
         make = "Make an invite";
         /// What an invite allows.
-        to_chat(uses: Number) = [one] "One device can come in by it to chat."
-            [other] "Up to { $uses } devices can come in by it to chat.";
+        to_chat(uses: Number) = [one] "One device can use it to join and chat."
+            [other] "Up to { $uses } devices can use it to join and chat.";
         /// What an invite allows.
-        to_lend(uses: Number) = [one] "One device can come in by it, lend their GPU and chat."
-            [other] "Up to { $uses } devices can come in by it, lend their GPU and chat.";
+        to_lend(uses: Number) = [one] "One device can use it to join, lend its GPU and chat."
+            [other] "Up to { $uses } devices can use it to join, lend their GPUs and chat.";
         /// Follows what it allows.
         asked = "You are asked first.";
         /// Follows what it allows.
         not_asked = "You are not asked.";
         /// Asked before.
-        confirm_take_back = "Take this invite back? Nobody new can use it. Devices that came by it stay, and can come back by it.";
+        confirm_take_back = "Take this invite back? No new device can use it then. Devices that have joined with it stay, and can come back.";
         /// The button.
         take_back = "Take back";
         /// The heading of the invites that were given out.
@@ -83,11 +83,11 @@ table! {
         /// A row of the list.
         name_lend = "To lend a GPU";
         /// How often it was used, of how often it may be.
-        used(devices: Number, used: Number) = [one] "{ $used } of { $devices } device came by it."
-            [other] "{ $used } of { $devices } devices came by it.";
+        used(devices: Number, used: Number) = [one] "Used by { $used } of { $devices } device."
+            [other] "Used by { $used } of { $devices } devices.";
         /// How long it still works.
-        good_for(hours: Number) = [one] "Good for { $hours } hour more."
-            [other] "Good for { $hours } hours more.";
+        good_for(hours: Number) = [one] "Valid for { $hours } more hour."
+            [other] "Valid for { $hours } more hours.";
         /// It works no more.
         expired = "It has expired.";
         /// It works no more.
@@ -107,9 +107,9 @@ table! {
     /// A member that the host puts out.
     PutOutTexts {
         /// Asked before.
-        confirm_remove = "Remove it from the room? It can come back the way it came, and you are not asked again.";
+        confirm_remove = "Remove it from the room? It can come back the same way, and you are not asked again.";
         /// Asked before.
-        confirm_ban = "Ban this device? The room refuses its key from now on, and nobody new can use the invites that it used. Whoever has the room's own link can still come in with another browser, or with this one after clearing its storage, until you renew the link.";
+        confirm_ban = "Ban this device? The room refuses it from now on, and the invites that it used stop working for new devices. Whoever has the room's own link can still join with another browser, or with this one after clearing its storage, until you renew the link.";
         /// The button.
         remove = "Remove";
         /// The button.
@@ -133,7 +133,7 @@ table! {
         /// The heading of the list.
         sessions_heading = "Sessions of this device";
         /// What three words are.
-        words = "Each connection between two devices has three words. If the other screen shows the same words beside this device's name, nobody is intercepting the connection. A new connection has new words. The host recognizes the devices that it let in by their keys.";
+        words = "Each connection between two devices has three words. If the other screen shows the same words beside this device's name, nobody is intercepting the connection. A new connection has new words. Once the host has let a device in, it recognizes that device by its key.";
     }
 }
 
@@ -145,14 +145,14 @@ table! {
         /// A line of the list.
         host = "The host's device sees every question and answer in the room.";
         /// A line of the list.
-        workers = "Devices that lend their GPU get numbers from which text can be guessed. The one with the first layers gets the tokens, and the one with the last layers computes the likeliest next ones.";
+        workers = "Devices that lend their GPU get numbers from which text can be guessed. The device with the first layers gets the text itself, as tokens. The device with the last layers computes the likeliest next tokens, so it can read nearly all of the answers.";
         /// The same line in a room whose host keeps both ends of the model.
-        workers_kept = "Here the host's device computes the first and the last block itself. Other devices that lend their GPU get numbers from between the first and the last block, not words. A device that has the whole model, or fetches it, can compute much or all of the words from them.";
+        workers_kept = "Here the host's device computes the first and the last block of the model itself. Other devices that lend their GPU get only intermediate numbers, not text. That is not full protection: a device that has the whole model, or downloads it, can reconstruct much or all of the text from those numbers.";
         /// A line of the list.
         guests = "Other guests see only their own conversations, who is in the room, which model it runs and what each device does.";
         /// A line of the list.
         relay = "Messages between devices are sealed. The relay sees who is in which room, who writes to whom, how much and when, and which parts of its models each address loads. It also serves this page, and a changed page could read everything: use a relay that you trust.";
         /// A line of the list.
-        browser = "This page keeps your conversations in this browser only, readable for whoever uses it. Deleting one here does not delete what the host has seen.";
+        browser = "This page saves your conversations only in this browser, and anyone who uses this browser can read them. Deleting one here does not delete what the host has seen.";
     }
 }

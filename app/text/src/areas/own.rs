@@ -8,7 +8,7 @@ table! {
         /// Its invite is one to chat.
         invited_to_chat = "You are invited to chat. Other devices do the work.";
         /// It cannot lend, and is about to host.
-        hosts_without_gpu = "This device cannot compute: the page gets no GPU here. It can host, and other devices do the work.";
+        hosts_without_gpu = "This device cannot compute, because this browser cannot use its GPU. You can still host, and other devices do the work.";
         /// It cannot lend.
         no_webgpu = "This device can only chat: its browser has no WebGPU.";
         /// It could lend before.
@@ -16,7 +16,7 @@ table! {
         /// It lends, and the room has no plan. For whom it stands by may follow.
         lends(lent: Bytes) = "This device lends { $lent }.";
         /// Follows what it lends.
-        room_short = "The room needs more memory.";
+        room_short = "The room needs more memory: lend more here, or add another device.";
         /// It works. For whom it stands by and what it loads besides may follow.
         works(lent: Bytes, holds: Text) = "This device lends { $lent } and holds { $holds }.";
         /// It loads for another plan while it works.
@@ -26,7 +26,7 @@ table! {
         /// Nothing else is known of why it has no work.
         not_needed = "The room does not need it now.";
         /// It failed.
-        failed = "This device cannot take part. Its notice says why.";
+        failed = "This device cannot take part. The notice on this page says why.";
         /// What it loads.
         loading(holds: Text) = "Loading { $holds }.";
         /// It has no part yet.
@@ -34,17 +34,13 @@ table! {
         /// Beside the slider.
         choose_memory = "Browsers do not report GPU memory. Choose what this device can spare.";
         /// Keep everything but experts of a file here.
-        protect = "Protect the model: others get only its experts, and what goes with them";
+        protect = "Protect the model: other devices get only its experts, never the whole file";
         /// What that protects, and what not.
-        protect_hint = "Others get the experts that they hold for you, up to 64 KiB of what lies beside each, and the file's header with its vocabulary. They can keep those, several \
-             devices together can collect all experts, and what is sent to them can reveal text. A model without experts runs on \
-             this device alone.";
+        protect_hint = "Other devices get the experts that they hold for you, up to 64 KiB of what lies beside each in the file, and the file's header with its vocabulary. They can keep what they get, and several devices together can collect all experts. The numbers sent to them can reveal text. A model without experts runs on this device alone.";
         /// Keep both ends of the model here.
         keep_words = "Keep my words here";
         /// What that means, and what it costs.
-        keep_words_hint = "This device computes the first and the last block of the model itself. Other devices get numbers from between these two blocks, not your words. \
-             A device that has the whole model, or fetches it, can compute much or all of the words from them. Where other devices take part, this device then computes twice for each token, which makes answers slower. \
-             It has to lend enough for both blocks.";
+        keep_words_hint = "This device computes the first and the last block of the model itself. Other devices get only intermediate numbers, not your text. A device that has the whole model, or downloads it, can still reconstruct much or all of your text from those numbers. If other devices take part, every token passes through this device twice, at the start and at the end, which makes answers slower. This device has to lend enough for both blocks.";
         /// Layers that fit, of how many.
         layers(fitting: Number, all: Number) = "Room for about { $fitting } of the model's { $all } layers. Browsers do not report GPU memory, so the choice is yours.";
         /// The slider.

@@ -24,7 +24,7 @@ table! {
         /// The title of such a copy.
         copy(title: Text) = "{ $title } (copy)";
         /// The wanted room is hosted by another tab.
-        hosted_elsewhere = "Another tab of this browser hosts this room now.";
+        hosted_elsewhere = "Another tab in this browser is hosting this room now.";
         /// The room that was to be hosted again has ended, in another tab or by itself.
         room_ended = "This room has ended. It cannot be opened again.";
         /// The browser refused the clipboard.

@@ -65,7 +65,7 @@ table! {
         experts_alone(experts: Number) = [one] "{ $experts } expert, no blocks"
             [other] "{ $experts } experts, no blocks";
         /// Some of the model's experts.
-        experts(experts: Number, all: Number) = "experts { $experts } of { $all }";
+        experts(experts: Number, all: Number) = "{ $experts } of { $all } experts";
     }
 }
 
@@ -109,24 +109,24 @@ table! {
     /// Experts that are loaded when a token needs them.
     OnDemandTexts {
         /// Before the first token.
-        waits(slots: Count, all: Count) = "The model does not fit this device: { $slots } of { $all } experts are in memory, others load when a token needs them.";
+        waits(slots: Count, all: Count) = "The model does not fit in this device's memory. { $slots } of its { $all } experts are loaded, and the others are loaded when they are needed.";
         /// What a token loads.
-        from_storage(loaded: Bytes, hits: Number, used: Number, percent: Rounded, waits: Tenths, time: Millis) = "Loads { $loaded } a token from this device's storage: { $hits } of a token's { $used } experts were in memory ({ $percent }%), { $waits } waits a token, { $time }.";
+        from_storage(loaded: Bytes, hits: Number, used: Number, percent: Rounded, waits: Tenths, time: Millis) = "Each token loads { $loaded } from this device's storage. Of the { $used } experts that a token uses, { $hits } were already in memory ({ $percent }%). On average, a token waits for loading { $waits } times, { $time } in all.";
         /// The same, all of it fetched.
-        over_network(loaded: Bytes, hits: Number, used: Number, percent: Rounded, waits: Tenths, time: Millis) = "Loads { $loaded } a token over the network: { $hits } of a token's { $used } experts were in memory ({ $percent }%), { $waits } waits a token, { $time }.";
+        over_network(loaded: Bytes, hits: Number, used: Number, percent: Rounded, waits: Tenths, time: Millis) = "Each token loads { $loaded } over the network. Of the { $used } experts that a token uses, { $hits } were already in memory ({ $percent }%). On average, a token waits for loading { $waits } times, { $time } in all.";
         /// The same, some of it fetched.
-        partly_over_network(loaded: Bytes, fetched: Bytes, hits: Number, used: Number, percent: Rounded, waits: Tenths, time: Millis) = "Loads { $loaded } a token from this device's storage, { $fetched } of it over the network: { $hits } of a token's { $used } experts were in memory ({ $percent }%), { $waits } waits a token, { $time }.";
+        partly_over_network(loaded: Bytes, fetched: Bytes, hits: Number, used: Number, percent: Rounded, waits: Tenths, time: Millis) = "Each token loads { $loaded } from this device's storage, { $fetched } of it over the network. Of the { $used } experts that a token uses, { $hits } were already in memory ({ $percent }%). On average, a token waits for loading { $waits } times, { $time } in all.";
         /// Experts that are in memory.
         in_memory(slots: Count, all: Count) = "{ $slots } of { $all } experts are in memory.";
         /// Others say what will be needed.
-        asked(bytes: Bytes) = "Experts are loaded ahead as others ask for it, { $bytes } so far.";
+        asked(bytes: Bytes) = "Other devices ask this one to load experts in advance: { $bytes } so far.";
         /// It is measured whether guesses pay.
-        trying(guessed: Text, bytes: Bytes) = "Loading experts ahead is being tried{ $guessed }, { $bytes } on guesses so far.";
+        trying(guessed: Text, bytes: Bytes) = "This device is testing whether loading experts in advance helps: { $bytes } loaded so far{ $guessed }.";
         /// Guesses pay.
-        ahead(guessed: Text, bytes: Bytes) = "Experts are loaded ahead{ $guessed }, { $bytes } on guesses so far.";
+        ahead(guessed: Text, bytes: Bytes) = "Experts are loaded in advance: { $bytes } loaded so far{ $guessed }.";
         /// Guesses do not pay.
-        off(guessed: Text, bytes: Bytes) = "Loading experts ahead did not pay and is off{ $guessed }, { $bytes } on guesses so far.";
+        off(guessed: Text, bytes: Bytes) = "Loading experts in advance did not help and is off: { $bytes } loaded so far{ $guessed }.";
         /// Stands in the middle of it, if it is known.
-        guessed(percent: Rounded) = ": { $percent }% were guessed";
+        guessed(percent: Rounded) = "; { $percent }% of the experts that were used had been guessed";
     }
 }

@@ -114,7 +114,7 @@ table! {
         /// It ended.
         closed = "closed";
         /// The heading of a room that is closed to this tab.
-        closed_heading = "This table is closed to you now";
+        closed_heading = "You are not in this room";
         /// The button.
         try_again = "Try again";
         /// The button.
@@ -122,7 +122,7 @@ table! {
         /// The heading while it is lost.
         lost = "The connection to the relay is lost";
         /// What happens then.
-        trying(attempt: Number) = "Trying again, attempt { $attempt }. The answer continues once the connection is back.";
+        trying(attempt: Number) = "Reconnecting (attempt { $attempt }). Any answer in progress continues once the connection is back.";
         /// Requests reach the relay and sockets do not.
         sockets_refused(attempt: Number) = "no connection opens, attempt { $attempt }";
         /// The heading then.

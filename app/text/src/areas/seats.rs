@@ -37,7 +37,7 @@ table! {
         /// Time of a message and its answer.
         round_trip(time: Millis) = "{ $time } round trip";
         /// The row of memory besides weights and KV cache.
-        scratch = "Scratch and staging";
+        scratch = "Working memory";
         /// Blocks of a stage.
         blocks(first: Number, last: Number) = "Blocks { $first }–{ $last }";
         /// The same, with both ends of the model.
@@ -95,10 +95,10 @@ table! {
         /// How long a token should take.
         expected(time: Millis) = "{ $time } per token expected";
         /// What the first tokens of the last answer said of the others.
-        forecast(tokens: Number, time: Millis, forecast: Millis) = "Last answer: the first { $tokens } tokens took { $time } each. Forecast for the rest: { $forecast }";
+        forecast(tokens: Number, time: Millis, forecast: Millis) = "Last answer: the first { $tokens } tokens took { $time } each, and the rest were expected to take { $forecast } each";
         /// The forecast, and how it was.
-        measured(tokens: Number, forecast: Text, time: Millis) = [one] "{ $forecast }; measured over { $tokens } token: { $time }."
-            [other] "{ $forecast }; measured over { $tokens } tokens: { $time }.";
+        measured(tokens: Number, forecast: Text, time: Millis) = [one] "{ $forecast }. The other token took { $time }."
+            [other] "{ $forecast }. The other { $tokens } tokens took { $time } each.";
         /// The heading.
         total(time: Text) = "Time per token: { $time }";
         /// The list, for screen readers.
@@ -146,9 +146,9 @@ table! {
         summary(devices: Number) = [one] "Experts on { $devices } other device"
             [other] "Experts on { $devices } other devices";
         /// Who checks them, and that nobody may.
-        checks = "A small share of what these devices compute is computed a second time, by the host or by a device that came into the room another way. If neither has the same experts on the same kind of GPU, nobody checks.";
+        checks = "To catch wrong results, a small share of this work is done a second time, by the host or by a device that was invited separately. If none of them holds the same experts on the same kind of GPU, nobody checks.";
         /// A holder that is asked last.
-        late = "late or refusing: asked last";
+        late = "slow or refusing, so asked last";
         /// Round trips of a token.
         trips(trips: Number, time: Millis) = [one] "{ $trips } round trip per token, { $time }"
             [other] "{ $trips } round trips per token, { $time }";
@@ -172,8 +172,8 @@ table! {
         calls(calls: Number) = [one] "{ $calls } call in flight"
             [other] "{ $calls } calls in flight";
         /// Calls to a second device, and how many of them were answered first.
-        hedges(calls: Number, won: Count) = [one] "{ $calls } call to a second device, { $won } of them quicker"
-            [other] "{ $calls } calls to a second device, { $won } of them quicker";
+        hedges(calls: Number, won: Count) = [one] "{ $calls } backup call to a second device, { $won } answered first"
+            [other] "{ $calls } backup calls to a second device, { $won } answered first";
         /// Calls without an answer.
         timeouts(timeouts: Number) = [one] "{ $timeouts } timeout"
             [other] "{ $timeouts } timeouts";

@@ -20,13 +20,13 @@ table! {
         /// The version.
         build(build: Element) = "Potluck, build { $build }";
         /// The hash of this page's release, as the relay says it.
-        release(hash: Element) = "Release hash, as this relay says it: { $hash }";
+        release(hash: Element) = "Release hash, as reported by this relay: { $hash }";
         /// What that proves.
-        release_hint(origin: Text) = "It is the SHA-256 of the relay's list of the page's files, and proves nothing by itself: a relay that serves another page can show any hash. To check the page, get the release's hash from somebody you trust, or build that commit (cargo xtask page prints it), and run on another device: potluck-node verify { $origin } --release HASH";
+        release_hint(origin: Text) = "This is the SHA-256 hash of the relay's list of files for this page. By itself it proves nothing: a dishonest relay can show any hash. To check this page, get the release's hash from somebody you trust, or build the same commit yourself (cargo xtask page prints the hash). Then run on another device: potluck-node verify { $origin } --release HASH";
         /// Opens what to paste into an issue.
         diagnostics = "Diagnostics";
         /// What it is, and what it is not.
-        diagnostics_hint = "To paste into an issue: versions, limits, numbers of the room, and the last errors with all names left out. It has no links, no keys and nothing that anybody wrote. Read it before you share it.";
+        diagnostics_hint = "Paste this into a bug report. It contains versions, limits, figures about the room, and the latest errors without names. It contains no links, no keys and nothing that anybody wrote. Read it before you share it.";
         /// The relay has no list.
         no_release = "This relay has no list of the page's files, so its page cannot be compared with a release.";
         /// It is not known whether it has one.
@@ -86,7 +86,7 @@ table! {
         /// The parameter.
         seed = "Seed";
         /// What it does.
-        seed_hint = "The same seed gives the same answer; empty takes a new one";
+        seed_hint = "The same seed gives the same answer. Leave it empty for a new one each time.";
         /// The button.
         reset = "Back to the usual values";
     }
@@ -102,7 +102,7 @@ table! {
         /// The button meanwhile.
         testing = "Testing";
         /// WebGPU was not asked for.
-        not_asked = "not asked yet";
+        not_asked = "not checked yet";
         /// A GPU without a name.
         unknown = "unknown";
         /// An adapter that computes on the processor.
@@ -130,8 +130,8 @@ table! {
         /// It runs.
         running = "running";
         /// All kernels gave right results.
-        passed(kernels: Number) = [one] "{ $kernels } kernel right"
-            [other] "{ $kernels } kernels right";
+        passed(kernels: Number) = [one] "{ $kernels } kernel passed"
+            [other] "{ $kernels } kernels passed";
         /// Some have substitutes.
         replaced(kernels: Text) = "slower kernels in place of { $kernels }";
         /// Some gave wrong results.
@@ -141,17 +141,17 @@ table! {
         /// Opens what helps.
         no_webgpu = "No WebGPU here, but you can still chat. How to turn it on";
         /// What helps.
-        help_chrome = "Chrome or Edge 121 or newer: open chrome://gpu and look for WebGPU. If it is off, update the graphics driver.";
+        help_chrome = "In Chrome or Edge 113 or newer (121 on Android; 144 on Linux, with some GPUs), open chrome://gpu and look for WebGPU. If it is off, update the graphics driver.";
         /// What helps.
-        help_others = "Safari 26 or newer has it, and Firefox 147 or newer on Windows and on Macs with Apple silicon. In Firefox on Linux, open about:config and set dom.webgpu.enabled and gfx.webgpu.ignore-blocklist to true.";
+        help_others = "Safari has WebGPU since version 26. Firefox has it since version 141 on Windows and since version 147 on Macs with Apple silicon. In Firefox on Linux, open about:config and set dom.webgpu.enabled and gfx.webgpu.ignore-blocklist to true.";
         /// What helps.
         help_address = "Open this page over https or from localhost. Browsers hide the GPU from any other page.";
         /// A GPU without a name.
         unnamed = "An unnamed GPU";
         /// It has WebGPU and 16-bit floats.
-        with_halves(adapter: Text) = "{ $adapter }, WebGPU ready, 16-bit floats yes";
+        with_halves(adapter: Text) = "{ $adapter }: WebGPU works, with 16-bit floats";
         /// It has WebGPU without 16-bit floats.
-        without_halves(adapter: Text) = "{ $adapter }, WebGPU ready, 16-bit floats no";
+        without_halves(adapter: Text) = "{ $adapter }: WebGPU works, without 16-bit floats";
         /// An adapter that computes on the processor.
         slow(adapter: Text) = "{ $adapter }, software adapter (slow)";
     }

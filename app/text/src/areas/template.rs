@@ -20,8 +20,8 @@ table! {
         /// Another template of the file is used, with its name.
         named(name: Text) = "Its template “{ $name }” is used.";
         /// The vocabulary has tokens for turns, of which one is named.
-        turns(token: Text) = "Its vocabulary has the token { $token }, so prompts are written with the turns that belong to it.";
+        turns(token: Text) = "Its vocabulary contains { $token }, so prompts use the chat format that goes with that token.";
         /// A base model.
-        plain = "Prompts are written as a dialog with “User:” and “Assistant:”. For better answers choose a version of the model that is made for chats (“instruct”).";
+        plain = "Prompts are written as a dialog with “User:” and “Assistant:”. For better answers, choose a version of the model made for chat (“instruct”).";
     }
 }

@@ -4,7 +4,7 @@ table! {
     /// What a load has to say about weights.
     WeightsTexts {
         /// Samples of the stored copy differ from the model's source.
-        stored_copy_differs = "The stored copy of this model is no longer what its link leads to. It is deleted, and the model is loaded again.";
+        stored_copy_differs = "The model at this link has changed. The stored copy was deleted, and the model is being downloaded again.";
         /// The first time that this device fetches from the server of a link that the host chose.
         from_server(server: Text) = "The model of this room is on the server { $server }. This device downloads its part from there, so that server sees this device's address and which part it downloads.";
         /// A link that the host chose is none of the internet.
@@ -14,7 +14,7 @@ table! {
         /// A server wants to know who reads a file: 401 or 403.
         locked(server: Text) = "{ $server } does not give the file to everyone, or no longer under this link. If it belongs to an account or to a licence that must be accepted, download it there, and host it from this disk. If the link was made for a limited time, get a new link.";
         /// A link leads to a page, not to a file.
-        is_page(server: Text) = "The link to { $server } leads to a web page, not to a GGUF file. Copy the link of the page's download button; it ends in .gguf.";
+        is_page(server: Text) = "The link to { $server } leads to a web page, not to a GGUF file. Copy the link of its download button, which ends in .gguf.";
         /// Behind "example.org does not send the model: ". The server sent another part of the file than the one asked for.
         other_bytes = "it sends other bytes than those asked for. Use another server.";
         /// The same, for 404 and 410.
@@ -30,6 +30,6 @@ table! {
         /// A number of a tensor is infinite or NaN.
         not_finite(tensor: Text) = "The weights of this model are damaged: { $tensor } has numbers that are not finite. Download the file again, or use another file of this model.";
         /// What the GPU has of a tensor is not what was sent to it.
-        not_kept(tensor: Text) = "This device's GPU lost a part of the weights ({ $tensor }). Try again. If that does not help, open Potluck again or update the GPU's driver.";
+        not_kept(tensor: Text) = "The GPU of this device did not store a part of the model correctly ({ $tensor }). Open Potluck again. If that does not help, update the GPU's driver.";
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     state::store,
 };
 
-/// "NVIDIA, WebGPU ready, 16-bit floats no".
+/// "NVIDIA: WebGPU works, without 16-bit floats".
 fn sentence(device: &DeviceReport) -> String {
     let adapter = if device.adapter.is_empty() { texts().device.unnamed() } else { &device.adapter };
     let adapter = if device.software { texts().device.slow(adapter) } else { adapter.to_owned() };
@@ -58,8 +58,8 @@ mod tests {
     #[test]
     fn the_line_says_what_the_adapter_reports() {
         let device = DeviceReport { webgpu: true, adapter: "NVIDIA".into(), ..DeviceReport::default() };
-        assert_eq!(sentence(&device), "NVIDIA, WebGPU ready, 16-bit floats no");
+        assert_eq!(sentence(&device), "NVIDIA: WebGPU works, without 16-bit floats");
         let slow = DeviceReport { software: true, shader_f16: true, ..device };
-        assert_eq!(sentence(&slow), "NVIDIA, software adapter (slow), WebGPU ready, 16-bit floats yes");
+        assert_eq!(sentence(&slow), "NVIDIA, software adapter (slow): WebGPU works, with 16-bit floats");
     }
 }

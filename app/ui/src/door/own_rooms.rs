@@ -11,7 +11,7 @@ use crate::{
 /// How often the browser is asked which rooms other tabs host, milliseconds.
 const EVERY: u32 = 2_000;
 
-/// "Your room … is still yours", with a way back and a way to end it.
+/// "Your room … This room is not open in any tab", with a way back and a way to end it.
 #[component]
 pub fn OwnRooms() -> impl IntoView {
     let store = store();

@@ -200,7 +200,7 @@ mod tests {
         let case = || Case { context: 600, ..case() };
         let verdict = judge(Case { lent, cache: None, ..case() });
         assert!(!verdict.fits(), "{}", verdict.sentence());
-        assert!(verdict.sentence().contains("a q4_0 KV cache helps"), "{}", verdict.sentence());
+        assert!(verdict.sentence().contains("use a q4_0 KV cache"), "{}", verdict.sentence());
         let wished = judge(Case { lent, cache: Some(KvCacheType::Q4_0), ..case() });
         assert!(wished.fits(), "{}", wished.sentence());
     }

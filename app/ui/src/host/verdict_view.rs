@@ -8,7 +8,7 @@ use super::{
     verdict::{Case, judge},
 };
 
-/// "Fits what is lent": weights, recurrent state, KV cache and scratch against the lent memory.
+/// "Fits in the memory that you lend": weights, recurrent state, KV cache and working memory against the lent memory.
 #[component]
 pub fn VerdictView(
     /// What counts.

@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn the_self_test_has_a_plain_verdict() {
         let passed = SelfTest { state: SelfTestState::Passed, tested: 14, ..SelfTest::default() };
-        assert_eq!(verdict(&passed), "14 kernels right");
+        assert_eq!(verdict(&passed), "14 kernels passed");
         let failed = SelfTest { state: SelfTestState::Failed, failed: vec!["q4_k".into()], ..passed };
         assert!(verdict(&failed).contains("q4_k"));
     }

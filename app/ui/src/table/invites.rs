@@ -134,7 +134,7 @@ fn name(report: &InviteReport) -> &'static str {
     }
 }
 
-/// "2 of 3 devices came by it. Good for 5 hours more."
+/// "Used by 2 of 3 devices. Valid for 5 more hours."
 fn standing(report: &InviteReport, now: UnixSeconds) -> String {
     let used = texts().invite.used(report.invite.uses, report.used);
     let left = report.invite.expires.0.saturating_sub(now.0).div_ceil(3_600);
@@ -186,11 +186,11 @@ mod tests {
 
     #[test]
     fn an_invite_says_what_it_is_for_and_how_it_stands() {
-        assert_eq!(terms(&report(0)), "Up to 3 devices can come in by it to chat. You are asked first.");
-        assert_eq!(standing(&report(1), UnixSeconds(9_000)), "1 of 3 devices came by it. Good for 1 hour more.");
-        assert_eq!(standing(&report(3), UnixSeconds(9_000)), "3 of 3 devices came by it. It is used up.");
-        assert_eq!(standing(&report(0), UnixSeconds(10_001)), "0 of 3 devices came by it. It has expired.");
+        assert_eq!(terms(&report(0)), "Up to 3 devices can use it to join and chat. You are asked first.");
+        assert_eq!(standing(&report(1), UnixSeconds(9_000)), "Used by 1 of 3 devices. Valid for 1 more hour.");
+        assert_eq!(standing(&report(3), UnixSeconds(9_000)), "Used by 3 of 3 devices. It is used up.");
+        assert_eq!(standing(&report(0), UnixSeconds(10_001)), "Used by 0 of 3 devices. It has expired.");
         let taken = InviteReport { revoked: true, ..report(0) };
-        assert_eq!(standing(&taken, UnixSeconds(0)), "0 of 3 devices came by it. You took it back.");
+        assert_eq!(standing(&taken, UnixSeconds(0)), "Used by 0 of 3 devices. You took it back.");
     }
 }

@@ -121,7 +121,10 @@ mod tests {
         *opening.plan.as_mut().unwrap() =
             PlanReport { state: PlanStatus::Failed, reason: "It is truncated.".into(), ..plan_of(&[]) };
         assert_eq!(room_text(&opening), "no model");
-        assert_eq!(why_not_yet(&opening).as_deref(), Some("This room has no model."));
+        assert_eq!(
+            why_not_yet(&opening).as_deref(),
+            Some("This room could not open its model. The host can choose another one.")
+        );
         assert_eq!(failure(&opening), Some("It is truncated."));
     }
 

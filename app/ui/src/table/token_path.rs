@@ -238,9 +238,9 @@ mod tests {
         assert_eq!(times(0.0, 4.1), "4.1 ms expected");
         let (tokens, before_ms, measured_ms, forecast_ms) = (15, 40.0, 45.2, 48.0);
         let early = ForecastView { tokens, before_ms, measured_ms, forecast_ms, rest_tokens: 0, rest_ms: 0.0 };
-        let text = "Last answer: the first 15 tokens took 45 ms each. Forecast for the rest: 48 ms";
+        let text = "Last answer: the first 15 tokens took 45 ms each, and the rest were expected to take 48 ms each";
         assert_eq!(forecast_text(&early), format!("{text}."));
         let later = ForecastView { rest_tokens: 64, rest_ms: 47.1, ..early };
-        assert_eq!(forecast_text(&later), format!("{text}; measured over 64 tokens: 47 ms."));
+        assert_eq!(forecast_text(&later), format!("{text}. The other 64 tokens took 47 ms each."));
     }
 }

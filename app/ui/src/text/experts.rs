@@ -22,7 +22,7 @@ pub fn trips_line(experts: &ExpertsView, token_ms: f64) -> Option<String> {
     })
 }
 
-/// "Loads 12 MB a token from this device's storage: 22 of a token's 24 experts were in memory (91%), 0.4 waits a token, 8.1 ms."
+/// "Each token loads 12 MB from this device's storage. Of the 24 experts that a token uses, 22 were already in memory (91%). …"
 #[must_use]
 pub fn on_demand_line(report: &OnDemandReport) -> String {
     let texts = &texts().on_demand;
@@ -46,7 +46,7 @@ pub fn on_demand_line(report: &OnDemandReport) -> String {
     sentences(&[&loads, &texts.in_memory(report.slots, report.experts), &guesses])
 }
 
-/// "Experts are loaded ahead: 85% of them were guessed, 12 MB on guesses so far."
+/// "Experts are loaded in advance: 12 MB loaded so far; 85% of the experts that were used had been guessed."
 fn guesses_line(report: &ForesightReport, guessed_bytes: u64) -> String {
     let texts = &texts().on_demand;
     let guessed = report.recall.map(|recall| texts.guessed(100.0 * recall)).unwrap_or_default();
@@ -57,7 +57,7 @@ fn guesses_line(report: &ForesightReport, guessed_bytes: u64) -> String {
     }
 }
 
-/// "A smaller copy of the model named 87% of the experts of 120 tokens. It takes 14 MB."; `None` if this device has none.
+/// "Over 120 tokens, a smaller copy of the model guessed 87% of the experts that were used. It takes 14 MB of memory."; `None` if this device has none.
 #[must_use]
 pub fn shadow_line(status: &Status) -> Option<String> {
     let shadow = status.shadow?;
@@ -93,7 +93,7 @@ pub fn short_line(experts: &ExpertsView) -> Option<String> {
     (experts.short > 0).then(|| sentences(&[&short(), next]))
 }
 
-/// "3 calls in flight · 40 calls to a second device, 31 of them quicker · 2 timeouts".
+/// "3 calls in flight · 40 backup calls to a second device, 31 answered first · 2 timeouts".
 #[must_use]
 pub fn calls_line(experts: &ExpertsView) -> String {
     let texts = &texts().experts;
@@ -187,7 +187,7 @@ mod tests {
         experts.holders = vec![HolderView { timeouts: 2, ..holder("a") }];
         assert_eq!(
             calls_line(&experts),
-            "1 call in flight · 40 calls to a second device, 31 of them quicker · 2 timeouts"
+            "1 call in flight · 40 backup calls to a second device, 31 answered first · 2 timeouts"
         );
     }
 
@@ -223,7 +223,7 @@ mod tests {
         let made = "A smaller copy of the model is ready to guess experts. It takes 14 MB.";
         assert_eq!(shadow_line(&status).as_deref(), Some(made));
         let guesses = ForesightReport { shadow: Some(0.87), shadow_tokens: 120, ..ForesightReport::default() };
-        let measured = "A smaller copy of the model named 87% of the experts of 120 tokens. It takes 14 MB.";
+        let measured = "Over 120 tokens, a smaller copy of the model guessed 87% of the experts that were used. It takes 14 MB of memory.";
         status.on_demand = Some(OnDemandReport { guesses: Some(guesses), ..OnDemandReport::default() });
         assert_eq!(shadow_line(&status).as_deref(), Some(measured), "of this device's experts");
         (status.on_demand, status.hints) = (None, Some(guesses));
@@ -237,8 +237,7 @@ mod tests {
     #[test]
     fn experts_on_demand_say_what_a_token_loads() {
         let report = OnDemandReport { slots: 16, experts: 48, ..OnDemandReport::default() };
-        let waiting =
-            "The model does not fit this device: 16 of 48 experts are in memory, others load when a token needs them.";
+        let waiting = "The model does not fit in this device's memory. 16 of its 48 experts are loaded, and the others are loaded when they are needed.";
         assert_eq!(on_demand_line(&report), waiting);
         let report = OnDemandReport {
             tokens: 9,
@@ -252,7 +251,7 @@ mod tests {
         };
         let line = |from: &str| {
             format!(
-                "Loads 12 MB a token {from}: 22 of a token's 24 experts were in memory (92%), 0.4 waits a token, 8.1 ms. 16 of 48 experts are in memory."
+                "Each token loads 12 MB {from}. Of the 24 experts that a token uses, 22 were already in memory (92%). On average, a token waits for loading 0.4 times, 8.1 ms in all. 16 of 48 experts are in memory."
             )
         };
         assert_eq!(on_demand_line(&report), line("from this device's storage"));
@@ -262,9 +261,9 @@ mod tests {
         assert_eq!(on_demand_line(&evicted), line("over the network"), "groups of bytes are read whole");
         let report = OnDemandReport { guessed_bytes: 34_000_000, ..report };
         let hinted = on_demand_line(&report);
-        assert!(hinted.ends_with("Experts are loaded ahead as others ask for it, 34 MB so far."), "{hinted}");
+        assert!(hinted.ends_with("Other devices ask this one to load experts in advance: 34 MB so far."), "{hinted}");
         let guesses = ForesightReport { guessing: Guessing::On, recall: Some(0.85), ..ForesightReport::default() };
         let guessed = on_demand_line(&OnDemandReport { guesses: Some(guesses), ..report });
-        assert!(guessed.ends_with("Experts are loaded ahead: 85% were guessed, 34 MB on guesses so far."), "{guessed}");
+        assert!(guessed.ends_with("Experts are loaded in advance: 34 MB loaded so far; 85% of the experts that were used had been guessed."), "{guessed}");
     }
 }

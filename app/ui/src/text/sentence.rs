@@ -19,7 +19,7 @@ pub fn blocks(first: u16, end: u16) -> Option<String> {
     }
 }
 
-/// What a peer holds in a plan: "embedding", "blocks 0–11", "LM head", "experts 5 of 128"; "96 experts, no blocks" if
+/// What a peer holds in a plan: "embedding", "blocks 0–11", "LM head", "5 of 128 experts"; "96 experts, no blocks" if
 /// nothing else.
 #[must_use]
 pub fn held_by(peer: PeerId, plan: &PlanReport, model: Option<&ModelCard>) -> Vec<String> {
@@ -70,7 +70,7 @@ mod tests {
             ..plan_of(&[])
         };
         assert_eq!(held_by(peer("a"), &plan, None), ["embedding", "blocks 0–11"]);
-        assert_eq!(held_by(peer("b"), &plan, None), ["block 12", "LM head", "experts 2 of 0"]);
+        assert_eq!(held_by(peer("b"), &plan, None), ["block 12", "LM head", "2 of 0 experts"]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// "Fits · at most about 12 tok/s", or what is missing. No speed is shown unless one was estimated.
+    /// "Fits · up to about 12 tok/s on this device alone", or what is missing. No speed is shown unless one was estimated.
     #[must_use]
     pub fn line(&self) -> String {
         if !self.verdict.fits() {
