@@ -381,9 +381,10 @@ impl Answering {
         self.conversation.log.set_computed(self.sent);
     }
 
-    /// Goes back to this position, or to the last one before it where work can begin.
+    /// Goes back to this position, or to the last one before it where work can begin. It never goes forward: after it no position
+    /// counts as computed that did not before, and nothing is in flight. So a stage may name any position as its gap.
     pub fn rewind(&mut self, position: usize) {
-        let position = self.conversation.bases.last(position);
+        let position = self.conversation.bases.last(position.min(self.conversation.log.computed()));
         self.conversation.log.set_computed(position);
         self.sent = position;
         self.in_flight.clear();

@@ -356,10 +356,10 @@ impl Answers {
         }
     }
 
+    /// A stage lacks the positions from `position` on.
     pub fn rewind(&mut self, conversation: ConversationId, position: usize) {
         if let Some(index) = self.index_of(conversation) {
-            let answering = &mut self.active[index];
-            answering.rewind(position.min(answering.conversation.log.computed()));
+            self.active[index].rewind(position);
         }
     }
 

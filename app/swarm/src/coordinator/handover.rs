@@ -125,7 +125,7 @@ impl Handover {
     /// A stage lacks the positions from `position` on.
     pub fn rewind(&mut self, conversation: ConversationId, position: usize) {
         if let Some(replay) = self.replays.values_mut().find(|replay| replay.id == conversation) {
-            replay.rewind(position.min(replay.computed));
+            replay.rewind(position);
         }
     }
 
@@ -146,8 +146,9 @@ impl Replay {
         self.tokens.len()
     }
 
+    /// Goes back to this position, or to the last one before it where work can begin; never forward, as with answers.
     fn rewind(&mut self, position: usize) {
-        let position = self.bases.last(position);
+        let position = self.bases.last(position.min(self.computed));
         self.computed = position;
         self.tokens.truncate(position);
         self.in_flight.clear();
@@ -156,7 +157,7 @@ impl Replay {
     fn keep_to(&mut self, log: &[u32]) {
         let common = self.tokens.iter().zip(log).take_while(|(a, b)| a == b).count().min(log.len().saturating_sub(1));
         if common < self.tokens.len() {
-            self.rewind(common.min(self.computed));
+            self.rewind(common);
         }
     }
 
