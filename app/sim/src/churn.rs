@@ -19,6 +19,9 @@ const LAST_FAULT_MILLIS: f64 = 60_000.0;
 /// The whole dense model takes 1,070 bytes with overhead: any two of these devices hold it.
 const BUDGET: u64 = 620;
 
+/// What the log of a room says at its end if the host has found out who lies about passes.
+pub const LIAR_NAMED: &str = "the device that lies about passes was named";
+
 /// A question, and what its answer may be.
 struct Question {
     asker: usize,
@@ -29,15 +32,21 @@ struct Question {
 
 /// One room drawn from a seed.
 pub(crate) fn churn(seed: u64) -> Run {
-    room(seed, Ends::Anywhere)
+    room(seed, Ends::Anywhere, false)
 }
 
 /// The same, with both ends of the model on the host.
 pub(crate) fn words_kept(seed: u64) -> Run {
-    room(seed, Ends::OnHost)
+    room(seed, Ends::OnHost, false)
 }
 
-fn room(seed: u64, ends: Ends) -> Run {
+/// The same, with one more device, which lies about passes wherever it has a stage.
+pub(crate) fn false_passes(seed: u64) -> Run {
+    let ends = if seed.is_multiple_of(2) { Ends::Anywhere } else { Ends::OnHost };
+    room(seed, ends, true)
+}
+
+fn room(seed: u64, ends: Ends, lies: bool) -> Run {
     let mut random = Random(seed);
     // Every fourth room has a model with recurrent state.
     let state_bytes = u64::from(seed % 4 == 3);
@@ -46,7 +55,7 @@ fn room(seed: u64, ends: Ends) -> Run {
     } else {
         SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes }
     };
-    let share = if random.below(2) == 0 { Sharing::Fastest } else { Sharing::Everyone };
+    let share = if random.below(2) == 0 && !lies { Sharing::Fastest } else { Sharing::Everyone };
     let mut world = World::new(seed, model.clone(), share, device(&mut random, BUDGET));
     if ends == Ends::OnHost {
         world.keep_ends();
@@ -64,6 +73,13 @@ fn room(seed: u64, ends: Ends) -> Run {
         world.fault(fault.1, fault.0);
     }
     forgers(&mut world, &mut random, &mut event_log);
+    let liar = lies.then(|| liar(&mut world, &mut random, &mut event_log));
+    if lies {
+        // Eleven devices fill the slowest lines with what they say of themselves, and then any token takes a minute.
+        for link in world.peers.iter_mut().map(|peer| &mut peer.device.link) {
+            (link.up, link.down) = (f64::INFINITY, f64::INFINITY);
+        }
+    }
     let ended = |world: &World| {
         questions
             .iter()
@@ -71,6 +87,9 @@ fn room(seed: u64, ends: Ends) -> Run {
     };
     world.run(LIMIT_MILLIS, ended);
     let wrong = || questions.iter().find_map(|question| judge(&world, question));
+    if liar.is_some_and(|liar| world.has_blamed(liar)) {
+        event_log.push(LIAR_NAMED.to_owned());
+    }
     let failure = world.violation().map(str::to_owned).or_else(|| world.is_wronged()).or_else(wrong);
     Run::new(seed, &world, event_log, failure)
 }
@@ -174,6 +193,16 @@ fn forgers(world: &mut World, random: &mut Random, event_log: &mut Vec<String>) 
         world.fault(Fault::Forge(index, bursts), at);
         event_log.push(format!("{at:7.0} ms device {index} begins to forge {bursts} bursts"));
     }
+}
+
+/// A device that lies about passes. Returns its index.
+fn liar(world: &mut World, random: &mut Random, event_log: &mut Vec<String>) -> usize {
+    let device = device(random, BUDGET);
+    let (at, one_in) = (3_000.0 * random.unit(), 1 + random.below(20));
+    let index = world.add(device, at);
+    world.lies_about_passes(index, one_in);
+    event_log.push(format!("{at:7.0} ms device {index} enters, which lies about passes in one of {one_in} chunks"));
+    index
 }
 
 fn judge(world: &World, question: &Question) -> Option<String> {

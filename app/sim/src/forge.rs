@@ -116,7 +116,10 @@ impl World {
 
     /// An honest device that the host distrusts, or that had to leave the room.
     pub(super) fn is_wronged(&self) -> Option<String> {
-        let honest = |index: &usize| !self.forging.devices.contains(index) && self.peers[*index].wrong.is_none();
+        let honest = |index: &usize| {
+            let forges = self.forging.devices.contains(index) || self.false_passes.lies(*index);
+            !forges && self.peers[*index].wrong.is_none()
+        };
         (0..self.peers.len()).filter(honest).find_map(|index| {
             let peer = &self.peers[index];
             let blamed = self.peers[0].machine.has_blamed(peer.id);

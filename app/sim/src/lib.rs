@@ -13,6 +13,7 @@ mod churn;
 mod claims;
 mod device;
 mod engine;
+mod false_passes;
 mod fault;
 mod forecast;
 mod forge;
@@ -34,6 +35,7 @@ mod vanishing;
 mod words;
 mod world;
 
+pub use churn::LIAR_NAMED;
 pub use device::{LogNormal, SimDevice};
 pub use engine::SimModel;
 pub use fault::{Fault, Wrong};

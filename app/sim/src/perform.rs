@@ -39,7 +39,9 @@ impl World {
                     let hint = self.wrong_hint(call.epoch);
                     self.send(index, to, hint);
                 }
-                self.send(index, to, frame);
+                for frame in self.falsified(index, frame) {
+                    self.send(index, to, frame);
+                }
             }
             Action::OpenModel(source) => {
                 let model = Arc::new(opened(&self.model, source));

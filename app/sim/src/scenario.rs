@@ -42,7 +42,7 @@ pub struct Scenario {
 }
 
 /// All scenarios.
-pub const SCENARIOS: [Scenario; 15] = [
+pub const SCENARIOS: [Scenario; 16] = [
     Scenario { name: "two-devices", about: "a model too large for one device, on two", run: scenarios::two_devices },
     Scenario {
         name: "phone-joins",
@@ -105,6 +105,11 @@ pub const SCENARIOS: [Scenario; 15] = [
         name: "words-kept",
         about: "the same with both ends of the model on the host: nobody else may get token ids or logits",
         run: churn::words_kept,
+    },
+    Scenario {
+        name: "false-passes",
+        about: "the same with a stage that lies about passes: no answer is lost or wrong, and only that stage is named",
+        run: churn::false_passes,
     },
 ];
 

@@ -13,6 +13,7 @@ use potluck_swarm::{Event, HintOptions, HostCommand, Membership, Peer, Pooling, 
 
 use super::device::SimDevice;
 use super::engine::{CONTEXT, SimModel};
+use super::false_passes::FalsePasses;
 use super::fault::Fault;
 use super::forge::Forging;
 use super::language::sampling;
@@ -121,6 +122,7 @@ pub struct World {
     sequence: u64,
     fingerprint: u64,
     pub(super) forging: Forging,
+    pub(super) false_passes: FalsePasses,
     pub(super) violation: Option<String>,
 }
 
@@ -152,6 +154,7 @@ impl World {
             sequence: 0,
             fingerprint: 0,
             forging: Forging::new(seed),
+            false_passes: FalsePasses::new(seed),
             violation: None,
         };
         world.add(host, 0.0);

@@ -57,6 +57,11 @@ fn words_are_kept(seed: u64) -> Option<String> {
     (kept.run)(seed).failure
 }
 
+fn passes_are_false(seed: u64) -> Option<String> {
+    let lies = scenario("false-passes").expect("it is in the list");
+    (lies.run)(seed).failure
+}
+
 /// Found by the check that is meant to find it, which says this.
 fn assert_found_as(mutation: Mutation, room: fn(u64) -> Option<String>, says: &str) {
     let Some((seed, failure)) = first_found(mutation, room) else {
@@ -100,6 +105,11 @@ fn frames_heard_from_anyone_are_found() {
 #[test]
 fn an_end_of_the_model_elsewhere_is_found() {
     assert_found_as(Mutation::EndsAnywhere, words_are_kept, "which the host keeps for itself");
+}
+
+#[test]
+fn a_stage_that_is_believed_like_a_host_is_found() {
+    assert_found(Mutation::StagesLikeHosts, passes_are_false);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use potluck_plan::{
 };
 use potluck_protocol::{
     CalibrationRuns, CreditView, ExpertCall, ExpertWaits, Forward, Hello, HolderReport, LayerChecksView, MemberView,
-    PromptRequest, Residency, ResidencyChange, RoomView, StandbyOrder, WorkerStatus,
+    PassId, PromptRequest, Residency, ResidencyChange, RoomView, StandbyOrder, WorkerStatus,
 };
 
 /// Bytes of a device's name. The page allows 40 characters, of up to four bytes each.
@@ -67,6 +67,8 @@ const MAX_HOLDERS: usize = 64;
 pub(crate) const MAX_SHOWN_VALUES: usize = 1 << 22;
 /// The same of all conversations together.
 pub(crate) const MAX_KEPT_VALUES: usize = 4 * MAX_SHOWN_VALUES;
+/// Newest pass that a chunk may have. A host counts from 0 when it opens its room, so a thousand a second are 34 years.
+const MAX_PASS: PassId = PassId(1 << 40);
 /// Conversations with KV cache: a context of a million positions has 16,384 pages, and each conversation takes one.
 const MAX_LIVE: usize = 16_384;
 
@@ -308,6 +310,7 @@ pub(crate) fn is_chunk(forward: &Forward, plan: &Plan) -> bool {
         && *further_steps < Work::MAX_STEPS
         && sampling.as_ref().is_none_or(|steps| steps.recent.len() <= SampledSteps::MAX_WINDOW as usize)
         && end.is_some()
+        && forward.pass <= MAX_PASS
         && live.len() <= MAX_LIVE
         && live.contains(conversation)
         && top

@@ -26,6 +26,8 @@ pub enum Mutation {
     GiveBeforeKept,
     /// A renewal gives the keys to nobody: they come back by the earlier link.
     GiveNobody,
+    /// What a stage says of passes and conversations counts as much as what the host says.
+    StagesLikeHosts,
 }
 
 #[cfg(not(feature = "testing"))]

@@ -69,7 +69,7 @@ impl Coordinator {
                     self.recover(Some(from), &reason, cx);
                 }
             }
-            // Found by a spot check, of whichever answer.
+            // Found by a spot check, of whichever answer, or in a chunk that no honest stage sends.
             StageFaultKind::BadResult(peer) if fault.pass.is_none() => self.blame(peer, fault.conversation, cx),
             // Every chunk after a gap is reported on its own; those sent before the rewind are stale.
             _ if !self.answers.awaits(fault.conversation, fault.pass) => {}

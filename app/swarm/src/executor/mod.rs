@@ -3,6 +3,7 @@
 
 mod experts;
 mod kept_rows;
+mod own_chunks;
 mod piece;
 mod queue;
 mod rewinds;
@@ -29,6 +30,7 @@ use crate::residency;
 
 pub(crate) use experts::no_plan;
 use kept_rows::KeptRows;
+use own_chunks::OwnChunks;
 use queue::{Job, StageQueue};
 use rewinds::Rewinds;
 
@@ -48,6 +50,14 @@ struct ReceivedCall {
     caller: PeerId,
     call: u64,
     wire: WireType,
+}
+
+/// Why a chunk comes too late.
+enum Late {
+    /// Its conversation is over, or it has arrived before, as far as the host says.
+    Over,
+    /// Its sender has sent a newer one of the conversation, or said that the conversation is over: stages send in order.
+    Contradicts,
 }
 
 /// What an executor has to know besides its plan.
@@ -85,10 +95,13 @@ pub(crate) struct Executor {
     lengths: BTreeMap<(StageId, ConversationId), u32>,
     /// The newest chunk of each conversation that arrived at each stage. They come in order.
     arrived: BTreeMap<(StageId, ConversationId), PassId>,
+    /// What the host has sent through this device, if that has the first stage and a later one.
+    own_chunks: OwnChunks,
     /// Where stages of this device have gone back.
     rewinds: Rewinds,
-    /// The newest pass of all, and the conversations that were live when it was sent.
-    latest: (PassId, Vec<ConversationId>),
+    /// The newest pass that the host sent (`None`), and that the stage before one of ours did, each with the conversations that it
+    /// called live then.
+    live: BTreeMap<Option<PeerId>, (PassId, Vec<ConversationId>)>,
     /// The newest pass of each conversation with KV cache here.
     newest: BTreeMap<ConversationId, PassId>,
     /// What the host may want to check; none where it checks nothing.
@@ -119,8 +132,9 @@ impl Executor {
             states: BTreeMap::new(),
             lengths: BTreeMap::new(),
             arrived: BTreeMap::new(),
+            own_chunks: OwnChunks::default(),
             rewinds: Rewinds::default(),
-            latest: (PassId::default(), Vec::new()),
+            live: BTreeMap::new(),
             newest: BTreeMap::new(),
             kept,
             decode_millis: 0.0,
@@ -158,44 +172,65 @@ impl Executor {
         self.newest.keys().copied().collect()
     }
 
-    /// Tokens for one of our stages. They wait until [`Executor::start`].
-    pub fn forward(&mut self, from: PeerId, mut forward: Forward, cx: &mut EventContext) {
-        let Some((_, stage)) = self.plan.stage(forward.stage).filter(|(_, stage)| stage.peer == self.me) else {
-            return;
-        };
-        let cursor = stage.blocks.start;
-        let is_over = self.is_over(&forward) && !has_mutation(Mutation::StaleEpoch);
-        if is_over || self.queues.get(&forward.stage).is_some_and(|queue| queue.len() >= limits::MAX_CHUNKS) {
-            // Sent again, or more than anybody waits for: a chunk that is missed is asked for as a gap.
-            return;
+    /// Tokens for one of our stages, if they can be computed. Nothing else may follow from a chunk that cannot: any stage sends any
+    /// numbers. The sender of one that no stage would send is named.
+    pub fn admit(&mut self, from: PeerId, forward: Forward, cx: &mut EventContext) -> Option<Forward> {
+        if self.plan.stage(forward.stage).is_none_or(|(_, stage)| stage.peer != self.me) {
+            return None;
         }
         if !self.is_input(&forward) {
-            self.report(forward.stage, forward.conversation, Some(forward.pass), StageFaultKind::BadResult(from), cx);
-            return;
+            // Whether or not anybody waits for this chunk.
+            self.report(forward.stage, forward.conversation, None, StageFaultKind::BadResult(from), cx);
+            return None;
         }
-        if self.rewinds.is_stale(&forward) {
-            return;
+        let forward = self.as_the_host_sent_it(forward)?;
+        self.fits(from, &forward, cx).then_some(forward)
+    }
+
+    /// True if a chunk comes in time, and goes on where its stage is.
+    fn fits(&mut self, from: PeerId, forward: &Forward, cx: &mut EventContext) -> bool {
+        let (stage, conversation, pass) = (forward.stage, forward.conversation, Some(forward.pass));
+        match self.lateness(from, forward) {
+            Some(Late::Over) => return false,
+            Some(Late::Contradicts) => {
+                self.report(stage, conversation, pass, StageFaultKind::BadResult(from), cx);
+                return false;
+            }
+            None => {}
         }
-        let key = (forward.stage, forward.conversation);
+        if self.queues.get(&stage).is_some_and(|queue| queue.len() >= limits::MAX_CHUNKS)
+            || self.rewinds.is_stale(forward)
+        {
+            // More than anybody waits for, or nobody does: a chunk that is missed is asked for as a gap.
+            return false;
+        }
+        let key = (stage, conversation);
         let length = self.lengths.get(&key).copied().unwrap_or(0);
         if forward.count == 0 || forward.base.0 > length {
-            let gap = StageFaultKind::Gap(Position(length));
-            self.report(forward.stage, forward.conversation, Some(forward.pass), gap, cx);
-            return;
+            self.report(stage, conversation, pass, StageFaultKind::Gap(Position(length)), cx);
+            return false;
         }
-        let end = forward.base.0 + forward.count + u32::from(forward.further_steps);
         if self.recurrent && !has_mutation(Mutation::AnyBase) {
             let states = self.states.entry(key).or_default();
-            if states.advance(forward.base.0, end, forward.class).is_none() {
+            if states.advance(forward.base.0, end(forward), forward.class).is_none() {
                 let gap = StageFaultKind::Gap(Position(states.base(forward.base.0)));
-                self.report(forward.stage, forward.conversation, Some(forward.pass), gap, cx);
-                return;
+                self.report(stage, conversation, pass, gap, cx);
+                return false;
             }
         }
-        if forward.base.0 < length {
+        true
+    }
+
+    /// Takes tokens that were admitted. They wait until [`Executor::start`].
+    pub fn accept(&mut self, mut forward: Forward, cx: &mut EventContext) {
+        let Some((_, stage)) = self.plan.stage(forward.stage) else { return };
+        let cursor = stage.blocks.start;
+        let key = (forward.stage, forward.conversation);
+        self.note_own_chunk(&forward);
+        if self.lengths.get(&key).is_some_and(|length| forward.base.0 < *length) {
             self.go_back(&forward, cx);
         }
-        self.lengths.insert(key, end);
+        self.lengths.insert(key, end(&forward));
         self.arrived.insert(key, forward.pass);
         self.rewinds.arrived(key, forward.pass);
         if let Some(kept) = &mut self.kept {
@@ -211,12 +246,38 @@ impl Executor {
         self.queue(forward.stage).arrive(Job::new(forward, cursor), input);
     }
 
-    /// True for a chunk that has arrived before, or whose conversation was over before it came.
-    fn is_over(&self, forward: &Forward) -> bool {
-        let arrived = self.arrived.get(&(forward.stage, forward.conversation));
-        let (pass, live) = &self.latest;
-        arrived.is_some_and(|arrived| forward.pass <= *arrived)
-            || forward.pass < *pass && !live.contains(&forward.conversation)
+    /// Tokens for one of our stages, where there is no other plan.
+    #[cfg(test)]
+    pub fn forward(&mut self, from: PeerId, forward: Forward, cx: &mut EventContext) {
+        if let Some(forward) = self.admit(from, forward, cx) {
+            self.hear_live(self.author(from, &forward), &forward, cx);
+            self.accept(forward, cx);
+        }
+    }
+
+    /// Whether a chunk comes too late, by what the host said, or by what its sender did.
+    fn lateness(&self, from: PeerId, forward: &Forward) -> Option<Late> {
+        let is_over_for = |author: Option<PeerId>| {
+            let said = self.live.get(&author);
+            said.is_some_and(|(pass, live)| forward.pass < *pass && !live.contains(&forward.conversation))
+        };
+        let has_arrived =
+            || self.arrived.get(&(forward.stage, forward.conversation)).is_some_and(|pass| forward.pass <= *pass);
+        match () {
+            () if has_mutation(Mutation::StaleEpoch) => None,
+            () if is_over_for(None) => Some(Late::Over),
+            () if !has_arrived() && !is_over_for(Some(from)) => None,
+            () if from == self.coordinator || self.author(from, forward).is_none() => Some(Late::Over),
+            () => Some(Late::Contradicts),
+        }
+    }
+
+    /// Whose word the pass and the live conversations of a chunk are: the host's (`None`), which makes them, or a stage's. The host's
+    /// device hands on what it got like any other, unless it has the first stage, too.
+    pub fn author(&self, from: PeerId, forward: &Forward) -> Option<PeerId> {
+        let begins_there = || self.plan.stages.first().is_some_and(|first| first.peer == self.coordinator);
+        let is_hosts = from == self.coordinator && (self.plan.embeds(forward.stage) || begins_there());
+        (!is_hosts && !has_mutation(Mutation::StagesLikeHosts)).then_some(from)
     }
 
     /// True if the chunk carries what the stage computes with: the first stage a token id for each token, every other
@@ -234,18 +295,32 @@ impl Executor {
         }
     }
 
-    /// Frees the KV cache of conversations that are not `live` and got no newer tokens.
-    pub fn forget_others(&mut self, pass: PassId, live: &[ConversationId], cx: &mut EventContext) {
-        if pass > self.latest.0 {
-            self.latest = (pass, live.to_vec());
+    /// A chunk that this or another plan's stage has admitted says which conversations were live when it was sent. The KV cache of
+    /// the others is freed if they got no newer tokens: plans share its pages.
+    ///
+    /// Only the host knows what is live. A stage hands on what it got, so its word counts for nothing that the host tells this
+    /// device itself. It drops only chunks that the stage sends, and none of another plan.
+    pub fn hear_live(&mut self, author: Option<PeerId>, forward: &Forward, cx: &mut EventContext) {
+        let Forward { epoch, pass, ref live, .. } = *forward;
+        let (is_hosts, is_own) = (author.is_none(), epoch == self.epoch());
+        if is_own && !is_hosts && self.has_first_stage() {
+            return;
         }
-        let is_over =
-            |(conversation, newest): &(&ConversationId, &PassId)| **newest < pass && !live.contains(conversation);
-        let over: Vec<ConversationId> =
-            self.newest.iter().filter(is_over).map(|(conversation, _)| *conversation).collect();
-        for conversation in over {
-            self.forget(conversation);
-            cx.out.act(Action::Forget(conversation));
+        if is_hosts || is_own {
+            let latest = self.live.entry(author).or_default();
+            if pass > latest.0 {
+                *latest = (pass, live.clone());
+            }
+        }
+        let others = self.newest.iter().filter(|(conversation, _)| !live.contains(conversation));
+        for (conversation, newest) in others.map(|(of, newest)| (*of, *newest)).collect::<Vec<_>>() {
+            if newest < pass {
+                self.forget(conversation);
+                cx.out.act(Action::Forget(conversation));
+            } else {
+                // It was over and has begun again. What is left of the first time would contradict this chunk at the next stage.
+                self.drop_conversation(conversation, ..pass);
+            }
         }
         self.drop_idle_gathers(cx);
     }
@@ -255,12 +330,18 @@ impl Executor {
         self.lengths.retain(|(_, known), _| *known != conversation);
         self.states.retain(|(_, known), _| *known != conversation);
         self.arrived.retain(|(_, known), _| *known != conversation);
+        self.own_chunks.forget(conversation);
         self.rewinds.forget(conversation);
         if let Some(kept) = &mut self.kept {
             kept.forget(conversation);
         }
-        self.queues.values_mut().for_each(|queue| queue.drop_passes(conversation, ..));
-        self.drop_jobs(|forward| forward.conversation == conversation);
+        self.drop_conversation(conversation, ..);
+    }
+
+    /// Nobody waits for these passes of a conversation any more, in whichever stage.
+    fn drop_conversation(&mut self, conversation: ConversationId, passes: impl RangeBounds<PassId> + Clone) {
+        self.queues.values_mut().for_each(|queue| queue.drop_passes(conversation, passes.clone()));
+        self.drop_jobs(|forward| forward.conversation == conversation && passes.contains(&forward.pass));
     }
 
     /// Nobody waits for these jobs any more, which the engine or holders of experts have.
@@ -511,6 +592,11 @@ impl Executor {
         let fault = StageFault { epoch: self.plan.epoch, stage, conversation, pass, kind };
         cx.out.send(self.coordinator, Frame::StageFault(fault));
     }
+}
+
+/// The position after the last one that a chunk computes.
+fn end(forward: &Forward) -> u32 {
+    forward.base.0 + forward.count + u32::from(forward.further_steps)
 }
 
 /// Where a piece of work ends that begins at a block: at the next one whose experts are elsewhere, or at the stage's end.

@@ -8,9 +8,10 @@ use potluck_protocol::{Forward, PassId};
 
 use super::Executor;
 use crate::event_context::EventContext;
+use crate::limits;
 
 /// For a stage of this device and a conversation: the passes with which it or an earlier stage has gone back, and to which position.
-/// Passes come in order, so it needs those only that have not come through yet.
+/// Passes come in order, so it needs those only that have not come through yet: as many as there are chunks on their way, at most.
 #[derive(Default)]
 pub(super) struct Rewinds(BTreeMap<(StageId, ConversationId), BTreeMap<PassId, Position>>);
 
@@ -21,6 +22,10 @@ impl Rewinds {
         // Going back further later says more.
         rewinds.retain(|_, earlier| *earlier < base);
         rewinds.insert(pass, base);
+        if rewinds.len() > limits::MAX_CHUNKS {
+            // A chunk that only this one makes stale begins behind the stage's positions, and is a gap.
+            rewinds.pop_first();
+        }
     }
 
     /// A stage has gone back to this chunk's first position, or before it, since the chunk was sent.
@@ -38,6 +43,11 @@ impl Rewinds {
     }
 
     #[cfg(test)]
+    pub fn remembered(&self, key: &(StageId, ConversationId)) -> usize {
+        self.0.get(key).map_or(0, BTreeMap::len)
+    }
+
+    #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -49,17 +59,16 @@ impl Rewinds {
 
 impl Executor {
     /// A stage begins again before positions that it has computed. The engine then has none of them any more, in blocks behind
-    /// there, either. Older chunks that go on from such positions are dropped: in later stages of this device, on their way to
-    /// those, and in this stage, if it stops in its middle. Otherwise they all pass it before this one does.
+    /// there, either. Older chunks that go on from such positions are dropped, because nobody waits for them: in this stage, in later
+    /// ones of this device, and on their way to those. A recurrent state only goes on, so there a stage that never stops in its
+    /// middle still computes its own.
     pub(super) fn go_back(&mut self, forward: &Forward, cx: &mut EventContext) {
         let Forward { conversation, pass, base, .. } = *forward;
         let Some((index, _)) = self.plan.stage(forward.stage) else { return };
-        let own = self
-            .plan
-            .stages
-            .iter()
-            .skip(index)
-            .filter(|stage| stage.peer == self.me && (stage.id != forward.stage || !stage.remote.is_empty()));
+        let own = self.plan.stages.iter().skip(index).filter(|stage| {
+            let passes_through = self.recurrent && stage.remote.is_empty();
+            stage.peer == self.me && !(stage.id == forward.stage && passes_through)
+        });
         for stage in own.map(|stage| stage.id).collect::<Vec<_>>() {
             let key = (stage, conversation);
             self.rewinds.add(key, pass, base);

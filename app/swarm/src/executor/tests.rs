@@ -61,12 +61,24 @@ fn chunk(stage: u16, pass: u64, base: u32) -> Forward {
     }
 }
 
+/// A chunk of a conversation at the first stage, sent when no other one was live.
+fn only(pass: u64, conversation: u32) -> Forward {
+    let conversation = ConversationId(conversation);
+    Forward { conversation, live: vec![conversation], ..chunk(0, pass, 0) }
+}
+
 fn sent(cx: &mut EventContext) -> Vec<Frame> {
     let frame = |action| match action {
         Action::Send { frame, .. } => Some(frame),
         _ => None,
     };
     std::mem::take(&mut cx.out.actions).into_iter().filter_map(frame).collect()
+}
+
+/// The faults that were reported: of which pass, and why.
+fn faults(cx: &mut EventContext) -> Vec<(Option<PassId>, StageFaultKind)> {
+    let fault = |frame| if let Frame::StageFault(fault) = frame { Some((fault.pass, fault.kind)) } else { None };
+    sent(cx).into_iter().filter_map(fault).collect()
 }
 
 fn computes(executor: &mut Executor, cx: &mut EventContext) -> usize {
@@ -83,17 +95,15 @@ fn wrong_rows_blame_who_sent_them() {
         Forward { count: u32::MAX, ..chunk(1, 1, 0) },
         Forward { base: Position(u32::MAX), ..chunk(1, 1, 0) },
         Forward { live: Vec::new(), ..chunk(1, u64::MAX, 0) },
+        chunk(1, u64::MAX, 0),
         Forward { tokens: vec![65], ..chunk(1, 1, 0) },
     ];
     for forward in wrong {
         let (mut executor, mut cx) = on(SECOND);
         let said = format!("{forward:?}");
         executor.forward(HOST, forward, &mut cx);
-        let kinds: Vec<StageFaultKind> = sent(&mut cx)
-            .into_iter()
-            .filter_map(|frame| if let Frame::StageFault(fault) = frame { Some(fault.kind) } else { None })
-            .collect();
-        assert_eq!(kinds, [StageFaultKind::BadResult(HOST)], "not the planned sender, but who sent it: {said}");
+        let named = (None, StageFaultKind::BadResult(HOST));
+        assert_eq!(faults(&mut cx), [named], "not the planned sender, but who sent it, awaited or not: {said}");
     }
 }
 
@@ -129,7 +139,7 @@ fn a_chunk_sent_again_is_not_computed_again() {
     executor.forward(FIRST, chunk(1, 5, 0), &mut cx);
     executor.forward(FIRST, chunk(1, 4, 0), &mut cx);
     assert_eq!(computes(&mut executor, &mut cx), 0, "the KV cache is as it was");
-    executor.forget_others(PassId(6), &[ConversationId(2)], &mut cx);
+    executor.hear_live(None, &only(6, 2), &mut cx);
     executor.forward(FIRST, chunk(1, 5, 0), &mut cx);
     assert_eq!(computes(&mut executor, &mut cx), 0, "its conversation is over");
 }
@@ -243,7 +253,7 @@ fn experts_are_not_asked_for_a_conversation_that_is_over() {
         let (mut executor, mut cx) = on(SECOND);
         executor.forward(FIRST, chunk(1, 1, 0), &mut cx);
         assert_eq!(computes(&mut executor, &mut cx), 1);
-        executor.forget_others(PassId(2), &[], &mut cx);
+        executor.hear_live(None, &only(2, 7), &mut cx);
         let routes = vec![ExpertRoute { experts: vec![(ExpertId(0), 1.0)] }];
         let outcome = Outcome::Routed { residual: vec![0.5; WIDTH], normed, routes };
         executor.computed(Computed { ticket: Ticket(0), outcome, millis: 1.0 }, &mut cx);
@@ -350,4 +360,5 @@ fn a_chunk_that_fails_takes_those_behind_it_along() {
     assert_eq!(computes(&mut executor, &mut cx), 1, "what is sent again goes on");
 }
 
+mod passes;
 mod rewinds;

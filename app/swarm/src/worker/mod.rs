@@ -329,12 +329,15 @@ impl Worker {
 
     /// Tokens for a stage. The plans share the KV cache pages, so what is not live any more is freed in both.
     pub fn forward(&mut self, from: PeerId, forward: Forward, cx: &mut EventContext) {
-        if self.executor(forward.epoch, cx.members.me).is_none() {
-            return;
-        }
-        self.executors().for_each(|executor| executor.forget_others(forward.pass, &forward.live, cx));
-        if let Some(executor) = self.executor(forward.epoch, cx.members.me) {
-            executor.forward(from, forward, cx);
+        let (epoch, me) = (forward.epoch, cx.members.me);
+        let admitted = self.executor(epoch, me).and_then(|executor| {
+            let forward = executor.admit(from, forward, cx)?;
+            Some((executor.author(from, &forward), forward))
+        });
+        let Some((author, forward)) = admitted else { return };
+        self.executors().for_each(|executor| executor.hear_live(author, &forward, cx));
+        if let Some(executor) = self.executor(epoch, me) {
+            executor.accept(forward, cx);
         }
     }
 

@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::{
-    BlockIndex, BlockRange, ExpertHolder, ExpertId, KernelClass, Outcome, RemoteExperts, Stage, StageId, Ticket,
-    WireType,
+    BlockIndex, BlockRange, ExpertHolder, ExpertId, KernelClass, Outcome, Position, RemoteExperts, Stage, StageId,
+    Ticket, WireType,
 };
-use potluck_protocol::{Hedging, ModelSource};
+use potluck_protocol::{Hedging, ModelSource, PassId};
 
 use super::*;
 use crate::RelayRoute;
@@ -68,6 +68,77 @@ fn order(experts: &[u16]) -> Prepare {
         licence: String::new(),
     };
     Prepare { plan, model, shape, overhead: Bytes::ZERO, keep: None, hedging: Hedging::Off, spot_checks: 0.0 }
+}
+
+/// A plan in which this device has the last of three blocks, and another one the block before.
+fn last_stage_behind(before: PeerId, epoch: PlanEpoch, keep: Option<PlanEpoch>) -> Prepare {
+    let stage = |id: u16, peer| Stage::new(StageId(id), peer, BlockRange::new(id, id + 1));
+    let shape = examples::shape(3, 0);
+    let stages = vec![stage(0, HOST), stage(1, before), stage(2, ME)];
+    let plan = Plan { epoch, model: shape.model, kv_cache: shape.kv_cache, ..examples::plan(stages) };
+    Prepare { plan, shape, keep, ..order(&[]) }
+}
+
+/// A chunk of one token for that stage.
+fn token(epoch: PlanEpoch, conversation: u32, pass: u64, base: u32, live: &[u32]) -> Forward {
+    Forward {
+        epoch,
+        stage: StageId(2),
+        pass: PassId(pass),
+        live: live.iter().map(|live| ConversationId(*live)).collect(),
+        conversation: ConversationId(conversation),
+        base: Position(base),
+        class: KernelClass::Decode,
+        count: 1,
+        tokens: Vec::new(),
+        further_steps: 0,
+        sampling: None,
+        lm_head: None,
+        stage_millis: Vec::new(),
+        wire: WireType::F32,
+        hidden: vec![0.5; 2],
+    }
+}
+
+/// Chunks that the engine got, and faults that the host was told.
+fn computed_and_faults(worker: &mut Worker, cx: &mut EventContext) -> (usize, Vec<StageFaultKind>) {
+    worker.start(cx);
+    let actions = std::mem::take(&mut cx.out.actions);
+    let fault = |action: &Action| match action {
+        Action::Send { frame: Frame::StageFault(fault), .. } => Some(fault.kind.clone()),
+        _ => None,
+    };
+    let computed = actions.iter().filter(|action| matches!(action, Action::Compute(_))).count();
+    (computed, actions.iter().filter_map(fault).collect())
+}
+
+/// Answers move from a plan with a liar to one without it.
+#[test]
+fn a_stage_cannot_end_the_conversations_of_another_plan() {
+    const LIAR: PeerId = PeerId([3; 16]);
+    const HONEST: PeerId = PeerId([4; 16]);
+    const NEXT: PlanEpoch = PlanEpoch(5);
+    for (pass, freed) in [(u64::MAX, false), (1 << 39, true)] {
+        let (mut worker, mut cx) = worker();
+        worker.prepare(HOST, last_stage_behind(LIAR, EPOCH, None), &mut cx);
+        worker.loaded(EPOCH, &mut cx);
+        worker.commit(HOST, EPOCH, &mut cx);
+        worker.prepare(HOST, last_stage_behind(HONEST, NEXT, Some(EPOCH)), &mut cx);
+        worker.loaded(NEXT, &mut cx);
+        worker.forward(LIAR, token(EPOCH, 1, 1, 0, &[1]), &mut cx);
+        worker.forward(HONEST, token(NEXT, 2, 2, 0, &[1, 2]), &mut cx);
+        assert_eq!(computed_and_faults(&mut worker, &mut cx), (2, Vec::new()), "both plans compute");
+        worker.forward(LIAR, token(EPOCH, 1, pass, 1, &[1]), &mut cx);
+        computed_and_faults(&mut worker, &mut cx);
+        worker.forward(HONEST, token(NEXT, 2, 3, 1, &[1, 2]), &mut cx);
+        // Plans share the pages, so what a stage calls over may be freed; but then the host hears of it and sends it again.
+        let expected = if freed { (0, vec![StageFaultKind::Gap(Position(0))]) } else { (1, Vec::new()) };
+        assert_eq!(computed_and_faults(&mut worker, &mut cx), expected, "after pass {pass}");
+        if freed {
+            worker.forward(HONEST, token(NEXT, 2, 4, 0, &[1, 2]), &mut cx);
+            assert_eq!(computed_and_faults(&mut worker, &mut cx), (1, Vec::new()), "from the beginning");
+        }
+    }
 }
 
 /// Which experts are loaded, if any are, and whether the host was told that they are there.

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The first and the last stage on one device, another one between them.
-fn with_both_ends() -> (Executor, EventContext) {
+pub(super) fn with_both_ends() -> (Executor, EventContext) {
     let (mut executor, cx) = on(FIRST);
     let stage = |id: u16, peer| Stage::new(StageId(id), peer, BlockRange::new(id, id + 1));
     executor.plan.stages = vec![stage(0, FIRST), stage(1, SECOND), stage(2, FIRST)];
@@ -22,7 +22,7 @@ fn at_the_end(executor: &mut Executor, cx: &mut EventContext) -> Vec<(u32, u32)>
 }
 
 /// A chunk of one of two conversations.
-fn of(conversation: u32, stage: u16, pass: u64, base: u32) -> Forward {
+pub(super) fn of(conversation: u32, stage: u16, pass: u64, base: u32) -> Forward {
     let (conversation, live) = (ConversationId(conversation), vec![ConversationId(1), ConversationId(2)]);
     Forward { conversation, live, ..chunk(stage, pass, base) }
 }
@@ -38,6 +38,7 @@ fn a_chunk_between_two_stages_of_a_device_is_dropped_when_the_first_one_has_gone
     assert_eq!(at_the_end(&mut executor, &mut cx), [(1, 0)]);
     executor.forward(HOST, of(1, 0, 4, 0), &mut cx);
     executor.forward(SECOND, of(1, 2, 2, 1), &mut cx);
+    executor.forward(HOST, of(2, 0, 5, 0), &mut cx);
     executor.forward(SECOND, of(2, 2, 5, 0), &mut cx);
     assert_eq!(at_the_end(&mut executor, &mut cx), [(2, 0)], "the other conversation has a batch of its own");
     executor.forward(SECOND, of(1, 2, 3, 2), &mut cx);
@@ -54,6 +55,7 @@ fn a_chunk_that_waits_for_the_last_stage_is_dropped_when_the_first_one_goes_back
         executor.forward(HOST, of(1, 0, pass, base), &mut cx);
         executor.forward(SECOND, of(1, 2, pass, base), &mut cx);
     }
+    executor.forward(HOST, of(2, 0, 3, 0), &mut cx);
     executor.forward(SECOND, of(2, 2, 3, 0), &mut cx);
     executor.forward(HOST, of(1, 0, 4, 1), &mut cx);
     let waiting: Vec<(u32, u64)> =
@@ -94,6 +96,41 @@ fn a_chunk_that_fails_late_is_not_heard_of_where_its_tokens_were_sent_again() {
     executor.forward(FIRST, prompt(6, 3), &mut cx);
     let frames = sent(&mut cx);
     assert!(frames.is_empty(), "and goes on up to the same position: {frames:?}");
+}
+
+#[test]
+fn chunks_that_wait_for_a_stage_are_dropped_when_it_goes_back() {
+    let (mut executor, mut cx) = on(FIRST);
+    for (pass, base) in [(1, 0), (2, 1), (3, 2), (4, 1)] {
+        executor.forward(HOST, of(1, 0, pass, base), &mut cx);
+    }
+    let waiting: Vec<u64> = executor.queues[&StageId(0)].waiting().map(|forward| forward.pass.0).collect();
+    assert_eq!(waiting, [1, 4], "2 and 3 are computed again by 4");
+    assert!(sent(&mut cx).is_empty(), "nobody hears of what nobody waits for");
+}
+
+#[test]
+fn a_recurrent_state_goes_on_through_every_chunk_that_was_admitted() {
+    let (mut executor, mut cx) = on(FIRST);
+    executor.recurrent = true;
+    for (pass, base) in [(1, 0), (2, 1), (3, 0)] {
+        executor.forward(HOST, of(1, 0, pass, base), &mut cx);
+    }
+    let waiting: Vec<u64> = executor.queues[&StageId(0)].waiting().map(|forward| forward.pass.0).collect();
+    assert_eq!(waiting, [1, 2, 3], "the engine keeps the copies that the coordinator knows of");
+}
+
+/// The stage between goes back with every chunk and never hands one on.
+#[test]
+fn few_positions_are_remembered_to_which_a_device_went_back() {
+    let (mut executor, mut cx) = with_both_ends();
+    for pass in 0..1_000u32 {
+        executor.forward(HOST, Forward { count: 2, tokens: vec![65; 2], ..of(1, 0, pass.into(), pass) }, &mut cx);
+        executor.start(&mut cx);
+        executor.queue(StageId(0)).answered();
+    }
+    let remembered = executor.rewinds.remembered(&(StageId(2), ConversationId(1)));
+    assert_eq!(remembered, limits::MAX_CHUNKS, "the newest ones");
 }
 
 /// A chunk in the middle of a stage would go on in a block from which the engine has taken its positions.

@@ -1,0 +1,112 @@
+//! What a stage says of passes and live conversations, true or not.
+
+use super::rewinds::{of, with_both_ends};
+use super::*;
+
+const MUCH_LATER: u64 = 1 << 30;
+
+fn bad(pass: u64, peer: PeerId) -> (Option<PassId>, StageFaultKind) {
+    (Some(PassId(pass)), StageFaultKind::BadResult(peer))
+}
+
+#[test]
+fn a_chunk_that_cannot_be_computed_ends_no_conversation() {
+    let (mut executor, mut cx) = on(SECOND);
+    executor.forward(FIRST, of(1, 1, 1, 0), &mut cx);
+    let alone = |base| Forward { live: vec![ConversationId(2)], ..of(2, 1, 2, base) };
+    executor.forward(FIRST, Forward { hidden: vec![f32::NAN; WIDTH], ..alone(0) }, &mut cx);
+    executor.forward(FIRST, alone(7), &mut cx);
+    executor.forward(FIRST, of(1, 1, 3, 1), &mut cx);
+    let gap = (Some(PassId(2)), StageFaultKind::Gap(Position(0)));
+    assert_eq!(faults(&mut cx), [(None, StageFaultKind::BadResult(FIRST)), gap]);
+    assert!(executor.conversations().contains(&ConversationId(1)), "it goes on");
+}
+
+#[test]
+fn a_stage_that_contradicts_its_own_passes_is_named() {
+    let lies = [
+        (of(1, 1, MUCH_LATER, 1), "a newer chunk of the conversation"),
+        (Forward { live: vec![ConversationId(2)], ..of(2, 1, MUCH_LATER, 0) }, "the conversation was over"),
+    ];
+    for (lie, what) in lies {
+        let (mut executor, mut cx) = on(SECOND);
+        executor.forward(FIRST, of(1, 1, 1, 0), &mut cx);
+        executor.forward(FIRST, lie, &mut cx);
+        executor.forward(FIRST, of(1, 1, 2, 1), &mut cx);
+        assert_eq!(faults(&mut cx), [bad(2, FIRST)], "{what}");
+    }
+}
+
+#[test]
+fn the_host_may_say_twice_what_it_says() {
+    let (mut executor, mut cx) = on(FIRST);
+    executor.forward(HOST, of(1, 0, 5, 0), &mut cx);
+    executor.forward(HOST, only(6, 2), &mut cx);
+    executor.forward(HOST, of(2, 0, 6, 0), &mut cx);
+    executor.forward(HOST, of(1, 0, 5, 0), &mut cx);
+    assert!(sent(&mut cx).is_empty(), "nobody is named");
+    assert_eq!(executor.conversations(), BTreeSet::from([ConversationId(2)]), "the other one is over");
+}
+
+/// The stage between the two ends says that everything else is over.
+#[test]
+fn what_the_host_says_itself_counts_more_than_what_a_stage_says() {
+    let (mut executor, mut cx) = with_both_ends();
+    executor.forward(HOST, of(1, 0, 1, 0), &mut cx);
+    executor.forward(SECOND, Forward { live: vec![ConversationId(2)], ..of(2, 2, MUCH_LATER, 0) }, &mut cx);
+    executor.forward(HOST, of(1, 0, 2, 1), &mut cx);
+    executor.forward(SECOND, of(1, 2, 1, 0), &mut cx);
+    assert!(sent(&mut cx).is_empty(), "there is no gap, and no chunk is late");
+    assert!(executor.conversations().contains(&ConversationId(1)), "it goes on at both stages");
+    assert_eq!(executor.queues[&StageId(2)].len(), 1, "the host has never sent the other one");
+}
+
+/// The host's device has a stage in the middle: what it hands on is still what other devices have made of it.
+#[test]
+fn the_hosts_device_speaks_for_the_host_only_where_a_token_begins() {
+    let (mut executor, _) = on(SECOND);
+    let stage = |id: u16, peer| Stage::new(StageId(id), peer, BlockRange::new(id, id + 1));
+    executor.plan.stages = vec![stage(0, FIRST), stage(1, HOST), stage(2, SECOND)];
+    assert_eq!(executor.author(HOST, &of(1, 2, 1, 0)), Some(HOST));
+    executor.plan.stages[0].peer = HOST;
+    assert_eq!(executor.author(HOST, &of(1, 2, 1, 0)), None, "it compares what comes back with what it sent");
+    executor.plan.stages[0].peer = SECOND;
+    assert_eq!(executor.author(HOST, &of(1, 0, 1, 0)), None, "the host itself");
+}
+
+/// What the host's device hands on, it answers for.
+#[test]
+fn a_chunk_that_comes_back_is_the_one_that_the_host_sent() {
+    let (mut executor, mut cx) = with_both_ends();
+    let stage = |id: u16, peer| Stage::new(StageId(id), peer, BlockRange::new(id, id + 1));
+    executor.plan.stages.push(stage(3, SECOND));
+    executor.forward(HOST, of(1, 0, 4, 0), &mut cx);
+    let alone = Forward { live: vec![ConversationId(1)], lm_head: None, ..of(1, 2, 4, 0) };
+    for made_up in [of(1, 2, 5, 0), of(2, 2, 4, 0), Forward { base: Position(1), ..of(1, 2, 4, 0) }] {
+        executor.forward(SECOND, made_up, &mut cx);
+    }
+    executor.forward(SECOND, alone, &mut cx);
+    executor.start(&mut cx);
+    for ticket in 0..2 {
+        let outcome = Outcome::Hidden(vec![0.5; WIDTH]);
+        executor.computed(Computed { ticket: Ticket(ticket), outcome, millis: 1.0 }, &mut cx);
+    }
+    let frames = sent(&mut cx);
+    let [Frame::Forward(between), Frame::Forward(handed_on)] = &frames[..] else { panic!("one chunk: {frames:?}") };
+    assert_eq!((between.stage, handed_on.stage), (StageId(1), StageId(3)));
+    let expected = of(1, 3, 4, 0);
+    assert_eq!((&handed_on.live, handed_on.lm_head), (&expected.live, expected.lm_head));
+    assert!(handed_on.tokens.is_empty(), "nobody else gets token ids");
+}
+
+/// A conversation whose KV cache was given up has begun again, and its first chunks are still here when the stage before says so.
+#[test]
+fn a_stage_never_hands_on_what_it_was_told_is_over() {
+    let (mut executor, mut cx) = on(SECOND);
+    executor.forward(FIRST, of(1, 1, 1, 0), &mut cx);
+    executor.forward(FIRST, of(1, 1, 2, 1), &mut cx);
+    executor.forward(FIRST, of(1, 1, 9, 0), &mut cx);
+    executor.forward(FIRST, Forward { live: vec![ConversationId(2)], ..of(2, 1, 5, 0) }, &mut cx);
+    let waiting: Vec<u64> = executor.queues[&StageId(1)].waiting().map(|forward| forward.pass.0).collect();
+    assert_eq!(waiting, [9, 5], "1 and 2 belong to what was over at 5");
+}
