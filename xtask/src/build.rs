@@ -117,7 +117,7 @@ fn optimize(page: &Path, wasm_opt: &Path) -> Result<()> {
 /// Builds what other steps run, with the features that all crates together have in tests: those of one crate's dependencies may
 /// be fewer, and then most of them would be compiled again. After `cargo test --workspace` little is left to do.
 pub fn as_in_tests() -> Result<()> {
-    let programs = ["--bin", "potluck-relay", "--bin", "potluck-fuzz-smoke", "--examples"];
+    let programs = ["--bin", "potluck-relay", "--bin", "potluck-node", "--bin", "potluck-fuzz-smoke", "--examples"];
     run(cargo().args(["build", "--workspace"]).args(programs))
 }
 

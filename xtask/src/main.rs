@@ -10,6 +10,7 @@ mod e2e;
 mod models;
 mod options;
 mod page_text;
+mod reference;
 mod remap;
 mod reproducible;
 mod run;
@@ -55,6 +56,7 @@ fn execute(command: Command) -> Result<()> {
         Command::Models { names } => models::models(&names),
         Command::Simulate { arguments } => run::tool("potluck-simulate", &arguments),
         Command::Sbom => sbom::print(),
+        Command::Reference => reference::write(),
         Command::BenchReport => bench_report::write(),
         Command::Screenshots => e2e::screenshots(),
     }

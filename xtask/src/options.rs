@@ -48,6 +48,8 @@ pub enum Command {
     Page,
     /// Print what is built into what ships: a bill of materials (CycloneDX 1.5)
     Sbom,
+    /// Write docs/command-line.md from what the programs say with --help
+    Reference,
     /// Render the tables of BENCHMARKS.md from bench/results/
     BenchReport,
     /// Take the pictures in docs/screenshots/ again

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use crate::shell::{command, output_of, run as run_command};
 use crate::tools::{cargo, ensure_component, ensure_target};
-use crate::{build, dependencies, e2e, models, root, size, targets, text, trunk};
+use crate::{build, dependencies, e2e, models, reference, root, size, targets, text, trunk};
 
 /// The last lines of a step's test runner, shown again at the very end.
 pub type Closing = Vec<String>;
@@ -22,7 +22,7 @@ struct Step {
 const BESIDE: Step = Step { name: "train", run: train };
 
 /// One after the other; quick ones first, so that a mistake shows soon.
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     Step { name: "fmt", run: || (Vec::new(), fmt()) },
     Step { name: "size", run: || (Vec::new(), size::check()) },
     Step { name: "text", run: text::check },
@@ -33,6 +33,7 @@ const STEPS: [Step; 12] = [
     Step { name: "trunk", run: trunk::check },
     Step { name: "models", run: models::of_tests },
     Step { name: "test", run: targets::test },
+    Step { name: "reference", run: || (Vec::new(), reference::check()) },
     Step { name: "fuzz", run: || (Vec::new(), fuzz()) },
     Step { name: "e2e", run: e2e::tests },
 ];
