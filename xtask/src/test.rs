@@ -22,13 +22,14 @@ struct Step {
 const BESIDE: Step = Step { name: "train", run: train };
 
 /// One after the other; quick ones first, so that a mistake shows soon.
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     Step { name: "fmt", run: || (Vec::new(), fmt()) },
     Step { name: "size", run: || (Vec::new(), size::check()) },
     Step { name: "text", run: text::check },
     Step { name: "dependencies", run: || (Vec::new(), dependencies::check()) },
     Step { name: "clippy", run: || (Vec::new(), clippy()) },
     Step { name: "clippy-wasm", run: || (Vec::new(), clippy_wasm()) },
+    Step { name: "doc", run: || (Vec::new(), doc()) },
     Step { name: "page", run: || (Vec::new(), build::page()) },
     Step { name: "trunk", run: trunk::check },
     Step { name: "models", run: models::of_tests },
@@ -122,6 +123,12 @@ fn clippy_wasm() -> Result<()> {
         clippy.args(["--package", &name]);
     }
     run_command(clippy.args(["--", "-D", "warnings"]))
+}
+
+/// The documentation of all libraries: a link that leads nowhere is an error.
+fn doc() -> Result<()> {
+    let mut doc = cargo();
+    run_command(doc.args(["doc", "--workspace", "--no-deps", "--lib"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// Crates under `app/` that run in no tab: those of tests, and the command-line program.
