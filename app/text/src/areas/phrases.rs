@@ -57,6 +57,12 @@ table! {
         block(block: Number) = "block { $block }";
         /// Blocks.
         blocks(first: Number, last: Number) = "blocks { $first }–{ $last }";
+        /// Blocks of several stages, such as "0–1, 5".
+        ranges(ranges: Text) = "blocks { $ranges }";
+        /// Blocks in such a list.
+        range(first: Number, last: Number) = "{ $first }–{ $last }";
+        /// A block in such a list.
+        single(block: Number) = "{ $block }";
         /// The embedding.
         embedding = "embedding";
         /// The LM head.

@@ -57,7 +57,8 @@ pub const fn seat_radius(seats: usize) -> f64 {
     }
 }
 
-/// A token's path across the plates and back to the first, as SVG path data. A single plate gets a loop around the pot.
+/// A token's path across the plates and back to the first, as SVG path data. A single plate gets a loop around the pot. Nothing is
+/// drawn between two stages on one plate.
 #[must_use]
 pub fn token_path(plates: &[Point]) -> String {
     let Some(first) = plates.first() else { return String::new() };
@@ -70,7 +71,7 @@ pub fn token_path(plates: &[Point]) -> String {
         return path;
     }
     let next = plates.iter().cycle().skip(1);
-    for (from, to) in plates.iter().zip(next) {
+    for (from, to) in plates.iter().zip(next).filter(|(from, to)| from != to) {
         let bend = bend(*from, *to);
         path.push_str(&format!("Q{:.1} {:.1} {:.1} {:.1}", bend.x, bend.y, to.x, to.y));
     }
@@ -176,6 +177,8 @@ mod tests {
         assert!(path.ends_with(&format!("{:.1} {:.1}", plates[0].x, plates[0].y)));
         assert_eq!(token_path(&[]), "");
         assert_eq!(token_path(&plates[..1]).matches('A').count(), 2);
+        let both_ends = token_path(&[plates[0], plates[1], plates[0]]);
+        assert_eq!(both_ends, token_path(&plates[..2]), "the last stage is where the first one is");
     }
 
     #[test]

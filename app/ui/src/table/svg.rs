@@ -14,7 +14,7 @@ use super::{
 use crate::{
     common::device_symbol_path,
     state::store,
-    text::{duration_ms, held_by},
+    text::{blocks_of, duration_ms, held_by},
 };
 
 /// The seats; the last one may be empty.
@@ -37,15 +37,16 @@ pub struct Seat {
     pub member: MemberView,
     /// It is this tab.
     pub is_self: bool,
-    /// Its blocks, otherwise the first other part that it holds.
+    /// All its blocks, otherwise the first other part that it holds.
     pub part: Option<String>,
 }
 
 impl Seat {
     fn of(status: &Status, member: &MemberView) -> Self {
-        let parts = status.plan.as_ref().map(|plan| held_by(member.peer, plan, status.model.as_ref()));
-        let parts = parts.unwrap_or_default();
-        let part = parts.iter().find(|part| part.starts_with("block")).or(parts.first()).cloned();
+        let part = status.plan.as_ref().and_then(|plan| {
+            let other = || held_by(member.peer, plan, status.model.as_ref()).into_iter().next();
+            blocks_of(member.peer, plan).or_else(other)
+        });
         Self { member: member.clone(), is_self: status.is_self(member), part }
     }
 }
@@ -231,6 +232,15 @@ mod tests {
         assert_eq!(seating.missing, None);
         let stops = seating.stops(&status);
         assert_eq!(stops, vec![plate(1, 1, 2), plate(0, 1, 2)]);
+    }
+
+    #[test]
+    fn a_host_with_both_ends_shows_all_its_blocks() {
+        let range = |name, first_block, end_block| StageReport { first_block, end_block, ..stage(name, 1.0) };
+        let stages = vec![range("b", 0, 2), range("a", 2, 5), range("b", 5, 6)];
+        let seating = Seating::of(&status(PlanStatus::Up, stages));
+        let parts: Vec<&str> = seating.members.iter().filter_map(|seat| seat.part.as_deref()).collect();
+        assert_eq!(parts, ["blocks 2–4", "blocks 0–1, 5"]);
     }
 
     #[test]

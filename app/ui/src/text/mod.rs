@@ -13,4 +13,4 @@ pub use experts::{
     trips_line, work_line,
 };
 pub use lend::{lend_step, lend_steps, read_bytes};
-pub use sentence::{blocks, held_by, model_size};
+pub use sentence::{blocks, blocks_of, held_by, model_size};

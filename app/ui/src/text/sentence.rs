@@ -19,6 +19,24 @@ pub fn blocks(first: u16, end: u16) -> Option<String> {
     }
 }
 
+/// All blocks of a peer's stages: "blocks 0–5", "blocks 0–1, 5" of a host that keeps both ends; `None` if it has none.
+#[must_use]
+pub fn blocks_of(peer: PeerId, plan: &PlanReport) -> Option<String> {
+    let stages = plan.stages.iter().filter(|stage| stage.peer == peer && stage.end_block > stage.first_block);
+    let ranges: Vec<(u16, u16)> = stages.map(|stage| (stage.first_block, stage.end_block)).collect();
+    match ranges[..] {
+        [] => None,
+        [(first, end)] => blocks(first, end),
+        _ => {
+            let range = |(first, end): &(u16, u16)| match end - first {
+                1 => texts().part.single(*first),
+                _ => texts().part.range(*first, end - 1),
+            };
+            Some(texts().part.ranges(ranges.iter().map(range).collect::<Vec<_>>().join(", ")))
+        }
+    }
+}
+
 /// What a peer holds in a plan: "embedding", "blocks 0–11", "LM head", "5 of 128 experts"; "96 experts, no blocks" if
 /// nothing else.
 #[must_use]
@@ -71,6 +89,18 @@ mod tests {
         };
         assert_eq!(held_by(peer("a"), &plan, None), ["embedding", "blocks 0–11"]);
         assert_eq!(held_by(peer("b"), &plan, None), ["block 12", "LM head", "2 of 0 experts"]);
+    }
+
+    #[test]
+    fn all_blocks_of_a_peer_are_named() {
+        let range = |name, first_block, end_block| StageReport { first_block, end_block, ..stage(name, 0.0) };
+        let plan = |stages: &[StageReport]| PlanReport { stages: stages.to_vec(), ..plan_of(&[]) };
+        let ends = plan(&[range("a", 0, 2), range("b", 2, 5), range("a", 5, 6)]);
+        assert_eq!(blocks_of(peer("a"), &ends).as_deref(), Some("blocks 0–1, 5"), "the first ones and the last one");
+        assert_eq!(blocks_of(peer("b"), &ends).as_deref(), Some("blocks 2–4"));
+        let only_embeds = plan(&[range("a", 0, 0), range("b", 0, 6), range("a", 6, 6)]);
+        assert_eq!(blocks_of(peer("a"), &only_embeds), None);
+        assert_eq!(blocks_of(peer("c"), &ends), None, "it has no stage");
     }
 
     #[test]
