@@ -1,7 +1,7 @@
 //! Texts that others write for the page: what reads each kind of text, and texts of each kind made from seeds.
 //!
 //! `cargo xtask check page-text` reads a million of them in WebAssembly, as the page does; a trap, or a text that takes longer than
-//! [`LONGEST_MS`], fails.
+//! `LIMIT` in `run.mjs`, fails.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
