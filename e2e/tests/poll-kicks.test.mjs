@@ -48,7 +48,7 @@ function load(userAgent, { gpu = true } = {}) {
     }
   }
   const names = { navigator: { userAgent }, location: { search: '?v=1' }, performance, setTimeout, MessageChannel: Channel };
-  const globals = { ...names, ...(gpu ? { GPUQueue, GPUBuffer } : {}), wasm_bindgen: () => {} };
+  const globals = { ...names, ...(gpu ? { GPUQueue, GPUBuffer } : {}), wasm_bindgen: async () => {} };
   globals.self = globals;
   globals.importScripts = (address) => {
     loaded.push(address);
