@@ -42,7 +42,7 @@ def main():
     for tokens in range(0, int(offset), 250_000_000):
         out.append(f'<text x="{x(tokens):.1f}" y="{HEIGHT - 22}" text-anchor="middle" fill="#555">{tokens // 1_000_000}</text>')
     for kind, points in runs:
-        path = " ".join(f"{x(t):.1f},{y(v):.1f}" for t, v in points[::3])
+        path = " ".join(f"{x(t):.1f},{y(v):.1f}" for t, v in points)
         out.append(f'<polyline points="{path}" fill="none" stroke="{COLORS[kind]}" stroke-width="1.5"/>')
     out.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 5}" text-anchor="middle" fill="#333">million tokens</text>')
     out.append(f'<text x="{WIDTH - 16}" y="{TOP + 12}" text-anchor="end" fill="{COLORS["pretrain"]}">pretraining: loss on all tokens</text>')

@@ -73,7 +73,7 @@ reads `enable_thinking`, `thinking`, `reasoning`, `thinking_mode`, `thinking_bud
 Templates render as Jinja2 renders them in Transformers: filters, tests, methods of Python's values, both kinds of formats, macros,
 namespaces, loop controls, `generation` tags, `raise_exception` and `strftime_now` (the time at which the model was opened, in UTC).
 [Decision 0049](decisions/0049-our-own-jinja.md) lists what differs. The judges are Jinja2's renderings of the templates below, of
-llama.cpp's, and of templates that a grammar makes: 600 in the tests, 10,000 by
+llama.cpp's, and of templates that a grammar makes: 500 in the tests, 10,000 by
 
 ```sh
 pip install transformers==5.23.0 jinja2

@@ -199,7 +199,7 @@ def raw_text():
 def main():
     vocabularies = [byte_level(name, regexes) for name, regexes in PRE.items()]
     vocabularies += [sentence_piece(True), sentence_piece(False), unigram(), raw_text()]
-    text = ",\n".join(json.dumps(vocabulary, ensure_ascii=False) for vocabulary in vocabularies)
+    text = ",\n".join(json.dumps(vocabulary, ensure_ascii=False, separators=(",", ":")) for vocabulary in vocabularies)
     (HERE / "tokenizers.json").write_text(f"[{text}]\n")
 
 
