@@ -54,7 +54,7 @@ enum Says {
 enum Instead {
     /// A page that says that it will be back soon, [`PAGES`] times for each of the next [`READS`] parts.
     PageAfter(usize),
-    /// Nothing.
+    /// Nothing, after so many different bytes.
     NothingAfter(usize),
 }
 
@@ -78,11 +78,16 @@ struct Served {
     instead: Option<Instead>,
     /// Replies so far about parts for which pages are sent, by the part's beginning.
     paged: BTreeMap<usize, usize>,
+    /// Which bytes of the file have been sent whole, with their part.
+    sent: Vec<bool>,
+    /// Replies without the file.
+    refused: usize,
 }
 
 impl Served {
     /// Counts a reply about a part, and returns what is sent in place of the file: status and content.
-    fn count(&mut self, start: usize) -> Option<(&'static str, &'static str)> {
+    fn count(&mut self, part: Range<usize>) -> Option<(&'static str, &'static str)> {
+        let start = part.start;
         self.replies += 1;
         if self.replies > self.swap_after {
             self.now = 1;
@@ -90,7 +95,11 @@ impl Served {
         let parts = self.turns.len();
         *self.turns.entry(start).or_insert(parts) += 1;
         match self.instead? {
-            Instead::NothingAfter(replies) => (self.replies > replies).then_some(("404 Not Found", "")),
+            Instead::NothingAfter(bytes) if self.sent() >= bytes => {
+                self.refused += 1;
+                Some(("404 Not Found", ""))
+            }
+            Instead::NothingAfter(_) => None,
             Instead::PageAfter(replies) => {
                 let is_next = self.replies > replies && self.paged.len() < READS;
                 if !is_next && !self.paged.contains_key(&start) {
@@ -101,6 +110,11 @@ impl Served {
                 (*sent <= PAGES).then_some(("200 OK", "<p>Back soon."))
             }
         }
+    }
+
+    /// How many different bytes have been sent.
+    fn sent(&self) -> usize {
+        self.sent.iter().filter(|sent| **sent).count()
     }
 
     /// The header lines that name the version of a reply about a part.
@@ -130,7 +144,10 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/model.gguf", listener.local_addr().unwrap());
         let (turns, paged) = (BTreeMap::new(), BTreeMap::new());
-        let served = Served { versions: versions(), now: 0, replies: 0, swap_after, turns, says, instead: None, paged };
+        let (versions, instead) = (versions(), None);
+        let sent = vec![false; versions[0].len()];
+        let served =
+            Served { versions, now: 0, replies: 0, swap_after, turns, says, instead, paged, sent, refused: 0 };
         let served = Arc::new(Mutex::new(served));
         let shared = served.clone();
         std::thread::spawn(move || {
@@ -161,7 +178,7 @@ impl Server {
 }
 
 /// Answers a request; `None` at the end of the connection.
-fn answer_one(mut socket: &TcpStream, served: &Mutex<Served>) -> Option<()> {
+fn answer_one(mut socket: &TcpStream, shared: &Mutex<Served>) -> Option<()> {
     let mut lines = BufReader::new(socket).lines();
     let first = lines.next()?.ok()?;
     let mut range = None;
@@ -175,16 +192,16 @@ fn answer_one(mut socket: &TcpStream, served: &Mutex<Served>) -> Option<()> {
             range = Some(start.parse::<usize>().ok()?..end.parse::<usize>().ok()? + 1);
         }
     }
-    let start = range.as_ref().map_or(0, |range: &Range<usize>| range.start);
     let is_head = first.starts_with("HEAD");
-    let mut served = served.lock().unwrap();
-    let instead = if is_head { None } else { served.count(start) };
+    let mut served = shared.lock().unwrap();
+    let part = range.clone().unwrap_or(0..served.sent.len());
+    let instead = if is_head { None } else { served.count(part.clone()) };
     if let Some((status, page)) = instead {
         let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nETag: \"page\"\r\n\r\n{page}", page.len());
         drop(served);
         return socket.write_all(head.as_bytes()).ok();
     }
-    let (bytes, names) = (&served.versions[served.now], served.names(start));
+    let (bytes, names) = (&served.versions[served.now], served.names(part.start));
     let head = match &range {
         Some(range) => format!(
             "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes {}-{}/{}\r\nContent-Length: {}\r\n{names}\r\n",
@@ -195,10 +212,14 @@ fn answer_one(mut socket: &TcpStream, served: &Mutex<Served>) -> Option<()> {
         ),
         None => format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{names}\r\n", bytes.len()),
     };
-    let content = if is_head { Vec::new() } else { bytes[range.unwrap_or(0..bytes.len())].to_vec() };
+    let content = if is_head { Vec::new() } else { bytes[part.clone()].to_vec() };
     drop(served);
     socket.write_all(head.as_bytes()).ok()?;
-    socket.write_all(&content).ok()
+    socket.write_all(&content).ok()?;
+    if !is_head {
+        shared.lock().unwrap().sent[part].fill(true);
+    }
+    Some(())
 }
 
 fn network() -> Network {
@@ -295,10 +316,11 @@ fn a_load_that_has_every_byte_needs_its_server_no_more() {
         let answers = expected().await;
         let undisturbed = Server::start(Says::Etag, usize::MAX);
         assert_eq!(outcome(&undisturbed, &folder("cache")).await.0, Ok(answers[0].clone()));
-        // The last nine replies are samples, which are read when all weights are there.
-        let weights = Instead::NothingAfter(undisturbed.replies() - 8);
-        let server = Server::start(Says::Etag, usize::MAX).send_instead(weights);
+        // Only samples are read when all bytes are there. Replies are no measure: a busy machine asks for a part twice.
+        let bytes = undisturbed.served.lock().unwrap().sent();
+        let server = Server::start(Says::Etag, usize::MAX).send_instead(Instead::NothingAfter(bytes));
         assert_eq!(outcome(&server, &folder("cache")).await.0, Ok(answers[0].clone()));
+        assert!(server.served.lock().unwrap().refused > 0, "the server was asked for samples");
     });
 }
 
