@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use conversations::conversation;
 use potluck_model::ChatTemplate;
+use potluck_testkit::gunzip;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -49,7 +50,7 @@ fn judge(golden: &str) -> (usize, Vec<String>) {
 
 #[test]
 fn generated_templates_render_as_jinja2_renders_them() {
-    let (count, wrong) = judge(include_str!("golden/generated.json"));
+    let (count, wrong) = judge(&gunzip(include_bytes!("golden/generated.json.gz")));
     assert!(wrong.is_empty(), "{} of {count} are wrong\n{}", wrong.len(), wrong.join("\n"));
     assert!(count >= 500, "only {count} templates");
 }

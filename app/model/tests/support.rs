@@ -8,6 +8,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use potluck_model::Tokenizer;
+use potluck_testkit::gunzip;
 use serde_json::Value;
 
 const DOCUMENT: &str = "../../docs/tokenizers.md";
@@ -120,7 +121,7 @@ fn rules() -> String {
 }
 
 fn templates() -> String {
-    let golden: Value = serde_json::from_str(include_str!("golden/templates.json")).unwrap();
+    let golden: Value = serde_json::from_str(&gunzip(include_bytes!("golden/templates.json.gz"))).unwrap();
     let mut texts: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
     for result in golden["results"].as_array().unwrap() {
         let text = result["text"].as_str().unwrap_or_default();

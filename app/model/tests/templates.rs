@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use conversations::conversation;
 use potluck_model::{Channels, ChatTemplate, Message, RenderOptions, SpecialText, TemplateError, Tokenizer};
+use potluck_testkit::gunzip;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -72,7 +73,7 @@ fn judge(folder: &Path, golden: &str) -> (usize, Vec<String>) {
 
 #[test]
 fn published_templates_render_as_transformers_renders_them() {
-    let (count, wrong) = judge(&published(), include_str!("golden/templates.json"));
+    let (count, wrong) = judge(&published(), &gunzip(include_bytes!("golden/templates.json.gz")));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(count >= 20 * 11, "only {count} renderings of 20 templates");
 }
@@ -90,7 +91,7 @@ fn all_templates_of_llama_cpp_render_as_transformers_renders_them() {
 /// What keeps names of control tokens apart does not change what templates make of a conversation.
 #[test]
 fn what_is_encoded_is_what_is_rendered() {
-    let golden: Golden = serde_json::from_str(include_str!("golden/templates.json")).unwrap();
+    let golden: Golden = serde_json::from_str(&gunzip(include_bytes!("golden/templates.json.gz"))).unwrap();
     // Of several families.
     let control =
         ["<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|start|>", "<|channel|>", "[INST]", "<think>", "]~b]"];

@@ -9,6 +9,7 @@ use potluck_model::{
     Channels, ChatTemplate, Message, RenderOptions, SpecialText, StopTokens, TokenKind, Tokenizer, TokenizerError,
     TokenizerWarning,
 };
+use potluck_testkit::gunzip;
 use proptest::prelude::*;
 use serde::Deserialize;
 
@@ -38,7 +39,7 @@ struct Case {
 }
 
 static VOCABULARIES: LazyLock<Vec<Vocabulary>> =
-    LazyLock::new(|| serde_json::from_str(include_str!("golden/tokenizers.json")).unwrap());
+    LazyLock::new(|| serde_json::from_str(&gunzip(include_bytes!("golden/tokenizers.json.gz"))).unwrap());
 
 impl Vocabulary {
     fn metadata(&self) -> Metadata {

@@ -6,10 +6,12 @@
 #![warn(missing_docs)]
 
 mod gguf_file;
+mod golden;
 mod room;
 mod shape;
 
 pub use gguf_file::GgufFile;
+pub use golden::gunzip;
 pub use potluck_plan::random::Random;
 pub use room::{RoomFixture, device, star};
 pub use shape::{DenseBlock, dense_shape, moe_shape, peer, shape};

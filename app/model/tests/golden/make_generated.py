@@ -1,10 +1,11 @@
-"""Generates templates by a grammar of everything that Jinja offers in Transformers, and renders them with it, into generated.json.
+"""Generates templates by a grammar of everything that Jinja offers in Transformers, and renders them with it, into generated.json.gz.
 
     pip install transformers==5.23.0 jinja2 && python make_generated.py [HOW MANY, FILE TO WRITE]
 
 The same number gives the same templates. What prints an address, which differs from run to run, is left out.
 """
 
+import gzip
 import json
 import pathlib
 import random
@@ -16,7 +17,7 @@ from make_templates import CASES, as_text
 
 HERE = pathlib.Path(__file__).parent
 COUNT = int(sys.argv[1]) if len(sys.argv) > 1 else 500
-TARGET = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else HERE / "generated.json"
+TARGET = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else HERE / "generated.json.gz"
 TITLES = ["several turns", "after a tool's answer", "with a system prompt", "reasoning"]
 
 WORDS = ["", "a", "Hello, World", "  spaced  out ", "naïve café", "line one\nline two\n\n  three", "straße ŐÜ", "a,b,,c", "x=1;y=2",
@@ -313,7 +314,8 @@ def main():
         results.append(result)
     cases = ",\n".join(f"  {json.dumps(title)}: {json.dumps(as_text(CASES[title]), ensure_ascii=False)}" for title in TITLES)
     rows = ",\n".join(json.dumps(result, ensure_ascii=False) for result in results)
-    TARGET.write_text(f'{{"cases": {{\n{cases}\n}},\n"results": [\n{rows}\n]}}\n')
+    text = f'{{"cases": {{\n{cases}\n}},\n"results": [\n{rows}\n]}}\n'.encode()
+    TARGET.write_bytes(gzip.compress(text, mtime=0) if TARGET.suffix == ".gz" else text)
     errors = sum("error" in result for result in results)
     print(f"{len(results)} templates, {errors} with an error, {skipped} left out")
 

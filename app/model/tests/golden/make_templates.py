@@ -1,4 +1,4 @@
-"""Renders the templates in ../templates as Hugging Face Transformers does, into templates.json.
+"""Renders the templates in ../templates as Hugging Face Transformers does, into templates.json.gz.
 
     pip install transformers==5.23.0 jinja2 && python make_templates.py [FOLDER OF TEMPLATES, FILE TO WRITE]
 
@@ -7,6 +7,7 @@ llama-cpp-python; each is under its model's licence.
 """
 
 import datetime
+import gzip
 import json
 import pathlib
 import sys
@@ -16,7 +17,7 @@ from transformers.utils import chat_template_utils
 
 HERE = pathlib.Path(__file__).parent
 FOLDER = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE.parent / "templates"
-TARGET = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else HERE / "templates.json"
+TARGET = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else HERE / "templates.json.gz"
 NOW = datetime.datetime(2026, 11, 21, 9, 5, 7)
 
 
@@ -134,7 +135,8 @@ def main():
             results.append(result)
     cases = ",\n".join(f"  {json.dumps(title)}: {json.dumps(as_text(case), ensure_ascii=False)}" for title, case in CASES.items())
     rows = ",\n".join(json.dumps(result, ensure_ascii=False) for result in results)
-    TARGET.write_text(f'{{"cases": {{\n{cases}\n}},\n"results": [\n{rows}\n]}}\n')
+    text = f'{{"cases": {{\n{cases}\n}},\n"results": [\n{rows}\n]}}\n'.encode()
+    TARGET.write_bytes(gzip.compress(text, mtime=0) if TARGET.suffix == ".gz" else text)
 
 
 if __name__ == "__main__":

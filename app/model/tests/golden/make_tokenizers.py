@@ -1,4 +1,4 @@
-"""Trains small vocabularies and tokenizes texts with them, into tokenizers.json: what ../tokenizers.rs is checked with.
+"""Trains small vocabularies and tokenizes texts with them, into tokenizers.json.gz: what ../tokenizers.rs is checked with.
 
     pip install tokenizers==0.23.3 sentencepiece==0.2.3 && python make_tokenizers.py
 
@@ -6,6 +6,7 @@ Byte-level BPE comes from Hugging Face's tokenizers with the regexes that the na
 from Google's sentencepiece. Both train deterministically on CORPUS.
 """
 
+import gzip
 import io
 import json
 import pathlib
@@ -200,7 +201,7 @@ def main():
     vocabularies = [byte_level(name, regexes) for name, regexes in PRE.items()]
     vocabularies += [sentence_piece(True), sentence_piece(False), unigram(), raw_text()]
     text = ",\n".join(json.dumps(vocabulary, ensure_ascii=False, separators=(",", ":")) for vocabulary in vocabularies)
-    (HERE / "tokenizers.json").write_text(f"[{text}]\n")
+    (HERE / "tokenizers.json.gz").write_bytes(gzip.compress(f"[{text}]\n".encode(), mtime=0))
 
 
 main()
