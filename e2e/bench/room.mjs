@@ -26,14 +26,15 @@ export function options(more = {}) {
 
 /**
  * Browsers with profiles of their own, or with `--tabs` tabs of one browser, which `--relayed` keeps from reaching each other
- * directly. The first one hosts; everyone takes part.
+ * directly. The first one hosts; everyone takes part. `engines` names each one's engine, which is Chromium otherwise.
  */
 export class Room {
-  static async open({ models, title, context, tabs, relayed }) {
+  static async open({ models, title, context, tabs, relayed, engines = [] }) {
     const room = new Room();
     room.tabs = tabs;
     room.relay = await Relay.start({ models });
-    room.devices = [await Device.start('host')];
+    room.engines = engines;
+    room.devices = [await Device.start('host', { engine: engines[0] })];
     // Tabs of one browser find each other through a shared worker.
     if (relayed) await room.devices[0].context.addInitScript(() => delete window.SharedWorker);
     room.pages = [room.host];
@@ -68,7 +69,8 @@ export class Room {
   /** A page of one more device: a browser of its own, or a tab of the host's, which shares its GPU process. */
   async another() {
     if (this.tabs) return this.devices[0].newTab();
-    const device = await Device.start(`device ${this.devices.length + 1}`);
+    const engine = this.engines[this.devices.length];
+    const device = await Device.start(`device ${this.devices.length + 1}`, { engine });
     this.devices.push(device);
     return device.page;
   }

@@ -38,10 +38,11 @@ function find() {
   return found;
 }
 
-/** On Linux, Mesa's lavapipe, whatever GPU there is, so that every machine computes the same. */
+/** On Linux, Mesa's lavapipe, whatever GPU there is, so that every machine computes the same; for measuring, the driver that
+ * `VK_DRIVER_FILES` names. */
 function softwareAdapter() {
   const drivers = '/usr/share/vulkan/icd.d';
-  if (process.platform !== 'linux') return {};
+  if (process.platform !== 'linux' || process.env.VK_DRIVER_FILES) return {};
   const lavapipe = existsSync(drivers) ? readdirSync(drivers).find((name) => name.startsWith('lvp_icd')) : undefined;
   if (lavapipe === undefined) throw new Error('this test needs a Vulkan driver that runs on the CPU (on Debian: sudo apt-get install mesa-vulkan-drivers)');
   return { VK_DRIVER_FILES: join(drivers, lavapipe) };
