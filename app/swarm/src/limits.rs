@@ -314,7 +314,8 @@ pub(crate) fn is_chunk(forward: &Forward, plan: &Plan) -> bool {
         && live.len() <= MAX_LIVE
         && live.contains(conversation)
         && top
-        && are_stage_times(stage_millis, plan)
+        // Each stage before has added one. With one more, a later stage would take this stage for the liar.
+        && plan.stage(forward.stage).is_some_and(|(before, _)| are_stage_times(stage_millis, before))
 }
 
 /// True if a holder may be asked this: as many finite vectors as rows, and for each row a few experts, none twice.
@@ -332,9 +333,9 @@ pub(crate) fn is_call(call: &ExpertCall, width: usize) -> bool {
     whole && call.rows.iter().all(is_row) && call.normed.iter().all(|value| value.is_finite())
 }
 
-/// True if the times are those of stages of the plan.
-pub(crate) fn are_stage_times(millis: &[f64], plan: &Plan) -> bool {
-    millis.len() <= plan.stages.len() && millis.iter().copied().all(is_time)
+/// True if these can be the times of so many stages.
+pub(crate) fn are_stage_times(millis: &[f64], stages: usize) -> bool {
+    millis.len() <= stages && millis.iter().copied().all(is_time)
 }
 
 /// True if a device's times are times, and no more than it can have measured.

@@ -297,7 +297,7 @@ impl Coordinator {
             return;
         }
         let (Some(model), Some(plan)) = (&self.model, self.planning.plans.active()) else { return };
-        if !limits::are_stage_times(&reply.stage_millis, plan) {
+        if !limits::are_stage_times(&reply.stage_millis, plan.stages.len()) {
             // Whichever stage made them up: nothing is learnt from them.
             reply.stage_millis.clear();
         }

@@ -97,6 +97,7 @@ fn wrong_rows_blame_who_sent_them() {
         Forward { live: Vec::new(), ..chunk(1, u64::MAX, 0) },
         chunk(1, u64::MAX, 0),
         Forward { tokens: vec![65], ..chunk(1, 1, 0) },
+        Forward { stage_millis: vec![1.0; 2], ..chunk(1, 1, 0) },
     ];
     for forward in wrong {
         let (mut executor, mut cx) = on(SECOND);
@@ -104,6 +105,17 @@ fn wrong_rows_blame_who_sent_them() {
         executor.forward(HOST, forward, &mut cx);
         let named = (None, StageFaultKind::BadResult(HOST));
         assert_eq!(faults(&mut cx), [named], "not the planned sender, but who sent it, awaited or not: {said}");
+    }
+}
+
+/// Each stage adds its own time, so with one more than there are stages before, the next stage would get too many from this one.
+#[test]
+fn a_stage_is_sent_the_times_of_the_stages_before_it_only() {
+    for (times, is_taken) in [(0, true), (1, true), (2, false)] {
+        let (mut executor, mut cx) = on(SECOND);
+        executor.forward(FIRST, Forward { stage_millis: vec![1.0; times], ..chunk(1, 1, 0) }, &mut cx);
+        let named = faults(&mut cx);
+        assert_eq!(named.is_empty(), is_taken, "the second of two stages got {times} times: {named:?}");
     }
 }
 
