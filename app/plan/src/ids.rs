@@ -21,7 +21,8 @@ pub struct StageId(pub u16);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PlanEpoch(pub u32);
 
-/// A conversation in a room; owns its pages of the KV cache on every stage.
+/// A conversation in a room; owns its pages of the KV cache on every stage. A device's engine knows it by another id for each plan, so
+/// that plans share no KV cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ConversationId(pub u32);
 

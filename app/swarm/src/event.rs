@@ -145,8 +145,8 @@ pub enum Event {
     LoadFailed(PlanEpoch, LoadFault),
     /// A result of [`Action::Compute`].
     Computed(Computed),
-    /// A shadow of this device's model says which tokens a conversation will have, and what they will use, in any block and as
-    /// early or late as it likes. Changes no result.
+    /// A shadow of this device's model says which tokens a conversation of its engine's work will have, and what they will use, in any
+    /// block and as early or late as it likes. Changes no result.
     Foreseen(ConversationId, ShadowWord),
     /// Answer to [`Action::Calibrate`]: the times, or one sentence.
     Calibrated(ModelId, Result<CalibrationRuns, String>),
@@ -344,7 +344,7 @@ pub enum Action {
     /// Send [`Event::Wake`] at this time of the clock that [`crate::Peer::on`] is given, as exactly as possible. Each one
     /// counts; an earlier one does not replace a later one.
     WakeAt(Millis),
-    /// Free a conversation's KV cache.
+    /// Free the KV cache of a conversation of the engine's work.
     Forget(ConversationId),
     /// Part of an answer for this tab's page.
     Answer(RequestId, AnswerPart),

@@ -3,6 +3,7 @@
 use potluck_plan::Millis;
 
 use crate::HintOptions;
+use crate::engine_kv_cache::EngineKvCache;
 use crate::experts::Holders;
 use crate::members::Members;
 use crate::outbox::Outbox;
@@ -16,5 +17,7 @@ pub(crate) struct EventContext {
     pub holders: Holders,
     /// How holders with slots are told what comes.
     pub hints: HintOptions,
+    /// The KV cache of this device's engine, which plans and checks share.
+    pub kv_cache: EngineKvCache,
     pub out: Outbox,
 }

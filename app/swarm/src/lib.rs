@@ -8,6 +8,7 @@
 mod coordinator;
 mod door_log;
 mod doorkeeper;
+mod engine_kv_cache;
 mod event;
 mod event_context;
 #[cfg(test)]

@@ -194,7 +194,8 @@ mod tests {
     /// What a stage of the next plan says, which is being prepared. True if the stage is given no work for a while.
     fn suspends(pass: Option<PassId>, kind: &StageFaultKind) -> bool {
         let (members, holders, hints) = (Members::new(ME), Holders::default(), HintOptions::default());
-        let mut cx = EventContext { now: Millis(0.0), members, holders, hints, out: Outbox::new(ME) };
+        let kv_cache = Default::default();
+        let mut cx = EventContext { now: Millis(0.0), members, holders, hints, kv_cache, out: Outbox::new(ME) };
         cx.members.enter(STAGE, &examples::hello());
         let mut coordinator = Coordinator::new(examples::command(), see_all, &mut cx);
         coordinator.handover = Some(Handover::new(NEXT));

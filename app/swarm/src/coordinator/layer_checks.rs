@@ -270,9 +270,9 @@ impl Coordinator {
         }
         let Some(dropped) = self.answers.set_aside(needed, context) else { return };
         // Other devices free their pages with the next chunk.
-        dropped.into_iter().for_each(|conversation| cx.out.act(Action::Forget(conversation)));
+        dropped.into_iter().for_each(|conversation| worker.forget(conversation, cx));
         let Some(replay) = self.layer_checks.drawn.remove(index) else { return };
-        let conversation = self.answers.conversations.fresh_id();
+        let conversation = cx.kv_cache.fresh_id();
         let ticket = worker.replay(replay.task(conversation), cx);
         self.layer_checks.running = Some(Running { replay, ticket, conversation });
     }
@@ -301,7 +301,7 @@ impl Coordinator {
             }
             Next::Restart => {
                 cx.out.act(Action::Forget(running.conversation));
-                running.conversation = self.answers.conversations.fresh_id();
+                running.conversation = cx.kv_cache.fresh_id();
                 running.ticket = worker.replay(running.replay.task(running.conversation), cx);
             }
             Next::Ask(..) => {}

@@ -64,10 +64,18 @@ impl Executor {
         }
     }
 
-    /// A shadow says what tokens of a conversation will use.
-    pub fn foreseen(&mut self, conversation: ConversationId, word: &ShadowWord, cx: &mut EventContext) {
+    /// A shadow says what tokens of a conversation will use, which it knows from the engine. Returns the conversation, if it is one of
+    /// this plan's.
+    pub fn foreseen(
+        &mut self,
+        on_engine: ConversationId,
+        word: &ShadowWord,
+        cx: &mut EventContext,
+    ) -> Option<ConversationId> {
+        let conversation = self.kv_caches.conversation(on_engine)?;
         let hinted = self.hints.foreseen(&self.plan, &cx.hints, conversation, word);
         self.send_hints(hinted, cx);
+        Some(conversation)
     }
 
     fn send_hints(&self, hinted: Hinted, cx: &mut EventContext) {

@@ -3,6 +3,7 @@
 
 mod experts;
 mod kept_rows;
+mod kv_caches;
 mod own_chunks;
 mod piece;
 mod queue;
@@ -30,6 +31,7 @@ use crate::residency;
 
 pub(crate) use experts::no_plan;
 use kept_rows::KeptRows;
+use kv_caches::KvCaches;
 use own_chunks::OwnChunks;
 use queue::{Job, StageQueue};
 use rewinds::Rewinds;
@@ -104,6 +106,8 @@ pub(crate) struct Executor {
     live: BTreeMap<Option<PeerId>, (PassId, Vec<ConversationId>)>,
     /// The newest pass of each conversation with KV cache here.
     newest: BTreeMap<ConversationId, PassId>,
+    /// Their KV cache.
+    kv_caches: KvCaches,
     /// What the host may want to check; none where it checks nothing.
     kept: Option<KeptRows>,
     /// Moving average of engine milliseconds for one decoded token.
@@ -136,6 +140,7 @@ impl Executor {
             rewinds: Rewinds::default(),
             live: BTreeMap::new(),
             newest: BTreeMap::new(),
+            kv_caches: KvCaches::default(),
             kept,
             decode_millis: 0.0,
         }
@@ -167,7 +172,14 @@ impl Executor {
         &self.plan
     }
 
+    /// The plan ends here. Its KV cache is valid for no other one, and its experts are called elsewhere.
+    pub fn end(&self, cx: &mut EventContext) {
+        self.end_calls(cx);
+        cx.out.actions.extend(self.kv_caches.on_engine().map(Action::Forget));
+    }
+
     /// Conversations with KV cache here.
+    #[cfg(test)]
     pub fn conversations(&self) -> BTreeSet<ConversationId> {
         self.newest.keys().copied().collect()
     }
@@ -243,7 +255,8 @@ impl Executor {
         } else {
             Input::Hidden(std::mem::take(&mut forward.hidden))
         };
-        self.queue(forward.stage).arrive(Job::new(forward, cursor), input);
+        let on_engine = self.kv_caches.write(forward.conversation, &mut cx.kv_cache);
+        self.queue(forward.stage).arrive(Job::new(forward, on_engine, cursor), input);
     }
 
     /// Tokens for one of our stages, where there is no other plan.
@@ -315,8 +328,7 @@ impl Executor {
         let others = self.newest.iter().filter(|(conversation, _)| !live.contains(conversation));
         for (conversation, newest) in others.map(|(of, newest)| (*of, *newest)).collect::<Vec<_>>() {
             if newest < pass {
-                self.forget(conversation);
-                cx.out.act(Action::Forget(conversation));
+                self.forget(conversation, cx);
             } else {
                 // It was over and has begun again. What is left of the first time would contradict this chunk at the next stage.
                 self.drop_conversation(conversation, ..pass);
@@ -325,7 +337,8 @@ impl Executor {
         self.drop_idle_gathers(cx);
     }
 
-    fn forget(&mut self, conversation: ConversationId) {
+    /// A conversation is over: nothing of it is needed any more.
+    pub fn forget(&mut self, conversation: ConversationId, cx: &mut EventContext) {
         self.newest.remove(&conversation);
         self.lengths.retain(|(_, known), _| *known != conversation);
         self.states.retain(|(_, known), _| *known != conversation);
@@ -335,6 +348,7 @@ impl Executor {
         if let Some(kept) = &mut self.kept {
             kept.forget(conversation);
         }
+        cx.out.actions.extend(self.kv_caches.remove(conversation).map(Action::Forget));
         self.drop_conversation(conversation, ..);
     }
 

@@ -10,7 +10,7 @@ use super::queue::Job;
 /// The batch of all jobs, in order.
 pub(super) fn batch(jobs: &[Job]) -> Vec<BatchToken> {
     let rows = jobs.iter().flat_map(|job| {
-        let (conversation, base) = (job.forward.conversation, job.forward.base.0);
+        let (conversation, base) = (job.on_engine, job.forward.base.0);
         (0..job.forward.count).map(move |i| BatchToken { conversation, position: Position(base + i) })
     });
     rows.collect()
@@ -21,7 +21,7 @@ pub(super) fn continuation(job: &Job) -> Option<Task> {
     let (forward, steps) = (&job.forward, job.forward.further_steps.saturating_add(1));
     match forward.tokens[..] {
         [token] if steps > 1 => {
-            let row = BatchToken { conversation: forward.conversation, position: forward.base };
+            let row = BatchToken { conversation: job.on_engine, position: forward.base };
             Some(Task::Continue { row, token: FirstToken::Given(token), steps, sampling: forward.sampling.clone() })
         }
         _ => None,
@@ -147,7 +147,7 @@ mod tests {
             wire: WireType::F32,
             hidden: Vec::new(),
         };
-        Job::new(forward, 0)
+        Job::new(forward, ConversationId(conversation), 0)
     }
 
     fn candidates(id: u32) -> Candidates {

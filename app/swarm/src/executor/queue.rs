@@ -19,6 +19,8 @@ const INSIDE: usize = 3;
 pub(super) struct Job {
     /// Their frame, without the hidden vectors.
     pub forward: Forward,
+    /// What the engine calls their conversation.
+    pub on_engine: ConversationId,
     /// Next block to compute.
     pub cursor: u16,
     /// Engine milliseconds in this stage so far.
@@ -31,8 +33,8 @@ pub(super) struct Job {
 
 impl Job {
     /// Tokens that have just arrived.
-    pub fn new(forward: Forward, cursor: u16) -> Self {
-        Self { forward, cursor, millis: 0.0, helpers: BTreeSet::new(), dropped: false }
+    pub fn new(forward: Forward, on_engine: ConversationId, cursor: u16) -> Self {
+        Self { forward, on_engine, cursor, millis: 0.0, helpers: BTreeSet::new(), dropped: false }
     }
 }
 
@@ -205,7 +207,7 @@ mod tests {
             hidden: Vec::new(),
         };
         let input = Input::Tokens(forward.tokens.clone());
-        (Job::new(forward, 0), input)
+        (Job::new(forward, ConversationId(conversation), 0), input)
     }
 
     fn queue(jobs: &[(u32, KernelClass, usize)]) -> StageQueue {

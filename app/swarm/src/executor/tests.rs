@@ -37,7 +37,8 @@ fn on(me: PeerId) -> (Executor, EventContext) {
     let settings = DispatchSettings { hedging: Hedging::Off, spot_checks: 0.0 };
     let setup = ExecutorSetup { me, coordinator: HOST, width: WIDTH, recurrent: false, settings, first_ticket: 0 };
     let executor = Executor::new(setup, plan());
-    (executor, EventContext { now: Millis(0.0), members, holders, hints: Default::default(), out })
+    let (hints, kv_cache) = Default::default();
+    (executor, EventContext { now: Millis(0.0), members, holders, hints, kv_cache, out })
 }
 
 fn chunk(stage: u16, pass: u64, base: u32) -> Forward {

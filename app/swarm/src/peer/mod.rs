@@ -20,6 +20,7 @@ use potluck_protocol::{Contribution, Doors, Frame, LoadReport, PieceFault, Promp
 
 use crate::coordinator::Coordinator;
 use crate::doorkeeper::Doorkeeper;
+use crate::engine_kv_cache::EngineKvCache;
 use crate::event::{HintOptions, Identity, OpenedModel};
 use crate::event_context::EventContext;
 use crate::experts::Holders;
@@ -116,6 +117,7 @@ impl Peer {
                 members,
                 holders: Holders::default(),
                 hints: HintOptions::default(),
+                kv_cache: EngineKvCache::default(),
                 out: Outbox::new(me),
             },
             planner_view: see_all,
@@ -336,9 +338,9 @@ impl Peer {
                     coordinator.replayed(ticket, outcome, &mut self.worker, &mut self.cx);
                 }
             }
-            Event::Foreseen(conversation, word) => {
-                self.worker.foreseen(conversation, &word, &mut self.cx);
-                if let Some(coordinator) = &mut self.coordinator {
+            Event::Foreseen(on_engine, word) => {
+                let conversation = self.worker.foreseen(on_engine, &word, &mut self.cx);
+                if let (Some(conversation), Some(coordinator)) = (conversation, &mut self.coordinator) {
                     coordinator.foreseen(conversation, &word);
                 }
             }

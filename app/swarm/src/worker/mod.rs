@@ -212,21 +212,15 @@ impl Worker {
         }
     }
 
-    /// Frees the KV cache of a plan's conversations: it is valid for no other plan. Its experts are called elsewhere.
-    fn forget(executor: &Executor, cx: &mut EventContext) {
-        executor.end_calls(cx);
-        executor.conversations().into_iter().for_each(|conversation| cx.out.act(Action::Forget(conversation)));
-    }
-
     fn drop_active(&mut self, cx: &mut EventContext) {
         if let Some(active) = self.active.take() {
-            Self::forget(&active.executor, cx);
+            active.executor.end(cx);
         }
     }
 
     fn drop_inactive(&mut self, cx: &mut EventContext) {
         if let Some(executor) = self.inactive.take().and_then(|inactive| inactive.executor) {
-            Self::forget(&executor, cx);
+            executor.end(cx);
         }
     }
 
@@ -384,9 +378,19 @@ impl Worker {
         }
     }
 
-    /// A shadow says what tokens of a conversation will use.
-    pub fn foreseen(&mut self, conversation: ConversationId, word: &ShadowWord, cx: &mut EventContext) {
-        self.executors().for_each(|executor| executor.foreseen(conversation, word, cx));
+    /// The host has dropped a conversation for which nothing is on its way.
+    pub fn forget(&mut self, conversation: ConversationId, cx: &mut EventContext) {
+        self.executors().for_each(|executor| executor.forget(conversation, cx));
+    }
+
+    /// A shadow says what tokens of a conversation will use, which it knows from the engine. Returns the conversation.
+    pub fn foreseen(
+        &mut self,
+        on_engine: ConversationId,
+        word: &ShadowWord,
+        cx: &mut EventContext,
+    ) -> Option<ConversationId> {
+        self.executors().find_map(|executor| executor.foreseen(on_engine, word, cx))
     }
 
     /// What came of this device's hints; none before the first token of a plan with slots elsewhere.

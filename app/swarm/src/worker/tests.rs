@@ -3,7 +3,7 @@
 
 use potluck_plan::{
     BlockIndex, BlockRange, ExpertHolder, ExpertId, KernelClass, Outcome, Position, RemoteExperts, Stage, StageId,
-    Ticket, WireType,
+    Task, Ticket, WireType, Work,
 };
 use potluck_protocol::{Hedging, ModelSource, PassId};
 
@@ -17,6 +17,10 @@ const HOST: PeerId = PeerId([1; 16]);
 const ME: PeerId = PeerId([2; 16]);
 const EPOCH: PlanEpoch = PlanEpoch(4);
 const BLOCK: BlockIndex = BlockIndex(0);
+const LIAR: PeerId = PeerId([3; 16]);
+const HONEST: PeerId = PeerId([4; 16]);
+/// Of the plan that is prepared beside the first one.
+const NEXT: PlanEpoch = PlanEpoch(5);
 
 /// A device that lends memory, and what reaches the host.
 fn worker() -> (Worker, EventContext) {
@@ -27,6 +31,7 @@ fn worker() -> (Worker, EventContext) {
         members: Members::new(ME),
         holders: crate::experts::Holders::default(),
         hints: Default::default(),
+        kv_cache: Default::default(),
         out,
     };
     let mut worker = Worker::default();
@@ -112,19 +117,67 @@ fn computed_and_faults(worker: &mut Worker, cx: &mut EventContext) -> (usize, Ve
     (computed, actions.iter().filter_map(fault).collect())
 }
 
+/// The last stage of a plan that computes, behind one device, and of the next plan, which is prepared, behind another.
+fn in_two_plans(before: PeerId, next_before: PeerId) -> (Worker, EventContext) {
+    let (mut worker, mut cx) = worker();
+    worker.prepare(HOST, last_stage_behind(before, EPOCH, None), &mut cx);
+    worker.loaded(EPOCH, &mut cx);
+    worker.commit(HOST, EPOCH, &mut cx);
+    worker.prepare(HOST, last_stage_behind(next_before, NEXT, Some(EPOCH)), &mut cx);
+    worker.loaded(NEXT, &mut cx);
+    cx.out.actions.clear();
+    (worker, cx)
+}
+
+/// Conversations and positions that the engine is given, and conversations that it is to forget.
+fn written_and_forgotten(worker: &mut Worker, cx: &mut EventContext) -> (Vec<(u32, u32)>, Vec<u32>) {
+    worker.start(cx);
+    let (mut written, mut forgotten) = (Vec::new(), Vec::new());
+    for action in std::mem::take(&mut cx.out.actions) {
+        match action {
+            Action::Compute(Work { task: Task::Forward { batch, .. }, .. }) => {
+                written.extend(batch.iter().map(|row| (row.conversation.0, row.position.0)));
+            }
+            Action::Forget(conversation) => forgotten.push(conversation.0),
+            _ => {}
+        }
+    }
+    (written, forgotten)
+}
+
+/// A stage of the next plan, which is not committed, has a conversation computed from its own numbers that is being answered.
+#[test]
+fn a_stage_of_another_plan_reaches_no_kv_cache_of_an_answer() {
+    let (mut worker, mut cx) = in_two_plans(HONEST, LIAR);
+    worker.forward(HONEST, token(EPOCH, 1, 1, 0, &[1]), &mut cx);
+    let (answer, _) = written_and_forgotten(&mut worker, &mut cx);
+    worker.forward(LIAR, token(NEXT, 1, 1 << 30, 0, &[1]), &mut cx);
+    let (lie, _) = written_and_forgotten(&mut worker, &mut cx);
+    let ([(answer, 0)], [(lie, 0)]) = (&answer[..], &lie[..]) else { panic!("{answer:?}, {lie:?}") };
+    assert_ne!(answer, lie, "the liar's numbers would take the place of the answer's");
+    worker.forward(HONEST, token(EPOCH, 1, 2, 1, &[1]), &mut cx);
+    assert_eq!(written_and_forgotten(&mut worker, &mut cx).0, [(*answer, 1)], "and goes on");
+}
+
+/// What a device computes again, and what it timed, is no plan's.
+#[test]
+fn a_plan_that_ends_frees_its_own_kv_cache_only() {
+    let (mut worker, mut cx) = in_two_plans(HONEST, LIAR);
+    let other = cx.kv_cache.fresh_id();
+    worker.forward(HONEST, token(EPOCH, other.0, 1, 0, &[other.0]), &mut cx);
+    worker.forward(LIAR, token(NEXT, other.0, 2, 0, &[other.0]), &mut cx);
+    let (written, _) = written_and_forgotten(&mut worker, &mut cx);
+    let [(answer, _), (replay, _)] = written[..] else { panic!("both plans compute: {written:?}") };
+    assert!(answer != replay && ![answer, replay].contains(&other.0), "{answer}, {replay} and {other:?}");
+    worker.commit(HOST, NEXT, &mut cx);
+    assert_eq!(written_and_forgotten(&mut worker, &mut cx).1, [answer], "not {replay}, and not {other:?}");
+}
+
 /// Answers move from a plan with a liar to one without it.
 #[test]
 fn a_stage_cannot_end_the_conversations_of_another_plan() {
-    const LIAR: PeerId = PeerId([3; 16]);
-    const HONEST: PeerId = PeerId([4; 16]);
-    const NEXT: PlanEpoch = PlanEpoch(5);
     for (pass, freed) in [(u64::MAX, false), (1 << 39, true)] {
-        let (mut worker, mut cx) = worker();
-        worker.prepare(HOST, last_stage_behind(LIAR, EPOCH, None), &mut cx);
-        worker.loaded(EPOCH, &mut cx);
-        worker.commit(HOST, EPOCH, &mut cx);
-        worker.prepare(HOST, last_stage_behind(HONEST, NEXT, Some(EPOCH)), &mut cx);
-        worker.loaded(NEXT, &mut cx);
+        let (mut worker, mut cx) = in_two_plans(LIAR, HONEST);
         worker.forward(LIAR, token(EPOCH, 1, 1, 0, &[1]), &mut cx);
         worker.forward(HONEST, token(NEXT, 2, 2, 0, &[1, 2]), &mut cx);
         assert_eq!(computed_and_faults(&mut worker, &mut cx), (2, Vec::new()), "both plans compute");

@@ -100,6 +100,7 @@ fn room() -> Room {
         members: Members::new(HOST),
         holders: Holders::default(),
         hints: HintOptions::default(),
+        kv_cache: Default::default(),
         out: Outbox::new(HOST),
     };
     Room { answers: Answers::default(), language, model, plan, cx }
