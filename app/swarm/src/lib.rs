@@ -17,6 +17,7 @@ mod executor;
 mod experts;
 mod file_parts;
 mod guest;
+mod kv_pages;
 mod language;
 mod likeness;
 mod limits;

@@ -11,6 +11,8 @@ use potluck_protocol::{
     PassId, PromptRequest, Residency, ResidencyChange, RoomView, StandbyOrder, WorkerStatus,
 };
 
+use crate::kv_pages;
+
 /// Bytes of a device's name. The page allows 40 characters, of up to four bytes each.
 const MAX_NAME: usize = 160;
 /// Bytes of what the GPU adapter calls itself.
@@ -69,8 +71,6 @@ pub(crate) const MAX_SHOWN_VALUES: usize = 1 << 22;
 pub(crate) const MAX_KEPT_VALUES: usize = 4 * MAX_SHOWN_VALUES;
 /// Newest pass that a chunk may have. A host counts from 0 when it opens its room, so a thousand a second are 34 years.
 const MAX_PASS: PassId = PassId(1 << 40);
-/// Conversations with KV cache: a context of a million positions has 16,384 pages, and each conversation takes one.
-const MAX_LIVE: usize = 16_384;
 
 /// Round trips that a member may report: as many as it does in the largest rooms.
 pub(crate) const MAX_ROUND_TRIPS: usize = 64;
@@ -309,9 +309,10 @@ pub(crate) fn is_chunk(forward: &Forward, plan: &Plan) -> bool {
     *count as usize <= Work::PREFILL_TOKENS
         && *further_steps < Work::MAX_STEPS
         && sampling.as_ref().is_none_or(|steps| steps.recent.len() <= SampledSteps::MAX_WINDOW as usize)
-        && end.is_some()
+        // The host promises that all conversations fit the plan's pages, of which each takes one at least.
+        && end.is_some_and(|end| kv_pages::pages(end as usize) <= kv_pages::of_plan(plan))
         && forward.pass <= MAX_PASS
-        && live.len() <= MAX_LIVE
+        && live.len() <= kv_pages::of_plan(plan)
         && live.contains(conversation)
         && top
         // Each stage before has added one. With one more, a later stage would take this stage for the liar.

@@ -10,7 +10,7 @@ use potluck_plan::{
 use potluck_predict::ShadowWord;
 use potluck_protocol::{AnswerPart, Forward, Frame, PassId, PromptRequest, Timings};
 
-use super::conversations::{Conversation, left_in_page, pages};
+use super::conversations::Conversation;
 use super::draft::{Acceptance, DraftCost, Drafts, MAX_DRAFTS, look_up};
 use super::expected_tokens::ExpectedTokens;
 use super::handover::Replay;
@@ -19,6 +19,7 @@ use super::multi_step::MultiStep;
 use super::token_log::Chunk;
 use super::transcript::Transcript;
 use crate::event_context::EventContext;
+use crate::kv_pages::{left_in_page, pages};
 use crate::language::{Language, TextStream};
 use crate::mutation::{Mutation, has_mutation};
 

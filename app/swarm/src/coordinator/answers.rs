@@ -10,7 +10,7 @@ use potluck_protocol::{AnswerPart, AnswerStop, Frame, PassId, PromptRequest, Req
 
 use super::answering::{Answering, DecodePass, PrefillPass, expected_pages};
 use super::chunk_size::ChunkSize;
-use super::conversations::{Bases, Conversations, least_pages, pages};
+use super::conversations::{Bases, Conversations};
 use super::draft::DraftCost;
 use super::handover::Replay;
 use super::layer_checks::EndedAnswer;
@@ -21,6 +21,7 @@ use super::shown_answers::ShownAnswers;
 use super::transcript::Transcript;
 use crate::event::OpenedModel;
 use crate::event_context::EventContext;
+use crate::kv_pages::{least_pages, pages};
 use crate::limits::{self, KEPT_PER_PEER, KEPT_TRANSCRIPTS};
 
 /// Answers given at once.

@@ -2,23 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::{ConversationId, KV_PAGE_TOKENS, KernelClass, PeerId, STATE_CONVERSATIONS, StateHistory};
+use potluck_plan::{ConversationId, KernelClass, PeerId, StateHistory};
 use potluck_protocol::PassId;
 
 use super::token_log::TokenLog;
+use crate::kv_pages::pages;
 use crate::mutation::{Mutation, has_mutation};
-
-const PAGE: usize = KV_PAGE_TOKENS as usize;
-
-/// Pages for this many positions.
-pub(super) fn pages(positions: usize) -> usize {
-    positions.div_ceil(PAGE)
-}
-
-/// Positions left in the page that the position before `end` lies in.
-pub(super) fn left_in_page(end: usize) -> usize {
-    pages(end) * PAGE - end
-}
 
 /// Where the stages of a plan can begin work on a conversation: anywhere, or, if the model has recurrent state, where
 /// they kept one. What they kept follows from the chunks they got, so it is known here.
@@ -57,17 +46,6 @@ impl Bases {
             );
         }
     }
-}
-
-/// Pages that a conversation takes at least of a context. There are few recurrent states, and pages are what is shared
-/// out among conversations, so each then takes so many that no more fit than there are states.
-pub(super) fn least_pages(recurrent: bool, context: usize) -> usize {
-    if !recurrent {
-        return 1;
-    }
-    let (total, states) = (pages(context), STATE_CONVERSATIONS as usize);
-    let share = total / states;
-    if (states + 1) * share > total { share } else { total.div_ceil(states) }.max(1)
 }
 
 /// A conversation's token log, and what the devices hold of it.
@@ -186,16 +164,6 @@ mod tests {
         let id = conversation.id;
         conversations.keep(A, name.to_owned(), conversation);
         id
-    }
-
-    #[test]
-    fn no_more_conversations_have_pages_than_there_are_recurrent_states() {
-        for context in [64, 200, 256, 300, 448, 4096, 4160, 100_000] {
-            let (total, least) = (pages(context), least_pages(true, context));
-            let fitting = total / least;
-            assert!((1..=STATE_CONVERSATIONS as usize).contains(&fitting), "{fitting} fit in {context} positions");
-        }
-        assert_eq!(4096 / KV_PAGE_TOKENS as usize / least_pages(true, 4096), STATE_CONVERSATIONS as usize);
     }
 
     #[test]

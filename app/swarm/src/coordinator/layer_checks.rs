@@ -13,10 +13,10 @@ use potluck_plan::{ConversationId, ModelShape, Outcome, PeerId, Plan, Stage, Tic
 use potluck_protocol::{Frame, LayerChecksView, RowHashes, RowRange, Rows, StageHashes};
 
 use super::Coordinator;
-use super::conversations::{least_pages, pages};
 use crate::Action;
 use crate::event_context::EventContext;
 use crate::executor::is_checked;
+use crate::kv_pages::{least_pages, pages};
 use crate::members::{Members, SILENT_MILLIS};
 use crate::worker::Worker;
 

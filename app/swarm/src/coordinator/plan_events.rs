@@ -3,11 +3,12 @@
 use potluck_plan::{ModelId, PeerId, PlanEpoch};
 use potluck_protocol::{CalibrationRuns, LoadFault};
 
+use super::Coordinator;
 use super::handover::Handover;
 use super::planning::PlanRequest;
-use super::{Coordinator, conversations};
 use crate::Severity;
 use crate::event_context::EventContext;
+use crate::kv_pages;
 use crate::limits;
 
 impl Coordinator {
@@ -91,7 +92,7 @@ impl Coordinator {
         if self.planning.plans.active().is_some() && self.answers.is_answering() {
             let handover = self.handover.get_or_insert_with(|| Handover::new(plan.epoch));
             if !handover.is_caught_up(&self.answers) {
-                let total = conversations::pages(self.command.context as usize);
+                let total = kv_pages::pages(self.command.context as usize);
                 handover.advance(plan, &mut self.answers, total, cx);
                 return;
             }

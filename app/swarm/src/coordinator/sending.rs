@@ -4,10 +4,10 @@ use potluck_plan::{ConversationId, Plan};
 use potluck_protocol::PassId;
 
 use super::answers::Answers;
-use super::conversations::pages;
 use super::multi_step;
 use crate::event::OpenedModel;
 use crate::event_context::EventContext;
+use crate::kv_pages::pages;
 
 /// Prompt chunks in flight at once, so that all stages work.
 pub(super) const WINDOW: usize = 4;

@@ -1,7 +1,7 @@
 //! What a stage got and sent, kept so that the host can check it: hashes of all rows, and the rows that came in as long as there
 //! is room for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{ConversationId, StageId};
 use potluck_protocol::{RowRange, StageHashes};
@@ -72,8 +72,8 @@ impl KeptRows {
         }
     }
 
-    pub fn forget(&mut self, conversation: ConversationId) {
-        self.of.retain(|(_, known), _| *known != conversation);
+    pub fn forget(&mut self, over: &BTreeSet<ConversationId>) {
+        self.of.retain(|(_, known), _| !over.contains(known));
     }
 
     /// Hashes of what a stage got and sent; none if it has not got or sent so much.
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(rows.page(&range(1, 3), 0), Some(&[1.0, 1.0, 1.0, 1.0, 2.0, 2.0][..]));
         assert!(rows.hashes(&range(1, 3), false, false).is_some_and(|hashes| hashes.outputs.len() == 1));
         assert_eq!(rows.hashes(&range(1, 4), false, false), None, "one position was taken back");
-        rows.forget(ConversationId(1));
+        rows.forget(&BTreeSet::from([ConversationId(1)]));
         assert_eq!(rows.page(&range(1, 3), 0), None);
     }
 

@@ -321,41 +321,47 @@ impl Executor {
         }
         if is_hosts || is_own {
             let latest = self.live.entry(author).or_default();
-            if pass > latest.0 {
+            if pass >= latest.0 {
                 *latest = (pass, live.clone());
             }
         }
+        let live: BTreeSet<ConversationId> = live.iter().copied().collect();
         let others = self.newest.iter().filter(|(conversation, _)| !live.contains(conversation));
-        for (conversation, newest) in others.map(|(of, newest)| (*of, *newest)).collect::<Vec<_>>() {
-            if newest < pass {
-                self.forget(conversation, cx);
-            } else {
-                // It was over and has begun again. What is left of the first time would contradict this chunk at the next stage.
-                self.drop_conversation(conversation, ..pass);
-            }
+        // A pass is of one conversation, so two that say the same one are not both the host's.
+        let (over, begun_again): (Vec<_>, Vec<_>) = others.partition(|(_, newest)| **newest <= pass);
+        let ids = |of: Vec<(&ConversationId, &PassId)>| of.into_iter().map(|(id, _)| *id).collect::<BTreeSet<_>>();
+        let (over, begun_again) = (ids(over), ids(begun_again));
+        self.forget(&over, cx);
+        if !begun_again.is_empty() {
+            // What is left of the first time would contradict this chunk at the next stage.
+            self.drop_chunks(|conversation, older| begun_again.contains(&conversation) && older < pass);
         }
         self.drop_idle_gathers(cx);
     }
 
-    /// A conversation is over: nothing of it is needed any more.
-    pub fn forget(&mut self, conversation: ConversationId, cx: &mut EventContext) {
-        self.newest.remove(&conversation);
-        self.lengths.retain(|(_, known), _| *known != conversation);
-        self.states.retain(|(_, known), _| *known != conversation);
-        self.arrived.retain(|(_, known), _| *known != conversation);
-        self.own_chunks.forget(conversation);
-        self.rewinds.forget(conversation);
-        if let Some(kept) = &mut self.kept {
-            kept.forget(conversation);
+    /// Conversations are over: nothing of them is needed any more.
+    pub fn forget(&mut self, over: &BTreeSet<ConversationId>, cx: &mut EventContext) {
+        if over.is_empty() {
+            return;
         }
-        cx.out.actions.extend(self.kv_caches.remove(conversation).map(Action::Forget));
-        self.drop_conversation(conversation, ..);
+        self.newest.retain(|known, _| !over.contains(known));
+        self.lengths.retain(|(_, known), _| !over.contains(known));
+        self.states.retain(|(_, known), _| !over.contains(known));
+        self.arrived.retain(|(_, known), _| !over.contains(known));
+        self.own_chunks.forget(over);
+        self.rewinds.forget(over);
+        if let Some(kept) = &mut self.kept {
+            kept.forget(over);
+        }
+        let freed = over.iter().filter_map(|conversation| self.kv_caches.remove(*conversation));
+        cx.out.actions.extend(freed.map(Action::Forget));
+        self.drop_chunks(|conversation, _| over.contains(&conversation));
     }
 
-    /// Nobody waits for these passes of a conversation any more, in whichever stage.
-    fn drop_conversation(&mut self, conversation: ConversationId, passes: impl RangeBounds<PassId> + Clone) {
-        self.queues.values_mut().for_each(|queue| queue.drop_passes(conversation, passes.clone()));
-        self.drop_jobs(|forward| forward.conversation == conversation && passes.contains(&forward.pass));
+    /// Nobody waits for these chunks any more, in whichever stage.
+    fn drop_chunks(&mut self, is_meant: impl Fn(ConversationId, PassId) -> bool) {
+        self.queues.values_mut().for_each(|queue| queue.drop_chunks(&is_meant));
+        self.drop_jobs(|forward| is_meant(forward.conversation, forward.pass));
     }
 
     /// Nobody waits for these jobs any more, which the engine or holders of experts have.
@@ -591,7 +597,7 @@ impl Executor {
         self.drop_jobs(|forward| {
             (forward.stage, forward.conversation) == (stage, conversation) && passes.contains(&forward.pass)
         });
-        self.queue(stage).drop_passes(conversation, passes);
+        self.queue(stage).drop_chunks(|known, pass| known == conversation && passes.contains(&pass));
     }
 
     /// Tells the coordinator that a stage cannot go on.

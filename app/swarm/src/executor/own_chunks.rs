@@ -1,7 +1,7 @@
 //! A device with the first stage and later ones gets each chunk from the host before other devices have it. What comes back to it is
 //! the host's chunk, but for the hidden vectors: so it hands on what the host said, whatever the stages between have made of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::ConversationId;
 use potluck_protocol::{Forward, PassId};
@@ -15,8 +15,8 @@ use crate::mutation::{Mutation, has_mutation};
 pub(super) struct OwnChunks(BTreeMap<ConversationId, BTreeMap<PassId, Forward>>);
 
 impl OwnChunks {
-    pub fn forget(&mut self, conversation: ConversationId) {
-        self.0.remove(&conversation);
+    pub fn forget(&mut self, over: &BTreeSet<ConversationId>) {
+        self.0.retain(|known, _| !over.contains(known));
     }
 }
 

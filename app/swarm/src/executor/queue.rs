@@ -2,7 +2,6 @@
 //! a result never depends on the other tokens of its batch.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ops::RangeBounds;
 
 use potluck_plan::{ConversationId, Input, KernelClass, LogitsRequest, PeerId, Work};
 use potluck_protocol::{Forward, PassId};
@@ -90,12 +89,11 @@ impl StageQueue {
         self.in_engine = self.in_engine.saturating_sub(1);
     }
 
-    /// Drops these passes of a conversation.
-    pub fn drop_passes(&mut self, conversation: ConversationId, passes: impl RangeBounds<PassId>) {
-        let is_kept = |forward: &Forward| forward.conversation != conversation || !passes.contains(&forward.pass);
-        self.waiting.retain(|waiting| is_kept(&waiting.job.forward));
-        if let Some(inside) = self.inside.get_mut(&conversation) {
-            inside.retain(|tokens| !passes.contains(&tokens.pass));
+    /// Drops these chunks.
+    pub fn drop_chunks(&mut self, is_meant: impl Fn(ConversationId, PassId) -> bool) {
+        self.waiting.retain(|waiting| !is_meant(waiting.job.forward.conversation, waiting.job.forward.pass));
+        for (conversation, inside) in &mut self.inside {
+            inside.retain(|tokens| !is_meant(*conversation, tokens.pass));
         }
     }
 

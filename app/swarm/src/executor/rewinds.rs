@@ -1,7 +1,7 @@
 //! Conversations that go back. Blocks of a device share the pages of a conversation, so none of them may go on from positions that an
 //! earlier one has given up: chunks that would are stale.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{ConversationId, Position, StageId};
 use potluck_protocol::{Forward, PassId};
@@ -52,8 +52,8 @@ impl Rewinds {
         self.0.is_empty()
     }
 
-    pub fn forget(&mut self, conversation: ConversationId) {
-        self.0.retain(|(_, known), _| *known != conversation);
+    pub fn forget(&mut self, over: &BTreeSet<ConversationId>) {
+        self.0.retain(|(_, known), _| !over.contains(known));
     }
 }
 

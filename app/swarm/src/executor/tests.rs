@@ -24,7 +24,11 @@ fn plan() -> Plan {
     let mut second = Stage::new(StageId(1), SECOND, BlockRange::new(1, 2));
     let remote = RemoteExperts { block: BlockIndex(1), holders: vec![vec![ExpertHolder::Peer(FIRST)]] };
     second.remote = vec![remote];
-    Plan { epoch: EPOCH, ..examples::plan(vec![Stage::new(StageId(0), FIRST, BlockRange::new(0, 1)), second]) }
+    Plan {
+        epoch: EPOCH,
+        context: 1_024,
+        ..examples::plan(vec![Stage::new(StageId(0), FIRST, BlockRange::new(0, 1)), second])
+    }
 }
 
 /// An executor on `me`, which reaches the others.

@@ -380,7 +380,7 @@ impl Worker {
 
     /// The host has dropped a conversation for which nothing is on its way.
     pub fn forget(&mut self, conversation: ConversationId, cx: &mut EventContext) {
-        self.executors().for_each(|executor| executor.forget(conversation, cx));
+        self.executors().for_each(|executor| executor.forget(&BTreeSet::from([conversation]), cx));
     }
 
     /// A shadow says what tokens of a conversation will use, which it knows from the engine. Returns the conversation.

@@ -80,7 +80,7 @@ fn last_stage_behind(before: PeerId, epoch: PlanEpoch, keep: Option<PlanEpoch>) 
     let stage = |id: u16, peer| Stage::new(StageId(id), peer, BlockRange::new(id, id + 1));
     let shape = examples::shape(3, 0);
     let stages = vec![stage(0, HOST), stage(1, before), stage(2, ME)];
-    let plan = Plan { epoch, model: shape.model, kv_cache: shape.kv_cache, ..examples::plan(stages) };
+    let plan = Plan { epoch, model: shape.model, kv_cache: shape.kv_cache, context: 256, ..examples::plan(stages) };
     Prepare { plan, shape, keep, ..order(&[]) }
 }
 

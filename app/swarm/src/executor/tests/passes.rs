@@ -110,3 +110,33 @@ fn a_stage_never_hands_on_what_it_was_told_is_over() {
     let waiting: Vec<u64> = executor.queues[&StageId(1)].waiting().map(|forward| forward.pass.0).collect();
     assert_eq!(waiting, [9, 5], "1 and 2 belong to what was over at 5");
 }
+
+/// Many that are live at once, and many that the next one ends: with ever the same pass, or an ever older one.
+#[test]
+fn made_up_conversations_are_remembered_in_bounded_memory() {
+    for (first_live, older, known, is_named) in [(Some(1), 0, 16, true), (None, 0, 1, false), (None, 1, 1, true)] {
+        let (mut executor, mut cx) = on(SECOND);
+        for conversation in 1..1_000 {
+            let pass = (1 << 40) - older * u64::from(conversation);
+            let live = (first_live.unwrap_or(conversation)..=conversation).map(ConversationId).collect();
+            executor.forward(FIRST, Forward { live, ..of(conversation, 1, pass, 0) }, &mut cx);
+        }
+        let (remembered, named) = (executor.conversations().len(), !faults(&mut cx).is_empty());
+        assert_eq!((remembered, named), (known, is_named), "a context of 1,024 positions has 16 pages");
+    }
+}
+
+/// Two lists with the same pass, of which one brings back what the other has ended.
+#[test]
+fn of_two_words_with_the_same_pass_the_later_one_counts() {
+    let (mut executor, mut cx) = on(SECOND);
+    let with = |conversation: u32, live: &[u32], pass| Forward {
+        live: live.iter().map(|id| ConversationId(*id)).collect(),
+        ..of(conversation, 1, pass, 0)
+    };
+    executor.forward(FIRST, with(1, &[1, 2], 1 << 40), &mut cx);
+    executor.forward(FIRST, with(3, &[3], 1 << 40), &mut cx);
+    executor.forward(FIRST, with(2, &[2, 3], 7), &mut cx);
+    assert_eq!(faults(&mut cx), [bad(7, FIRST)], "it was over");
+    assert_eq!(executor.conversations(), BTreeSet::from([ConversationId(3)]));
+}
