@@ -9,6 +9,8 @@ use potluck_plan::ConversationId;
 pub(crate) struct EngineKvCache {
     /// The newest id given out.
     newest: u32,
+    /// Pages that the host has set aside on its own device for what is computed again.
+    pub for_checks: usize,
 }
 
 impl EngineKvCache {
@@ -25,7 +27,7 @@ mod tests {
 
     #[test]
     fn the_id_of_timed_work_is_never_given_out() {
-        let mut kv_cache = EngineKvCache { newest: ConversationId::TRIAL.0 - 2 };
+        let mut kv_cache = EngineKvCache { newest: ConversationId::TRIAL.0 - 2, for_checks: 0 };
         let given = [kv_cache.fresh_id(), kv_cache.fresh_id()];
         assert_eq!(given, [ConversationId(ConversationId::TRIAL.0 - 1), ConversationId(1)]);
     }

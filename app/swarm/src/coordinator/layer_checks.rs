@@ -270,8 +270,9 @@ impl Coordinator {
         }
         let Some(dropped) = self.answers.set_aside(needed, context) else { return };
         // Other devices free their pages with the next chunk.
-        dropped.into_iter().for_each(|conversation| worker.forget(conversation, cx));
+        worker.free(&dropped.into_iter().collect(), cx);
         let Some(replay) = self.layer_checks.drawn.remove(index) else { return };
+        cx.kv_cache.for_checks = needed;
         let conversation = cx.kv_cache.fresh_id();
         let ticket = worker.replay(replay.task(conversation), cx);
         self.layer_checks.running = Some(Running { replay, ticket, conversation });
@@ -284,6 +285,7 @@ impl Coordinator {
         // A piece that still waits in the engine takes pages once more.
         self.layer_checks.stopped.push((ticket, conversation));
         self.answers.for_checks = 0;
+        cx.kv_cache.for_checks = 0;
         Some(replay)
     }
 

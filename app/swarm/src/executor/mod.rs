@@ -25,6 +25,7 @@ use potluck_protocol::{
 use crate::Action;
 use crate::event_context::EventContext;
 use crate::experts::{Dispatch, DispatchSettings, Hints};
+use crate::kv_pages;
 use crate::limits;
 use crate::mutation::{Mutation, has_mutation};
 use crate::residency;
@@ -120,6 +121,7 @@ impl Executor {
         let ExecutorSetup { me, coordinator, width, recurrent, settings, first_ticket } = setup;
         let is_checked = settings.spot_checks > 0.0 && is_checked(&plan, coordinator);
         let kept = is_checked.then(|| KeptRows::new(width));
+        let kv_caches = KvCaches::new(kv_pages::least_pages(recurrent, plan.context as usize));
         Self {
             me,
             coordinator,
@@ -140,7 +142,7 @@ impl Executor {
             rewinds: Rewinds::default(),
             live: BTreeMap::new(),
             newest: BTreeMap::new(),
-            kv_caches: KvCaches::default(),
+            kv_caches,
             kept,
             decode_millis: 0.0,
         }
@@ -239,7 +241,7 @@ impl Executor {
         let cursor = stage.blocks.start;
         let key = (forward.stage, forward.conversation);
         self.note_own_chunk(&forward);
-        if self.lengths.get(&key).is_some_and(|length| forward.base.0 < *length) {
+        if self.goes_back(&forward) {
             self.go_back(&forward, cx);
         }
         self.lengths.insert(key, end(&forward));
@@ -255,7 +257,7 @@ impl Executor {
         } else {
             Input::Hidden(std::mem::take(&mut forward.hidden))
         };
-        let on_engine = self.kv_caches.write(forward.conversation, &mut cx.kv_cache);
+        let on_engine = self.kv_caches.write(forward.stage, forward.conversation, end(&forward), &mut cx.kv_cache);
         self.queue(forward.stage).arrive(Job::new(forward, on_engine, cursor), input);
     }
 
@@ -340,22 +342,75 @@ impl Executor {
     }
 
     /// Conversations are over: nothing of them is needed any more.
-    pub fn forget(&mut self, over: &BTreeSet<ConversationId>, cx: &mut EventContext) {
+    fn forget(&mut self, over: &BTreeSet<ConversationId>, cx: &mut EventContext) {
         if over.is_empty() {
             return;
         }
         self.newest.retain(|known, _| !over.contains(known));
-        self.lengths.retain(|(_, known), _| !over.contains(known));
-        self.states.retain(|(_, known), _| !over.contains(known));
         self.arrived.retain(|(_, known), _| !over.contains(known));
         self.own_chunks.forget(over);
         self.rewinds.forget(over);
         if let Some(kept) = &mut self.kept {
             kept.forget(over);
         }
-        let freed = over.iter().filter_map(|conversation| self.kv_caches.remove(*conversation));
+        self.free(over, cx);
+    }
+
+    /// Frees KV cache of conversations, and drops what waits for it. What was kept of their rows may still be asked for.
+    pub fn free(&mut self, conversations: &BTreeSet<ConversationId>, cx: &mut EventContext) {
+        self.lengths.retain(|(_, known), _| !conversations.contains(known));
+        self.states.retain(|(_, known), _| !conversations.contains(known));
+        let freed = conversations.iter().filter_map(|conversation| self.kv_caches.remove(*conversation));
         cx.out.actions.extend(freed.map(Action::Forget));
-        self.drop_chunks(|conversation, _| over.contains(&conversation));
+        self.drop_chunks(|conversation, _| conversations.contains(&conversation));
+    }
+
+    /// Frees the KV cache of the conversation that has waited longest for a chunk, this one excepted. False if there is none.
+    pub fn evict_oldest(&mut self, but: ConversationId, cx: &mut EventContext) -> bool {
+        let oldest = self.kv_caches.oldest(but);
+        self.evict(&oldest.into_iter().collect(), cx);
+        oldest.is_some()
+    }
+
+    /// Frees the KV cache of all conversations but these.
+    pub fn evict_all_but(&mut self, kept: &[ConversationId], cx: &mut EventContext) {
+        let evicted = self.kv_caches.conversations().filter(|conversation| !kept.contains(conversation)).collect();
+        self.evict(&evicted, cx);
+    }
+
+    /// Frees KV cache that the host takes to be here, unless it was made up. It hears of the gap: now, if it waits for a chunk, or with
+    /// the next one. Which chunks have arrived is still known.
+    fn evict(&mut self, conversations: &BTreeSet<ConversationId>, cx: &mut EventContext) {
+        if conversations.is_empty() {
+            return;
+        }
+        let own = self.plan.stages.iter().filter(|stage| stage.peer == self.me).map(|stage| stage.id);
+        // An older one may have been sent before the host last went back.
+        let mut newest: BTreeMap<(StageId, ConversationId), PassId> = BTreeMap::new();
+        for forward in own.flat_map(|stage| self.inside(stage)).filter(|of| conversations.contains(&of.conversation)) {
+            let pass = newest.entry((forward.stage, forward.conversation)).or_insert(forward.pass);
+            *pass = forward.pass.max(*pass);
+        }
+        self.free(conversations, cx);
+        for ((stage, conversation), pass) in newest {
+            self.report(stage, conversation, Some(pass), StageFaultKind::Gap(Position(0)), cx);
+        }
+        self.drop_idle_gathers(cx);
+    }
+
+    /// Pages of KV cache that its conversations take.
+    pub fn pages(&self) -> usize {
+        self.kv_caches.pages()
+    }
+
+    /// The same, once this chunk has been computed.
+    pub fn pages_with(&self, forward: &Forward) -> usize {
+        self.kv_caches.pages_with(forward.conversation, end(forward))
+    }
+
+    /// Pages that the plan reserves on each device.
+    pub fn total_pages(&self) -> usize {
+        kv_pages::of_plan(&self.plan)
     }
 
     /// Nobody waits for these chunks any more, in whichever stage.
@@ -552,6 +607,9 @@ impl Executor {
 
     /// Tokens leave the stage: whoever has computed experts for them is noted, and what a token took here.
     fn left(&mut self, job: &Job, cx: &mut EventContext) {
+        let Forward { stage, conversation, .. } = job.forward;
+        let behind = self.inside(stage).filter(|other| other.conversation == conversation).map(end).max();
+        self.kv_caches.left(stage, conversation, end(&job.forward).max(behind.unwrap_or(0)));
         job.helpers.iter().for_each(|helper| cx.holders.computed_for(*helper, u64::from(job.forward.count)));
         if job.forward.class == KernelClass::Decode && job.forward.count == 1 {
             self.dispatch.left(job.millis);

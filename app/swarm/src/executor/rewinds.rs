@@ -58,6 +58,15 @@ impl Rewinds {
 }
 
 impl Executor {
+    /// A chunk begins before positions that its stage has computed, or a later one of this device: only that one may have any if the
+    /// conversation had to make room.
+    pub(super) fn goes_back(&self, forward: &Forward) -> bool {
+        let Some((index, _)) = self.plan.stage(forward.stage) else { return false };
+        let own = self.plan.stages.iter().skip(index).filter(|stage| stage.peer == self.me);
+        let mut lengths = own.filter_map(|stage| self.lengths.get(&(stage.id, forward.conversation)));
+        lengths.any(|length| forward.base.0 < *length)
+    }
+
     /// A stage begins again before positions that it has computed. The engine then has none of them any more, in blocks behind
     /// there, either. Older chunks that go on from such positions are dropped, because nobody waits for them: in this stage, in later
     /// ones of this device, and on their way to those. A recurrent state only goes on, so there a stage that never stops in its

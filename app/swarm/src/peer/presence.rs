@@ -74,6 +74,7 @@ impl Peer {
         self.guest.fail_all(to_askers, &mut self.cx);
         self.worker.stop(&mut self.cx);
         self.coordinator = None;
+        self.cx.kv_cache.for_checks = 0;
         self.guest.room = None;
         self.membership = Membership::Outside;
         self.cx.members.known.clear();

@@ -5,6 +5,7 @@
 mod holding;
 mod loading;
 mod replaying;
+mod room;
 mod standby;
 
 use std::collections::BTreeSet;
@@ -330,6 +331,7 @@ impl Worker {
         });
         let Some((author, forward)) = admitted else { return };
         self.executors().for_each(|executor| executor.hear_live(author, &forward, cx));
+        self.make_room(&forward, cx);
         if let Some(executor) = self.executor(epoch, me) {
             executor.accept(forward, cx);
         }
@@ -337,7 +339,14 @@ impl Worker {
 
     /// Submits to the engine what an event has brought.
     pub fn start(&mut self, cx: &mut EventContext) {
-        self.executors().for_each(|executor| executor.start(cx));
+        if let Some(active) = &mut self.active {
+            active.executor.start(cx);
+        }
+        let has_room = self.has_room_for_both(cx);
+        let next = self.inactive.as_mut().and_then(|inactive| inactive.executor.as_mut());
+        if let Some(next) = next.filter(|_| has_room) {
+            next.start(cx);
+        }
     }
 
     pub fn expert_call(&mut self, caller: PeerId, call: ExpertCall, cx: &mut EventContext) {
@@ -378,9 +387,9 @@ impl Worker {
         }
     }
 
-    /// The host has dropped a conversation for which nothing is on its way.
-    pub fn forget(&mut self, conversation: ConversationId, cx: &mut EventContext) {
-        self.executors().for_each(|executor| executor.forget(&BTreeSet::from([conversation]), cx));
+    /// The host has given up the KV cache of conversations between answers.
+    pub fn free(&mut self, conversations: &BTreeSet<ConversationId>, cx: &mut EventContext) {
+        self.executors().for_each(|executor| executor.free(conversations, cx));
     }
 
     /// A shadow says what tokens of a conversation will use, which it knows from the engine. Returns the conversation.

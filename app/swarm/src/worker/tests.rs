@@ -1,11 +1,13 @@
-//! A holder of experts that is told to load others while its plan goes on.
+//! Plans on a device: stages that others send work to, true or not, and holders of experts that are told to load others.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::BTreeMap;
 
 use potluck_plan::{
     BlockIndex, BlockRange, ExpertHolder, ExpertId, KernelClass, Outcome, Position, RemoteExperts, Stage, StageId,
     Task, Ticket, WireType, Work,
 };
-use potluck_protocol::{Hedging, ModelSource, PassId};
+use potluck_protocol::{Hedging, ModelSource, PassId, StageFault};
 
 use super::*;
 use crate::RelayRoute;
@@ -192,6 +194,72 @@ fn a_stage_cannot_end_the_conversations_of_another_plan() {
             assert_eq!(computed_and_faults(&mut worker, &mut cx), (1, Vec::new()), "from the beginning");
         }
     }
+}
+
+/// A chunk of a prompt for that stage, from the beginning.
+fn prompt(epoch: PlanEpoch, conversation: u32, pass: u64, count: u32, live: &[u32]) -> Forward {
+    let hidden = vec![0.5; 2 * count as usize];
+    Forward { class: KernelClass::Prefill, count, hidden, ..token(epoch, conversation, pass, 0, live) }
+}
+
+/// Positions of each conversation on the engine, which has four pages of 64.
+#[derive(Default)]
+struct Engine(BTreeMap<u32, u32>);
+
+impl Engine {
+    /// Carries out what the worker says. Returns what the host was told.
+    fn run(&mut self, worker: &mut Worker, cx: &mut EventContext) -> Vec<StageFault> {
+        worker.start(cx);
+        let mut faults = Vec::new();
+        for action in std::mem::take(&mut cx.out.actions) {
+            match action {
+                Action::Forget(conversation) => {
+                    self.0.remove(&conversation.0);
+                }
+                Action::Compute(Work { ticket, task: Task::Forward { batch, .. } }) => {
+                    for row in batch {
+                        self.0.insert(row.conversation.0, row.position.0 + 1);
+                    }
+                    let pages: u32 = self.0.values().map(|positions| positions.div_ceil(64)).sum();
+                    assert!(pages <= 4, "{ticket:?} finds no page: {:?}", self.0);
+                    worker.computed(Computed { ticket, outcome: Outcome::Done, millis: 1.0 }, cx);
+                }
+                Action::Send { frame: Frame::StageFault(fault), .. } => faults.push(fault),
+                _ => {}
+            }
+        }
+        faults
+    }
+}
+
+#[test]
+fn made_up_conversations_leave_pages_to_the_hosts() {
+    let (mut worker, mut cx) = in_two_plans(LIAR, HONEST);
+    let mut engine = Engine::default();
+    let mut send = |forward: Forward| {
+        worker.forward(LIAR, forward, &mut cx);
+        engine.run(&mut worker, &mut cx).into_iter().map(|fault| (fault.conversation.0, fault.kind)).collect::<Vec<_>>()
+    };
+    assert_eq!(send(prompt(EPOCH, 1, 1, 64, &[1])), [], "an answer begins");
+    assert_eq!(send(prompt(EPOCH, 2, 2, 192, &[1, 2])), [], "three pages are left");
+    assert_eq!(send(prompt(EPOCH, 3, 3, 64, &[1, 2, 3])), [], "and one that is made up, too, gets room");
+    let gap = (1, StageFaultKind::Gap(Position(0)));
+    assert_eq!(send(token(EPOCH, 1, 4, 64, &[1, 2, 3])), [gap], "the host sends the oldest one again");
+    assert_eq!(send(prompt(EPOCH, 1, 5, 65, &[1, 2, 3])), [], "and it gets room again");
+}
+
+#[test]
+fn made_up_conversations_of_the_next_plan_cost_the_running_one_nothing() {
+    let (mut worker, mut cx) = in_two_plans(HONEST, LIAR);
+    let mut engine = Engine::default();
+    for (conversation, pass) in [(7, 1 << 30), (8, 1 << 31)] {
+        worker.forward(LIAR, prompt(NEXT, conversation, pass, 128, &[7, 8]), &mut cx);
+    }
+    assert!(engine.run(&mut worker, &mut cx).is_empty(), "they have all four pages");
+    worker.forward(HONEST, prompt(EPOCH, 1, 1, 64, &[1]), &mut cx);
+    assert!(engine.run(&mut worker, &mut cx).is_empty(), "the answer is computed");
+    worker.forward(HONEST, token(EPOCH, 1, 2, 64, &[1]), &mut cx);
+    assert!(engine.run(&mut worker, &mut cx).is_empty(), "and goes on");
 }
 
 /// Which experts are loaded, if any are, and whether the host was told that they are there.
