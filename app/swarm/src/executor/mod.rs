@@ -310,22 +310,20 @@ impl Executor {
         }
     }
 
-    /// A chunk that this or another plan's stage has admitted says which conversations were live when it was sent. The KV cache of
-    /// the others is freed if they got no newer tokens: plans share its pages.
+    /// A chunk that was admitted, of this plan or of another one, says which conversations were live when it was sent. The KV cache of
+    /// the others is freed if they got no newer tokens, and what waits of them is dropped.
     ///
-    /// Only the host knows what is live. A stage hands on what it got, so its word counts for nothing that the host tells this
-    /// device itself. It drops only chunks that the stage sends, and none of another plan.
+    /// Only the host knows what is live. A stage hands on what it got, so its word counts for its own plan only, and for nothing that
+    /// the host tells this device itself.
     pub fn hear_live(&mut self, author: Option<PeerId>, forward: &Forward, cx: &mut EventContext) {
         let Forward { epoch, pass, ref live, .. } = *forward;
         let (is_hosts, is_own) = (author.is_none(), epoch == self.epoch());
-        if is_own && !is_hosts && self.has_first_stage() {
+        if !is_hosts && (!is_own || self.has_first_stage()) {
             return;
         }
-        if is_hosts || is_own {
-            let latest = self.live.entry(author).or_default();
-            if pass >= latest.0 {
-                *latest = (pass, live.clone());
-            }
+        let latest = self.live.entry(author).or_default();
+        if pass >= latest.0 {
+            *latest = (pass, live.clone());
         }
         let live: BTreeSet<ConversationId> = live.iter().copied().collect();
         let others = self.newest.iter().filter(|(conversation, _)| !live.contains(conversation));
