@@ -39,6 +39,9 @@ impl World {
                     let hint = self.wrong_hint(call.epoch);
                     self.send(index, to, hint);
                 }
+                if let Some((to, lie)) = self.of_the_next_plan(index, &frame) {
+                    self.send(index, to, lie);
+                }
                 for frame in self.falsified(index, frame) {
                     self.send(index, to, frame);
                 }
