@@ -108,7 +108,7 @@ pub const SCENARIOS: [Scenario; 16] = [
     },
     Scenario {
         name: "false-passes",
-        about: "the same with a stage that lies about passes: no answer is lost or wrong, and only that stage is named",
+        about: "the same with a stage that lies about passes and conversations: no answer suffers, and only it is named",
         run: churn::false_passes,
     },
 ];

@@ -322,7 +322,7 @@ impl Worker {
         executors.any(|executor| executor.awaits_result(call, holder))
     }
 
-    /// Tokens for a stage. The plans share the KV cache pages, so what is not live any more is freed in both.
+    /// Tokens for a stage. What the host itself calls over is freed in both plans.
     pub fn forward(&mut self, from: PeerId, forward: Forward, cx: &mut EventContext) {
         let (epoch, me) = (forward.epoch, cx.members.me);
         let admitted = self.executor(epoch, me).and_then(|executor| {
