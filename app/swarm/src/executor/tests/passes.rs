@@ -1,5 +1,7 @@
 //! What a stage says of passes and live conversations, true or not.
 
+use std::collections::BTreeSet;
+
 use super::rewinds::{of, with_both_ends};
 use super::*;
 
