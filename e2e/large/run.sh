@@ -28,7 +28,7 @@ curl -s "http://localhost:$port/models"; echo
 
 echo "== one device lends $budget"
 "$bin/potluck-node" host large --relay "http://localhost:$port" --budget "$budget" --context 1024 --cache "$cache/cache0" > host.log 2>&1 &
-until grep -q 'more and it fits' host.log; do sleep 0.5; done
+until grep -q 'more it fits' host.log; do sleep 0.5; done
 cat host.log
 link=$(grep -oE 'http[^ ]*/r/[^ ]*' host.log | head -1)
 

@@ -53,7 +53,7 @@ step('one tab alone says by how much the room is too small', async () => {
   const sentence = devices.host.page.getByText(waiting.sentence).first();
   await sentence.waitFor();
   const help = devices.host.page.getByRole('region', { name: 'What would help' });
-  await help.getByText(/^One more device with .* MB: the model fits\.$/).waitFor();
+  await help.getByText(/^If one more device lends .* MB, the model fits\.$/).waitFor();
 });
 
 step('two contributors make it fit, and each holds a stage that is needed', async () => {

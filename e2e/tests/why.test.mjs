@@ -139,7 +139,7 @@ step('the phone sees what the host tells the room, at 390 pixels', async () => {
   await unfold(page);
   const found = await open(page);
   await found.getByText(/^One device holds the whole model/).waitFor();
-  await found.getByText(/This device: This phone costs \d+ ms a token and is kept as a spare\./).waitFor();
+  await found.getByText(/This device: With this phone, each token would take \d+ ms longer\./).waitFor();
   const { why } = await page.evaluate(() => window.potluck.status());
   assert.equal(why, null, 'only the host knows what it compared');
   const [needed, shown] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);

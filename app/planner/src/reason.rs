@@ -12,15 +12,16 @@ use crate::{Room, Sharing, ShortOf, Shortfall, Spare};
 pub(crate) fn of_plan(room: &Room<'_>, plan: &Plan, spares: &[Spare]) -> String {
     let hops = match plan.network_hops(room.coordinator) {
         0 => "no message leaves the device".to_owned(),
-        1 => "1 message a token".to_owned(),
-        n => format!("{n} messages a token"),
+        1 => "1 message per token".to_owned(),
+        n => format!("{n} messages per token"),
     };
     let spare = match spares.len() {
         0 => String::new(),
-        n => format!("; {} kept as spare", devices(n)),
+        1 => "; 1 device is a spare".to_owned(),
+        n => format!("; {n} devices are spares"),
     };
     let kept = match room.ends {
-        _ if room.is_protected() => " The host keeps everything but experts for itself.",
+        _ if room.is_protected() => " The host protects its model: other devices get only experts.",
         Ends::OnHost => " The first and the last block stay on the host.",
         Ends::Anywhere => "",
     };
@@ -46,7 +47,7 @@ fn work(room: &Room<'_>, plan: &Plan) -> String {
         let copies = pooled().flat_map(|remote| &remote.holders).map(others).filter(|copies| *copies > 0).min();
         let devices = devices(plan.peers().len());
         let copies = if copies == Some(1) { "one copy" } else { "several copies" };
-        return format!("The experts are spread over {devices}, with {copies} of each away from its stage");
+        return format!("The experts are spread over {devices}, with {copies} of each");
     }
     let away = pooled().flat_map(|remote| &remote.holders).filter(|holders| !holders.contains(&ExpertHolder::Own));
     match (room.sharing, plan.peers().len(), away.map(Vec::len).min()) {
@@ -81,14 +82,16 @@ pub(crate) fn shortfall(room: &Room<'_>) -> Shortfall {
     }
     let sentence = if let Some((needed, binding)) = unseen.filter(|_| missing == Bytes::ZERO) {
         format!(
-            "The room lends {lent}, but not every GPU sees the keys of a block at once: {needed}, it sees {binding}."
+            "The devices lend {lent}, but not every GPU can address the KV cache of a block at once: that takes {needed}, and \
+             one GPU can address only {binding}. Choose a shorter context."
         )
     } else if missing > Bytes::ZERO {
-        format!("The model needs {needed} and the room lends {lent}: {missing} more and it fits.")
+        format!("The model needs {needed}, and the devices lend {lent}. With {missing} more it fits.")
     } else {
         let block = room.shape.blocks.iter().map(potluck_plan::BlockShape::weights).max().unwrap_or_default();
         format!(
-            "The room lends {lent}, but no device has room for its part: one block takes {block}, lend more on one device."
+            "The devices lend {lent} together, but no single device has room for its part: one block takes {block}. Lend more \
+             on one device."
         )
     };
     Shortfall { needed, contributed: lent, missing, of: ShortOf::Room, sentence }
@@ -103,8 +106,9 @@ fn too_small_for_host(room: &Room<'_>, needed: Bytes) -> Option<Shortfall> {
         return None;
     }
     let what = if has_experts(room) { "everything but the experts of its model" } else { "its whole model" };
-    let sentence =
-        format!("The host keeps {what}, which takes {kept}, and lends {lent}: {missing} more on the host would do.");
+    let sentence = format!(
+        "The host keeps {what} to itself. That takes {kept}, and it lends {lent}. Lend {missing} more on the host."
+    );
     Some(Shortfall { needed, contributed: lent, missing, of: ShortOf::Room, sentence })
 }
 
@@ -118,12 +122,12 @@ fn too_small_for_ends(room: &Room<'_>) -> Option<Shortfall> {
         return None;
     }
     let what = match () {
-        () if room.shape.is_whole() => "the whole model, which cannot be cut",
-        () if ends.is_all() => "the whole model, as nothing lies between its two ends",
+        () if room.shape.is_whole() => "the whole model, which cannot be divided,",
+        () if ends.is_all() => "the whole model, which has nothing between its first and its last block,",
         () => "the first and the last block",
     };
     let sentence = format!(
-        "The host keeps {what}: that takes {needed}, and it lends {lent}. {missing} more on the host would do."
+        "The host keeps {what} to itself. That takes {needed}, and it lends {lent}. Lend {missing} more on the host."
     );
     Some(Shortfall { needed, contributed: lent, missing, of: ShortOf::HostForEnds, sentence })
 }
@@ -133,7 +137,7 @@ fn too_small_for_all(room: &Room<'_>, needed: Bytes) -> Shortfall {
     let largest = room.devices.iter().map(|device| device.budget).max().unwrap_or_default();
     let missing = needed.saturating_sub(largest);
     let sentence = format!(
-        "This model cannot be cut over devices: one must lend {needed}, and the most that one lends is {largest}."
+        "This model cannot be divided among devices: one device must lend {needed}, and the most that one lends is {largest}."
     );
     Shortfall { needed, contributed: largest, missing, of: ShortOf::Room, sentence }
 }

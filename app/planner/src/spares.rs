@@ -60,24 +60,30 @@ impl SpareReason {
     pub fn sentence(&self, noun: &str) -> String {
         match self {
             Self::Slower { millis } if *millis >= 1.0 => {
-                format!("This {noun} costs {millis:.0} ms a token and is kept as a spare.")
+                format!("With this {noun}, each token would take {millis:.0} ms longer.")
             }
-            Self::Slower { .. } => format!("A token takes no less time with this {noun}: it is kept as a spare."),
-            Self::TooSmall { needed } => format!("It lends too little for one block: {needed} would do."),
+            Self::Slower { .. } => format!("Answers would not be faster with this {noun}."),
+            Self::TooSmall { needed } => {
+                format!("It lends too little: with {needed} it could hold a block of the model.")
+            }
             Self::TooSmallForAll { needed } => {
-                format!("It lends too little for this model, which cannot be cut: {needed} would do.")
+                format!("It lends too little: this model cannot be divided and needs {needed} on one device.")
             }
             Self::Experts { needed, millis } => format!(
-                "It lends too little for one block ({needed} would do), and a round trip to experts on it would cost \
-                 {millis:.0} ms a token."
+                "It lends too little for a block ({needed}), and it is too far away to hold experts: the round trip to it would \
+                 add {millis:.0} ms per token."
             ),
             Self::Unseen { needed, binding } => {
-                format!("Its GPU sees {binding} at once, and a block's keys take {needed}: a shorter context would do.")
+                format!(
+                    "Its GPU can address only {binding} at once, and the KV cache of a block needs {needed}. A shorter context \
+                     would fix that."
+                )
             }
             Self::Protected => {
-                "The host keeps everything but experts for itself, and has none for this device.".to_owned()
+                "The host protects its model: other devices get only experts, and there are none for this one."
+                    .to_owned()
             }
-            Self::NoPart => "The others have all there is to do.".to_owned(),
+            Self::NoPart => "The other devices already do all the work.".to_owned(),
         }
     }
 }
@@ -173,16 +179,17 @@ mod tests {
     #[test]
     fn a_spare_is_told_why_in_one_sentence() {
         let slower = |millis| SpareReason::Slower { millis }.sentence("phone");
-        assert_eq!(slower(39.6), "This phone costs 40 ms a token and is kept as a spare.");
-        assert_eq!(slower(0.2), "A token takes no less time with this phone: it is kept as a spare.");
+        assert_eq!(slower(39.6), "With this phone, each token would take 40 ms longer.");
+        assert_eq!(slower(0.2), "Answers would not be faster with this phone.");
         let needed = Bytes(3_000_000_000);
         let small = SpareReason::TooSmall { needed };
-        assert_eq!(small.sentence("phone"), format!("It lends too little for one block: {needed} would do."));
+        let expected = "It lends too little: with 3.0 GB it could hold a block of the model.";
+        assert_eq!(small.sentence("phone"), expected);
         let experts = SpareReason::Experts { needed, millis: 2.6 };
-        let expected = "It lends too little for one block (3.0 GB would do), and a round trip to experts on it would cost 3 ms a token.";
+        let expected = "It lends too little for a block (3.0 GB), and it is too far away to hold experts: the round trip to it would add 3 ms per token.";
         assert_eq!(experts.sentence("phone"), expected);
         let unseen = SpareReason::Unseen { needed: Bytes(268_000_000), binding: Bytes(134_000_000) };
-        let expected = "Its GPU sees 134 MB at once, and a block's keys take 268 MB: a shorter context would do.";
+        let expected = "Its GPU can address only 134 MB at once, and the KV cache of a block needs 268 MB. A shorter context would fix that.";
         assert_eq!(unseen.sentence("phone"), expected);
     }
 }

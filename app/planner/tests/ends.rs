@@ -79,7 +79,7 @@ fn a_host_that_lends_too_little_for_both_ends_is_told_how_much_would_do() {
     let short = plan(&kept(&fixture, Sharing::Fastest)).unwrap_err();
     assert_eq!((short.of, short.contributed), (ShortOf::HostForEnds, Bytes(250)));
     let expected = format!(
-        "The host keeps the first and the last block: that takes {}, and it lends {}. {} more on the host would do.",
+        "The host keeps the first and the last block to itself. That takes {}, and it lends {}. Lend {} more on the host.",
         short.needed,
         Bytes(250),
         short.missing
@@ -94,7 +94,7 @@ fn a_host_that_lends_too_little_for_both_ends_is_told_how_much_would_do() {
 fn a_host_of_a_model_of_two_blocks_is_told_that_it_keeps_all_of_it() {
     let fixture = RoomFixture::new(dense_shape(2), vec![device(0, 100, 1e6), device(1, 2_000, 1e6)]);
     let short = plan(&kept(&fixture, Sharing::Fastest)).unwrap_err();
-    let begin = "The host keeps the whole model, as nothing lies between its two ends: that takes ";
+    let begin = "The host keeps the whole model, which has nothing between its first and its last block, to itself. That takes ";
     assert!(short.sentence.starts_with(begin), "{}", short.sentence);
 }
 

@@ -93,7 +93,7 @@ fn everyone_takes_part_with_experts_where_no_block_fits() {
     assert_eq!(trips, 1, "one round trip is enough");
     let shared = "Everyone takes part: 4 devices share the blocks and their experts, ";
     assert!(planned.reason.starts_with(shared), "{}", planned.reason);
-    assert!(planned.reason.ends_with("; 1 device kept as spare."), "{}", planned.reason);
+    assert!(planned.reason.ends_with("; 1 device is a spare."), "{}", planned.reason);
     // The stage keeps its copies.
     let remote = planned.plan.stages.iter().flat_map(|stage| &stage.remote).flat_map(|remote| &remote.holders);
     assert!(remote.clone().all(|holders| holders.last() == Some(&ExpertHolder::Own)), "{:?}", planned.plan.stages);
@@ -279,7 +279,11 @@ fn a_host_that_protects_its_model_keeps_everything_but_experts() {
         let stages: Vec<PeerId> = planned.plan.stages.iter().map(|stage| stage.peer).collect();
         assert_eq!(stages, [peer(0)], "{sharing:?}: {}", planned.reason);
         assert!(planned.plan.peers().len() > 1, "{sharing:?}: others hold experts");
-        assert!(planned.reason.ends_with("The host keeps everything but experts for itself."), "{}", planned.reason);
+        assert!(
+            planned.reason.ends_with("The host protects its model: other devices get only experts."),
+            "{}",
+            planned.reason
+        );
         let standbys = potluck_planner::standby(&fixture.room(sharing), &planned.plan);
         let preloaded = standbys.covered.iter().flat_map(|standby| &standby.preload).flat_map(|(_, units)| units);
         assert!(preloaded.clone().all(|unit| matches!(unit, potluck_plan::WeightUnit::Expert(..))), "{sharing:?}");
@@ -292,7 +296,7 @@ fn a_host_with_too_little_memory_for_what_it_protects_is_told_how_much() {
     devices.extend((1..4).map(|id| device(id, 50_000, 1e6)));
     let fixture = protected(RoomFixture::new(model(4), devices));
     let short = fixture.plan(Sharing::Fastest).unwrap_err();
-    let sentence = "The host keeps everything but the experts of its model, which takes ";
+    let sentence = "The host keeps everything but the experts of its model to itself. That takes ";
     assert!(short.sentence.starts_with(sentence) && short.missing > Bytes::ZERO, "{}", short.sentence);
     assert_eq!(potluck_planner::on_demand(&fixture.room(Sharing::Fastest)), None, "nor may another one load on demand");
     let mut enough = fixture.clone();

@@ -11,7 +11,7 @@ fn a_model_that_fits_stays_on_one_device_when_speed_counts() {
     let planned = fixture.plan(Sharing::Fastest).unwrap();
     assert_eq!(planned.plan.stages.len(), 1);
     assert!(planned.prediction.hops.is_empty(), "the coordinator computes alone");
-    assert!(planned.reason.contains("1 device kept as spare"), "{}", planned.reason);
+    assert!(planned.reason.contains("1 device is a spare"), "{}", planned.reason);
     // Alone peer 1 would need two messages, 5 ms of latency and 0.006 ms of transfer each.
     let [spare] = planned.spares[..] else { panic!("{:?}", planned.spares) };
     assert_eq!(spare.peer, peer(1));
@@ -85,7 +85,7 @@ fn a_model_that_must_not_be_cut_stays_on_one_device() {
     let small = RoomFixture::new(whole(), (0..3).map(|id| device(id, 300 + u64::from(id), 1e6)).collect());
     let short = small.plan(Sharing::Fastest).unwrap_err();
     assert_eq!((short.needed, short.contributed, short.missing), (Bytes(560), Bytes(302), Bytes(258)));
-    assert!(short.sentence.contains("cannot be cut over devices"), "{}", short.sentence);
+    assert!(short.sentence.contains("cannot be divided among devices"), "{}", short.sentence);
     let least = what_would_help(&small.room(Sharing::Fastest))[0];
     assert!(matches!(least, Help::MoreMemory { extra: Bytes(258..=260), .. }), "{least:?}");
 }
@@ -222,7 +222,7 @@ fn no_block_is_planned_where_its_keys_are_not_seen_at_once() {
         assert!(is_told || planned.plan.peers().contains(&peer(1)), "{:?}", planned.spares);
         devices[0].binding = Bytes(31);
         let sentence = RoomFixture::new(shape, devices).plan(sharing).unwrap_err().sentence;
-        assert!(sentence.contains("not every GPU sees the keys of a block at once"), "{sentence}");
+        assert!(sentence.contains("not every GPU can address the KV cache of a block at once"), "{sentence}");
     }
 }
 
@@ -238,7 +238,7 @@ fn no_block_is_planned_where_half_of_its_latent_cache_is_not_seen() {
     };
     assert!(with_binding(64).is_ok());
     let sentence = with_binding(63).unwrap_err().sentence;
-    assert!(sentence.contains("not every GPU sees the keys of a block at once"), "{sentence}");
+    assert!(sentence.contains("not every GPU can address the KV cache of a block at once"), "{sentence}");
 }
 
 #[test]

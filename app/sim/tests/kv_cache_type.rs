@@ -157,7 +157,7 @@ fn a_device_with_too_small_bindings_is_told_so() {
     world.run(20_000.0, |_| false);
     let members = world.view(0).room.unwrap().members.clone();
     let spare = members.iter().find(|member| usize::from(member.peer.0[0]) == narrow_one + 1).unwrap().spare.clone();
-    let expected = "Its GPU sees 1 kB at once, and a block's keys take 1 kB: a shorter context would do.";
+    let expected = "Its GPU can address only 1 kB at once, and the KV cache of a block needs 1 kB. A shorter context would fix that.";
     assert_eq!(spare.as_deref(), Some(expected));
     // Without the other one nobody can take a block, and the room says why.
     let mut world = World::new(1, model(), Sharing::Fastest, narrow(WEIGHTS + EXACT));
@@ -165,6 +165,6 @@ fn a_device_with_too_small_bindings_is_told_so() {
     world.run(20_000.0, |_| false);
     let plan = plan(&world);
     assert_eq!(plan.status, PlanStatus::Waiting);
-    assert!(plan.reason.contains("not every GPU sees the keys of a block at once"), "{}", plan.reason);
+    assert!(plan.reason.contains("not every GPU can address the KV cache of a block at once"), "{}", plan.reason);
     assert!(plan.reason.contains("With f16 keys and values it fits."), "{}", plan.reason);
 }

@@ -111,10 +111,10 @@ fn a_spare_shows_why() {
     let spare = room.members.iter().find(|member| member.status == MemberStatus::Spare).unwrap();
     let why = spare.spare.as_deref().unwrap_or_default();
     assert!(
-        why.starts_with("This device costs ") && why.ends_with("kept as a spare."),
+        why.starts_with("With this device, each token would take ") && why.ends_with(" ms longer."),
         "{why:?} must say what it costs"
     );
-    assert!(room.plan.reason.contains("1 device kept as spare"), "{}", room.plan.reason);
+    assert!(room.plan.reason.contains("1 device is a spare"), "{}", room.plan.reason);
 }
 
 /// Milliseconds between tokens, of the answer's second token to its last.

@@ -35,11 +35,11 @@ pub struct PlanReport {
     pub waiting: Option<Waiting>,
     /// One sentence on why this plan was chosen and what it costs.
     pub reason: String,
-    /// What would help, a sentence each: "One more device with 3 GB: 40 ms a token less."
+    /// What would help, a sentence each: "If one more device lends 3 GB, each token takes 40 ms less."
     pub help: Vec<String>,
     /// Who holds experts of other devices' blocks, and what that costs.
     pub experts: Option<ExpertsView>,
-    /// Why experts are spread over devices or not: "48 round trips a token would take 96 ms more."
+    /// Why experts are spread over devices or not: "Experts are not spread: with 48 round trips, a token would take 96 ms more."
     pub spreading: Option<String>,
     /// Who checks what stages compute, and what was found.
     pub checks: LayerChecksView,

@@ -184,7 +184,7 @@ fn failures() -> Vec<Failure> {
         Failure { verbs: &[Host, HostAndAsk], relay: Some(|world| &world.nowhere), ..model("the model of a relay that is not there", "tiny", 3, &["refused"]) },
         Failure { verbs: &[Host], options: &["--protect"], ..model("the relay's model, protected", "tiny", 2, &["--protect"]) },
         Failure { name: "a KV cache type that the heads are too narrow for", verbs: OPENING, model: Some("narrow.gguf"), options: &["--kv", "q8_0"], code: 1, says: &["q8_0"], ..NONE },
-        Failure { name: "too little memory", verbs: &[Run], options: &["--budget", "1M"], code: 1, says: &["more and it fits"], ..NONE },
+        Failure { name: "too little memory", verbs: &[Run], options: &["--budget", "1M"], code: 1, says: &["more it fits"], ..NONE },
         Failure { name: "an adapter that there is not", verbs: &[Run, Bench, Contribute], options: &["--gpu", "nosuch"], code: 1, says: &["\"nosuch\"", "This device has"], ..NONE },
         Failure { name: "a cache where a file is", verbs: CONNECTED, cache: Some("in-the-way"), code: 1, says: &["in-the-way"], ..NONE },
         relay("nothing listens", |world| &world.nowhere, &["has not answered for 5 s", "refused"]),

@@ -54,7 +54,7 @@ pub fn ShareChoice() -> impl IntoView {
     }
 }
 
-/// "Experts are not spread: 48 round trips a token would take 96 ms more."
+/// "Experts are not spread: with 48 round trips, a token would take 96 ms more."
 #[component]
 pub fn Spreading() -> impl IntoView {
     let store = store();

@@ -225,10 +225,10 @@ mod tests {
     #[test]
     fn a_member_sees_what_the_host_tells_the_room() {
         let mut status = room("p");
-        status.peers[1].spare = Some("This phone costs 48 ms a token and is kept as a spare.".into());
+        status.peers[1].spare = Some("With this phone, each token would take 48 ms longer.".into());
         let told = reasons(&status).unwrap_or_default();
         assert_eq!(told.choice, ["One device holds the whole model."]);
         assert!(told.compared.is_empty() && told.source == texts().why.of_member(), "{told:?}");
-        assert_eq!(told.devices[1], "This device: This phone costs 48 ms a token and is kept as a spare.");
+        assert_eq!(told.devices[1], "This device: With this phone, each token would take 48 ms longer.");
     }
 }

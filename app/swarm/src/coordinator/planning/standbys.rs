@@ -335,16 +335,16 @@ impl StandbyPlans {
         if let Some(Exposed { lost, missing }) = self.exposed.first() {
             let name = members.name(*lost);
             let more = match *missing > Bytes::ZERO {
-                true => format!("; {missing} more memory would prevent that"),
+                true => format!(" {missing} more memory would prevent that."),
                 false => String::new(),
             };
-            return Some(format!("If {name} leaves, its part has to be loaded again{more}."));
+            return Some(format!("If {name} leaves, other devices have to load its part first.{more}"));
         }
         let all_ready = self.covered.iter().all(|covered| self.ready(covered.standby.lost).is_some());
         match all_ready {
             _ if self.covered.is_empty() => None,
-            true => Some("Any other device may leave: the others already hold its part.".to_owned()),
-            false => Some("A standby copy is being loaded.".to_owned()),
+            true => Some("If any other device leaves, the rest already hold its part.".to_owned()),
+            false => Some("Copies are being loaded in case a device leaves.".to_owned()),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::memory::resident_bytes;
 
 /// What is said of a plan after a loss that it could spare.
 pub(in crate::coordinator::planning) const BETTER_LATER: &str =
-    "A better plan is looked for once the answers in progress have ended.";
+    "The room looks for a better plan once the current answers are finished.";
 
 impl Planning {
     /// What becomes of the best plan: it is dropped, put off, or prepared beside the active one or in its place.

@@ -183,13 +183,13 @@ pub(super) fn sentences(found: &[Help], members: &Members) -> Vec<String> {
 
 fn sentence(help: &Help, members: &Members) -> Option<String> {
     let (bring, gain) = match help {
-        Help::AnotherDevice { budget, gain } => (format!("One more device with {budget}"), gain),
-        Help::MoreMemory { peer, extra, gain } => (format!("{extra} more on {}", members.name(*peer)), gain),
+        Help::AnotherDevice { budget, gain } => (format!("If one more device lends {budget}"), gain),
+        Help::MoreMemory { peer, extra, gain } => (format!("If {} lends {extra} more", members.name(*peer)), gain),
     };
     match gain {
-        Gain::Fits => Some(format!("{bring}: the model fits.")),
+        Gain::Fits => Some(format!("{bring}, the model fits.")),
         Gain::Saves { millis } if *millis >= MIN_GAIN_MILLIS => {
-            Some(format!("{bring}: {millis:.0} ms less per token."))
+            Some(format!("{bring}, each token takes {millis:.0} ms less."))
         }
         Gain::Saves { .. } => None,
     }
@@ -200,21 +200,21 @@ fn spreading(compared: &Comparison, is_spread: bool) -> String {
     let trips = if compared.trips == 1 { "1 round trip".to_owned() } else { format!("{} round trips", compared.trips) };
     let more = compared.whole_millis.map(|whole| compared.spread_millis - whole);
     match (is_spread, more) {
-        (true, None) => format!("Experts are spread because whole blocks do not fit: {trips} a token."),
+        (true, None) => format!("Experts are spread because whole blocks do not fit: {trips} per token."),
         (true, Some(more)) if more >= MIN_GAIN_MILLIS => {
-            format!("Experts are spread: {trips} a token take {more:.0} ms more than whole blocks.")
+            format!("Experts are spread: with {trips}, a token takes {more:.0} ms more than with whole blocks.")
         }
         (true, Some(more)) if more <= -MIN_GAIN_MILLIS => {
             format!("Experts are spread: a token takes {:.0} ms less than with whole blocks.", -more)
         }
-        (true, Some(_)) => format!("Experts are spread: {trips} a token take no longer than whole blocks."),
+        (true, Some(_)) => format!("Experts are spread: with {trips}, a token takes no longer than with whole blocks."),
         (false, Some(more)) if more >= MIN_GAIN_MILLIS => {
-            format!("Experts are not spread: {trips} a token would take {more:.0} ms more.")
+            format!("Experts are not spread: with {trips}, a token would take {more:.0} ms more.")
         }
         (false, Some(more)) if more <= -MIN_GAIN_MILLIS => {
             format!("Experts are not spread. With them spread, a token would take {:.0} ms less.", -more)
         }
-        (false, _) => format!("Experts are not spread: {trips} a token would bring nothing."),
+        (false, _) => format!("Experts are not spread: with {trips} per token, answers would not be faster."),
     }
 }
 
@@ -232,11 +232,13 @@ mod tests {
             Help::AnotherDevice { budget: Bytes(3_000_000_000), gain: saves(40.4) },
             Help::MoreMemory { peer, extra: Bytes(4_000_000_000), gain: saves(90.0) },
         ];
-        let expected =
-            ["One more device with 3.0 GB: 40 ms less per token.", "1.2 GB more on A device: 12 ms less per token."];
+        let expected = [
+            "If one more device lends 3.0 GB, each token takes 40 ms less.",
+            "If A device lends 1.2 GB more, each token takes 12 ms less.",
+        ];
         assert_eq!(sentences(&found, &members), expected);
         let fits = Help::AnotherDevice { budget: Bytes(410_000_000), gain: Gain::Fits };
-        assert_eq!(sentences(&[fits], &members), ["One more device with 410 MB: the model fits."]);
+        assert_eq!(sentences(&[fits], &members), ["If one more device lends 410 MB, the model fits."]);
         let hardly = Help::AnotherDevice { budget: Bytes(1), gain: saves(0.4) };
         assert!(sentences(&[hardly], &members).is_empty());
     }
@@ -245,20 +247,29 @@ mod tests {
     fn one_sentence_says_what_spreading_the_experts_costs() {
         let compared = |trips, spread_millis, whole_millis| Comparison { trips, spread_millis, whole_millis };
         let slow = compared(48, 130.4, Some(34.0));
-        assert_eq!(spreading(&slow, false), "Experts are not spread: 48 round trips a token would take 96 ms more.");
+        assert_eq!(
+            spreading(&slow, false),
+            "Experts are not spread: with 48 round trips, a token would take 96 ms more."
+        );
         assert_eq!(
             spreading(&slow, true),
-            "Experts are spread: 48 round trips a token take 96 ms more than whole blocks."
+            "Experts are spread: with 48 round trips, a token takes 96 ms more than with whole blocks."
         );
         let must = compared(1, 130.4, None);
-        assert_eq!(spreading(&must, true), "Experts are spread because whole blocks do not fit: 1 round trip a token.");
+        assert_eq!(
+            spreading(&must, true),
+            "Experts are spread because whole blocks do not fit: 1 round trip per token."
+        );
         let quick = compared(4, 20.0, Some(34.0));
         assert_eq!(
             spreading(&quick, false),
             "Experts are not spread. With them spread, a token would take 14 ms less."
         );
         let equal = compared(4, 34.2, Some(34.0));
-        assert_eq!(spreading(&equal, false), "Experts are not spread: 4 round trips a token would bring nothing.");
+        assert_eq!(
+            spreading(&equal, false),
+            "Experts are not spread: with 4 round trips per token, answers would not be faster."
+        );
     }
 
     #[test]
