@@ -27,7 +27,7 @@ export async function keep(page, store, records) {
   }, [store, records]);
 }
 
-/** Opens the front door, which makes the database. */
+/** Opens the front page, which makes the database. */
 export async function visit(page, relay) {
   await page.goto(relay.url);
   await page.getByRole('button', { name: 'Host a model' }).waitFor();

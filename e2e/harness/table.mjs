@@ -58,8 +58,8 @@ export async function host(page, relay, { model, lends, share, keepWords, contex
   if (lends) await lend(dialog, lends);
   if (share) await dialog.locator('label', { hasText: share }).first().click();
   if (keepWords !== undefined) await dialog.getByLabel('Keep my words here').setChecked(keepWords);
-  if (context) await dialog.getByLabel('Context length, shared by all conversations').selectOption(String(context));
-  if (guesser) await dialog.getByLabel('Experts are guessed by').selectOption(guesser);
+  if (context) await dialog.getByLabel('Context length').selectOption(String(context));
+  if (guesser) await dialog.getByLabel('Predict the next experts').selectOption(guesser);
   await dialog.getByRole('button', { name: 'Open the room' }).click();
   await until(page, (status) => status.room !== null && status.connection === 'Connected');
   const { link } = (await status(page)).room;

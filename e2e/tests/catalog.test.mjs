@@ -252,7 +252,7 @@ test("a repository's link offers its files, and one that names a quantization op
   await files.first().click();
   assert.equal(await field.inputValue(), 'https://huggingface.co/owner/M-GGUF/resolve/main/M-Q4_K_M.gguf');
   await field.fill('hf.co/owner/M-GGUF:Q2_K');
-  await dialog.getByText('owner/M-GGUF has no Q2_K: choose another one.').waitFor();
+  await dialog.getByText('owner/M-GGUF has no file for Q2_K. Choose another of its files.').waitFor();
   await field.fill('hf.co/owner/Other-GGUF');
   await dialog.getByText(/The files of owner\/Other-GGUF cannot be listed/).waitFor();
   await field.fill('ollama run hf.co/owner/M-GGUF:Q8_0');
@@ -285,7 +285,7 @@ test('a server that has had too many requests is waited for, and the page says w
   const { page } = device;
   await dialog.getByLabel('Address of a GGUF file').fill(`http://127.0.0.1:${server.address().port}/busy.gguf`);
   await dialog.getByRole('button', { name: 'Open the room' }).click();
-  await page.getByText(/asked again in \d+ s/).first().waitFor();
+  await page.getByText(/Trying again in \d+ s|next try in \d+ s/).first().waitFor();
   await until(page, isUp);
   assert.equal(refused, 6);
   assertOnlyFailedRequests();

@@ -120,7 +120,7 @@ test('a page whose requests work and whose sockets do not says exactly that', as
     await page.goto(`http://localhost:${server.address().port}`);
     await page.getByRole('button', { name: 'Host a model' }).click();
     await page.getByRole('button', { name: 'Open the room' }).click();
-    await page.getByRole('heading', { name: 'The relay answers, but this browser opens no connection to it' }).waitFor();
+    await page.getByRole('heading', { name: 'This browser can load the page, but cannot open a live connection (WebSocket) to the relay' }).waitFor();
     assert.equal(await page.getByRole('link', { name: 'Install the certificate' }).getAttribute('href'), '/certificate');
   } finally {
     await device.stop();

@@ -1,4 +1,4 @@
-// The front door: a listed room is a stranger's until the user has chosen it, and a link's key leaves the address bar.
+// The front page: a listed room is a stranger's until the user has chosen it, and a link's key leaves the address bar.
 import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
 
@@ -38,7 +38,7 @@ step('the only listed room is entered by its own button, not by the one at the d
   await page.goto(relay.url);
   await page.getByText('One room is open here').waitFor();
   await page.getByRole('button', { name: 'Contribute GPU' }).click();
-  const dialog = page.getByRole('dialog', { name: 'Which table?' });
+  const dialog = page.getByRole('dialog', { name: 'Which room?' });
   const [, id] = /\/r\/([a-z0-9]+)/.exec(link);
   const card = dialog.getByRole('listitem').filter({ hasText: `Room ${id.slice(0, 4)}-${id.slice(4, 8)}` });
   await card.waitFor();
@@ -50,10 +50,10 @@ step('the only listed room is entered by its own button, not by the one at the d
 step('the key of a link leaves the address bar, and a reload still has it', async () => {
   const { page } = devices.guest;
   await page.goto(link);
-  await page.getByText('You are invited to a table.').waitFor();
+  await page.getByText('You are invited to a room.').waitFor();
   assert.equal(await address(page), link.split('#')[0]);
   await page.reload();
-  await page.getByText('You are invited to a table.').waitFor();
+  await page.getByText('You are invited to a room.').waitFor();
   await page.getByRole('button', { name: 'Just chat' }).click();
   const isInside = ({ connection, room }) => connection === 'Connected' && room !== null;
   await until(page, isInside);

@@ -190,7 +190,7 @@ step('the host renews the link: who is inside goes on with an answer, the earlie
     // Opened in the same tab.
     await newcomer.page.goto(link);
     await until(newcomer.page, isInside);
-    await newcomer.page.getByRole('button', { name: 'Leave the table' }).click();
+    await newcomer.page.getByRole('button', { name: 'Leave the room' }).click();
     assertQuiet(newcomer);
   } finally {
     await newcomer.stop();
@@ -206,7 +206,7 @@ step('the host renews the link: who is inside goes on with an answer, the earlie
 
 step('an invite that asks first shows the same three words on both screens', async () => {
   const asked = await invite(devices.host.page, 'Lend a GPU', { ask: true });
-  await devices.guest.page.getByRole('button', { name: 'Leave the table' }).click();
+  await devices.guest.page.getByRole('button', { name: 'Leave the room' }).click();
   await devices.guest.page.goto(asked);
   await devices.guest.page.getByRole('button', { name: 'Just chat' }).click();
   await until(devices.guest.page, (status) => status.connection === 'WaitingForHost');
@@ -223,7 +223,7 @@ step('an invite that asks first shows the same three words on both screens', asy
 step('an invite to chat offers no GPU button and lets its holder in', async () => {
   const chat = await invite(devices.host.page, 'Only chat');
   const { page } = devices.guest;
-  await page.getByRole('button', { name: 'Leave the table' }).click();
+  await page.getByRole('button', { name: 'Leave the room' }).click();
   await page.goto(chat);
   await page.getByRole('button', { name: 'Just chat' }).waitFor();
   assert.equal(await page.getByRole('button', { name: 'Contribute GPU' }).count(), 0);
@@ -295,7 +295,7 @@ const isStored = (page) =>
 
 step('a room that its host ends is over, and is not offered again', async () => {
   const { page } = devices.host;
-  await page.getByRole('button', { name: 'Leave the table' }).click();
+  await page.getByRole('button', { name: 'Leave the room' }).click();
   await page.getByRole('button', { name: 'End the room' }).click();
   await isStored(page);
   await page.goto(relay.url);

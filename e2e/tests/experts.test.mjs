@@ -203,7 +203,7 @@ step('the plan names the holders, and says what the round trips cost', async () 
   const texts = await rows.allInnerTexts();
   assert.equal(texts.length, 2, texts.join(' | '));
   for (const text of texts) assert.match(text, /\d+ experts?, [\d.]+ MB/, texts.join(' | '));
-  assert.ok(texts.some((text) => /per call, 95% within/.test(text)), texts.join(' | '));
+  assert.ok(texts.some((text) => /per request, 95% within/.test(text)), texts.join(' | '));
 });
 
 step('the room explains the plan and counts who computed how much', async () => {

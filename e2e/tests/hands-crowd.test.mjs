@@ -80,7 +80,7 @@ for (const [at, viewport] of SIZES.entries()) {
     await page.keyboard.press('Escape');
     await drawer.waitFor({ state: 'hidden' });
     // Everything can be scrolled to and is covered by nothing.
-    for (const name of ['Chats', 'New', 'Settings', 'Leave the table', 'Stop']) {
+    for (const name of ['Chats', 'New', 'Settings', 'Leave the room', 'Stop']) {
       await page.getByRole('button', { name, exact: true }).first().click({ trial: true });
     }
     await page.getByRole('textbox', { name: 'Message' }).click({ trial: true });

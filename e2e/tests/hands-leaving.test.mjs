@@ -16,8 +16,8 @@ const works = (status) => isInside(status) && status.role.worker;
 
 /** The question that a host is asked. */
 async function leave(page) {
-  await page.getByRole('button', { name: 'Leave the table' }).click();
-  const dialog = page.getByRole('dialog', { name: 'Leave the table' });
+  await page.getByRole('button', { name: 'Leave the room' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Leave the room' });
   await dialog.waitFor({ timeout: 60_000 });
   return { dialog, press: (name) => dialog.getByRole('button', { name, exact: true }).click() };
 }
@@ -78,7 +78,7 @@ test('a room that is closed for now opens again, and its devices come back by th
 test('a guest leaves without a question', atTable(async ({ host, guest, link }) => {
   await until(host.page, ({ peers }) => peers.length === 3);
   await guest.page.setViewportSize(WIDTHS[0]);
-  await guest.page.getByRole('button', { name: 'Leave the table' }).click();
+  await guest.page.getByRole('button', { name: 'Leave the room' }).click();
   await atTheDoor(guest.page);
   assert.equal(await guest.page.getByRole('dialog').count(), 0);
   await until(host.page, ({ peers }) => peers.length === 2);
@@ -97,7 +97,7 @@ test('a room that its host ends is over at once for all, and no longer listed', 
   await atTheDoor(host.page);
   for (const { page } of [worker, guest]) {
     await page.getByText('The host has ended this room.').first().waitFor({ timeout: 60_000 });
-    await page.getByRole('button', { name: /front door/ }).or(page.getByRole('link', { name: /front door/ })).first().waitFor();
+    await page.getByRole('button', { name: /front page/ }).or(page.getByRole('link', { name: /front page/ })).first().waitFor();
   }
   // The worker's tab is still open.
   await eventually(() => hint.textContent(), (text) => !text.includes('One room is open'), 'the door offers the room no more');
@@ -105,7 +105,7 @@ test('a room that its host ends is over at once for all, and no longer listed', 
   await hint.filter({ hasText: 'No room is open here yet' }).waitFor();
   await ownRoom(host.page).waitFor({ state: 'detached' });
   for (const { page } of [worker, guest]) {
-    await page.getByRole('button', { name: /front door/ }).or(page.getByRole('link', { name: /front door/ })).first().click();
+    await page.getByRole('button', { name: /front page/ }).or(page.getByRole('link', { name: /front page/ })).first().click();
     await atTheDoor(page);
   }
   assertQuiet(visitor);

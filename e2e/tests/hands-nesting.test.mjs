@@ -71,7 +71,7 @@ test('an answer whose drawing stopped the page is shown as plain text, until it 
   assert.equal(await second.locator('.prose').count(), 0);
   assert.equal(await first.locator('.prose strong').textContent(), 'hot', 'the other answers are drawn');
   await page.getByText('Formatting this answer froze the page, so it is shown as plain text.').waitFor();
-  await page.getByRole('button', { name: 'Draw it again' }).click();
+  await page.getByRole('button', { name: 'Try formatting it again' }).click();
   await second.locator('.prose strong', { hasText: 'warm' }).waitFor();
   assert.equal(await second.locator('.plain-answer').count(), 0);
   // An answer that was drawn leaves no mark behind.

@@ -43,7 +43,7 @@ step('two devices answer together, with the ends of the model anywhere', async (
   await contribute(two.page, link);
   const { plan } = await until(one.page, isUpOn(2));
   assert.equal(plan.ends, 'Anywhere');
-  assert.match(await whatOthersGet(two.page), /The device with the first layers gets the text itself/);
+  assert.match(await whatOthersGet(two.page), /The device with the first blocks of the model gets the text itself/);
   anywhere = (await ask(two.page, TEXT, PROMPT)).tokens;
   assert.equal(anywhere.length, PROMPT.max_tokens);
 });

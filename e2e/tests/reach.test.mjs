@@ -56,7 +56,7 @@ for (const viewport of WIDTHS) {
     await press(page, 'Host a model');
     const open = page.locator('button:enabled', { hasText: 'Open the room' });
     await open.waitFor();
-    for (const tab of ['Link', 'This device', 'Here']) {
+    for (const tab of ['Link', 'This device', 'This relay']) {
       await page.getByRole('tab', { name: tab }).click();
       assert.equal(await sideways(page), 0, `the picker, ${tab}`);
     }
@@ -76,7 +76,7 @@ for (const viewport of WIDTHS) {
       await page.keyboard.press('Escape');
       await focusComesTo(page, new RegExp(`^${name}$`), 'a dialog gives the focus back');
     }
-    await press(page, 'Leave the table');
+    await press(page, 'Leave the room');
     await page.getByRole('dialog').waitFor();
     assert.equal(await sideways(page), 0, 'the question to a host that leaves');
     await press(page, 'End the room');

@@ -160,7 +160,7 @@ pub enum NetError {
         reason: String,
     },
     /// The relay answers requests, but a socket to it does not open.
-    #[error("{host} answers, but this browser opens no connection to it.")]
+    #[error("{host} answers, but this browser cannot open a live connection (WebSocket) to it.")]
     SocketsRefused {
         /// The host.
         host: String,

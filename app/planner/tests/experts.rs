@@ -309,7 +309,7 @@ fn a_protected_model_without_experts_runs_on_its_host_or_nowhere() {
     let devices: Vec<_> = (0..3).map(|id| device(id, 400, 1e6)).collect();
     let mut fixture = protected(RoomFixture::new(potluck_testkit::dense_shape(4), devices));
     let short = fixture.plan(Sharing::Everyone).unwrap_err();
-    assert!(short.sentence.starts_with("The host keeps its whole model, which takes "), "{}", short.sentence);
+    assert!(short.sentence.starts_with("The host keeps its whole model to itself. That takes "), "{}", short.sentence);
     fixture.devices[0].budget = Bytes(10_000);
     let planned = fixture.plan(Sharing::Everyone).unwrap();
     assert_eq!(planned.plan.peers().into_iter().collect::<Vec<_>>(), [peer(0)]);

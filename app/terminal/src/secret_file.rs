@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(read_room(&path), Ok(Some(KeptRoom { keys, doors: Doors::default(), ends: Ends::Anywhere })));
         std::fs::write(&path, "{\"owner\":").unwrap();
         let sentence = read_room(&path).unwrap_err();
-        assert!(sentence.contains("Delete it to create a new room."), "{sentence}");
+        assert!(sentence.contains("it is damaged: delete it, and the next start creates a new room."), "{sentence}");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

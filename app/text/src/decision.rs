@@ -206,8 +206,8 @@ mod tests {
         };
         assert_eq!(
             kept_for(waits),
-            "This plan stays for now. Another plan would take 40 ms per token instead of 41 ms, but the room switches only after it has \
-             been better for 19.0 s and 3 checks. So far: 10.0 s and 2 of 3 checks."
+            "This plan stays for now. Another plan would take 40 ms per token instead of 41 ms, but the room switches only once that \
+             plan has been better for at least 19.0 s and in 3 checks in a row. So far: 10.0 s, and 2 of 3 checks."
         );
         let fewer = kept_for(KeptReason::FewerDevices { active: 3, best: 1 });
         assert_eq!(
@@ -278,7 +278,10 @@ mod tests {
             place(B, slow(60.0)),
             "Phone is a spare: a token would take 60 ms with it, and takes 12 ms without."
         );
-        assert_eq!(place(B, slow(12.3)), "Phone is a spare: with it a token would take no less than 12 ms.");
+        assert_eq!(
+            place(B, slow(12.3)),
+            "Phone is a spare: answers would not be faster with it. Without it, a token takes 12 ms."
+        );
         let small = Place::LeftOut(LeftOut::NotEnoughMemory { needed: Bytes(9_000_000), offered: Bytes(4_000_000) });
         assert_eq!(place(B, small), "Phone is not used: it lends 4 MB, and the smallest part takes 9 MB.");
     }
@@ -290,7 +293,7 @@ mod tests {
         let missing = StandbyDecision::NotMade { lost: B, missing: Bytes(4_000_000) };
         assert_eq!(
             standby_decision(&missing, name),
-            "If Phone leaves, other devices have to load its part first: they are 4 MB short of memory for a copy."
+            "If Phone leaves, other devices have to load its part first, because they lack 4 MB of memory for a copy."
         );
     }
 }

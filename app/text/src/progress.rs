@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn a_wait_is_told_instead_of_a_rate() {
         let waiting = LoadReport { waits: 42, ..loading() };
-        assert_eq!(loading_line(&waiting), "Downloading 410 MB of 1.2 GB · its server is asked again in 42 s");
+        assert_eq!(loading_line(&waiting), "Downloading 410 MB of 1.2 GB · server busy, next try in 42 s");
     }
 
     #[test]

@@ -85,7 +85,7 @@ pub fn method(runs: u32) -> Vec<String> {
         ),
         "Loading again: loads the weights from this device's storage once more, until the GPU has the last byte; also reads and uploads the same pieces separately."
             .to_owned(),
-        "Share of memory speed (streaming): the bytes a token must read (its weights and the KV cache before it), divided by what a plain read-only kernel reads in the same time."
+        "Memory speed used (streaming): the bytes a token must read (its weights and the KV cache before it), divided by what a plain read-only kernel reads in the same time."
             .to_owned(),
     ]
 }

@@ -52,7 +52,7 @@ pub struct Waiting {
     pub needed: u64,
     /// Bytes lent in all.
     pub lent: u64,
-    /// One sentence: "3.2 GB more and Qwen3-30B fits."
+    /// One sentence: "The model needs 5.2 GB, and the devices lend 2.0 GB. With 3.2 GB more it fits."
     pub sentence: String,
 }
 

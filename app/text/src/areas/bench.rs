@@ -56,7 +56,7 @@ table! {
         /// A column.
         bytes = "Bytes";
         /// A column.
-        streaming = "Share of memory speed";
+        streaming = "Memory speed used";
         /// The heading of the page.
         title = "Bench";
         /// Below the heading.
@@ -80,15 +80,15 @@ table! {
         /// A column.
         workload = "Prompt / answer";
         /// A column.
-        prefill_pace = "Prefill tok/s";
+        prefill_pace = "Prompt, tokens/s";
         /// A column.
-        decode_pace = "Decode tok/s";
+        decode_pace = "Answer, tokens/s";
         /// A column.
         first_token = "First token";
         /// A column.
         read = "Memory read per token";
         /// How fast the model was loaded.
-        load_rates(load: Rate, percent: Rounded, read: Rate, upload: Rate) = "{ $load }. Reading alone reached { $read }, and uploading alone { $upload }; this is { $percent }% of the slower one.";
+        load_rates(load: Rate, percent: Rounded, read: Rate, upload: Rate) = "{ $load }, which is { $percent }% of the slower of its two steps: reading the file alone reached { $read }, and copying to the GPU alone { $upload }.";
         /// A row.
         browser = "Browser";
         /// A row.
@@ -104,8 +104,8 @@ table! {
         /// A row.
         features = "Features";
         /// The title of a chart.
-        chart_prefill = "Prefill, tokens per second";
+        chart_prefill = "Reading a prompt, tokens per second";
         /// The title of a chart.
-        chart_decode = "Decode, tokens per second";
+        chart_decode = "Writing an answer, tokens per second";
     }
 }

@@ -14,7 +14,7 @@ table! {
         /// None matches.
         none = "No model matches. Try other words.";
         /// An architecture that was tested.
-        tested = "Supported: a model of this shape was tested, but not this very file";
+        tested = "Supported: a model with the same architecture was tested, but not this exact file";
         /// The file is examined before it is loaded.
         checking = "Checking the file…";
         /// The address has no file.
@@ -44,7 +44,7 @@ table! {
         /// The heading of the kept addresses.
         own = "Your addresses";
         /// The button that forgets one, for screen readers.
-        forget(name: Text, place: Text) = "Forget { $name } of { $place }";
+        forget(name: Text, place: Text) = "Forget { $name } from { $place }";
         /// What a model is good for.
         chat = "Chat";
         /// What a model is good for.

@@ -18,7 +18,7 @@ table! {
         /// The limit was reached.
         length = "The answer reached its length limit.";
         /// The conversation has no room for another token.
-        context_full = "The conversation fills the context. Start a new one to go on.";
+        context_full = "This conversation is as long as this room allows: its context is full. Start a new conversation.";
         /// The page was reloaded meanwhile.
         interrupted = "A reload interrupted this answer. The text so far is still here.";
         /// An answer longer than the page keeps.
@@ -42,7 +42,7 @@ table! {
         /// Its drawing took too long. A button follows.
         as_plain = "Formatting this answer froze the page, so it is shown as plain text.";
         /// The button.
-        draw_again = "Draw it again";
+        draw_again = "Try formatting it again";
         /// The button.
         regenerate = "Regenerate";
         /// The button that continues an answer.
@@ -91,7 +91,7 @@ table! {
         /// The connection is lost.
         reconnecting = "The connection to the relay is lost. Trying again.";
         /// Requests reach the relay and sockets do not.
-        sockets_refused = "This browser opens no connection to the relay. Trying again.";
+        sockets_refused = "This browser cannot open a live connection to the relay. Trying again.";
         /// The host is asked.
         waiting_for_host = "Waiting for the host.";
         /// This host opens its model.

@@ -12,7 +12,7 @@ table! {
         /// The best one has fewer devices, and the host wants many. `fewer`: "1 device".
         fewer_devices(fewer: Text, active: Count) = "This plan stays. The best alternative would use only { $fewer } instead of { $active }, and you chose to use as many devices as possible.";
         /// A better one must be better for a while.
-        not_for_long_enough(best: Millis, active: Millis, needed_for: Millis, needed_looks: Count, better_for: Millis, looks: Count) = "This plan stays for now. Another plan would take { $best } per token instead of { $active }, but the room switches only after it has been better for { $needed_for } and { $needed_looks } checks. So far: { $better_for } and { $looks } of { $needed_looks } checks.";
+        not_for_long_enough(best: Millis, active: Millis, needed_for: Millis, needed_looks: Count, better_for: Millis, looks: Count) = "This plan stays for now. Another plan would take { $best } per token instead of { $active }, but the room switches only once that plan has been better for at least { $needed_for } and in { $needed_looks } checks in a row. So far: { $better_for }, and { $looks } of { $needed_looks } checks.";
         /// Answers in progress end first.
         answers_end_first(best: Millis, active: Millis) = "This plan stays until the current answers are finished. The best alternative would take { $best } per token instead of { $active }.";
         /// Loading the best one would take longer than its tokens would save.
@@ -85,12 +85,12 @@ table! {
         /// Why it takes part: the host wants experts spread.
         experts_spread = "You chose to spread the experts over the devices.";
         /// Why it takes part: speed.
-        fastest = "Answers are not expected to be faster without it.";
+        fastest = "With it, answers are expected to be at least as fast as without it.";
 
         /// It has no part: tokens would take longer.
         too_slow(name: Text, with: Millis, without: Millis) = "{ $name } is a spare: a token would take { $with } with it, and takes { $without } without.";
         /// It has no part: tokens would take as long.
-        no_faster(name: Text, without: Millis) = "{ $name } is a spare: with it a token would take no less than { $without }.";
+        no_faster(name: Text, without: Millis) = "{ $name } is a spare: answers would not be faster with it. Without it, a token takes { $without }.";
         /// It has no part: it lends too little.
         too_little(name: Text, offered: Bytes, needed: Bytes) = "{ $name } is not used: it lends { $offered }, and the smallest part takes { $needed }.";
         /// It has no part: it lends too little for blocks, and is too far for experts.
@@ -111,7 +111,7 @@ table! {
         /// Helpers load a copy of a device's part.
         loading(name: Text, helpers: Text) = "In case { $name } leaves, a copy of its part is being loaded on { $helpers }.";
         /// Nobody holds a device's part, for want of memory.
-        not_held_for_want(name: Text, missing: Bytes) = "If { $name } leaves, other devices have to load its part first: they are { $missing } short of memory for a copy.";
+        not_held_for_want(name: Text, missing: Bytes) = "If { $name } leaves, other devices have to load its part first, because they lack { $missing } of memory for a copy.";
         /// Nobody holds a device's part.
         not_held(name: Text) = "If { $name } leaves, other devices have to load its part first.";
     }
@@ -121,14 +121,14 @@ table! {
     /// What is chosen while tokens are written.
     RunningDecisionTexts {
         /// A holder of experts is asked as the plan says again.
-        in_turn(name: Text) = "{ $name } answers normally again and is asked for its experts as before.";
+        in_turn(name: Text) = "{ $name } answers normally again, so it is asked for its experts as before.";
         /// A holder is late.
-        late(name: Text, slow: Millis) = "{ $name } is slow right now, so other devices are asked first: a call took more than twice the { $slow } within which it answers 95% of its calls.";
-        /// A holder does not answer. `timeouts`: how many calls were not answered in time so far.
-        unhealthy(name: Text, timeouts: Count) = "Other devices are asked before { $name }: it did not answer several calls in a row in time, or refused them. Calls that it has not answered in time so far: { $timeouts }.";
+        late(name: Text, slow: Millis) = "{ $name } is slow right now, so other devices are asked first: it answers 95% of requests within { $slow }, but one took more than twice that.";
+        /// A holder does not answer. `timeouts`: how many requests were not answered in time so far.
+        unhealthy(name: Text, timeouts: Count) = "Other devices are asked before { $name }, because it refused several requests in a row or did not answer them in time. Requests not answered in time so far: { $timeouts }.";
         /// Copies of calls that a holder got.
-        copies(copies: Count, name: Text, won: Count, calls: Count) = [one] "{ $name } was asked as a backup { $copies } time, because another device had not answered yet, and answered first in { $won } of these cases. It has answered { $calls } calls in all."
-            [other] "{ $name } was asked as a backup { $copies } times, because another device had not answered yet, and answered first in { $won } of these cases. It has answered { $calls } calls in all.";
+        copies(copies: Count, name: Text, won: Count, calls: Count) = [one] "{ $name } was asked as a backup once, because another device had not answered yet. Times it answered first: { $won }. Requests it has answered in all: { $calls }."
+            [other] "{ $name } was asked as a backup { $copies } times, because another device had not answered yet. Times it answered first: { $won }. Requests it has answered in all: { $calls }.";
         /// Guesses are tried.
         guesses_tried = "The room is testing whether loading experts in advance makes answers faster.";
         /// Guesses pay.
@@ -150,7 +150,7 @@ table! {
         drafts_of_shadow(length: Count, gain: Text, accepted: Rounded, cost: Text) = [one] "With each token, a smaller copy of the model guesses { $length } more token, which should make answers { $gain } times as fast. { $accepted }% of the latest guesses were right, and { $cost }."
             [other] "With each token, a smaller copy of the model guesses { $length } more tokens, which should make answers { $gain } times as fast. { $accepted }% of the latest guesses were right, and { $cost }.";
         /// What a draft costs.
-        draft_cost(percent: Rounded) = "each guess makes a step { $percent }% longer";
+        draft_cost(percent: Rounded) = "each guess adds { $percent }% to the time of a token";
         /// It was not measured.
         draft_cost_unknown = "the time that a guess costs is not known yet";
     }
@@ -219,13 +219,13 @@ table! {
         /// The context is shorter.
         shorter_context(name: Text) = "If you choose a shorter context: then { $name } gets a part.";
         /// Who checks what devices compute: the title of the sentences below.
-        layer_checks = "Who checks the layers";
+        layer_checks = "Who checks the results";
         /// A device whose part the host can compute as well.
         is_checked(name: Text) = "{ $name }: the host recomputes a share of its work and compares.";
         /// One that the host can compute as well, but with other rounding.
         is_unlike(name: Text) = "{ $name }: its GPU is of a different kind from the host's. The host recomputes a share of its work, but only large differences show, and even those are no proof.";
         /// One that nobody can check.
-        not_checked(name: Text) = "{ $name }: nobody checks it. The host has no copy of its layers, or experts are spread or loaded on demand.";
+        not_checked(name: Text) = "{ $name }: nobody checks it. The host has no copy of its blocks, or experts are spread or loaded on demand.";
         /// Answers whose stages have said by hashes what they got and sent.
         answers_agree(answers: Count) = [one] "In { $answers } answer, all devices agreed on what they had sent each other."
             [other] "In { $answers } answers, all devices agreed on what they had sent each other.";
@@ -233,7 +233,7 @@ table! {
         parts_repeated(parts: Count, equal: Count) = [one] "The host has recomputed { $parts } part of an answer ({ $equal } matched bit for bit)."
             [other] "The host has recomputed { $parts } parts of answers ({ $equal } matched bit for bit).";
         /// Two neighbours contradict each other.
-        neighbours_differ(sender: Text, receiver: Text) = "{ $sender } and { $receiver } disagree about what was sent between them. One of them is wrong. This device can tell which only if it is one of the two.";
+        neighbours_differ(sender: Text, receiver: Text) = "{ $sender } and { $receiver } disagree about what was sent between them. One of them is wrong. This device can find out which one only if it sent or received the data itself.";
         /// Such a device was further from the host's numbers than rounding is thought to explain.
         is_apart(name: Text) = "{ $name } sent numbers that are far from the host's. It does not round as the host does, so nobody can say who is right.";
         /// A device was asked for hashes or rows, and did not show them.
@@ -247,7 +247,7 @@ table! {
         /// Products of 32-bit floats.
         exact = "Calculations use 32-bit floats.";
         /// Products of 8-bit integers.
-        packed = "Calculations use 8-bit integers: up to twice as fast, and slightly less exact (about as exact as llama.cpp is by default).";
+        packed = "Calculations use 8-bit integers: up to twice as fast, and slightly less exact (about as exact as the program llama.cpp by default).";
         /// Matrix units.
         matrix = "Prompts are computed with 16-bit floats, by the GPU's matrix units.";
         /// This device, in these sentences.

@@ -8,7 +8,7 @@ table! {
         /// The tabs, for screen readers.
         origin = "Where the model comes from";
         /// A tab: the relay's models.
-        tab_relay = "Here";
+        tab_relay = "This relay";
         /// A tab: an address.
         tab_link = "Link";
         /// A tab: a file.
@@ -38,15 +38,15 @@ table! {
         /// Above a repository's files.
         files_of(repository: Text) = "Choose a file of { $repository }";
         /// A repository's list of files cannot be had.
-        no_list(repository: Text) = "The files of { $repository } cannot be listed. Is the name right, and is it open to everyone?";
+        no_list(repository: Text) = "The files of { $repository } cannot be listed. Check the name, and check that the repository is public.";
         /// A repository's link names a quantization that is not there.
-        not_in_list(repository: Text, wanted: Text) = "{ $repository } has no { $wanted }: choose another one.";
+        not_in_list(repository: Text, wanted: Text) = "{ $repository } has no file for { $wanted }. Choose another of its files.";
         /// A repository without models that run here.
         no_models(repository: Text) = "{ $repository } has no GGUF files. Look for a repository whose name ends in GGUF.";
         /// The field for an address.
         address = "Address of a GGUF file";
         /// Below the field.
-        address_hint = "If the model is split into several files, give the address of the first one. Every device that lends downloads from that server, which then sees the device's address.";
+        address_hint = "If the model is split into several files, give the address of the first one. Every device that lends downloads its part from the server in this address, and that server sees the device's IP address.";
         /// The list is fetched.
         asking_relay = "Asking the relay for its models";
         /// The list is empty.
@@ -74,13 +74,15 @@ table! {
         /// The type of the KV cache.
         cache = "Memory for the conversation";
         /// The default.
-        cache_usual = "Automatic: as exact as fits in memory, at least 8 bits (q8_0)";
+        cache_usual = "Automatic: the most exact that fits, at least 8 bits (q8_0)";
         /// How products are computed.
         arithmetic = "Arithmetic";
         /// The default.
-        arithmetic_usual = "Automatic: faster (8-bit integers) if this device has a GPU, otherwise exact";
+        arithmetic_usual = "Automatic: fast (8-bit integers) on a GPU, otherwise exact";
         /// Positions of context.
-        context = "Context length, shared by all conversations";
+        context = "Context length";
+        /// What it is.
+        context_hint = "How much text fits into all conversations together. More takes more memory.";
         /// A choice of it.
         tokens(tokens: Count) = "{ $tokens } tokens";
     }
@@ -92,11 +94,11 @@ table! {
         /// All is well.
         fits = "Fits in the memory that you lend.";
         /// It fits with a smaller type of the KV cache.
-        fits_with(cache: Text) = "Fits in the memory that you lend, with a { $cache } KV cache.";
+        fits_with(cache: Text) = "Fits in the memory that you lend, with “Memory for the conversation” at { $cache }.";
         /// This device lends nothing.
         needs(needed: Bytes) = "Needs { $needed } from other devices.";
         /// A smaller type of the KV cache helps.
-        short_cache(short: Bytes, cache: Text) = "{ $short } of memory is missing. Lend more, add a device, or use a { $cache } KV cache.";
+        short_cache(short: Bytes, cache: Text) = "{ $short } of memory is missing. Lend more, add a device, or set “Memory for the conversation” to { $cache }.";
         /// Less context helps.
         short_context(short: Bytes, context: Number) = "{ $short } of memory is missing. Lend more, add a device, or limit the context to { $context } tokens.";
         /// Only more memory helps.
@@ -116,7 +118,7 @@ table! {
         /// The model does not fit.
         anyway = "You can open the room anyway. It waits until enough devices have joined.";
         /// The button.
-        use_cache(kind: Text) = "Use a { $kind } KV cache";
+        use_cache(kind: Text) = "Use { $kind } for the conversation";
         /// The button.
         use_context(tokens: Count) = "Use { $tokens } tokens of context";
     }

@@ -1,7 +1,7 @@
-//! The front door.
+//! The front page.
 
 table! {
-    /// The front door, and that of an invited visitor.
+    /// The front page, and the page that greets an invited visitor.
     DoorTexts {
         /// Below the name.
         about = "Together, your devices can run a model that none of them could run alone.";
@@ -17,15 +17,15 @@ table! {
         /// The link to the benchmark.
         bench = "How fast is this device?";
         /// The room is still open. A button follows.
-        still_seated = "You still have a seat at a table.";
+        still_seated = "You are still in a room.";
         /// The button.
-        back = "Back to the table";
+        back = "Back to the room";
         /// The link is an invite.
-        invited_to_chat = "You are invited to chat at a table.";
+        invited_to_chat = "You are invited to chat in a room.";
         /// The link has a key.
-        invited = "You are invited to a table.";
+        invited = "You are invited to a room.";
         /// The link has no key.
-        asks = "The host of this table will be asked to let you in.";
+        asks = "The host of this room will be asked to let you in.";
         /// The room is one of this browser.
         hosted_elsewhere = "Another tab in this browser is hosting this room. In this tab you can join it as a guest.";
         /// What the button does.
@@ -55,11 +55,11 @@ table! {
     /// The list of rooms.
     RoomsTexts {
         /// The heading of the dialog.
-        title = "Which table?";
+        title = "Which room?";
         /// There is none.
-        none = "No room is open on this relay yet. Once a host opens one, it appears here. Or paste a link.";
+        none = "No room is open yet on this relay, the server that this page comes from. As soon as a host opens one, it appears here. If you have a room's link, paste it below.";
         /// Above the list.
-        strangers = "Anyone can give a room any title. Join only rooms of people you know: ask them for the letters after “Room” (they are also in their link, after /r/), and check that they match.";
+        strangers = "Anyone can give a room any title. Join only rooms of people you know. Ask the host for the letters after “Room” (the host also finds them in the room's link, after /r/), and check that the letters here are the same.";
         /// A title, which somebody else chose.
         called(title: Text) = "“{ $title }”";
         /// The beginning of the room's id, and how many devices are in it.

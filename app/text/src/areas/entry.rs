@@ -34,13 +34,13 @@ table! {
         /// What it is about, with the number of others.
         with_others(others: Number) = "You host this room. Others in it: { $others }. What should happen to it?";
         /// What closing it for now means.
-        for_now = "Guests wait. You can open it again within a day from Potluck's front page in this browser. Its link and its invites stay.";
+        for_now = "Guests wait. You can open it again within a day from Potluck's front page in this browser. Its link and its invites keep working.";
         /// What ending it means.
         for_good = "Guests are told that it is over. Its link and its invites stop working.";
         /// Asked before a room ends that no tab has open.
         end_own = "End this room for good? Its link and its invites stop working.";
         /// The button that leaves the room, and the heading of its dialog.
-        title = "Leave the table";
+        title = "Leave the room";
         /// The button that closes the room for now.
         close = "Close it for now";
         /// The button that ends it for good.

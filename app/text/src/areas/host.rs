@@ -24,7 +24,7 @@ table! {
         /// Quantized vectors.
         packed = "Up to twice as fast (8-bit integers), slightly less exact";
         /// Half floats, natively.
-        matrix = "With the GPU's matrix units (16-bit floats), less exact";
+        matrix = "Faster for long prompts (16-bit floats on the GPU's matrix units), less exact";
     }
 }
 
@@ -42,9 +42,9 @@ table! {
         /// Experts lie on other devices.
         experts = "Spread the experts";
         /// What it means for a model with experts: at most a trip for each block.
-        experts_hint(blocks: Number) = "Other devices hold the experts, most of them on two devices, so that an answer goes on if one device leaves. Slower: up to { $blocks } network round trips per token.";
+        experts_hint(blocks: Number) = "Experts are small parts of the model; each token uses only a few of them. They are spread over the other devices. Most are kept on two devices, so that an answer goes on if one of them leaves. Slower: up to { $blocks } network round trips per token.";
         /// What it means while the model is not known.
-        experts_unknown = "Only for mixture-of-experts models. Other devices hold the experts, most of them on two devices, so that an answer goes on if one device leaves. Slower: up to one network round trip for each block of each token.";
+        experts_unknown = "Only for mixture-of-experts models. Experts are small parts of such a model; each token uses only a few of them. They are spread over the other devices. Most are kept on two devices, so that an answer goes on if one of them leaves. Slower: each token may need one network round trip for every block of the model.";
         /// What it means for a model without experts.
         no_experts = "This model has no experts: it gets the fastest plan.";
     }
@@ -54,13 +54,13 @@ table! {
     /// Who guesses which experts come next, where they load on demand.
     GuesserTexts {
         /// The choice's name.
-        label = "Experts are guessed by";
+        label = "Predict the next experts";
         /// The default.
-        usual = "Earlier use, only for other devices' experts";
+        usual = "From earlier use, only for experts on other devices";
         /// A shadow, and about how much it takes.
-        smaller_copy(takes: Bytes) = "A smaller copy of the model (uses about { $takes })";
+        smaller_copy(takes: Bytes) = "With a smaller copy of the model (uses about { $takes })";
         /// The same of a model that is not known.
-        smaller_copy_unknown = "A smaller copy of the model";
+        smaller_copy_unknown = "With a smaller copy of the model";
         /// What it means.
         smaller_copy_hint = "The copy is much less precise and works a few tokens ahead of the model. The experts that it chooses are loaded before they are needed. It takes part of the memory that this device lends. Answers stay the same.";
         /// It is being made.
@@ -132,7 +132,7 @@ mod tests {
     fn what_spreading_experts_costs_depends_on_the_model() {
         let hint = |experts, blocks| crate::texts().sharing.hint(Sharing::Experts, experts, blocks);
         assert!(hint(Some(128), Some(48)).ends_with("up to 48 network round trips per token."));
-        assert!(hint(None, None).ends_with("up to one network round trip for each block of each token."));
+        assert!(hint(None, None).ends_with("each token may need one network round trip for every block of the model."));
         assert_eq!(hint(Some(0), Some(48)), "This model has no experts: it gets the fastest plan.");
     }
 }

@@ -12,9 +12,9 @@ table! {
         /// The choice of a link.
         kind = "What the link is for";
         /// The room's own link.
-        room = "Everything";
+        room = "My own devices";
         /// For whom it is.
-        room_hint = "For your own devices";
+        room_hint = "For lending, chatting and coming back, without an end date";
         /// An invite to lend.
         lend = "Lend a GPU";
         /// What it allows besides.
@@ -32,11 +32,11 @@ table! {
         /// Other devices cannot reach this relay.
         only_here = "This relay accepts connections only from this computer, so the link works only here. To invite other devices, restart the relay without “--local”.";
         /// The relay made its own certificate; where it can be installed.
-        certificate(help: Text) = "This relay made its own certificate, which other devices do not know. An iPhone or iPad has to install it first: open { $help } there. Other devices can install it too, or choose “Advanced”, then “Proceed”.";
+        certificate(help: Text) = "This relay made its own certificate, so other devices do not trust it and show a warning. An iPhone or iPad has to install it first: open { $help } there. On other devices, install it too, or choose “Advanced”, then “Proceed”.";
         /// Before the link in an invitation.
-        invitation_to_lend = "Join my table and lend a hand";
+        invitation_to_lend = "Join my Potluck room and lend a hand";
         /// Before the link in an invitation.
-        invitation_to_chat = "Chat with the model at my table";
+        invitation_to_chat = "Chat with the model in my Potluck room";
         /// How long an invite works.
         hours = "Valid for";
         /// A choice of it.
@@ -48,9 +48,9 @@ table! {
         /// The button that replaces the room's own link.
         renew = "Renew link";
         /// Below it.
-        renew_hint = "If the link reached somebody whom it should not have reached, or after you banned a device.";
+        renew_hint = "Use this if the wrong person got the link, or after you ban a device.";
         /// Asked before.
-        confirm_renew = "Renew the room's link? The link so far and all invites then let in nobody new. Devices that are in the room stay and get what is new; those that were in it can come back, except those that you removed or banned. Everybody else needs the new link.";
+        confirm_renew = "Renew the room's link? The current link and all invites stop working for new devices, which then need the new link. Devices in the room stay in it. Devices that were in it before can come back, unless you removed or banned them.";
         /// How many devices may use it.
         uses = "Number of devices";
         /// A choice of it.
@@ -107,7 +107,7 @@ table! {
     /// A member that the host puts out.
     PutOutTexts {
         /// Asked before.
-        confirm_remove = "Remove it from the room? It can come back the same way, and you are not asked again.";
+        confirm_remove = "Remove this device from the room? It can come back the way it came before, and you will not be asked.";
         /// Asked before.
         confirm_ban = "Ban this device? The room refuses it from now on, and the invites that it used stop working for new devices. Whoever has the room's own link can still join with another browser, or with this one after clearing its storage, until you renew the link.";
         /// The button.
@@ -127,7 +127,7 @@ table! {
         /// The heading of the dialog.
         title = "Sealed between devices";
         /// What is sealed.
-        what = "Messages between the devices of this room are encrypted. Only the receiver can read them, and each device has proved its key. The relay forwards the messages and cannot read them. If it changes one, the two devices notice and connect again.";
+        what = "Messages between the devices of this room are encrypted. Only the receiver can read them, and each device has proved its identity with a secret key of its own. The relay forwards the messages and cannot read them. If it changes one, the two devices notice and connect again.";
         /// The list of sessions, for screen readers.
         sessions = "Sessions";
         /// The heading of the list.
@@ -145,7 +145,7 @@ table! {
         /// A line of the list.
         host = "The host's device sees every question and answer in the room.";
         /// A line of the list.
-        workers = "Devices that lend their GPU get numbers from which text can be guessed. The device with the first layers gets the text itself, as tokens. The device with the last layers computes the likeliest next tokens, so it can read nearly all of the answers.";
+        workers = "Devices that lend their GPU get numbers from which text can be guessed. The device with the first blocks of the model gets the text itself, as tokens. The device with the last blocks computes the likeliest next tokens, so it can read nearly all of the answers.";
         /// The same line in a room whose host keeps both ends of the model.
         workers_kept = "Here the host's device computes the first and the last block of the model itself. Other devices that lend their GPU get only intermediate numbers, not text. That is not full protection: a device that has the whole model, or downloads it, can reconstruct much or all of the text from those numbers.";
         /// A line of the list.

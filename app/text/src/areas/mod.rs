@@ -189,7 +189,7 @@ areas! {
     credit: CreditTexts,
     /// Experts that lie on several devices.
     experts: ExpertsTexts,
-    /// The front door.
+    /// The front page.
     door: DoorTexts,
     /// The list of rooms.
     rooms: RoomsTexts,

@@ -36,13 +36,13 @@ table! {
         /// Keep everything but experts of a file here.
         protect = "Protect the model: other devices get only its experts, never the whole file";
         /// What that protects, and what not.
-        protect_hint = "Other devices get the experts that they hold for you, up to 64 KiB of what lies beside each in the file, and the file's header with its vocabulary. They can keep what they get, and several devices together can collect all experts. The numbers sent to them can reveal text. A model without experts runs on this device alone.";
+        protect_hint = "Other devices get the experts that they hold for you, a little of the data beside each of them in the file (up to 64 KiB), and the file's header with its vocabulary. They can keep what they get, and several devices together can collect all experts. The numbers sent to them can reveal text. A model without experts runs on this device alone.";
         /// Keep both ends of the model here.
         keep_words = "Keep my words here";
         /// What that means, and what it costs.
         keep_words_hint = "This device computes the first and the last block of the model itself. Other devices get only intermediate numbers, not your text. A device that has the whole model, or downloads it, can still reconstruct much or all of your text from those numbers. If other devices take part, every token passes through this device twice, at the start and at the end, which makes answers slower. This device has to lend enough for both blocks.";
-        /// Layers that fit, of how many.
-        layers(fitting: Number, all: Number) = "Room for about { $fitting } of the model's { $all } layers. Browsers do not report GPU memory, so the choice is yours.";
+        /// Blocks that fit, of how many.
+        layers(fitting: Number, all: Number) = "Room for about { $fitting } of the model's { $all } blocks (layers). Browsers do not report GPU memory, so the choice is yours.";
         /// The slider.
         memory = "Memory this device lends";
         /// The card of this device, and its part of the settings.

@@ -36,7 +36,7 @@ table! {
         /// What was stored before.
         cached(bytes: Bytes) = "already here: { $bytes }";
         /// After the bytes of a download whose server has too many requests.
-        server_waits(seconds: Count) = "its server is asked again in { $seconds } s";
+        server_waits(seconds: Count) = "server busy, next try in { $seconds } s";
     }
 }
 
@@ -64,9 +64,9 @@ table! {
         /// A block in such a list.
         single(block: Number) = "{ $block }";
         /// The embedding.
-        embedding = "embedding";
+        embedding = "input layer";
         /// The LM head.
-        head = "LM head";
+        head = "output layer";
         /// A device that holds nothing else.
         experts_alone(experts: Number) = [one] "{ $experts } expert, no blocks"
             [other] "{ $experts } experts, no blocks";
@@ -85,7 +85,7 @@ table! {
         /// A kind of device.
         tablet = "tablet";
         /// A kind of device: no browser.
-        program = "program";
+        program = "command line";
         /// A browser that is not known.
         unknown = "A browser";
         /// The name of a device at first.
@@ -117,11 +117,11 @@ table! {
         /// Before the first token.
         waits(slots: Count, all: Count) = "The model does not fit in this device's memory. { $slots } of its { $all } experts are loaded, and the others are loaded when they are needed.";
         /// What a token loads.
-        from_storage(loaded: Bytes, hits: Number, used: Number, percent: Rounded, waits: Tenths, time: Millis) = "Each token loads { $loaded } from this device's storage. Of the { $used } experts that a token uses, { $hits } were already in memory ({ $percent }%). On average, a token waits for loading { $waits } times, { $time } in all.";
+        from_storage(loaded: Bytes, hits: Number, used: Number, percent: Rounded, waits: Tenths, time: Millis) = "Each token loads { $loaded } from this device's storage. Of the { $used } experts that a token uses, { $hits } were already in memory ({ $percent }%). On average, each token waits { $waits } times for experts to load, { $time } in total.";
         /// The same, all of it fetched.
-        over_network(loaded: Bytes, hits: Number, used: Number, percent: Rounded, waits: Tenths, time: Millis) = "Each token loads { $loaded } over the network. Of the { $used } experts that a token uses, { $hits } were already in memory ({ $percent }%). On average, a token waits for loading { $waits } times, { $time } in all.";
+        over_network(loaded: Bytes, hits: Number, used: Number, percent: Rounded, waits: Tenths, time: Millis) = "Each token loads { $loaded } over the network. Of the { $used } experts that a token uses, { $hits } were already in memory ({ $percent }%). On average, each token waits { $waits } times for experts to load, { $time } in total.";
         /// The same, some of it fetched.
-        partly_over_network(loaded: Bytes, fetched: Bytes, hits: Number, used: Number, percent: Rounded, waits: Tenths, time: Millis) = "Each token loads { $loaded } from this device's storage, { $fetched } of it over the network. Of the { $used } experts that a token uses, { $hits } were already in memory ({ $percent }%). On average, a token waits for loading { $waits } times, { $time } in all.";
+        partly_over_network(loaded: Bytes, fetched: Bytes, hits: Number, used: Number, percent: Rounded, waits: Tenths, time: Millis) = "Each token loads { $loaded }: { $fetched } of it over the network, the rest from this device's storage. Of the { $used } experts that a token uses, { $hits } were already in memory ({ $percent }%). On average, each token waits { $waits } times for experts to load, { $time } in total.";
         /// Experts that are in memory.
         in_memory(slots: Count, all: Count) = "{ $slots } of { $all } experts are in memory.";
         /// Others say what will be needed.

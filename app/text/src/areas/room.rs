@@ -118,15 +118,15 @@ table! {
         /// The button.
         try_again = "Try again";
         /// The button.
-        go_to_front = "Go to the front door";
+        go_to_front = "Go to the front page";
         /// The heading while it is lost.
         lost = "The connection to the relay is lost";
         /// What happens then.
         trying(attempt: Number) = "Reconnecting (attempt { $attempt }). Any answer in progress continues once the connection is back.";
         /// Requests reach the relay and sockets do not.
-        sockets_refused(attempt: Number) = "no connection opens, attempt { $attempt }";
+        sockets_refused(attempt: Number) = "cannot connect, attempt { $attempt }";
         /// The heading then.
-        sockets_refused_heading = "The relay answers, but this browser opens no connection to it";
+        sockets_refused_heading = "This browser can load the page, but cannot open a live connection (WebSocket) to the relay";
         /// Why that can be.
         sockets_refused_why = "iPhones and iPads do this until the relay's certificate is installed. Elsewhere, an extension or a proxy may be the cause.";
         /// The link to the page that helps.

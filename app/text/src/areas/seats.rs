@@ -41,11 +41,11 @@ table! {
         /// Blocks of a stage.
         blocks(first: Number, last: Number) = "Blocks { $first }–{ $last }";
         /// The same, with both ends of the model.
-        blocks_and_both(first: Number, last: Number) = "Blocks { $first }–{ $last }, embedding and head";
+        blocks_and_both(first: Number, last: Number) = "Blocks { $first }–{ $last }, input and output layers";
         /// The same, with the embedding.
-        blocks_and_embedding(first: Number, last: Number) = "Blocks { $first }–{ $last }, embedding";
+        blocks_and_embedding(first: Number, last: Number) = "Blocks { $first }–{ $last }, input layer";
         /// The same, with the LM head.
-        blocks_and_head(first: Number, last: Number) = "Blocks { $first }–{ $last }, head";
+        blocks_and_head(first: Number, last: Number) = "Blocks { $first }–{ $last }, output layer";
         /// What a stage takes.
         measured(weights: Bytes, time: Millis, expected: Millis) = "{ $weights } of weights · { $time } per token, { $expected } expected";
         /// What a stage should take.
@@ -73,7 +73,7 @@ table! {
         /// A seat that waits for a device.
         empty = "Empty seat";
         /// Memory that such a device should lend.
-        more(missing: Bytes) = "{ $missing } more";
+        more(missing: Bytes) = "needs { $missing } of memory";
         /// One more device is needed.
         one_more = "one more device";
         /// The host is alone.
@@ -85,11 +85,11 @@ table! {
     /// How long a token takes, and where.
     PathTexts {
         /// Stages of a plan.
-        stages(stages: Number) = [one] "{ $stages } stage"
-            [other] "{ $stages } stages";
+        stages(stages: Number) = [one] "{ $stages } computing step per token"
+            [other] "{ $stages } computing steps per token";
         /// Network hops of a plan.
-        hops(hops: Number) = [one] "{ $hops } hop per token"
-            [other] "{ $hops } hops per token";
+        hops(hops: Number) = [one] "{ $hops } network hop per token"
+            [other] "{ $hops } network hops per token";
         /// How fast the room is.
         pace(pace: Pace) = "{ $pace } measured";
         /// How long a token should take.
@@ -146,7 +146,7 @@ table! {
         summary(devices: Number) = [one] "Experts on { $devices } other device"
             [other] "Experts on { $devices } other devices";
         /// Who checks them, and that nobody may.
-        checks = "To catch wrong results, a small share of this work is done a second time, by the host or by a device that was invited separately. If none of them holds the same experts on the same kind of GPU, nobody checks.";
+        checks = "To catch wrong results, a small share of this work is done a second time, by the host or by a device that joined in another way (with another link or invite, so it probably belongs to somebody else). If no such device holds the same experts on the same kind of GPU as the device that is checked, the results are not checked.";
         /// A holder that is asked last.
         late = "slow or refusing, so asked last";
         /// Round trips of a token.
@@ -169,16 +169,16 @@ table! {
         /// What happens then.
         no_room = "No device has room for more copies.";
         /// Calls that are not answered yet.
-        calls(calls: Number) = [one] "{ $calls } call in flight"
-            [other] "{ $calls } calls in flight";
+        calls(calls: Number) = [one] "{ $calls } request under way"
+            [other] "{ $calls } requests under way";
         /// Calls to a second device, and how many of them were answered first.
-        hedges(calls: Number, won: Count) = [one] "{ $calls } backup call to a second device, { $won } answered first"
-            [other] "{ $calls } backup calls to a second device, { $won } answered first";
+        hedges(calls: Number, won: Count) = [one] "{ $calls } backup request to a second device, { $won } answered first"
+            [other] "{ $calls } backup requests to a second device, { $won } answered first";
         /// Calls without an answer.
         timeouts(timeouts: Number) = [one] "{ $timeouts } timeout"
             [other] "{ $timeouts } timeouts";
         /// How long a device takes.
-        call_times(median: Millis, slow: Millis) = "{ $median } per call, 95% within { $slow }";
+        call_times(median: Millis, slow: Millis) = "{ $median } per request, 95% within { $slow }";
         /// What a device loads.
         loading(experts: Count) = [one] "Loading { $experts } expert"
             [other] "Loading { $experts } experts";

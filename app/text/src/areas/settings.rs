@@ -26,7 +26,7 @@ table! {
         /// Opens what to paste into an issue.
         diagnostics = "Diagnostics";
         /// What it is, and what it is not.
-        diagnostics_hint = "Paste this into a bug report. It contains versions, limits, figures about the room, and the latest errors without names. It contains no links, no keys and nothing that anybody wrote. Read it before you share it.";
+        diagnostics_hint = "Paste this into a bug report. It contains versions, limits, figures about the room, and the latest errors, with names removed. It contains no links, no keys and nothing that anybody wrote. Read it before you share it.";
         /// The relay has no list.
         no_release = "This relay has no list of the page's files, so its page cannot be compared with a release.";
         /// It is not known whether it has one.
@@ -88,7 +88,7 @@ table! {
         /// What it does.
         seed_hint = "The same seed gives the same answer. Leave it empty for a new one each time.";
         /// The button.
-        reset = "Back to the usual values";
+        reset = "Reset to defaults";
     }
 }
 

@@ -4,7 +4,7 @@ table! {
     /// What is wrong with a file's chat template, as a sentence, and what is used instead, as the sentence after it.
     TemplateTexts {
         /// There is none.
-        missing = "The model's file has no chat template.";
+        missing = "The model's file does not say how a chat with it is written (it has no chat template).";
         /// It writes nothing.
         blank = "The chat template of the model's file is empty.";
         /// It has another type.
@@ -18,9 +18,9 @@ table! {
         /// It does not come to an end.
         runaway = "The chat template of the model's file runs too long or writes too much.";
         /// Another template of the file is used, with its name.
-        named(name: Text) = "Its template “{ $name }” is used.";
+        named(name: Text) = "Instead, the file's template “{ $name }” is used.";
         /// The vocabulary has tokens for turns, of which one is named.
-        turns(token: Text) = "Its vocabulary contains { $token }, so prompts use the chat format that goes with that token.";
+        turns(token: Text) = "The file's vocabulary contains { $token }, so prompts use the chat format that goes with that token. Usually there is nothing for you to do.";
         /// A base model.
         plain = "Prompts are written as a dialog with “User:” and “Assistant:”. For better answers, choose a version of the model made for chat (“instruct”).";
     }

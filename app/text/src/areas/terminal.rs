@@ -18,9 +18,9 @@ table! {
         /// The relay is called again, with what was heard of the failed call.
         relay_silent(cause: Text) = "The relay does not answer ({ $cause }). Trying again.";
         /// A listed room, whose host asks nobody.
-        visible_admits_nobody = "The relay lists the room, but nobody can join it from the list, because this program does not ask you. Send the link to those who may come in.";
+        visible_admits_nobody = "The relay lists the room, but nobody can join it from the list: joining from the list needs the host's approval, and this program cannot ask for it. Send the link to those who may come in.";
         /// In place of what was heard of a failed call, while the first one goes on.
-        nothing_heard = "nothing was heard";
+        nothing_heard = "no reply";
         /// The host is not there, or has not let this device in yet.
         waiting_for_host = "Waiting for the host.";
         /// Why the room runs as it does, and how long a token will take.
@@ -32,7 +32,7 @@ table! {
         /// Place in the queue.
         queued(place: Number) = "Others are asking too. This question is number { $place }.";
         /// Behind an answer that reached --max-tokens.
-        cut_by_limit(tokens: Count) = "(The answer was cut at { $tokens } tokens. With a larger --max-tokens it goes on.)";
+        cut_by_limit(tokens: Count) = "(The answer was cut at { $tokens } tokens. For a longer answer, run it again with a larger --max-tokens.)";
         /// Behind an answer that filled the context.
         cut_by_context(context: Count) = "(The answer was cut: with the prompt it fills the context of { $context } tokens. The host sets a longer one with --context.)";
         /// The relay was not reached in time. The cause is what the last call heard.
@@ -58,13 +58,13 @@ table! {
         /// Neither a user's folder nor --cache.
         no_cache_folder = "There is nowhere to store downloads and this device's key, because HOME is not set. Choose a folder with --cache FOLDER.";
         /// --protect with a model that is not on this disk.
-        protect_needs_file = "--protect works only with a file on this device: anyone can download a model of the relay or of a link.";
+        protect_needs_file = "--protect works only with a file on this device: anyone can download a model that comes from the relay or from a link.";
         /// A text that begins like a link.
-        no_model_link(text: Text) = "{ $text } is no link to a GGUF file or to a repository with some.";
+        no_model_link(text: Text) = "{ $text } is not a link to a GGUF file or to a repository that contains GGUF files.";
         /// A repository's list of files cannot be had.
-        no_repository(repository: Text, status: Number) = "The files of { $repository } cannot be listed (status { $status }). Is the name right, and is it open to everyone?";
+        no_repository(repository: Text, status: Number) = "The files of { $repository } cannot be listed (status { $status }). Check the name, and check that the repository is public.";
         /// After a list of a repository's files.
-        choose_a_file(repository: Text, count: Count) = "{ $repository } has { $count } models, listed with their sizes. Give the address of one, or what its name ends in behind a colon: hf.co/{ $repository }:Q4_K_M";
+        choose_a_file(repository: Text, count: Count) = "{ $repository } has { $count } models, listed with their sizes. Give the address of one, or add a colon and the end of its name to the repository, for example hf.co/{ $repository }:Q4_K_M";
         /// A model in several files, to be sent to others.
         split_file = "A split model on this disk cannot be sent to others. Put it in the relay's models folder.";
     }
@@ -94,7 +94,7 @@ table! {
     /// What is wrong with a file that holds keys.
     SecretFileTexts {
         /// The keys of a hosted room.
-        not_of_room(path: Text, error: Text) = "{ $path } does not contain a room's keys ({ $error }). Delete it to create a new room.";
+        not_of_room(path: Text, error: Text) = "{ $path } does not contain a room's keys ({ $error }). Check the path. If this is the right file, it is damaged: delete it, and the next start creates a new room.";
         /// The key of this device.
         not_of_device(path: Text, error: Text) = "{ $path } does not contain a device's key ({ $error }). Delete it to create a new one.";
         /// Reading failed.

@@ -34,7 +34,7 @@ table! {
         /// The file of --sums is no list.
         no_sums(path: Text, fault: Text) = "{ $path } is not a release's list of hashes ({ $fault }).";
         /// The relay sends without an end.
-        too_slow(relay: Text, seconds: Count) = "{ $relay } has not sent its page in { $seconds } s.";
+        too_slow(relay: Text, seconds: Count) = "{ $relay } has not sent its whole page in { $seconds } s, so the page was not checked. Try again.";
         /// A line of a list that cannot be read.
         bad_line(line: Number) = "line { $line } is not a SHA-256 hash and a file's name";
         /// A list with too many lines, or none.

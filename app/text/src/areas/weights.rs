@@ -12,21 +12,21 @@ table! {
         /// A server refuses for longer than a device waits.
         server_is_busy(server: Text, minutes: Count) = "{ $server } has had too many requests from this network. What was loaded is kept: try again in { $minutes } min.";
         /// A server wants to know who reads a file: 401 or 403.
-        locked(server: Text) = "{ $server } does not give the file to everyone, or no longer under this link. If it belongs to an account or to a licence that must be accepted, download it there, and host it from this disk. If the link was made for a limited time, get a new link.";
+        locked(server: Text) = "{ $server } refuses to send this file: it may be private, or the link may have expired. If you need to log in or accept a licence first, do that in a browser, download the file, and host it from this disk. If the link was made for a limited time, get a new link.";
         /// A link leads to a page, not to a file.
         is_page(server: Text) = "The link to { $server } leads to a web page, not to a GGUF file. Copy the link of its download button, which ends in .gguf.";
         /// Behind "example.org does not send the model: ". The server sent another part of the file than the one asked for.
-        other_bytes = "it sends other bytes than those asked for. Use another server.";
+        other_bytes = "it sends a different part of the file from the one requested. Use another server.";
         /// The same, for 404 and 410.
         no_such_file(status: Number) = "there is no such file (status { $status }). Copy the link again from the page that offers it.";
         /// The same, for statuses of servers that do not work.
         fails_now(status: Number) = "status { $status }. Try again later.";
         /// The same, for all other statuses.
-        gives_no_file(status: Number) = "status { $status }. Open the link in a browser to see what is missing.";
+        gives_no_file(status: Number) = "status { $status }. Open the link in a browser to see what is wrong.";
         /// While a model is opened whose server has too many requests.
-        server_waits(seconds: Count) = "The model's server is busy. It is asked again in { $seconds } s.";
+        server_waits(seconds: Count) = "The model's server is busy. Trying again in { $seconds } s.";
         /// After such a wait.
-        server_asked_again = "The model's server is asked again.";
+        server_asked_again = "Trying the model's server again.";
         /// A number of a tensor is infinite or NaN.
         not_finite(tensor: Text) = "The weights of this model are damaged: { $tensor } has numbers that are not finite. Download the file again, or use another file of this model.";
         /// What the GPU has of a tensor is not what was sent to it.

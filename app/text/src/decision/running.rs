@@ -62,12 +62,12 @@ mod tests {
         };
         assert_eq!(
             holder(&late, "Phone"),
-            "Phone is slow right now, so other devices are asked first: a call took more than twice the 19 ms within which it answers 95% of its calls."
+            "Phone is slow right now, so other devices are asked first: it answers 95% of requests within 19 ms, but one took more than twice that."
         );
         let copies = HedgingDecision { peer: PEER, calls: 100, copies: 8, won: 3 };
         assert_eq!(
             hedging(&copies, "Phone"),
-            "Phone was asked as a backup 8 times, because another device had not answered yet, and answered first in 3 of these cases. It has answered 100 calls in all."
+            "Phone was asked as a backup 8 times, because another device had not answered yet. Times it answered first: 3. Requests it has answered in all: 100."
         );
     }
 
@@ -88,12 +88,12 @@ mod tests {
         assert_eq!(
             drafts(&some),
             "With each token, 3 more tokens are guessed from the text so far, which should make answers 1.42 times as fast. 80% of the \
-             latest guesses were right, and each guess makes a step 12% longer."
+             latest guesses were right, and each guess adds 12% to the time of a token."
         );
         let none = DraftDecision { length: 0, gain: 1.0, accepted: 0.1, ..some };
         assert_eq!(
             drafts(&none),
-            "Guessing tokens ahead is off: 10% of the latest guesses were right, and each guess makes a step 12% longer."
+            "Guessing tokens ahead is off: 10% of the latest guesses were right, and each guess adds 12% to the time of a token."
         );
     }
 }

@@ -72,6 +72,9 @@ mod tests {
     fn a_full_context_is_told_from_a_limit_on_the_answer() {
         let line = |full| answer_text(&AnswerState::Length, full).unwrap_or_default();
         assert_eq!(line(false), "The answer reached its length limit.");
-        assert_eq!(line(true), "The conversation fills the context. Start a new one to go on.");
+        assert_eq!(
+            line(true),
+            "This conversation is as long as this room allows: its context is full. Start a new conversation."
+        );
     }
 }

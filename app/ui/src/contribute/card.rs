@@ -154,7 +154,7 @@ fn Adjust() -> impl IntoView {
     }
 }
 
-/// "Room for about 20 of 48 layers."
+/// "Room for about 20 of the model's 48 blocks (layers)."
 fn room_for(status: &Status, lent: u64) -> String {
     let Some(model) = status.model.as_ref().filter(|model| model.blocks > 0 && model.bytes.0 > 0) else {
         return texts().own.choose_memory().into();

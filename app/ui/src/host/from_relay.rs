@@ -1,4 +1,4 @@
-//! The tab "Here": the relay's models, with the embedded one first and preselected.
+//! The tab "This relay": the relay's models, with the embedded one first and preselected.
 
 use leptos::prelude::*;
 use potluck_text::texts;

@@ -151,7 +151,7 @@ fn ContextChoice(choice: Choice) -> impl IntoView {
     };
     view! {
         <label class="labelled labelled-row">
-            <span>{texts().options.context()}</span>
+            <span>{texts().options.context()}<small class="hint">{texts().options.context_hint()}</small></span>
             <select class="field" on:change=change>{steps}</select>
         </label>
     }

@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(verdict.short, verdict.needed - 5_000_000_000);
         assert_eq!(verdict.fits_with_context, Some(4096));
         assert_eq!(verdict.fits_with_cache, Some(KvCacheType::F16));
-        assert!(verdict.sentence().contains("f16 KV cache"), "{}", verdict.sentence());
+        assert!(verdict.sentence().contains("to f16."), "{}", verdict.sentence());
         assert_eq!(verdict.tokens_per_second, None);
         let smallest = judge(Case { lent: 4_200_000_000, cache: Some(KvCacheType::Q4_0), ..case() });
         assert_eq!((smallest.fits_with_cache, smallest.fits_with_context), (None, Some(4096)));
@@ -200,7 +200,7 @@ mod tests {
         let case = || Case { context: 600, ..case() };
         let verdict = judge(Case { lent, cache: None, ..case() });
         assert!(!verdict.fits(), "{}", verdict.sentence());
-        assert!(verdict.sentence().contains("use a q4_0 KV cache"), "{}", verdict.sentence());
+        assert!(verdict.sentence().contains("to q4_0."), "{}", verdict.sentence());
         let wished = judge(Case { lent, cache: Some(KvCacheType::Q4_0), ..case() });
         assert!(wished.fits(), "{}", wished.sentence());
     }

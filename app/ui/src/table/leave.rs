@@ -9,7 +9,7 @@ use crate::{
     state::{DialogKind, store},
 };
 
-/// The dialog behind the host's "Leave the table".
+/// The dialog behind the host's "Leave the room".
 #[component]
 pub fn Leave() -> impl IntoView {
     view! {

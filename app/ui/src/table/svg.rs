@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn an_empty_seat_says_what_is_missing() {
         let seating = Seating::of(&status(PlanStatus::Waiting, vec![]));
-        assert_eq!(seating.missing.as_deref(), Some("3.2 GB more"));
+        assert_eq!(seating.missing.as_deref(), Some("needs 3.2 GB of memory"));
         assert_eq!((seating.seats, seating.own), (3, 1));
     }
 

@@ -93,7 +93,7 @@ pub fn short_line(experts: &ExpertsView) -> Option<String> {
     (experts.short > 0).then(|| sentences(&[&short(), next]))
 }
 
-/// "3 calls in flight · 40 backup calls to a second device, 31 answered first · 2 timeouts".
+/// "3 requests under way · 40 backup requests to a second device, 31 answered first · 2 timeouts".
 #[must_use]
 pub fn calls_line(experts: &ExpertsView) -> String {
     let texts = &texts().experts;
@@ -114,7 +114,7 @@ pub fn holding_line(holder: &HolderView) -> String {
     format!("{}, {}", texts().experts.count(holder.experts), bytes(holder.bytes.0))
 }
 
-/// "5.1 ms per call, 95% within 9.0 ms"; `None` before the first.
+/// "5.1 ms per request, 95% within 9.0 ms"; `None` before the first.
 #[must_use]
 pub fn call_times(holder: &HolderView) -> Option<String> {
     let times = || texts().experts.call_times(holder.median_ms, holder.slow_ms);
@@ -182,12 +182,12 @@ mod tests {
     #[test]
     fn calls_name_only_what_has_happened() {
         let mut experts = ExpertsView { open_calls: 1, ..experts() };
-        assert_eq!(calls_line(&experts), "1 call in flight");
+        assert_eq!(calls_line(&experts), "1 request under way");
         (experts.hedges, experts.hedges_won) = (40, 31);
         experts.holders = vec![HolderView { timeouts: 2, ..holder("a") }];
         assert_eq!(
             calls_line(&experts),
-            "1 call in flight · 40 backup calls to a second device, 31 answered first · 2 timeouts"
+            "1 request under way · 40 backup requests to a second device, 31 answered first · 2 timeouts"
         );
     }
 
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(holding_line(&holder), "96 experts, 310 MB");
         assert_eq!((call_times(&holder), residency_line(&holder)), (None, None));
         (holder.median_ms, holder.slow_ms, holder.ordered) = (5.1, 9.0, 64);
-        assert_eq!(call_times(&holder).as_deref(), Some("5.1 ms per call, 95% within 9.0 ms"));
+        assert_eq!(call_times(&holder).as_deref(), Some("5.1 ms per request, 95% within 9.0 ms"));
         assert_eq!(residency_line(&holder).as_deref(), Some("Loading 64 experts"));
         let (done, total) = (Bytes(34_000_000), Bytes(180_000_000));
         holder.loading = Some(LoadReport { done, total, rate: 12e6, ..LoadReport::begin(LoadPhase::Download) });
@@ -251,14 +251,14 @@ mod tests {
         };
         let line = |from: &str| {
             format!(
-                "Each token loads 12 MB {from}. Of the 24 experts that a token uses, 22 were already in memory (92%). On average, a token waits for loading 0.4 times, 8.1 ms in all. 16 of 48 experts are in memory."
+                "Each token loads 12 MB{from}. Of the 24 experts that a token uses, 22 were already in memory (92%). On average, each token waits 0.4 times for experts to load, 8.1 ms in total. 16 of 48 experts are in memory."
             )
         };
-        assert_eq!(on_demand_line(&report), line("from this device's storage"));
+        assert_eq!(on_demand_line(&report), line(" from this device's storage"));
         let partly = OnDemandReport { token_network_bytes: 3e6, ..report };
-        assert_eq!(on_demand_line(&partly), line("from this device's storage, 3 MB of it over the network"));
+        assert_eq!(on_demand_line(&partly), line(": 3 MB of it over the network, the rest from this device's storage"));
         let evicted = OnDemandReport { token_network_bytes: 12e6, ..report };
-        assert_eq!(on_demand_line(&evicted), line("over the network"), "groups of bytes are read whole");
+        assert_eq!(on_demand_line(&evicted), line(" over the network"), "groups of bytes are read whole");
         let report = OnDemandReport { guessed_bytes: 34_000_000, ..report };
         let hinted = on_demand_line(&report);
         assert!(hinted.ends_with("Other devices ask this one to load experts in advance: 34 MB so far."), "{hinted}");

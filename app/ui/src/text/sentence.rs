@@ -37,7 +37,7 @@ pub fn blocks_of(peer: PeerId, plan: &PlanReport) -> Option<String> {
     }
 }
 
-/// What a peer holds in a plan: "embedding", "blocks 0–11", "LM head", "5 of 128 experts"; "96 experts, no blocks" if
+/// What a peer holds in a plan: "input layer", "blocks 0–11", "output layer", "5 of 128 experts"; "96 experts, no blocks" if
 /// nothing else.
 #[must_use]
 pub fn held_by(peer: PeerId, plan: &PlanReport, model: Option<&ModelCard>) -> Vec<String> {
@@ -87,8 +87,8 @@ mod tests {
             ],
             ..plan_of(&[])
         };
-        assert_eq!(held_by(peer("a"), &plan, None), ["embedding", "blocks 0–11"]);
-        assert_eq!(held_by(peer("b"), &plan, None), ["block 12", "LM head", "2 of 0 experts"]);
+        assert_eq!(held_by(peer("a"), &plan, None), ["input layer", "blocks 0–11"]);
+        assert_eq!(held_by(peer("b"), &plan, None), ["block 12", "output layer", "2 of 0 experts"]);
     }
 
     #[test]
