@@ -1,5 +1,6 @@
 // Takes all pictures in docs/screenshots: a real room in which a desktop, a laptop and a phone run the built-in model together.
 // `cargo xtask screenshots` builds everything and runs this.
+// Before they are committed, the pictures are reduced to 128 colours and encoded without loss: two thirds of the bytes, and sharper.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 
