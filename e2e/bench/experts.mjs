@@ -1,6 +1,7 @@
 // Experts in browsers: ms a token, prompts, and what a trip to the holders of a block's experts is made of. Cases are in experts/cases.mjs.
 //   node e2e/bench/experts.mjs --work DIR [--shape qwen3-30b-a3b] [--cases resident,tabs,browsers-4,browsers-8,demand,whole] [--minutes 9]
 //   node e2e/bench/experts.mjs --shape small          # the built-in model, for a machine without a GPU
+//   node e2e/bench/experts.mjs --wire f16 --copies 1 --hedging off    # as the host dialog has it; bf16, int8; a number or adaptive
 // DIR gets the generated files (1.94 GB with 4 blocks, 18.6 GB with 48); POTLUCK_SYNTHETIC is the program that makes them, POTLUCK_… as in
 // README.md. With --recordings DIR, what its tables are made of is kept, too. After --minutes it ends, whatever is left; a case that fails, or
 // takes longer than its limit, is told, and the next one begins.
@@ -29,6 +30,9 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '3' },
     prompts: { type: 'string' },
     temperature: { type: 'string', default: '0' },
+    wire: { type: 'string', default: 'f32' },
+    copies: { type: 'string' },
+    hedging: { type: 'string' },
     out: { type: 'string' },
     recordings: { type: 'string' },
   },
@@ -43,6 +47,7 @@ const asked = {
   rounds: Number(values.rounds),
   prompts: (values.prompts ?? shape.prompts).split(',').map(Number),
   temperature: Number(values.temperature),
+  spreading: { wire: values.wire, copies: values.copies, hedging: values.hedging },
 };
 const out = resolve(values.out ?? join(root, 'bench/results/local/experts-runs.json'));
 const end = Date.now() + 60_000 * Number(values.minutes);
@@ -71,7 +76,7 @@ async function run(name, relay) {
     timer = setTimeout(() => failed(new Error(`not done within ${Math.round(limit / 1_000)} s: ${room.step}`)), limit);
   });
   const began = Date.now();
-  const work = one.kind === 'bare' ? measureBare(room, relay, one) : measure(room, relay, one, { ...asked, context: shape.context, keep: (record) => keep(name, record) });
+  const work = one.kind === 'bare' ? measureBare(room, relay, one, values.wire) : measure(room, relay, one, { ...asked, context: shape.context, keep: (record) => keep(name, record) });
   // It goes on failing while the room closes.
   work.catch(() => {});
   try {
@@ -100,7 +105,7 @@ try {
       continue;
     }
     const one = shape.cases[name];
-    console.log(`== ${name}: ${described(one)}; ${Math.round(left() / 1_000)} s left, load ${loadavg()[0].toFixed(1)}`);
+    console.log(`== ${name}: ${described(one, values)}; ${Math.round(left() / 1_000)} s left, load ${loadavg()[0].toFixed(1)}`);
     let result;
     try {
       if (!relays.has(one.blocks)) relays.set(one.blocks, await readyRelay(models(one.blocks)));
@@ -108,7 +113,7 @@ try {
     } catch (error) {
       result = { failed: error.message.split('\n')[0] };
     }
-    results.push({ name, what: described(one), ...result });
+    results.push({ name, what: described(one, values), ...result });
     if (result.failed) console.log(`   failed: ${result.failed}`);
     else for (const line of anatomyTable(result)) console.log(`   ${line}`);
     mkdirSync(join(out, '..'), { recursive: true });

@@ -49,8 +49,19 @@ async function lend(scope, bytes) {
   await field.press('Tab');
 }
 
-/** Host a model: the picker, a model, what to lend, whether to keep words, who guesses experts, open. Returns the room's link. */
-export async function host(page, relay, { model, lends, share, keepWords, context, guesser } = {}) {
+/** Chooses how experts are spread, by the values that the command line takes. */
+async function spread(dialog, { wire, copies, hedging }) {
+  const fold = dialog.locator('details', { has: dialog.page().locator('summary', { hasText: 'How experts are spread' }) });
+  if ((await fold.getAttribute('open')) === null) await fold.locator('summary').click();
+  const chosen = { 'Numbers sent to experts and back': wire, 'Devices that hold each expert': copies, 'When a second device is asked': hedging };
+  for (const [label, value] of Object.entries(chosen)) if (value) await fold.getByLabel(label).selectOption(String(value));
+}
+
+/**
+ * Host a model: the picker, a model, what to lend, whether to keep words, who guesses experts, how they are spread (`wire`, `copies`,
+ * `hedging`), open. Returns the room's link.
+ */
+export async function host(page, relay, { model, lends, share, keepWords, context, guesser, wire, copies, hedging } = {}) {
   await page.goto(relay.url);
   await page.getByRole('button', { name: 'Host a model' }).click();
   const dialog = page.getByRole('dialog', { name: 'Host a model' });
@@ -60,6 +71,7 @@ export async function host(page, relay, { model, lends, share, keepWords, contex
   if (keepWords !== undefined) await dialog.getByLabel('Keep my words here').setChecked(keepWords);
   if (context) await dialog.getByLabel('Context length').selectOption(String(context));
   if (guesser) await dialog.getByLabel('Predict the next experts').selectOption(guesser);
+  if (wire || copies || hedging) await spread(dialog, { wire, copies, hedging });
   await dialog.getByRole('button', { name: 'Open the room' }).click();
   await until(page, (status) => status.room !== null && status.connection === 'Connected');
   const { link } = (await status(page)).room;

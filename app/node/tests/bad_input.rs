@@ -14,7 +14,9 @@ use potluck_gguf::synthetic::{Architecture, Synthetic};
 use potluck_gguf::{GgufWriter, TensorType, Value};
 use potluck_node::native::open_model_files;
 use potluck_node::platform::LocalFile;
-use potluck_panel::{Connection, HostChoice, Leaving, ModelSource, NoticeLevel, Sharing, ToNode, ToPage};
+use potluck_panel::{
+    Connection, Hedging, HostChoice, Leaving, ModelSource, NoticeLevel, Pooling, Sharing, ToNode, ToPage,
+};
 use potluck_terminal::Session;
 
 fn small() -> Synthetic {
@@ -163,6 +165,7 @@ fn a_missing_model_and_a_missing_relay_are_reported() {
             doors: Default::default(),
             protect: false,
             guesser: Default::default(),
+            pooling: Default::default(),
         };
         session.page(ToNode::Host(choice.clone()));
         let sentence = complaint(&mut session).await;
@@ -172,6 +175,33 @@ fn a_missing_model_and_a_missing_relay_are_reported() {
         nowhere.page(ToNode::Host(choice));
         let sentence = complaint(&mut nowhere).await;
         assert!(sentence.contains("127.0.0.1:9") && sentence.contains("cannot be reached"), "{sentence}");
+    });
+}
+
+/// As a page may have kept it, before a reload or of another version.
+#[test]
+fn a_spreading_of_experts_that_no_room_can_have_gets_a_sentence_and_the_room_opens() {
+    test(async {
+        let models = folder("models");
+        write(&small(), &models, "model");
+        let relay = relay(&models, 0).await;
+        for (pooling, reason) in [
+            (Pooling { replicas: 0, ..Pooling::default() }, "each expert needs at least one device"),
+            (Pooling { hedging: Hedging::Copies(9), ..Pooling::default() }, "only 1 to 4"),
+        ] {
+            let mut session = peer("host", &relay.origin, folder("host"));
+            let source = ModelSource::Relay { name: "model".into() };
+            session.page(ToNode::Host(HostChoice { pooling, ..choice(source, 1_000_000_000) }));
+            let sentence = loop {
+                match session.next().await.unwrap() {
+                    ToPage::Notice(notice) if notice.sentence.starts_with("A stored choice") => break notice.sentence,
+                    _ => {}
+                }
+            };
+            assert!(sentence.contains(reason) && sentence.ends_with("The usual choice is used instead."), "{sentence}");
+            until(&mut session, "the room is up", |status| is_up(status, 1)).await;
+        }
+        relay.stop().await;
     });
 }
 

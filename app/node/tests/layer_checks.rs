@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use potluck_gguf::synthetic::{Architecture, Synthetic};
 use potluck_panel::{HostChoice, LayerChecksView, MemberStatus, ModelSource, PromptRequest, Sharing, Status};
-use potluck_swarm::Pooling;
+use potluck_swarm::SpotChecks;
 use potluck_terminal::Session;
 
 const TEXT: &str = "Once upon a time there was a";
@@ -32,7 +32,7 @@ fn the_host_gets_the_bits_of_the_stages_that_it_checks() {
         write(&model, &models, "model");
         let relay = relay(&models, 0).await;
         let mut setup = setup("host", &relay.origin, &cache);
-        setup.node.pooling = Pooling { spot_checks: 1.0, ..Pooling::default() };
+        setup.node.spot_checks = SpotChecks { share: 1.0, ..SpotChecks::default() };
         let mut host = Session::start(setup);
         let source = ModelSource::Relay { name: "model".into() };
         let wanted = HostChoice { sharing: Sharing::Everyone, ..choice(source, 2_000_000_000) };

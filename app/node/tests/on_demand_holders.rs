@@ -17,7 +17,7 @@ use potluck_node::compute::{ShadowOptions, ShadowSource};
 use potluck_node::native::open_model_files;
 use potluck_node::node::Input;
 use potluck_panel::{HostChoice, ModelSource, OnDemandReport, PredictorKind, Sharing, Status, ToNode};
-use potluck_plan::KvCacheType;
+use potluck_plan::{KvCacheType, Pooling};
 use potluck_swarm::HintOptions;
 use potluck_terminal::Session;
 
@@ -79,13 +79,12 @@ async fn room_with(
 }
 
 async fn host_with_slots(relay: &RunningRelay, host_bytes: u64, guesses: Guesses) -> (Session, String) {
-    let mut setup = setup_on_demand(&relay.origin, &folder("cache"), guesses);
-    setup.node.pooling.replicas = 1;
-    let mut host = Session::start(setup);
+    let mut host = Session::start(setup_on_demand(&relay.origin, &folder("cache"), guesses));
     // As on one device. Before holders have come, less memory would do for a smaller type, which the room would then keep.
     let cache = Some(KvCacheType::F32);
     let choice = choice(ModelSource::Relay { name: "model".into() }, host_bytes);
-    let choice = HostChoice { cache, sharing: Sharing::Experts, ..choice };
+    let pooling = Pooling { replicas: 1, ..Pooling::default() };
+    let choice = HostChoice { cache, sharing: Sharing::Experts, pooling, ..choice };
     let link = host_as(&mut host, &relay.origin, choice, Vec::new()).await;
     (host, link)
 }

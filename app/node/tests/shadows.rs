@@ -15,7 +15,7 @@ use potluck_node::compute::{ShadowOptions, ShadowSource};
 use potluck_node::native::{DiskFile, check_shadow_of, open_model_files};
 use potluck_node::platform::{Clock, ComputeInterceptor, LocalFile, Platform, Spawn, WorkPath};
 use potluck_panel::{HostChoice, ModelSource, PredictorKind, Sharing, Status, ToPage};
-use potluck_plan::{Bytes, Computed, KvCacheType, Outcome};
+use potluck_plan::{Bytes, Computed, KvCacheType, Outcome, Pooling};
 use potluck_terminal::{Session, Setup};
 
 const TEXT: &str = "Once upon a time there was a pot of soup";
@@ -185,13 +185,12 @@ impl ShadowRoom {
         let (shape, Bytes(overhead)) = sizes(&model);
         let takes = shadow_bytes(&model, Some(TensorType::Q8_0), KvCacheType::F16).await;
         let guesses = Guesses::default().always().ahead(2).with_shadow(own_shadow(Some(TensorType::Q8_0)));
-        let mut host = setup_on_demand(&relay.origin, &folder("cache"), guesses);
-        host.node.pooling.replicas = 1;
-        let mut host = Session::start(host);
+        let mut host = Session::start(setup_on_demand(&relay.origin, &folder("cache"), guesses));
         // As on one device.
         let kv_cache = Some(KvCacheType::F32);
         let choice = choice(ModelSource::Relay { name: "model".into() }, budget_of(&model, 0.2) + takes);
-        let choice = HostChoice { cache: kv_cache, sharing: Sharing::Experts, ..choice };
+        let pooling = Pooling { replicas: 1, ..Pooling::default() };
+        let choice = HostChoice { cache: kv_cache, sharing: Sharing::Experts, pooling, ..choice };
         let link = host_as(&mut host, &relay.origin, choice, Vec::new()).await;
         let late = |_| {
             let setup = setup("holder", &relay.origin, &folder("cache"));

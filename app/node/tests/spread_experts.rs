@@ -12,8 +12,7 @@ use common::*;
 use potluck_gguf::synthetic::Synthetic;
 use potluck_node::platform::LocalFile;
 use potluck_panel::{AnswerPart, HostChoice, ModelSource, PromptRequest, Sampling, Sharing, Status, ToNode, ToPage};
-use potluck_plan::{Bytes, Hedging, WireType};
-use potluck_swarm::Pooling;
+use potluck_plan::{Bytes, Hedging, Pooling, WireType};
 use potluck_terminal::Session;
 
 const TEXT: &str = "Once upon a time";
@@ -87,10 +86,8 @@ async fn spread_as(
     holders: usize,
     pooling: Pooling,
 ) -> (Session, Vec<Session>, String) {
-    let mut setup = setup("host", &relay.origin, &folder("cache"));
-    setup.node.pooling = pooling;
-    let mut host = Session::start(setup);
-    let link = host_as(&mut host, &relay.origin, choice, files).await;
+    let mut host = Session::start(setup("host", &relay.origin, &folder("cache")));
+    let link = host_as(&mut host, &relay.origin, HostChoice { pooling, ..choice }, files).await;
     let mut joiners: Vec<Session> = (0..holders).map(|_| peer("joiner", &relay.origin, folder("cache"))).collect();
     joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(SMALL)));
     until(&mut host, "experts on other devices", |status| has_holders(status, 1)).await;

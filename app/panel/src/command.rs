@@ -1,6 +1,6 @@
 //! What the page asks of the node, and what the node tells the page.
 
-use potluck_plan::{Arithmetic, DeviceId, Ends, KvCacheType, ModelId, PeerId, Sharing};
+use potluck_plan::{Arithmetic, DeviceId, Ends, KvCacheType, ModelId, PeerId, Pooling, Sharing};
 use potluck_protocol::{
     AnswerPart, DeviceKind, Doors, InviteId, InviteKind, Leaving, ModelSource, PromptRequest, RequestId,
 };
@@ -169,6 +169,9 @@ pub struct HostChoice {
     /// Who guesses which experts come next, where they load on demand.
     #[serde(default)]
     pub guesser: ExpertGuesser,
+    /// How experts are spread over devices, where they are.
+    #[serde(default)]
+    pub pooling: Pooling,
 }
 
 /// Who guesses which experts come next, where they load on demand.

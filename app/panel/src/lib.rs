@@ -34,8 +34,8 @@ pub use keys::{KeySeed, RoomKeys};
 pub use model_link::{BadModelLink, ModelLink};
 pub use notice::{Condition, Notice, NoticeLevel};
 pub use potluck_plan::{
-    Arithmetic, Bytes, Channel, DeviceId, Ends, KvCacheType, ModelId, PeerId, PlanEpoch, ReasoningEffort, Sharing,
-    StageId,
+    Arithmetic, BadPooling, Bytes, Channel, DeviceId, Ends, Hedging, KvCacheType, ModelId, PeerId, PlanEpoch, Pooling,
+    ReasoningEffort, Sharing, StageId, WireType,
 };
 pub use potluck_predict::{ForesightReport, Guessing, PredictorKind};
 pub use potluck_protocol::{

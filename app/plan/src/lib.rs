@@ -14,29 +14,33 @@ mod ids;
 mod kv_cache_type;
 mod plan;
 mod pool;
+mod pooling;
 pub mod random;
 mod recurrent;
 mod sampling;
 mod shape;
 mod sharing;
 mod unit;
+mod wire_type;
 mod work;
 
 pub use arithmetic::{Arithmetic, UnknownArithmetic};
 pub use channel::{Channel, ChannelText, ReasoningEffort};
-pub use hedging::Hedging;
+pub use hedging::{Hedging, UnknownHedging};
 pub use ids::{
     BlockIndex, BlockRange, Bytes, ConversationId, DeviceId, ExpertId, Millis, ModelId, PeerId, PlanEpoch, Position,
     StageId,
 };
 pub use kv_cache_type::{KV_PAGE_TOKENS, KvCacheType, UnknownKvCacheType};
-pub use plan::{ExpertHolder, Plan, PlanError, RemoteExperts, Stage, WireType};
+pub use plan::{ExpertHolder, Plan, PlanError, RemoteExperts, Stage};
 pub use pool::{ExpertPool, HolderPool, PooledExperts, divide_slots};
+pub use pooling::{BadPooling, Pooling};
 pub use recurrent::{CHECKPOINT_TOKENS, STATE_CONVERSATIONS, StateHistory, StateMoves};
 pub use sampling::{SampledSteps, Sampling, SamplingWords};
 pub use shape::{BlockShape, Cuts, FeedForwardShape, ModelShape};
 pub use sharing::{Ends, Sharing};
 pub use unit::WeightUnit;
+pub use wire_type::{UnknownWireType, WireType};
 pub use work::{
     BatchToken, Candidates, Computed, ExpertOutputs, ExpertRoute, FirstToken, Input, KernelClass, LmHeadRequest,
     LmHeadTokens, LogitsRequest, Outcome, Task, Then, Ticket, Work,

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::{
     Arithmetic, BlockIndex, BlockRange, ExpertId, ExpertPool, HolderPool, KvCacheType, ModelId, ModelShape, PeerId,
-    PlanEpoch, PooledExperts, StageId, WeightUnit,
+    PlanEpoch, PooledExperts, StageId, WeightUnit, WireType,
 };
 
 /// Who can compute an expert. A list of holders is in order of preference.
@@ -25,34 +25,6 @@ impl ExpertHolder {
         match self {
             Self::Own => None,
             Self::Peer(peer) => Some(*peer),
-        }
-    }
-}
-
-/// Number format of hidden vectors on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum WireType {
-    /// Exact: one stage and many stages give bit-equal answers on one adapter.
-    F32,
-    /// Half the bytes. Off by at most 2⁻¹¹ of a value, below 6·10⁻⁵ by at most 3·10⁻⁸; values beyond ±65,504 become these.
-    F16,
-    /// Half the bytes, over the whole range of F32. Off by at most 2⁻⁸ of a value.
-    Bf16,
-    /// Bytes with a scale for each [`WireType::BLOCK`] values. Off by at most 1/254 of the largest value of a block.
-    Int8,
-}
-
-impl WireType {
-    /// Values that share a scale.
-    pub const BLOCK: usize = 32;
-
-    /// Bytes of so many values.
-    #[must_use]
-    pub const fn bytes(self, values: u64) -> u64 {
-        match self {
-            Self::F32 => values.saturating_mul(4),
-            Self::F16 | Self::Bf16 => values.saturating_mul(2),
-            Self::Int8 => values.saturating_add(values.div_ceil(Self::BLOCK as u64).saturating_mul(4)),
         }
     }
 }

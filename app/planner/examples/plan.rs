@@ -2,9 +2,9 @@
 
 use potluck_plan::{
     Arithmetic, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch,
-    WireType,
+    Pooling, WireType,
 };
-use potluck_planner::{AccessLink, Device, Effort, Hedging, Layers, Links, REPLICAS, Room, Sharing, plan};
+use potluck_planner::{AccessLink, Device, Effort, Hedging, Layers, Links, Room, Sharing, plan};
 
 const NAMES: [&str; 3] = ["desktop", "laptop", "phone"];
 const CONTEXT: u32 = 4096;
@@ -52,7 +52,7 @@ fn main() {
             coordinator: peer(0),
             sharing,
             ends: Default::default(),
-            replicas: REPLICAS,
+            replicas: Pooling::REPLICAS,
             hedging: Hedging::default(),
             context: CONTEXT,
             overhead: Bytes(200_000_000),

@@ -164,9 +164,6 @@ impl Default for Effort {
     }
 }
 
-/// Holders of a pooled expert unless somebody chooses otherwise: with two, no single device is missed.
-pub const REPLICAS: u8 = 2;
-
 /// The input of the planner.
 #[derive(Clone, Debug)]
 pub struct Room<'a> {

@@ -11,9 +11,6 @@ use crate::layers::FRAME;
 use crate::prediction::ExpertTrip;
 use crate::{Device, Room};
 
-/// Holders that may compute the same at once, whatever the host asks for.
-pub const MAX_COPIES: u8 = 4;
-
 /// A block's router.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Routing {
@@ -181,7 +178,7 @@ impl<'a, H: BlockHolders> Calls<'a, H> {
         let (routing, bytes) = (Routing::of(room, block.block())?, Message { out: 0.0, back: 0.0 });
         let mut calls = Self { room, caller, block, routing, misses, levels: Vec::new(), bytes };
         let copies = match room.hedging {
-            Hedging::Copies(copies) => usize::from(copies.clamp(1, MAX_COPIES)),
+            Hedging::Copies(copies) => usize::from(copies.clamp(1, Hedging::MAX_COPIES)),
             Hedging::Off | Hedging::Adaptive => 1,
         };
         for level in 0..copies {

@@ -1,6 +1,6 @@
 //! The room as the coordinator broadcasts it.
 
-use potluck_plan::{Bytes, DeviceId, Ends, PeerId, Plan, Sharing};
+use potluck_plan::{Bytes, DeviceId, Ends, Hedging, PeerId, Plan, Sharing, WireType};
 use serde::{Deserialize, Serialize};
 
 use crate::{ExpertPhase, ModelCard, Work};
@@ -250,6 +250,10 @@ pub struct ExpertsView {
     pub wanted_holders: u32,
     /// Experts that have fewer.
     pub short: u32,
+    /// How they are asked.
+    pub hedging: Hedging,
+    /// Number format of vectors to and from them.
+    pub wire: WireType,
     /// Devices that hold some of them for others, or load some.
     pub holders: Vec<HolderView>,
     /// Calls that are not answered yet.

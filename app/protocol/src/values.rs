@@ -112,8 +112,6 @@ mod tests {
 
     use super::*;
 
-    const ALL: [WireType; 4] = [WireType::F32, WireType::F16, WireType::Bf16, WireType::Int8];
-
     fn sent(values: &[f32], wire: WireType) -> Vec<f32> {
         let mut bytes = Vec::new();
         push(&mut bytes, values, wire);
@@ -124,7 +122,7 @@ mod tests {
     proptest! {
         #[test]
         fn values_are_off_by_no_more_than_stated(values in prop::collection::vec(any::<f32>().prop_filter("a number", |value| value.is_finite()), 0..100)) {
-            for wire in ALL {
+            for wire in WireType::ALL {
                 let (got, mut rounded) = (sent(&values, wire), values.clone());
                 round(&mut rounded, wire);
                 prop_assert_eq!(&got, &rounded, "own experts round like others: {:?}", wire);
@@ -149,7 +147,7 @@ mod tests {
 
         #[test]
         fn any_tail_is_values_or_an_error(tail in prop::collection::vec(any::<u8>(), 0..200)) {
-            for wire in ALL {
+            for wire in WireType::ALL {
                 if let Ok(values) = read(&tail, wire) {
                     prop_assert_eq!(wire.bytes(values.len() as u64), tail.len() as u64, "{:?}", wire);
                 }
@@ -159,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_is_no_number_arrives_as_none() {
-        for wire in ALL {
+        for wire in WireType::ALL {
             for wrong in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
                 let got = sent(&[1.0, wrong, 2.0], wire);
                 assert!(!got[1].is_finite(), "{wire:?}: {wrong} became {}", got[1]);

@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use potluck_panel::Timeline;
-use potluck_plan::{Arithmetic, Ends, KvCacheType, Millis, Plan, PlanEpoch};
+use potluck_plan::{Arithmetic, Ends, KvCacheType, Millis, Plan, PlanEpoch, Pooling};
 use potluck_predict::PredictorKind;
 use potluck_protocol::{
     Doors, Hedging, IssuedInvite, Message, ModelSource, PlanStatus, PromptRequest, RequestId, Role, Sharing,
 };
-use potluck_swarm::{Event, HintOptions, HostCommand, Membership, Peer, Pooling, RelayRoute, SwarmView, TraceLine};
+use potluck_swarm::{Event, HintOptions, HostCommand, Membership, Peer, RelayRoute, SpotChecks, SwarmView, TraceLine};
 
 use super::device::SimDevice;
 use super::engine::{CONTEXT, SimModel};
@@ -117,6 +117,7 @@ pub struct World {
     /// Beside the host's stage.
     pub(super) shadow: Option<SimShadow>,
     pooling: Pooling,
+    spot_checks: SpotChecks,
     due: BinaryHeap<Due>,
     pending: BTreeMap<u64, Scheduled>,
     sequence: u64,
@@ -148,7 +149,8 @@ impl World {
             source: ModelSource::Relay { name: "sim".into() },
             misleads: false,
             shadow: None,
-            pooling: Pooling { replicas: 1, hedging: Hedging::Adaptive, spot_checks: 0.0, ..Pooling::default() },
+            pooling: Pooling { replicas: 1, hedging: Hedging::Adaptive, ..Pooling::default() },
+            spot_checks: SpotChecks { share: 0.0, ..SpotChecks::default() },
             due: BinaryHeap::new(),
             pending: BTreeMap::new(),
             sequence: 0,
@@ -174,12 +176,12 @@ impl World {
 
     /// This share of holders' answers is computed again.
     pub fn check_answers(&mut self, share: f64) {
-        self.pooling.spot_checks = share;
+        self.spot_checks.share = share;
     }
 
     /// The host's secret, which decides what it checks.
     pub fn check_by(&mut self, secret: u64) {
-        self.pooling.check_secret = secret;
+        self.spot_checks.secret = secret;
     }
 
     /// The host gives out this many invites, each for any number of devices.
@@ -526,6 +528,7 @@ impl World {
                 doors: peer.doors.clone(),
                 at: Default::default(),
                 pooling: self.pooling,
+                spot_checks: self.spot_checks,
                 on_demand: self.on_demand,
                 protect: self.protect,
             })

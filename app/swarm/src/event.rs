@@ -6,12 +6,11 @@ use std::sync::Arc;
 use potluck_panel::Condition;
 use potluck_plan::{
     Arithmetic, BlockIndex, Bytes, Computed, ConversationId, DeviceId, Ends, ExpertId, KvCacheType, Millis, ModelId,
-    ModelShape, PeerId, PlanEpoch, PooledExperts, Ticket, WeightUnit, WireType, Work,
+    ModelShape, PeerId, PlanEpoch, PooledExperts, Pooling, Ticket, WeightUnit, Work,
 };
-use potluck_planner::REPLICAS;
 use potluck_predict::{PredictorKind, ShadowWord};
 use potluck_protocol::{
-    AnswerPart, CalibrationRuns, Contribution, DeviceKind, Doors, Frame, Hedging, Invite, InviteId, Leaving, LoadFault,
+    AnswerPart, CalibrationRuns, Contribution, DeviceKind, Doors, Frame, Invite, InviteId, Leaving, LoadFault,
     LoadReport, ModelCard, ModelSource, PieceFault, PieceRequest, PromptRequest, RequestId, Sharing, UnixSeconds,
 };
 
@@ -193,43 +192,29 @@ pub struct HostCommand {
     pub doors: Doors,
     /// The time of day, for the log of the doors.
     pub at: UnixSeconds,
-    /// How experts are pooled.
+    /// How experts are spread over devices.
     pub pooling: Pooling,
+    /// Which answers of holders and stages are computed again.
+    pub spot_checks: SpotChecks,
     /// A device whose memory does not hold all experts of its blocks may load them on demand.
     pub on_demand: bool,
     /// The host keeps everything but experts, and sends of its file only the experts that a device is to hold.
     pub protect: bool,
 }
 
-/// How experts are spread over devices, where they are.
+/// Which answers are computed again.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pooling {
-    /// Holders that each pooled expert shall have, where memory allows.
-    pub replicas: u8,
-    /// How stages ask them.
-    pub hedging: Hedging,
-    /// Share of their answers that another holder computes again.
-    pub spot_checks: f64,
+pub struct SpotChecks {
+    /// Of 1.
+    pub share: f64,
     /// Decides which answers are checked, and by whom. Nobody else knows it.
-    pub check_secret: u64,
-    /// Number format of vectors to and from them. Anything but F32 rounds what experts get and give.
-    pub wire: WireType,
+    pub secret: u64,
 }
 
-impl Pooling {
-    /// The default share of answers that are checked: who is wrong in one of 20 is found within 5,000 of its answers.
-    const SPOT_CHECKS: f64 = 0.02;
-}
-
-impl Default for Pooling {
+impl Default for SpotChecks {
+    /// Who is wrong in one of 20 answers is found within 5,000 of them.
     fn default() -> Self {
-        Self {
-            replicas: REPLICAS,
-            hedging: Hedging::default(),
-            spot_checks: Self::SPOT_CHECKS,
-            check_secret: 0,
-            wire: WireType::F32,
-        }
+        Self { share: 0.02, secret: 0 }
     }
 }
 

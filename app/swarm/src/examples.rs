@@ -1,12 +1,12 @@
 //! A model, a plan, a device and a room for tests, which change what matters to them.
 
 use potluck_plan::{
-    Arithmetic, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, Plan, PlanEpoch, Stage,
-    WireType,
+    Arithmetic, BlockShape, Bytes, Cuts, FeedForwardShape, KvCacheType, ModelId, ModelShape, Plan, PlanEpoch, Pooling,
+    Stage, WireType,
 };
 use potluck_protocol::{DeviceKind, Doors, Hedging, Hello, ModelSource, Sharing, StartId, UnixSeconds};
 
-use crate::{HostCommand, Pooling};
+use crate::{HostCommand, SpotChecks};
 
 /// A model of so many blocks: 100 bytes a token mixer, 60 a dense feed-forward network or 5 a router and 20 an expert, of which a
 /// token uses two, and 50 each end.
@@ -78,7 +78,8 @@ pub(crate) fn command() -> HostCommand {
         in_advance: false,
         doors: Doors::default(),
         at: UnixSeconds(900),
-        pooling: Pooling { replicas: 1, hedging: Hedging::Off, spot_checks: 0.0, ..Pooling::default() },
+        pooling: Pooling { replicas: 1, hedging: Hedging::Off, ..Pooling::default() },
+        spot_checks: SpotChecks { share: 0.0, ..SpotChecks::default() },
         on_demand: false,
         protect: false,
     }

@@ -37,7 +37,8 @@ mod trace;
 mod worker;
 
 pub use event::{
-    Action, Event, HintOptions, HostCommand, Identity, LoadRequest, OpenedModel, Pooling, Proof, RelayRoute, Severity,
+    Action, Event, HintOptions, HostCommand, Identity, LoadRequest, OpenedModel, Proof, RelayRoute, Severity,
+    SpotChecks,
 };
 pub use file_parts::FileParts;
 pub use language::{Language, TextStream};

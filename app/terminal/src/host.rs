@@ -6,10 +6,7 @@ use std::rc::Rc;
 use potluck_node::open::split_names;
 use potluck_node::platform::{LocalFile, Platform};
 use potluck_panel::{Ends, HostChoice, ModelSource, Sharing};
-use potluck_plan::{Arithmetic, WireType};
-use potluck_planner::MAX_COPIES;
-use potluck_protocol::Hedging;
-use potluck_swarm::Pooling;
+use potluck_plan::{Arithmetic, Hedging, Pooling, WireType};
 use potluck_text::texts;
 
 use crate::failure::Failure;
@@ -117,7 +114,8 @@ pub struct PoolingOptions {
 fn hedging_help() -> String {
     format!(
         "How many of the devices that hold an expert to ask: off (one, and another only if it is very late), adaptive (another one \
-         if the first takes longer than usual), or a number from 1 to {MAX_COPIES} (that many at once)"
+         if the first takes longer than usual), or a number from 1 to {} (that many at once)",
+        Hedging::MAX_COPIES
     )
 }
 
@@ -135,9 +133,7 @@ impl HostOptions {
     pub fn setup(&self) -> Result<Setup, Failure> {
         let mut setup = Setup::of_this_device(&self.network, &self.relay, &self.device)?;
         setup.guess(&self.guesses, &self.contribution);
-        let PoolingOptions { replicas, hedging, wire, on_demand } = self.pooling;
-        setup.node.pooling = Pooling { replicas, hedging, wire, ..Pooling::default() };
-        setup.node.on_demand = on_demand;
+        setup.node.on_demand = self.pooling.on_demand;
         Ok(setup)
     }
 
@@ -151,6 +147,7 @@ impl HostOptions {
         if self.protect && files.is_empty() {
             return Err(Failure::Usage(texts().terminal.protect_needs_file().to_owned()));
         }
+        let PoolingOptions { replicas, hedging, wire, on_demand: _ } = self.pooling;
         let choice = HostChoice {
             model: source,
             budget: self.contribution.budget,
@@ -164,6 +161,7 @@ impl HostOptions {
             doors: Default::default(),
             protect: self.protect,
             guesser: Default::default(),
+            pooling: Pooling { replicas, hedging, wire },
         };
         session.host(choice, files, self.room_keys.as_deref())?;
         session.write_log_to(self.log.as_deref())?;

@@ -10,7 +10,7 @@ use potluck_node::node::Input;
 use potluck_node::platform::LocalFile;
 use potluck_panel::{Bytes, ModelSource, Sharing};
 use potluck_plan::Arithmetic;
-use potluck_swarm::{HostCommand, Pooling};
+use potluck_swarm::HostCommand;
 
 use crate::bench::BenchOptions;
 use crate::failure::Failure;
@@ -85,7 +85,8 @@ impl RunOptions {
             in_advance: true,
             doors: Default::default(),
             at: Default::default(),
-            pooling: Pooling::default(),
+            pooling: Default::default(),
+            spot_checks: Default::default(),
             on_demand: true,
             protect: false,
         };

@@ -4,10 +4,8 @@ use potluck_engine::Eviction;
 use potluck_gguf::TensorType;
 use potluck_node::compute::ShadowSource;
 use potluck_panel::{KvCacheType, Sharing};
-use potluck_plan::{Arithmetic, WireType};
-use potluck_planner::MAX_COPIES;
+use potluck_plan::{Arithmetic, Hedging, WireType};
 use potluck_predict::PredictorKind;
-use potluck_protocol::Hedging;
 
 /// Parses a relay's address: its origin.
 ///
@@ -104,12 +102,8 @@ pub fn parse_sharing(text: &str) -> Result<Sharing, String> {
 /// # Errors
 /// The expected form.
 pub fn parse_hedging(text: &str) -> Result<Hedging, String> {
-    match (text, text.parse()) {
-        ("off", _) => Ok(Hedging::Off),
-        ("adaptive", _) => Ok(Hedging::Adaptive),
-        (_, Ok(copies @ 1..=MAX_COPIES)) => Ok(Hedging::Copies(copies)),
-        _ => Err(format!("expected off, adaptive or a number of holders from 1 to {MAX_COPIES}")),
-    }
+    let expected = || format!("expected off, adaptive or a number of holders from 1 to {}", Hedging::MAX_COPIES);
+    text.parse().map_err(|_| expected())
 }
 
 /// Parses a number format of vectors to and from holders of experts.
@@ -117,13 +111,7 @@ pub fn parse_hedging(text: &str) -> Result<Hedging, String> {
 /// # Errors
 /// The expected form.
 pub fn parse_wire(text: &str) -> Result<WireType, String> {
-    match text {
-        "f32" => Ok(WireType::F32),
-        "f16" => Ok(WireType::F16),
-        "bf16" => Ok(WireType::Bf16),
-        "int8" => Ok(WireType::Int8),
-        _ => Err("expected f32, f16, bf16 or int8".to_owned()),
-    }
+    text.parse().map_err(|_| "expected f32, f16, bf16 or int8".to_owned())
 }
 
 /// Parses who guesses experts, other than a shadow.

@@ -72,7 +72,7 @@ impl RoomFixture {
             coordinator: peer(0),
             sharing,
             ends: Default::default(),
-            replicas: potluck_planner::REPLICAS,
+            replicas: potluck_plan::Pooling::REPLICAS,
             context: self.context,
             overhead: self.overhead,
             wire: WireType::F32,

@@ -4,15 +4,18 @@
 import { median, quantile } from '../hops.mjs';
 import { ROOM, signer } from '../relay_entry.mjs';
 
-/** Of Qwen3-30B-A3B: bytes of a hidden vector, experts of a token. */
-const VECTOR = 8_192;
+/** Of Qwen3-30B-A3B: width of a hidden vector, experts of a token. */
+const WIDTH = 2_048;
+/** Bytes of a number. */
+const BYTES = { f32: 4, f16: 2, bf16: 2, int8: 1.125 };
 const USED = 8;
 const TOKENS = 64;
 /** Dispatches of a block's attention with its router, and of a holder's experts. */
 const DISPATCHES = { host: 16, holder: 6 };
 
 /** Measures a case of kind `bare`. */
-export async function measureBare(room, relay, { blocks, others }) {
+export async function measureBare(room, relay, { blocks, others }, wire) {
+  const vector = WIDTH * BYTES[wire];
   room.step = 'bare pages open';
   const began = Date.now();
   const open = async (number) => {
@@ -26,13 +29,13 @@ export async function measureBare(room, relay, { blocks, others }) {
   const url = `${relay.url.replace('http', 'ws')}/rooms/${ROOM}`;
   const code = `(${work})(${signer})`;
   await host.evaluate(start, [code, { url, number: 0, dispatches: DISPATCHES.host }]);
-  const answer = Math.ceil(USED / others) * VECTOR;
+  const answer = Math.ceil(USED / others) * vector;
   await Promise.all(holders.map((page, index) => page.evaluate(start, [code, { url, number: index + 1, dispatches: DISPATCHES.holder, answer }])));
   const up = (Date.now() - began) / 1_000;
   const measured = {};
   for (const [part, how] of Object.entries({ all: { messages: true, gpu: true }, messages: { messages: true, gpu: false }, gpu: { messages: false, gpu: true } })) {
     room.step = `bare: ${part}`;
-    measured[part] = await host.evaluate((how) => window.bare(how), { ...how, others, vector: VECTOR, count: TOKENS * Math.min(blocks, 8) });
+    measured[part] = await host.evaluate((how) => window.bare(how), { ...how, others, vector, count: TOKENS * Math.min(blocks, 8) });
   }
   const token = (millis) => millis * blocks;
   const block = (part) => median(measured[part].slice(8));
@@ -42,7 +45,7 @@ export async function measureBare(room, relay, { blocks, others }) {
     token_ms: token(block('all')),
     p50_ms: token(block('all')),
     p95_ms: token(quantile(measured.all.slice(8), 0.95)),
-    kb_a_token: (blocks * others * (VECTOR + answer)) / 1e3,
+    kb_a_token: (blocks * others * (vector + answer)) / 1e3,
     experts: { trips_ms: token(block('messages')), own_ms: token(block('gpu')) },
     bare: { block_ms: block('all'), messages_ms: block('messages'), gpu_ms: block('gpu') },
     prompts: [],

@@ -41,8 +41,8 @@ export const shapes = {
   small: { cases: small, usual: ['resident', 'tabs', 'browsers-2', 'demand'], context: 1024, prompts: '33,97' },
 };
 
-/** Says what a case is, for the table. */
-export function described({ kind, blocks, host, others, lends, tabs }) {
+/** Says what a case is, for the table; what the host chose only where that is not the usual. */
+export function described({ kind, blocks, host, others, lends, tabs }, { wire, copies, hedging }) {
   const size = (bytes) => (bytes < GB ? `${bytes / MB} MB` : `${bytes / GB} GB`);
   const where = `${others} ${tabs ? 'tabs' : 'browsers'} of ${size(lends ?? 0)}`;
   const what = {
@@ -52,5 +52,8 @@ export function described({ kind, blocks, host, others, lends, tabs }) {
     layers: `blocks on a host and ${where}`,
     bare: `bare pages in ${(others ?? 0) + 1} browsers`,
   }[kind];
-  return blocks ? `${blocks} blocks: ${what}` : what;
+  const numbers = wire === 'f32' ? '' : `, numbers as ${wire}`;
+  const asked = `${copies ? `, copies ${copies}` : ''}${hedging ? `, hedging ${hedging}` : ''}`;
+  const chosen = { spread: numbers + asked, bare: numbers }[kind] ?? '';
+  return (blocks ? `${blocks} blocks: ${what}` : what) + chosen;
 }

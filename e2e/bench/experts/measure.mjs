@@ -9,10 +9,10 @@ const WORDS = 'once upon a time there was a table and on it stood a pot'.split('
 const text = (words, first) => Array.from({ length: words }, (_, index) => WORDS[(index === 0 ? first : index * index) % WORDS.length]).join(' ');
 
 /** Measures a case; `room.step` says what is going on. */
-export async function measure(room, relay, one, { tokens, rounds, prompts, temperature, context, keep }) {
+export async function measure(room, relay, one, { tokens, rounds, prompts, temperature, spreading, context, keep }) {
   room.step = 'the room opens';
   const began = Date.now();
-  const settled = await MeasuredRoom.open(room, relay, one, context);
+  const settled = await MeasuredRoom.open(room, relay, one, { context, ...spreading });
   const up = (Date.now() - began) / 1_000;
 
   room.step = 'the first answer';

@@ -21,10 +21,10 @@ export class MeasuredRoom {
   devices = [];
   pages = [];
 
-  /** Opens what the case says, on a relay that serves its file as its only one. */
-  static async open(room, relay, { kind, host: hosts, others = 0, lends, tabs = false }, context) {
+  /** Opens what the case says, on a relay that serves its file as its only one; `choice` is more of what the host's dialog asks. */
+  static async open(room, relay, { kind, host: hosts, others = 0, lends, tabs = false }, choice) {
     const first = await room.browser('host');
-    const link = await host(first, relay, { lends: hosts, share: SHARES[kind], context });
+    const link = await host(first, relay, { lends: hosts, share: SHARES[kind], ...choice });
     const join = async (page) => {
       await lendByDefault(page, relay, lends);
       await contribute(page, link);

@@ -25,10 +25,13 @@ export function table(results, prompts) {
   return markdown(head, results.map(row));
 }
 
+/** How the room's plan says that experts are asked. */
+const spreading = (experts) => (experts ? `; wire ${experts.wire}, hedging ${JSON.stringify(experts.hedging)}` : '');
+
 /** Where the time of a case went. */
-export function anatomyTable({ trip, layers, on_demand, token_ms, stages, holders, copies, errors }) {
+export function anatomyTable({ trip, layers, on_demand, token_ms, stages, holders, copies, experts, errors }) {
   const lines = [`${number(token_ms)} ms a token`];
-  if (stages) lines[0] += `; stages: ${stages.map(({ first_block, end_block }) => `${first_block}–${end_block - 1}`).join(', ')}; ${holders} hold experts for others, copies of each: ${number(copies, 1)}`;
+  if (stages) lines[0] += `; stages: ${stages.map(({ first_block, end_block }) => `${first_block}–${end_block - 1}`).join(', ')}; ${holders} hold experts for others, copies of each: ${number(copies, 1)}${spreading(experts)}`;
   if (trip) {
     const rows = trip.parts.map(({ part, where, median, mean, p95 }) => [part, where, number(median, 3), number(mean, 3), number(p95, 3)]);
     lines.push(...markdown(['part of a trip', 'where', 'median ms', 'mean', 'p95'], rows));

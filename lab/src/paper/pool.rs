@@ -51,7 +51,7 @@ impl Pool {
             coordinator: HUB,
             sharing: Sharing::Fastest,
             ends: Default::default(),
-            replicas: potluck_planner::REPLICAS,
+            replicas: potluck_plan::Pooling::REPLICAS,
             context: 1,
             overhead: Bytes::ZERO,
             wire: WireType::F32,

@@ -156,6 +156,7 @@ async fn in_room(case: &Case, model: &Measured, settings: &Settings, settled: Du
         doors: Default::default(),
         protect: false,
         guesser: Default::default(),
+        pooling: Default::default(),
     }));
     let link = host.link().await?;
     let joiners: Vec<Joiner> = (1..configuration.devices.len())

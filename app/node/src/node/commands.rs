@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use potluck_engine::Tier;
 use potluck_panel::{ExpertGuesser, HostChoice, InviteChoice, KeySeed, NoticeLevel, RoomKeys, ToNode, ToPage};
-use potluck_plan::{Arithmetic, PlanEpoch};
+use potluck_plan::{Arithmetic, PlanEpoch, Pooling};
 use potluck_protocol::{Invite, InviteId, UnixSeconds};
 use potluck_relay_api::ROOM_ID_CHARS;
-use potluck_swarm::{Event, HostCommand, Pooling};
+use potluck_swarm::{Event, HostCommand, SpotChecks};
 use potluck_text::texts;
 use potluck_trust::{IdentityKeys, OwnerKey, RoomRole, RoomSecret};
 
@@ -114,7 +114,8 @@ impl Node {
             in_advance: true,
             doors: choice.doors,
             at: now(&self.platform),
-            pooling: Pooling { check_secret: u64::from_le_bytes(self.platform.random_bytes()), ..self.pooling },
+            pooling: self.pooling(choice.pooling),
+            spot_checks: SpotChecks { secret: u64::from_le_bytes(self.platform.random_bytes()), ..self.spot_checks },
             on_demand: self.on_demand,
             protect: choice.protect,
         };
@@ -150,6 +151,14 @@ impl Node {
         let shares_work = || self.compute.device.gpu().is_some_and(|gpu| gpu.capabilities().tier != Tier::Software);
         let portable = chosen.filter(|arithmetic| Arithmetic::PORTABLE.contains(arithmetic));
         portable.unwrap_or_else(|| Arithmetic::automatic(shares_work()))
+    }
+
+    /// The chosen spreading of experts; the usual one, if a page has kept one that no room can have.
+    fn pooling(&self, chosen: Pooling) -> Pooling {
+        chosen.checked().unwrap_or_else(|error| {
+            self.notice(NoticeLevel::Warning, texts().pooling.replaced(error));
+            Pooling::default()
+        })
     }
 
     fn join(&mut self, room: String, key: Option<String>) {

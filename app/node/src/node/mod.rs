@@ -32,7 +32,7 @@ use potluck_engine::GpuOptions;
 use potluck_panel as panel;
 use potluck_plan::{Millis, PeerId};
 use potluck_protocol::StartId;
-use potluck_swarm::{Event, HintOptions, Identity, Peer, Pooling};
+use potluck_swarm::{Event, HintOptions, Identity, Peer, SpotChecks};
 use potluck_trust::{DeviceId, IdentityKeys};
 
 use self::contribution::ContributionState;
@@ -61,8 +61,8 @@ const SLOW_MILLIS: f64 = 3.0;
 pub struct NodeOptions {
     /// Which GPU to open.
     pub gpu: GpuOptions,
-    /// How experts are spread where this node hosts.
-    pub pooling: Pooling,
+    /// Which answers are computed again where this node hosts, but for the secret.
+    pub spot_checks: SpotChecks,
     /// Whether experts may be loaded on demand in rooms that this node hosts.
     pub on_demand: bool,
     /// Who guesses which experts come next, where they come on demand.
@@ -87,7 +87,7 @@ pub struct Node {
     membership: RoomMembership,
     contribution: ContributionState,
     hosting: Hosting,
-    pooling: Pooling,
+    spot_checks: SpotChecks,
     on_demand: bool,
     guessers: Guessers,
     peer_setup: Option<Rc<dyn Fn(Peer) -> Peer>>,
@@ -128,7 +128,7 @@ impl Node {
             membership: RoomMembership::default(),
             contribution: ContributionState::default(),
             hosting: Hosting::default(),
-            pooling: options.pooling,
+            spot_checks: options.spot_checks,
             on_demand: options.on_demand,
             guessers: Guessers::new(options.guesses, options.hints),
             peer_setup: options.peer_setup,

@@ -272,6 +272,7 @@ pub fn choice(model: ModelSource, budget: u64) -> HostChoice {
         doors: Default::default(),
         protect: false,
         guesser: Default::default(),
+        pooling: Default::default(),
     }
 }
 
@@ -463,7 +464,8 @@ pub fn command(source: ModelSource) -> potluck_swarm::HostCommand {
         in_advance: true,
         doors: Default::default(),
         at: Default::default(),
-        pooling: potluck_swarm::Pooling::default(),
+        pooling: Default::default(),
+        spot_checks: Default::default(),
         on_demand: true,
         protect: false,
     }

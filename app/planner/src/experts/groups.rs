@@ -225,7 +225,7 @@ mod tests {
             coordinator: hub,
             sharing: Sharing::Experts,
             ends: Default::default(),
-            replicas: crate::REPLICAS,
+            replicas: potluck_plan::Pooling::REPLICAS,
             hedging,
             context: 1,
             overhead: Bytes::ZERO,

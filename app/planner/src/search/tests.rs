@@ -89,7 +89,7 @@ impl Instance {
             coordinator: PeerId([0; 16]),
             sharing,
             ends: Default::default(),
-            replicas: crate::REPLICAS,
+            replicas: potluck_plan::Pooling::REPLICAS,
             hedging: Hedging::default(),
             context: 4,
             overhead: Bytes(10),

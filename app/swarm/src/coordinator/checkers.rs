@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use potluck_plan::{PeerId, Plan};
 use potluck_protocol::{Checkers, Frame, Lineage};
 
-use crate::Pooling;
+use crate::SpotChecks;
 use crate::event_context::EventContext;
 
 /// What each device with a stage was told last.
@@ -18,20 +18,20 @@ impl ToldCheckers {
     pub fn tell<'a>(
         &mut self,
         plans: impl Iterator<Item = &'a Plan>,
-        pooling: Pooling,
+        checks: SpotChecks,
         lineages: impl FnOnce() -> Vec<(PeerId, Lineage)>,
         cx: &mut EventContext,
     ) {
         let asks = plans.flat_map(|plan| &plan.stages).filter(|stage| !stage.remote.is_empty());
         let asks: BTreeSet<PeerId> = asks.map(|stage| stage.peer).collect();
         self.0.retain(|peer, _| asks.contains(peer));
-        if asks.is_empty() || pooling.spot_checks <= 0.0 {
+        if asks.is_empty() || checks.share <= 0.0 {
             return;
         }
         let lineages = lineages();
         for peer in asks {
             if self.0.get(&peer) != Some(&lineages) {
-                let secret = secret_of(peer, pooling.check_secret);
+                let secret = secret_of(peer, checks.secret);
                 cx.out.send(peer, Frame::Checkers(Checkers { secret, lineages: lineages.clone() }));
                 self.0.insert(peer, lineages.clone());
             }

@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::{Bytes, ModelShape, PeerId, Plan, WeightUnit};
+use potluck_plan::{Bytes, ModelShape, PeerId, Plan, Pooling, WeightUnit};
 use potluck_protocol::{ExpertPhase, ExpertsView, HolderReport, HolderView};
 
 use crate::members::Members;
 
-/// Experts of a plan that lie elsewhere. `wanted`: holders that each should have; `ordered`: experts that devices load
-/// besides.
+/// Experts of a plan that lie elsewhere. `pooling`: as the host wants them; `ordered`: experts that devices load besides.
 pub(super) fn experts(
     plan: &Plan,
     shape: &ModelShape,
     members: &Members,
-    wanted: u32,
+    pooling: Pooling,
     ordered: impl Iterator<Item = (PeerId, u32)>,
 ) -> Option<ExpertsView> {
     let counts: Vec<usize> = plan.pooled().map(|(.., holders)| holders.len()).collect();
@@ -37,8 +36,11 @@ pub(super) fn experts(
         pooled: counts.len() as u32,
         fewest_holders: fewest as u32,
         mean_holders: counts.iter().sum::<usize>() as f64 / counts.len() as f64,
-        wanted_holders: wanted,
-        short: counts.iter().filter(|count| **count < wanted as usize).count() as u32,
+        wanted_holders: pooling.replicas.into(),
+        short: counts.iter().filter(|count| **count < usize::from(pooling.replicas)).count() as u32,
+        hedging: pooling.hedging,
+        // Not `pooling.wire`: some models cannot have it.
+        wire: plan.expert_wire,
         open_calls: sum(|holder| holder.open),
         hedges: sum(|holder| holder.hedges),
         hedges_won: sum(|holder| holder.hedges_won),
@@ -78,9 +80,19 @@ pub(super) fn without_measures(view: &ExpertsView) -> ExpertsView {
         is_unhealthy: holder.is_unhealthy,
         ..empty(holder.peer)
     };
-    let ExpertsView { pooled, fewest_holders, mean_holders, wanted_holders, short, .. } = *view;
+    let ExpertsView { pooled, fewest_holders, mean_holders, wanted_holders, short, hedging, wire, .. } = *view;
     let holders = view.holders.iter().map(holder).collect();
-    ExpertsView { pooled, fewest_holders, mean_holders, wanted_holders, short, holders, ..ExpertsView::default() }
+    ExpertsView {
+        pooled,
+        fewest_holders,
+        mean_holders,
+        wanted_holders,
+        short,
+        hedging,
+        wire,
+        holders,
+        ..ExpertsView::default()
+    }
 }
 
 /// Who holds what.

@@ -126,7 +126,7 @@ impl Coordinator {
             self.layer_checks.view.unlike.clear();
             return;
         };
-        let is_possible = self.command.pooling.spot_checks > 0.0 && is_checked(plan, me);
+        let is_possible = self.command.spot_checks.share > 0.0 && is_checked(plan, me);
         let can_be = |peer: &PeerId| {
             let mut stages = plan.stages.iter().filter(|stage| stage.peer == *peer);
             *peer != me
@@ -154,7 +154,7 @@ impl Coordinator {
     fn ask_for_hashes(&mut self, cx: &mut EventContext) {
         let ended = self.answers.take_ended();
         let Some(plan) = self.planning.plans.active().filter(|plan| is_checked(plan, cx.members.me)) else { return };
-        if self.command.pooling.spot_checks <= 0.0 {
+        if self.command.spot_checks.share <= 0.0 {
             return;
         }
         for answer in ended {
@@ -189,8 +189,8 @@ impl Coordinator {
         mut hashes: Vec<Option<StageHashes>>,
         cx: &mut EventContext,
     ) {
-        let pooling = self.command.pooling;
-        if !ledger::is_drawn(pooling.check_secret, pooling.spot_checks, &range) {
+        let checks = self.command.spot_checks;
+        if !ledger::is_drawn(checks.secret, checks.share, &range) {
             return;
         }
         let (Some(model), Some(plan)) = (&self.model, self.planning.plans.active()) else { return };
@@ -198,7 +198,7 @@ impl Coordinator {
             return;
         }
         // If there is no room for all, it is not always the same ones that are left out.
-        let first = ledger::choose(pooling.check_secret, &range, plan.stages.len()).unwrap_or_default();
+        let first = ledger::choose(checks.secret, &range, plan.stages.len()).unwrap_or_default();
         let LayerChecks { drawn, view, .. } = &mut self.layer_checks;
         for place in (0..plan.stages.len()).map(|place| (place + first) % plan.stages.len()) {
             let stage = &plan.stages[place];

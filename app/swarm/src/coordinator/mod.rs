@@ -470,7 +470,7 @@ impl Coordinator {
     /// Tells each device that asks for experts elsewhere who may check whom.
     pub fn tell_checkers(&mut self, lineages: impl FnOnce() -> Vec<(PeerId, Lineage)>, cx: &mut EventContext) {
         let plans = self.planning.plans.active().into_iter().chain(self.planning.plans.prepared_plan());
-        self.checkers.tell(plans, self.command.pooling, lineages, cx);
+        self.checkers.tell(plans, self.command.spot_checks, lineages, cx);
     }
 
     /// Sends a newcomer the room view. A peer that keeps saying hello gets it with the next change.

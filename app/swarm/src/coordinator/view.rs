@@ -122,8 +122,7 @@ fn plan(
             .map(|(planned, expected)| planning.hops(planned, expected))
             .unwrap_or_default(),
         experts: planned.zip(shape).and_then(|(Planned { plan, .. }, shape)| {
-            let wanted = u32::from(command.pooling.replicas);
-            experts_view::experts(plan, shape, members, wanted, planning.ordered(plan.epoch))
+            experts_view::experts(plan, shape, members, command.pooling, planning.ordered(plan.epoch))
         }),
         token_ms: expected.map_or(0.0, |expected| expected.token_millis),
         forecast: planned.and_then(|planned| planning.forecast(planned)),

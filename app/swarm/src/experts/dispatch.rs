@@ -16,7 +16,7 @@ use self::call::Call;
 use super::asked;
 use super::checks::Checks;
 use super::gather::{CallShare, Gather};
-use super::hedging::{Budgets, MAX_COPIES};
+use super::hedging::Budgets;
 use super::holders::Holders;
 use super::superseded::SupersededCalls;
 use super::waits::Waits;
@@ -113,7 +113,7 @@ impl Dispatch {
         self.gathers.insert(id, gather);
         let mut steps = Vec::new();
         let copies = match self.hedging {
-            Hedging::Copies(copies) => copies.clamp(1, MAX_COPIES),
+            Hedging::Copies(copies) => copies.clamp(1, Hedging::MAX_COPIES),
             Hedging::Off | Hedging::Adaptive => 1,
         };
         let mut unasked = Vec::new();

@@ -1,7 +1,6 @@
 //! When a copy of a call goes to another holder, and how many bytes copies may take.
 
 use potluck_plan::KernelClass;
-pub(super) use potluck_planner::MAX_COPIES;
 
 use super::latency::Latencies;
 

@@ -42,9 +42,9 @@ table! {
         /// Experts lie on other devices.
         experts = "Spread the experts";
         /// What it means for a model with experts: at most a trip for each block.
-        experts_hint(blocks: Number) = "Experts are small parts of the model; each token uses only a few of them. They are spread over the other devices. Most are kept on two devices, so that an answer goes on if one of them leaves. Slower: up to { $blocks } network round trips per token.";
+        experts_hint(blocks: Number) = "Experts are small parts of the model; each token uses only a few of them. They are spread over the other devices. Unless you choose otherwise, most are kept on two devices, so that an answer goes on if one of them leaves. Slower: up to { $blocks } network round trips per token.";
         /// What it means while the model is not known.
-        experts_unknown = "Only for mixture-of-experts models. Experts are small parts of such a model; each token uses only a few of them. They are spread over the other devices. Most are kept on two devices, so that an answer goes on if one of them leaves. Slower: each token may need one network round trip for every block of the model.";
+        experts_unknown = "Only for mixture-of-experts models. Experts are small parts of such a model; each token uses only a few of them. They are spread over the other devices. Unless you choose otherwise, most are kept on two devices, so that an answer goes on if one of them leaves. Slower: each token may need one network round trip for every block of the model.";
         /// What it means for a model without experts.
         no_experts = "This model has no experts: it gets the fastest plan.";
     }

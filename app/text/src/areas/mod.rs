@@ -32,6 +32,7 @@ mod node;
 mod own;
 mod page;
 mod phrases;
+mod pooling;
 mod room;
 mod seats;
 mod settings;
@@ -54,6 +55,7 @@ pub use node::NodeRelayTexts;
 pub use own::OwnDeviceTexts;
 pub use page::NoticeTexts;
 pub use phrases::{ButtonTexts, KindTexts, ModelTexts, OnDemandTexts, PartTexts, ProgressTexts, TimelineTexts};
+pub use pooling::PoolingTexts;
 pub use room::{ConnectionTexts, MemberTexts, PhaseTexts, PlanTexts, RoleTexts, StepTexts};
 pub use seats::{CreditTexts, ExpertsTexts, PathTexts, SeatTexts, TableTexts};
 pub use settings::{DeviceTexts, SamplingTexts, SettingsTexts, StorageTexts};
@@ -127,6 +129,8 @@ areas! {
     sharing: SharingTexts,
     /// Who guesses experts.
     guesser: GuesserTexts,
+    /// How experts are spread over devices.
+    pooling: PoolingTexts,
     /// The bytes of a model.
     weights: WeightsTexts,
     /// How an answer of the chat goes.

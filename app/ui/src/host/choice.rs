@@ -1,7 +1,9 @@
 //! The model picker's choices while it is open.
 
 use leptos::prelude::*;
-use potluck_panel::{Arithmetic, Bytes, Ends, ExpertGuesser, HostChoice, KvCacheType, ModelLink, ModelSource, Sharing};
+use potluck_panel::{
+    Arithmetic, Bytes, Ends, ExpertGuesser, HostChoice, KvCacheType, ModelLink, ModelSource, Pooling, Sharing,
+};
 use potluck_text::texts;
 
 use super::{catalog::Entry, guesser, open::Check, verdict::Case};
@@ -79,6 +81,8 @@ pub struct Choice {
     pub protect: RwSignal<bool>,
     /// Who guesses experts.
     pub guesser: RwSignal<ExpertGuesser>,
+    /// How experts are spread over devices; change it with [`Choice::set_pooling`].
+    pub pooling: RwSignal<Pooling>,
 }
 
 impl Choice {
@@ -101,6 +105,7 @@ impl Choice {
             ends: RwSignal::new(untrack(|| store.settings.with(|settings| settings.ends))),
             protect: RwSignal::new(false),
             guesser: RwSignal::new(ExpertGuesser::Usual),
+            pooling: RwSignal::new(untrack(|| store.settings.with(|settings| settings.pooling))),
         }
     }
 
@@ -140,6 +145,12 @@ impl Choice {
     pub fn set_ends(self, store: Store, ends: Ends) {
         self.ends.set(ends);
         store.set(|settings| settings.ends = ends);
+    }
+
+    /// Changes how experts are spread over devices, also for the next room.
+    pub fn set_pooling(self, store: Store, pooling: Pooling) {
+        self.pooling.set(pooling);
+        store.set(|settings| (settings.pooling, settings.bad_pooling) = (pooling, None));
     }
 
     /// The catalogue's entry of the chosen address.
@@ -199,6 +210,7 @@ impl Choice {
             doors: Default::default(),
             protect: self.protect.get() && self.tab.get() == Tab::Device,
             guesser: guesser::chosen(self),
+            pooling: self.pooling.get(),
         })
     }
 }

@@ -9,6 +9,7 @@ mod guesser;
 mod open;
 mod options;
 mod picker;
+mod pooling;
 mod repository;
 mod verdict;
 mod verdict_view;

@@ -8,6 +8,7 @@ use potluck_text::texts;
 use super::{
     choice::{Choice, Tab},
     guesser::GuesserChoice,
+    pooling::PoolingChoice,
 };
 use crate::{common::LendSlider, relay::Model, state::store};
 
@@ -22,6 +23,7 @@ pub fn Options(choice: Choice) -> impl IntoView {
             <p class="hint">{texts().own.choose_memory()}</p>
         </Show>
         <ShareChoice choice />
+        <PoolingChoice choice />
         <EndsChoice choice />
         <ContextChoice choice />
         <CacheChoice choice />

@@ -144,6 +144,7 @@ mod tests {
             doors: Default::default(),
             protect: false,
             guesser: Default::default(),
+            pooling: Default::default(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The user's settings, stored in the browser.
 
-use potluck_panel::{Ends, ReasoningEffort, Sampling};
+use potluck_panel::{BadPooling, Ends, Pooling, ReasoningEffort, Sampling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -40,6 +40,11 @@ pub struct Settings {
     pub lend: Option<u64>,
     /// Where the ends of the model may be in a room that this device hosts.
     pub ends: Ends,
+    /// How experts are spread in a room that this device hosts.
+    pub pooling: Pooling,
+    /// Why what was stored of [`Self::pooling`] is not used.
+    #[serde(skip)]
+    pub bad_pooling: Option<BadPooling>,
     /// Keep the screen awake while lending.
     pub awake: bool,
     /// Instructions at the start of every conversation.
@@ -66,6 +71,8 @@ impl Default for Settings {
             name: None,
             lend: None,
             ends: Ends::Anywhere,
+            pooling: Pooling::default(),
+            bad_pooling: None,
             awake: true,
             instructions: String::new(),
             max_tokens: 1024,
@@ -87,7 +94,13 @@ impl Settings {
             sampling.remove("seed");
             stored.insert("sampling".to_owned(), sampling.into());
         }
-        serde_json::from_value(stored.into()).ok()
+        // Whoever can read all the rest loses none of it.
+        let pooling = stored.remove("pooling").map_or(Ok(Pooling::default()), |value| {
+            serde_json::from_value(value).map_err(|_| BadPooling::Unreadable).and_then(Pooling::checked)
+        });
+        let settings: Self = serde_json::from_value(stored.into()).ok()?;
+        let bad_pooling = pooling.err();
+        Some(Self { pooling: pooling.unwrap_or_default(), bad_pooling, ..settings })
     }
 
     /// Keeps an address, as the latest.
@@ -108,6 +121,7 @@ impl Settings {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
+    use potluck_panel::{Hedging, WireType};
 
     #[test]
     fn old_settings_still_read() {
@@ -121,8 +135,26 @@ mod tests {
     #[test]
     fn settings_are_read_as_they_were_stored() {
         let sampling = Sampling { top_p: 0.9, ..Sampling::default() };
-        let settings = Settings { sampling, seed: Some(5), awake: false, ..Settings::default() };
+        let pooling = Pooling { replicas: 1, hedging: Hedging::Copies(2), wire: WireType::F16 };
+        let settings = Settings { sampling, seed: Some(5), awake: false, pooling, ..Settings::default() };
         assert_eq!(Settings::read(&serde_json::to_string(&settings).unwrap()), Some(settings));
+    }
+
+    #[test]
+    fn a_stored_spreading_of_experts_that_no_room_can_have_is_told_and_the_rest_is_read() {
+        let read = |pooling: &str| {
+            let settings = Settings::read(&format!(r#"{{"name":"Desk","pooling":{pooling}}}"#)).unwrap();
+            assert_eq!(settings.name.as_deref(), Some("Desk"), "the rest is read: {pooling}");
+            (settings.pooling, settings.bad_pooling)
+        };
+        let usual = Pooling::default();
+        assert_eq!(read(r#"{"wire":"F16"}"#), (Pooling { wire: WireType::F16, ..usual }, None));
+        assert_eq!(read(r#"{"replicas":0}"#), (usual, Some(BadPooling::NoHolder)));
+        assert_eq!(read(r#"{"hedging":{"Copies":9}}"#), (usual, Some(BadPooling::Copies(9))));
+        for unknown in [r#"{"wire":"F8"}"#, r#"{"replicas":-1}"#, r#"{"replicas":300}"#, r#"{"hedging":"Always"}"#, "7"]
+        {
+            assert_eq!(read(unknown), (usual, Some(BadPooling::Unreadable)), "{unknown}");
+        }
     }
 
     #[test]

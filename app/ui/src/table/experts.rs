@@ -69,7 +69,8 @@ fn summary(status: &Status) -> String {
 
 fn lines(experts: &ExpertsView) -> Vec<String> {
     let checks = texts().experts.checks().to_owned();
-    [Some(replicas_line(experts)), short_line(experts), Some(calls_line(experts)), Some(checks)]
+    let in_use = texts().pooling.in_use(experts.wire, experts.hedging);
+    [Some(replicas_line(experts)), short_line(experts), Some(in_use), Some(calls_line(experts)), Some(checks)]
         .into_iter()
         .flatten()
         .collect()

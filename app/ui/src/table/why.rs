@@ -50,6 +50,7 @@ fn of_host(status: &Status, plan: &PlanReport, why: &WhyPlan) -> Reasons {
             .map(plan_decision)
             .chain((has_plan && plan.ends == Ends::OnHost).then(|| texts().why.ends_kept().to_owned()))
             .chain(why.arithmetic.map(|arithmetic| arithmetic_reason(arithmetic).to_owned()))
+            .chain(pooling(plan))
             .collect(),
         compared: plans_compared(why, name),
         devices: why.devices.iter().map(|device| device_decision(device, name)).collect(),
@@ -77,7 +78,7 @@ fn of_member(status: &Status, plan: &PlanReport) -> Reasons {
     };
     Reasons {
         has_plan: !plan.stages.is_empty(),
-        choice: [Some(plan.reason.clone()), plan.spreading.clone()].into_iter().flatten().collect(),
+        choice: [Some(plan.reason.clone()), plan.spreading.clone(), pooling(plan)].into_iter().flatten().collect(),
         compared: Vec::new(),
         devices: status.peers.iter().filter_map(device).collect(),
         leaving: Vec::new(),
@@ -85,6 +86,11 @@ fn of_member(status: &Status, plan: &PlanReport) -> Reasons {
         changes: plan.help.clone(),
         source: texts().why.of_member(),
     }
+}
+
+/// How numbers go to experts on other devices, and whom the room asks; nothing if there are none.
+fn pooling(plan: &PlanReport) -> Option<String> {
+    plan.experts.as_ref().map(|experts| texts().pooling.in_use(experts.wire, experts.hedging))
 }
 
 /// About the devices whose layers the host cannot know to be right.
@@ -159,8 +165,8 @@ fn Sentences(title: &'static str, sentences: Vec<String>) -> impl IntoView {
 #[cfg(test)]
 mod tests {
     use potluck_panel::{
-        Arithmetic, Compared, DeviceDecision, KeptReason, LeftOut, MemberStatus, MemberView, PartReason, Place,
-        PlanEpoch, ReplacedReason, Roles,
+        Arithmetic, Compared, DeviceDecision, ExpertsView, Hedging, KeptReason, LeftOut, MemberStatus, MemberView,
+        PartReason, Place, PlanEpoch, ReplacedReason, Roles, WireType,
     };
 
     use super::*;
@@ -230,5 +236,23 @@ mod tests {
         assert_eq!(told.choice, ["One device holds the whole model."]);
         assert!(told.compared.is_empty() && told.source == texts().why.of_member(), "{told:?}");
         assert_eq!(told.devices[1], "This device: With this phone, each token would take 48 ms longer.");
+    }
+
+    #[test]
+    fn everybody_sees_how_numbers_go_to_experts_and_whom_the_room_asks() {
+        let experts = ExpertsView { wire: WireType::F16, hedging: Hedging::Copies(2), ..ExpertsView::default() };
+        let spread = |name| {
+            let mut status = room(name);
+            let plan =
+                PlanReport { reason: "They are spread.".into(), experts: Some(experts.clone()), ..plan_of(&["h"]) };
+            status.plan = Some(plan);
+            status
+        };
+        let expected = texts().pooling.in_use(WireType::F16, Hedging::Copies(2));
+        assert_eq!(reasons(&spread("p")).unwrap_or_default().choice, ["They are spread.", &expected]);
+        let mut host = spread("h");
+        host.role = Roles { coordinator: true, ..Roles::default() };
+        host.why = Some(why(host.plan.as_ref().map(|plan| plan.epoch).unwrap_or_default()));
+        assert_eq!(reasons(&host).unwrap_or_default().choice.last(), Some(&expected));
     }
 }

@@ -98,7 +98,7 @@ impl TestBed {
             coordinator: SERVER,
             sharing: Sharing::Fastest,
             ends: Default::default(),
-            replicas: potluck_planner::REPLICAS,
+            replicas: potluck_plan::Pooling::REPLICAS,
             context: 0,
             overhead: Bytes::ZERO,
             wire: WireType::F32,

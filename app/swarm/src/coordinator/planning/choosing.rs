@@ -240,7 +240,7 @@ impl Planning {
 /// The order to prepare a plan.
 pub(super) fn order(plan: Plan, keep: Option<PlanEpoch>, request: PlanRequest<'_>) -> Prepare {
     let (model, shape, overhead) = (request.model.card.clone(), request.model.shape.clone(), request.model.overhead);
-    let (hedging, spot_checks) = (request.command.pooling.hedging, request.command.pooling.spot_checks);
+    let (hedging, spot_checks) = (request.command.pooling.hedging, request.command.spot_checks.share);
     Prepare { plan, model, shape, overhead, keep, hedging, spot_checks }
 }
 

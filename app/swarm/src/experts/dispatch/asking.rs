@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::{ExpertHolder, Plan, WireType};
+use potluck_plan::{ExpertHolder, Hedging, Plan, WireType};
 
 use super::call::{Call, Delays};
 use super::{Dispatch, DispatchContext, DispatchStep};
 use crate::experts::gather::Gather;
-use crate::experts::hedging::{Cause, MAX_COPIES};
+use crate::experts::hedging::Cause;
 use crate::experts::holders::CallSize;
 
 /// Bytes of a call with its answer. A chunk of 512 tokens with eight experts of Qwen3-30B-A3B has 38 MB, and a frame 16 MiB
@@ -64,7 +64,7 @@ impl Dispatch {
         cx: &mut DispatchContext<'_>,
         steps: &mut Vec<DispatchStep>,
     ) {
-        let Some(gather) = self.gathers.get(&id).filter(|_| copy < MAX_COPIES) else { return };
+        let Some(gather) = self.gathers.get(&id).filter(|_| copy < Hedging::MAX_COPIES) else { return };
         let missing: Vec<usize> = pairs.iter().copied().filter(|pair| gather.is_missing(*pair)).collect();
         let can_be = |pair: &usize| self.choose(id, *pair, cx).is_some_and(|holder| self.can_copy(id, holder, cx));
         let can_be: Vec<usize> = missing.into_iter().filter(can_be).collect();

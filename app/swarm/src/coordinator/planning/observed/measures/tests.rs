@@ -32,7 +32,7 @@ fn room<'a>(shape: &'a ModelShape, layers: &'a Layers, links: &'a Links, devices
         coordinator: PeerId([9; 16]),
         sharing: Sharing::Fastest,
         ends: Default::default(),
-        replicas: potluck_planner::REPLICAS,
+        replicas: potluck_plan::Pooling::REPLICAS,
         context: 64,
         overhead: Bytes(0),
         wire: WireType::F32,
