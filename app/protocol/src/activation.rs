@@ -188,4 +188,22 @@ pub enum StageFaultKind {
     BadResult(PeerId),
     /// Anything else, in one sentence.
     Failed(String),
+    /// A holder has answered in another number format than it was asked in. The room goes on without it.
+    OtherWireType {
+        /// Who.
+        holder: PeerId,
+        /// In which format.
+        answered: WireType,
+    },
+}
+
+impl StageFaultKind {
+    /// Whose numbers are wrong.
+    #[must_use]
+    pub const fn accused(&self) -> Option<PeerId> {
+        match self {
+            Self::BadResult(peer) | Self::OtherWireType { holder: peer, .. } => Some(*peer),
+            Self::Gap(_) | Self::DeviceLost | Self::ExpertsUnreachable { .. } | Self::Failed(_) => None,
+        }
+    }
 }

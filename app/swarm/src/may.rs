@@ -205,10 +205,12 @@ fn reports(plan: &Plan, from: PeerId, fault: &StageFault) -> bool {
         return plan.peers().contains(&from);
     }
     let Some((index, stage)) = plan.stage(fault.stage).filter(|(_, stage)| stage.peer == from) else { return false };
-    let StageFaultKind::BadResult(accused) = fault.kind else { return true };
+    let Some(accused) = fault.kind.accused() else { return true };
     let before = index.checked_sub(1).map(|before| plan.stages[before].peer);
     let mut holders = stage.remote.iter().flat_map(|remote| &remote.holders).flatten();
-    accused == from || before == Some(accused) || holders.any(|holder| *holder == ExpertHolder::Peer(accused))
+    let is_holder = holders.any(|holder| *holder == ExpertHolder::Peer(accused));
+    let sends_rows = accused == from || before == Some(accused);
+    is_holder || (sends_rows && matches!(fault.kind, StageFaultKind::BadResult(_)))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use potluck_plan::{BlockIndex, ConversationId, ExpertHolder, Millis, PeerId, Plan};
+use potluck_plan::{BlockIndex, ConversationId, ExpertHolder, Millis, PeerId, Plan, WireType};
 use potluck_protocol::{StageFault, StageFaultKind};
 
 use super::Coordinator;
@@ -12,6 +12,15 @@ use crate::members::Member;
 
 /// An answer whose experts nobody computes fails after so many new plans that have brought it no further.
 const MAX_RECOVERIES_IN_VAIN: u32 = 3;
+
+/// What is wrong with what a device sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    /// The numbers.
+    Numbers,
+    /// Their format.
+    WireType { asked: WireType, answered: WireType },
+}
 
 impl Coordinator {
     /// Gives the parts of frozen peers to others. A peer that loads is busy and may be silent for longer.
@@ -45,9 +54,9 @@ impl Coordinator {
                 // The replay has begun again in the meantime.
                 _ if is_stale => return,
                 StageFaultKind::Gap(position) => handover.rewind(fault.conversation, position.0 as usize),
-                StageFaultKind::BadResult(peer) => {
+                StageFaultKind::BadResult(peer) | StageFaultKind::OtherWireType { holder: peer, .. } => {
                     self.planning.plans.give_up_inactive(peer, cx);
-                    self.distrust(peer, cx);
+                    self.distrust(peer, self.wrong(&fault), cx);
                 }
                 StageFaultKind::ExpertsUnreachable { block, ref failed } => {
                     self.suspend_holders(&fault, block, failed, Member::fail, cx);
@@ -70,7 +79,11 @@ impl Coordinator {
                 }
             }
             // Found by a spot check, of whichever answer, or in a chunk that no honest stage sends.
-            StageFaultKind::BadResult(peer) if fault.pass.is_none() => self.blame(peer, fault.conversation, cx),
+            StageFaultKind::BadResult(peer) | StageFaultKind::OtherWireType { holder: peer, .. }
+                if fault.pass.is_none() =>
+            {
+                self.blame(peer, self.wrong(&fault), fault.conversation, cx);
+            }
             // Every chunk after a gap is reported on its own; those sent before the rewind are stale.
             _ if !self.answers.awaits(fault.conversation, fault.pass) => {}
             StageFaultKind::Gap(position) => {
@@ -80,7 +93,9 @@ impl Coordinator {
             StageFaultKind::ExpertsUnreachable { block, ref failed } => {
                 self.experts_unreachable(&fault, block, failed, cx);
             }
-            StageFaultKind::BadResult(peer) => self.blame(peer, fault.conversation, cx),
+            StageFaultKind::BadResult(peer) | StageFaultKind::OtherWireType { holder: peer, .. } => {
+                self.blame(peer, self.wrong(&fault), fault.conversation, cx);
+            }
             StageFaultKind::Failed(sentence) => {
                 let sentence = format!("{name} could not compute its part: {sentence}");
                 self.answers.fail(fault.conversation, &sentence, cx);
@@ -139,8 +154,23 @@ impl Coordinator {
         holders.filter(|holder| failed.contains(holder)).collect()
     }
 
-    /// A stage accuses the host's own device, which looked at its rows before it sent them.
+    /// What is wrong with what a stage complains of.
+    fn wrong(&self, fault: &StageFault) -> Wrong {
+        match (&fault.kind, self.plan(fault.epoch)) {
+            (StageFaultKind::OtherWireType { answered, .. }, Some(plan)) => {
+                Wrong::WireType { asked: plan.expert_wire, answered: *answered }
+            }
+            _ => Wrong::Numbers,
+        }
+    }
+
+    /// A stage accuses the host's own device, which looked at its rows before it sent them and answers as it is asked, or somebody
+    /// of having answered as asked.
     fn is_false(&self, from: PeerId, fault: &StageFault, me: PeerId) -> bool {
+        if let StageFaultKind::OtherWireType { holder, answered } = fault.kind {
+            let is_as_asked = self.plan(fault.epoch).is_some_and(|plan| plan.expert_wire == answered);
+            return is_as_asked || (from != me && holder == me);
+        }
         let before = |plan: &Plan| {
             let (index, _) = plan.stage(fault.stage)?;
             Some(plan.stages.get(index.checked_sub(1)?)?.peer)
@@ -150,11 +180,11 @@ impl Coordinator {
     }
 
     /// What a peer computed is unusable. Others take its part; if it is the host's own device, the answer ends.
-    pub(super) fn blame(&mut self, peer: PeerId, conversation: ConversationId, cx: &mut EventContext) {
+    pub(super) fn blame(&mut self, peer: PeerId, wrong: Wrong, conversation: ConversationId, cx: &mut EventContext) {
         if self.planning.plans.active().is_none_or(|plan| !plan.peers().contains(&peer)) {
             return;
         }
-        let sentence = self.distrust(peer, cx);
+        let sentence = self.distrust(peer, wrong, cx);
         if peer == cx.members.me {
             self.answers.fail(conversation, &sentence, cx);
         }
@@ -166,8 +196,12 @@ impl Coordinator {
     }
 
     /// Gives a peer with wrong results no work for a while, and notifies the host. Returns the sentence.
-    pub(super) fn distrust(&self, peer: PeerId, cx: &mut EventContext) -> String {
-        let sentence = format!("{} sent numbers that cannot be right.", cx.members.name(peer));
+    pub(super) fn distrust(&self, peer: PeerId, wrong: Wrong, cx: &mut EventContext) -> String {
+        let name = cx.members.name(peer);
+        let sentence = match wrong {
+            Wrong::Numbers => format!("{name} sent numbers that cannot be right."),
+            Wrong::WireType { asked, answered } => format!("{name} sent numbers as {answered} when asked for {asked}."),
+        };
         cx.members.distrust(peer, cx.now);
         cx.out.notice(Severity::Warning, format!("{sentence} It gets no work for a while."));
         sentence
@@ -215,6 +249,25 @@ mod tests {
         for (kind, is_suspended) in faults {
             assert_eq!(suspends(None, &kind), is_suspended, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn an_answer_in_another_number_format_is_told_with_both_and_a_false_report_falls_back_on_its_stage() {
+        let (members, holders, hints) = (Members::new(ME), Holders::default(), HintOptions::default());
+        let kv_cache = Default::default();
+        let mut cx = EventContext { now: Millis(0.0), members, holders, hints, kv_cache, out: Outbox::new(ME) };
+        cx.members.enter(STAGE, &examples::hello());
+        let coordinator = Coordinator::new(examples::command(), see_all, &mut cx);
+        let wrong = Wrong::WireType { asked: WireType::F16, answered: WireType::F32 };
+        let sentence = coordinator.distrust(STAGE, wrong, &mut cx);
+        assert!(sentence.ends_with("sent numbers as f32 when asked for f16."), "{sentence}");
+        assert!(cx.members.known[&STAGE].has_failed(), "it gets no work for a while");
+        let accuses = |holder| {
+            let kind = StageFaultKind::OtherWireType { holder, answered: WireType::F32 };
+            StageFault { epoch: NEXT, stage: StageId(0), conversation: ConversationId(0), pass: None, kind }
+        };
+        assert!(coordinator.is_false(STAGE, &accuses(ME), ME), "the host answers as it is asked");
+        assert!(!coordinator.is_false(STAGE, &accuses(PeerId([3; 16])), ME));
     }
 
     #[test]

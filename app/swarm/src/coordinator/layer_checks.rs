@@ -13,6 +13,7 @@ use potluck_plan::{ConversationId, ModelShape, Outcome, PeerId, Plan, Stage, Tic
 use potluck_protocol::{Frame, LayerChecksView, RowHashes, RowRange, Rows, StageHashes};
 
 use super::Coordinator;
+use super::faults::Wrong;
 use crate::Action;
 use crate::event_context::EventContext;
 use crate::executor::is_checked;
@@ -333,7 +334,7 @@ impl Coordinator {
     /// The host's own device has computed twice something else than this one sent. Its part goes to others. What people have read of
     /// its answers is marked, and those that are being written begin again.
     fn convict(&mut self, peer: PeerId, cx: &mut EventContext) {
-        let sentence = self.distrust(peer, cx);
+        let sentence = self.distrust(peer, Wrong::Numbers, cx);
         if let Some(model) = &self.model {
             self.answers.begin_again_without(peer, model, cx);
         }

@@ -48,6 +48,7 @@ use answers::Answers;
 use away::AwayAskers;
 use checkers::ToldCheckers;
 use credits::Credits;
+use faults::Wrong;
 use handover::Handover;
 use layer_checks::LayerChecks;
 use planning::{PlanRequest, Planning, Usage};
@@ -318,7 +319,7 @@ impl Coordinator {
         if let Some(read) = self.answers.read.take() {
             self.planning.learn_prefill(model, &self.command, &cx.members, &read);
         }
-        if good { self.after_answer(cx) } else { self.blame(from, conversation, cx) }
+        if good { self.after_answer(cx) } else { self.blame(from, Wrong::Numbers, conversation, cx) }
     }
 
     /// A shadow on this device has said something of a conversation.

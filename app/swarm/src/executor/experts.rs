@@ -122,6 +122,10 @@ impl Executor {
                 DispatchStep::Convicted { stage, holder } => {
                     self.report(stage, ConversationId(0), None, StageFaultKind::BadResult(holder), cx);
                 }
+                DispatchStep::OtherWireType { stage, holder, answered } => {
+                    let kind = StageFaultKind::OtherWireType { holder, answered };
+                    self.report(stage, ConversationId(0), None, kind, cx);
+                }
                 DispatchStep::Lost { gather, block, wrong, failed } => {
                     let unreachable = StageFaultKind::ExpertsUnreachable { block, failed };
                     self.fail_waiting(gather, wrong.map_or(unreachable, StageFaultKind::BadResult), cx);
@@ -220,6 +224,9 @@ impl Executor {
     pub fn expert_result(&mut self, from: PeerId, result: ExpertResult, cx: &mut EventContext) {
         let (call, holder) = (result.call, ExpertHolder::Peer(from));
         let steps = match result.failed {
+            None if result.wire != self.plan.expert_wire => {
+                self.dispatch.answered_otherwise(call, from, result.wire, dispatch_context!(self, cx))
+            }
             None => self.dispatch.answered(call, holder, &result.outputs, result.millis, dispatch_context!(self, cx)),
             Some(failure) => self.dispatch.failed(call, holder, failure, dispatch_context!(self, cx)),
         };

@@ -337,6 +337,34 @@ fn own_experts_get_and_give_what_those_of_others_do() {
     assert_eq!(outputs, Some(rounded(&[0.3; 2 * WIDTH])), "the same bits, whoever computed them");
 }
 
+#[test]
+fn an_answer_in_another_number_format_than_the_plans_is_not_used_and_its_holder_is_named() {
+    let (mut executor, mut cx) = with_half_of_the_experts();
+    executor.plan.expert_wire = WireType::F16;
+    executor.forward(FIRST, chunk(1, 1, 0), &mut cx);
+    assert_eq!(computes(&mut executor, &mut cx), 1);
+    executor.computed(routed(0, vec![0.5; WIDTH], &[1]), &mut cx);
+    let call = calls(&mut cx).pop().unwrap();
+    let otherwise = ExpertResult { wire: WireType::F32, ..result(&call, vec![0.5; WIDTH]) };
+    executor.expert_result(FIRST, otherwise, &mut cx);
+    let named = (None, StageFaultKind::OtherWireType { holder: FIRST, answered: WireType::F32 });
+    assert_eq!(faults(&mut cx).first(), Some(&named));
+    assert_eq!(computes(&mut executor, &mut cx), 0, "its numbers go nowhere");
+}
+
+#[test]
+fn a_holder_answers_in_the_number_format_of_the_call() {
+    for wire in WireType::ALL {
+        let (mut executor, mut cx) = on(FIRST);
+        executor.expert_call(SECOND, ExpertCall { wire, ..call(1, &[&[0]]) }, &mut cx);
+        let outcome = Outcome::ExpertOutputs(vec![0.5; WIDTH]);
+        executor.computed(Computed { ticket: Ticket(0), outcome, millis: 1.0 }, &mut cx);
+        let frames = sent(&mut cx);
+        let [Frame::ExpertResult(answer)] = &frames[..] else { panic!("one answer: {frames:?}") };
+        assert_eq!((answer.wire, answer.failed, answer.outputs.len()), (wire, None, WIDTH));
+    }
+}
+
 /// A chunk of a prompt.
 fn prompt(pass: u64, base: u32) -> Forward {
     Forward { class: KernelClass::Prefill, ..chunk(1, pass, base) }

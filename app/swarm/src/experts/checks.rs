@@ -115,6 +115,11 @@ impl Checks {
         self.open.get(&call).is_some_and(|check| check.asked == holder)
     }
 
+    /// The stage whose answer this holder is asked to check.
+    pub fn stage_of(&self, call: u64, holder: ExpertHolder) -> Option<StageId> {
+        self.open.get(&call).filter(|check| check.asked == holder).map(|check| check.stage)
+    }
+
     /// Ends the check of a call that this holder was asked for.
     pub fn take(&mut self, call: u64, holder: ExpertHolder) -> Option<Check> {
         self.open.get(&call).filter(|check| check.asked == holder)?;

@@ -9,7 +9,7 @@ mod timers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_plan::{BlockIndex, ExpertHolder, ExpertOutputs, KernelClass, Millis, PeerId, Plan, StageId};
+use potluck_plan::{BlockIndex, ExpertHolder, ExpertOutputs, KernelClass, Millis, PeerId, Plan, StageId, WireType};
 use potluck_protocol::{ExpertPhase, ExpertWaits, Hedging};
 
 use self::call::Call;
@@ -56,6 +56,8 @@ pub(crate) enum DispatchStep {
     Wrong { gather: u64, holder: PeerId },
     /// A spot check has found that a holder computes wrongly.
     Convicted { stage: StageId, holder: PeerId },
+    /// A holder has answered in another number format than it was asked in; others are asked.
+    OtherWireType { stage: StageId, holder: PeerId, answered: WireType },
     /// Nobody is left to ask: because of a holder's wrong numbers, or because those that are there cannot compute it or do not
     /// answer.
     Lost { gather: u64, block: BlockIndex, wrong: Option<PeerId>, failed: Vec<PeerId> },

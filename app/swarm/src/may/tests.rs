@@ -340,6 +340,9 @@ fn a_stage_accuses_only_those_that_it_takes_numbers_from() {
     for (stage, accused) in [(0, SECOND), (0, HOLDER), (0, HOST), (1, GUEST), (1, HOST)] {
         assert_eq!(accuse(stage, accused), "", "stage {stage} takes nothing from {accused:?}");
     }
+    let otherwise = |holder| heard(HOST, &fault(1, StageFaultKind::OtherWireType { holder, answered: WireType::F16 }));
+    assert_eq!(otherwise(HOLDER), "2", "a holder of its experts");
+    assert_eq!([FIRST, SECOND, HOST].map(otherwise), [""; 3], "they hold no experts for it");
 }
 
 #[test]

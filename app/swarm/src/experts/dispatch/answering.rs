@@ -1,6 +1,6 @@
 //! What to do with answers and refusals.
 
-use potluck_plan::{ExpertHolder, KernelClass};
+use potluck_plan::{ExpertHolder, KernelClass, PeerId, StageId, WireType};
 use potluck_protocol::ExpertFailure;
 
 use super::call::Call;
@@ -48,6 +48,29 @@ impl Dispatch {
             }
         }
         steps
+    }
+
+    /// A holder answers in another number format than it was asked in: its numbers are not used, whatever they are.
+    pub fn answered_otherwise(
+        &mut self,
+        call: u64,
+        from: PeerId,
+        answered: WireType,
+        cx: &mut DispatchContext<'_>,
+    ) -> Vec<DispatchStep> {
+        let holder = ExpertHolder::Peer(from);
+        // First the holder, then what becomes of the block.
+        let named =
+            self.stage_of(call, holder).map(|stage| DispatchStep::OtherWireType { stage, holder: from, answered });
+        let further = self.failed(call, holder, ExpertFailure::Failed, cx);
+        named.into_iter().chain(further).collect()
+    }
+
+    /// The stage that waits for this holder's answer, or has it checked; none if nobody does any more.
+    fn stage_of(&self, call: u64, holder: ExpertHolder) -> Option<StageId> {
+        let open = self.calls.get(&call).filter(|open| open.holder == holder);
+        let waits = open.and_then(|open| self.gathers.get(&open.gather)).map(|gather| gather.stage);
+        waits.or_else(|| self.checks.stage_of(call, holder))
     }
 
     /// Others are asked for what cannot be right.

@@ -63,6 +63,26 @@ fn who_cannot_and_who_does_not_answer_is_named_and_nobody_who_left() {
 }
 
 #[test]
+fn an_answer_in_another_number_format_names_its_holder_and_others_are_asked() {
+    let otherwise =
+        |room: &mut Room, call| room.act(|dispatch, cx| dispatch.answered_otherwise(call, A, WireType::F32, cx));
+    let named = DispatchStep::OtherWireType { stage: StageId(0), holder: A, answered: WireType::F32 };
+    let mut room = replicated(Hedging::Off);
+    let calls = called(&room.begin(&[0]));
+    let steps = otherwise(&mut room, calls[0].2);
+    assert_eq!((&steps[0], whom(&steps)), (&named, vec![(B, vec![0])]));
+    assert_eq!(otherwise(&mut room, calls[0].2), [], "nobody waits for the same answer again");
+    let other = called(&steps)[0].2;
+    assert_eq!(outputs(&room.answer(other, B, &[1.0, 2.0])), Some(&[1.0, 2.0][..]));
+
+    let mut alone = self::room(Hedging::Off, vec![vec![ExpertHolder::Peer(A)]]);
+    let calls = called(&alone.begin(&[0]));
+    let steps = otherwise(&mut alone, calls[0].2);
+    assert_eq!(steps[0], named, "the holder is named before its block is lost");
+    assert!(matches!(steps[1], DispatchStep::Lost { .. }), "{steps:?}");
+}
+
+#[test]
 fn what_a_holder_says_of_its_engine_is_believed_up_to_what_was_waited() {
     let mut room = room(Hedging::Off, vec![vec![ExpertHolder::Peer(A)]]);
     for engine in [f64::NEG_INFINITY, f64::NAN, f64::INFINITY] {
