@@ -1,6 +1,6 @@
 //! Rooms in which anything happens, and the named scenarios. `cargo xtask simulate` runs and draws them.
 
-use potluck_sim::{SCENARIOS, scenario};
+use potluck_sim::{SCENARIOS, of_seeds, scenario};
 
 #[test]
 fn a_seed_replays_identically() {
@@ -24,13 +24,13 @@ fn every_scenario_ends_well() {
 #[test]
 fn a_thousand_rooms_survive_anything() {
     let churn = scenario("churn").expect("the scenario is there");
-    let mut recoveries = 0;
-    for seed in 0..1_000 {
+    let recoveries = of_seeds(0..1_000, |seed| {
         let run = (churn.run)(seed);
-        recoveries += run.recoveries;
         if let Some(failure) = run.failure {
             panic!("{failure}\n{}\nreplay: cargo xtask simulate churn --seed {seed}", run.event_log.join("\n"));
         }
-    }
+        run.recoveries
+    });
+    let recoveries: u32 = recoveries.into_iter().sum();
     assert!(recoveries > 200, "the faults must hit answers, only {recoveries} recoveries happened");
 }

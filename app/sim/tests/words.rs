@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use potluck_panel::{NoPlanReason, PlanDecision};
 use potluck_plan::{Bytes, PeerId};
 use potluck_protocol::{Ends, Hedging, Sharing};
-use potluck_sim::{Carries, Fault, SimDevice, SimModel, World, scenario, undisturbed};
+use potluck_sim::{Carries, Fault, SimDevice, SimModel, World, of_seeds, scenario, undisturbed};
 
 /// 6 blocks of 160 and two ends of 50: 1,060 bytes and 10 of overhead a device.
 const DENSE: SimModel = SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 };
@@ -72,22 +72,21 @@ fn the_answer_is_the_same_and_others_get_hidden_vectors_only() {
 #[test]
 fn in_thousands_of_rooms_no_token_and_no_logit_leaves_the_host() {
     let kept = scenario("words-kept").unwrap();
-    let mut recoveries = 0;
-    for seed in 0..2_000 {
+    let recoveries = of_seeds(0..2_000, |seed| {
         let run = (kept.run)(seed);
-        recoveries += run.recoveries;
         if let Some(failure) = run.failure {
             panic!("{failure}\n{}\nreplay: cargo xtask simulate words-kept --seed {seed}", run.event_log.join("\n"));
         }
-    }
+        run.recoveries
+    });
+    let recoveries: u32 = recoveries.into_iter().sum();
     assert!(recoveries > 400, "the faults must hit answers, only {recoveries} recoveries happened");
 }
 
 /// A holder of experts or a stage goes in the middle of an answer, with a copy of its part elsewhere or without one.
 #[test]
 fn nobody_else_gets_an_end_of_the_model_when_a_device_leaves() {
-    let mut recoveries = 0;
-    for seed in 0..200u64 {
+    let recoveries = of_seeds(0..200, |seed| {
         let (model, sharing) = [
             (&DENSE, Sharing::Everyone),
             (&EXPERTS, Sharing::Experts),
@@ -104,8 +103,9 @@ fn nobody_else_gets_an_end_of_the_model_when_a_device_leaves() {
         let answer = world.answer(guest, 1).unwrap();
         assert_eq!(answer.tokens, undisturbed(model, &tokens(TEXT), 60), "seed {seed}: {:?}", answer.end);
         assert_eq!(world.violation(), None, "seed {seed}");
-        recoveries += answer.recoveries;
-    }
+        answer.recoveries
+    });
+    let recoveries: u32 = recoveries.into_iter().sum();
     assert!(recoveries > 100, "the losses must hit answers, only {recoveries} recoveries happened");
 }
 
