@@ -6,6 +6,9 @@ use potluck_plan::{
     BlockIndex, ExpertHolder, ExpertId, ExpertOutputs, ExpertRoute, KernelClass, Millis, PeerId, StageId, WireType,
 };
 
+/// So many numbers of each kind cannot be guessed.
+const SECRET: usize = 64;
+
 /// What is gathered.
 pub(crate) struct Gather {
     pub stage: StageId,
@@ -171,10 +174,11 @@ impl Gather {
         outputs.len() == pairs.len() * self.width && outputs.iter().all(|value| value.is_finite())
     }
 
-    /// What holders are not told: the residual stream and the router's weights, as bits.
+    /// Numbers that holders are not told, as bits: some of the residual stream and of the router's weights. They are hashed for each
+    /// answer, and all of a prompt's would take milliseconds.
     pub fn secret(&self) -> impl Iterator<Item = u32> {
         let weights = self.routes.iter().flat_map(|route| &route.experts).map(|(_, weight)| weight.to_bits());
-        self.residual.iter().map(|value| value.to_bits()).chain(weights)
+        self.residual.iter().take(SECRET).map(|value| value.to_bits()).chain(weights.take(SECRET))
     }
 
     /// Takes the vectors of pairs; those that are there already stay. Returns how many were missing.
