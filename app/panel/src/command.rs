@@ -65,6 +65,8 @@ pub enum ToNode {
     RenewLink,
     /// Answer to [`ToPage::Doors`]: doors with this number of the link are kept.
     DoorsKept(u32),
+    /// The other answer: doors with this number of the link cannot be kept. The room then goes on with the keys that it has.
+    DoorsLost(u32),
     /// How the host wants the work shared from now on.
     SetSharing(Sharing),
     /// Somebody writes a question: devices get ready for it. Said again while they write, about once a second.
@@ -106,7 +108,7 @@ pub enum ToPage {
     /// A room is opened with these keys. The page keeps them, to open it again after a reload.
     Hosting(RoomKeys),
     /// Who may come into the hosted room has changed. The page keeps it as long as the room, and says so with
-    /// [`ToNode::DoorsKept`]: nobody gets renewed keys before.
+    /// [`ToNode::DoorsKept`], or [`ToNode::DoorsLost`] if it cannot: renewed keys count from the first answer on.
     Doors(Box<Doors>),
     /// How everything stands. Sent on change, at most a few times a second.
     Status(Box<Status>),

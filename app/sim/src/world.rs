@@ -500,7 +500,10 @@ impl World {
             Scheduled::Loaded(load) => self.loaded(index, load),
             Scheduled::Kept(doors) => {
                 let link = doors.link;
-                self.peers[index].doors = *doors;
+                // Those that it has may be newer ones, from after the renewal.
+                if self.peers[index].doors.link != link {
+                    self.peers[index].doors = *doors;
+                }
                 self.event(index, Event::DoorsKept(link));
             }
             Scheduled::Overdue => self.end_overdue(index),

@@ -55,8 +55,9 @@ pub(crate) struct Doorkeeper {
     time: TimeOfDay,
     /// The time since when the log has had news.
     log_news: Option<Millis>,
-    /// The room's keys were renewed, and the driver has not kept them yet: nobody has them.
-    unkept: bool,
+    /// The room's keys are to be renewed for those that are inside. The driver has not kept the doors with them yet: until then
+    /// nothing changes.
+    renewing: Option<Vec<DeviceId>>,
 }
 
 impl Doorkeeper {
@@ -68,14 +69,17 @@ impl Doorkeeper {
         &self.doors
     }
 
-    /// The doors, if they changed since the last call, or if their log has had news for a while.
+    /// The doors to keep, if they changed since the last call, or if their log has had news for a while.
     pub fn take_change(&mut self, now: Millis) -> Option<Doors> {
         let is_due = self.log_news.is_some_and(|since| now.0 - since.0 >= LOG_EVERY_MILLIS);
         let changed = std::mem::take(&mut self.changed) || is_due;
         if changed {
             self.log_news = None;
         }
-        changed.then(|| self.doors.clone())
+        changed.then(|| match &self.renewing {
+            Some(inside) => self.renewed(inside, now),
+            None => self.doors.clone(),
+        })
     }
 
     /// The room was opened, or a session was made, at this time of day.
@@ -184,17 +188,41 @@ impl Doorkeeper {
         }
     }
 
-    /// The host renews the room's keys. Nobody gets them before they are kept. A device that is `inside` with another tab than the
-    /// one that was put out is not forgotten.
-    pub fn renew(&mut self, inside: &[DeviceId]) {
-        self.doors.put_out.retain(|device| !inside.contains(device));
-        self.doors.renew();
-        (self.changed, self.unkept) = (true, true);
+    /// The host renews the room's keys while these devices are `inside`: the driver is to keep the doors as they are then.
+    pub fn renew(&mut self, inside: Vec<DeviceId>) {
+        if self.renewing.is_none() {
+            (self.renewing, self.changed) = (Some(inside), true);
+        }
     }
 
-    /// Doors with this number of the link are kept. True if these are renewed ones that nobody has yet.
-    pub fn kept(&mut self, link: u32) -> bool {
-        link == self.doors.link && std::mem::take(&mut self.unkept)
+    /// The doors with renewed keys. A device that is `inside` with another tab than the one that was put out is not forgotten.
+    fn renewed(&self, inside: &[DeviceId], now: Millis) -> Doors {
+        let mut doors = self.doors.clone();
+        doors.put_out.retain(|device| !inside.contains(device));
+        doors.renew();
+        record(&mut doors.log, self.time.at(now), None, "", LogEvent::LinkRenewed);
+        doors
+    }
+
+    /// Doors with this number of the link are kept. True if their keys are renewed ones: from now on the room has those.
+    pub fn kept(&mut self, link: u32, inside: &[DeviceId], now: Millis) -> bool {
+        let are_renewed = self.ends_renewal(link);
+        if are_renewed {
+            self.doors = self.renewed(inside, now);
+        }
+        are_renewed
+    }
+
+    /// Doors with this number of the link cannot be kept. True if their keys were renewed ones: the room goes on with those it has.
+    pub fn lost(&mut self, link: u32) -> bool {
+        self.ends_renewal(link)
+    }
+
+    /// The driver has answered about doors with this number of the link. True if those are the renewed ones.
+    fn ends_renewal(&mut self, link: u32) -> bool {
+        let ends = self.renewing.take_if(|_| link == self.doors.link.wrapping_add(1)).is_some();
+        self.changed |= ends;
+        ends
     }
 
     /// The host gives out an invite. If the room has as many as it keeps, it forgets one that has expired.
@@ -275,6 +303,13 @@ mod tests {
 
     fn give(keeper: &mut Doorkeeper, invite: Invite) {
         assert_eq!(keeper.issue(invite, Millis(0.0)), Ok(()), "it is not one too many");
+    }
+
+    /// The keys are renewed, and kept.
+    fn renew(keeper: &mut Doorkeeper, inside: &[DeviceId]) {
+        keeper.renew(inside.to_vec());
+        let link = keeper.doors().link + 1;
+        assert!(keeper.kept(link, inside, Millis(0.0)), "they are kept");
     }
 
     fn sentence(entry: EntryDecision) -> &'static str {
@@ -374,12 +409,10 @@ mod tests {
         keeper.ban(device(2), "Mallory".into());
         keeper.put_out(device(3));
         assert_eq!(entry(&keeper, 3, 0), EntryDecision::Welcome(Access::Full), "until the link is renewed");
-        keeper.renew(&[]);
+        keeper.renew(Vec::new());
         assert_eq!(keeper.take_change(Millis(0.0)).map(|doors| (doors.link, doors.generation)), Some((1, 2)));
-        assert!(
-            !keeper.kept(0) && keeper.kept(1) && !keeper.kept(1),
-            "nobody gets them before they are kept, nor twice"
-        );
+        let mut kept = |link| keeper.kept(link, &[], Millis(0.0));
+        assert!(!kept(0) && kept(1) && !kept(1), "nobody gets them before they are kept, nor twice");
         assert_eq!(entry(&keeper, 1, 0), EntryDecision::Welcome(Access::Full));
         assert!(sentence(entry(&keeper, 2, 0)).contains("does not let"));
         for n in [3, 4] {
@@ -397,8 +430,29 @@ mod tests {
         keeper.came_in(device(1), Proof::Link(0));
         keeper.put_out(device(1));
         keeper.came_in(device(1), Proof::Link(0));
-        keeper.renew(&[]);
+        renew(&mut keeper, &[]);
         assert_eq!(keeper.entry(device(1), Proof::Link(0), NOW), EntryDecision::Welcome(Access::Full));
+    }
+
+    #[test]
+    fn a_renewal_that_cannot_be_kept_changes_nothing() {
+        let invite = invite(InviteKind::Chat, 9);
+        let mut keeper = keeper(invite);
+        keeper.put_out(device(1));
+        keeper.take_change(Millis(0.0));
+        let before = keeper.doors().clone();
+        keeper.renew(Vec::new());
+        assert_eq!(keeper.doors(), &before, "nothing changes before the new keys are kept");
+        assert_eq!(
+            keeper.take_change(Millis(0.0)).map(|doors| (doors.link, doors.invites[0].revoked)),
+            Some((1, true))
+        );
+        for (n, proof) in [(2, Proof::Link(0)), (3, Proof::Invite(invite))] {
+            assert!(matches!(keeper.entry(device(n), proof, NOW), EntryDecision::Welcome(_)), "{proof:?}");
+        }
+        assert!(!keeper.lost(0) && keeper.lost(1) && !keeper.lost(1));
+        assert_eq!(keeper.take_change(Millis(0.0)), Some(before), "the driver is told what holds");
+        assert!(!keeper.kept(1, &[], Millis(0.0)), "that renewal is over");
     }
 
     #[test]
@@ -407,7 +461,7 @@ mod tests {
             let mut keeper = Doorkeeper::default();
             keeper.came_in(device(1), Proof::Link(0));
             keeper.put_out(device(1));
-            keeper.renew(&inside);
+            renew(&mut keeper, &inside);
             let welcome = keeper.entry(device(1), Proof::Link(0), NOW) == EntryDecision::Welcome(Access::Full);
             assert_eq!(welcome, comes_back, "inside: {inside:?}");
         }

@@ -85,6 +85,8 @@ pub enum Event {
     Renew,
     /// Answer to [`Action::DoorsChanged`]: doors with this number of the link are kept, so that no reload loses them.
     DoorsKept(u32),
+    /// The other answer: doors with this number of the link cannot be kept. Renewed keys that they have are given to nobody.
+    DoorsLost(u32),
     /// The host chose another way of sharing the work.
     SetSharing(Sharing),
     /// Somebody writes a question on the page.
@@ -364,7 +366,8 @@ pub enum Action {
     },
     /// The driver gives a member that stays the renewed keys. Its sessions with others go on.
     GiveRenewed(PeerId),
-    /// Who may come in has changed: the driver keeps it as long as the room, and then answers by [`Event::DoorsKept`].
+    /// Who may come in has changed: the driver keeps it as long as the room, and answers by [`Event::DoorsKept`] or
+    /// [`Event::DoorsLost`]. Doors with the next number of the link hold renewed keys, which count from that answer on.
     DoorsChanged(Box<Doors>),
     /// This peer is out of the room: refused, or it left. The driver closes the connection.
     Close {

@@ -161,6 +161,7 @@ fn describe_event(event: &Event) -> Option<String> {
         Event::Revoke(id) => format!("revoke {id:?}"),
         Event::Renew => "renew the link".into(),
         Event::DoorsKept(link) => format!("doors with link {link} kept"),
+        Event::DoorsLost(link) => format!("doors with link {link} not kept"),
         Event::SetSharing(share) => format!("share {share:?}"),
         Event::Prompt(prompt) => format!("prompt {:?}, {} messages", prompt.request, prompt.messages.len()),
         Event::Stop(request) => format!("stop {request:?}"),

@@ -199,7 +199,11 @@ impl Session {
                 // The room goes on without; renewed keys, which a restart would not know, are given to nobody.
                 match self.keep_room() {
                     Ok(()) => self.page(ToNode::DoorsKept(self.doors.link)),
-                    Err(sentence) => say(sentence),
+                    Err(sentence) if self.renews() => return Err(Failure::Failed(sentence)),
+                    Err(sentence) => {
+                        self.page(ToNode::DoorsLost(self.doors.link));
+                        say(sentence);
+                    }
                 }
             }
             ToPage::Notice(notice) if notice.level == NoticeLevel::Error => self.errors.push(notice.sentence.clone()),

@@ -59,10 +59,8 @@ impl Node {
             }
             Action::GiveRenewed(peer) => self.with_members(|members| members.give_renewed(peer)),
             Action::DoorsChanged(doors) => {
-                self.with_members(|members| {
-                    members.revoke(doors.revoked());
-                    members.set_earlier_links(doors.earlier_links(EARLIER_LINKS));
-                });
+                let (revoked, earlier) = (doors.revoked(), doors.earlier_links(EARLIER_LINKS));
+                self.with_members(|members| members.set_doors(doors.link, revoked, earlier));
                 self.page.send(panel::ToPage::Doors(doors));
             }
             Action::Unload => {

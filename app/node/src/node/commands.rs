@@ -50,6 +50,7 @@ impl Node {
             ToNode::Revoke(id) => self.event(Event::Revoke(id)),
             ToNode::RenewLink => self.event(Event::Renew),
             ToNode::DoorsKept(link) => self.event(Event::DoorsKept(link)),
+            ToNode::DoorsLost(link) => self.event(Event::DoorsLost(link)),
             ToNode::SetSharing(share) => self.event(Event::SetSharing(share)),
             ToNode::Writing => self.event(Event::Writing),
             ToNode::Prompt(prompt) => self.event(Event::Prompt(prompt)),

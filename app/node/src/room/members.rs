@@ -235,8 +235,21 @@ impl Members {
         self.with_connection(|connection| connection.relay.ask_after(route.0, request, self.clock.now()));
     }
 
-    /// On the host: exactly these invites are revoked.
-    pub fn revoke(&self, invites: RevokedInvites) {
+    /// On the host: the relay is to know which invites are revoked, and the room's earlier links. It hears of renewed keys, of which
+    /// nothing counts before they are kept, with [`Self::renew`].
+    pub fn set_doors(&self, link: u32, revoked: RevokedInvites, earlier: EarlierLinks) {
+        let are_news = self.earlier_links.replace(earlier) != *self.earlier_links.borrow();
+        if !matches!(self.role(), RoomRole::Owner { link: in_use, .. } if in_use == link) {
+            return;
+        }
+        self.revoke(revoked);
+        if are_news {
+            self.tell_links();
+        }
+    }
+
+    /// Exactly these invites are revoked.
+    fn revoke(&self, invites: RevokedInvites) {
         if self.revoked.replace(invites) != *self.revoked.borrow() {
             self.tell_revoked();
         }
@@ -247,13 +260,6 @@ impl Members {
             let RevokedInvites { for_nobody, for_returning } = self.revoked.borrow().clone();
             self.ask(&Request::TakenBack { invites: for_returning });
             self.ask(&Request::Revoked { invites: for_nobody });
-        }
-    }
-
-    /// On the host: exactly these were the room's links before it was renewed.
-    pub fn set_earlier_links(&self, links: EarlierLinks) {
-        if self.earlier_links.replace(links) != *self.earlier_links.borrow() {
-            self.tell_links();
         }
     }
 

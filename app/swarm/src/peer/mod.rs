@@ -300,6 +300,7 @@ impl Peer {
             Event::Revoke(id) => self.revoke(id),
             Event::Renew => self.renew(),
             Event::DoorsKept(link) => self.doors_kept(link),
+            Event::DoorsLost(link) => self.doors_lost(link),
             Event::SetSharing(share) => {
                 if let Some(coordinator) = &mut self.coordinator {
                     coordinator.set_share(share, &mut self.cx);

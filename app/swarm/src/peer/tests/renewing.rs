@@ -41,22 +41,51 @@ fn renewed_keys_are_given_once_they_are_kept_and_only_to_members_that_may_meet_o
 fn two_renewals_in_a_row_give_the_second_link() {
     let mut host = host();
     enter(&mut host, ROUTE_A, A, Proof::Link(0));
-    on(&mut host, Event::Renew);
-    on(&mut host, Event::Renew);
-    assert_eq!(given(&on(&mut host, Event::DoorsKept(1))), (None, vec![]), "the room has another link by now");
-    assert_eq!(given(&on(&mut host, Event::DoorsKept(2))), (Some(2), vec![A]));
+    for link in [1, 2] {
+        on(&mut host, Event::Renew);
+        assert!(on(&mut host, Event::Renew).is_empty(), "the first press counts until its keys are kept");
+        assert_eq!(given(&on(&mut host, Event::DoorsKept(link + 1))), (None, vec![]), "nobody has kept those");
+        assert_eq!(given(&on(&mut host, Event::DoorsKept(link))), (Some(link), vec![A]));
+    }
 }
 
 #[test]
-fn between_the_press_and_the_keeping_nobody_new_comes_in_and_members_come_back() {
+fn a_renewal_counts_once_its_keys_are_kept() {
     let mut host = host();
     enter(&mut host, ROUTE_A, A, Proof::Link(0));
     on(&mut host, Event::Renew);
-    let actions = enter(&mut host, ROUTE_B, B, Proof::Link(0));
-    assert!(refusal(&actions, ROUTE_B).is_some_and(|sentence| sentence.contains("was renewed")));
-    assert_eq!(put_out(&actions), [ROUTE_B]);
+    assert_eq!(let_in(&enter(&mut host, ROUTE_B, B, Proof::Link(0))), [B], "the room still has the link that it shows");
+    assert_eq!(given(&on(&mut host, Event::DoorsKept(1))), (Some(1), vec![A, B]));
+    let late = PeerId([8; 16]);
+    let actions = enter(&mut host, RelayRoute(8), late, Proof::Link(0));
+    assert!(refusal(&actions, RelayRoute(8)).is_some_and(|sentence| sentence.contains("was renewed")));
+    assert_eq!(put_out(&actions), [RelayRoute(8)]);
     assert_eq!(let_in(&enter(&mut host, RelayRoute(4), A, Proof::Link(0))), [A]);
-    assert_eq!(given(&on(&mut host, Event::DoorsKept(1))), (Some(1), vec![A]));
+}
+
+/// The disk of a host was full: its room refused everybody by the link that it showed, and gave nobody the new one.
+#[test]
+fn a_renewal_that_cannot_be_kept_leaves_the_room_as_it_was() {
+    let (mut host, invite) = invited(InviteKind::Chat, false);
+    on(&mut host, Event::Renew);
+    let actions = on(&mut host, Event::DoorsLost(1));
+    let told = actions.iter().find_map(|action| match action {
+        Action::Notice { sentence, .. } => Some(sentence.as_str()),
+        _ => None,
+    });
+    assert!(told.is_some_and(|sentence| sentence.contains("could not be stored")), "{told:?}");
+    let to_keep = actions.iter().find_map(|action| match action {
+        Action::DoorsChanged(doors) => Some((doors.link, doors.generation, doors.invites[0].revoked)),
+        _ => None,
+    });
+    assert_eq!(to_keep, Some((0, 0, false)), "what the page has remembered is no longer so");
+    for (n, proof) in [(8, Proof::Link(0)), (9, invite)] {
+        let (route, peer) = (RelayRoute(u32::from(n)), PeerId([n; 16]));
+        assert_eq!(refusal(&enter(&mut host, route, peer, proof), route), None, "{proof:?}");
+    }
+    assert_eq!(given(&on(&mut host, Event::DoorsKept(1))), (None, vec![]), "that renewal is over");
+    on(&mut host, Event::Renew);
+    assert_eq!(given(&on(&mut host, Event::DoorsKept(1))).0, Some(1), "it can be tried again");
 }
 
 #[test]
@@ -64,9 +93,8 @@ fn whoever_waits_at_the_door_by_an_invite_is_turned_away_by_a_renewal_and_a_visi
     let (mut host, asks) = invited(InviteKind::Contribute, true);
     enter(&mut host, ROUTE_A, A, asks);
     enter(&mut host, ROUTE_B, B, Proof::Visitor);
-    let actions = on(&mut host, Event::Renew);
-    assert_eq!(put_out(&actions), [ROUTE_A]);
-    on(&mut host, Event::DoorsKept(1));
+    assert_eq!(put_out(&on(&mut host, Event::Renew)), [], "not before the new keys are kept");
+    assert_eq!(put_out(&on(&mut host, Event::DoorsKept(1))), [ROUTE_A]);
     assert_eq!(let_in(&on(&mut host, Event::Admit { peer: B, allow: true })), [B]);
 }
 
@@ -100,7 +128,7 @@ fn a_device_that_is_still_inside_with_another_tab_comes_back_by_the_earlier_link
 #[test]
 fn only_the_host_renews_the_keys() {
     let mut guest = guest();
-    for event in [Event::Renew, Event::DoorsKept(1)] {
+    for event in [Event::Renew, Event::DoorsKept(1), Event::DoorsLost(1)] {
         assert!(on(&mut guest, event).is_empty());
     }
 }
