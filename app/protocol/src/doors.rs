@@ -134,7 +134,8 @@ pub struct Doors {
     /// Devices that came by a link, the room's newest or an earlier one, and may come back by it.
     #[serde(default)]
     pub by_link: Vec<LinkHolder>,
-    /// Devices that were put out since the last renewal and did not come back: the next one forgets how they came.
+    /// Devices that the host put out since the last renewal and did not let in itself since: the next one keeps none of them, not even
+    /// those that are back.
     #[serde(default)]
     pub put_out: Vec<DeviceId>,
     /// Devices without an invite that the host let in.
@@ -149,14 +150,15 @@ pub struct Doors {
 }
 
 impl Doors {
-    /// The room gets another link and another group secret. Invites let nobody new in, and devices that were put out are forgotten.
-    pub fn renew(&mut self) {
+    /// The room gets another link and another group secret, and invites let nobody new in. How devices came is forgotten, except for
+    /// those `inside` that were not put out: somebody who had the earlier link may have come by it with any number of others.
+    pub fn renew(&mut self, inside: &[DeviceId]) {
         let Self { admitted, by_link, invites, put_out, .. } = self;
-        let is_out = |device: &DeviceId| put_out.contains(device);
-        admitted.retain(|device| !is_out(device));
-        by_link.retain(|holder| !is_out(&holder.device));
+        let stays = |device: &DeviceId| inside.contains(device) && !put_out.contains(device);
+        admitted.retain(|device| stays(device));
+        by_link.retain(|holder| stays(&holder.device));
         for issued in invites {
-            issued.devices.retain(|device| !is_out(device));
+            issued.devices.retain(|device| stays(device));
             issued.revoked = true;
         }
         put_out.clear();
@@ -195,7 +197,7 @@ mod tests {
         let holder = |n: u8, link| LinkHolder { device: DeviceId([n; 32]), link };
         let mut doors = Doors { by_link: vec![holder(1, 0), holder(2, 0)], ..Doors::default() };
         assert_eq!(doors.earlier_links(16), EarlierLinks::default(), "it was never renewed");
-        (0..3).for_each(|_| doors.renew());
+        (0..3).for_each(|_| doors.renew(&[1, 2].map(|n| DeviceId([n; 32]))));
         assert_eq!((doors.link, doors.generation), (3, 3));
         assert_eq!(doors.earlier_links(16), EarlierLinks { for_nobody: vec![], for_returning: vec![0, 1, 2] });
         doors.by_link = vec![holder(1, 2), holder(2, 3)];
@@ -206,19 +208,19 @@ mod tests {
     }
 
     #[test]
-    fn a_renewal_forgets_who_was_put_out_and_ends_every_invite() {
-        let [stays, out] = [1, 2].map(|n| DeviceId([n; 32]));
+    fn a_renewal_forgets_who_is_away_or_was_put_out_and_ends_every_invite() {
+        let [stays, out, away] = [1, 2, 3].map(|n| DeviceId([n; 32]));
         let holder = |device| LinkHolder { device, link: 0 };
         let invite = Invite { id: InviteId(7), kind: InviteKind::Chat, ask: false, expires: UnixSeconds(9), uses: 9 };
-        let issued = IssuedInvite { invite, revoked: false, devices: vec![stays, out] };
+        let issued = IssuedInvite { invite, revoked: false, devices: vec![away, stays, out] };
         let mut doors = Doors {
-            admitted: vec![out, stays],
-            by_link: vec![holder(stays), holder(out)],
+            admitted: vec![out, away, stays],
+            by_link: vec![holder(stays), holder(out), holder(away)],
             invites: vec![issued],
             put_out: vec![out],
             ..Doors::default()
         };
-        doors.renew();
+        doors.renew(&[stays, out]);
         assert_eq!((doors.admitted.as_slice(), doors.by_link.as_slice()), (&[stays][..], &[holder(stays)][..]));
         assert_eq!((doors.invites[0].devices.as_slice(), doors.invites[0].revoked), (&[stays][..], true));
         assert!(doors.put_out.is_empty());

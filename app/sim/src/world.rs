@@ -361,10 +361,10 @@ impl World {
         self.peers[index].link
     }
 
-    /// The host remembers that this device came by a link, and has not put it out since.
-    pub fn remembers(&self, index: usize) -> bool {
-        let (device, doors) = (super::peer::device(self.peers[index].id), &self.peers[0].doors);
-        doors.by_link.iter().any(|holder| holder.device == device) && !doors.put_out.contains(&device)
+    /// The host's list of who is in the room has this peer.
+    pub fn is_listed(&self, index: usize) -> bool {
+        let peer = self.peers[index].id;
+        self.view(0).room.is_some_and(|room| room.members.iter().any(|member| member.peer == peer))
     }
 
     /// Somebody gives a peer the room's newest link.

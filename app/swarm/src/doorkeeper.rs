@@ -39,8 +39,8 @@ pub(crate) enum EntryDecision {
 /// What the host reads instead of a further invite.
 const TOO_MANY_INVITES: &str = "This room keeps 64 invites until they expire, also those that are used up or that you took back. You can give out another once one expires.";
 
-/// What somebody reads who comes by an earlier link.
-const RENEWED: &str = "This link was renewed. Ask the host for the new one.";
+/// What somebody reads who comes by an earlier link, or whom a renewal puts out.
+pub(crate) const RENEWED: &str = "This link was renewed. Ask the host for the new one.";
 
 /// Whether an invite has expired, by everybody's clock.
 fn is_over(invite: &Invite, now: UnixSeconds) -> bool {
@@ -110,7 +110,8 @@ impl Doorkeeper {
         }
     }
 
-    /// By an earlier link only those come back who came by one before, and then they get the newest one.
+    /// By an earlier link only those come back who came by one before and were inside at each renewal since. Then they get the newest
+    /// one.
     fn by_link(&self, device: DeviceId, number: u32) -> EntryDecision {
         let came_before = || self.doors.by_link.iter().any(|holder| holder.device == device);
         if number == self.doors.link || came_before() || has_mutation(Mutation::AnyLink) {
@@ -144,9 +145,6 @@ impl Doorkeeper {
 
     /// A device came in: its invite has one use less, and whom the host was asked about need not be asked about again.
     pub fn came_in(&mut self, device: DeviceId, proof: Proof) {
-        let before = self.doors.put_out.len();
-        self.doors.put_out.retain(|out| *out != device);
-        self.changed |= self.doors.put_out.len() != before;
         let list = match proof {
             Proof::Host => return,
             Proof::Link(number) => return self.came_by_link(device, number),
@@ -178,6 +176,13 @@ impl Doorkeeper {
         }
     }
 
+    /// The host itself lets a device in: that it was put out before is over.
+    pub fn let_back(&mut self, device: DeviceId) {
+        let before = self.doors.put_out.len();
+        self.doors.put_out.retain(|out| *out != device);
+        self.changed |= self.doors.put_out.len() != before;
+    }
+
     /// The host put a device out. It may come back the way it came, until the keys are renewed.
     pub fn put_out(&mut self, device: DeviceId) {
         if !self.doors.put_out.contains(&device) {
@@ -195,34 +200,33 @@ impl Doorkeeper {
         }
     }
 
-    /// The doors with renewed keys. A device that is `inside` with another tab than the one that was put out is not forgotten.
+    /// The doors with renewed keys.
     fn renewed(&self, inside: &[DeviceId], now: Millis) -> Doors {
         let mut doors = self.doors.clone();
-        doors.put_out.retain(|device| !inside.contains(device));
-        doors.renew();
+        doors.renew(inside);
         record(&mut doors.log, self.time.at(now), None, "", LogEvent::LinkRenewed);
         doors
     }
 
-    /// Doors with this number of the link are kept. True if their keys are renewed ones: from now on the room has those.
-    pub fn kept(&mut self, link: u32, inside: &[DeviceId], now: Millis) -> bool {
-        let are_renewed = self.ends_renewal(link);
-        if are_renewed {
-            self.doors = self.renewed(inside, now);
-        }
-        are_renewed
+    /// Doors with this number of the link are kept. If their keys are renewed ones, the room has those from now on: returns the devices
+    /// that stay. They were inside when the host renewed the keys, and it has put out none of them.
+    pub fn kept(&mut self, link: u32, now: Millis) -> Option<Vec<DeviceId>> {
+        let mut stay = self.ends_renewal(link)?;
+        stay.retain(|device| !self.doors.put_out.contains(device));
+        self.doors = self.renewed(&stay, now);
+        Some(stay)
     }
 
     /// Doors with this number of the link cannot be kept. True if their keys were renewed ones: the room goes on with those it has.
     pub fn lost(&mut self, link: u32) -> bool {
-        self.ends_renewal(link)
+        self.ends_renewal(link).is_some()
     }
 
-    /// The driver has answered about doors with this number of the link. True if those are the renewed ones.
-    fn ends_renewal(&mut self, link: u32) -> bool {
-        let ends = self.renewing.take_if(|_| link == self.doors.link.wrapping_add(1)).is_some();
-        self.changed |= ends;
-        ends
+    /// The driver has answered about doors with this number of the link. If those are the renewed ones, returns who was inside.
+    fn ends_renewal(&mut self, link: u32) -> Option<Vec<DeviceId>> {
+        let inside = self.renewing.take_if(|_| link == self.doors.link.wrapping_add(1));
+        self.changed |= inside.is_some();
+        inside
     }
 
     /// The host gives out an invite. If the room has as many as it keeps, it forgets one that has expired.
@@ -270,6 +274,7 @@ impl Doorkeeper {
 
     /// A device may come in again.
     pub fn unban(&mut self, device: DeviceId) {
+        self.let_back(device);
         self.doors.banned.retain(|banned| banned.device != device);
         self.changed = true;
     }
@@ -309,7 +314,7 @@ mod tests {
     fn renew(keeper: &mut Doorkeeper, inside: &[DeviceId]) {
         keeper.renew(inside.to_vec());
         let link = keeper.doors().link + 1;
-        assert!(keeper.kept(link, inside, Millis(0.0)), "they are kept");
+        assert!(keeper.kept(link, Millis(0.0)).is_some(), "they are kept");
     }
 
     fn sentence(entry: EntryDecision) -> &'static str {
@@ -399,23 +404,24 @@ mod tests {
     }
 
     #[test]
-    fn by_an_earlier_link_only_those_come_back_who_were_in_and_were_not_put_out() {
+    fn by_an_earlier_link_only_those_come_back_who_were_inside_and_were_not_put_out() {
         let mut keeper = Doorkeeper::default();
         let entry = |keeper: &Doorkeeper, n, link| keeper.entry(device(n), Proof::Link(link), NOW);
-        for n in [1, 2, 3] {
+        for n in [1, 2, 3, 4] {
             assert_eq!(entry(&keeper, n, 0), EntryDecision::Welcome(Access::Full));
             keeper.came_in(device(n), Proof::Link(0));
         }
         keeper.ban(device(2), "Mallory".into());
         keeper.put_out(device(3));
         assert_eq!(entry(&keeper, 3, 0), EntryDecision::Welcome(Access::Full), "until the link is renewed");
-        keeper.renew(Vec::new());
+        keeper.renew(vec![device(1), device(3)]);
         assert_eq!(keeper.take_change(Millis(0.0)).map(|doors| (doors.link, doors.generation)), Some((1, 2)));
-        let mut kept = |link| keeper.kept(link, &[], Millis(0.0));
-        assert!(!kept(0) && kept(1) && !kept(1), "nobody gets them before they are kept, nor twice");
+        let kept = [0, 1, 1].map(|link| keeper.kept(link, Millis(0.0)));
+        assert_eq!(kept, [None, Some(vec![device(1)]), None], "nobody gets them before they are kept, nor twice");
         assert_eq!(entry(&keeper, 1, 0), EntryDecision::Welcome(Access::Full));
         assert!(sentence(entry(&keeper, 2, 0)).contains("does not let"));
-        for n in [3, 4] {
+        // One that was put out and came back, one that was away, and one that was never there.
+        for n in [3, 4, 5] {
             assert_eq!(sentence(entry(&keeper, n, 0)), RENEWED, "device {n}");
             assert_eq!(entry(&keeper, n, 1), EntryDecision::Welcome(Access::Full), "the new link is for anybody");
         }
@@ -425,13 +431,19 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_put_out_and_let_in_again_stays_when_the_link_is_renewed() {
-        let mut keeper = Doorkeeper::default();
-        keeper.came_in(device(1), Proof::Link(0));
-        keeper.put_out(device(1));
-        keeper.came_in(device(1), Proof::Link(0));
-        renew(&mut keeper, &[]);
-        assert_eq!(keeper.entry(device(1), Proof::Link(0), NOW), EntryDecision::Welcome(Access::Full));
+    fn only_whom_the_host_lets_in_again_itself_stays_after_it_was_put_out() {
+        for lets_in in [true, false] {
+            let mut keeper = Doorkeeper::default();
+            keeper.came_in(device(1), Proof::Link(0));
+            keeper.put_out(device(1));
+            keeper.came_in(device(1), Proof::Link(0));
+            if lets_in {
+                keeper.let_back(device(1));
+            }
+            renew(&mut keeper, &[device(1)]);
+            let welcome = keeper.entry(device(1), Proof::Link(0), NOW) == EntryDecision::Welcome(Access::Full);
+            assert_eq!(welcome, lets_in, "the host let it in: {lets_in}");
+        }
     }
 
     #[test]
@@ -452,19 +464,7 @@ mod tests {
         }
         assert!(!keeper.lost(0) && keeper.lost(1) && !keeper.lost(1));
         assert_eq!(keeper.take_change(Millis(0.0)), Some(before), "the driver is told what holds");
-        assert!(!keeper.kept(1, &[], Millis(0.0)), "that renewal is over");
-    }
-
-    #[test]
-    fn a_device_that_was_put_out_with_one_tab_and_is_inside_with_another_is_not_forgotten() {
-        for (inside, comes_back) in [(vec![device(1)], true), (vec![], false)] {
-            let mut keeper = Doorkeeper::default();
-            keeper.came_in(device(1), Proof::Link(0));
-            keeper.put_out(device(1));
-            renew(&mut keeper, &inside);
-            let welcome = keeper.entry(device(1), Proof::Link(0), NOW) == EntryDecision::Welcome(Access::Full);
-            assert_eq!(welcome, comes_back, "inside: {inside:?}");
-        }
+        assert_eq!(keeper.kept(1, Millis(0.0)), None, "that renewal is over");
     }
 
     #[test]

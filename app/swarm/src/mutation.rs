@@ -26,6 +26,8 @@ pub enum Mutation {
     GiveBeforeKept,
     /// A renewal gives the keys to nobody: they come back by the earlier link.
     GiveNobody,
+    /// A renewal keeps whoever came by the link, also those that are away.
+    KeepAway,
     /// What a stage says of passes and conversations counts as much as what the host says.
     StagesLikeHosts,
 }

@@ -1,16 +1,17 @@
 //! The host renews the room's link, door keys and group secret.
 //!
-//! First the driver keeps what is new, and nothing changes before. Then the room has it, and those who stay get it. So a host that
-//! reloads in between is either before the renewal, with nobody knowing of it, or behind it: then each member comes back by the earlier
-//! link, is known by its device, and gets the keys.
+//! Devices that are inside at that moment stay, and all others need the new link. First the driver keeps what is new, and nothing
+//! changes before. Then the room has it, and those who stay get it. So a host that reloads in between is either before the renewal, with
+//! nobody knowing of it, or behind it: then each of those comes back by the earlier link, is known by its device, and gets the keys.
 
 use potluck_plan::{DeviceId, PeerId};
 
 use super::Peer;
+use crate::doorkeeper::RENEWED;
 use crate::mutation::{Mutation, has_mutation};
 use crate::{Action, Severity};
 
-const HAS_NEW_LINK: &str = "The room has a new link. Earlier links and invites let in nobody new.";
+const HAS_NEW_LINK: &str = "The room has a new link. Devices that are not here now need it.";
 const NOT_RENEWED: &str = "The link was not renewed, because the new one could not be stored here. The link so far and all invites still work.";
 
 impl Peer {
@@ -29,15 +30,20 @@ impl Peer {
     /// The devices that are in the room.
     fn inside(&self) -> Vec<DeviceId> {
         let members = self.cx.members.known.iter().filter(|(_, member)| member.admitted);
-        members.filter_map(|(peer, _)| self.cx.members.device(*peer)).collect()
+        let mut inside: Vec<DeviceId> = members.filter_map(|(peer, _)| self.cx.members.device(*peer)).collect();
+        if has_mutation(Mutation::KeepAway) {
+            inside.extend(self.doorkeeper.doors().by_link.iter().map(|holder| holder.device));
+        }
+        inside
     }
 
     /// The doors are kept. If their keys are renewed ones, those who stay get them.
     pub(super) fn doors_kept(&mut self, link: u32) {
-        let inside = self.inside();
-        if self.coordinator.is_none() || !self.doorkeeper.kept(link, &inside, self.cx.now) {
+        if self.coordinator.is_none() {
             return;
         }
+        let Some(stay) = self.doorkeeper.kept(link, self.cx.now) else { return };
+        self.put_out_all_but(&stay);
         let generation = self.doorkeeper.doors().generation;
         self.cx.out.act(Action::Renewed { link, generation });
         let members: Vec<PeerId> = self.cx.members.known.keys().copied().collect();
@@ -50,6 +56,18 @@ impl Peer {
         self.turn_away_who_waits();
         self.refresh();
         self.cx.out.notice(Severity::Info, HAS_NEW_LINK);
+    }
+
+    /// Puts out devices that the host removed before and that came back by themselves, and those that came since it renewed the keys.
+    fn put_out_all_but(&mut self, stay: &[DeviceId]) {
+        let stays = |peer: &PeerId| self.cx.members.device(*peer).is_none_or(|device| stay.contains(&device));
+        let members = self.cx.members.known.iter().filter(|(_, member)| member.admitted).map(|(peer, _)| *peer);
+        let others: Vec<PeerId> = members.filter(|peer| !stays(peer)).collect();
+        for peer in others {
+            let name = self.cx.members.name(peer);
+            self.give_up(peer);
+            self.turn_away(peer, &name, RENEWED.to_owned());
+        }
     }
 
     /// The doors cannot be kept. If their keys were renewed ones, nobody gets them.

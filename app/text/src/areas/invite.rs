@@ -50,7 +50,7 @@ table! {
         /// Below it.
         renew_hint = "Use this if the wrong person got the link, or after you ban a device.";
         /// Asked before.
-        confirm_renew = "Renew the room's link? The current link and all invites stop working for new devices, which then need the new link. Devices in the room stay in it. Devices that were in it before can come back, unless you removed or banned them.";
+        confirm_renew = "Renew the room's link? The current link and all invites stop working. Devices that are in the room now stay in it. All others need the new link, also those that were in the room before. Devices that you removed need it too, even if they have come back.";
         /// How many devices may use it.
         uses = "Number of devices";
         /// A choice of it.
@@ -107,7 +107,7 @@ table! {
     /// A member that the host puts out.
     PutOutTexts {
         /// Asked before.
-        confirm_remove = "Remove this device from the room? It can come back the way it came before, and you will not be asked.";
+        confirm_remove = "Remove this device from the room? It can come back the way it came before until you renew the link, and you will not be asked.";
         /// Asked before.
         confirm_ban = "Ban this device? The room refuses it from now on, and the invites that it used stop working for new devices. Whoever has the room's own link can still join with another browser, or with this one after clearing its storage, until you renew the link.";
         /// The button.

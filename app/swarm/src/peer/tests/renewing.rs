@@ -55,7 +55,10 @@ fn a_renewal_counts_once_its_keys_are_kept() {
     enter(&mut host, ROUTE_A, A, Proof::Link(0));
     on(&mut host, Event::Renew);
     assert_eq!(let_in(&enter(&mut host, ROUTE_B, B, Proof::Link(0))), [B], "the room still has the link that it shows");
-    assert_eq!(given(&on(&mut host, Event::DoorsKept(1))), (Some(1), vec![A, B]));
+    let actions = on(&mut host, Event::DoorsKept(1));
+    assert_eq!(given(&actions), (Some(1), vec![A]), "who came after the press needs the new link");
+    assert!(refusal(&actions, ROUTE_B).is_some_and(|sentence| sentence.contains("was renewed")));
+    assert_eq!(put_out(&actions), [ROUTE_B]);
     let late = PeerId([8; 16]);
     let actions = enter(&mut host, RelayRoute(8), late, Proof::Link(0));
     assert!(refusal(&actions, RelayRoute(8)).is_some_and(|sentence| sentence.contains("was renewed")));
@@ -96,6 +99,55 @@ fn whoever_waits_at_the_door_by_an_invite_is_turned_away_by_a_renewal_and_a_visi
     assert_eq!(put_out(&on(&mut host, Event::Renew)), [], "not before the new keys are kept");
     assert_eq!(put_out(&on(&mut host, Event::DoorsKept(1))), [ROUTE_A]);
     assert_eq!(let_in(&on(&mut host, Event::Admit { peer: B, allow: true })), [B]);
+}
+
+/// Somebody with a link that was passed on comes in with one profile for a moment and is put out with another one. The first one came
+/// back after the renewal, and got the new link and the new group secret.
+#[test]
+fn profiles_that_were_in_and_are_away_do_not_come_back() {
+    for leaves in [true, false] {
+        let (mut host, invite) = invited(InviteKind::Contribute, false);
+        for (n, proof) in [(8, Proof::Link(0)), (9, invite), (10, Proof::Visitor)] {
+            let (route, peer) = (RelayRoute(u32::from(n)), PeerId([n; 16]));
+            enter(&mut host, route, peer, proof);
+            on(&mut host, Event::Admit { peer, allow: true });
+            if leaves {
+                frame(&mut host, route, peer, Frame::Bye);
+            }
+        }
+        on(&mut host, Event::Renew);
+        on(&mut host, Event::DoorsKept(1));
+        for (n, proof) in [(8, Proof::Link(0)), (9, invite), (10, Proof::Visitor)] {
+            let route = RelayRoute(u32::from(n) + 100);
+            let actions = enter(&mut host, route, PeerId([n; 16]), proof);
+            assert_eq!(let_in(&actions).is_empty(), leaves, "{proof:?}");
+            assert_eq!(refusal(&actions, route).is_some(), leaves && proof != Proof::Visitor, "{proof:?}");
+        }
+    }
+}
+
+/// It came back before the relay had put it out, or right after.
+#[test]
+fn a_renewal_puts_out_whoever_the_host_has_removed_and_not_let_in_again_itself() {
+    let mut host = host();
+    for (peer, route, proof) in [(A, ROUTE_A, Proof::Link(0)), (B, ROUTE_B, Proof::Visitor)] {
+        enter(&mut host, route, peer, proof);
+        on(&mut host, Event::Admit { peer, allow: true });
+        on(&mut host, Event::Remove(peer));
+    }
+    assert_eq!(let_in(&enter(&mut host, RelayRoute(4), A, Proof::Link(0))), [A], "until the renewal");
+    // It was let in from the list before, and still is.
+    assert_eq!(let_in(&enter(&mut host, RelayRoute(5), B, Proof::Visitor)), [B]);
+    on(&mut host, Event::Renew);
+    let actions = on(&mut host, Event::DoorsKept(1));
+    assert_eq!(given(&actions), (Some(1), vec![]));
+    assert_eq!(put_out(&actions), [RelayRoute(4), RelayRoute(5)]);
+    assert!(refusal(&actions, RelayRoute(4)).is_some_and(|sentence| sentence.contains("was renewed")));
+    assert_eq!(members(&host), 1);
+    enter(&mut host, RelayRoute(6), B, Proof::Visitor);
+    assert_eq!(let_in(&on(&mut host, Event::Admit { peer: B, allow: true })), [B], "the host is asked again");
+    on(&mut host, Event::Renew);
+    assert_eq!(given(&on(&mut host, Event::DoorsKept(2))), (Some(2), vec![B]));
 }
 
 /// The host removed one tab of a device, and another one is still inside.
