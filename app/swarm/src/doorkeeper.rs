@@ -42,6 +42,14 @@ const TOO_MANY_INVITES: &str = "This room keeps 64 invites until they expire, al
 /// What somebody reads who comes by an earlier link, or whom a renewal puts out.
 pub(crate) const RENEWED: &str = "This link was renewed. Ask the host for the new one.";
 
+/// What an invite of this kind allows.
+fn access_of(kind: InviteKind) -> Access {
+    match kind {
+        InviteKind::Chat => Access::Chat,
+        InviteKind::Contribute => Access::Full,
+    }
+}
+
 /// Whether an invite has expired, by everybody's clock.
 fn is_over(invite: &Invite, now: UnixSeconds) -> bool {
     now.0 > invite.expires.0.saturating_add(GRACE_SECONDS)
@@ -110,6 +118,18 @@ impl Doorkeeper {
         }
     }
 
+    /// The same for a device that was let in over this session and says hello again: only a ban turns it away. What it has proved may let
+    /// in nobody new since, and it may have been forgotten how it came.
+    pub fn entry_again(&self, device: DeviceId, proof: Proof, now: UnixSeconds) -> EntryDecision {
+        match (self.entry(device, proof, now), proof) {
+            (EntryDecision::TurnedAway(_), Proof::Invite(invite)) if !self.is_banned(device) => {
+                EntryDecision::Welcome(access_of(invite.kind))
+            }
+            (EntryDecision::TurnedAway(_), _) if !self.is_banned(device) => EntryDecision::Welcome(Access::Full),
+            (entry, _) => entry,
+        }
+    }
+
     /// By an earlier link only those come back who came by one before and were inside at each renewal since. Then they get the newest
     /// one.
     fn by_link(&self, device: DeviceId, number: u32) -> EntryDecision {
@@ -125,10 +145,7 @@ impl Doorkeeper {
         let Some(issued) = self.doors.invites.iter().find(|issued| issued.invite == invite) else {
             return EntryDecision::TurnedAway("The host does not know this invite any more. Ask for a new one.");
         };
-        let access = match invite.kind {
-            InviteKind::Chat => Access::Chat,
-            InviteKind::Contribute => Access::Full,
-        };
+        let access = access_of(invite.kind);
         match () {
             () if issued.devices.contains(&device) => EntryDecision::Welcome(access),
             () if issued.revoked => EntryDecision::TurnedAway("The host took this invite back. Ask for a new one."),
@@ -155,25 +172,20 @@ impl Doorkeeper {
                 &mut issued.devices
             }
         };
-        if !list.contains(&device) {
-            list.push(device);
-            // Those who were let in longest ago are asked about again.
-            list.drain(..list.len().saturating_sub(limits::MAX_DEVICES));
-            self.changed = true;
-        }
+        // Those who came longest ago are forgotten. That one came again is no news by itself.
+        let before = list.iter().position(|known| *known == device).map(|place| list.remove(place));
+        self.changed |= before.is_none();
+        list.push(device);
+        list.drain(..list.len().saturating_sub(limits::MAX_DEVICES));
     }
 
     fn came_by_link(&mut self, device: DeviceId, link: u32) {
         let holders = &mut self.doors.by_link;
-        match holders.iter_mut().find(|holder| holder.device == device) {
-            Some(known) if known.link >= link => {}
-            Some(known) => (known.link, self.changed) = (link, true),
-            None => {
-                holders.push(LinkHolder { device, link });
-                holders.drain(..holders.len().saturating_sub(limits::MAX_DEVICES));
-                self.changed = true;
-            }
-        }
+        let known = holders.iter().position(|holder| holder.device == device).map(|place| holders.remove(place));
+        let before = known.map(|holder| holder.link);
+        self.changed |= before.is_none_or(|before| before < link);
+        holders.push(LinkHolder { device, link: before.unwrap_or(link).max(link) });
+        holders.drain(..holders.len().saturating_sub(limits::MAX_DEVICES));
     }
 
     /// The host itself lets a device in: that it was put out before is over.

@@ -56,6 +56,13 @@ impl Sessions {
         self.open.iter_mut().find(|(_, session)| session.peer == peer).map(|(route, session)| (*route, session))
     }
 
+    /// Only these peers stay: the others are judged by what they have proved when they say hello again.
+    pub fn let_in_only(&mut self, stays: impl Fn(PeerId) -> bool) {
+        for session in self.open.values_mut() {
+            session.let_in &= stays(session.peer);
+        }
+    }
+
     pub fn routes(&self) -> Vec<RelayRoute> {
         self.open.keys().copied().collect()
     }

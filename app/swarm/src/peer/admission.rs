@@ -122,6 +122,9 @@ impl Peer {
     pub(super) fn entry(&mut self, peer: PeerId) -> EntryDecision {
         let hosts = self.coordinator.is_some();
         match self.cx.out.sessions.of(peer).filter(|_| hosts) {
+            Some((_, session)) if session.let_in => {
+                self.doorkeeper.entry_again(session.device, session.proof, session.at)
+            }
             Some((_, session)) => self.doorkeeper.entry(session.device, session.proof, session.at),
             None => EntryDecision::Welcome(Access::Full),
         }

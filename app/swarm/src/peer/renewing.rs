@@ -27,10 +27,21 @@ impl Peer {
         }
     }
 
-    /// The devices that are in the room.
-    fn inside(&self) -> Vec<DeviceId> {
+    /// The members that are in the room.
+    fn members_inside(&self) -> Vec<PeerId> {
         let members = self.cx.members.known.iter().filter(|(_, member)| member.admitted);
-        let mut inside: Vec<DeviceId> = members.filter_map(|(peer, _)| self.cx.members.device(*peer)).collect();
+        members.map(|(peer, _)| *peer).collect()
+    }
+
+    /// The devices that are in the room. So many may have come since that it was forgotten how one of these came.
+    fn inside(&mut self) -> Vec<DeviceId> {
+        let members = self.members_inside();
+        for member in &members {
+            if let Some((_, session)) = self.cx.out.sessions.of(*member).filter(|(_, session)| session.let_in) {
+                self.doorkeeper.came_in(session.device, session.proof);
+            }
+        }
+        let mut inside: Vec<DeviceId> = members.iter().filter_map(|member| self.cx.members.device(*member)).collect();
         if has_mutation(Mutation::KeepAway) {
             inside.extend(self.doorkeeper.doors().by_link.iter().map(|holder| holder.device));
         }
@@ -59,15 +70,17 @@ impl Peer {
     }
 
     /// Puts out devices that the host removed before and that came back by themselves, and those that came since it renewed the keys.
+    /// Sessions with peers that are no members do not let them back in.
     fn put_out_all_but(&mut self, stay: &[DeviceId]) {
-        let stays = |peer: &PeerId| self.cx.members.device(*peer).is_none_or(|device| stay.contains(&device));
-        let members = self.cx.members.known.iter().filter(|(_, member)| member.admitted).map(|(peer, _)| *peer);
-        let others: Vec<PeerId> = members.filter(|peer| !stays(peer)).collect();
-        for peer in others {
-            let name = self.cx.members.name(peer);
-            self.give_up(peer);
-            self.turn_away(peer, &name, RENEWED.to_owned());
+        for peer in self.members_inside() {
+            if self.cx.members.device(peer).is_some_and(|device| !stay.contains(&device)) {
+                let name = self.cx.members.name(peer);
+                self.give_up(peer);
+                self.turn_away(peer, &name, RENEWED.to_owned());
+            }
         }
+        let inside = self.members_inside();
+        self.cx.out.sessions.let_in_only(|peer| inside.contains(&peer));
     }
 
     /// The doors cannot be kept. If their keys were renewed ones, nobody gets them.

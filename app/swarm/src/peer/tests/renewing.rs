@@ -101,6 +101,50 @@ fn whoever_waits_at_the_door_by_an_invite_is_turned_away_by_a_renewal_and_a_visi
     assert_eq!(let_in(&on(&mut host, Event::Admit { peer: B, allow: true })), [B]);
 }
 
+/// Somebody enters with 1,024 profiles. Members inside were forgotten and put out as soon as their tab was hidden or shown.
+#[test]
+fn whoever_is_inside_stays_however_many_others_came_by_the_link() {
+    let (mut host, invite) = invited(InviteKind::Contribute, false);
+    enter(&mut host, ROUTE_A, A, Proof::Link(0));
+    enter(&mut host, ROUTE_B, B, invite);
+    let flood = |host: &mut Peer| {
+        for n in 0..limits::MAX_DEVICES {
+            let mut device = [0xff; 32];
+            device[..8].copy_from_slice(&(n as u64).to_le_bytes());
+            host.doorkeeper.came_in(DeviceId(device), Proof::Link(0));
+        }
+    };
+    flood(&mut host);
+    on(&mut host, Event::Renew);
+    assert_eq!(given(&on(&mut host, Event::DoorsKept(1))), (Some(1), vec![A, B]));
+    assert_eq!(host.doorkeeper.doors().by_link.len(), 1, "nobody else came by the link");
+    flood(&mut host);
+    for (route, peer) in [(ROUTE_A, A), (ROUTE_B, B)] {
+        let again = frame(&mut host, route, peer, Frame::Hello(Hello { hidden: true, ..hello() }));
+        assert_eq!(
+            (refusal(&again, route), put_out(&again)),
+            (None, vec![]),
+            "a hidden tab is no reason to turn it away"
+        );
+    }
+    on(&mut host, Event::Ban(A));
+    let again = enter(&mut host, RelayRoute(4), A, Proof::Link(0));
+    assert!(refusal(&again, RelayRoute(4)).is_some(), "a ban is one");
+}
+
+/// It says goodbye and keeps its session, over which it had been let in.
+#[test]
+fn a_session_of_somebody_who_has_left_does_not_outlast_a_renewal() {
+    let mut host = host();
+    enter(&mut host, ROUTE_A, A, Proof::Link(0));
+    frame(&mut host, ROUTE_A, A, Frame::Bye);
+    on(&mut host, Event::Renew);
+    on(&mut host, Event::DoorsKept(1));
+    let again = frame(&mut host, ROUTE_A, A, Frame::Hello(hello()));
+    assert!(refusal(&again, ROUTE_A).is_some_and(|sentence| sentence.contains("was renewed")));
+    assert!(let_in(&again).is_empty(), "it gets no keys");
+}
+
 /// Somebody with a link that was passed on comes in with one profile for a moment and is put out with another one. The first one came
 /// back after the renewal, and got the new link and the new group secret.
 #[test]
