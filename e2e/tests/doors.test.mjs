@@ -163,6 +163,27 @@ step('the host bans a device, which stays out until the ban is lifted', async ()
   await until(page, isInside);
 });
 
+step('a link that the browser cannot store is not renewed', async () => {
+  const { page } = devices.host;
+  const before = await status(page);
+  await page.evaluate(() => {
+    window.storedPut = IDBObjectStore.prototype.put;
+    IDBObjectStore.prototype.put = () => {
+      throw new DOMException('The storage is full.', 'QuotaExceededError');
+    };
+  });
+  await page.getByRole('button', { name: 'Invite', exact: true }).click();
+  const dialog = page.getByRole('dialog', { name: 'Invite a device' });
+  page.once('dialog', (question) => question.accept());
+  await dialog.getByRole('button', { name: 'Renew link' }).click();
+  await page.getByText('The link was not renewed').first().waitFor({ state: 'attached' });
+  await page.evaluate(() => {
+    IDBObjectStore.prototype.put = window.storedPut;
+  });
+  await dialog.getByRole('button', { name: 'Close' }).click();
+  assert.equal((await status(page)).room.link, before.room.link);
+});
+
 step('the host renews the link: who is inside goes on with an answer, the earlier link lets in nobody new, and the new one does', async () => {
   const { page } = devices.host;
   const guest = devices.guest.page;

@@ -52,6 +52,15 @@ pub fn keep_room(path: &Path, room: &KeptRoom) -> Result<(), String> {
     replace(path, &text)
 }
 
+/// Waits until a room that was kept is on the disk, so that a power cut does not bring back the one from before.
+///
+/// # Errors
+/// A sentence: the file cannot be written.
+pub fn settle_room(path: &Path) -> Result<(), String> {
+    let settled = OpenOptions::new().write(true).open(path).and_then(|file| file.sync_all());
+    settled.map_err(|error| unwritable(path, &error))
+}
+
 /// Writes the log of a room's doors: as JSON to a file of that kind, else as text.
 ///
 /// # Errors
@@ -162,7 +171,9 @@ mod tests {
         keep_room(&path, &KeptRoom { keys: keys.clone(), doors: Doors::default(), ends: Ends::Anywhere }).unwrap();
         let room = KeptRoom { keys: keys.clone(), doors, ends: Ends::OnHost };
         keep_room(&path, &room).unwrap();
+        settle_room(&path).unwrap();
         assert_eq!(read_room(&path), Ok(Some(room.clone())));
+        assert!(settle_room(&folder.join("none.json")).is_err_and(|sentence| sentence.contains("none.json")));
         assert_eq!(room.ends(Ends::Anywhere), Ends::OnHost, "a room that kept words goes on to do so");
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "nothing stays beside it");
         #[cfg(unix)]

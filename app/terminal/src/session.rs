@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use crate::failure::Failure;
 use crate::output::say;
-use crate::secret_file::{KeptRoom, keep_room, read_room, write_log};
+use crate::secret_file::{KeptRoom, keep_room, read_room, settle_room, write_log};
 use crate::setup::Setup;
 use crate::showing::{show_loading, show_reading};
 use crate::signals::Stop;
@@ -192,12 +192,14 @@ impl Session {
             }
             ToPage::Doors(doors) => {
                 let is_news = self.doors.log != doors.log;
+                let are_renewed = self.doors.link != doors.link;
                 self.doors = (**doors).clone();
                 if is_news {
                     self.write_log().unwrap_or_else(say);
                 }
                 // The room goes on without; renewed keys, which a restart would not know, are given to nobody.
-                match self.keep_room() {
+                let kept = self.keep_room().and_then(|()| if are_renewed { self.settle_room() } else { Ok(()) });
+                match kept {
                     Ok(()) => self.page(ToNode::DoorsKept(self.doors.link)),
                     Err(sentence) if self.renews() => return Err(Failure::Failed(sentence)),
                     Err(sentence) => {
@@ -254,6 +256,10 @@ impl Session {
     fn keep_room(&self) -> Result<(), String> {
         let (Some(path), Some(keys)) = (&self.kept, &self.room_keys) else { return Ok(()) };
         keep_room(path, &KeptRoom { keys: keys.clone(), doors: self.doors.clone(), ends: self.ends })
+    }
+
+    fn settle_room(&self) -> Result<(), String> {
+        self.kept.as_ref().map_or(Ok(()), |path| settle_room(path))
     }
 
     /// Renews the link of the room that was opened: [`Session::link`] returns the new one.

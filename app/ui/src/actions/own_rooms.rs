@@ -104,28 +104,30 @@ impl Store {
 
     /// Stores what hosts the room again after this tab is gone, once it changes.
     pub(crate) fn keep_own_room(self, status: &Status) {
-        self.keep_own_room_then(status, || {});
+        self.keep_own_room_then(status, |_| {});
     }
 
-    /// The same, and then something else, whether the browser stores it or not.
-    pub(crate) fn keep_own_room_then(self, status: &Status, then: impl FnOnce() + 'static) {
+    /// The same, and then something else, with `false` if the database has an older record of the room instead.
+    pub(crate) fn keep_own_room_then(self, status: &Status, then: impl FnOnce(bool) + 'static) {
         let place = self.session.with_untracked(|session| session.place.clone());
         let hosts = |place: &Place| {
             status.role.coordinator
                 && status.room.as_ref().is_some_and(|room| room.id == place.room)
                 && place.has_keys()
         };
-        let Some(place) = place.filter(hosts) else { return then() };
+        let Some(place) = place else { return then(true) };
+        if !hosts(&place) {
+            return then(!self.own_rooms.was_stored(&place.room));
+        }
         let title = status.model.as_ref().map(|model| model.name.as_str());
         let conversation = self.chats.open.with_untracked(|open| Some(open.id.clone()));
-        let Some(room) = self.own_rooms.renewed(&place, title, conversation, browser::now()) else { return then() };
+        let Some(room) = self.own_rooms.renewed(&place, title, conversation, browser::now()) else {
+            return then(true);
+        };
         self.own_rooms.put(room.clone());
         leptos::task::spawn_local(async move {
-            // A room that is not stored ends with its tab.
-            if browser::keep_room(&room).await.is_ok() {
-                self.own_rooms.mark_stored(room.id());
-            }
-            then();
+            let is_written = browser::keep_room(&room).await.is_ok();
+            then(self.own_rooms.wrote(room.id(), is_written));
         });
     }
 

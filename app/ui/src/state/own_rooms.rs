@@ -63,11 +63,15 @@ impl OwnRooms {
         (Self { rooms: RwSignal::new(kept), stored, elsewhere: RwSignal::new(Vec::new()) }, over)
     }
 
-    /// The database has this room.
-    pub fn mark_stored(self, id: &str) {
-        self.stored.update_value(|stored| {
-            stored.insert(id.to_owned());
-        });
+    /// The room's record was written to the database, or could not be. True unless a tab that opens the room from this browser's list
+    /// later finds an older record of it. One that is not there at all ends with its tab.
+    pub fn wrote(self, id: &str, is_written: bool) -> bool {
+        if is_written {
+            self.stored.update_value(|stored| {
+                stored.insert(id.to_owned());
+            });
+        }
+        is_written || !self.was_stored(id)
     }
 
     /// The database had this room at some time.
@@ -155,6 +159,18 @@ mod tests {
             rooms.found_elsewhere(vec!["b".into()]);
             assert_eq!(rooms.free().iter().map(OwnRoom::id).collect::<Vec<_>>(), ["a"]);
             assert!(rooms.is_elsewhere("b"));
+        });
+    }
+
+    /// Renewed keys were given out although the database kept the ones before: opened again, the room had the leaked link.
+    #[test]
+    fn an_older_record_in_the_database_is_not_taken_for_the_room_as_it_is_now() {
+        let owner = Owner::new();
+        owner.with(|| {
+            let (rooms, _) = OwnRooms::restore(vec![room("a", 1.0)], 2.0);
+            assert!(!rooms.wrote("a", false), "the record from before is there");
+            assert!(rooms.wrote("b", false), "a room that was never stored has none");
+            assert!(rooms.wrote("b", true) && !rooms.wrote("b", false), "from then on it has one");
         });
     }
 

@@ -221,14 +221,19 @@ impl Store {
                 opening.choice.doors = doors.clone();
             }
         });
-        self.remember(|session| {
+        self.session.update(|session| {
             if let Some(place) = &mut session.place {
                 place.keep_doors(doors, browser::now());
             }
         });
-        // Nobody gets renewed keys before they are stored: a reload would not know them.
-        let kept = move || self.send(ToNode::DoorsKept(link));
-        self.room.status.with_untracked(|status| self.keep_own_room_then(status, kept));
+        let is_kept = self.session.with_untracked(browser::keep_session);
+        // Nobody gets renewed keys while a reload, or a tab that opens the room later, would go back to the ones before.
+        let goes_back = !is_kept && browser::load_session().place.is_some();
+        let answer = move |is_found: bool| {
+            let is_kept = is_found && !goes_back;
+            self.send(if is_kept { ToNode::DoorsKept(link) } else { ToNode::DoorsLost(link) });
+        };
+        self.room.status.with_untracked(|status| self.keep_own_room_then(status, answer));
     }
 
     fn take_status(self, status: Status) {
