@@ -11,7 +11,9 @@ const ROOMS: u64 = 2_000;
 const LAST_MILLIS: f64 = 40_000.0;
 const END_MILLIS: f64 = 80_000.0;
 /// A host that is frozen for as long as the faults last keeps renewed keys within this time.
-const KEPT_MILLIS: f64 = 10_000.0;
+const KEPT_MILLIS: f64 = 7_000.0;
+/// A host renews the keys again after this time.
+const AGAIN_MILLIS: f64 = 10_000.0;
 
 fn dense() -> SimModel {
     SimModel { blocks: 2, experts: 0, kv_bytes: 0, state_bytes: 0 }
@@ -62,8 +64,8 @@ fn renewals(seed: u64) -> Renewals {
         world.remove(out)
     }
     let mut away = Vec::new();
-    for _ in 0..1 + random.below(2) {
-        let at = drawn(&mut random, world.now() + 1.0..world.now() + 5_000.0);
+    for pause in [0.0, AGAIN_MILLIS].into_iter().take(1 + random.below(2)) {
+        let at = world.now() + pause + drawn(&mut random, 1.0..5_000.0);
         // Some of the faults are just before or behind the renewal.
         for _ in 0..random.below(4) {
             let index = [0, members[random.below(members.len())]][random.below(2)];

@@ -12,6 +12,9 @@ use crate::mutation::{Mutation, has_mutation};
 
 /// Clocks are wrong: an invite is good for so many seconds more.
 const GRACE_SECONDS: u32 = 300;
+/// Least time between two renewals of the keys, in milliseconds. Sessions between members end five seconds after one that they did not
+/// follow, and a second one would not prolong that.
+const RENEW_EVERY_MILLIS: f64 = 10_000.0;
 /// Least time between two updates of the page if only the log changed, in milliseconds.
 const LOG_EVERY_MILLIS: f64 = 1_000.0;
 
@@ -38,6 +41,9 @@ pub(crate) enum EntryDecision {
 
 /// What the host reads instead of a further invite.
 const TOO_MANY_INVITES: &str = "This room keeps 64 invites until they expire, also those that are used up or that you took back. You can give out another once one expires.";
+
+/// What the host reads instead of another renewal.
+const RENEWED_JUST_NOW: &str = "The link was renewed a moment ago. Wait ten seconds before you renew it again.";
 
 /// What somebody reads who comes by an earlier link, or whom a renewal puts out.
 pub(crate) const RENEWED: &str = "This link was renewed. Ask the host for the new one.";
@@ -66,6 +72,8 @@ pub(crate) struct Doorkeeper {
     /// The room's keys are to be renewed for those that are inside. The driver has not kept the doors with them yet: until then
     /// nothing changes.
     renewing: Option<Vec<DeviceId>>,
+    /// When they were renewed last.
+    renewed_at: Option<Millis>,
 }
 
 impl Doorkeeper {
@@ -206,10 +214,17 @@ impl Doorkeeper {
     }
 
     /// The host renews the room's keys while these devices are `inside`: the driver is to keep the doors as they are then.
-    pub fn renew(&mut self, inside: Vec<DeviceId>) {
+    ///
+    /// # Errors
+    /// The keys were renewed a moment ago: one sentence for the host.
+    pub fn renew(&mut self, inside: Vec<DeviceId>, now: Millis) -> Result<(), &'static str> {
+        if self.renewed_at.is_some_and(|at| now.0 - at.0 < RENEW_EVERY_MILLIS) {
+            return Err(RENEWED_JUST_NOW);
+        }
         if self.renewing.is_none() {
             (self.renewing, self.changed) = (Some(inside), true);
         }
+        Ok(())
     }
 
     /// The doors with renewed keys.
@@ -226,6 +241,7 @@ impl Doorkeeper {
         let mut stay = self.ends_renewal(link)?;
         stay.retain(|device| !self.doors.put_out.contains(device));
         self.doors = self.renewed(&stay, now);
+        self.renewed_at = Some(now);
         Some(stay)
     }
 
@@ -324,7 +340,7 @@ mod tests {
 
     /// The keys are renewed, and kept.
     fn renew(keeper: &mut Doorkeeper, inside: &[DeviceId]) {
-        keeper.renew(inside.to_vec());
+        assert_eq!(keeper.renew(inside.to_vec(), Millis(0.0)), Ok(()));
         let link = keeper.doors().link + 1;
         assert!(keeper.kept(link, Millis(0.0)).is_some(), "they are kept");
     }
@@ -426,7 +442,7 @@ mod tests {
         keeper.ban(device(2), "Mallory".into());
         keeper.put_out(device(3));
         assert_eq!(entry(&keeper, 3, 0), EntryDecision::Welcome(Access::Full), "until the link is renewed");
-        keeper.renew(vec![device(1), device(3)]);
+        assert_eq!(keeper.renew(vec![device(1), device(3)], Millis(0.0)), Ok(()));
         assert_eq!(keeper.take_change(Millis(0.0)).map(|doors| (doors.link, doors.generation)), Some((1, 2)));
         let kept = [0, 1, 1].map(|link| keeper.kept(link, Millis(0.0)));
         assert_eq!(kept, [None, Some(vec![device(1)]), None], "nobody gets them before they are kept, nor twice");
@@ -465,7 +481,7 @@ mod tests {
         keeper.put_out(device(1));
         keeper.take_change(Millis(0.0));
         let before = keeper.doors().clone();
-        keeper.renew(Vec::new());
+        assert_eq!(keeper.renew(Vec::new(), Millis(0.0)), Ok(()));
         assert_eq!(keeper.doors(), &before, "nothing changes before the new keys are kept");
         assert_eq!(
             keeper.take_change(Millis(0.0)).map(|doors| (doors.link, doors.invites[0].revoked)),

@@ -21,7 +21,9 @@ impl Peer {
             return;
         }
         let inside = self.inside();
-        self.doorkeeper.renew(inside);
+        if let Err(sentence) = self.doorkeeper.renew(inside, self.cx.now) {
+            return self.cx.out.notice(Severity::Warning, sentence);
+        }
         if has_mutation(Mutation::GiveBeforeKept) {
             self.doors_kept(self.doorkeeper.doors().link.wrapping_add(1));
         }

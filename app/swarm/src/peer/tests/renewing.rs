@@ -42,11 +42,29 @@ fn two_renewals_in_a_row_give_the_second_link() {
     let mut host = host();
     enter(&mut host, ROUTE_A, A, Proof::Link(0));
     for link in [1, 2] {
-        on(&mut host, Event::Renew);
-        assert!(on(&mut host, Event::Renew).is_empty(), "the first press counts until its keys are kept");
-        assert_eq!(given(&on(&mut host, Event::DoorsKept(link + 1))), (None, vec![]), "nobody has kept those");
-        assert_eq!(given(&on(&mut host, Event::DoorsKept(link))), (Some(link), vec![A]));
+        let at = Millis(10_000.0 * f64::from(link));
+        host.on(Event::Renew, at);
+        assert!(host.on(Event::Renew, at).is_empty(), "the first press counts until its keys are kept");
+        assert_eq!(given(&host.on(Event::DoorsKept(link + 1), at)), (None, vec![]), "nobody has kept those");
+        assert_eq!(given(&host.on(Event::DoorsKept(link), at)), (Some(link), vec![A]));
     }
+}
+
+/// A second press just before members had five seconds for the first one ended their sessions.
+#[test]
+fn a_second_renewal_waits_until_members_have_followed_the_first() {
+    let mut host = host();
+    enter(&mut host, ROUTE_A, A, Proof::Link(0));
+    on(&mut host, Event::Renew);
+    on(&mut host, Event::DoorsKept(1));
+    let actions = host.on(Event::Renew, Millis(9_999.0));
+    let told = actions.iter().any(
+        |action| matches!(action, Action::Notice { sentence, .. } if sentence.contains("was renewed a moment ago")),
+    );
+    assert!(told, "the host is told why");
+    assert_eq!(given(&host.on(Event::DoorsKept(2), Millis(9_999.0))), (None, vec![]));
+    host.on(Event::Renew, Millis(10_000.0));
+    assert_eq!(given(&host.on(Event::DoorsKept(2), Millis(10_000.0))), (Some(2), vec![A]));
 }
 
 #[test]
@@ -190,7 +208,7 @@ fn a_renewal_puts_out_whoever_the_host_has_removed_and_not_let_in_again_itself()
     assert_eq!(members(&host), 1);
     enter(&mut host, RelayRoute(6), B, Proof::Visitor);
     assert_eq!(let_in(&on(&mut host, Event::Admit { peer: B, allow: true })), [B], "the host is asked again");
-    on(&mut host, Event::Renew);
+    host.on(Event::Renew, Millis(10_000.0));
     assert_eq!(given(&on(&mut host, Event::DoorsKept(2))), (Some(2), vec![B]));
 }
 
