@@ -28,6 +28,9 @@ pub(crate) fn lineages(me: DeviceId, members: &[(PeerId, DeviceId, Proof)], door
         let first = *by_device.entry(device).or_insert(way);
         same.unite(first, way);
     };
+    for holder in doors.by_link.iter().filter(|holder| holder.device != me) {
+        came(holder.device, 0, &mut by_device, &mut same);
+    }
     for device in &doors.admitted {
         came(*device, 1, &mut by_device, &mut same);
     }
@@ -92,7 +95,7 @@ impl From<Checkers> for KnownCheckers {
 
 #[cfg(test)]
 mod tests {
-    use potluck_protocol::{InviteId, InviteKind, IssuedInvite, UnixSeconds};
+    use potluck_protocol::{InviteId, InviteKind, IssuedInvite, LinkHolder, UnixSeconds};
 
     use super::*;
 
@@ -143,6 +146,22 @@ mod tests {
         let seen = of(&[(1, a), (2, b)], &doors(&[&[1, 7], &[2, 7]]));
         assert_eq!(seen[0], seen[1]);
         let seen = of(&[(1, a), (2, b)], &doors(&[&[1], &[2]]));
+        assert_ne!(seen[0], seen[1]);
+    }
+
+    /// It came back by the invite, and what it had been before was not looked at: its person's other device checked it.
+    #[test]
+    fn a_device_that_came_by_the_link_and_comes_back_by_an_invite_makes_them_one() {
+        let members = [(1, Proof::Invite(invite(0))), (2, Proof::Link(0))];
+        let by_link = |n| LinkHolder { device: device(n), link: 0 };
+        for (holders, are_one) in [(vec![by_link(2)], false), (vec![by_link(1), by_link(2)], true)] {
+            let doors = Doors { by_link: holders, ..doors(&[&[1]]) };
+            let seen = of(&members, &doors);
+            assert_eq!(seen[0] == seen[1], are_one, "{seen:?}");
+        }
+        // The host's own device may have come by both with its tabs.
+        let doors = Doors { by_link: vec![LinkHolder { device: ME, link: 0 }], ..doors(&[&[1]]) };
+        let seen = of(&members, &doors);
         assert_ne!(seen[0], seen[1]);
     }
 
