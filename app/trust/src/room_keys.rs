@@ -64,6 +64,8 @@ impl OwnerKey {
         if number == 0 {
             return first.clone();
         }
+        #[cfg(test)]
+        DERIVED.set(DERIVED.get() + 1);
         let hash = Zeroizing::new(blake3::derive_key(RENEWED_CONTEXT, self.numbered(number).as_ref()));
         let mut secret = Zeroizing::new([0; RoomSecret::LEN]);
         secret.copy_from_slice(&hash[..RoomSecret::LEN]);
@@ -81,6 +83,12 @@ impl OwnerKey {
     pub fn group_secret(&self, generation: u32) -> GroupSecret {
         GroupSecret(Zeroizing::new(blake3::derive_key(GROUP_CONTEXT, self.numbered(generation).as_ref())))
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many secrets of renewed links this thread has derived.
+    pub(crate) static DERIVED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
 /// Bytes of a [`LinkTag`].

@@ -160,12 +160,11 @@ impl RoomRole {
         }
     }
 
-    /// The link with this tag, and its number; `None` if it is none of the newest, or on a guest.
-    fn link_tagged(&self, tag: &LinkTag) -> Option<(u32, RoomSecret)> {
-        let Self::Owner { key, secret, link, .. } = self else { return None };
+    /// The tags of the links that this peer answers to, newest first, with their numbers; none on a guest.
+    fn tags(&self) -> Vec<(LinkTag, u32)> {
+        let Self::Owner { key, secret, link, .. } = self else { return Vec::new() };
         let first = link.saturating_sub(MAX_EARLIER_LINKS as u32);
-        let mut numbers = (first..=*link).rev();
-        numbers.find_map(|number| Some((number, key.link(secret, number))).filter(|(_, link)| link.tag() == *tag))
+        (first..=*link).rev().map(|number| (key.link(secret, number).tag(), number)).collect()
     }
 }
 
@@ -223,6 +222,8 @@ pub struct Sessions {
     random: Random,
     room: String,
     role: RoomRole,
+    /// [`RoomRole::tags`]: computed when the link changes, because anybody can send any number of tags.
+    tags: Vec<(LinkTag, u32)>,
     group: Option<GroupSecret>,
     own: Option<Route>,
     owner: Option<Route>,
@@ -239,8 +240,13 @@ impl Sessions {
             RoomRole::Owner { key, generation, .. } => Some(key.group_secret(*generation)),
             RoomRole::Guest(_) | RoomRole::Invited(_) | RoomRole::Visitor => None,
         };
-        let (links, budgets, actions) = (BTreeMap::new(), Budgets::default(), Vec::new());
-        Self { identity, random, room, role, group, own: None, owner: None, links, budgets, actions }
+        let (tags, links, budgets, actions) = (role.tags(), BTreeMap::new(), Budgets::default(), Vec::new());
+        Self { identity, random, room, role, tags, group, own: None, owner: None, links, budgets, actions }
+    }
+
+    /// The number of the link with this tag; `None` if it is none of the newest, or on a guest.
+    fn number_tagged(&self, tag: &LinkTag) -> Option<u32> {
+        self.tags.iter().find(|(known, _)| known == tag).map(|(_, number)| *number)
     }
 
     /// How this peer takes part now.

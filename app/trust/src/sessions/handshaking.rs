@@ -53,7 +53,9 @@ impl Sessions {
     /// The key of a lane, if this peer takes part in it; to the host, of the link or invite that the other side names.
     fn psk(&self, lane: Lane, shown: &Shown) -> Option<Psk> {
         match (lane, &self.role, shown) {
-            (Lane::Link, RoomRole::Owner { .. }, Shown::Link(tag)) => Some(self.role.link_tagged(tag)?.1.psk()),
+            (Lane::Link, RoomRole::Owner { key, secret, .. }, Shown::Link(tag)) => {
+                Some(key.link(secret, self.number_tagged(tag)?).psk())
+            }
             (Lane::Link, RoomRole::Guest(secret), _) => Some(secret.psk()),
             (Lane::Invite, RoomRole::Owner { key, .. }, Shown::Invite(terms)) => Some(key.door(terms).psk()),
             (Lane::Invite, RoomRole::Invited(key), _) => Some(key.door.psk()),
@@ -132,13 +134,14 @@ impl Sessions {
         let Some((shown, first)) = Shown::split(lane, rest) else { return };
         // The other lanes lead to the host, and nobody else answers in them.
         let is_mine = lane == Lane::Group || matches!(self.role, RoomRole::Owner { .. });
-        let Some(psk) = self.psk(lane, &shown).filter(|_| is_mine) else { return };
+        let looked = self.links.get(&route).and_then(|link| link.looked);
+        if !is_mine || looked.is_some_and(|looked| now.0 - looked.0 < MIN_ANSWER_PAUSE_MILLIS) {
+            return;
+        }
+        let Some(psk) = self.psk(lane, &shown) else { return };
         let place = Place { room: &self.room, lane, shown, initiator: route.0, responder: own.0 };
         let me = me(&self.identity, &self.role, self.random);
         let Some(link) = self.links.get_mut(&route) else { return };
-        if link.looked.is_some_and(|looked| now.0 - looked.0 < MIN_ANSWER_PAUSE_MILLIS) {
-            return;
-        }
         link.looked = Some(now);
         // A peer that does not know the key learns nothing, not even that it was wrong, and uses none of the budget.
         let Ok(asked) = Asked::read(me, place, &psk, first) else { return };
@@ -192,9 +195,7 @@ impl Sessions {
         }
         Ok(match (established.lane, established.shown) {
             _ if other.is_owner => Proof::Host,
-            (Lane::Link, Shown::Link(tag)) => {
-                Proof::Link(self.role.link_tagged(&tag).ok_or(HandshakeError::Certificate)?.0)
-            }
+            (Lane::Link, Shown::Link(tag)) => Proof::Link(self.number_tagged(&tag).ok_or(HandshakeError::Certificate)?),
             (Lane::Invite, Shown::Invite(terms)) => Proof::Invite(terms),
             (Lane::Group, _) => Proof::Group,
             (Lane::Visitor, _) => Proof::Visitor,

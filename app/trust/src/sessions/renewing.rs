@@ -40,6 +40,7 @@ impl Sessions {
     pub fn renew(&mut self, number: u32, generation: u32) {
         if let RoomRole::Owner { link, .. } = &mut self.role {
             *link = number;
+            self.tags = self.role.tags();
             self.regroup(generation);
         }
     }

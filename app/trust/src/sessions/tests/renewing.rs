@@ -2,6 +2,8 @@
 
 use super::super::renewing::GRACE_MILLIS;
 use super::*;
+use crate::room_keys::{DERIVED, TAG_LEN};
+use crate::wire::Lane;
 
 impl Room {
     /// The host renews the keys and gives them to these members.
@@ -159,6 +161,21 @@ fn a_link_that_was_renewed_too_often_is_not_answered() {
     room.settle();
     assert!(room.up(too_old).is_empty());
     assert!(room.up(oldest).contains(&(1, Proof::Host)));
+}
+
+/// Whoever was let in may send any number of them. Each cost the host the secrets and tags of seventeen links.
+#[test]
+fn first_messages_derive_no_links_but_one_in_a_while_that_the_room_has() {
+    let (mut room, host, members) = Room::with_members(1);
+    room.renew(host, 16, &members);
+    room.settle();
+    room.wait(MIN_PAUSE_MILLIS);
+    for (tag, derived) in [([1; TAG_LEN], 0), (room.link(3).tag(), 1)] {
+        let message = [&Kind::Hello.header()[..], &[Lane::Link as u8], &tag, &[0; 64]].concat();
+        let before = DERIVED.get();
+        (0..100).for_each(|_| room.deliver((members[0], host, message.clone())));
+        assert_eq!(DERIVED.get() - before, derived, "with {tag:?}");
+    }
 }
 
 /// The last message of a handshake that began under the older secret comes late.
