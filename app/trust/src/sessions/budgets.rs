@@ -1,7 +1,8 @@
 //! How many handshakes this side answers in total: each costs about a millisecond of arithmetic.
 //!
-//! Every lane has its own budget, so that visitors, who need no secret, cannot use up anybody else's. A connection's first handshake
-//! and its later ones have separate budgets, so that a peer that keeps shaking hands cannot keep newcomers out.
+//! Every lane has its own budget, so that visitors, who need no secret, cannot use up anybody else's. So have holders of links that the
+//! room had before, which may be anybody's by now. A connection's first handshake and its later ones have separate budgets, so that a
+//! peer that keeps shaking hands cannot keep newcomers out.
 
 use potluck_plan::Millis;
 
@@ -39,18 +40,42 @@ impl Bucket {
     }
 }
 
-/// What is left by lane, for first handshakes and for later ones.
+/// Who has begun a handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// Somebody in this lane.
+    InLane(Lane),
+    /// Somebody with a link that the room had before.
+    ByEarlierLink,
+}
+
+impl Caller {
+    const COUNT: usize = Lane::COUNT + 1;
+
+    /// Its place among all callers.
+    fn index(self) -> usize {
+        match self {
+            Self::InLane(lane) => lane.index(),
+            Self::ByEarlierLink => Lane::COUNT,
+        }
+    }
+
+    fn rate(self) -> Rate {
+        match self {
+            Self::InLane(Lane::Visitor) | Self::ByEarlierLink => VISITORS,
+            Self::InLane(Lane::Link | Lane::Group | Lane::Invite) => OTHERS,
+        }
+    }
+}
+
+/// What is left by caller, for first handshakes and for later ones.
 #[derive(Default)]
-pub(super) struct Budgets([[Option<Bucket>; 2]; Lane::COUNT]);
+pub(super) struct Budgets([[Option<Bucket>; 2]; Caller::COUNT]);
 
 impl Budgets {
     /// Takes one handshake. False if none is left.
     #[must_use]
-    pub fn take(&mut self, lane: Lane, is_first: bool, now: Millis) -> bool {
-        let rate = match lane {
-            Lane::Visitor => VISITORS,
-            Lane::Link | Lane::Group | Lane::Invite => OTHERS,
-        };
-        Bucket::take(&mut self.0[lane.index()][usize::from(!is_first)], rate, now)
+    pub fn take(&mut self, caller: Caller, is_first: bool, now: Millis) -> bool {
+        Bucket::take(&mut self.0[caller.index()][usize::from(!is_first)], caller.rate(), now)
     }
 }

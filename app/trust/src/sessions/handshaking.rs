@@ -2,6 +2,7 @@
 
 use potluck_plan::Millis;
 
+use super::budgets::Caller;
 use super::{Action, Closed, Link, Pending, Proof, RoomRole, Route, Session, Sessions};
 use crate::handshake::{Asked, Begun, Established, HandshakeError, Me, Place};
 use crate::identity::{NodeIdentity, Random};
@@ -64,6 +65,16 @@ impl Sessions {
             }
             (Lane::Group, ..) => self.group.as_ref().map(|group| group.psk().clone()),
             _ => None,
+        }
+    }
+
+    /// Whose budget a handshake in a lane is counted by.
+    fn caller(&self, lane: Lane, shown: &Shown) -> Caller {
+        match (&self.role, shown) {
+            (RoomRole::Owner { link: newest, .. }, Shown::Link(tag)) if self.number_tagged(tag) != Some(*newest) => {
+                Caller::ByEarlierLink
+            }
+            _ => Caller::InLane(lane),
         }
     }
 
@@ -139,13 +150,14 @@ impl Sessions {
             return;
         }
         let Some(psk) = self.psk(lane, &shown) else { return };
+        let caller = self.caller(lane, &shown);
         let place = Place { room: &self.room, lane, shown, initiator: route.0, responder: own.0 };
         let me = me(&self.identity, &self.role, self.random);
         let Some(link) = self.links.get_mut(&route) else { return };
         link.looked = Some(now);
         // A peer that does not know the key learns nothing, not even that it was wrong, and uses none of the budget.
         let Ok(asked) = Asked::read(me, place, &psk, first) else { return };
-        if !self.budgets.take(lane, !link.was_answered, now) {
+        if !self.budgets.take(caller, !link.was_answered, now) {
             return;
         }
         link.was_answered = true;

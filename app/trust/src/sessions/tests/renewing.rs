@@ -163,6 +163,28 @@ fn a_link_that_was_renewed_too_often_is_not_answered() {
     assert!(room.up(oldest).contains(&(1, Proof::Host)));
 }
 
+/// The relay gives four seats to an address that has an earlier link, and a seat that is left is free again.
+#[test]
+fn whoever_has_an_earlier_link_cannot_keep_newcomers_with_the_newest_one_out() {
+    let (mut room, host, members) = Room::with_members(1);
+    room.renew(host, 1, &members);
+    room.settle();
+    let earlier: Vec<Route> = (100..170).map(|route| room.enter(route, room.guest_role())).collect();
+    let newest = room.enter(170, RoomRole::Guest(room.link(1)));
+    // The host hears their first messages, and nobody hears its answers.
+    let mut answered = Vec::new();
+    while let Some((from, to, message)) = room.in_flight.pop_front() {
+        if to == host {
+            room.deliver((from, to, message));
+        } else if from == host && message[2] == Kind::Reply as u8 {
+            answered.push(to);
+        }
+    }
+    let of_earlier = answered.iter().filter(|route| earlier.contains(route)).count();
+    assert!(answered.contains(&newest), "{of_earlier} with the earlier link were answered");
+    assert_eq!(of_earlier, 32, "as many as visitors");
+}
+
 /// Whoever was let in may send any number of them. Each cost the host the secrets and tags of seventeen links.
 #[test]
 fn first_messages_derive_no_links_but_one_in_a_while_that_the_room_has() {
