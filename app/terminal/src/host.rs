@@ -40,8 +40,8 @@ pub struct HostOptions {
     /// name ends in .json, and text otherwise
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Give the room of --room-keys another link before it opens. The earlier link and all invites then let in nobody. Devices that were
-    /// in the room before need the new link, too
+    /// Give the room of --room-keys another link before it opens. Every device then needs the new link, also those that were in the room
+    /// before: the earlier link and all invites let in nobody
     #[arg(long, requires = "room_keys")]
     pub renew_link: bool,
     /// List the room on the relay's start page, so that people see that it is open. They still need its link to come in, because
