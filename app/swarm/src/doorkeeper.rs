@@ -45,6 +45,10 @@ const TOO_MANY_INVITES: &str = "This room keeps 64 invites until they expire, al
 /// What the host reads instead of another renewal.
 const RENEWED_JUST_NOW: &str = "The link was renewed a moment ago. Wait ten seconds before you renew it again.";
 
+/// The same, before the driver has kept the new keys.
+const BEING_STORED: &str =
+    "The new link is still being stored here. Devices that come in before it is stored need it, too.";
+
 /// What somebody reads who comes by an earlier link, or whom a renewal puts out.
 pub(crate) const RENEWED: &str = "This link was renewed. Ask the host for the new one.";
 
@@ -196,8 +200,17 @@ impl Doorkeeper {
         holders.drain(..holders.len().saturating_sub(limits::MAX_DEVICES));
     }
 
-    /// The host itself lets a device in: that it was put out before is over.
-    pub fn let_back(&mut self, device: DeviceId) {
+    /// The host itself lets a device in: that it was put out before is over, and it stays if the keys are just being renewed.
+    pub fn let_in(&mut self, device: DeviceId) {
+        self.let_back(device);
+        if let Some(inside) = &mut self.renewing {
+            inside.push(device);
+            self.changed = true;
+        }
+    }
+
+    /// That a device was put out before is over.
+    fn let_back(&mut self, device: DeviceId) {
         let before = self.doors.put_out.len();
         self.doors.put_out.retain(|out| *out != device);
         self.changed |= self.doors.put_out.len() != before;
@@ -216,14 +229,15 @@ impl Doorkeeper {
     /// The host renews the room's keys while these devices are `inside`: the driver is to keep the doors as they are then.
     ///
     /// # Errors
-    /// The keys were renewed a moment ago: one sentence for the host.
+    /// The keys were renewed a moment ago, or are not kept yet: one sentence for the host.
     pub fn renew(&mut self, inside: Vec<DeviceId>, now: Millis) -> Result<(), &'static str> {
         if self.renewed_at.is_some_and(|at| now.0 - at.0 < RENEW_EVERY_MILLIS) {
             return Err(RENEWED_JUST_NOW);
         }
-        if self.renewing.is_none() {
-            (self.renewing, self.changed) = (Some(inside), true);
+        if self.renewing.is_some() {
+            return Err(BEING_STORED);
         }
+        (self.renewing, self.changed) = (Some(inside), true);
         Ok(())
     }
 
@@ -239,7 +253,7 @@ impl Doorkeeper {
     /// that stay. They were inside when the host renewed the keys, and it has put out none of them.
     pub fn kept(&mut self, link: u32, now: Millis) -> Option<Vec<DeviceId>> {
         let mut stay = self.ends_renewal(link)?;
-        stay.retain(|device| !self.doors.put_out.contains(device));
+        stay.retain(|device| !self.doors.put_out.contains(device) && !self.is_banned(*device));
         self.doors = self.renewed(&stay, now);
         self.renewed_at = Some(now);
         Some(stay)

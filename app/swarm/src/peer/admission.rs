@@ -174,7 +174,7 @@ impl Peer {
             member.admitted = true;
             if let Some((_, session)) = self.cx.out.sessions.of(peer) {
                 self.doorkeeper.came_in(session.device, session.proof);
-                self.doorkeeper.let_back(session.device);
+                self.doorkeeper.let_in(session.device);
                 session.let_in = true;
                 if let Some(way) = way(session.proof) {
                     let event = LogEvent::CameIn(way);

@@ -15,8 +15,8 @@ impl Peer {
     pub(super) fn remove(&mut self, peer: PeerId) {
         if self.coordinator.is_some() && peer != self.identity.peer {
             self.log_event(peer, LogEvent::Removed);
-            let device = self.cx.members.device(peer).filter(|device| *device != self.identity.device);
-            if let Some(device) = device.filter(|device| !self.has_another_tab(*device, peer)) {
+            // With all its tabs: each could come back while another one is inside.
+            if let Some(device) = self.cx.members.device(peer).filter(|device| *device != self.identity.device) {
                 self.doorkeeper.put_out(device);
             }
             self.put_out(peer, REMOVED);
@@ -108,12 +108,6 @@ impl Peer {
         for (peer, name) in std::mem::take(&mut self.cx.members.wrongs) {
             self.log_as(peer, &name, LogEvent::WrongNumbers);
         }
-    }
-
-    /// The device is inside with another tab as well.
-    fn has_another_tab(&self, device: DeviceId, peer: PeerId) -> bool {
-        let is_inside = |tab: &PeerId| *tab != peer && self.cx.members.get(*tab).is_some_and(|tab| tab.admitted);
-        self.tabs_of(device).iter().any(is_inside)
     }
 
     fn tabs_of(&self, device: DeviceId) -> Vec<PeerId> {

@@ -59,8 +59,7 @@ impl Peer {
         self.put_out_all_but(&stay);
         let generation = self.doorkeeper.doors().generation;
         self.cx.out.act(Action::Renewed { link, generation });
-        let members: Vec<PeerId> = self.cx.members.known.keys().copied().collect();
-        for member in members {
+        for member in self.members_inside() {
             let stays = self.cx.out.sessions.of(member).is_some_and(|(_, session)| session.admitted);
             if stays && !has_mutation(Mutation::GiveNobody) {
                 self.cx.out.act(Action::GiveRenewed(member));

@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Another tab of the first guest.
+const TAB: PeerId = PeerId([9; 16]);
+
 /// The members that get the renewed keys, and the number of the link that the room has from then on.
 fn given(actions: &[Action]) -> (Option<u32>, Vec<PeerId>) {
     let link = actions.iter().find_map(|action| match action {
@@ -13,6 +16,14 @@ fn given(actions: &[Action]) -> (Option<u32>, Vec<PeerId>) {
         _ => None,
     });
     (link, to.collect())
+}
+
+/// What the host reads.
+fn notice(actions: &[Action]) -> Option<&str> {
+    actions.iter().find_map(|action| match action {
+        Action::Notice { sentence, .. } => Some(sentence.as_str()),
+        _ => None,
+    })
 }
 
 #[test]
@@ -44,7 +55,12 @@ fn two_renewals_in_a_row_give_the_second_link() {
     for link in [1, 2] {
         let at = Millis(10_000.0 * f64::from(link));
         host.on(Event::Renew, at);
-        assert!(host.on(Event::Renew, at).is_empty(), "the first press counts until its keys are kept");
+        let again = host.on(Event::Renew, at);
+        assert!(
+            notice(&again).is_some_and(|sentence| sentence.contains("still being stored")),
+            "the first press counts"
+        );
+        assert!(!again.iter().any(|action| matches!(action, Action::DoorsChanged(_))), "and nothing else follows");
         assert_eq!(given(&host.on(Event::DoorsKept(link + 1), at)), (None, vec![]), "nobody has kept those");
         assert_eq!(given(&host.on(Event::DoorsKept(link), at)), (Some(link), vec![A]));
     }
@@ -58,9 +74,7 @@ fn a_second_renewal_waits_until_members_have_followed_the_first() {
     on(&mut host, Event::Renew);
     on(&mut host, Event::DoorsKept(1));
     let actions = host.on(Event::Renew, Millis(9_999.0));
-    let told = actions.iter().any(
-        |action| matches!(action, Action::Notice { sentence, .. } if sentence.contains("was renewed a moment ago")),
-    );
+    let told = notice(&actions).is_some_and(|sentence| sentence.contains("was renewed a moment ago"));
     assert!(told, "the host is told why");
     assert_eq!(given(&host.on(Event::DoorsKept(2), Millis(9_999.0))), (None, vec![]));
     host.on(Event::Renew, Millis(10_000.0));
@@ -90,10 +104,7 @@ fn a_renewal_that_cannot_be_kept_leaves_the_room_as_it_was() {
     let (mut host, invite) = invited(InviteKind::Chat, false);
     on(&mut host, Event::Renew);
     let actions = on(&mut host, Event::DoorsLost(1));
-    let told = actions.iter().find_map(|action| match action {
-        Action::Notice { sentence, .. } => Some(sentence.as_str()),
-        _ => None,
-    });
+    let told = notice(&actions);
     assert!(told.is_some_and(|sentence| sentence.contains("could not be stored")), "{told:?}");
     let to_keep = actions.iter().find_map(|action| match action {
         Action::DoorsChanged(doors) => Some((doors.link, doors.generation, doors.invites[0].revoked)),
@@ -212,31 +223,48 @@ fn a_renewal_puts_out_whoever_the_host_has_removed_and_not_let_in_again_itself()
     assert_eq!(given(&on(&mut host, Event::DoorsKept(2))), (Some(2), vec![B]));
 }
 
-/// The host removed one tab of a device, and another one is still inside.
+/// The host removed one tab of a device after the other. Each came back while the other one was inside.
 #[test]
-fn a_device_that_is_still_inside_with_another_tab_comes_back_by_the_earlier_link() {
+fn a_device_with_two_tabs_that_were_removed_is_put_out_by_a_renewal() {
+    for removed in [&[A][..], &[A, TAB]] {
+        let mut host = host();
+        enter(&mut host, ROUTE_A, A, Proof::Link(0));
+        let tab = |host: &mut Peer, route, peer| {
+            let (device, proof) = (device(A), Proof::Link(0));
+            on(host, Event::PeerConnected { route, peer, device, proof, at: UnixSeconds(0) });
+            frame(host, route, peer, Frame::Hello(hello()))
+        };
+        assert_eq!(let_in(&tab(&mut host, RelayRoute(9), TAB)), [TAB]);
+        for (n, peer) in (10..).zip(removed) {
+            on(&mut host, Event::Remove(*peer));
+            assert_eq!(let_in(&tab(&mut host, RelayRoute(n), *peer)), [*peer], "until the renewal it may come back");
+        }
+        on(&mut host, Event::Renew);
+        let actions = on(&mut host, Event::DoorsKept(1));
+        assert_eq!(given(&actions), (Some(1), vec![]), "{removed:?} were removed");
+        assert_eq!(put_out(&actions).len(), 2, "both tabs are put out");
+        let again = tab(&mut host, RelayRoute(20), TAB);
+        assert!(refusal(&again, RelayRoute(20)).is_some_and(|sentence| sentence.contains("was renewed")));
+    }
+}
+
+/// The host lets a visitor in while the browser stores the new link, and bans a member.
+#[test]
+fn what_the_host_decides_before_the_new_keys_are_kept_counts() {
     let mut host = host();
-    let (tab, route) = (PeerId([9; 16]), RelayRoute(9));
     enter(&mut host, ROUTE_A, A, Proof::Link(0));
-    let second =
-        Event::PeerConnected { route, peer: tab, device: device(A), proof: Proof::Link(0), at: UnixSeconds(0) };
-    on(&mut host, second);
-    frame(&mut host, route, tab, Frame::Hello(hello()));
-    on(&mut host, Event::Remove(A));
+    let (banned, visitor) = (PeerId([8; 16]), PeerId([9; 16]));
+    enter(&mut host, RelayRoute(8), banned, Proof::Link(0));
+    enter(&mut host, RelayRoute(9), visitor, Proof::Visitor);
     on(&mut host, Event::Renew);
-    assert_eq!(given(&on(&mut host, Event::DoorsKept(1))), (Some(1), vec![tab]));
-    let again = frame(&mut host, route, tab, Frame::Hello(Hello { name: "Renamed".into(), ..hello() }));
-    assert_eq!(refusal(&again, route), None, "another name is no reason to turn it away");
-    let returned = Event::PeerConnected {
-        route: RelayRoute(10),
-        peer: tab,
-        device: device(A),
-        proof: Proof::Link(0),
-        at: UnixSeconds(0),
-    };
-    on(&mut host, returned);
-    let again = frame(&mut host, RelayRoute(10), tab, Frame::Hello(hello()));
-    assert_eq!(let_in(&again), [tab], "it comes back by the link that it had");
+    assert_eq!(let_in(&on(&mut host, Event::Admit { peer: visitor, allow: true })), [visitor]);
+    on(&mut host, Event::Ban(banned));
+    let actions = on(&mut host, Event::DoorsKept(1));
+    assert_eq!(given(&actions), (Some(1), vec![A, visitor]));
+    assert_eq!(put_out(&actions), [], "the visitor stays");
+    let doors = host.doorkeeper.doors();
+    assert!(doors.by_link.iter().all(|holder| holder.device == device(A)), "it cannot come back by the earlier link");
+    assert_eq!(doors.admitted, [device(visitor)]);
 }
 
 #[test]
