@@ -75,7 +75,12 @@ impl World {
         }
         let (alone, soon) = (vec![honest.conversation], PassId(honest.pass.0 + 1 + random.below(FEW)));
         let copy = |pass: PassId, live: Vec<ConversationId>| Forward { pass, live, ..honest.clone() };
-        let first = match random.below(12) {
+        let made_up = |conversation: u32, pass: PassId, live: Vec<ConversationId>| {
+            let conversation = ConversationId(conversation);
+            let live = [&live[..], &[conversation]].concat();
+            Frame::Forward(Forward { conversation, base: Position(0), ..copy(pass, live) })
+        };
+        let first = match random.below(14) {
             0 => copy(PassId(u64::MAX), Vec::new()),
             1 => copy(PassId(u64::MAX), alone),
             2 => copy(PassId(NEWEST - random.below(FEW)), alone),
@@ -104,6 +109,18 @@ impl World {
                     Frame::Forward(Forward { conversation: *conversation, ..long.clone() })
                 };
                 return made_up.iter().map(of).chain([Frame::Forward(honest)]).collect();
+            }
+            // Words that bring back what another one has ended: one with the same pass, and an older one after a newer one.
+            11 => {
+                let another = made_up(u32::MAX - 3, honest.pass, Vec::new());
+                return vec![Frame::Forward(honest.clone()), another, Frame::Forward(honest)];
+            }
+            12 => {
+                let (newer, older) = (PassId(honest.pass.0 + 2), PassId(honest.pass.0 + 1));
+                let all_live = vec![honest.conversation, ConversationId(u32::MAX - 5)];
+                let newer = made_up(u32::MAX - 4, newer, all_live);
+                let older = made_up(u32::MAX - 5, older, Vec::new());
+                return vec![Frame::Forward(honest.clone()), newer, older, Frame::Forward(honest)];
             }
             // The right number, and everything else is over.
             _ => return vec![Frame::Forward(copy(honest.pass, alone))],

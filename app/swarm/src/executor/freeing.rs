@@ -23,20 +23,17 @@ impl Executor {
         if !is_hosts && (!is_own || self.has_first_stage()) {
             return;
         }
-        let latest = self.live.entry(author).or_default();
-        if pass >= latest.0 {
-            *latest = (pass, live.clone());
-        }
         let live: BTreeSet<ConversationId> = live.iter().copied().collect();
+        let is_newest = self.words.entry(author).or_default().hear(pass, &live);
         let others = self.newest.iter().filter(|(conversation, _)| !live.contains(conversation));
-        // A pass is of one conversation, so two that say the same one are not both the host's.
-        let (over, begun_again): (Vec<_>, Vec<_>) = others.partition(|(_, newest)| **newest <= pass);
+        // An older word ends nothing that a newer one calls live.
+        let (over, begun_again): (Vec<_>, Vec<_>) = others.partition(|(_, newest)| is_newest && **newest <= pass);
         let ids = |of: Vec<(&ConversationId, &PassId)>| of.into_iter().map(|(id, _)| *id).collect::<BTreeSet<_>>();
         let (over, begun_again) = (ids(over), ids(begun_again));
         self.forget(&over, cx);
         if !begun_again.is_empty() {
             // What is left of the first time would contradict this chunk at the next stage.
-            self.drop_chunks(|conversation, older| begun_again.contains(&conversation) && older < pass);
+            self.drop_chunks(|conversation, older| begun_again.contains(&conversation) && older <= pass);
         }
         self.drop_idle_gathers(cx);
     }

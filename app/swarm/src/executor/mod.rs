@@ -9,6 +9,7 @@ mod own_chunks;
 mod piece;
 mod queue;
 mod rewinds;
+mod words;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -36,6 +37,7 @@ use kv_caches::KvCaches;
 use own_chunks::OwnChunks;
 use queue::{Job, StageQueue};
 use rewinds::Rewinds;
+use words::Words;
 
 /// What a ticket is for.
 enum Purpose {
@@ -59,7 +61,7 @@ struct ReceivedCall {
 enum Late {
     /// Its conversation is over, or it has arrived before, as far as the host says.
     Over,
-    /// Its sender has sent a newer one of the conversation, or said that the conversation is over: stages send in order.
+    /// Its sender has sent a newer one of the conversation, or said with one that is not older that the conversation is over.
     Contradicts,
 }
 
@@ -102,9 +104,8 @@ pub(crate) struct Executor {
     own_chunks: OwnChunks,
     /// Where stages of this device have gone back.
     rewinds: Rewinds,
-    /// The newest pass that the host sent (`None`), and that the stage before one of ours did, each with the conversations that it
-    /// called live then.
-    live: BTreeMap<Option<PeerId>, (PassId, Vec<ConversationId>)>,
+    /// What the host (`None`) and the stages before ours have said of passes and live conversations.
+    words: BTreeMap<Option<PeerId>, Words>,
     /// The newest pass of each conversation with KV cache here.
     newest: BTreeMap<ConversationId, PassId>,
     /// Their KV cache.
@@ -140,7 +141,7 @@ impl Executor {
             arrived: BTreeMap::new(),
             own_chunks: OwnChunks::default(),
             rewinds: Rewinds::default(),
-            live: BTreeMap::new(),
+            words: BTreeMap::new(),
             newest: BTreeMap::new(),
             kv_caches,
             kept,
@@ -273,8 +274,7 @@ impl Executor {
     /// Whether a chunk comes too late, by what the host said, or by what its sender did.
     fn lateness(&self, from: PeerId, forward: &Forward) -> Option<Late> {
         let is_over_for = |author: Option<PeerId>| {
-            let said = self.live.get(&author);
-            said.is_some_and(|(pass, live)| forward.pass < *pass && !live.contains(&forward.conversation))
+            self.words.get(&author).is_some_and(|words| words.exclude(forward.conversation, forward.pass))
         };
         let has_arrived =
             || self.arrived.get(&(forward.stage, forward.conversation)).is_some_and(|pass| forward.pass <= *pass);

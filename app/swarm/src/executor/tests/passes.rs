@@ -113,32 +113,62 @@ fn a_stage_never_hands_on_what_it_was_told_is_over() {
     assert_eq!(waiting, [9, 5], "1 and 2 belong to what was over at 5");
 }
 
-/// Many that are live at once, and many that the next one ends: with ever the same pass, or an ever older one.
+/// Many that are live at once, and many that the next one ends: with ever newer passes, with ever the same one, or with ever older ones.
 #[test]
 fn made_up_conversations_are_remembered_in_bounded_memory() {
-    for (first_live, older, known, is_named) in [(Some(1), 0, 16, true), (None, 0, 1, false), (None, 1, 1, true)] {
+    for (first_live, step, known, is_named) in
+        [(Some(1), 1, 16, true), (None, 1, 1, false), (None, 0, 1, true), (None, -1, 1, true)]
+    {
         let (mut executor, mut cx) = on(SECOND);
-        for conversation in 1..1_000 {
-            let pass = (1 << 40) - older * u64::from(conversation);
+        for conversation in 1..1_000_u32 {
+            let pass = (1_u64 << 30).saturating_add_signed(step * i64::from(conversation));
             let live = (first_live.unwrap_or(conversation)..=conversation).map(ConversationId).collect();
             executor.forward(FIRST, Forward { live, ..of(conversation, 1, pass, 0) }, &mut cx);
         }
         let (remembered, named) = (executor.conversations().len(), !faults(&mut cx).is_empty());
-        assert_eq!((remembered, named), (known, is_named), "a context of 1,024 positions has 16 pages");
+        let expected = (known, is_named);
+        assert_eq!((remembered, named), expected, "a context of 1,024 positions has 16 pages; passes go by {step}");
     }
 }
 
-/// Two lists with the same pass, of which one brings back what the other has ended.
+fn with(conversation: u32, pass: u64, live: &[u32]) -> Forward {
+    Forward { live: live.iter().map(|id| ConversationId(*id)).collect(), ..of(conversation, 1, pass, 0) }
+}
+
+/// A pass is of one conversation, so one of the two is made up.
 #[test]
-fn of_two_words_with_the_same_pass_the_later_one_counts() {
+fn of_two_chunks_with_the_same_pass_the_second_one_is_refused() {
     let (mut executor, mut cx) = on(SECOND);
-    let with = |conversation: u32, live: &[u32], pass| Forward {
-        live: live.iter().map(|id| ConversationId(*id)).collect(),
-        ..of(conversation, 1, pass, 0)
-    };
-    executor.forward(FIRST, with(1, &[1, 2], 1 << 40), &mut cx);
-    executor.forward(FIRST, with(3, &[3], 1 << 40), &mut cx);
-    executor.forward(FIRST, with(2, &[2, 3], 7), &mut cx);
-    assert_eq!(faults(&mut cx), [bad(7, FIRST)], "it was over");
-    assert_eq!(executor.conversations(), BTreeSet::from([ConversationId(3)]));
+    executor.forward(FIRST, with(1, 10, &[1]), &mut cx);
+    executor.forward(FIRST, with(99, 10, &[99]), &mut cx);
+    assert_eq!(faults(&mut cx), [bad(10, FIRST)]);
+    executor.forward(FIRST, with(1, 10, &[1]), &mut cx);
+    assert_eq!(faults(&mut cx), [bad(10, FIRST)], "and so is the first one, if it comes again");
+    assert_eq!(executor.conversations(), BTreeSet::from([ConversationId(1)]));
+}
+
+/// Lies that had the device behind the liar contradict itself: the next one had heard other words, or the same ones in another order.
+#[test]
+fn what_a_stage_says_in_any_order_never_has_the_device_behind_it_hand_on_a_contradiction() {
+    let lies: [&[Forward]; 3] = [
+        &[with(1, 10, &[1]), with(99, 10, &[99]), with(1, 10, &[1])],
+        &[
+            with(1, 8, &[1]),
+            with(99, 10, &[99]),
+            with(98, 11, &[98, 99]),
+            with(97, 20, &[1, 97, 98, 99]),
+            with(1, 9, &[1]),
+        ],
+        &[with(1, 10, &[1]), with(2, 20, &[1, 2, 3]), with(3, 11, &[3]), with(1, 10, &[1])],
+    ];
+    for lies in lies {
+        let (mut executor, mut cx) = on(SECOND);
+        let named =
+            |cx: &mut EventContext| faults(cx).iter().any(|(_, kind)| *kind == StageFaultKind::BadResult(FIRST));
+        for (at, lie) in lies.iter().enumerate() {
+            executor.forward(FIRST, lie.clone(), &mut cx);
+            let is_last = at + 1 == lies.len();
+            assert!(!is_last || named(&mut cx), "the liar is named for {lie:?}");
+        }
+    }
 }
