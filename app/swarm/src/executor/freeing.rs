@@ -6,6 +6,7 @@ use std::ops::RangeBounds;
 use potluck_plan::{ConversationId, PeerId, Position, StageId};
 use potluck_protocol::{Forward, PassId, StageFaultKind};
 
+use super::queue::Job;
 use super::{Executor, Purpose, end};
 use crate::Action;
 use crate::event_context::EventContext;
@@ -57,9 +58,10 @@ impl Executor {
     pub fn free(&mut self, conversations: &BTreeSet<ConversationId>, cx: &mut EventContext) {
         self.lengths.retain(|(_, known), _| !conversations.contains(known));
         self.states.retain(|(_, known), _| !conversations.contains(known));
+        self.drop_chunks(|conversation, _| conversations.contains(&conversation));
+        self.cancel_dropped(cx);
         let freed = conversations.iter().filter_map(|conversation| self.kv_caches.remove(*conversation));
         cx.out.actions.extend(freed.map(Action::Forget));
-        self.drop_chunks(|conversation, _| conversations.contains(&conversation));
     }
 
     /// Frees the KV cache of the conversation that has waited longest for a chunk, this one excepted. False if there is none.
@@ -108,6 +110,31 @@ impl Executor {
     /// Pages that the plan reserves on each device.
     pub fn total_pages(&self) -> usize {
         kv_pages::of_plan(&self.plan)
+    }
+
+    /// Work that waits in the engine would take pages once it begins, after its conversation was forgotten.
+    fn cancel_dropped(&self, cx: &mut EventContext) {
+        let is_dropped = |purpose: &Purpose| match purpose {
+            Purpose::Batch(jobs) => jobs.iter().all(|job| job.dropped),
+            Purpose::OwnExperts(_) | Purpose::Call(_) => false,
+        };
+        let dropped = self.tickets.iter().filter(|(_, purpose)| is_dropped(purpose)).map(|(ticket, _)| *ticket);
+        cx.out.actions.extend(dropped.map(Action::Cancel));
+    }
+
+    /// The engine has answered for these jobs. What could not be cancelled may have taken pages of conversations that were forgotten
+    /// before it began: the engine forgets them once more.
+    pub(super) fn forget_again(&self, jobs: &[Job], cx: &mut EventContext) {
+        let forgotten = jobs.iter().filter(|job| job.dropped && self.kv_caches.conversation(job.on_engine).is_none());
+        cx.out.actions.extend(forgotten.map(|job| Action::Forget(job.on_engine)));
+    }
+
+    /// The plan ends here. Its KV cache is valid for no other one, and its experts are called elsewhere.
+    pub fn end(&self, cx: &mut EventContext) {
+        self.end_calls(cx);
+        let batches = self.tickets.iter().filter(|(_, purpose)| matches!(purpose, Purpose::Batch(_)));
+        cx.out.actions.extend(batches.map(|(ticket, _)| Action::Cancel(*ticket)));
+        cx.out.actions.extend(self.kv_caches.on_engine().map(Action::Forget));
     }
 
     /// Nobody waits for these chunks any more, in whichever stage.

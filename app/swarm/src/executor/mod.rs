@@ -175,12 +175,6 @@ impl Executor {
         &self.plan
     }
 
-    /// The plan ends here. Its KV cache is valid for no other one, and its experts are called elsewhere.
-    pub fn end(&self, cx: &mut EventContext) {
-        self.end_calls(cx);
-        cx.out.actions.extend(self.kv_caches.on_engine().map(Action::Forget));
-    }
-
     /// Conversations with KV cache here.
     #[cfg(test)]
     pub fn conversations(&self) -> std::collections::BTreeSet<ConversationId> {
@@ -376,10 +370,13 @@ impl Executor {
     }
 
     fn jobs_computed(&mut self, mut jobs: Vec<Job>, outcome: Outcome, millis: f64, cx: &mut EventContext) {
-        self.measure(&jobs, millis);
+        if !matches!(outcome, Outcome::Cancelled) {
+            self.measure(&jobs, millis);
+        }
         if let Some(first) = jobs.first() {
             self.queue(first.forward.stage).answered();
         }
+        self.forget_again(&jobs, cx);
         jobs.iter_mut().for_each(|job| job.millis += millis);
         if matches!(outcome, Outcome::Routed { .. }) {
             return self.routed(jobs, outcome, cx);

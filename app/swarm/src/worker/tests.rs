@@ -165,6 +165,40 @@ fn a_stage_of_another_plan_reaches_no_kv_cache_of_an_answer() {
     assert_eq!(written_and_forgotten(&mut worker, &mut cx).0, [(*answer, 1)], "and goes on");
 }
 
+/// The engine begins work later than it gets it: after its conversation is over, or its plan. It would keep the pages for ever.
+#[test]
+fn work_whose_conversation_is_over_before_it_begins_leaves_no_pages() {
+    for by_commit in [false, true] {
+        let (mut worker, mut cx) = in_two_plans(LIAR, HONEST);
+        worker.forward(LIAR, prompt(EPOCH, 7, 1, 64, &[7]), &mut cx);
+        worker.start(&mut cx);
+        let [Action::Compute(Work { ticket, task: Task::Forward { batch, .. } })] = &cx.out.actions[..] else {
+            panic!("one piece of work")
+        };
+        let (ticket, on_engine) = (*ticket, batch[0].conversation);
+        cx.out.actions.clear();
+        if by_commit {
+            worker.commit(HOST, NEXT, &mut cx);
+        } else {
+            worker.forward(LIAR, token(EPOCH, 1, 2, 0, &[1]), &mut cx);
+        }
+        let is = |wanted: fn(&Action, Ticket, ConversationId) -> bool| {
+            cx.out.actions.iter().position(|action| wanted(action, ticket, on_engine))
+        };
+        let cancelled = is(|action, ticket, _| matches!(action, Action::Cancel(known) if *known == ticket));
+        let forgotten = is(|action, _, id| matches!(action, Action::Forget(known) if *known == id));
+        assert!(
+            cancelled.is_some() && cancelled < forgotten,
+            "first the work goes, then its pages: {cancelled:?}, {forgotten:?}"
+        );
+        cx.out.actions.clear();
+        // It had begun, or shared its batch with others.
+        worker.computed(Computed { ticket, outcome: Outcome::Done, millis: 1.0 }, &mut cx);
+        let again = cx.out.actions.iter().any(|action| matches!(action, Action::Forget(id) if *id == on_engine));
+        assert_eq!(again, !by_commit, "an engine that ends a plan has nothing of it that waits");
+    }
+}
+
 /// What a device computes again, and what it timed, is no plan's.
 #[test]
 fn a_plan_that_ends_frees_its_own_kv_cache_only() {
