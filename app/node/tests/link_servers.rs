@@ -114,7 +114,7 @@ fn a_server_that_does_not_give_the_file_is_one_sentence() {
     for (server, manners, words) in [
         ("whole files only", Manners { whole: true, ..Manners::default() }, "range requests"),
         ("a page of a shop window", always(200, "Content-Type: text/html; charset=utf-8\r\n", "<html>"), "web page"),
-        ("an account is needed", always(401, "", ""), "account"),
+        ("an account is needed", always(401, "", ""), "log in"),
         ("a licence is to be accepted", always(403, "", ""), "licence"),
         ("it is gone", always(404, "", ""), "no such file"),
         ("an hour of waiting", always(429, "Retry-After: 3600\r\n", ""), "60 min"),

@@ -104,7 +104,7 @@ mod tests {
         let asked = read("https://huggingface.co/owner/M-GGUF").await.unwrap_err();
         assert!(matches!(&asked, Failure::Usage(sentence) if sentence.contains("owner/M-GGUF")), "{asked}");
         let missing = read("hf.co/owner/M-GGUF:Q2_K").await.unwrap_err();
-        assert!(matches!(&missing, Failure::Usage(sentence) if sentence.contains("has no Q2_K")), "{missing}");
+        assert!(matches!(&missing, Failure::Usage(sentence) if sentence.contains("has no file for Q2_K")), "{missing}");
         let only = [ListedFile { path: "M-Q8_0.gguf".to_owned(), bytes: 1, address: String::new() }];
         let other = Repository { wanted: Some("Q4_K_M".to_owned()), ..Repository::default() };
         choose(&other, only.to_vec()).expect_err("the only file is not the one that was asked for");
