@@ -102,18 +102,26 @@ export async function contribute(page, link, { lends } = {}) {
 
 /** Changes what a device lends already. */
 export async function changeLoan(page, bytes) {
-  await openTable(page);
-  await page.getByText('Change how much this device lends').click();
+  await openLoan(page);
   await lend(page, bytes);
   await page.getByRole('button', { name: 'Lend this much' }).click();
 }
 
 /** Takes back what a device lends. */
 export async function lendNoMore(page) {
-  await openTable(page);
-  await page.getByText('Change how much this device lends').click();
+  await openLoan(page);
   await page.getByRole('button', { name: 'Withdraw GPU' }).click();
   await until(page, (status) => !status.role.worker);
+}
+
+/** Opens what can be changed of a loan. A click is lost if the card grows under it. */
+async function openLoan(page) {
+  await openTable(page);
+  const fold = page.locator('details', { has: page.locator('summary', { hasText: 'Change how much this device lends' }) });
+  while (!(await fold.evaluate((fold) => fold.open))) {
+    await fold.locator('summary').click();
+    await page.waitForTimeout(100);
+  }
 }
 
 /** On narrow screens the table is folded into a strip. */
