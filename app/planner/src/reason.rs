@@ -97,6 +97,13 @@ pub(crate) fn shortfall(room: &Room<'_>) -> Shortfall {
     Shortfall { needed, contributed: lent, missing, of: ShortOf::Room, sentence }
 }
 
+/// What a host is told that keeps more to itself than it lends.
+fn host_lacks(what: &str, needed: Bytes, lent: Bytes, missing: Bytes) -> String {
+    format!(
+        "The host keeps {what} to itself. That takes {needed}, and it lends {lent}. Lend {missing} more on the host."
+    )
+}
+
 /// What the host lacks for what it keeps for itself, if it keeps anything and lacks something.
 fn too_small_for_host(room: &Room<'_>, needed: Bytes) -> Option<Shortfall> {
     let kept = pinned(room);
@@ -106,9 +113,7 @@ fn too_small_for_host(room: &Room<'_>, needed: Bytes) -> Option<Shortfall> {
         return None;
     }
     let what = if has_experts(room) { "everything but the experts of its model" } else { "its whole model" };
-    let sentence = format!(
-        "The host keeps {what} to itself. That takes {kept}, and it lends {lent}. Lend {missing} more on the host."
-    );
+    let sentence = host_lacks(what, kept, lent, missing);
     Some(Shortfall { needed, contributed: lent, missing, of: ShortOf::Room, sentence })
 }
 
@@ -126,9 +131,7 @@ fn too_small_for_ends(room: &Room<'_>) -> Option<Shortfall> {
         () if ends.is_all() => "the whole model, which has nothing between its first and its last block,",
         () => "the first and the last block",
     };
-    let sentence = format!(
-        "The host keeps {what} to itself. That takes {needed}, and it lends {lent}. Lend {missing} more on the host."
-    );
+    let sentence = host_lacks(what, needed, lent, missing);
     Some(Shortfall { needed, contributed: lent, missing, of: ShortOf::HostForEnds, sentence })
 }
 

@@ -133,12 +133,10 @@ impl Doorkeeper {
     /// The same for a device that was let in over this session and says hello again: only a ban turns it away. What it has proved may let
     /// in nobody new since, and it may have been forgotten how it came.
     pub fn entry_again(&self, device: DeviceId, proof: Proof, now: UnixSeconds) -> EntryDecision {
-        match (self.entry(device, proof, now), proof) {
-            (EntryDecision::TurnedAway(_), Proof::Invite(invite)) if !self.is_banned(device) => {
-                EntryDecision::Welcome(access_of(invite.kind))
-            }
-            (EntryDecision::TurnedAway(_), _) if !self.is_banned(device) => EntryDecision::Welcome(Access::Full),
-            (entry, _) => entry,
+        let access = if let Proof::Invite(invite) = proof { access_of(invite.kind) } else { Access::Full };
+        match self.entry(device, proof, now) {
+            EntryDecision::TurnedAway(_) if !self.is_banned(device) => EntryDecision::Welcome(access),
+            entry => entry,
         }
     }
 

@@ -6,9 +6,9 @@ import { ROOM, signer } from '../relay_entry.mjs';
 
 /** Of Qwen3-30B-A3B: width of a hidden vector, experts of a token. */
 const WIDTH = 2_048;
+const USED = 8;
 /** Bytes of a number. */
 const BYTES = { f32: 4, f16: 2, bf16: 2, int8: 1.125 };
-const USED = 8;
 const TOKENS = 64;
 /** Dispatches of a block's attention with its router, and of a holder's experts. */
 const DISPATCHES = { host: 16, holder: 6 };

@@ -235,8 +235,8 @@ impl Members {
         self.with_connection(|connection| connection.relay.ask_after(route.0, request, self.clock.now()));
     }
 
-    /// On the host: the relay is to know which invites are revoked, and the room's earlier links. It hears of renewed keys, of which
-    /// nothing counts before they are kept, with [`Self::renew`].
+    /// On the host: tells the relay which invites are revoked, and the room's earlier links. It is not told of doors with another link than
+    /// the one in use: renewed keys count only once they are stored, and the relay hears of them by [`Self::renew`].
     pub fn set_doors(&self, link: u32, revoked: RevokedInvites, earlier: EarlierLinks) {
         let are_news = self.earlier_links.replace(earlier) != *self.earlier_links.borrow();
         if !matches!(self.role(), RoomRole::Owner { link: in_use, .. } if in_use == link) {

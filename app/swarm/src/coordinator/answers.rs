@@ -41,8 +41,6 @@ pub(super) struct Answers {
     /// KV cache that is being rebuilt on another plan: its ids, and the pages reserved for it.
     pub(super) rebuilt: Vec<ConversationId>,
     pub(super) reserved: usize,
-    /// Pages of KV cache on the host's device in which an answer is computed again.
-    pub(super) for_checks: usize,
     /// Conversations were dropped whose pages stages free with the next chunk.
     pub(super) frees_later: bool,
     /// Answers that have ended since they were last asked for.
@@ -151,12 +149,12 @@ impl Answers {
     /// Starts questions while there is room, and sends what may be sent.
     pub fn advance(&mut self, model: &OpenedModel, plan: &Plan, context: u32, cx: &mut EventContext) {
         let context = context as usize;
-        let total = pages(context).saturating_sub(self.reserved + self.for_checks);
+        let total = pages(context).saturating_sub(self.reserved + cx.kv_cache.for_checks);
         let resumed = self.resume_paused(total);
         let mut admitted = false;
         let mut turn = Turn::Free;
         while let Some(question) = self.next_question(model, context, &mut turn, cx) {
-            self.begin(question, model, context, cx.now);
+            self.begin(question, model, context, cx);
             admitted = true;
         }
         if resumed || admitted {
@@ -212,8 +210,8 @@ impl Answers {
                     let least = least_pages(model.shape.is_recurrent(), context);
                     let needed = expected_pages(tokens.len(), question.prompt.max_tokens as usize, context).max(least);
                     question.tokens = Some(tokens);
-                    let fits =
-                        self.active.is_empty() || taken + needed + self.reserved + self.for_checks <= pages(context);
+                    let fits = self.active.is_empty()
+                        || taken + needed + self.reserved + cx.kv_cache.for_checks <= pages(context);
                     if !fits {
                         return None;
                     }
@@ -225,7 +223,7 @@ impl Answers {
         None
     }
 
-    fn begin(&mut self, question: Question, model: &OpenedModel, context: usize, now: Millis) {
+    fn begin(&mut self, question: Question, model: &OpenedModel, context: usize, cx: &EventContext) {
         let Question { asker, prompt, asked, tokens } = question;
         let tokens = tokens.unwrap_or_default();
         let mut conversation = self.conversations.take(asker, &prompt.conversation);
@@ -238,9 +236,9 @@ impl Answers {
         let tokens = if own.len() < context { own } else { tokens };
         let transcript = Transcript::new(asker, prompt.request);
         let stream = model.language.decoder(&prompt, &tokens);
-        self.active.push(Answering::new(transcript, prompt, conversation, &tokens, stream, context, asked, now));
+        self.active.push(Answering::new(transcript, prompt, conversation, &tokens, stream, context, asked, cx.now));
         let taken: usize = self.active.iter().map(Answering::expected_pages).sum();
-        self.conversations.shrink_to(pages(context).saturating_sub(taken + self.reserved + self.for_checks));
+        self.conversations.shrink_to(pages(context).saturating_sub(taken + self.reserved + cx.kv_cache.for_checks));
     }
 
     /// Resumes paused answers before new ones start. True if one was.
@@ -418,7 +416,6 @@ impl Answers {
         let left = self.left_beside(needed, context)?;
         let before: Vec<ConversationId> = self.conversations.live().collect();
         self.conversations.shrink_to(left);
-        self.for_checks = needed;
         Some(before.into_iter().filter(|known| self.conversations.newest(*known).is_none()).collect())
     }
 

@@ -94,7 +94,7 @@ impl Conversations {
         })
     }
 
-    /// An id that was never used for KV cache.
+    /// An id that no conversation of the room has had.
     pub fn fresh_id(&mut self) -> ConversationId {
         self.newest += 1;
         ConversationId(self.newest)

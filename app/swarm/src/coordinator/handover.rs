@@ -51,7 +51,7 @@ impl Handover {
 
     /// Sends the next chunk of a replay, if none is in flight.
     pub fn advance(&mut self, plan: &Plan, answers: &mut Answers, total: usize, cx: &mut EventContext) {
-        self.follow(answers, total);
+        self.follow(answers, total.saturating_sub(cx.kv_cache.for_checks));
         self.replays.values_mut().for_each(|replay| replay.resend(cx.now));
         if self.replays.values().any(|replay| !replay.in_flight.is_empty()) {
             return;
@@ -69,7 +69,6 @@ impl Handover {
 
     /// Starts replays of new answers where their KV cache fits twice, and drops those of ended ones.
     fn follow(&mut self, answers: &mut Answers, total: usize) {
-        let total = total.saturating_sub(answers.for_checks);
         self.replays.retain(|conversation, _| answers.index_of(*conversation).is_some());
         let mut taken: usize = answers.active.iter().map(Answering::max_pages).sum();
         let mut reserved: usize = answers

@@ -285,7 +285,6 @@ impl Coordinator {
         cx.out.act(Action::Forget(conversation));
         // A piece that still waits in the engine takes pages once more.
         self.layer_checks.stopped.push((ticket, conversation));
-        self.answers.for_checks = 0;
         cx.kv_cache.for_checks = 0;
         Some(replay)
     }

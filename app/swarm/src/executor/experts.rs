@@ -64,8 +64,8 @@ impl Executor {
         }
     }
 
-    /// A shadow says what tokens of a conversation will use, which it knows from the engine. Returns the conversation, if it is one of
-    /// this plan's.
+    /// A shadow says what tokens of a conversation will use. It knows the conversation by the engine's id. Returns the room's id, if the
+    /// conversation is one of this plan's.
     pub fn foreseen(
         &mut self,
         on_engine: ConversationId,

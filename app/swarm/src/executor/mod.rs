@@ -106,9 +106,9 @@ pub(crate) struct Executor {
     rewinds: Rewinds,
     /// What the host (`None`) and the stages before ours have said of passes and live conversations.
     words: BTreeMap<Option<PeerId>, Words>,
-    /// The newest pass of each conversation with KV cache here.
+    /// The newest pass of each conversation that is not over, also where its KV cache had to make room.
     newest: BTreeMap<ConversationId, PassId>,
-    /// Their KV cache.
+    /// The KV cache that they have here.
     kv_caches: KvCaches,
     /// What the host may want to check; none where it checks nothing.
     kept: Option<KeptRows>,
@@ -175,7 +175,7 @@ impl Executor {
         &self.plan
     }
 
-    /// Conversations with KV cache here.
+    /// Conversations that are not over.
     #[cfg(test)]
     pub fn conversations(&self) -> std::collections::BTreeSet<ConversationId> {
         self.newest.keys().copied().collect()

@@ -111,10 +111,6 @@ impl Checks {
         self.open.insert(call, check);
     }
 
-    pub fn asks(&self, call: u64, holder: ExpertHolder) -> bool {
-        self.open.get(&call).is_some_and(|check| check.asked == holder)
-    }
-
     /// The stage whose answer this holder is asked to check.
     pub fn stage_of(&self, call: u64, holder: ExpertHolder) -> Option<StageId> {
         self.open.get(&call).filter(|check| check.asked == holder).map(|check| check.stage)

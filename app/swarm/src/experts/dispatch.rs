@@ -160,7 +160,7 @@ impl Dispatch {
         let is_superseded = self.superseded.awaits(call, holder);
         let holder = ExpertHolder::Peer(holder);
         self.calls.get(&call).is_some_and(|call| call.holder == holder)
-            || self.checks.asks(call, holder)
+            || self.checks.stage_of(call, holder).is_some()
             || is_superseded
     }
 

@@ -284,7 +284,7 @@ impl Worker {
     /// The executor of a plan, committed or not.
     fn executor(&mut self, epoch: PlanEpoch, me: PeerId) -> Option<&mut Executor> {
         match &mut self.active {
-            Some(active) if active.executor.epoch() == epoch || is_stale(active, epoch) => Some(&mut active.executor),
+            Some(active) if active.takes(epoch) => Some(&mut active.executor),
             _ => {
                 let inactive = self.inactive.as_mut().filter(|inactive| inactive.epoch() == epoch && inactive.loaded);
                 inactive.map(|inactive| inactive.executor(me))
@@ -295,7 +295,7 @@ impl Worker {
     /// The plan of this epoch, if it computes here or is ready to.
     pub fn plan(&self, epoch: PlanEpoch) -> Option<&Plan> {
         match &self.active {
-            Some(active) if active.executor.epoch() == epoch || is_stale(active, epoch) => Some(&active.prepare.plan),
+            Some(active) if active.takes(epoch) => Some(&active.prepare.plan),
             _ => {
                 let inactive = self.inactive.as_ref().filter(|inactive| inactive.epoch() == epoch && inactive.loaded);
                 inactive.map(|inactive| &inactive.prepare.plan)
@@ -392,7 +392,7 @@ impl Worker {
         self.executors().for_each(|executor| executor.free(conversations, cx));
     }
 
-    /// A shadow says what tokens of a conversation will use, which it knows from the engine. Returns the conversation.
+    /// [`Executor::foreseen`] of the plan that has the conversation.
     pub fn foreseen(
         &mut self,
         on_engine: ConversationId,
@@ -452,9 +452,12 @@ impl Worker {
     }
 }
 
-/// Accepts a frame of an older plan: a deliberate bug.
-fn is_stale(active: &Active, epoch: PlanEpoch) -> bool {
-    has_mutation(Mutation::StaleEpoch) && epoch < active.executor.epoch()
+impl Active {
+    /// Frames of this epoch are for this plan; with a deliberate bug, those of older plans are, too.
+    fn takes(&self, epoch: PlanEpoch) -> bool {
+        let own = self.executor.epoch();
+        epoch == own || (has_mutation(Mutation::StaleEpoch) && epoch < own)
+    }
 }
 
 #[cfg(test)]

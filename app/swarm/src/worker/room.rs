@@ -6,7 +6,7 @@
 
 use potluck_protocol::Forward;
 
-use super::{Active, Inactive, Worker, is_stale};
+use super::{Active, Inactive, Worker};
 use crate::event_context::EventContext;
 use crate::executor::Executor;
 
@@ -14,9 +14,8 @@ impl Worker {
     /// Makes room for a chunk that was admitted.
     pub(super) fn make_room(&mut self, forward: &Forward, cx: &mut EventContext) {
         let epoch = forward.epoch;
-        let is_its = |active: &&mut Active| active.executor.epoch() == epoch || is_stale(active, epoch);
         let next = self.inactive.as_mut().and_then(|inactive| inactive.executor.as_mut());
-        match (self.active.as_mut().filter(is_its), next) {
+        match (self.active.as_mut().filter(|active| active.takes(epoch)), next) {
             (Some(Active { executor, .. }), next) => {
                 make_room_in(executor, forward, cx);
                 if let Some(next) = next {

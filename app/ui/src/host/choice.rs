@@ -114,6 +114,15 @@ impl Choice {
         if self.can_lend.get() { self.lend.get() } else { 0 }
     }
 
+    /// The chosen model has experts, as far as this is known. The relay names none of a model without any.
+    pub fn may_have_experts(self) -> bool {
+        match self.tab.get() {
+            Tab::Here => self.model.with(|model| model.as_ref().is_none_or(|model| model.experts.unwrap_or(0) > 0)),
+            Tab::Link => self.entry().is_none_or(|entry| entry.active < entry.parameters),
+            Tab::Device => true,
+        }
+    }
+
     /// The source of the chosen model; `None` while none is chosen.
     pub fn source(self) -> Option<ModelSource> {
         match self.tab.get() {

@@ -49,11 +49,13 @@ impl Sizes {
 
 impl SmallerCopy {
     fn of(choice: Choice) -> Self {
+        if !choice.may_have_experts() {
+            return Self::Useless;
+        }
         let context = choice.context();
         match choice.tab.get() {
             Tab::Here => choice.model.with(|model| match model {
                 None => Self::Unknown,
-                Some(model) if model.experts.unwrap_or(0) == 0 => Self::Useless,
                 Some(model) if judge(choice.case(model.bytes, Some(model), 0.0)).fits() => Self::Useless,
                 Some(model) => {
                     let kv_cache = model.kv_cache_bytes_per_position.unwrap_or(0);
@@ -62,7 +64,6 @@ impl SmallerCopy {
             }),
             Tab::Link => match choice.entry() {
                 None => Self::Unknown,
-                Some(entry) if entry.active >= entry.parameters => Self::Useless,
                 Some(entry) => {
                     let kv_cache = entry.kv_cache_per_position();
                     Self::Takes(Sizes { bytes: entry.bytes, parameters: entry.parameters, kv_cache, context }.copy())

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use potluck_panel::{Hedging, Pooling, WireType};
 use potluck_text::texts;
 
-use super::choice::{Choice, Tab};
+use super::choice::Choice;
 use crate::state::store;
 
 /// Numbers of holders that are offered.
@@ -18,22 +18,11 @@ fn with_chosen<T: PartialEq + Copy>(offered: &[T], chosen: T) -> Vec<T> {
     offered.iter().copied().chain(further).collect()
 }
 
-/// The chosen model has experts, as far as this is known.
-fn may_have_experts(choice: Choice) -> bool {
-    match choice.tab.get() {
-        Tab::Here => {
-            choice.model.with(|model| model.as_ref().is_none_or(|model| model.experts.is_none_or(|count| count > 0)))
-        }
-        Tab::Link => choice.entry().is_none_or(|entry| entry.active < entry.parameters),
-        Tab::Device => true,
-    }
-}
-
 /// Folded, unless something was chosen before; not where it is known that the model has no experts.
 #[component]
 pub fn PoolingChoice(choice: Choice) -> impl IntoView {
     let store = store();
-    let is_shown = Memo::new(move |_| may_have_experts(choice));
+    let is_shown = Memo::new(move |_| choice.may_have_experts());
     let bad = move || store.settings.with(|settings| settings.bad_pooling).map(|error| texts().pooling.replaced(error));
     let is_open = untrack(|| choice.pooling.get() != Pooling::default() || bad().is_some());
     view! {
