@@ -40,7 +40,7 @@ pub struct HostOptions {
     /// name ends in .json, and text otherwise
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Give the room of --room-keys another link before it opens. Every device then needs the new link, also those that were in the room
+    /// Give the room of --room-keys another link before it opens. Every device then needs the new link, even if it was in the room
     /// before: the earlier link and all invites let in nobody
     #[arg(long, requires = "room_keys")]
     pub renew_link: bool,

@@ -50,7 +50,7 @@ table! {
         /// Below it.
         renew_hint = "Use this if the wrong person got the link, or after you ban a device.";
         /// Asked before.
-        confirm_renew = "Renew the room's link? The current link and all invites stop working. Devices that are in the room now stay in it. All others need the new link, also those that were in the room before. Devices that you removed need it too, even if they have come back.";
+        confirm_renew = "Renew the room's link? The current link and all invites stop working. Devices that are in the room now stay in it. All others need the new link, even if they were in the room before. Devices that you removed need it too, even if they have come back by themselves.";
         /// How many devices may use it.
         uses = "Number of devices";
         /// A choice of it.

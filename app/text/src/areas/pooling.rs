@@ -16,7 +16,7 @@ table! {
         /// What a single holder means.
         copies_one_hint = "Takes the least memory. If a device leaves, answers wait until others have loaded its experts.";
         /// What several holders mean.
-        copies_more_hint(devices: Number) = "Takes { $devices } times the memory, as far as devices have it. If one device leaves, answers go on.";
+        copies_more_hint(devices: Number) = "Takes { $devices } times the memory. Where devices have that much, answers go on if one of them leaves.";
         /// When another device that holds an expert is asked, too.
         asked = "When a second device is asked";
         /// Hardly ever.
@@ -26,17 +26,17 @@ table! {
         /// The default.
         adaptive = "If the first one takes longer than usual";
         /// What it means.
-        adaptive_hint = "Sends at most 30% more. Tokens rarely wait for a slow device.";
+        adaptive_hint = "Sends at most 30% more. Tokens wait less for a slow device.";
         /// Always.
         at_once(devices: Number) = "Always { $devices } at once";
         /// What it means.
-        at_once_hint(devices: Number) = "Sends { $devices } times as much and uses the answer that comes first. Helps on lines with room to spare, if { $devices } devices hold each expert.";
+        at_once_hint(devices: Number) = "Sends about { $devices } times as much and uses the first answer. Helps on fast connections, if { $devices } devices hold each expert.";
         /// How numbers to and from experts are written.
         wire = "Numbers sent to experts and back";
         /// 32-bit floats.
         f32 = "Exact (f32)";
         /// What it means.
-        f32_hint = "Answers are the same as on one device. Sends the most.";
+        f32_hint = "Numbers are not rounded on the way. Sends the most.";
         /// 16-bit floats.
         f16 = "Half the bytes, nearly as exact (f16)";
         /// What it means.
@@ -48,7 +48,7 @@ table! {
         /// Bytes with a scale.
         int8 = "Just over a quarter of the bytes, the least exact (int8)";
         /// What it means.
-        int8_hint = "Sends the least. Numbers of a group of 32 are rounded to 254 steps, so answers can differ more. A model that cannot be cut into such groups uses f32.";
+        int8_hint = "Sends the least. Numbers are rounded in groups of 32, each to 254 steps of its own scale, so answers can differ more. A model whose vectors cannot be divided into such groups uses f32.";
         /// In use: 32-bit floats.
         sends_f32 = "Numbers go to experts and back exactly (f32).";
         /// In use: 16-bit floats.
