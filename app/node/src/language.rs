@@ -10,7 +10,7 @@ use potluck_model::{
 };
 use potluck_plan::{Candidates, Channel, ChannelText};
 use potluck_protocol::{Message, PromptRequest, Role, Sampling};
-use potluck_swarm::{Language, TextStream};
+use potluck_swarm::{Language, Refusal, TextStream};
 use potluck_text::texts;
 use thiserror::Error;
 
@@ -27,9 +27,7 @@ pub enum PromptError {
     #[error("The conversation has {0} messages, and at most {MAX_MESSAGES} are read: start a new one.")]
     TooManyMessages(usize),
     /// Too much text: more than the context holds, or than this host reads at once.
-    #[error(
-        "The conversation has {bytes} bytes of text, and at most {max} are read: start a new one or shorten the message."
-    )]
+    #[error("{}", too_much_text(.bytes, .max))]
     TooLong {
         /// Bytes of text.
         bytes: usize,
@@ -39,6 +37,10 @@ pub enum PromptError {
     /// The template refuses the messages, or fails.
     #[error(transparent)]
     Template(#[from] TemplateError),
+}
+
+fn too_much_text(bytes: &usize, max: &usize) -> Refusal {
+    Refusal::TooMuchText { bytes: *bytes, max: *max }
 }
 
 /// Why a model's text side cannot be used.

@@ -12,6 +12,7 @@ use potluck_protocol::{
 };
 
 use crate::kv_pages;
+use crate::refusal::Refusal;
 
 /// Bytes of a device's name. The page allows 40 characters, of up to four bytes each.
 const MAX_NAME: usize = 160;
@@ -285,15 +286,15 @@ pub(crate) fn is_residency(residency: &Residency) -> bool {
 ///
 /// # Errors
 /// One sentence for the asker.
-pub(crate) fn prompt(prompt: &PromptRequest) -> Result<(), &'static str> {
+pub(crate) fn prompt(prompt: &PromptRequest) -> Result<(), String> {
     let bytes = prompt.messages.iter().fold(0usize, |sum, message| sum.saturating_add(message.bytes()));
     if prompt.messages.len() > MAX_MESSAGES || bytes > MAX_PROMPT {
-        return Err("The conversation is too long for this room. Start a new one, or shorten the message.");
+        return Err(Refusal::TooLong.to_string());
     }
     let sampling = &prompt.sampling;
     let values = [sampling.temperature, sampling.top_p, sampling.min_p, sampling.repetition_penalty];
     if prompt.conversation.len() > MAX_CONVERSATION || !values.iter().all(|value| value.is_finite()) {
-        return Err("The question's settings cannot be right. Choose others and ask again.");
+        return Err("The question's settings cannot be right. Choose others and ask again.".to_owned());
     }
     Ok(())
 }

@@ -23,6 +23,7 @@ use crate::event::OpenedModel;
 use crate::event_context::EventContext;
 use crate::kv_pages::{least_pages, pages};
 use crate::limits::{self, KEPT_PER_PEER, KEPT_TRANSCRIPTS};
+use crate::refusal::Refusal;
 
 /// Answers given at once.
 pub(super) const MAX_CONCURRENT: usize = 8;
@@ -79,7 +80,7 @@ impl Answers {
         if self.queue.push(Question { asker, prompt, asked: cx.now, tokens: None }) {
             self.send_positions(cx);
         } else {
-            Self::reject(asker, request, "Too many questions are waiting in this room; ask again in a moment.", cx);
+            Self::reject(asker, request, &Refusal::QueueFull.to_string(), cx);
         }
     }
 
@@ -456,9 +457,7 @@ fn prompt_tokens(prompt: &PromptRequest, model: &OpenedModel, context: usize) ->
     };
     match tokens.len() {
         0 => Err("There is nothing to answer: the message is empty.".to_owned()),
-        n if n + 1 > context => Err(format!(
-            "The conversation has {n} tokens and the room's context is {context}: start a new one or shorten the message."
-        )),
+        tokens if tokens + 1 > context => Err(Refusal::TooManyTokens { tokens, context }.to_string()),
         _ => Ok(tokens),
     }
 }

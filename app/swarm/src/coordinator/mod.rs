@@ -41,6 +41,7 @@ use crate::event::{HostCommand, OpenedModel};
 use crate::event_context::EventContext;
 use crate::limits;
 use crate::members::{Member, Members};
+use crate::refusal::Refusal;
 use crate::{Action, Severity};
 
 use answering::DecodePass;
@@ -76,10 +77,6 @@ pub(crate) struct Coordinator {
     /// When devices were last told that work is about to come.
     announced: Millis,
 }
-
-/// Told to a peer that keeps asking questions that are too long.
-const TOO_OFTEN_TOO_LONG: &str =
-    "Several questions of this device were too long for this room. Wait a minute, and ask a shorter one.";
 
 /// While somebody writes, devices are told this often that work is about to come.
 const EXPECT_MILLIS: f64 = 500.0;
@@ -259,7 +256,7 @@ impl Coordinator {
 
     pub fn prompt(&mut self, asker: PeerId, prompt: PromptRequest, cx: &mut EventContext) {
         if let Err(sentence) = limits::prompt(&prompt) {
-            return Answers::reject(asker, prompt.request, sentence, cx);
+            return Answers::reject(asker, prompt.request, &sentence, cx);
         }
         if self.planning.plans.has_no_model {
             return Answers::reject(asker, prompt.request, "This room has no model.", cx);
@@ -270,7 +267,7 @@ impl Coordinator {
             return Answers::reject(asker, prompt.request, &sentence, cx);
         }
         if cx.members.standing(asker, cx.now).in_vain.is_spent(limits::IN_VAIN, cx.now) {
-            return Answers::reject(asker, prompt.request, TOO_OFTEN_TOO_LONG, cx);
+            return Answers::reject(asker, prompt.request, &Refusal::TooOftenTooLong.to_string(), cx);
         }
         self.writing(cx);
         self.answers.ask(asker, prompt, cx);

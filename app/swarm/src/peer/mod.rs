@@ -392,7 +392,7 @@ impl Peer {
             return;
         };
         if let Err(sentence) = limits::prompt(&prompt) {
-            self.guest.refuse(request, sentence, &mut self.cx);
+            self.guest.refuse(request, &sentence, &mut self.cx);
             return;
         }
         self.guest.ask(prompt.clone(), self.cx.now);
