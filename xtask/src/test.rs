@@ -133,8 +133,8 @@ fn doc() -> Result<()> {
     run_command(doc.env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private-intra-doc-links"))
 }
 
-/// Crates under `app/` that run in no tab: those of tests, and the command-line program.
-const IN_NO_TAB: [&str; 3] = ["sim", "terminal", "testkit"];
+/// Crates under `app/` that run in no tab: those of tests, and the command-line program with its API.
+const IN_NO_TAB: [&str; 4] = ["serve", "sim", "terminal", "testkit"];
 
 /// The crates that run in a tab: the shaders, and those under `app/`, which are named after their folders.
 fn in_the_tab() -> Result<Vec<String>> {

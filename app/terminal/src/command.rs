@@ -5,6 +5,7 @@ use clap::{Parser, Subcommand};
 use crate::host::HostOptions;
 use crate::join::JoinOptions;
 use crate::run::RunOptions;
+use crate::serve::ServeOptions;
 use crate::verify::VerifyOptions;
 
 /// The command line of `potluck-node`. Of an option that is given twice the last one counts.
@@ -29,6 +30,8 @@ pub enum Verb {
     Host(HostOptions),
     /// Join a room: lend it this device's GPU, or only ask a question
     Join(JoinOptions),
+    /// Let other programs use a model as they use OpenAI's API: a model's file on this device, or the model of a room
+    Serve(ServeOptions),
     /// Check whether a relay serves the page of a release
     Verify(VerifyOptions),
 }
@@ -44,6 +47,7 @@ mod tests {
     use potluck_plan::{Arithmetic, KvCacheType};
 
     use super::*;
+    use crate::serve::ServeTarget;
 
     fn read(line: &str) -> Result<Verb, String> {
         let line = std::iter::once("potluck-node").chain(line.split_whitespace());
@@ -117,6 +121,10 @@ mod tests {
             ),
             ("host x --relay http://u", "--guest --workloads=1/1 --depths=0 --untuned --runs=1"),
             (
+                "serve x.gguf",
+                "--prompt=a --relay=u --share=experts --protect --visible --guest --room-keys=f --bench --allow-private-links",
+            ),
+            (
                 "join http://h/r/a",
                 "--relay=u --context=64 --kv=f32 --arithmetic=packed --predictor=router --shadow=own --protect --keep-words --visible --room-keys=f --workloads=1/1",
             ),
@@ -125,6 +133,31 @@ mod tests {
                 let sentence = read(&format!("{verb} {option}")).expect_err(option);
                 assert!(sentence.contains("unexpected argument"), "{verb} {option}: {sentence}");
             }
+        }
+    }
+
+    #[test]
+    fn a_room_or_a_model_is_served_on_this_machine_only_unless_told_otherwise() {
+        let serve = |line: &str| match read(line).unwrap() {
+            Verb::Serve(options) => options,
+            other => panic!("serve, not {other:?}"),
+        };
+        let model = serve("serve x.gguf --context 512 --allow-origin https://a.example --allow-origin http://b:1");
+        assert_eq!(model.target, Some(ServeTarget::Model(PathBuf::from("x.gguf"))));
+        assert!(model.api.listen.ip().is_loopback());
+        assert_eq!((model.api.allow_origin.len(), model.own.context), (2, Some(512)));
+        let room = serve("serve https://h/r/k3v9#00ff --name Editor --listen 0.0.0.0:9000");
+        assert!(matches!(room.target, Some(ServeTarget::Room(_))));
+        assert_eq!((room.room.name.as_deref(), room.api.listen.port()), (Some("Editor"), 9000));
+        for (wrong, says) in [
+            ("serve https://h/elsewhere", "a room's link"),
+            ("serve x.gguf --listen here", "--listen"),
+            ("serve x.gguf --allow-origin here", "an origin"),
+            ("serve x.gguf --api-key a --api-key-file b", "cannot be used with"),
+            ("serve x.gguf --link-file b", "cannot be used with"),
+        ] {
+            let sentence = read(wrong).unwrap_err();
+            assert!(sentence.contains(says), "{wrong}: {sentence}");
         }
     }
 
@@ -169,6 +202,10 @@ mod tests {
             (
                 "host",
                 "--room-keys --relay-fingerprint --allow-private-links --hedging --replicas --wire --protect --keep-words",
+            ),
+            (
+                "serve",
+                "--listen --api-key --api-key-file --allow-origin --link-file --context --budget --relay-fingerprint",
             ),
             ("join", "--guest --budget --relay-fingerprint --eviction --cache"),
         ] {

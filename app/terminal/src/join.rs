@@ -47,7 +47,7 @@ pub struct JoinOptions {
 }
 
 /// The places for a link besides an argument, which other users of the machine can see.
-const VARIABLE: &str = "POTLUCK_LINK";
+pub(crate) const VARIABLE: &str = "POTLUCK_LINK";
 /// No link is longer.
 const MAX_LINK_BYTES: u64 = 4096;
 
@@ -74,7 +74,7 @@ fn link_in(text: &str) -> Result<RoomLink, Failure> {
     line.parse().map_err(|error: BadLink| Failure::Usage(texts().terminal.bad_link(error.to_string())))
 }
 
-fn first_line(from: impl Read) -> std::io::Result<String> {
+pub(crate) fn first_line(from: impl Read) -> std::io::Result<String> {
     let mut line = String::new();
     std::io::BufReader::new(from.take(MAX_LINK_BYTES)).read_line(&mut line)?;
     Ok(line)
@@ -103,19 +103,33 @@ async fn link_of_input(stop: &mut Stop) -> Result<RoomLink, Failure> {
     link_in(&line.map_err(|error| Failure::Usage(texts().terminal.no_input(error.to_string())))?)
 }
 
+/// The link from where it is: the command line, a file, standard input, or the environment.
+///
+/// # Errors
+/// It is not valid, or somebody stopped the program before it arrived.
+pub(crate) async fn find_link(
+    argument: Option<&LinkArgument>,
+    file: Option<&Path>,
+    variable: Option<String>,
+    stop: &Stop,
+) -> Result<Option<RoomLink>, Failure> {
+    match (argument, file, variable) {
+        (Some(LinkArgument::Link(link)), ..) => Ok(Some(link.clone())),
+        (Some(LinkArgument::Input), ..) => link_of_input(&mut stop.clone()).await.map(Some),
+        (None, Some(path), _) => link_of_file(path).map(Some),
+        (None, None, Some(link)) => link_in(&link).map(Some),
+        (None, None, None) => Ok(None),
+    }
+}
+
 impl JoinOptions {
     /// The same with the link from where it is: the command line, a file, standard input, or the environment.
     ///
     /// # Errors
     /// There is no link, it is not valid, or somebody stopped the program before it arrived.
     async fn with_link(&self, variable: Option<String>, stop: &Stop) -> Result<Self, Failure> {
-        let link = match (&self.link, &self.link_file, variable) {
-            (Some(LinkArgument::Link(link)), ..) => link.clone(),
-            (Some(LinkArgument::Input), ..) => link_of_input(&mut stop.clone()).await?,
-            (None, Some(path), _) => link_of_file(path)?,
-            (None, None, Some(link)) => link_in(&link)?,
-            (None, None, None) => return Err(Failure::Usage(texts().terminal.which_room().to_owned())),
-        };
+        let link = find_link(self.link.as_ref(), self.link_file.as_deref(), variable, stop).await?;
+        let link = link.ok_or_else(|| Failure::Usage(texts().terminal.which_room().to_owned()))?;
         Ok(Self { link: Some(LinkArgument::Link(link)), link_file: None, ..self.clone() })
     }
 

@@ -20,6 +20,7 @@ mod printable;
 mod run;
 mod sampling;
 mod secret_file;
+mod serve;
 mod session;
 mod setup;
 mod showing;
@@ -48,6 +49,7 @@ pub use link::{BadLink, RoomLink};
 pub use options::{AnswerOptions, Contribution, DeviceOptions, GuessArguments, ModelOptions, NetworkOptions};
 pub use run::RunOptions;
 pub use sampling::SamplingArguments;
+pub use serve::{ApiOptions, OwnModelOptions, RoomOptions, ServeOptions, ServeTarget};
 pub use session::{Answer, Session};
 pub use setup::{NO_RELAY, Setup};
 pub use signals::Stop;
@@ -93,6 +95,7 @@ async fn perform(verb: Verb, stop: &Stop) -> Result<(), Failure> {
         Verb::Run(options) => run::run(&options, stop).await,
         Verb::Host(options) => host::host(&options, stop).await,
         Verb::Join(options) => join::join(&options, stop).await,
+        Verb::Serve(options) => serve::serve(&options, stop).await,
         Verb::Verify(options) => verify::verify(&options, stop).await,
     }
 }

@@ -74,25 +74,36 @@ impl RunOptions {
         if let Some(ShadowSource::File(shadow)) = &self.guesses.shadow {
             check_shadow_of(&self.model, shadow).map_err(|error| Failure::Failed(error.to_string()))?;
         }
-        let command = HostCommand {
-            source: source_of(&files),
-            context: self.model_options.context,
-            kv_cache: self.model_options.cache_type,
-            arithmetic: self.arithmetic,
-            sharing: Sharing::Fastest,
-            ends: Default::default(),
-            last_epoch: Default::default(),
-            in_advance: true,
-            doors: Default::default(),
-            at: Default::default(),
-            pooling: Default::default(),
-            spot_checks: Default::default(),
-            on_demand: true,
-            protect: false,
-        };
-        session.send(Input::Alone(command, self.contribution.budget, files));
+        send_alone(session, files, &self.model_options, self.arithmetic, self.contribution.budget);
         session.until_up().await
     }
+}
+
+/// Opens a model on this device alone.
+pub(crate) fn send_alone(
+    session: &Session,
+    files: Vec<Rc<dyn LocalFile>>,
+    options: &ModelOptions,
+    arithmetic: Arithmetic,
+    budget: u64,
+) {
+    let command = HostCommand {
+        source: source_of(&files),
+        context: options.context,
+        kv_cache: options.cache_type,
+        arithmetic,
+        sharing: Sharing::Fastest,
+        ends: Default::default(),
+        last_epoch: Default::default(),
+        in_advance: true,
+        doors: Default::default(),
+        at: Default::default(),
+        pooling: Default::default(),
+        spot_checks: Default::default(),
+        on_demand: true,
+        protect: false,
+    };
+    session.send(Input::Alone(command, budget, files));
 }
 
 /// The source of a model in these files.

@@ -140,6 +140,13 @@ impl Session {
         self.purpose = purpose;
     }
 
+    /// The model can answer. From now on, this session waits for whatever comes, until somebody stops it or the room ends.
+    pub(crate) fn stay(&mut self) {
+        if self.purpose == Purpose::Alone {
+            self.purpose = Purpose::Watch;
+        }
+    }
+
     /// The node's next message. Keeps snapshots, and prints progress and notices to standard error.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use crate::output::print;
 use crate::printable::Printable;
 
 /// The verbs.
-const VERBS: [&str; 4] = ["run", "host", "join", "verify"];
+const VERBS: [&str; 5] = ["run", "host", "join", "serve", "verify"];
 
 /// Prints the help that was asked for, or says what is wrong.
 ///

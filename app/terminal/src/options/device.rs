@@ -12,6 +12,9 @@ use crate::values::{parse_budget, parse_eviction};
 /// Seconds without progress after which waiting ends, unless told otherwise.
 pub const DEFAULT_TIMEOUT: u64 = 120;
 
+/// Bytes of GPU memory that may be used, unless told otherwise.
+pub const DEFAULT_BUDGET: &str = "4G";
+
 /// Which adapter is used, and where this device keeps what it downloads.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "This device")]
@@ -52,7 +55,7 @@ impl DeviceOptions {
 #[command(next_help_heading = "This device")]
 pub struct Contribution {
     /// How much GPU memory may be used, in bytes, such as 900M or 4G. In a room, 0 lends none
-    #[arg(long, value_name = "BYTES", default_value = "4G", value_parser = parse_budget)]
+    #[arg(long, value_name = "BYTES", default_value = DEFAULT_BUDGET, value_parser = parse_budget)]
     pub budget: u64,
     /// If experts are loaded on demand, which one to drop for another: lru (the least recently used) or lfu (the one used least often
     /// since it was loaded)

@@ -4,6 +4,9 @@ use potluck_plan::KvCacheType;
 
 use crate::values::parse_cache_type;
 
+/// Positions of context, unless told otherwise.
+pub const DEFAULT_CONTEXT: u32 = 4096;
+
 /// The context of a model that this device opens.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Model")]
@@ -13,6 +16,6 @@ pub struct ModelOptions {
     #[arg(long = "kv", value_name = "TYPE", value_parser = parse_cache_type)]
     pub cache_type: Option<KvCacheType>,
     /// Length of the context in tokens, from 64 to what the model supports
-    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(64..))]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_CONTEXT, value_parser = clap::value_parser!(u32).range(64..))]
     pub context: u32,
 }

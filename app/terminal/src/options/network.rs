@@ -7,7 +7,7 @@ use potluck_node::native::{Fingerprint, Network};
 #[command(next_help_heading = "Network")]
 pub struct NetworkOptions {
     /// The name under which others see this device
-    #[arg(long, default_value = "Native peer")]
+    #[arg(long, default_value = NetworkOptions::DEFAULT_NAME)]
     pub name: String,
     /// SHA-256 fingerprint of the relay's certificate authority, or of its certificate, as the relay shows it. Needed if no public
     /// authority vouches for the relay, unless the room's link contains the fingerprint
@@ -20,6 +20,9 @@ pub struct NetworkOptions {
 }
 
 impl NetworkOptions {
+    /// The name of a device that has none.
+    pub const DEFAULT_NAME: &str = "Native peer";
+
     /// The network with a relay.
     pub fn network(&self, relay: &str) -> Network {
         Network {

@@ -21,13 +21,14 @@ enum Verb {
     Contribute,
     Visit,
     Ask,
+    Serve,
     Verify,
 }
 
-use Verb::{Ask, Bench, Contribute, Host, HostAndAsk, Run, Verify, Visit};
+use Verb::{Ask, Bench, Contribute, Host, HostAndAsk, Run, Serve, Verify, Visit};
 
-const ALL: &[Verb] = &[Run, Bench, Host, HostAndAsk, Contribute, Visit, Ask, Verify];
-const OPENING: &[Verb] = &[Run, Bench, Host, HostAndAsk];
+const ALL: &[Verb] = &[Run, Bench, Host, HostAndAsk, Contribute, Visit, Ask, Serve, Verify];
+const OPENING: &[Verb] = &[Run, Bench, Host, HostAndAsk, Serve];
 const CONNECTED: &[Verb] = &[Host, HostAndAsk, Contribute, Visit, Ask];
 /// With a relay.
 const CALLING: &[Verb] = &[Host, HostAndAsk, Contribute, Visit, Ask, Verify];
@@ -68,6 +69,7 @@ impl Verb {
             Contribute => (vec!["join", &link], &[]),
             Visit => (vec!["join", &link, "--guest"], &[]),
             Ask => (vec!["join", &link, "--guest"], &question),
+            Serve => (vec!["serve", &model, "--context", "256", "--listen", "127.0.0.1:0"], &[]),
             Verify => (vec!["verify", relay], &[]),
         };
         let own = ["--cache", failure.cache.unwrap_or("cache"), "--timeout", failure.timeout.unwrap_or("90")];
@@ -184,8 +186,8 @@ fn failures() -> Vec<Failure> {
         Failure { verbs: &[Host, HostAndAsk], relay: Some(|world| &world.nowhere), ..model("the model of a relay that is not there", "tiny", 3, &["refused"]) },
         Failure { verbs: &[Host], options: &["--protect"], ..model("the relay's model, protected", "tiny", 2, &["--protect"]) },
         Failure { name: "a KV cache type that the heads are too narrow for", verbs: OPENING, model: Some("narrow.gguf"), options: &["--kv", "q8_0"], code: 1, says: &["q8_0"], ..NONE },
-        Failure { name: "too little memory", verbs: &[Run], options: &["--budget", "1M"], code: 1, says: &["more it fits"], ..NONE },
-        Failure { name: "an adapter that there is not", verbs: &[Run, Bench, Contribute], options: &["--gpu", "nosuch"], code: 1, says: &["\"nosuch\"", "This device has"], ..NONE },
+        Failure { name: "too little memory", verbs: &[Run, Serve], options: &["--budget", "1M"], code: 1, says: &["more it fits"], ..NONE },
+        Failure { name: "an adapter that there is not", verbs: &[Run, Bench, Contribute, Serve], options: &["--gpu", "nosuch"], code: 1, says: &["\"nosuch\"", "This device has"], ..NONE },
         Failure { name: "a cache where a file is", verbs: CONNECTED, cache: Some("in-the-way"), code: 1, says: &["in-the-way"], ..NONE },
         relay("nothing listens", |world| &world.nowhere, &["has not answered for 5 s", "refused"]),
         relay("no such name", |_| "http://no-such-host.invalid", &["no-such-host.invalid", "has not answered for 5 s"]),
@@ -209,9 +211,12 @@ fn failures() -> Vec<Failure> {
         room("another fingerprint", |world| format!("{}/r/{}&fp={}", world.relay_tls, room_of(&world.room), "ab".repeat(32)), &["another fingerprint"]),
         Failure { name: "the model of a relay with a certificate that nobody signed", verbs: &[Host], model: Some("tiny"), relay: Some(|world| &world.relay_tls), code: 3, says: &["--relay-fingerprint"], ..NONE },
         Failure { verbs: &[Ask], ..room("a dead host", |world| world.dead_room.clone(), &["host"]) },
-        Failure { name: "a full disk", verbs: &[Run, Bench, Host, HostAndAsk, Ask, Verify], out: Out::Full, code: 1, says: &["cannot be written", "No space left"], ..NONE },
-        Failure { name: "a closed pipe", verbs: &[Run, Bench, Host, HostAndAsk, Ask, Verify], out: Out::Closed, code: 141, ..NONE },
+        Failure { name: "a full disk", verbs: &[Run, Bench, Host, HostAndAsk, Ask, Serve, Verify], out: Out::Full, code: 1, says: &["cannot be written", "No space left"], ..NONE },
+        Failure { name: "a closed pipe", verbs: &[Run, Bench, Host, HostAndAsk, Ask, Serve, Verify], out: Out::Closed, code: 141, ..NONE },
         Failure { options: &["--max-tokens", "200"], ..stopped("Ctrl-C while it opens or answers", &[Run], "Opening", "INT", 130) },
+        stopped("Ctrl-C while programs may ask", &[Serve], "/v1", "INT", 130),
+        Failure { options: &["--listen", "192.0.2.1:80", "--api-key", "k"], ..usage("an address that this machine lacks", &[Serve], &["192.0.2.1:80", "--listen"]) },
+        Failure { options: &["--listen", "0.0.0.0:0"], ..usage("an address that others reach, without a key", &[Serve], &["--api-key-file"]) },
         stopped("Ctrl-C in a room", &[Host], "/r/", "INT", 130),
         stopped("Ctrl-C of who computes", &[Contribute], "Connecting", "INT", 130),
         stopped("a request to end", &[Host], "/r/", "TERM", 143),
@@ -250,8 +255,9 @@ fn faults(verb: Verb, failure: &Failure, Ended { code, out, err }: &Ended) -> Ve
     if out.chars().chain(err.chars()).any(|letter| letter.is_control() && !matches!(letter, '\n' | '\t')) {
         faults.push("it printed a control character".to_owned());
     }
-    // A host's link is what it was asked for. Verify prints the hash at the end only.
-    let is_clean = out.is_empty() || (matches!(verb, Host | HostAndAsk | Run) && out.trim().lines().count() == 1);
+    // A host's link is what it was asked for, as is the address of what is served. Verify prints the hash at the end only.
+    let is_clean =
+        out.is_empty() || (matches!(verb, Host | HostAndAsk | Run | Serve) && out.trim().lines().count() == 1);
     if !is_clean {
         faults.push("it printed something else than an answer or a link".to_owned());
     }

@@ -35,6 +35,7 @@ mod phrases;
 mod pooling;
 mod room;
 mod seats;
+mod serve;
 mod settings;
 mod template;
 mod terminal;
@@ -58,6 +59,7 @@ pub use phrases::{ButtonTexts, KindTexts, ModelTexts, OnDemandTexts, PartTexts, 
 pub use pooling::PoolingTexts;
 pub use room::{ConnectionTexts, MemberTexts, PhaseTexts, PlanTexts, RoleTexts, StepTexts};
 pub use seats::{CreditTexts, ExpertsTexts, PathTexts, SeatTexts, TableTexts};
+pub use serve::{ApiTexts, ServeTexts};
 pub use settings::{DeviceTexts, SamplingTexts, SettingsTexts, StorageTexts};
 pub use template::TemplateTexts;
 pub use terminal::{ModelPathTexts, SecretFileTexts, TerminalTexts};
@@ -219,6 +221,10 @@ areas! {
     node_relay: NodeRelayTexts,
     /// The command line.
     terminal: TerminalTexts,
+    /// What `potluck-node serve` says.
+    serve: ServeTexts,
+    /// The API of `potluck-node serve`.
+    api: ApiTexts,
     /// What `potluck-node verify` says.
     verify: VerifyTexts,
     /// A model's file on the command line.

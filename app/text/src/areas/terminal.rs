@@ -4,7 +4,7 @@ table! {
     /// What `potluck-node` prints besides answers and links.
     TerminalTexts {
         /// No verb was given.
-        no_verb = "Say what to do: run, host, join or verify. potluck-node --help explains them.";
+        no_verb = "Say what to do: run, host, join, serve or verify. potluck-node --help explains them.";
         /// Follows what is wrong with the arguments of a verb.
         see_help(verb: Text) = "potluck-node { $verb } --help lists the options.";
         /// The operating system lets no tasks run.

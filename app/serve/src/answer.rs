@@ -1,0 +1,61 @@
+//! An answer on its way: pieces one by one, or the whole of it.
+
+use std::collections::VecDeque;
+
+use potluck_panel::Channel;
+
+use crate::api::Whole;
+use crate::error::ApiError;
+use crate::reader::{Piece, Reader};
+use crate::room::Asked;
+
+/// An answer on its way. Dropping it stops it.
+pub(crate) struct Answer {
+    asked: Asked,
+    reader: Reader,
+    ready: VecDeque<Piece>,
+}
+
+impl Answer {
+    /// The answer to a question, which ends before any of these strings.
+    pub fn new(asked: Asked, stops: Vec<String>) -> Self {
+        Self { asked, reader: Reader::new(stops), ready: VecDeque::new() }
+    }
+
+    /// The next piece, as long as [`Piece::End`] has not come. May be dropped while it waits.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn next(&mut self) -> Result<Piece, ApiError> {
+        loop {
+            if let Some(piece) = self.ready.pop_front() {
+                if piece == Piece::Enough {
+                    self.asked.stop();
+                }
+                return Ok(piece);
+            }
+            let part = self.asked.next().await.ok_or_else(ApiError::ended)?;
+            self.ready = self.reader.take(part)?;
+        }
+    }
+
+    /// All of it.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn whole(mut self) -> Result<Whole, ApiError> {
+        let (mut text, mut reasoning) = (String::new(), String::new());
+        loop {
+            match self.next().await? {
+                Piece::Taken | Piece::Enough => {}
+                Piece::Text(Channel::Reasoning, more) => reasoning.push_str(&more),
+                Piece::Text(Channel::Answer | Channel::ToolCall, more) => text.push_str(&more),
+                Piece::Void => {
+                    text.clear();
+                    reasoning.clear();
+                }
+                Piece::End(finish, usage) => return Ok(Whole { text, reasoning, finish, usage }),
+            }
+        }
+    }
+}

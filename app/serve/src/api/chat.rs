@@ -1,0 +1,178 @@
+//! `POST /v1/chat/completions`.
+
+use potluck_panel::Channel;
+use potluck_text::texts;
+use serde_json::{Value, json};
+
+use super::{Head, Shape, Whole, messages, parameters, reply, usage_json};
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::question::{Finish, Question, Usage};
+
+/// The question in a request's body.
+pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
+    let fields = &Fields::of(body)?;
+    parameters::refuse_what_cannot_be(fields)?;
+    refuse_forced_forms(fields)?;
+    Ok(Question {
+        model: fields.text("model")?.map(str::to_owned),
+        messages: messages::messages(fields)?,
+        raw: false,
+        max_tokens: parameters::max_tokens(fields, &["max_completion_tokens", "max_tokens"])?,
+        sampling: parameters::sampling(fields)?,
+        seed: parameters::seed(fields)?,
+        reasoning: parameters::reasoning(fields),
+        stops: parameters::stops(fields)?,
+        delivery: parameters::delivery(fields)?,
+    })
+}
+
+/// Tools that are only offered are ignored: many programs offer them with every request. A call or a form that is demanded would be
+/// missing in the answer.
+fn refuse_forced_forms(fields: &Fields<'_>) -> Result<(), ApiError> {
+    for name in ["tool_choice", "function_call"] {
+        if fields.get(name).is_some_and(|choice| !matches!(choice.as_str(), Some("auto" | "none"))) {
+            return Err(ApiError::unsupported(name, texts().api.no_tools()));
+        }
+    }
+    let kind = fields.get("response_format").map(|format| format.get("type").and_then(Value::as_str));
+    match kind {
+        None | Some(Some("text")) => Ok(()),
+        Some(_) => Err(ApiError::unsupported("response_format", "only text can be asked for yet")),
+    }
+}
+
+/// How a chat's answer is written.
+pub(crate) struct Chat;
+
+/// A chunk with one choice.
+fn chunk(head: &Head, delta: &Value, finish: Option<Finish>) -> Value {
+    let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish.map(Finish::name) });
+    reply(head, "chat.completion.chunk", &json!([choice]))
+}
+
+impl Shape for Chat {
+    fn prefix(&self) -> &'static str {
+        "chatcmpl-"
+    }
+
+    fn first(&self, head: &Head) -> Option<Value> {
+        Some(chunk(head, &json!({ "role": "assistant", "content": "" }), None))
+    }
+
+    /// A call in the model's own form is text here: no tools were offered to it.
+    fn more(&self, head: &Head, channel: Channel, text: &str) -> Value {
+        let delta = match channel {
+            Channel::Reasoning => json!({ "reasoning_content": text }),
+            Channel::Answer | Channel::ToolCall => json!({ "content": text }),
+        };
+        chunk(head, &delta, None)
+    }
+
+    fn last(&self, head: &Head, finish: Finish) -> Value {
+        chunk(head, &json!({}), Some(finish))
+    }
+
+    fn usage(&self, head: &Head, usage: Usage) -> Value {
+        let mut reply = reply(head, "chat.completion.chunk", &json!([]));
+        reply["usage"] = usage_json(usage);
+        reply
+    }
+
+    fn whole(&self, head: &Head, whole: &Whole) -> Value {
+        let mut message = json!({ "role": "assistant", "content": whole.text });
+        if !whole.reasoning.is_empty() {
+            message["reasoning_content"] = json!(whole.reasoning);
+        }
+        let choice = json!({ "index": 0, "message": message, "finish_reason": whole.finish.name() });
+        let mut reply = reply(head, "chat.completion", &json!([choice]));
+        reply["usage"] = usage_json(whole.usage);
+        reply
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use potluck_panel::{Role, Sampling};
+
+    use super::*;
+    use crate::api::test_head;
+    use crate::question::Delivery;
+
+    fn with(more: Value) -> Value {
+        let mut body = json!({ "model": "tiny", "messages": [{ "role": "user", "content": "Hi" }] });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    }
+
+    #[test]
+    fn a_request_becomes_a_question_and_unknown_fields_are_ignored() {
+        let body = with(json!({
+            "max_tokens": 9, "temperature": 0, "seed": 4, "stop": ["\n"], "stream": true,
+            "stream_options": { "include_usage": true }, "reasoning_effort": "low", "prompt_cache_key": "k", "store": false,
+            "tools": [{ "type": "function", "function": { "name": "f" } }, { "type": "web_search" }], "tool_choice": "auto",
+            "parallel_tool_calls": true, "presence_penalty": 0.5, "response_format": { "type": "text" },
+        }));
+        let question = question(&body).unwrap();
+        assert_eq!((question.model.as_deref(), question.messages.len()), (Some("tiny"), 1));
+        assert_eq!((question.messages[0].role, question.messages[0].content.as_str()), (Role::User, "Hi"));
+        assert_eq!((question.max_tokens, question.seed, question.raw), (Some(9), Some(4), false));
+        assert_eq!(question.sampling, Sampling::greedy());
+        assert_eq!((question.stops, question.delivery), (vec!["\n".to_owned()], Delivery::Stream { with_usage: true }));
+    }
+
+    #[test]
+    fn a_form_that_is_demanded_is_refused() {
+        for wrong in [
+            json!({ "tool_choice": "required" }),
+            json!({ "tool_choice": { "type": "function", "function": { "name": "f" } } }),
+            json!({ "function_call": { "name": "f" } }),
+            json!({ "response_format": { "type": "json_object" } }),
+            json!({ "response_format": "json" }),
+        ] {
+            let error = question(&with(wrong.clone())).unwrap_err();
+            assert!(matches!(error, ApiError::Unsupported { .. }), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn chunks_have_one_role_and_no_null_in_their_deltas() {
+        let head = &test_head();
+        let chunks = [
+            Chat.first(head).unwrap(),
+            Chat.more(head, Channel::Reasoning, "Hm."),
+            Chat.more(head, Channel::Answer, "Hello"),
+            Chat.last(head, Finish::Stop),
+        ];
+        let deltas: Vec<&Value> = chunks.iter().map(|chunk| &chunk["choices"][0]["delta"]).collect();
+        let expected = [
+            json!({ "role": "assistant", "content": "" }),
+            json!({ "reasoning_content": "Hm." }),
+            json!({ "content": "Hello" }),
+            json!({}),
+        ];
+        assert_eq!(deltas, expected.iter().collect::<Vec<_>>());
+        assert!(chunks.iter().all(|chunk| chunk["id"] == "chatcmpl-1" && chunk["object"] == "chat.completion.chunk"));
+        let reasons: Vec<&Value> = chunks.iter().map(|chunk| &chunk["choices"][0]["finish_reason"]).collect();
+        assert_eq!(reasons, [&Value::Null, &Value::Null, &Value::Null, &json!("stop")]);
+        let usage = Chat.usage(head, Usage { prompt: 5, cached: 3, answer: 2 });
+        assert_eq!((&usage["choices"], &usage["usage"]["total_tokens"]), (&json!([]), &json!(7)));
+        assert_eq!(usage["usage"]["prompt_tokens_details"]["cached_tokens"], 3);
+    }
+
+    #[test]
+    fn a_whole_answer_has_content_even_if_it_is_empty() {
+        let whole = Whole {
+            text: String::new(),
+            reasoning: "Hm.".to_owned(),
+            finish: Finish::Length,
+            usage: Usage { prompt: 5, cached: 0, answer: 2 },
+        };
+        let reply = Chat.whole(&test_head(), &whole);
+        assert_eq!(reply["object"], "chat.completion");
+        let choice = &reply["choices"][0];
+        assert_eq!(choice["message"], json!({ "role": "assistant", "content": "", "reasoning_content": "Hm." }));
+        assert_eq!((&choice["finish_reason"], &reply["usage"]["prompt_tokens"]), (&json!("length"), &json!(5)));
+    }
+}

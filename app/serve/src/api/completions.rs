@@ -1,0 +1,137 @@
+//! `POST /v1/completions`: text that goes on, without a chat template.
+
+use potluck_panel::{Channel, Message, Role};
+use serde_json::{Value, json};
+
+use super::{Head, Shape, Whole, parameters, reply, usage_json};
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::question::{Finish, Question, Usage};
+
+/// Tokens of an answer unless told otherwise, as in OpenAI's API.
+const USUAL_TOKENS: u32 = 16;
+
+/// The question in a request's body.
+pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
+    let fields = &Fields::of(body)?;
+    parameters::refuse_what_cannot_be(fields)?;
+    if fields.boolean("echo")? == Some(true) {
+        return Err(ApiError::unsupported("echo", "the prompt is not repeated in the answer"));
+    }
+    if fields.text("suffix")?.is_some_and(|suffix| !suffix.is_empty()) {
+        return Err(ApiError::unsupported("suffix", "text between two others cannot be written yet"));
+    }
+    let limit = parameters::max_tokens(fields, &["max_completion_tokens", "max_tokens"])?;
+    let is_given = fields.get("max_completion_tokens").or(fields.get("max_tokens")).is_some();
+    Ok(Question {
+        model: fields.text("model")?.map(str::to_owned),
+        messages: vec![Message::new(Role::User, prompt(fields)?)],
+        raw: true,
+        max_tokens: if is_given { limit } else { Some(USUAL_TOKENS) },
+        sampling: parameters::sampling(fields)?,
+        seed: parameters::seed(fields)?,
+        reasoning: None,
+        stops: parameters::stops(fields)?,
+        delivery: parameters::delivery(fields)?,
+    })
+}
+
+/// The text of the prompt. Some libraries send a list of one.
+fn prompt(fields: &Fields<'_>) -> Result<String, ApiError> {
+    let expected = || ApiError::invalid("prompt", "expected a string");
+    match fields.get("prompt").ok_or_else(expected)? {
+        Value::String(text) if text.is_empty() => Err(ApiError::invalid("prompt", "expected at least one letter")),
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(prompts) => match &prompts[..] {
+            [Value::String(text)] if !text.is_empty() => Ok(text.clone()),
+            [Value::String(_), _, ..] => Err(ApiError::unsupported("prompt", "one prompt a request is answered")),
+            [Value::Number(_), ..] => Err(ApiError::unsupported("prompt", "prompts are text, not tokens")),
+            _ => Err(expected()),
+        },
+        _ => Err(expected()),
+    }
+}
+
+/// How a completion is written.
+pub(crate) struct Completion;
+
+fn choice(head: &Head, text: &str, finish: Option<Finish>) -> Value {
+    let choice = json!({ "index": 0, "text": text, "logprobs": null, "finish_reason": finish.map(Finish::name) });
+    reply(head, "text_completion", &json!([choice]))
+}
+
+impl Shape for Completion {
+    fn prefix(&self) -> &'static str {
+        "cmpl-"
+    }
+
+    fn first(&self, _head: &Head) -> Option<Value> {
+        None
+    }
+
+    fn more(&self, head: &Head, _channel: Channel, text: &str) -> Value {
+        choice(head, text, None)
+    }
+
+    fn last(&self, head: &Head, finish: Finish) -> Value {
+        choice(head, "", Some(finish))
+    }
+
+    fn usage(&self, head: &Head, usage: Usage) -> Value {
+        let mut reply = reply(head, "text_completion", &json!([]));
+        reply["usage"] = usage_json(usage);
+        reply
+    }
+
+    fn whole(&self, head: &Head, whole: &Whole) -> Value {
+        let mut reply = choice(head, &whole.text, Some(whole.finish));
+        reply["usage"] = usage_json(whole.usage);
+        reply
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use super::*;
+    use crate::api::test_head;
+
+    #[test]
+    fn a_prompt_goes_on_as_it_is() {
+        let asked = question(&json!({ "prompt": ["Once"], "temperature": 0 })).unwrap();
+        assert_eq!((asked.raw, asked.messages[0].content.as_str(), asked.max_tokens), (true, "Once", Some(16)));
+        assert_eq!(question(&json!({ "prompt": "Once", "max_tokens": -1 })).unwrap().max_tokens, None);
+        assert_eq!(question(&json!({ "prompt": "Once", "max_tokens": 3 })).unwrap().max_tokens, Some(3));
+    }
+
+    #[test]
+    fn other_prompts_are_refused() {
+        for wrong in [
+            json!({}),
+            json!({ "prompt": "" }),
+            json!({ "prompt": 5 }),
+            json!({ "prompt": [] }),
+            json!({ "prompt": [1, 2] }),
+            json!({ "prompt": ["a", "b"] }),
+            json!({ "prompt": "a", "echo": true }),
+            json!({ "prompt": "a", "suffix": "b" }),
+        ] {
+            assert!(question(&wrong).is_err(), "{wrong}");
+        }
+        assert!(question(&json!({ "prompt": "a", "echo": false, "suffix": null })).is_ok());
+    }
+
+    #[test]
+    fn an_answer_is_text_with_its_end() {
+        let head = &Head { id: "cmpl-1".to_owned(), ..test_head() };
+        assert_eq!(Completion.first(head), None);
+        let more = Completion.more(head, Channel::Answer, " upon");
+        assert_eq!((&more["object"], &more["choices"][0]["text"]), (&json!("text_completion"), &json!(" upon")));
+        let last = Completion.last(head, Finish::Length);
+        assert_eq!(last["choices"][0]["finish_reason"], "length");
+        let usage = Usage { prompt: 1, cached: 0, answer: 2 };
+        let whole = Whole { text: " upon".to_owned(), reasoning: String::new(), finish: Finish::Stop, usage };
+        let reply = Completion.whole(head, &whole);
+        assert_eq!((&reply["id"], &reply["usage"]["total_tokens"]), (&json!("cmpl-1"), &json!(3)));
+    }
+}

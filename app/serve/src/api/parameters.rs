@@ -1,0 +1,221 @@
+//! Fields that the APIs share.
+
+use potluck_panel::{ReasoningEffort, Sampling};
+use serde_json::Value;
+
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::question::Delivery;
+
+/// Stop strings of a request, at most.
+const MAX_STOPS: usize = 16;
+/// Bytes of a stop string: an answer's text is held back while it may begin one.
+const MAX_STOP_BYTES: usize = 256;
+/// The highest temperature that rooms know.
+const MAX_TEMPERATURE: f32 = 5.0;
+/// The highest penalty that programs send; rooms know up to 2.
+const MAX_PENALTY: f32 = 10.0;
+
+/// Why a field is refused that this API knows and cannot serve.
+const ONE_ANSWER: &str = "one answer a request is all that this API gives";
+const NO_LOGPROBS: &str = "probabilities of tokens are not given yet";
+const NO_BIAS: &str = "tokens cannot be made likelier yet";
+
+/// Refuses what would change the answer's meaning and cannot be done. Whatever else is unknown is ignored.
+pub(super) fn refuse_what_cannot_be(fields: &Fields<'_>) -> Result<(), ApiError> {
+    for name in ["n", "best_of"] {
+        if fields.integer(name)?.is_some_and(|count| count != 1) {
+            return Err(ApiError::unsupported(name, ONE_ANSWER));
+        }
+    }
+    // A number in one API, a boolean in the other.
+    for name in ["logprobs", "top_logprobs"] {
+        let asks = fields.get(name).is_some_and(|value| match value {
+            Value::Bool(asks) => *asks,
+            Value::Number(count) => count.as_f64() != Some(0.0) || name == "logprobs",
+            _ => true,
+        });
+        if asks {
+            return Err(ApiError::unsupported(name, NO_LOGPROBS));
+        }
+    }
+    if fields.get("logit_bias").is_some_and(|bias| bias.as_object().is_none_or(|bias| !bias.is_empty())) {
+        return Err(ApiError::unsupported("logit_bias", NO_BIAS));
+    }
+    Ok(())
+}
+
+/// How tokens are sampled, but for the seed: what is not given is as the page's settings have it.
+pub(super) fn sampling(fields: &Fields<'_>) -> Result<Sampling, ApiError> {
+    let usual = Sampling::default();
+    // llama.cpp's name, and vLLM's.
+    let penalty = fields.number("repeat_penalty", MAX_PENALTY)?.or(fields.number("repetition_penalty", MAX_PENALTY)?);
+    let top_k = fields.integer("top_k")?.map(|count| u32::try_from(count.max(0)).unwrap_or(u32::MAX));
+    let sampling = Sampling {
+        temperature: fields.number("temperature", MAX_TEMPERATURE)?.unwrap_or(usual.temperature),
+        top_p: fields.number("top_p", 1.0)?.unwrap_or(usual.top_p),
+        top_k: top_k.unwrap_or(usual.top_k),
+        min_p: fields.number("min_p", 1.0)?.unwrap_or(usual.min_p),
+        repetition_penalty: penalty.unwrap_or(usual.repetition_penalty),
+        ..usual
+    };
+    Ok(sampling.within_limits())
+}
+
+/// The seed; none means another one each time, as -1 does.
+pub(super) fn seed(fields: &Fields<'_>) -> Result<Option<u64>, ApiError> {
+    Ok(fields.integer("seed")?.filter(|seed| *seed != -1).map(i64::cast_unsigned))
+}
+
+/// Most tokens to write, by the first of these fields that is given. -1 means no limit.
+pub(super) fn max_tokens(fields: &Fields<'_>, names: &[&str]) -> Result<Option<u32>, ApiError> {
+    for name in names {
+        match fields.integer(name)? {
+            None => {}
+            Some(-1) => return Ok(None),
+            Some(count @ 1..) => return Ok(Some(u32::try_from(count).unwrap_or(u32::MAX))),
+            Some(_) => return Err(ApiError::invalid(*name, "expected at least 1")),
+        }
+    }
+    Ok(None)
+}
+
+/// The strings before which the answer ends.
+pub(super) fn stops(fields: &Fields<'_>) -> Result<Vec<String>, ApiError> {
+    let stops = fields.texts("stop")?;
+    if stops.len() > MAX_STOPS || stops.iter().any(|stop| stop.len() > MAX_STOP_BYTES) {
+        let most = format!("expected at most {MAX_STOPS} strings of at most {MAX_STOP_BYTES} bytes");
+        return Err(ApiError::invalid("stop", most));
+    }
+    Ok(stops)
+}
+
+/// Whether the answer is streamed.
+pub(super) fn delivery(fields: &Fields<'_>) -> Result<Delivery, ApiError> {
+    if fields.boolean("stream")? != Some(true) {
+        return Ok(Delivery::Whole);
+    }
+    let with_usage = match fields.get("stream_options") {
+        None => false,
+        Some(options) => {
+            let options = Fields::of(options).map_err(|_| ApiError::invalid("stream_options", "expected an object"))?;
+            options.boolean("include_usage")? == Some(true)
+        }
+    };
+    Ok(Delivery::Stream { with_usage })
+}
+
+/// How much the model is to think: OpenAI's field, OpenRouter's, or the one of Qwen's template.
+pub(super) fn reasoning(fields: &Fields<'_>) -> Option<ReasoningEffort> {
+    let inner = |object: &str, name: &str| fields.get(object).and_then(|object| object.get(name));
+    let effort = fields.get("reasoning_effort").or_else(|| inner("reasoning", "effort")).and_then(Value::as_str);
+    match effort {
+        Some("none" | "off") => return Some(ReasoningEffort::Off),
+        Some("minimal" | "low") => return Some(ReasoningEffort::Low),
+        Some("medium") => return Some(ReasoningEffort::Medium),
+        Some("high" | "xhigh" | "max") => return Some(ReasoningEffort::High),
+        Some(_) | None => {}
+    }
+    match inner("chat_template_kwargs", "enable_thinking").and_then(Value::as_bool) {
+        Some(true) => Some(ReasoningEffort::Medium),
+        Some(false) => Some(ReasoningEffort::Off),
+        None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use serde_json::json;
+
+    use super::*;
+
+    fn with<T>(body: &Value, read: impl FnOnce(&Fields<'_>) -> T) -> T {
+        read(&Fields::of(body).unwrap())
+    }
+
+    #[test]
+    fn sampling_that_is_not_given_is_the_rooms() {
+        assert_eq!(with(&json!({ "temperature": null }), sampling), Ok(Sampling::default()));
+        let given = json!({ "temperature": 0, "top_p": 0.5, "top_k": -1, "min_p": 0.1, "repeat_penalty": 1.1 });
+        let given = with(&given, sampling).unwrap();
+        assert_eq!((given.temperature, given.top_p, given.top_k, given.min_p), (0.0, 0.5, 0, 0.1));
+        assert_eq!(given.repetition_penalty, 1.1);
+        assert_eq!(
+            with(&json!({ "repetition_penalty": 3 }), sampling).unwrap().repetition_penalty,
+            2.0,
+            "within limits"
+        );
+        for wrong in [json!({ "temperature": -1 }), json!({ "temperature": "warm" }), json!({ "top_p": 1.5 })] {
+            assert!(matches!(with(&wrong, sampling), Err(ApiError::Invalid { .. })), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_newer_limit_counts_and_minus_one_is_none() {
+        let names = ["max_completion_tokens", "max_tokens"];
+        let limit = |body: Value| with(&body, |fields| max_tokens(fields, &names));
+        assert_eq!(limit(json!({ "max_tokens": 5 })), Ok(Some(5)));
+        assert_eq!(limit(json!({ "max_tokens": 5, "max_completion_tokens": 6 })), Ok(Some(6)));
+        assert_eq!(limit(json!({ "max_tokens": -1 })), Ok(None));
+        assert_eq!(limit(json!({})), Ok(None));
+        assert!(limit(json!({ "max_tokens": 0 })).is_err());
+        assert!(limit(json!({ "max_tokens": "5" })).is_err());
+    }
+
+    #[test]
+    fn a_seed_may_be_any_integer() {
+        let seed = |body: Value| with(&body, seed);
+        assert_eq!(seed(json!({ "seed": 7 })), Ok(Some(7)));
+        assert_eq!(seed(json!({ "seed": -1 })), Ok(None));
+        assert_eq!(seed(json!({ "seed": -2 })), Ok(Some(u64::MAX - 1)));
+    }
+
+    #[test]
+    fn what_would_mean_another_answer_is_refused() {
+        for wrong in [
+            json!({ "n": 2 }),
+            json!({ "best_of": 3 }),
+            json!({ "logprobs": true }),
+            json!({ "logprobs": 0 }),
+            json!({ "top_logprobs": 5 }),
+            json!({ "logit_bias": { "5": 1 } }),
+        ] {
+            let error = with(&wrong, refuse_what_cannot_be).unwrap_err();
+            assert!(matches!(error, ApiError::Unsupported { .. }), "{wrong}: {error}");
+        }
+        let harmless =
+            json!({ "n": 1, "logprobs": false, "top_logprobs": 0, "logit_bias": {}, "prompt_cache_key": "a" });
+        assert_eq!(with(&harmless, refuse_what_cannot_be), Ok(()));
+    }
+
+    #[test]
+    fn streams_say_their_usage_if_asked() {
+        let delivery = |body: Value| with(&body, delivery);
+        assert_eq!(delivery(json!({})), Ok(Delivery::Whole));
+        assert_eq!(delivery(json!({ "stream": true })), Ok(Delivery::Stream { with_usage: false }));
+        let options = json!({ "stream": true, "stream_options": { "include_usage": true } });
+        assert_eq!(delivery(options), Ok(Delivery::Stream { with_usage: true }));
+        assert!(delivery(json!({ "stream": "yes" })).is_err());
+        assert!(delivery(json!({ "stream": true, "stream_options": 1 })).is_err());
+    }
+
+    #[test]
+    fn effort_has_three_names() {
+        let reasoning = |body: Value| with(&body, reasoning);
+        assert_eq!(reasoning(json!({ "reasoning_effort": "none" })), Some(ReasoningEffort::Off));
+        assert_eq!(reasoning(json!({ "reasoning": { "effort": "high" } })), Some(ReasoningEffort::High));
+        let template = json!({ "chat_template_kwargs": { "enable_thinking": false } });
+        assert_eq!(reasoning(template), Some(ReasoningEffort::Off));
+        assert_eq!(reasoning(json!({ "reasoning_effort": "much" })), None);
+    }
+
+    #[test]
+    fn stop_strings_are_few_and_short() {
+        let stops = |body: Value| with(&body, stops);
+        assert_eq!(stops(json!({ "stop": "END" })).unwrap(), ["END"]);
+        assert!(stops(json!({ "stop": vec!["a"; MAX_STOPS + 1] })).is_err());
+        assert!(stops(json!({ "stop": "a".repeat(MAX_STOP_BYTES + 1) })).is_err());
+        assert!(stops(json!({ "stop": [1] })).is_err());
+    }
+}

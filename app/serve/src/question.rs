@@ -1,0 +1,68 @@
+//! What a program asks, whichever API it uses.
+
+use potluck_panel::{Message, ReasoningEffort, Sampling};
+
+/// A question to the model. Each API is translated into it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Question {
+    /// The model that is asked for, if any is named.
+    pub model: Option<String>,
+    /// Oldest first.
+    pub messages: Vec<Message>,
+    /// Continue the only message's text without the chat template.
+    pub raw: bool,
+    /// Most tokens to write; none: as many as the context holds.
+    pub max_tokens: Option<u32>,
+    /// How tokens are sampled, but for the seed.
+    pub sampling: Sampling,
+    /// None: another one each time.
+    pub seed: Option<u64>,
+    /// How much the model is to think.
+    pub reasoning: Option<ReasoningEffort>,
+    /// The answer ends before any of these.
+    pub stops: Vec<String>,
+    /// How the answer is delivered.
+    pub delivery: Delivery,
+}
+
+/// How an answer is delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// At its end.
+    Whole,
+    /// As it is written.
+    Stream {
+        /// Its end says how many tokens it took.
+        with_usage: bool,
+    },
+}
+
+/// Why an answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// The model ended it, or a stop string.
+    Stop,
+    /// `max_tokens` or the context is reached.
+    Length,
+}
+
+impl Finish {
+    /// As the APIs call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+        }
+    }
+}
+
+/// What an answer took, in tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Of the prompt.
+    pub prompt: u32,
+    /// Of these, tokens whose KV cache was still there.
+    pub cached: u32,
+    /// Of the answer.
+    pub answer: u32,
+}

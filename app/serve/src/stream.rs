@@ -1,0 +1,128 @@
+//! Answers as server-sent events.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use potluck_text::texts;
+use tokio::time::timeout;
+
+use crate::answer::Answer;
+use crate::api::{Head, Shape};
+use crate::error::ApiError;
+use crate::reader::Piece;
+
+/// After this silence a comment says that the connection lives. So long, too, an error may still be an HTTP status.
+pub(crate) const SILENCE: Duration = Duration::from_secs(10);
+/// Tells a proxy (nginx) to hand on what it gets at once.
+const NO_BUFFERING: (&str, &str) = ("x-accel-buffering", "no");
+/// The last event of a stream that succeeded.
+const DONE: &str = "[DONE]";
+
+/// A stream of events that is being written.
+struct Writing {
+    stage: Stage,
+    shape: &'static dyn Shape,
+    head: Head,
+    with_usage: bool,
+    /// Text was sent.
+    has_text: bool,
+    ready: VecDeque<Event>,
+}
+
+/// How far an answer is.
+enum Stage {
+    /// It waits for its turn, and for its first piece.
+    Begins(BoxFuture<'static, Result<(Answer, Piece), ApiError>>),
+    /// Pieces come.
+    GoesOn(Box<Answer>),
+    /// Nothing more comes.
+    IsOver,
+}
+
+/// Streams an answer that is on its way to its turn. Nothing is sent before the room has taken the question, or [`SILENCE`] is over.
+///
+/// # Errors
+/// The room does not take the question.
+pub(crate) async fn respond(
+    asking: impl Future<Output = Result<Answer, ApiError>> + Send + 'static,
+    shape: &'static dyn Shape,
+    head: Head,
+    with_usage: bool,
+) -> Result<Response, ApiError> {
+    let mut begins = async move {
+        let mut answer = asking.await?;
+        let piece = answer.next().await?;
+        Ok((answer, piece))
+    }
+    .boxed();
+    let ready = shape.first(&head).map(|first| event(&first)).into_iter().collect();
+    let begun = timeout(SILENCE, &mut begins).await;
+    let mut writing = Writing { stage: Stage::Begins(begins), shape, head, with_usage, has_text: false, ready };
+    if let Ok(begun) = begun {
+        let (answer, piece) = begun?;
+        writing.stage = Stage::GoesOn(Box::new(answer));
+        writing.write(piece)?;
+    }
+    let events = futures::stream::unfold(writing, |mut writing| async move {
+        let event = writing.next().await?;
+        Some((Ok::<_, Infallible>(event), writing))
+    });
+    let keep_alive = KeepAlive::new().interval(SILENCE);
+    Ok(([NO_BUFFERING], Sse::new(events).keep_alive(keep_alive)).into_response())
+}
+
+fn event(json: &serde_json::Value) -> Event {
+    Event::default().data(json.to_string())
+}
+
+impl Writing {
+    async fn next(&mut self) -> Option<Event> {
+        while self.ready.is_empty() {
+            let written = match &mut self.stage {
+                Stage::IsOver => return None,
+                Stage::GoesOn(answer) => answer.next().await.and_then(|piece| self.write(piece)),
+                Stage::Begins(begins) => match begins.await {
+                    Ok((answer, piece)) => {
+                        self.stage = Stage::GoesOn(Box::new(answer));
+                        self.write(piece)
+                    }
+                    Err(error) => Err(error),
+                },
+            };
+            if let Err(error) = written {
+                // Without `[DONE]`: the answer is not complete.
+                self.ready.push_back(event(&error.to_json()).event("error"));
+                self.stage = Stage::IsOver;
+            }
+        }
+        self.ready.pop_front()
+    }
+
+    /// Writes the events of a piece.
+    fn write(&mut self, piece: Piece) -> Result<(), ApiError> {
+        match piece {
+            Piece::Taken | Piece::Enough => {}
+            Piece::Text(channel, text) => {
+                self.has_text = true;
+                self.ready.push_back(event(&self.shape.more(&self.head, channel, &text)));
+            }
+            // What a program has read cannot be taken back.
+            Piece::Void if self.has_text => return Err(ApiError::Failed(texts().api.void().to_owned())),
+            Piece::Void => {}
+            Piece::End(finish, usage) => {
+                self.ready.push_back(event(&self.shape.last(&self.head, finish)));
+                if self.with_usage {
+                    self.ready.push_back(event(&self.shape.usage(&self.head, usage)));
+                }
+                self.ready.push_back(Event::default().data(DONE));
+                self.stage = Stage::IsOver;
+            }
+        }
+        Ok(())
+    }
+}

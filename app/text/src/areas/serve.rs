@@ -1,0 +1,65 @@
+//! `potluck-node serve`: an HTTP API for other programs.
+
+table! {
+    /// What `potluck-node serve` says in its terminal.
+    ServeTexts {
+        /// The model can answer. Programs are set up with this address and this name.
+        ready(model: Text, address: Text) = "Programs on this machine can now use { $model } at { $address } as they use OpenAI's API. Ctrl-C stops this.";
+        /// The address is taken, or this machine does not have it.
+        cannot_listen(address: Text, error: Text) = "The program cannot listen on { $address }: { $error }. Choose another address with --listen.";
+        /// Other machines could ask.
+        needs_key(address: Text) = "Other machines can reach { $address }, so requests need a key. Give one with --api-key-file FILE or in the environment variable POTLUCK_API_KEY.";
+        /// Every web page could ask.
+        any_origin_needs_key = "With --allow-origin \"*\" every web page could use the model, so requests need a key. Give one with --api-key-file FILE or in the environment variable POTLUCK_API_KEY.";
+        /// The file or the variable for the key holds none.
+        no_key = "The API key must be one line of visible ASCII characters.";
+        /// Neither a model nor a room.
+        what_to_serve = "Give a model's file or a room's link. Other users of this machine can see a link on the command line. These are safer: \"serve -\" reads it from standard input, \"serve --link-file FILE\" from a file, and \"serve\" alone from the environment variable POTLUCK_LINK.";
+        /// An option that only means something with a model of one's own.
+        not_in_a_room(option: Text) = "{ $option } is for a model's file: in a room, its host decides that.";
+        /// An option that only means something in a room.
+        not_alone(option: Text) = "{ $option } is for a room's link: with a model's file, this program uses no network.";
+    }
+}
+
+table! {
+    /// What programs are told by the API of `potluck-node serve`, and show their users.
+    ApiTexts {
+        /// The key is missing or another one.
+        wrong_key = "The API key is missing or wrong. Send the one that potluck-node serve was started with.";
+        /// A web page asks, or a program that says where it comes from.
+        foreign_origin(origin: Text) = "Requests from { $origin } are not allowed. Start potluck-node serve with --allow-origin to allow them.";
+        /// A web page asks, of which only this is known.
+        foreign_page = "Requests from web pages are not allowed. Start potluck-node serve with --allow-origin to allow those of one site.";
+        /// The request names this machine as a stranger's server might.
+        foreign_host = "Without an API key, requests are answered at 127.0.0.1, [::1] and localhost only. Start potluck-node serve with a key to use another name.";
+        /// There is nothing at this address.
+        no_route = "This API has nothing at that address. It has /v1/chat/completions, /v1/completions and /v1/models.";
+        /// Another method.
+        no_method(method: Text) = "Use { $method } at this address.";
+        /// The name of another model.
+        no_model(served: Text) = "There is no model of that name here. This room runs { $served }.";
+        /// Nothing is known of the room yet.
+        not_ready = "The model is not ready yet. Ask again in a moment.";
+        /// The body is over the limit.
+        too_large(limit: Bytes) = "The request is larger than { $limit }.";
+        /// The body did not come.
+        too_slow = "The request did not arrive in time.";
+        /// The client ended the body early.
+        cut_short = "The request ended before it was complete.";
+        /// Too many requests.
+        busy(waiting: Count) = "{ $waiting } requests are being answered or are waiting. Ask again in a moment.";
+        /// The room or this program ends.
+        ended = "The room has ended, or potluck-node was stopped.";
+        /// Some of a streamed answer was void.
+        void = "A device that computed some of this answer was found wrong. Ask again.";
+        /// In place of an image.
+        image = "(There was an image here. This model reads text only.)";
+        /// In place of anything else that is no text.
+        no_text = "(There was something here that is not text. This model reads text only.)";
+        /// A call is demanded, and the model does not learn of tools.
+        no_tools = "Tools are not passed to the model yet, so it cannot be made to call one. Leave tool_choice out.";
+        /// Calls and results in the conversation.
+        no_tool_messages = "Calls of tools and their results are not passed to the model yet. Leave them out of the conversation.";
+    }
+}
