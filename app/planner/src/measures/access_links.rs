@@ -1,7 +1,7 @@
 //! From round trips between pairs of peers to the latency of each peer's access link: every message crosses the access
 //! link of its sender and that of its receiver.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::PeerId;
 
@@ -14,22 +14,30 @@ const ITERATIONS: usize = 64;
 /// latency are ignored.
 pub fn access_latencies(one_way: &BTreeMap<(PeerId, PeerId), f64>) -> BTreeMap<PeerId, f64> {
     let pairs = || one_way.iter().filter(|((a, b), millis)| a != b && millis.is_finite() && **millis >= 0.0);
-    let mut measured: BTreeMap<PeerId, Vec<(PeerId, f64)>> = BTreeMap::new();
+    let peers: BTreeSet<PeerId> = pairs().flat_map(|(&(a, b), _)| [a, b]).collect();
+    let peers: Vec<PeerId> = peers.into_iter().collect();
+    let index = |peer| peers.binary_search(&peer).ok();
+    let mut measured: Vec<Vec<(usize, f64)>> = vec![Vec::new(); peers.len()];
     for (&(a, b), &millis) in pairs() {
-        measured.entry(a).or_default().push((b, millis));
-        measured.entry(b).or_default().push((a, millis));
+        let (Some(a), Some(b)) = (index(a), index(b)) else { continue };
+        measured[a].push((b, millis));
+        measured[b].push((a, millis));
     }
-    let mean = |pairs: &Vec<(PeerId, f64)>| pairs.iter().map(|(_, millis)| millis).sum::<f64>() / pairs.len() as f64;
-    let mut latencies: BTreeMap<PeerId, f64> =
-        measured.iter().map(|(peer, pairs)| (*peer, mean(pairs) / 2.0)).collect();
+    let mean = |pairs: &Vec<(usize, f64)>| pairs.iter().map(|(_, millis)| millis).sum::<f64>() / pairs.len() as f64;
+    let mut latencies: Vec<f64> = measured.iter().map(|pairs| mean(pairs) / 2.0).collect();
     for _ in 0..ITERATIONS {
-        for (peer, pairs) in &measured {
-            let rest = pairs.iter().map(|(other, millis)| millis - latencies.get(other).copied().unwrap_or(0.0));
-            let latency = rest.sum::<f64>() / pairs.len() as f64;
-            latencies.insert(*peer, latency.max(0.0));
+        let mut is_settled = true;
+        for (peer, pairs) in measured.iter().enumerate() {
+            let rest = pairs.iter().map(|&(other, millis)| millis - latencies[other]);
+            let latency = (rest.sum::<f64>() / pairs.len() as f64).max(0.0);
+            is_settled &= latency == latencies[peer];
+            latencies[peer] = latency;
+        }
+        if is_settled {
+            break;
         }
     }
-    latencies
+    peers.into_iter().zip(latencies).collect()
 }
 
 #[cfg(test)]
