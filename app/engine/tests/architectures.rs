@@ -122,8 +122,12 @@ fn judge_reference(name: &str, golden: &Value, model: &Model) {
     }
 }
 
-/// Prompts of 64 positions in a file.
+/// Prompts of 64 positions in a file, of which the first is judged unless `POTLUCK_PROMPTS` asks for more.
 const PROMPTS: usize = 3;
+
+fn prompts() -> usize {
+    std::env::var("POTLUCK_PROMPTS").map_or(1, |wanted| wanted.parse().unwrap()).clamp(1, PROMPTS)
+}
 
 /// Checks one file's answers to its first prompts by the rule of `e2e/golden/README.md`.
 fn judge(path: &Path, golden: &Value, model: &Model, (tier, prompts): (Tier, usize), spread: Spread<'_>) {
@@ -265,7 +269,7 @@ fn judge_file(path: &Path, name: &str) {
     let last = spec.blocks.len() as u16;
     let model = Model { spec, units, file: bytes };
     judge_reference(name, &golden, &model);
-    judge(path, &golden, &model, (Tier::Full, PROMPTS), Spread::Stages(&[0, last]));
+    judge(path, &golden, &model, (Tier::Full, prompts()), Spread::Stages(&[0, last]));
     judge(path, &golden, &model, (Tier::Software, 1), Spread::Stages(&[0, last]));
     // The cuts fall between blocks of every kind.
     if model.spec.cuts() == Cuts::Anywhere {
