@@ -57,7 +57,7 @@ export const chooseOpen = (page, id) =>
 /** Opens a conversation of the list in the room. */
 export async function openChat(page, title) {
   await page.getByRole('button', { name: 'Chats' }).click();
-  const drawer = page.getByRole('dialog', { name: 'Conversations' });
+  const drawer = page.getByRole('dialog', { name: 'Chats' });
   await drawer.getByRole('button', { name: title, exact: true }).click();
   await drawer.waitFor({ state: 'hidden' });
   await page.locator('.chat-title', { hasText: title }).waitFor();

@@ -226,7 +226,7 @@ test('a node worker whose program does not arrive is started again', async () =>
   await host(page, relay, { model: 'tiny' });
   await until(page, isUp);
   assert.equal(requests, answers.length + 1);
-  await page.getByText("The page's worker did not start. It is started again.").first().waitFor();
+  await page.getByText('Part of this page did not start. It is started again.').first().waitFor();
 });
 
 test('a storage worker whose program does not arrive costs the cache only', async () => {

@@ -43,7 +43,7 @@ step('the only listed room is entered by its own button, not by the one at the d
   const card = dialog.getByRole('listitem').filter({ hasText: `Room ${id.slice(0, 4)}-${id.slice(4, 8)}` });
   await card.waitFor();
   assert.equal((await status(page)).connection, 'Idle', 'nothing was entered');
-  await card.getByRole('button', { name: 'Contribute' }).click();
+  await card.getByRole('button', { name: 'Contribute GPU' }).click();
   await until(page, ({ connection }) => connection === 'WaitingForHost', 'the host is asked, one press later');
 });
 

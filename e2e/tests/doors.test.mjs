@@ -124,7 +124,7 @@ step('a conversation that is open in two tabs shows what the other one wrote onc
   await enter(second, link);
   await until(second, isUp);
   await second.getByRole('button', { name: 'Chats' }).click();
-  await second.getByRole('dialog', { name: 'Conversations' }).getByRole('button', { name: QUESTION, exact: true }).click();
+  await second.getByRole('dialog', { name: 'Chats' }).getByRole('button', { name: QUESTION, exact: true }).click();
   await send(second, following);
   await endedAnswers(second).nth(1).waitFor();
   const { page } = devices.host;
@@ -163,7 +163,7 @@ step('the host bans a device, which stays out until the ban is lifted', async ()
   await until(page, isInside);
 });
 
-step('a link that the browser cannot store is not renewed', async () => {
+step('a link that the browser cannot store is not replaced', async () => {
   const { page } = devices.host;
   const before = await status(page);
   await page.evaluate(() => {
@@ -175,8 +175,8 @@ step('a link that the browser cannot store is not renewed', async () => {
   await page.getByRole('button', { name: 'Invite', exact: true }).click();
   const dialog = page.getByRole('dialog', { name: 'Invite a device' });
   page.once('dialog', (question) => question.accept());
-  await dialog.getByRole('button', { name: 'Renew link' }).click();
-  await page.getByText('The link was not renewed').first().waitFor({ state: 'attached' });
+  await dialog.getByRole('button', { name: 'Replace link' }).click();
+  await page.getByText('The link was not replaced').first().waitFor({ state: 'attached' });
   await page.evaluate(() => {
     IDBObjectStore.prototype.put = window.storedPut;
   });
@@ -184,7 +184,7 @@ step('a link that the browser cannot store is not renewed', async () => {
   assert.equal((await status(page)).room.link, before.room.link);
 });
 
-step('the host renews the link: who is inside goes on with an answer, the earlier link lets in nobody new, and the new one does', async () => {
+step('the host replaces the link: who is inside goes on with an answer, the earlier link lets in nobody new, and the new one does', async () => {
   const { page } = devices.host;
   const guest = devices.guest.page;
   await until(guest, isUp);
@@ -192,12 +192,12 @@ step('the host renews the link: who is inside goes on with an answer, the earlie
   await page.getByRole('button', { name: 'Invite', exact: true }).click();
   const dialog = page.getByRole('dialog', { name: 'Invite a device' });
   page.once('dialog', (question) => question.accept());
-  await dialog.getByRole('button', { name: 'Renew link' }).click();
+  await dialog.getByRole('button', { name: 'Replace link' }).click();
   const earlier = link;
   const { room } = await until(page, (status) => !earlier.endsWith(status.room.link));
   link = relay.url + room.link;
   await dialog.locator('.invite-link', { hasText: room.link }).waitFor();
-  await dialog.getByText(/The room's link was renewed/).waitFor({ state: 'attached' });
+  await dialog.getByText(/The room's link was replaced/).waitFor({ state: 'attached' });
   await dialog.getByRole('button', { name: 'Close' }).click();
   await until(guest, (status) => isInside(status) && status.room.key === room.key);
   const answer = await asked;
@@ -206,7 +206,7 @@ step('the host renews the link: who is inside goes on with an answer, the earlie
   try {
     await newcomer.page.goto(earlier);
     await newcomer.page.getByRole('button', { name: 'Just chat' }).click();
-    await newcomer.page.getByText('This link was renewed. Ask the host for the new one.').first().waitFor();
+    await newcomer.page.getByText('This link was replaced. Ask the host for the new one.').first().waitFor();
     await until(newcomer.page, isClosed);
     // Opened in the same tab.
     await newcomer.page.goto(link);

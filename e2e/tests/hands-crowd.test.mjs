@@ -65,7 +65,7 @@ for (const [at, viewport] of SIZES.entries()) {
     }
     const begun = performance.now();
     await page.getByRole('button', { name: 'Chats' }).click();
-    const drawer = page.getByRole('dialog', { name: 'Conversations' });
+    const drawer = page.getByRole('dialog', { name: 'Chats' });
     await drawer.getByRole('button', { name: `Conversation ${MANY - 1}`, exact: true }).or(drawer.getByRole('button', { name: open[at].title, exact: true })).first().waitFor();
     context.diagnostic(`the drawer takes ${Math.round(performance.now() - begun)} ms`);
     for (let look = 0; look < 3; look += 1) {

@@ -52,7 +52,7 @@ for (const viewport of WIDTHS) {
     const [title, short] = [withoutBlanks(viewport.width), `Short ${viewport.width}`];
     await anew(page, viewport);
     await page.getByRole('button', { name: 'Chats' }).click();
-    const drawer = page.getByRole('dialog', { name: 'Conversations' });
+    const drawer = page.getByRole('dialog', { name: 'Chats' });
     for (const verb of ['Rename', 'Delete']) {
       const button = drawer.getByRole('button', { name: `${verb} ${title}`, exact: true });
       await button.waitFor();

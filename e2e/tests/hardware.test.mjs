@@ -118,7 +118,7 @@ test('a storage that is full: the room works without keeping the model, and says
   await until(host_.page, isUp);
   await host_.page.getByText('Is there room?', { exact: true }).first().waitFor();
   await host_.page.getByRole('button', { name: 'Chats' }).click();
-  const chats = host_.page.getByRole('dialog', { name: 'Conversations' });
+  const chats = host_.page.getByRole('dialog', { name: 'Chats' });
   await chats.getByRole('button', { name: 'Hello', exact: true }).click();
   await host_.page.getByText('Hello', { exact: true }).first().waitFor();
   assert.deepEqual((await ask(host_.page, TEXT, short)).tokens, cramped.tokens);

@@ -31,8 +31,8 @@ after(async () => {
 
 /** What the page says others get. */
 async function whatOthersGet(page) {
-  await page.getByRole('button', { name: 'What is sealed, and who can see what' }).click();
-  const dialog = page.getByRole('dialog', { name: 'Sealed between devices' });
+  await page.getByRole('button', { name: 'Encryption, and who can see what' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Encryption' });
   const text = await dialog.getByText(/lend their GPU get/).textContent();
   await page.keyboard.press('Escape');
   return text;

@@ -27,7 +27,7 @@ function ofTexts(from, end) {
 /** Opens a conversation and waits until its turns are drawn. Returns the milliseconds from the press to the frame. */
 async function draw(page, title, last) {
   await page.getByRole('button', { name: 'Chats' }).click();
-  const entry = page.getByRole('dialog', { name: 'Conversations' }).getByRole('button', { name: title, exact: true });
+  const entry = page.getByRole('dialog', { name: 'Chats' }).getByRole('button', { name: title, exact: true });
   await entry.evaluate((entry) => {
     entry.addEventListener('click', () => { window.pressed = performance.now(); }, { capture: true });
   });

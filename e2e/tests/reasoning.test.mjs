@@ -17,7 +17,7 @@ async function assertFolded(page) {
   await answer.locator('.prose').getByText('Soup is hot.').waitFor();
   assert.equal((await answer.locator('.prose').textContent()).trim(), 'Soup is hot.');
   const [summary, thought] = ['.thinking summary', '.thinking p'].map((part) => answer.locator(part));
-  assert.equal(await summary.textContent(), 'What it thought');
+  assert.equal(await summary.textContent(), 'Reasoning');
   assert.equal(await thought.isVisible(), false, 'it is folded');
   await summary.click();
   await thought.waitFor();

@@ -168,7 +168,7 @@ step('an answer goes on behind a new conversation, and a reload keeps what it wr
     await page.reload();
     await until(page, isUp);
     await page.getByRole('button', { name: 'Chats' }).click();
-    await page.getByRole('dialog', { name: 'Conversations' }).getByRole('button', { name: question, exact: true }).click();
+    await page.getByRole('dialog', { name: 'Chats' }).getByRole('button', { name: question, exact: true }).click();
     await page.locator('.answer .prose').getByText(/\S/).first().waitFor();
     const kept = (await shown()).length;
     return assert.ok(kept > seen, `${seen} characters were seen, ${kept} are kept`);

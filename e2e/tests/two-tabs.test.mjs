@@ -58,7 +58,7 @@ async function list(page) {
   await page.reload();
   await until(page, isUp);
   await page.getByRole('button', { name: 'Chats' }).click();
-  return page.getByRole('dialog', { name: 'Conversations' });
+  return page.getByRole('dialog', { name: 'Chats' });
 }
 
 step('two tabs open one conversation', async () => {

@@ -109,8 +109,8 @@ step('one device: it is the only one that lends, and another plan would have to 
   const { active_ms, needed_ms } = why.plan.Kept.compared;
   assert.ok(needed_ms < active_ms && active_ms > 0, JSON.stringify(why));
   assert.equal(parts(why)[0].why, 'OnlyDevice');
-  assert.match(text, /This device computes 6 blocks, [\d.]+ m?s per token\. It is the only device that lends\./);
-  assert.match(text, /This is the best plan for the devices that lend\. Each token should take [\d.]+ m?s\./);
+  assert.match(text, /This device computes 6 blocks, [\d.]+ m?s per token\. It is the only device that lends memory\./);
+  assert.match(text, /This is the best plan for the memory lent\. Each token should take [\d.]+ m?s\./);
   const found = card(page);
   await found.getByRole('table', { name: 'Expected time per token' }).waitFor();
   await found.getByRole('list', { name: 'Devices' }).getByRole('listitem').waitFor();

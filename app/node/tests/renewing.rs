@@ -11,7 +11,7 @@ use potluck_panel::{InviteChoice, InviteKind, Leaving, ModelSource, PeerId, Stat
 use potluck_protocol::LogEvent;
 use potluck_terminal::Session;
 
-const RENEWED: &str = "This link was renewed. Ask the host for the new one.";
+const RENEWED: &str = "This link was replaced. Ask the host for the new one.";
 
 fn models() -> PathBuf {
     let models = folder("models");
@@ -168,7 +168,7 @@ fn a_renewal_outlives_the_host_and_keeps_only_who_was_inside() {
     });
 }
 
-/// `potluck-node host --room-keys FILE --renew-link`.
+/// `potluck-node host --room-keys FILE --replace-link`.
 #[test]
 fn a_host_at_a_terminal_renews_the_link_when_it_opens_the_room() {
     test(async {

@@ -90,8 +90,8 @@ pub(crate) fn shortfall(room: &Room<'_>) -> Shortfall {
     } else {
         let block = room.shape.blocks.iter().map(potluck_plan::BlockShape::weights).max().unwrap_or_default();
         format!(
-            "The devices lend {lent} together, but no single device has room for its part: one block takes {block}. Lend more \
-             on one device."
+            "The devices lend {lent} in all, but one part fits on no single device: one block takes {block}. Lend more on one \
+             device."
         )
     };
     Shortfall { needed, contributed: lent, missing, of: ShortOf::Room, sentence }

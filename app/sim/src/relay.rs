@@ -23,7 +23,7 @@ pub(super) const EARLIER_LINKS: u32 = 16;
 /// Sessions with members that have not got the renewed keys end after this time.
 const GRACE_MILLIS: f64 = 5_000.0;
 /// What somebody is told by whom the relay does not let in.
-pub(super) const NO_SEAT: &str = "This link was renewed. Ask the host for the new one.";
+pub(super) const NO_SEAT: &str = "This link was replaced. Ask the host for the new one.";
 
 /// A peer's connection to the relay, as the peer sees it.
 pub(super) struct Line {

@@ -149,7 +149,7 @@ fn fault_of(room: &Renewals) -> Option<String> {
         }
     }
     let sentence = world.closed(*late);
-    (link > 0 && sentence != Some("This link was renewed. Ask the host for the new one."))
+    (link > 0 && sentence != Some("This link was replaced. Ask the host for the new one."))
         .then(|| format!("{sentence:?}"))
 }
 

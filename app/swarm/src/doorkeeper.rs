@@ -43,14 +43,14 @@ pub(crate) enum EntryDecision {
 const TOO_MANY_INVITES: &str = "This room keeps 64 invites until they expire, also those that are used up or that you took back. You can give out another once one expires.";
 
 /// What the host reads instead of another renewal.
-const RENEWED_JUST_NOW: &str = "The link was renewed a moment ago. Wait ten seconds before you renew it again.";
+const RENEWED_JUST_NOW: &str = "The link was replaced a moment ago. Wait ten seconds before you replace it again.";
 
 /// The same, before the driver has kept the new keys.
 const BEING_STORED: &str =
     "The new link is still being stored here. Devices that come in before it is stored need it, too.";
 
 /// What somebody reads who comes by an earlier link, or whom a renewal puts out.
-pub(crate) const RENEWED: &str = "This link was renewed. Ask the host for the new one.";
+pub(crate) const RENEWED: &str = "This link was replaced. Ask the host for the new one.";
 
 /// What an invite of this kind allows.
 fn access_of(kind: InviteKind) -> Access {

@@ -43,7 +43,7 @@ pub struct HostOptions {
     /// Give the room of --room-keys another link before it opens. Every device then needs the new link, even if it was in the room
     /// before: the earlier link and all invites let in nobody
     #[arg(long, requires = "room_keys")]
-    pub renew_link: bool,
+    pub replace_link: bool,
     /// List the room on the relay's start page, so that people see that it is open. They still need its link to come in, because
     /// this program lets nobody in from the list
     #[arg(long)]
@@ -165,7 +165,7 @@ impl HostOptions {
         };
         session.host(choice, files, self.room_keys.as_deref())?;
         session.write_log_to(self.log.as_deref())?;
-        if self.renew_link {
+        if self.replace_link {
             session.renew_link();
         }
         let path = session.link().await?;

@@ -46,7 +46,7 @@ mod tests {
     fn a_download_shows_percent_bytes_rate_and_time() {
         let (done, total) = (Bytes(410_000_000), Bytes(1_200_000_000));
         let loading = LoadReport { done, total, rate: 12e6, ..LoadReport::begin(LoadPhase::Download) };
-        assert_eq!(load_progress(&loading).line, " 34% Downloading 410 MB of 1.2 GB · 12 MB/s · about 66 s left");
+        assert_eq!(load_progress(&loading).line, " 34% Downloading: 410 MB of 1.2 GB · 12 MB/s · about 66 s left");
         assert_eq!(load_progress(&LoadReport::begin(LoadPhase::Kernels)).line, "Preparing kernels");
     }
 }

@@ -237,7 +237,7 @@ mod tests {
         );
         assert_eq!(
             replaced(None, ReplacedReason::First),
-            "This is the best plan for the devices that lend. Each token should take 20 ms."
+            "This is the best plan for the memory lent. Each token should take 20 ms."
         );
     }
 
@@ -251,7 +251,7 @@ mod tests {
             none(Bytes(1_200_000_000)),
             "The model cannot run: it needs 3.2 GB, and the devices lend 2 GB. With 1.2 GB more it fits."
         );
-        assert!(none(Bytes(0)).ends_with("no single device has room for its part. Lend more on one device."));
+        assert!(none(Bytes(0)).ends_with("one part fits on no single device. Lend more on one device."));
     }
 
     #[test]
@@ -260,7 +260,7 @@ mod tests {
         let part = |why| Place::Has(Part { blocks: 6, experts: 0, ms: 12.3, lends: Bytes(40_000_000), why });
         assert_eq!(
             place(A, part(PartReason::OnlyDevice)),
-            "Laptop computes 6 blocks, 12 ms per token. It is the only device that lends."
+            "Laptop computes 6 blocks, 12 ms per token. It is the only device that lends memory."
         );
         let needed = PartReason::NeededForMemory { needed: Bytes(60_000_000), others_lend: Bytes(40_000_000) };
         assert_eq!(

@@ -49,8 +49,7 @@ pub fn log_line(entry: &LogEntry) -> String {
         None => texts.line_without_key(utc(entry.last), name, what),
     };
     let line = line.trim_end_matches('.');
-    let repeated = if entry.times > 1 { texts.repeated(entry.times, utc(entry.first)) } else { String::new() };
-    format!("{line}{repeated}")
+    if entry.times > 1 { format!("{line} {}", texts.repeated(entry.times, utc(entry.first))) } else { line.to_owned() }
 }
 
 /// The whole log, one event a line, oldest first.
@@ -76,14 +75,14 @@ mod tests {
         assert_eq!(log_line(&came), "2026-11-28 02:20:00 UTC  Ann (abab abab) joined with invite 7");
         let refused = entry(LogEvent::Refused("This invite has expired.".into()));
         let again = LogEntry { times: 3, first: UnixSeconds(1_795_832_399), ..refused };
-        let expected = "2026-11-28 02:20:00 UTC  Ann (abab abab) was not let in: This invite has expired, 3 times since 2026-11-28 02:19:59 UTC";
+        let expected = "2026-11-28 02:20:00 UTC  Ann (abab abab) was not let in: This invite has expired (3 times since 2026-11-28 02:19:59 UTC)";
         assert_eq!(log_line(&again), expected);
     }
 
     #[test]
     fn a_renewal_is_no_devices_doing() {
         let renewed = LogEntry { device: None, name: String::new(), times: 2, ..entry(LogEvent::LinkRenewed) };
-        let expected = "2026-11-28 02:20:00 UTC  The room's link was renewed, 2 times since 2026-11-28 02:20:00 UTC";
+        let expected = "2026-11-28 02:20:00 UTC  The room's link was replaced (2 times since 2026-11-28 02:20:00 UTC)";
         assert_eq!(log_line(&renewed), expected);
     }
 

@@ -35,8 +35,8 @@ mod tests {
         assert_eq!(
             said,
             [
-                "Ann: the host recomputes a share of its work and compares.",
-                "Ben: nobody checks it. The host has no copy of its blocks, or experts are spread or loaded on demand.",
+                "Ann: the host recomputes a share of this work to check it.",
+                "Ben: not checked. The host lacks its blocks, or else experts are spread or loaded on demand.",
                 "In 3 answers, all devices agreed on what they had sent each other.",
                 "The host has recomputed 1 part of an answer (1 matched bit for bit).",
             ]

@@ -20,7 +20,7 @@ pub fn seconds_left(seconds: f64) -> String {
     }
 }
 
-/// "Downloading 410 MB of 1.2 GB · 12 MB/s · about 1 min left · already here: 120 MB".
+/// "Downloading: 410 MB of 1.2 GB · 12 MB/s · about 1 min left · already here: 120 MB".
 #[must_use]
 pub fn loading_line(loading: &LoadReport) -> String {
     let phase = texts().phase.of(loading.phase);
@@ -64,13 +64,13 @@ mod tests {
 
     #[test]
     fn a_download_shows_bytes_rate_and_time() {
-        assert_eq!(loading_line(&loading()), "Downloading 410 MB of 1.2 GB · 12 MB/s · about 66 s left");
+        assert_eq!(loading_line(&loading()), "Downloading: 410 MB of 1.2 GB · 12 MB/s · about 66 s left");
     }
 
     #[test]
     fn a_wait_is_told_instead_of_a_rate() {
         let waiting = LoadReport { waits: 42, ..loading() };
-        assert_eq!(loading_line(&waiting), "Downloading 410 MB of 1.2 GB · server busy, next try in 42 s");
+        assert_eq!(loading_line(&waiting), "Downloading: 410 MB of 1.2 GB · server busy, next try in 42 s");
     }
 
     #[test]

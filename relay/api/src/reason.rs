@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What somebody reads who comes by an earlier link of a room.
-pub const LINK_RENEWED: &str = "This link was renewed. Ask the host for the new one.";
+pub const LINK_RENEWED: &str = "This link was replaced. Ask the host for the new one.";
 
 /// Why a member left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -117,7 +117,7 @@ impl PageHalf {
         let worker = match Worker::new(&format!("/node_loader.js?v={BUILD}")) {
             Ok(worker) => worker,
             Err(error) => {
-                return self.notice(NoticeLevel::Error, "The page's worker cannot start.", &js::error_text(&error));
+                return self.notice(NoticeLevel::Error, "Part of this page cannot start.", &js::error_text(&error));
             }
         };
         let half = self.clone();
@@ -150,7 +150,7 @@ impl PageHalf {
                 }
                 Err(error) => self.notice(
                     NoticeLevel::Error,
-                    "The page and its worker are of different versions. Reload the page.",
+                    "Parts of this page are of different versions. Reload the page.",
                     &error.to_string(),
                 ),
             },
@@ -195,11 +195,11 @@ impl PageHalf {
         self.0.up.set(false);
         let (pause, sentence) = match self.0.supervision.borrow_mut().died(js_sys::Date::now()) {
             Death::Stopped(pause) => {
-                (pause, "The page's worker had stopped and was started again; an answer under way is lost.")
+                (pause, "Part of this page had stopped and was started again; an answer under way is lost.")
             }
-            Death::NotStarted(pause) => (pause, "The page's worker did not start. It is started again."),
+            Death::NotStarted(pause) => (pause, "Part of this page did not start. It is started again."),
             Death::TooOften => {
-                let sentence = "The page's worker stops again and again. Reload the page, or close other tabs.";
+                let sentence = "Part of this page stops again and again. Reload the page, or close other tabs.";
                 return self.notice(NoticeLevel::Error, sentence, reason);
             }
         };

@@ -12,7 +12,7 @@ use crate::mutation::{Mutation, has_mutation};
 use crate::{Action, Severity};
 
 const HAS_NEW_LINK: &str = "The room has a new link. Devices that are not here now need it.";
-const NOT_RENEWED: &str = "The link was not renewed, because the new one could not be stored here. The link so far and all invites still work.";
+const NOT_RENEWED: &str = "The link was not replaced, because the new one could not be stored here. The link so far and all invites still work.";
 
 impl Peer {
     /// The host renews the room's keys.

@@ -58,7 +58,7 @@ table! {
         /// A column.
         streaming = "Memory speed used";
         /// The heading of the page.
-        title = "Bench";
+        title = "Benchmark";
         /// Below the heading.
         about = "How fast this device reads a prompt and writes an answer, measured on this device alone.";
         /// Nothing can be shown.
@@ -88,7 +88,7 @@ table! {
         /// A column.
         read = "Memory read per token";
         /// How fast the model was loaded.
-        load_rates(load: Rate, percent: Rounded, read: Rate, upload: Rate) = "{ $load }, which is { $percent }% of the slower of its two steps: reading the file alone reached { $read }, and copying to the GPU alone { $upload }.";
+        load_rates(load: Rate, percent: Rounded, read: Rate, upload: Rate) = "{ $load }, { $percent }% of what the slower step reaches alone: reading the file { $read }, copying to the GPU { $upload }.";
         /// A row.
         browser = "Browser";
         /// A row.

@@ -10,7 +10,8 @@ table! {
         /// The list is missing or broken.
         unreadable = "The list of well-known models could not be loaded. You can still enter the address of a GGUF file.";
         /// How many match, how many of them fit.
-        found(fitting: Count, all: Count) = "{ $fitting } of { $all } fit in the memory that you lend.";
+        found(fitting: Count, all: Count) = [one] "{ $fitting } of { $all } fits in the memory that you lend."
+            [other] "{ $fitting } of { $all } fit in the memory that you lend.";
         /// None matches.
         none = "No model matches. Try other words.";
         /// An architecture that was tested.
@@ -23,8 +24,8 @@ table! {
         forbidden = "This file is not public: its server may ask for a login. Choose another model.";
         /// No answer, or a server that other sites' pages may not read from.
         unreachable = "The server does not answer, or does not let other web sites download this file. Choose another model.";
-        /// The server does not send parts of files.
-        no_ranges = "A room downloads a file in parts, and this server sends only whole files. Choose another model.";
+        /// The server does not send parts of files, or its answer is an error.
+        no_ranges = "A room downloads a file in parts, and this server did not send a part. Choose another model.";
         /// The file is of another kind.
         not_gguf = "The file at this address is not a GGUF file. Choose another model.";
         /// Other bytes than listed.
@@ -32,7 +33,7 @@ table! {
         /// Another licence than listed.
         other_licence(found: Text, listed: Text) = "This file's licence is { $found } and the list says { $listed }.";
         /// Other bytes and another licence.
-        other_both(found: Count, listed: Count, licence: Text, listed_licence: Text) = "This file has { $found } bytes and the list says { $listed }, and its licence is { $licence } where the list says { $listed_licence }.";
+        other_both(found: Count, listed: Count, licence: Text, listed_licence: Text) = "This file differs from the list: { $found } bytes, not { $listed }, and licence { $licence }, not { $listed_licence }.";
         /// A model that does not fit.
         needs_more(short: Bytes) = "{ $short } more memory needed";
         /// A model that fits.
@@ -58,7 +59,7 @@ table! {
         /// The field for words.
         filter = "Find a model";
         /// In the empty field.
-        filter_hint = "Name, maker or licence";
+        filter_hint = "Name, purpose or licence";
         /// The choice of a purpose.
         good_for = "Good for";
         /// All purposes.

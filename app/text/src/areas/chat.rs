@@ -26,7 +26,7 @@ table! {
         /// The host was opened again and forgot it.
         question_lost = "The host started again and lost this question. Ask again.";
         /// This page's worker was replaced.
-        worker_restarted = "The page's worker restarted and the answer stopped. Press Continue.";
+        worker_restarted = "Part of this page restarted and the answer stopped. Press Continue.";
         /// A mark below an answer: the host has computed a part of another answer again, and found a device wrong.
         doubtful = "A device that computed part of this answer was later caught sending wrong numbers. The answer may be wrong: check it, or ask again.";
         /// In a terminal: what stands above does not count.
@@ -34,11 +34,11 @@ table! {
         /// In a terminal, where answers before this one cannot be marked.
         earlier_doubtful = "A device that computed part of an earlier answer was caught sending wrong numbers. That answer may be wrong: check it, or ask again.";
         /// The model has thought before its answer.
-        thought = "What it thought";
+        thought = "Reasoning";
         /// It thinks.
         thinking = "Thinking";
         /// The model has called a function. Nothing runs it.
-        called = "It called a function, but Potluck does not run functions";
+        called = "The model called a function; Potluck runs no functions";
         /// Its drawing took too long. A button follows.
         as_plain = "Formatting this answer froze the page, so it is shown as plain text.";
         /// The button.
@@ -59,7 +59,7 @@ table! {
         /// A line of a list that is not ticked.
         task_open = "To do";
         /// A table in an answer, for screen readers.
-        table = "Table of the answer";
+        table = "Table in the answer";
     }
 }
 
@@ -101,9 +101,9 @@ table! {
         /// Memory is missing, and the host has not said how much.
         waiting = "The room is waiting for more devices.";
         /// Devices load; nothing is known of how far.
-        loading = "Devices are loading. You can already write.";
+        loading = "Devices are loading. You can type meanwhile.";
         /// Devices load.
-        loading_share(percent: Number) = "Devices are loading: { $percent }%. You can already write.";
+        loading_share(percent: Number) = "Devices are loading: { $percent }%. You can type meanwhile.";
     }
 }
 
@@ -141,7 +141,7 @@ table! {
     /// The list of conversations.
     ConversationsTexts {
         /// The heading of the list.
-        title = "Conversations";
+        title = "Chats";
         /// The list is empty.
         none = "Conversations appear here as soon as you ask something.";
         /// The button that shows more of the list.

@@ -27,7 +27,7 @@ table! {
         /// The same, compared with the plan before.
         new_plan_compared(why: Text, new: Millis, active: Millis) = "{ $why } Each token should take { $new } instead of { $active }.";
         /// There was no plan before.
-        first = "This is the best plan for the devices that lend.";
+        first = "This is the best plan for the memory lent.";
         /// The plan before is gone with a device.
         plan_lost = "The previous plan needed a device that has left. This is the best plan without that device.";
         /// Tokens are faster.
@@ -53,7 +53,7 @@ table! {
         /// The devices lend too little.
         too_little(needed: Bytes, offered: Bytes, missing: Bytes) = "The model cannot run: it needs { $needed }, and the devices lend { $offered }. With { $missing } more it fits.";
         /// They lend enough in all, but none enough for its part.
-        no_room_for_part(needed: Bytes, offered: Bytes) = "The model cannot run: it needs { $needed }, and the devices lend { $offered } together, but no single device has room for its part. Lend more on one device.";
+        no_room_for_part(needed: Bytes, offered: Bytes) = "The model cannot run: it needs { $needed }, and the devices lend { $offered } in all, but one part fits on no single device. Lend more on one device.";
         /// The first and the last block stay on this device, which lends too little for them.
         host_too_small(needed: Bytes, offered: Bytes, missing: Bytes) = "The model cannot run: with “Keep my words here”, this device needs { $needed } for the first and the last block, and it lends { $offered }. Lend { $missing } more, or open the room without that option.";
         /// The host chose a KV cache type that the model cannot use.
@@ -77,7 +77,7 @@ table! {
         /// It does both.
         both(computes: Text, holds: Text) = "{ $computes }, and { $holds }";
         /// Why it takes part: no other device lends.
-        only_device = "It is the only device that lends.";
+        only_device = "It is the only device that lends memory.";
         /// Why it takes part: its memory.
         needed_for_memory(needed: Bytes, others: Bytes) = "Without it the model does not fit: the model needs { $needed }, and the other devices lend only { $others }.";
         /// Why it takes part: the host wants everyone to.
@@ -213,19 +213,19 @@ table! {
         /// A slow device gets faster, or takes part all the same.
         device_saves(name: Text, saved: Millis) = "If { $name } or its connection gets faster by { $saved } per token, or if you choose “Everyone takes part”.";
         /// A device takes part all the same.
-        everyone_chosen(name: Text) = "If you choose “Everyone takes part”: then { $name } gets a part.";
+        everyone_chosen(name: Text) = "If you choose “Everyone takes part”. Then { $name } gets a part.";
         /// A device lends more.
         device_lends(name: Text, missing: Bytes) = "If { $name } lends { $missing } more.";
         /// The context is shorter.
-        shorter_context(name: Text) = "If you choose a shorter context: then { $name } gets a part.";
+        shorter_context(name: Text) = "If you choose a shorter context. Then { $name } gets a part.";
         /// Who checks what devices compute: the title of the sentences below.
         layer_checks = "Who checks the results";
         /// A device whose part the host can compute as well.
-        is_checked(name: Text) = "{ $name }: the host recomputes a share of its work and compares.";
+        is_checked(name: Text) = "{ $name }: the host recomputes a share of this work to check it.";
         /// One that the host can compute as well, but with other rounding.
         is_unlike(name: Text) = "{ $name }: its GPU is of a different kind from the host's. The host recomputes a share of its work, but only large differences show, and even those are no proof.";
         /// One that nobody can check.
-        not_checked(name: Text) = "{ $name }: nobody checks it. The host has no copy of its blocks, or experts are spread or loaded on demand.";
+        not_checked(name: Text) = "{ $name }: not checked. The host lacks its blocks, or else experts are spread or loaded on demand.";
         /// Answers whose stages have said by hashes what they got and sent.
         answers_agree(answers: Count) = [one] "In { $answers } answer, all devices agreed on what they had sent each other."
             [other] "In { $answers } answers, all devices agreed on what they had sent each other.";

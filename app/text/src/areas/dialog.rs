@@ -28,7 +28,7 @@ table! {
         /// A path that names a folder was given for a file.
         folder(path: Text) = "{ $path } is a folder: choose the .gguf file in it.";
         /// What becomes of the file.
-        file_stays = "The file is not stored on the relay. Devices that lend download their parts from this tab and keep them. They could also download the whole file.";
+        file_stays = "The file is not stored on the relay. Lending devices download their parts from this tab and keep them. They could also download the whole file.";
         /// The file has another name.
         no_gguf_file = "This is not a GGUF file: its name must end in .gguf.";
         /// The address is of another kind.
@@ -36,7 +36,7 @@ table! {
         /// While a repository's list of files is fetched.
         listing(repository: Text) = "Looking for the files of { $repository } …";
         /// Above a repository's files.
-        files_of(repository: Text) = "Choose a file of { $repository }";
+        files_of(repository: Text) = "Choose a file from { $repository }";
         /// A repository's list of files cannot be had.
         no_list(repository: Text) = "The files of { $repository } cannot be listed. Check the name, and check that the repository is public.";
         /// A repository's link names a quantization that is not there.
@@ -46,7 +46,7 @@ table! {
         /// The field for an address.
         address = "Address of a GGUF file";
         /// Below the field.
-        address_hint = "If the model is split into several files, give the address of the first one. Every device that lends downloads its part from the server in this address, and that server sees the device's IP address.";
+        address_hint = "If the model is split into several files, give the address of the first one. Lending devices download their parts from the server at this address, which sees their IP addresses.";
         /// The list is fetched.
         asking_relay = "Asking the relay for its models";
         /// The list is empty.
@@ -76,7 +76,7 @@ table! {
         /// The default.
         cache_usual = "Automatic: the most exact that fits, at least 8 bits (q8_0)";
         /// How products are computed.
-        arithmetic = "Arithmetic";
+        arithmetic = "Precision";
         /// The default.
         arithmetic_usual = "Automatic: fast (8-bit integers) on a GPU, otherwise exact";
         /// Positions of context.
@@ -98,11 +98,11 @@ table! {
         /// This device lends nothing.
         needs(needed: Bytes) = "Needs { $needed } from other devices.";
         /// A smaller type of the KV cache helps.
-        short_cache(short: Bytes, cache: Text) = "{ $short } of memory is missing. Lend more, add a device, or set “Memory for the conversation” to { $cache }.";
+        short_cache(short: Bytes, cache: Text) = "{ $short } more memory needed. Lend more, add a device, or set “Memory for the conversation” to { $cache }.";
         /// Less context helps.
-        short_context(short: Bytes, context: Number) = "{ $short } of memory is missing. Lend more, add a device, or limit the context to { $context } tokens.";
+        short_context(short: Bytes, context: Number) = "{ $short } more memory needed. Lend more, add a device, or limit the context to { $context } tokens.";
         /// Only more memory helps.
-        short(short: Bytes) = "{ $short } of memory is missing. Lend more, or add a device.";
+        short(short: Bytes) = "{ $short } more memory needed. Lend more, or add a device.";
         /// The sum: state and KV cache stand in the middle, each with a plus before it.
         sum(weights: Bytes, parts: Text, scratch: Bytes, needed: Bytes) = "Weights { $weights }{ $parts } + working memory { $scratch } = about { $needed }.";
         /// The sum while the KV cache is not known.

@@ -59,18 +59,14 @@ table! {
         /// There is none.
         none = "No room is open yet on this relay, the server that this page comes from. As soon as a host opens one, it appears here. If you have a room's link, paste it below.";
         /// Above the list.
-        strangers = "Anyone can give a room any title. Join only rooms of people you know. Ask the host for the letters after “Room” (the host also finds them in the room's link, after /r/), and check that the letters here are the same.";
+        strangers = "Anyone can give a room any title. Join only rooms of people you know. Ask the host for the first characters of the room's link after /r/, and check that they match those after “Room” here.";
         /// A title, which somebody else chose.
         called(title: Text) = "“{ $title }”";
         /// The beginning of the room's id, and how many devices are in it.
         tag(devices: Count, letters: Text) = [one] "Room { $letters } · one device"
             [other] "Room { $letters } · { $devices } devices";
-        /// The button.
-        contribute = "Contribute";
         /// The field.
         link = "Room link";
-        /// The button beside it.
-        join = "Join";
         /// The field has something else.
         no_link = "This is not a room link. Room links look like https://…/r/abcd#key.";
     }

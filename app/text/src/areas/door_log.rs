@@ -18,7 +18,7 @@ table! {
         /// A line of what happened to the room.
         line_of_room(time: Text, what: Text) = "{ $time }  { $what }";
         /// Follows a line of what happened more than once.
-        repeated(times: Count, first: Text) = ", { $times } times since { $first }";
+        repeated(times: Count, first: Text) = "({ $times } times since { $first })";
         /// A device that gave itself no name.
         unnamed = "A device";
         /// What happened.
@@ -36,10 +36,10 @@ table! {
         /// What happened.
         banned = "was banned";
         /// What happened.
-        forgiven = "may join again";
+        forgiven = "was unbanned";
         /// What happened.
         wrong_numbers = "sent wrong numbers and gets no work for a while";
         /// What happened to the room.
-        link_renewed = "The room's link was renewed";
+        link_renewed = "The room's link was replaced";
     }
 }

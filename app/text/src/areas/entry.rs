@@ -4,7 +4,7 @@ table! {
     /// A device that asks to come in.
     RequestTexts {
         /// For the host, with the words of its session with the device.
-        its_words(words: Element) = "Three words: { $words }. The other screen must show the same words. If the words differ, somebody is intercepting the connection. Do not let the device in.";
+        its_words(words: Element) = "Three words: { $words }. The other screen must show the same words. If they differ, do not let the device in: somebody is intercepting the connection.";
         /// For the one that asks.
         own_words(words: Element) = "Three words: { $words }. The host must see the same words beside your name. If the words differ, somebody is intercepting the connection.";
         /// Follows the name of a device that asks.

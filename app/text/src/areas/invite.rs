@@ -6,7 +6,7 @@ table! {
         /// The heading of the dialog.
         title = "Invite a device";
         /// What the room's own link allows.
-        room_terms = "Whoever has the link can come in without being asked.";
+        room_terms = "Anyone with the link can join; the host is not asked.";
         /// The address is asked for.
         looking = "Looking for this relay's address";
         /// The choice of a link.
@@ -14,7 +14,7 @@ table! {
         /// The room's own link.
         room = "My own devices";
         /// For whom it is.
-        room_hint = "For lending, chatting and coming back, without an end date";
+        room_hint = "For lending, chatting and coming back; never expires";
         /// An invite to lend.
         lend = "Lend a GPU";
         /// What it allows besides.
@@ -46,11 +46,11 @@ table! {
         /// A choice of it.
         week = "1 week";
         /// The button that replaces the room's own link.
-        renew = "Renew link";
+        renew = "Replace link";
         /// Below it.
         renew_hint = "Use this if the wrong person got the link, or after you ban a device.";
         /// Asked before.
-        confirm_renew = "Renew the room's link? The current link and all invites stop working. Devices that are in the room now stay in it. All others need the new link, even if they were in the room before. Devices that you removed need it too, even if they have come back by themselves.";
+        confirm_renew = "Replace the room's link? The current link and all invites stop working. Devices in the room now stay, except any that you removed and that came back by themselves. All others need the new link, even if they were here before.";
         /// How many devices may use it.
         uses = "Number of devices";
         /// A choice of it.
@@ -107,9 +107,9 @@ table! {
     /// A member that the host puts out.
     PutOutTexts {
         /// Asked before.
-        confirm_remove = "Remove this device from the room? It can come back the way it came before until you renew the link, and you will not be asked.";
+        confirm_remove = "Remove this device from the room? Until you replace the link, it can come back as it came before, without asking you.";
         /// Asked before.
-        confirm_ban = "Ban this device? The room refuses it from now on, and the invites that it used stop working for new devices. Whoever has the room's own link can still join with another browser, or with this one after clearing its storage, until you renew the link.";
+        confirm_ban = "Ban this device? The room refuses it from now on, and the invites that it used stop working for new devices. Until you replace the room's link, it still lets in the same person with another browser, or after clearing the browser's storage.";
         /// The button.
         remove = "Remove";
         /// The button.
@@ -123,15 +123,15 @@ table! {
     /// What is sealed between devices.
     SealedTexts {
         /// The button.
-        button = "What is sealed, and who can see what";
+        button = "Encryption, and who can see what";
         /// The heading of the dialog.
-        title = "Sealed between devices";
+        title = "Encryption";
         /// What is sealed.
         what = "Messages between the devices of this room are encrypted. Only the receiver can read them, and each device has proved its identity with a secret key of its own. The relay forwards the messages and cannot read them. If it changes one, the two devices notice and connect again.";
         /// The list of sessions, for screen readers.
-        sessions = "Sessions";
+        sessions = "Connections";
         /// The heading of the list.
-        sessions_heading = "Sessions of this device";
+        sessions_heading = "This device's connections";
         /// What three words are.
         words = "Each connection between two devices has three words. If the other screen shows the same words beside this device's name, nobody is intercepting the connection. A new connection has new words. Once the host has let a device in, it recognizes that device by its key.";
     }
@@ -151,7 +151,7 @@ table! {
         /// A line of the list.
         guests = "Other guests see only their own conversations, who is in the room, which model it runs and what each device does.";
         /// A line of the list.
-        relay = "Messages between devices are sealed. The relay sees who is in which room, who writes to whom, how much and when, and which parts of its models each address loads. It also serves this page, and a changed page could read everything: use a relay that you trust.";
+        relay = "Messages between devices are encrypted. The relay sees who is in which room, who writes to whom, how much and when, and which parts of its models each address loads. It also serves this page, and a changed page could read everything: use a relay that you trust.";
         /// A line of the list.
         browser = "This page saves your conversations only in this browser, and anyone who uses this browser can read them. Deleting one here does not delete what the host has seen.";
     }

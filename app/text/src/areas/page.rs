@@ -4,9 +4,9 @@ table! {
     /// What the page has to say about itself.
     NoticeTexts {
         /// Page and worker come from two builds.
-        versions_differ = "This page and its worker are different versions. Reload the page.";
+        versions_differ = "Parts of this page are of different versions. Reload the page.";
         /// The worker was replaced in the middle of a benchmark.
-        bench_interrupted = "The page's worker restarted during the benchmark. Measure again.";
+        bench_interrupted = "Part of this page restarted during the benchmark. Measure again.";
         /// A tool started another one.
         bench_replaced = "Another benchmark was started.";
         /// Somebody stopped it.

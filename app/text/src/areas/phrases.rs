@@ -32,7 +32,7 @@ table! {
         /// Time left.
         hours(hours: Tenths) = "about { $hours } h left";
         /// How far a phase is.
-        bytes(phase: Text, done: Bytes, all: Bytes) = "{ $phase } { $done } of { $all }";
+        bytes(phase: Text, done: Bytes, all: Bytes) = "{ $phase }: { $done } of { $all }";
         /// What was stored before.
         cached(bytes: Bytes) = "already here: { $bytes }";
         /// After the bytes of a download whose server has too many requests.

@@ -50,7 +50,7 @@ table! {
         /// What it means.
         int8_hint = "Sends the least. Numbers are rounded in groups of 32, each to 254 steps of its own scale, so answers can differ more. A model whose vectors cannot be divided into such groups uses f32.";
         /// In use: 32-bit floats.
-        sends_f32 = "Numbers go to experts and back exactly (f32).";
+        sends_f32 = "Numbers go to experts and back unrounded (f32).";
         /// In use: 16-bit floats.
         sends_f16 = "Numbers go to experts and back in half the bytes, rounded to about three digits (f16).";
         /// In use: 16-bit floats with fewer digits.

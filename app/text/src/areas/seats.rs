@@ -67,7 +67,7 @@ table! {
         /// The row of its key.
         key = "Device key";
         /// The row of the first digits of its key, which tell it from others.
-        device = "Device";
+        device = "Short key";
         /// The row of its id.
         id = "Id";
         /// A seat that waits for a device.
@@ -146,7 +146,7 @@ table! {
         summary(devices: Number) = [one] "Experts on { $devices } other device"
             [other] "Experts on { $devices } other devices";
         /// Who checks them, and that nobody may.
-        checks = "To catch wrong results, a small share of this work is done a second time, by the host or by a device that joined in another way (with another link or invite, so it probably belongs to somebody else). If no such device holds the same experts on the same kind of GPU as the device that is checked, the results are not checked.";
+        checks = "To catch wrong results, the host, or a device that joined with another link or invite (so probably somebody else's), repeats a small share of this work. It must hold the same experts on the same kind of GPU. If there is none, nothing is checked.";
         /// A holder that is asked last.
         late = "slow or refusing, so asked last";
         /// Round trips of a token.

@@ -97,8 +97,10 @@ table! {
     DeviceTexts {
         /// The field.
         name = "Name others see";
-        /// The button.
-        test = "Test again";
+        /// The button before the first test.
+        test = "Run test";
+        /// The button afterwards.
+        test_again = "Test again";
         /// The button meanwhile.
         testing = "Testing";
         /// WebGPU was not asked for.
@@ -181,6 +183,6 @@ table! {
         /// The button, for screen readers.
         delete(name: Text) = "Delete { $name }";
         /// Asked before.
-        confirm_delete(name: Text, size: Text) = "Delete { $name } ({ $size }) from this browser? It is loaded again when it is next used.";
+        confirm_delete(name: Text, size: Text) = "Delete { $name } ({ $size }) from this browser? It is downloaded again when next used.";
     }
 }

@@ -4,7 +4,7 @@ table! {
     /// What is wrong with a file's chat template, as a sentence, and what is used instead, as the sentence after it.
     TemplateTexts {
         /// There is none.
-        missing = "The model's file does not say how a chat with it is written (it has no chat template).";
+        missing = "The model's file has no chat template: it does not say how to format a chat.";
         /// It writes nothing.
         blank = "The chat template of the model's file is empty.";
         /// It has another type.

@@ -104,7 +104,7 @@ fn Table(results: Vec<BenchResult>) -> impl IntoView {
     }
 }
 
-/// "480 MB/s, which is 82% of the slower of its two steps: reading the file alone reached 2.1 GB/s, and copying to the GPU alone 585 MB/s."
+/// "480 MB/s, 82% of what the slower step reaches alone: reading the file 2.1 GB/s, copying to the GPU 585 MB/s."
 fn load_text(rates: &BenchRates) -> String {
     texts().bench.load_rates(rates.load, 100.0 * rates.share, rates.read, rates.upload)
 }

@@ -180,7 +180,7 @@ mod tests {
         let working = "It keeps working while it prepares for a new plan.";
         assert_eq!(beside_work(&status).as_deref(), Some(working));
         status.loading = loading(LoadPhase::Upload);
-        let expected = format!("{working} Moving to the GPU 4 bytes of 8 bytes.");
+        let expected = format!("{working} Moving to the GPU: 4 bytes of 8 bytes.");
         assert_eq!(beside_work(&status), Some(expected));
         status.plan = Some(plan_of(&["b"]));
         assert_eq!(beside_work(&status), None, "the others work");

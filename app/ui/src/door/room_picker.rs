@@ -8,7 +8,7 @@ use crate::{
     common::{Dialog, Icon, Symbol},
     relay::Room,
     route::{RoomAddress, Route},
-    state::{DialogKind, store},
+    state::{DialogKind, Store, store},
 };
 
 /// Letters of a title that are shown.
@@ -21,6 +21,17 @@ fn room_tag(id: &str) -> String {
         Some((middle, _)) => format!("{}-{}", &letters[..middle], &letters[middle..]),
         None => letters,
     }
+}
+
+/// Enters a room, and lends this device unless the link is one to chat.
+fn enter(store: Store, address: RoomAddress) {
+    let lends = (!address.is_for_chat()).then(|| untrack(|| store.lend_by_default()));
+    store.enter(address, lends);
+}
+
+/// The label of the press that enters: it says whether this device lends its GPU.
+fn entry_label(can_lend: bool, is_for_chat: bool) -> &'static str {
+    if can_lend && !is_for_chat { texts().own.contribute() } else { texts().door.chat() }
 }
 
 /// The dialog that lists rooms.
@@ -63,7 +74,6 @@ fn RoomCard(room: Room) -> impl IntoView {
     let title = texts().rooms.called(strangers_title(&room.title, TITLE_LETTERS));
     let tag = texts().rooms.tag(room.members, room_tag(&room.id));
     let address = StoredValue::new(RoomAddress { id: room.id, key: None });
-    let enter = move |_| store.enter(address.get_value(), Some(untrack(|| store.lend_by_default())));
     view! {
         <li class="card room-card">
             <Icon symbol=Symbol::Pot />
@@ -71,7 +81,9 @@ fn RoomCard(room: Room) -> impl IntoView {
                 {(!room.title.is_empty()).then(|| view! { <strong><bdi>{title}</bdi></strong> })}
                 <span class="hint">{tag}</span>
             </div>
-            <button type="button" class="button button-main" on:click=enter>{texts().rooms.contribute()}</button>
+            <button type="button" class="button button-main" on:click=move |_| enter(store, address.get_value())>
+                {move || entry_label(store.can_lend(), false)}
+            </button>
         </li>
     }
 }
@@ -81,10 +93,11 @@ fn ByLink() -> impl IntoView {
     let store = store();
     let text = RwSignal::new(String::new());
     let wrong = RwSignal::new(false);
+    let is_for_chat = move || text.with(|text| Route::parse_link(text).is_some_and(|address| address.is_for_chat()));
     let submit = move |event: ev::SubmitEvent| {
         event.prevent_default();
         match Route::parse_link(&text.get_untracked()) {
-            Some(address) => store.enter(address, Some(untrack(|| store.lend_by_default()))),
+            Some(address) => enter(store, address),
             None => wrong.set(true),
         }
     };
@@ -104,7 +117,7 @@ fn ByLink() -> impl IntoView {
                     }
                 />
             </label>
-            <button type="submit" class="button">{texts().rooms.join()}</button>
+            <button type="submit" class="button">{move || entry_label(store.can_lend(), is_for_chat())}</button>
             <p class="field-wrong" id="link-wrong" aria-live="polite">
                 {move || wrong.get().then_some(texts().rooms.no_link())}
             </p>
@@ -115,6 +128,13 @@ fn ByLink() -> impl IntoView {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_press_says_whether_it_lends_the_gpu() {
+        assert_eq!(entry_label(true, false), "Contribute GPU", "as the press of an opened link says");
+        assert_eq!(entry_label(true, true), "Just chat", "an invite to chat");
+        assert_eq!(entry_label(false, false), "Just chat", "a browser without a GPU");
+    }
 
     #[test]
     fn rooms_of_one_title_are_told_apart_by_what_their_keys_make() {

@@ -14,7 +14,7 @@ use crate::{
 pub fn Device() -> impl IntoView {
     let store = store();
     let device = Memo::new(move |_| store.room.status.with(|status| status.device.clone()));
-    let testing = move || device.with(|device| device.self_test.state == SelfTestState::Running);
+    let test = Memo::new(move |_| device.with(|device| device.self_test.state));
     view! {
         <section class="settings-part" aria-label=texts().own.heading()>
             <h3>{texts().own.heading()}</h3>
@@ -34,12 +34,22 @@ pub fn Device() -> impl IntoView {
             <button
                 type="button"
                 class="button"
-                disabled=move || testing() || !device.with(|device| device.webgpu)
+                disabled=move || test.get() == SelfTestState::Running || !device.with(|device| device.webgpu)
                 on:click=move |_| store.send(ToNode::SelfTest)
             >
-                {move || if testing() { texts().device.testing() } else { texts().device.test() }}
+                {move || test_label(test.get())}
             </button>
         </section>
+    }
+}
+
+/// The label of the button that runs the self-test.
+fn test_label(state: SelfTestState) -> &'static str {
+    let texts = &texts().device;
+    match state {
+        SelfTestState::NotRun => texts.test(),
+        SelfTestState::Running => texts.testing(),
+        SelfTestState::Passed | SelfTestState::Replaced | SelfTestState::Failed => texts.test_again(),
     }
 }
 
@@ -87,6 +97,12 @@ mod tests {
         assert_eq!(verdict(&passed), "14 kernels passed");
         let failed = SelfTest { state: SelfTestState::Failed, failed: vec!["q4_k".into()], ..passed };
         assert!(verdict(&failed).contains("q4_k"));
+    }
+
+    #[test]
+    fn a_test_is_run_again_only_after_a_first_one() {
+        assert_eq!(test_label(SelfTestState::NotRun), "Run test");
+        assert_eq!(test_label(SelfTestState::Passed), "Test again");
     }
 
     #[test]

@@ -74,7 +74,7 @@ fn a_second_renewal_waits_until_members_have_followed_the_first() {
     on(&mut host, Event::Renew);
     on(&mut host, Event::DoorsKept(1));
     let actions = host.on(Event::Renew, Millis(9_999.0));
-    let told = notice(&actions).is_some_and(|sentence| sentence.contains("was renewed a moment ago"));
+    let told = notice(&actions).is_some_and(|sentence| sentence.contains("was replaced a moment ago"));
     assert!(told, "the host is told why");
     assert_eq!(given(&host.on(Event::DoorsKept(2), Millis(9_999.0))), (None, vec![]));
     host.on(Event::Renew, Millis(10_000.0));
@@ -89,11 +89,11 @@ fn a_renewal_counts_once_its_keys_are_kept() {
     assert_eq!(let_in(&enter(&mut host, ROUTE_B, B, Proof::Link(0))), [B], "the room still has the link that it shows");
     let actions = on(&mut host, Event::DoorsKept(1));
     assert_eq!(given(&actions), (Some(1), vec![A]), "who came after the press needs the new link");
-    assert!(refusal(&actions, ROUTE_B).is_some_and(|sentence| sentence.contains("was renewed")));
+    assert!(refusal(&actions, ROUTE_B).is_some_and(|sentence| sentence.contains("was replaced")));
     assert_eq!(put_out(&actions), [ROUTE_B]);
     let late = PeerId([8; 16]);
     let actions = enter(&mut host, RelayRoute(8), late, Proof::Link(0));
-    assert!(refusal(&actions, RelayRoute(8)).is_some_and(|sentence| sentence.contains("was renewed")));
+    assert!(refusal(&actions, RelayRoute(8)).is_some_and(|sentence| sentence.contains("was replaced")));
     assert_eq!(put_out(&actions), [RelayRoute(8)]);
     assert_eq!(let_in(&enter(&mut host, RelayRoute(4), A, Proof::Link(0))), [A]);
 }
@@ -170,7 +170,7 @@ fn a_session_of_somebody_who_has_left_does_not_outlast_a_renewal() {
     on(&mut host, Event::Renew);
     on(&mut host, Event::DoorsKept(1));
     let again = frame(&mut host, ROUTE_A, A, Frame::Hello(hello()));
-    assert!(refusal(&again, ROUTE_A).is_some_and(|sentence| sentence.contains("was renewed")));
+    assert!(refusal(&again, ROUTE_A).is_some_and(|sentence| sentence.contains("was replaced")));
     assert!(let_in(&again).is_empty(), "it gets no keys");
 }
 
@@ -215,7 +215,7 @@ fn a_renewal_puts_out_whoever_the_host_has_removed_and_not_let_in_again_itself()
     let actions = on(&mut host, Event::DoorsKept(1));
     assert_eq!(given(&actions), (Some(1), vec![]));
     assert_eq!(put_out(&actions), [RelayRoute(4), RelayRoute(5)]);
-    assert!(refusal(&actions, RelayRoute(4)).is_some_and(|sentence| sentence.contains("was renewed")));
+    assert!(refusal(&actions, RelayRoute(4)).is_some_and(|sentence| sentence.contains("was replaced")));
     assert_eq!(members(&host), 1);
     enter(&mut host, RelayRoute(6), B, Proof::Visitor);
     assert_eq!(let_in(&on(&mut host, Event::Admit { peer: B, allow: true })), [B], "the host is asked again");
@@ -244,7 +244,7 @@ fn a_device_with_two_tabs_that_were_removed_is_put_out_by_a_renewal() {
         assert_eq!(given(&actions), (Some(1), vec![]), "{removed:?} were removed");
         assert_eq!(put_out(&actions).len(), 2, "both tabs are put out");
         let again = tab(&mut host, RelayRoute(20), TAB);
-        assert!(refusal(&again, RelayRoute(20)).is_some_and(|sentence| sentence.contains("was renewed")));
+        assert!(refusal(&again, RelayRoute(20)).is_some_and(|sentence| sentence.contains("was replaced")));
     }
 }
 
