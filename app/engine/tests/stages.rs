@@ -254,6 +254,29 @@ fn several_pieces_of_work_run_in_order_and_cancelled_ones_not_at_all() {
     assert_eq!(bench.engine.kv_cache_len(TALK), 70);
 }
 
+#[test]
+fn a_conversation_that_is_over_while_its_batch_waits_fails_nobody_else() {
+    let model = Recipe::new(Architecture::Qwen3, TensorType::Q4_0).build();
+    let mut bench = Bench::new(&gpu_as(None), &model, &model.all_units(), Settings { in_flight: 1, ..settings() });
+    let other = ConversationId(8);
+    let both = |position: u32| -> Vec<BatchToken> {
+        [TALK, other].map(|conversation| BatchToken { conversation, position: Position(position) }).into()
+    };
+    let work = |batch: Vec<BatchToken>| {
+        let input = Input::Tokens(vec![1; batch.len()]);
+        forward(batch, KernelClass::Decode, input, (0, 3), top(LmHeadTokens::All, 1))
+    };
+    bench.candidates(work(both(0)));
+    let first = bench.start(work(rows(1..2)));
+    let waits = bench.start(work(vec![both(2)[0], both(1)[1]]));
+    bench.engine.forget(other);
+    for (ticket, count) in [(first, 1), (waits, 2)] {
+        let outcome = bench.answer(ticket);
+        assert!(matches!(&outcome, Outcome::Candidates(got) if got.len() == count), "{outcome:?}");
+    }
+    assert_eq!((bench.engine.kv_cache_len(TALK), bench.engine.kv_cache_len(other)), (3, 0));
+}
+
 /// Greedy tokens from position `from` on, each requested after the last one was read back.
 fn one_by_one(bench: &mut Bench, first: u32, from: u32, count: u32) -> Vec<Candidates> {
     let mut token = first;

@@ -298,9 +298,9 @@ impl Engine {
         dropped
     }
 
-    /// Frees the KV cache of a conversation.
+    /// Frees the KV cache of a conversation, once the work that waits for it has begun.
     pub fn forget(&self, conversation: ConversationId) {
-        self.inner.core.borrow_mut().conversations_mut().forget(conversation);
+        self.inner.core.borrow_mut().forget(conversation);
     }
 
     /// Positions of a conversation that every held block has in its KV cache.

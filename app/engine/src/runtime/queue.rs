@@ -1,8 +1,8 @@
 //! Work on its way: what waits, what the device computes, and what is answered.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use potluck_plan::{Computed, Outcome, Task, Ticket, Work};
+use potluck_plan::{Computed, ConversationId, Outcome, Task, Ticket, Work};
 
 use crate::runtime::pieces::Joining;
 use crate::runtime::result_kind::Kind;
@@ -61,6 +61,16 @@ impl Queue {
     /// Work that waits, in order.
     pub fn waiting(&self) -> impl Iterator<Item = &Work> {
         self.waiting.iter()
+    }
+
+    /// Conversations that waiting work goes on with.
+    pub fn conversations(&self) -> BTreeSet<ConversationId> {
+        let of = |work: &Work| match &work.task {
+            Task::Forward { batch, .. } => batch.iter().map(|token| token.conversation).collect(),
+            Task::Continue { row, .. } => vec![row.conversation],
+            Task::Experts { .. } => Vec::new(),
+        };
+        self.waiting.iter().flat_map(of).collect()
     }
 
     /// The work that is next.

@@ -33,10 +33,24 @@ impl Executor {
         let (over, begun_again) = (ids(over), ids(begun_again));
         self.forget(&over, cx);
         if !begun_again.is_empty() {
+            let goes_on = |known: &ConversationId| self.newest.get(known).is_some_and(|newest| *newest > pass);
+            let (holed, ended): (BTreeSet<_>, BTreeSet<_>) =
+                self.torn(&begun_again, pass).into_iter().partition(goes_on);
+            self.evict(&holed, cx);
+            self.free(&ended, cx);
             // What is left of the first time would contradict this chunk at the next stage.
             self.drop_chunks(|conversation, older| begun_again.contains(&conversation) && older <= pass);
         }
         self.drop_idle_gathers(cx);
+    }
+
+    /// Those of these conversations of which chunks up to this pass are here, and no newer one that begins where they do. The host begins
+    /// a conversation again at its first position; if a stage only says that it was over, what follows would meet a gap.
+    fn torn(&self, conversations: &BTreeSet<ConversationId>, pass: PassId) -> BTreeSet<ConversationId> {
+        let own = self.plan.stages.iter().filter(|stage| stage.peer == self.me);
+        let left = own.flat_map(|stage| self.inside(stage.id));
+        let left = left.filter(|chunk| conversations.contains(&chunk.conversation) && chunk.pass <= pass);
+        left.filter(|chunk| self.restart(chunk).is_none()).map(|chunk| chunk.conversation).collect()
     }
 
     /// Conversations are over: nothing of them is needed any more.
@@ -132,9 +146,15 @@ impl Executor {
     /// The plan ends here. Its KV cache is valid for no other one, and its experts are called elsewhere.
     pub fn end(&self, cx: &mut EventContext) {
         self.end_calls(cx);
-        let batches = self.tickets.iter().filter(|(_, purpose)| matches!(purpose, Purpose::Batch(_)));
-        cx.out.actions.extend(batches.map(|(ticket, _)| Action::Cancel(*ticket)));
-        cx.out.actions.extend(self.kv_caches.on_engine().map(Action::Forget));
+        // A batch that has begun takes pages of all its conversations, of those that are over, too.
+        let mut on_engine: BTreeSet<ConversationId> = self.kv_caches.on_engine().collect();
+        for (ticket, purpose) in &self.tickets {
+            if let Purpose::Batch(jobs) = purpose {
+                cx.out.act(Action::Cancel(*ticket));
+                on_engine.extend(jobs.iter().map(|job| job.on_engine));
+            }
+        }
+        cx.out.actions.extend(on_engine.into_iter().map(Action::Forget));
     }
 
     /// Nobody waits for these chunks any more, in whichever stage.

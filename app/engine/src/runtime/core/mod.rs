@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use potluck_model::{ModelSpec, UnitMap};
-use potluck_plan::{Arithmetic, BlockIndex, Bytes, Computed, Outcome, PooledExperts, Ticket, WeightUnit};
+use potluck_plan::{
+    Arithmetic, BlockIndex, Bytes, Computed, ConversationId, Outcome, PooledExperts, Ticket, WeightUnit,
+};
 use potluck_shaders::{NO_SLOT, reference};
 
 use crate::runtime::clock;
@@ -42,6 +44,8 @@ pub struct Core {
     pub model: Model,
     recording: Recording,
     conversations: Conversations,
+    /// Conversations that are over, and that work names which waits.
+    forgotten: BTreeSet<ConversationId>,
     queue: Queue,
     readbacks: Readbacks,
     staging: StagingRing,
@@ -82,6 +86,7 @@ impl Core {
         Ok(Self {
             recording,
             conversations: Conversations::new(crate::runtime::sizes::page_count(&settings)),
+            forgotten: BTreeSet::new(),
             queue: Queue::default(),
             readbacks,
             staging: StagingRing::new(&settings),
@@ -342,7 +347,25 @@ impl Core {
 
     /// Cancels work that has not started.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
-        self.queue.cancel(ticket)
+        let cancelled = self.queue.cancel(ticket);
+        self.forget_due();
+        cancelled
+    }
+
+    /// Frees what is kept of a conversation once no work that waits names it: a batch fails for all its conversations if one has a gap.
+    pub fn forget(&mut self, conversation: ConversationId) {
+        self.forgotten.insert(conversation);
+        self.forget_due();
+    }
+
+    fn forget_due(&mut self) {
+        if self.forgotten.is_empty() {
+            return;
+        }
+        let needed = self.queue.conversations();
+        let due: Vec<ConversationId> = self.forgotten.difference(&needed).copied().collect();
+        self.forgotten.retain(|conversation| needed.contains(conversation));
+        due.into_iter().for_each(|conversation| self.conversations.forget(conversation));
     }
 
     /// When experts were last asked for.

@@ -50,6 +50,7 @@ impl Core {
                     if error == EngineError::Lost { Outcome::DeviceLost } else { Outcome::Failed(error.to_string()) };
                 self.queue.answer(ticket, outcome, 0.0);
             }
+            self.forget_due();
         }
     }
 

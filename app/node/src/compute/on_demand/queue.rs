@@ -181,7 +181,11 @@ impl OnDemandQueue {
         let mut open = self.open.borrow_mut();
         if open.queued.contains(&ticket) {
             open.cancelled.insert(ticket);
+            return;
         }
+        drop(open);
+        // What went to the engine before experts came on demand.
+        self.driver.slots.engine().cancel(ticket);
     }
 }
 

@@ -113,6 +113,20 @@ fn a_stage_never_hands_on_what_it_was_told_is_over() {
     assert_eq!(waiting, [9, 5], "1 and 2 belong to what was over at 5");
 }
 
+/// A stage says that a conversation is over while its chunks wait behind it, and then goes on with it.
+#[test]
+fn a_conversation_that_was_falsely_said_to_be_over_is_computed_again() {
+    let (mut executor, mut cx) = on(SECOND);
+    executor.forward(FIRST, with(98, 4, &[1, 98]), &mut cx);
+    executor.forward(FIRST, with(1, 5, &[1, 98]), &mut cx);
+    executor.forward(FIRST, Forward { base: Position(1), ..with(1, 7, &[1, 98]) }, &mut cx);
+    executor.forward(FIRST, Forward { base: Position(1), ..with(98, 6, &[98]) }, &mut cx);
+    let gap = (Some(PassId(7)), StageFaultKind::Gap(Position(0)));
+    assert_eq!(faults(&mut cx), [gap], "the host goes back, and nobody's answer ends");
+    let waiting: Vec<u32> = executor.queues[&StageId(1)].waiting().map(|forward| forward.conversation.0).collect();
+    assert_eq!(waiting, [98, 98], "chunk 7 without 5 would fail in this device's name");
+}
+
 /// Many that are live at once, and many that the next one ends: with ever newer passes, with ever the same one, or with ever older ones.
 #[test]
 fn made_up_conversations_are_remembered_in_bounded_memory() {
