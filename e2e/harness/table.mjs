@@ -89,10 +89,13 @@ export async function hostFile(page, relay, path, { share } = {}) {
   await dialog.getByRole('button', { name: 'Open the room' }).click();
 }
 
+/** The button that lends this device's GPU. */
+export const CONTRIBUTE = 'Contribute GPU';
+
 /** Opens a room's link and lends the GPU. */
 export async function contribute(page, link, { lends } = {}) {
   await page.goto(link);
-  await page.getByRole('button', { name: 'Contribute GPU' }).click();
+  await page.getByRole('button', { name: CONTRIBUTE }).click();
   await until(page, (status) => status.role.worker);
   if (!lends) return;
   // With what the page lends by default the model fits; from there the loan is changed.

@@ -6,7 +6,7 @@ import { Device } from '../harness/browser.mjs';
 import { make } from '../harness/models.mjs';
 import { Relay } from '../harness/relay.mjs';
 import { story } from '../harness/story.mjs';
-import { assertQuiet, begin, endedAnswers, enter, host, isUp, send, status, stopAnswer, until } from '../harness/table.mjs';
+import { CONTRIBUTE, assertQuiet, begin, endedAnswers, enter, host, isUp, send, status, stopAnswer, until } from '../harness/table.mjs';
 
 const QUESTION = 'Is anybody at home';
 
@@ -247,7 +247,7 @@ step('an invite to chat offers no GPU button and lets its holder in', async () =
   await page.getByRole('button', { name: 'Leave the room' }).click();
   await page.goto(chat);
   await page.getByRole('button', { name: 'Just chat' }).waitFor();
-  assert.equal(await page.getByRole('button', { name: 'Contribute GPU' }).count(), 0);
+  assert.equal(await page.getByRole('button', { name: CONTRIBUTE }).count(), 0);
   await page.getByRole('button', { name: 'Just chat' }).click();
   await until(page, isInside);
   await page.getByText('You are invited to chat.').first().waitFor();

@@ -24,9 +24,35 @@ const WASM_FEATURES: [&str; 7] = [
     "--enable-simd",
 ];
 
+/// How the page is compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageBuild {
+    /// As it ships.
+    Shipped,
+    /// Larger and slower, but compiled in seconds after a change.
+    Quick,
+}
+
+impl PageBuild {
+    /// Its profile in `Cargo.toml`.
+    fn profile(self) -> &'static str {
+        match self {
+            Self::Shipped => "web",
+            Self::Quick => "web-quick",
+        }
+    }
+
+    fn duration(self) -> &'static str {
+        match self {
+            Self::Shipped => "eight minutes or more the first time, about five after a change to the page",
+            Self::Quick => "eight minutes or more the first time, half a minute after a change to the page",
+        }
+    }
+}
+
 /// Builds both at once, because neither build alone keeps all cores busy to its end. Returns the relay's path.
-pub fn page_and_relay() -> Result<PathBuf> {
-    println!("Building the page and the relay: about six minutes the first time, seconds later.");
+pub fn page_and_relay(build: PageBuild) -> Result<PathBuf> {
+    println!("Building the page and the relay. On two cores this takes {}.", build.duration());
     ensure_target()?;
     let (page, relay) = thread::scope(|scope| {
         // Its output would get mixed up with that of the page's build.
@@ -34,12 +60,12 @@ pub fn page_and_relay() -> Result<PathBuf> {
             run_quietly(&mut bundler())?;
             run_quietly(cargo().args(["build", "--release", "--package", "potluck-relay"]))
         });
-        let page = compile_page();
+        let page = compile_page(build);
         (page, relay.join().unwrap_or_else(|_| Err(anyhow!("building the relay panicked"))))
     });
     page?;
     relay?;
-    bundle(&root().join("dist"))?;
+    bundle(build, &root().join("dist"))?;
     Ok(relay_path("release"))
 }
 
@@ -50,17 +76,18 @@ pub fn page() -> Result<()> {
 
 /// Builds the page to a folder, which is replaced.
 pub fn page_to(folder: &Path) -> Result<()> {
-    println!("Building the page: about 4 minutes the first time, seconds later.");
+    let build = PageBuild::Shipped;
+    println!("Building the page. On two cores this takes {}.", build.duration());
     ensure_target()?;
-    compile_page()?;
+    compile_page(build)?;
     run(&mut bundler())?;
-    bundle(folder)
+    bundle(build, folder)
 }
 
 /// Compiles the programs of the page and its workers, without paths of this machine.
-fn compile_page() -> Result<()> {
+fn compile_page(build: PageBuild) -> Result<()> {
     let mut cargo = cargo();
-    cargo.args(["build", "--profile", "web", "--target", TARGET, "--package", "potluck-web", "--bins"]);
+    cargo.args(["build", "--profile", build.profile(), "--target", TARGET, "--package", "potluck-web", "--bins"]);
     run(without_paths(&mut cargo)?)
 }
 
@@ -72,20 +99,22 @@ pub fn bundler() -> std::process::Command {
 }
 
 /// Makes the page's folder of the compiled programs and the manifest in `index.html`.
-fn bundle(folder: &Path) -> Result<()> {
+fn bundle(build: PageBuild, folder: &Path) -> Result<()> {
     // A folder of its own: another build may be doing the same.
     let fresh = root().join(".run").join(format!("page-{}", std::process::id()));
-    let bundled = bundle_by_way_of(&fresh, folder);
+    let bundled = bundle_by_way_of(build, &fresh, folder);
     if bundled.is_err() && fresh.exists() {
         fs::remove_dir_all(&fresh).context("cannot remove what is left of the page")?;
     }
     bundled
 }
 
-fn bundle_by_way_of(fresh: &Path, folder: &Path) -> Result<()> {
+fn bundle_by_way_of(build: PageBuild, fresh: &Path, folder: &Path) -> Result<()> {
     let mut bundle = command(program_path("debug", "potluck-bundle"));
-    run(bundle.arg("index.html").arg(target_folder().join(TARGET).join("web")).arg(fresh))?;
-    if let Some(wasm_opt) = find("wasm-opt") {
+    run(bundle.arg("index.html").arg(target_folder().join(TARGET).join(build.profile())).arg(fresh))?;
+    if build == PageBuild::Shipped
+        && let Some(wasm_opt) = find("wasm-opt")
+    {
         optimize(fresh, &wasm_opt)?;
     }
     println!("The page's release hash is {}.", sums::write(fresh)?);

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::build::PageBuild;
 use crate::shell::{run, run_keeping};
 use crate::test::Closing;
 use crate::tools::npm;
@@ -31,7 +32,7 @@ pub fn tests() -> (Closing, Result<()>) {
 
 /// Builds everything and takes all pictures in `docs/screenshots/` again.
 pub fn screenshots() -> Result<()> {
-    let relay = build::page_and_relay()?;
+    let relay = build::page_and_relay(PageBuild::Shipped)?;
     let mut npm = npm_with_browser(npm()?)?;
     run(npm.args(["run", "screenshots"]).env("POTLUCK_RELAY", relay))
 }

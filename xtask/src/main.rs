@@ -30,6 +30,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
+use build::PageBuild;
 use options::{Command, Options};
 
 fn main() -> ExitCode {
@@ -44,9 +45,13 @@ fn main() -> ExitCode {
 
 fn execute(command: Command) -> Result<()> {
     match command {
-        Command::Build => {
-            let relay = build::page_and_relay()?;
-            println!("The page is in dist/, the relay is {}.", relay.display());
+        Command::Build { quick } => {
+            let relay = build::page_and_relay(quick.page_build())?;
+            let flag = if quick.page_build() == PageBuild::Quick { " --quick" } else { "" };
+            println!(
+                "The page is in dist/, the relay is {}. To look at it: cargo xtask run --local{flag}",
+                relay.display()
+            );
             Ok(())
         }
         Command::Page => build::page_to(&trunk::staging_folder().unwrap_or_else(|| root().join("dist"))),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::build::PageBuild;
 use crate::page_text::Texts;
 
 /// Sets up, runs and tests Potluck.
@@ -43,7 +44,11 @@ pub enum Command {
         arguments: Vec<OsString>,
     },
     /// Build the page (to dist/) and the relay without starting them
-    Build,
+    Build {
+        /// How the page is compiled
+        #[command(flatten)]
+        quick: Quick,
+    },
     /// Build the page alone (to dist/; for `trunk build`, which calls this, to Trunk's folder)
     Page,
     /// Print what is built into what ships: a bill of materials (CycloneDX 1.5)
@@ -70,6 +75,24 @@ pub struct Run {
     /// Do not open the browser
     #[arg(long)]
     pub no_open: bool,
+    /// How the page is compiled
+    #[command(flatten)]
+    pub quick: Quick,
+}
+
+/// How the page is compiled.
+#[derive(Clone, Copy, Debug, Args, Default, PartialEq)]
+pub struct Quick {
+    /// Compile the page in seconds after a change; it is larger and slower
+    #[arg(long)]
+    quick: bool,
+}
+
+impl Quick {
+    /// The build that is meant.
+    pub fn page_build(self) -> PageBuild {
+        if self.quick { PageBuild::Quick } else { PageBuild::Shipped }
+    }
 }
 
 #[derive(Debug, Args, Default, PartialEq)]
@@ -90,8 +113,13 @@ mod tests {
 
     #[test]
     fn commands_take_their_options() {
-        let run = Run { port: Some(9000), models: vec!["a".into(), "b".into()], local: true, no_open: true };
-        assert_eq!(parse("run --port 9000 --models a --models=b --local --no-open").unwrap(), Command::Run(run));
+        let quick = Quick { quick: true };
+        let run = Run { port: Some(9000), models: vec!["a".into(), "b".into()], local: true, no_open: true, quick };
+        assert_eq!(
+            parse("run --port 9000 --models a --models=b --local --no-open --quick").unwrap(),
+            Command::Run(run)
+        );
+        assert_eq!(parse("build --quick").unwrap(), Command::Build { quick });
         assert_eq!(parse("test --only fmt").unwrap(), Command::Test(Test { only: vec!["fmt".into()] }));
     }
 

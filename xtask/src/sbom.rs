@@ -293,7 +293,7 @@ mod tests {
                 .map(|part| part["value"].clone())
                 .collect::<Vec<_>>()
         };
-        assert_eq!((parts("leptos"), parts("axum")), (vec![json!("page")], vec![json!("relay")]));
+        assert_eq!((parts("leptos"), parts("rcgen")), (vec![json!("page")], vec![json!("relay")]));
         let leptos = named("leptos").unwrap();
         assert_eq!(
             (leptos["licenses"][0]["expression"].as_str(), leptos["hashes"][0]["alg"].as_str()),

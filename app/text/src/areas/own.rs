@@ -47,7 +47,7 @@ table! {
         memory = "Memory this device lends";
         /// The card of this device, and its part of the settings.
         heading = "This device";
-        /// The button.
+        /// The button that lends this device's GPU: at the door, for a room by its link, and on this device's card.
         contribute = "Contribute GPU";
         /// Opens the slider.
         change = "Change how much this device lends";
