@@ -114,6 +114,8 @@ impl StopTokens {
 pub struct StopStrings {
     stops: Vec<String>,
     held: String,
+    /// Index of the stop string that was found.
+    found: Option<usize>,
 }
 
 /// The result of pushing a piece of streamed text.
@@ -128,22 +130,32 @@ pub struct Streamed {
 impl StopStrings {
     /// Watches for these strings; ignores empty ones.
     pub fn new(stops: impl IntoIterator<Item = String>) -> Self {
-        Self { stops: stops.into_iter().filter(|stop| !stop.is_empty()).collect(), held: String::new() }
+        Self { stops: stops.into_iter().filter(|stop| !stop.is_empty()).collect(), held: String::new(), found: None }
     }
 
     /// Pushes the next piece of text. How the text is cut into pieces does not matter: the first stop string to be
     /// complete wins.
     pub fn push(&mut self, text: &str) -> Streamed {
         self.held.push_str(text);
-        let starts = self.stops.iter().filter_map(|stop| Some((self.held.find(stop.as_str())?, stop.len())));
-        let first = starts.map(|(start, len)| (start + len, start)).min();
-        if let Some((_, start)) = first {
+        let find = |(index, stop): (usize, &String)| {
+            let start = self.held.find(stop.as_str())?;
+            Some((start + stop.len(), start, index))
+        };
+        let first = self.stops.iter().enumerate().filter_map(find).min();
+        if let Some((_, start, index)) = first {
+            self.found = Some(index);
             self.held.truncate(start);
             return Streamed { text: std::mem::take(&mut self.held), stopped: true };
         }
         let keep = self.stops.iter().map(|stop| overlap(&self.held, stop)).max().unwrap_or(0);
         let rest = self.held.split_off(self.held.len() - keep);
         Streamed { text: std::mem::replace(&mut self.held, rest), stopped: false }
+    }
+
+    /// The stop string that was found last.
+    #[must_use]
+    pub fn found(&self) -> Option<&str> {
+        self.found.map(|index| self.stops[index].as_str())
     }
 
     /// Returns the text held back; call it when the answer ends for another reason.
@@ -168,7 +180,9 @@ mod tests {
         let mut stops = StopStrings::new(["\nUser:".to_string(), String::new()]);
         assert_eq!(stops.push("Hello\nUs"), Streamed { text: "Hello".into(), stopped: false });
         assert_eq!(stops.push("ual\n"), Streamed { text: "\nUsual".into(), stopped: false });
+        assert_eq!(stops.found(), None);
         assert_eq!(stops.push("User: x"), Streamed { text: String::new(), stopped: true });
+        assert_eq!(stops.found(), Some("\nUser:"));
         let mut open = StopStrings::new(["END".to_string()]);
         assert_eq!(open.push("the E").text, "the ");
         assert_eq!(open.finish(), "E");

@@ -66,10 +66,18 @@ impl FromStr for Origin {
         };
         match text {
             "*" => Ok(Self::Any),
+            // No browser says such an origin: it would never match.
+            _ if text.contains('*') || has_default_port(text) => Err(BadAccess::Origin),
             _ if is_origin().is_some() => Ok(Self::Site(text.to_ascii_lowercase())),
             _ => Err(BadAccess::Origin),
         }
     }
+}
+
+/// The origin has the port that browsers leave out.
+fn has_default_port(origin: &str) -> bool {
+    (origin.starts_with("https://") && origin.ends_with(":443"))
+        || (origin.starts_with("http://") && origin.ends_with(":80"))
 }
 
 /// Why access cannot be given like this.
@@ -79,7 +87,7 @@ pub enum BadAccess {
     #[error("{}", texts().serve.no_key())]
     Key,
     /// A text is no origin.
-    #[error("expected an origin, such as https://chat.example, or *")]
+    #[error("expected an origin as browsers have it, such as https://chat.example, or * alone")]
     Origin,
     /// Other machines could ask without a key.
     #[error("{}", needs_key(.0))]
@@ -138,7 +146,7 @@ impl Access {
     }
 
     /// A page of a stranger's site may lead the site's name to this machine, and is of the same origin then (DNS rebinding). Such a
-    /// request has that name. Against one with the key there is nothing to say.
+    /// request has that name. With a key, names are not checked: such a page does not have it.
     fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
         if self.key.is_some() {
             return Ok(());
@@ -277,7 +285,17 @@ mod tests {
             assert_eq!(wrong.parse::<ApiKey>(), Err(BadAccess::Key), "{wrong:?}");
         }
         assert_eq!("key\n".parse::<ApiKey>(), "key".parse());
-        for wrong in ["", "chat.example", "https://", "https://a/b", "https://a@b", "://a", "**"] {
+        for wrong in [
+            "",
+            "chat.example",
+            "https://",
+            "https://a/b",
+            "https://a@b",
+            "://a",
+            "**",
+            "https://*.example",
+            "https://a:443",
+        ] {
             assert_eq!(wrong.parse::<Origin>(), Err(BadAccess::Origin), "{wrong:?}");
         }
     }

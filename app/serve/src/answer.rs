@@ -29,9 +29,6 @@ impl Answer {
     pub async fn next(&mut self) -> Result<Piece, ApiError> {
         loop {
             if let Some(piece) = self.ready.pop_front() {
-                if piece == Piece::Enough {
-                    self.asked.stop();
-                }
                 return Ok(piece);
             }
             let part = self.asked.next().await.ok_or_else(ApiError::ended)?;
@@ -47,7 +44,7 @@ impl Answer {
         let (mut text, mut reasoning) = (String::new(), String::new());
         loop {
             match self.next().await? {
-                Piece::Taken | Piece::Enough => {}
+                Piece::Taken(_) => {}
                 Piece::Text(Channel::Reasoning, more) => reasoning.push_str(&more),
                 Piece::Text(Channel::Answer | Channel::ToolCall, more) => text.push_str(&more),
                 Piece::Void => {

@@ -1,4 +1,4 @@
-//! Errors as OpenAI's API has them.
+//! Errors: their status, and how OpenAI's APIs have them.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -8,8 +8,13 @@ use potluck_text::texts;
 use serde_json::{Value, json};
 use thiserror::Error;
 
+use crate::api::anthropic;
+use crate::route::Dialect;
+
 /// Seconds after which a program may ask again.
 const RETRY_AFTER: u32 = 5;
+/// Seconds after which one may whose questions were often too long: the host's sentence says so.
+const RETRY_AFTER_TOO_LONG: u32 = 60;
 
 /// Why a request is not answered.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -54,8 +59,8 @@ pub(crate) enum ApiError {
     #[error("{}", texts().api.cut_short())]
     CutShort,
     /// Too many ask.
-    #[error("{0}")]
-    Busy(String),
+    #[error("{sentence}")]
+    Busy { sentence: String, retry_after: u32 },
     /// The room has no model yet.
     #[error("{}", texts().api.not_ready())]
     NotReady,
@@ -83,18 +88,25 @@ impl ApiError {
     /// Why an answer ended without being one; `None` if it is one.
     pub fn of_stop(stop: &AnswerStop) -> Option<Self> {
         match stop {
-            AnswerStop::Complete | AnswerStop::Length | AnswerStop::Stopped => None,
+            AnswerStop::Complete | AnswerStop::Length => None,
+            // Not by the program, which would wait no more: the room did not find it for a while.
+            AnswerStop::Stopped => Some(Self::Failed(texts().api.cut_off().to_owned())),
             AnswerStop::Failed(sentence) => Some(Self::Failed(sentence.clone())),
-            AnswerStop::Refused(sentence) => Some(match Refusal::read(sentence) {
-                Some(Refusal::QueueFull | Refusal::TooOftenTooLong) => Self::Busy(sentence.clone()),
-                Some(Refusal::TooManyTokens { tokens, context }) => {
-                    Self::TooLong { sentence: sentence.clone(), numbers: Some((tokens, context)) }
-                }
-                Some(Refusal::TooLong | Refusal::TooMuchText { .. }) => {
-                    Self::TooLong { sentence: sentence.clone(), numbers: None }
-                }
-                None => Self::Refused(sentence.clone()),
-            }),
+            AnswerStop::Refused(sentence) => Some(Self::of_refused(sentence.clone())),
+        }
+    }
+
+    /// Why a question is not taken, by its sentence.
+    pub fn of_refused(sentence: String) -> Self {
+        match Refusal::read(&sentence) {
+            Some(Refusal::QueueFull) => Self::Busy { sentence, retry_after: RETRY_AFTER },
+            Some(Refusal::TooOftenTooLong) => Self::Busy { sentence, retry_after: RETRY_AFTER_TOO_LONG },
+            Some(Refusal::TooManyTokens { tokens, context }) => {
+                Self::TooLong { sentence, numbers: Some((tokens, context)) }
+            }
+            Some(Refusal::TooLong | Refusal::TooMuchText { .. }) => Self::TooLong { sentence, numbers: None },
+            Some(Refusal::NoModel) => Self::NotReady,
+            None => Self::Refused(sentence),
         }
     }
 
@@ -112,7 +124,7 @@ impl ApiError {
             Self::NoMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Busy(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::NotReady | Self::Failed(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
@@ -121,14 +133,15 @@ impl ApiError {
         match self {
             Self::WrongKey => "authentication_error",
             Self::Forbidden(_) => "permission_error",
-            Self::Busy(_) => "rate_limit_error",
+            Self::Busy { .. } => "rate_limit_error",
             Self::NotReady => "unavailable_error",
             Self::Failed(_) => "server_error",
             _ => "invalid_request_error",
         }
     }
 
-    fn code(&self) -> Option<&'static str> {
+    /// A word for programs.
+    pub fn code(&self) -> Option<&'static str> {
         match self {
             Self::Unsupported { .. } => Some("unsupported_value"),
             Self::TooLong { .. } => Some("context_length_exceeded"),
@@ -138,7 +151,7 @@ impl ApiError {
             Self::NoMethod(_) => Some("method_not_allowed"),
             Self::NoModel(_) => Some("model_not_found"),
             Self::TooLarge(_) => Some("request_too_large"),
-            Self::Busy(_) => Some("rate_limit_exceeded"),
+            Self::Busy { .. } => Some("rate_limit_exceeded"),
             _ => None,
         }
     }
@@ -154,8 +167,15 @@ impl ApiError {
 
     /// `{"error": {…}}`.
     pub fn to_json(&self) -> Value {
+        let message = match self {
+            // Programs look for these words, and shorten their conversation.
+            Self::TooLong { sentence, numbers: Some((_, context)) } => {
+                format!("This model's maximum context length is {context} tokens. {sentence}")
+            }
+            _ => self.to_string(),
+        };
         let mut error = json!({
-            "message": self.to_string(),
+            "message": message,
             "type": self.kind(),
             "param": self.param(),
             "code": self.code(),
@@ -168,15 +188,33 @@ impl ApiError {
     }
 }
 
-impl IntoResponse for ApiError {
-    fn into_response(self) -> Response {
-        let mut response = (self.status(), axum::Json(self.to_json())).into_response();
+impl ApiError {
+    /// The reply to a program that understands these errors.
+    pub fn respond(&self, dialect: Dialect) -> Response {
+        let json = match dialect {
+            Dialect::OpenAi => self.to_json(),
+            Dialect::Anthropic => anthropic::error(self),
+        };
+        let mut response = (self.status(), axum::Json(json)).into_response();
         let headers = response.headers_mut();
-        if matches!(self, Self::Busy(_) | Self::NotReady) {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER));
-        }
-        if let Self::NoMethod(method) = self {
-            headers.insert(header::ALLOW, HeaderValue::from_static(method));
+        match self {
+            Self::Busy { retry_after, .. } => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from(*retry_after));
+            }
+            Self::NotReady => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER));
+            }
+            Self::NoMethod(method) => {
+                headers.insert(header::ALLOW, HeaderValue::from_static(method));
+            }
+            Self::WrongKey => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            // Whoever may not ask holds no connection.
+            Self::Forbidden(_) => {
+                headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            _ => {}
         }
         response
     }
@@ -209,19 +247,26 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_says_when_to_ask_again() {
-        let response = of(Refusal::QueueFull).into_response();
-        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
-        assert_eq!(response.headers()[header::RETRY_AFTER], "5");
+    fn who_may_ask_again_is_told_when() {
+        for (refusal, status, seconds) in [
+            (Refusal::QueueFull, StatusCode::TOO_MANY_REQUESTS, "5"),
+            (Refusal::TooOftenTooLong, StatusCode::TOO_MANY_REQUESTS, "60"),
+            (Refusal::NoModel, StatusCode::SERVICE_UNAVAILABLE, "5"),
+        ] {
+            let response = of(refusal).respond(Dialect::OpenAi);
+            assert_eq!(response.status(), status, "{refusal}");
+            assert_eq!(response.headers()[header::RETRY_AFTER], seconds, "{refusal}");
+        }
     }
 
     #[test]
     fn other_ends_are_failures_or_answers() {
-        let refused = ApiError::of_stop(&AnswerStop::Refused("This room has no model.".to_owned())).unwrap();
-        assert_eq!((refused.status().as_u16(), refused.to_string()), (400, "This room has no model.".to_owned()));
-        let failed = ApiError::of_stop(&AnswerStop::Failed("The host left.".to_owned())).unwrap();
-        assert_eq!(failed.status().as_u16(), 503);
-        for stop in [AnswerStop::Complete, AnswerStop::Length, AnswerStop::Stopped] {
+        let refused = ApiError::of_stop(&AnswerStop::Refused("No.".to_owned())).unwrap();
+        assert_eq!((refused.status().as_u16(), refused.to_string()), (400, "No.".to_owned()));
+        for stop in [AnswerStop::Failed("The host left.".to_owned()), AnswerStop::Stopped] {
+            assert_eq!(ApiError::of_stop(&stop).unwrap().status().as_u16(), 503, "{stop:?}");
+        }
+        for stop in [AnswerStop::Complete, AnswerStop::Length] {
             assert_eq!(ApiError::of_stop(&stop), None);
         }
     }

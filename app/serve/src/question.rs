@@ -32,25 +32,27 @@ pub(crate) enum Delivery {
     Whole,
     /// As it is written.
     Stream {
-        /// Its end says how many tokens it took.
+        /// Its end says how many tokens it took, if the API leaves that open.
         with_usage: bool,
     },
 }
 
 /// Why an answer ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Finish {
-    /// The model ended it, or a stop string.
+    /// The model ended it.
     Stop,
+    /// This stop string would have come next.
+    StopString(String),
     /// `max_tokens` or the context is reached.
     Length,
 }
 
 impl Finish {
-    /// As the APIs call it.
-    pub fn name(self) -> &'static str {
+    /// As OpenAI's API for chats calls it.
+    pub fn name(&self) -> &'static str {
         match self {
-            Self::Stop => "stop",
+            Self::Stop | Self::StopString(_) => "stop",
             Self::Length => "length",
         }
     }
@@ -65,4 +67,6 @@ pub(crate) struct Usage {
     pub cached: u32,
     /// Of the answer.
     pub answer: u32,
+    /// Of these, tokens of reasoning.
+    pub reasoning: u32,
 }

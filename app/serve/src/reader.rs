@@ -9,18 +9,19 @@ use potluck_text::texts;
 use crate::error::ApiError;
 use crate::question::{Finish, Usage};
 
+/// Bytes of an answer, at most: no model writes as much, and a host may.
+const MAX_BYTES: usize = 8 << 20;
+
 /// A piece of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// The question was taken.
-    Taken,
+    /// The room begins to answer. What is known by then of the tokens.
+    Taken(Usage),
     /// More text.
     Text(Channel, String),
     /// All text so far is void; it comes again.
     Void,
-    /// A stop string has come: no more text is wanted.
-    Enough,
-    /// Nothing more comes.
+    /// Nothing more comes, or is wanted.
     End(Finish, Usage),
 }
 
@@ -28,9 +29,9 @@ pub(crate) enum Piece {
 pub(crate) struct Reader {
     stops: Vec<String>,
     watch: StopStrings,
-    /// A stop string has come.
-    is_enough: bool,
-    /// Counted as they come, in case the end does not tell.
+    is_taken: bool,
+    bytes: usize,
+    /// Counted as they come: a stop string may end the answer before the room counts them.
     counted: Usage,
 }
 
@@ -38,7 +39,7 @@ impl Reader {
     /// The answer ends before any of these strings.
     pub fn new(stops: Vec<String>) -> Self {
         let watch = StopStrings::new(stops.iter().cloned());
-        Self { stops, watch, is_enough: false, counted: Usage::default() }
+        Self { stops, watch, is_taken: false, bytes: 0, counted: Usage::default() }
     }
 
     /// The pieces that a part brings.
@@ -48,65 +49,70 @@ impl Reader {
     pub fn take(&mut self, part: AnswerPart) -> Result<VecDeque<Piece>, ApiError> {
         let mut pieces = VecDeque::new();
         match part {
-            AnswerPart::Reading(_, all) => {
-                self.counted.prompt = all;
-                pieces.push_back(Piece::Taken);
+            AnswerPart::Reading(done, all) if !self.is_taken => {
+                // What is done at the beginning was done before.
+                (self.counted.prompt, self.counted.cached) = (all, done);
+                self.is_taken = true;
+                pieces.push_back(Piece::Taken(self.counted));
             }
             AnswerPart::Text { channel, delta, tokens, .. } => {
-                self.counted.answer = self.counted.answer.saturating_add(tokens.len() as u32);
+                self.bytes = self.bytes.saturating_add(delta.len());
+                if self.bytes > MAX_BYTES {
+                    return Err(ApiError::Failed(texts().api.endless().to_owned()));
+                }
+                self.count(channel, tokens.len() as u32);
                 self.text(channel, delta, &mut pieces);
             }
-            AnswerPart::Void { .. } if !self.is_enough => {
+            AnswerPart::Void { .. } => {
                 self.watch = StopStrings::new(self.stops.iter().cloned());
-                self.counted.answer = 0;
+                (self.bytes, self.counted.answer, self.counted.reasoning) = (0, 0, 0);
                 pieces.push_back(Piece::Void);
             }
             AnswerPart::End { stop, timings, .. } => {
-                if !self.is_enough {
-                    if let Some(error) = ApiError::of_stop(&stop) {
-                        return Err(error);
-                    }
-                    let rest = self.watch.finish();
-                    if !rest.is_empty() {
-                        pieces.push_back(Piece::Text(Channel::Answer, rest));
-                    }
+                if let Some(error) = ApiError::of_stop(&stop) {
+                    return Err(error);
                 }
-                let finish = if stop == AnswerStop::Length && !self.is_enough { Finish::Length } else { Finish::Stop };
+                let rest = self.watch.finish();
+                if !rest.is_empty() {
+                    pieces.push_back(Piece::Text(Channel::Answer, rest));
+                }
+                let finish = if stop == AnswerStop::Length { Finish::Length } else { Finish::Stop };
                 pieces.push_back(Piece::End(finish, self.usage(&timings)));
             }
             AnswerPart::Unknown => return Err(ApiError::Failed(texts().answer.question_lost().to_owned())),
             AnswerPart::Queued(_)
+            | AnswerPart::Reading(..)
             | AnswerPart::Recovering(_)
-            | AnswerPart::Void { .. }
             | AnswerPart::Doubtful { .. } => {}
         }
         Ok(pieces)
     }
 
-    fn text(&mut self, channel: Channel, delta: String, pieces: &mut VecDeque<Piece>) {
-        if self.is_enough {
-            return;
+    fn count(&mut self, channel: Channel, tokens: u32) {
+        self.counted.answer = self.counted.answer.saturating_add(tokens);
+        if channel == Channel::Reasoning {
+            self.counted.reasoning = self.counted.reasoning.saturating_add(tokens);
         }
-        let (text, is_enough) = match channel {
-            Channel::Answer => {
-                let streamed = self.watch.push(&delta);
-                (streamed.text, streamed.stopped)
-            }
-            Channel::Reasoning | Channel::ToolCall => (delta, false),
+    }
+
+    fn text(&mut self, channel: Channel, delta: String, pieces: &mut VecDeque<Piece>) {
+        let text = match channel {
+            Channel::Reasoning => delta,
+            // Programs are given a call as text, too.
+            Channel::Answer | Channel::ToolCall => self.watch.push(&delta).text,
         };
         if !text.is_empty() {
             pieces.push_back(Piece::Text(channel, text));
         }
-        if is_enough {
-            self.is_enough = true;
-            pieces.push_back(Piece::Enough);
+        if let Some(stop) = self.watch.found() {
+            pieces.push_back(Piece::End(Finish::StopString(stop.to_owned()), self.counted));
         }
     }
 
     fn usage(&self, timings: &Timings) -> Usage {
         match timings.prompt_tokens {
             0 => self.counted,
-            prompt => Usage { prompt, cached: timings.reused_tokens, answer: timings.answer_tokens },
+            prompt => Usage { prompt, cached: timings.reused_tokens, answer: timings.answer_tokens, ..self.counted },
         }
     }
 }
@@ -130,38 +136,56 @@ mod tests {
         parts.into_iter().flat_map(|part| reader.take(part).unwrap()).collect()
     }
 
-    const USAGE: Usage = Usage { prompt: 5, cached: 3, answer: 2 };
+    const USAGE: Usage = Usage { prompt: 5, cached: 3, answer: 2, reasoning: 0 };
 
     fn said(text: &str) -> Piece {
         Piece::Text(Channel::Answer, text.to_owned())
+    }
+
+    fn end_before(stop: &str, answer: u32, reasoning: u32) -> Piece {
+        Piece::End(Finish::StopString(stop.to_owned()), Usage { prompt: 5, cached: 3, answer, reasoning })
     }
 
     #[test]
     fn texts_come_by_channel_and_the_end_says_why_and_how_much() {
         let parts = [
             AnswerPart::Queued(2),
-            AnswerPart::Reading(0, 5),
+            AnswerPart::Reading(3, 5),
+            AnswerPart::Reading(4, 5),
             text(Channel::Reasoning, "Hm."),
             AnswerPart::Recovering("A device left.".to_owned()),
             text(Channel::Answer, "Hello"),
             end(AnswerStop::Length),
         ];
         let thought = Piece::Text(Channel::Reasoning, "Hm.".to_owned());
-        assert_eq!(read(&[], parts), [Piece::Taken, thought, said("Hello"), Piece::End(Finish::Length, USAGE)]);
+        let taken = Piece::Taken(Usage { answer: 0, ..USAGE });
+        let end = Piece::End(Finish::Length, Usage { reasoning: 1, ..USAGE });
+        assert_eq!(read(&[], parts), [taken, thought, said("Hello"), end], "a prompt is taken once");
     }
 
     #[test]
     fn a_stop_string_ends_the_answer_before_it_and_not_the_reasoning() {
         let parts = [
+            AnswerPart::Reading(3, 5),
             text(Channel::Reasoning, "END is near"),
             text(Channel::Answer, "one E"),
             text(Channel::Answer, "ND two"),
-            text(Channel::Answer, "three"),
-            end(AnswerStop::Stopped),
         ];
         let thought = Piece::Text(Channel::Reasoning, "END is near".to_owned());
-        let expected = [thought, said("one "), Piece::Enough, Piece::End(Finish::Stop, USAGE)];
-        assert_eq!(read(&["END"], parts), expected);
+        assert_eq!(read(&["stop", "END"], parts)[1..], [thought, said("one "), end_before("END", 3, 1)]);
+    }
+
+    #[test]
+    fn a_stop_string_ends_a_call_as_well_and_no_text_changes_its_place() {
+        let call = |text: &str| Piece::Text(Channel::ToolCall, text.to_owned());
+        let parts = [
+            AnswerPart::Reading(3, 5),
+            text(Channel::Answer, "I look.\n"),
+            text(Channel::ToolCall, "{now}"),
+            text(Channel::ToolCall, "</call>"),
+        ];
+        let expected = [said("I look."), call("\n{now}"), end_before("</call>", 3, 0)];
+        assert_eq!(read(&["\nObservation:", "</call>"], parts)[1..], expected);
     }
 
     #[test]
@@ -183,23 +207,31 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_an_error_unless_enough_was_written() {
-        let failed = || end(AnswerStop::Failed("The host left.".to_owned()));
+    fn an_answer_that_was_cut_off_is_an_error() {
+        for stop in [AnswerStop::Failed("The host left.".to_owned()), AnswerStop::Stopped] {
+            let mut reader = Reader::new(Vec::new());
+            assert!(reader.take(text(Channel::Answer, "half")).is_ok());
+            assert!(matches!(reader.take(end(stop.clone())), Err(ApiError::Failed(_))), "{stop:?}");
+        }
+        assert!(Reader::new(Vec::new()).take(AnswerPart::Unknown).is_err());
+    }
+
+    #[test]
+    fn an_answer_without_end_is_an_error() {
         let mut reader = Reader::new(Vec::new());
-        assert_eq!(reader.take(failed()), Err(ApiError::Failed("The host left.".to_owned())));
-        assert!(reader.take(AnswerPart::Unknown).is_err());
-        let parts = [text(Channel::Answer, "one END"), failed()];
-        assert_eq!(read(&["END"], parts).last(), Some(&Piece::End(Finish::Stop, USAGE)));
+        let mut more = || reader.take(text(Channel::Answer, &"a".repeat(MAX_BYTES / 2)));
+        assert!(more().is_ok() && more().is_ok());
+        assert!(matches!(more(), Err(ApiError::Failed(_))));
     }
 
     #[test]
     fn without_numbers_at_the_end_tokens_are_counted() {
         let parts = [
-            AnswerPart::Reading(0, 7),
+            AnswerPart::Reading(2, 7),
             text(Channel::Answer, "a"),
-            AnswerPart::End { pieces: 1, stop: AnswerStop::Stopped, timings: Timings::default() },
+            AnswerPart::End { pieces: 1, stop: AnswerStop::Complete, timings: Timings::default() },
         ];
-        let counted = Usage { prompt: 7, cached: 0, answer: 1 };
+        let counted = Usage { prompt: 7, cached: 2, answer: 1, reasoning: 0 };
         assert_eq!(read(&[], parts).last(), Some(&Piece::End(Finish::Stop, counted)));
     }
 }

@@ -3,19 +3,17 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use potluck_panel::{AnswerPart, ModelCard, PlanStatus, PromptRequest, RequestId, Status};
-use potluck_text::texts;
+use potluck_panel::{AnswerPart, Connection, ModelCard, PlanStatus, PromptRequest, RequestId, Status};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::api::models;
 use crate::conversations::Conversations;
 use crate::error::ApiError;
 use crate::question::Question;
 
 /// Questions that are with the room at a time. It answers up to eight at once: people beside the programs need not wait for one to end.
 pub(crate) const SLOTS: usize = 6;
-/// Requests that are answered or wait for that, at most.
-const MAX_REQUESTS: usize = 512;
 
 /// What the server is told of the room.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,14 +30,37 @@ impl RoomState {
     /// What a node's snapshot says of it.
     #[must_use]
     pub fn of(status: &Status) -> Self {
-        let is_up = status.plan.as_ref().is_some_and(|plan| plan.state == PlanStatus::Up);
-        Self { model: status.model.clone(), context: status.context, is_up }
+        let is_planned = status.plan.as_ref().is_some_and(|plan| plan.state == PlanStatus::Up);
+        // The plan of a host that is away is remembered.
+        let is_reached = match status.connection {
+            Connection::Idle | Connection::Connected => true,
+            Connection::Connecting
+            | Connection::Reconnecting { .. }
+            | Connection::SocketsRefused { .. }
+            | Connection::WaitingForHost
+            | Connection::Closed { .. } => false,
+        };
+        Self { model: status.model.clone(), context: status.context, is_up: is_planned && is_reached }
     }
 
     /// The name by which programs ask for its model.
     #[must_use]
     pub fn model_id(&self) -> Option<String> {
-        self.model.as_ref().map(crate::api::models::id)
+        self.model.as_ref().map(models::id)
+    }
+
+    /// The model that answers a request for the one of this name.
+    ///
+    /// # Errors
+    /// There is none, or another one.
+    pub(crate) fn model_for(&self, name: Option<&str>) -> Result<String, ApiError> {
+        // A plan may be missing for a while: then the question waits. Without a model nobody knows for how long.
+        let card = self.model.as_ref().filter(|_| self.context > 0).ok_or(ApiError::NotReady)?;
+        let id = models::id(card);
+        match name {
+            Some(name) if !models::is_meant(card, name) => Err(ApiError::NoModel(id)),
+            _ => Ok(id),
+        }
     }
 }
 
@@ -51,10 +72,25 @@ pub enum Order {
         /// What is asked, with a number of its own.
         prompt: PromptRequest,
         /// Takes all parts of the answer, the end included.
-        parts: UnboundedSender<AnswerPart>,
+        parts: Parts,
     },
     /// Nobody waits for this answer any more.
     Stop(RequestId),
+}
+
+/// Takes the parts of an answer. Until this is dropped, which must wait for the end, the question is with the room.
+#[derive(Debug)]
+pub struct Parts {
+    sender: UnboundedSender<AnswerPart>,
+    _turn: (OwnedSemaphorePermit, Lease),
+}
+
+impl Parts {
+    /// Hands on a part. False if nobody waits for it.
+    #[must_use]
+    pub fn send(&self, part: AnswerPart) -> bool {
+        self.sender.send(part).is_ok()
+    }
 }
 
 /// Asks the room.
@@ -65,7 +101,6 @@ pub(crate) struct RoomLine {
     newest: Arc<AtomicU32>,
     conversations: Arc<Mutex<Conversations>>,
     slots: Arc<Semaphore>,
-    places: Arc<Semaphore>,
 }
 
 impl RoomLine {
@@ -76,7 +111,6 @@ impl RoomLine {
             newest: Arc::default(),
             conversations: Arc::default(),
             slots: Arc::new(Semaphore::new(SLOTS)),
-            places: Arc::new(Semaphore::new(MAX_REQUESTS)),
         }
     }
 
@@ -90,30 +124,33 @@ impl RoomLine {
     }
 
     /// Asks, once it is this question's turn. Dropping the answer stops it.
-    pub async fn ask(&self, question: &Question, seed: u64) -> Result<Asked, ApiError> {
-        let busy = |_| ApiError::Busy(texts().api.busy(MAX_REQUESTS));
-        let place = self.places.clone().try_acquire_owned().map_err(busy)?;
-        // Semaphores are fair, and this one is never closed.
-        let slot = self.slots.clone().acquire_owned().await.map_err(|_| ApiError::ended())?;
-        let context = self.state.borrow().context;
-        let conversation = Lease::take(&self.conversations, question);
-        let request = RequestId(self.newest.fetch_add(1, Ordering::Relaxed).wrapping_add(1));
+    pub async fn ask(&self, question: Question, seed: u64) -> Result<Asked, ApiError> {
         let mut sampling = question.sampling;
         sampling.seed = question.seed.unwrap_or(seed);
-        let prompt = PromptRequest {
-            request,
-            conversation: conversation.name.clone(),
-            messages: question.messages.clone(),
+        let mut prompt = PromptRequest {
+            request: RequestId(self.newest.fetch_add(1, Ordering::Relaxed).wrapping_add(1)),
+            conversation: String::new(),
+            messages: question.messages,
             raw: question.raw,
-            max_tokens: question.max_tokens.unwrap_or(context).min(context),
+            max_tokens: question.max_tokens.unwrap_or(u32::MAX),
             sampling,
             reasoning: question.reasoning,
         };
+        // What no room takes need not wait.
+        potluck_swarm::check_prompt(&prompt).map_err(ApiError::of_refused)?;
+        // Semaphores are fair, and this one is never closed.
+        let slot = self.slots.clone().acquire_owned().await.map_err(|_| ApiError::ended())?;
+        let state = self.state();
+        // Meanwhile the room may have turned to another model.
+        state.model_for(question.model.as_deref())?;
+        prompt.max_tokens = prompt.max_tokens.min(state.context);
+        let conversation = Lease::take(&self.conversations, &prompt);
+        prompt.conversation = conversation.name.clone();
         let (sender, parts) = unbounded_channel();
-        let order = Order::Ask { prompt, parts: sender };
-        self.orders.send(order).map_err(|_| ApiError::ended())?;
-        let orders = self.orders.clone();
-        Ok(Asked { request, orders, parts, is_over: false, _held: (place, slot, conversation) })
+        let asked = Asked { request: prompt.request, orders: self.orders.clone(), parts, is_over: false };
+        let parts = Parts { sender, _turn: (slot, conversation) };
+        self.orders.send(Order::Ask { prompt, parts }).map_err(|_| ApiError::ended())?;
+        Ok(asked)
     }
 }
 
@@ -123,7 +160,6 @@ pub(crate) struct Asked {
     orders: UnboundedSender<Order>,
     parts: UnboundedReceiver<AnswerPart>,
     is_over: bool,
-    _held: (OwnedSemaphorePermit, OwnedSemaphorePermit, Lease),
 }
 
 impl Asked {
@@ -133,31 +169,27 @@ impl Asked {
         self.is_over |= matches!(part, None | Some(AnswerPart::End { .. } | AnswerPart::Unknown));
         part
     }
-
-    /// Nobody wants more text. The end still comes.
-    pub fn stop(&self) {
-        // Fails if the room has ended.
-        _ = self.orders.send(Order::Stop(self.request));
-    }
 }
 
 impl Drop for Asked {
     fn drop(&mut self) {
         if !self.is_over {
-            self.stop();
+            // Fails if the room has ended.
+            _ = self.orders.send(Order::Stop(self.request));
         }
     }
 }
 
 /// A conversation in use.
+#[derive(Debug)]
 struct Lease {
     name: String,
     all: Arc<Mutex<Conversations>>,
 }
 
 impl Lease {
-    fn take(all: &Arc<Mutex<Conversations>>, question: &Question) -> Self {
-        let name = all.lock().unwrap_or_else(PoisonError::into_inner).take(&question.messages, question.raw);
+    fn take(all: &Arc<Mutex<Conversations>>, prompt: &PromptRequest) -> Self {
+        let name = all.lock().unwrap_or_else(PoisonError::into_inner).take(&prompt.messages, prompt.raw);
         Self { name, all: all.clone() }
     }
 }
@@ -176,28 +208,38 @@ mod tests {
 
     use super::*;
     use crate::api::chat;
+    use crate::api::models::test_card;
 
     fn question() -> Question {
-        chat::question(&json!({ "messages": [{ "role": "user", "content": "Hi" }], "seed": 3 })).unwrap()
+        let body = json!({ "model": "tiny", "messages": [{ "role": "user", "content": "Hi" }], "seed": 3 });
+        chat::question(&body).unwrap()
     }
 
-    fn line() -> (RoomLine, UnboundedReceiver<Order>) {
+    fn state(model: &str) -> RoomState {
+        RoomState { model: Some(test_card(model)), context: 256, is_up: true }
+    }
+
+    fn line() -> (RoomLine, UnboundedReceiver<Order>, watch::Sender<RoomState>) {
         let (orders, ordered) = unbounded_channel();
-        let (_, state) = watch::channel(RoomState { context: 256, ..RoomState::default() });
-        (RoomLine::new(orders, state), ordered)
+        let (told, known) = watch::channel(state("tiny"));
+        (RoomLine::new(orders, known), ordered, told)
     }
 
-    fn prompt(order: Order) -> (PromptRequest, UnboundedSender<AnswerPart>) {
+    fn prompt(order: Order) -> (PromptRequest, Parts) {
         match order {
             Order::Ask { prompt, parts } => (prompt, parts),
             Order::Stop(request) => panic!("{request:?} was stopped"),
         }
     }
 
+    fn end() -> AnswerPart {
+        AnswerPart::End { pieces: 0, stop: AnswerStop::Complete, timings: Timings::default() }
+    }
+
     #[tokio::test]
     async fn who_goes_away_stops_an_answer_and_who_has_it_all_does_not() {
-        let (line, mut ordered) = line();
-        let gone = line.ask(&question(), 9).await.unwrap();
+        let (line, mut ordered, _told) = line();
+        let gone = line.ask(question(), 9).await.unwrap();
         let (asked, parts) = prompt(ordered.recv().await.unwrap());
         assert_eq!(
             (asked.max_tokens, asked.sampling.seed),
@@ -205,12 +247,12 @@ mod tests {
             "as long as the context, with the seed that was given"
         );
         drop(gone);
-        assert!(parts.is_closed());
+        assert!(!parts.send(end()));
         assert!(matches!(ordered.recv().await, Some(Order::Stop(request)) if request == asked.request));
 
-        let mut stays = line.ask(&question(), 9).await.unwrap();
+        let mut stays = line.ask(question(), 9).await.unwrap();
         let (_, parts) = prompt(ordered.recv().await.unwrap());
-        parts.send(AnswerPart::End { pieces: 0, stop: AnswerStop::Complete, timings: Timings::default() }).unwrap();
+        assert!(parts.send(end()));
         assert!(matches!(stays.next().await, Some(AnswerPart::End { .. })));
         drop(stays);
         drop(line);
@@ -218,32 +260,51 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn questions_wait_for_their_turn_and_too_many_are_refused() {
-        let (line, mut ordered) = line();
-        let mut asked = Vec::new();
+    async fn questions_wait_until_the_room_has_ended_one() {
+        let (line, mut ordered, _told) = line();
+        let (mut asked, mut with_room) = (Vec::new(), Vec::new());
         for _ in 0..SLOTS {
-            asked.push(line.ask(&question(), 1).await.unwrap());
+            asked.push(line.ask(question(), 1).await.unwrap());
+            with_room.push(prompt(ordered.try_recv().unwrap()));
         }
-        let names: std::collections::BTreeSet<String> =
-            (0..SLOTS).map(|_| prompt(ordered.try_recv().unwrap()).0.conversation).collect();
+        let names: std::collections::BTreeSet<&str> =
+            with_room.iter().map(|(prompt, _)| prompt.conversation.as_str()).collect();
         assert_eq!(names.len(), SLOTS, "none waits for another one's conversation");
         let next = tokio::spawn({
             let line = line.clone();
-            async move { line.ask(&question(), 1).await.is_ok() }
+            async move { line.ask(question(), 1).await.is_ok() }
         });
+        drop(asked);
         tokio::task::yield_now().await;
-        assert!(ordered.try_recv().is_err(), "one more waits here");
-        asked.pop();
+        assert_eq!(line.idle_slots(), 0, "clients have left, and the room does not know it yet");
+        with_room.pop();
         assert!(next.await.unwrap());
+    }
 
-        let _places = line.places.clone().try_acquire_many_owned(line.places.available_permits() as u32).unwrap();
-        assert!(matches!(line.ask(&question(), 1).await, Err(ApiError::Busy(_))));
+    #[tokio::test]
+    async fn what_no_room_takes_does_not_wait() {
+        let (line, _ordered, _told) = line();
+        let _all = line.slots.clone().try_acquire_many_owned(SLOTS as u32).unwrap();
+        let mut long = question();
+        long.messages[0].content = "a".repeat(2 << 20);
+        assert!(matches!(line.ask(long, 1).await, Err(ApiError::TooLong { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_question_that_waited_is_not_put_to_another_model() {
+        let (line, mut ordered, told) = line();
+        told.send_replace(state("other"));
+        assert_eq!(line.ask(question(), 1).await.err(), Some(ApiError::NoModel("other".to_owned())));
+        told.send_replace(RoomState::default());
+        assert_eq!(line.ask(question(), 1).await.err(), Some(ApiError::NotReady));
+        assert!(ordered.try_recv().is_err(), "nothing was asked");
+        assert_eq!(line.idle_slots(), SLOTS);
     }
 
     #[tokio::test]
     async fn after_the_room_nothing_is_asked() {
-        let (line, ordered) = line();
+        let (line, ordered, _told) = line();
         drop(ordered);
-        assert_eq!(line.ask(&question(), 1).await.err(), Some(ApiError::ended()));
+        assert_eq!(line.ask(question(), 1).await.err(), Some(ApiError::ended()));
     }
 }

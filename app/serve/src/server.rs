@@ -8,20 +8,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::serve::ListenerExt;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 
 use crate::access::Access;
 use crate::answer::Answer;
-use crate::api::{Head, Shape, chat, completions, models};
-use crate::body::{self, MAX_BODY};
+use crate::api::{Head, Shape, anthropic, chat, completions, models, responses};
+use crate::body::{self, Bodies, MAX_BODY};
+use crate::connections::{self, Limits};
 use crate::error::ApiError;
 use crate::question::{Delivery, Question};
 use crate::room::{Order, RoomLine, RoomState, SLOTS};
+use crate::route::{Dialect, Route};
 use crate::stream;
 
 /// How long answers may take to end when the server does.
@@ -50,7 +52,8 @@ impl Server {
         let (state, states) = watch::channel(RoomState::default());
         let (close, to_close) = oneshot::channel();
         let (is_closed, closed) = oneshot::channel::<()>();
-        let shared = Shared { access, line: RoomLine::new(sender, states), created: seconds() };
+        let shared =
+            Shared { access, line: RoomLine::new(sender, states), bodies: Bodies::default(), created: seconds() };
         let serve = move || {
             runtime
                 .block_on(serve(listener, shared, to_close))
@@ -93,67 +96,40 @@ impl Server {
 }
 
 async fn serve(listener: TcpListener, shared: Shared, to_close: oneshot::Receiver<()>) -> io::Result<()> {
-    // Each token is a small packet, and must not wait until the one before it is acknowledged.
-    let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|connection| _ = connection.set_nodelay(true));
+    let listener = tokio::net::TcpListener::from_std(listener)?;
     let router = Router::new().fallback(handle).with_state(Arc::new(shared));
-    axum::serve(listener, router).with_graceful_shutdown(async move { _ = to_close.await }).await
+    connections::serve(listener, router, Limits::default(), to_close).await;
+    Ok(())
 }
 
 /// What all requests share.
 struct Shared {
     access: Access,
     line: RoomLine,
+    bodies: Bodies,
     /// Seconds since 1970.
     created: u64,
 }
 
-/// What an address means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Route<'a> {
-    Health,
-    Models,
-    Model(&'a str),
-    Props,
-    Chat,
-    Completions,
-}
-
-impl<'a> Route<'a> {
-    /// People type the base URL with and without `/v1` and a slash at its end, and redirects would turn a POST into a GET.
-    fn of(path: &'a str) -> Option<Self> {
-        let path = path.trim_matches('/');
-        let path = path.strip_prefix("v1/").unwrap_or(path).trim_matches('/');
-        match path {
-            "health" => Some(Self::Health),
-            "models" => Some(Self::Models),
-            "props" => Some(Self::Props),
-            "chat/completions" => Some(Self::Chat),
-            "completions" => Some(Self::Completions),
-            _ => path.strip_prefix("models/").map(Self::Model),
-        }
-    }
-
-    fn method(self) -> &'static str {
-        match self {
-            Self::Chat | Self::Completions => "POST",
-            Self::Health | Self::Models | Self::Model(_) | Self::Props => "GET",
-        }
-    }
-}
-
 async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
-    let origin = match shared.access.check_sender(request.uri(), request.headers()) {
-        Ok(origin) => origin,
-        Err(error) => return error.into_response(),
+    let (parts, body) = request.into_parts();
+    let dialect = Dialect::of(parts.uri.path(), &parts.headers);
+    let (mut response, origin) = match shared.access.check_sender(&parts.uri, &parts.headers) {
+        Err(error) => (error.respond(dialect), None),
+        Ok(origin @ Some(_)) if parts.method == Method::OPTIONS => (preflight(&parts.headers), origin),
+        Ok(origin) => {
+            let replied = shared.respond(&parts, body).await;
+            (replied.unwrap_or_else(|error| error.respond(dialect)), origin)
+        }
     };
-    let mut response = match &origin {
-        Some(_) if request.method() == Method::OPTIONS => preflight(request.headers()),
-        _ => shared.respond(request).await.unwrap_or_else(ApiError::into_response),
-    };
+    let headers = response.headers_mut();
+    // What a browser keeps or guesses of a reply is not what was asked for.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.append(header::VARY, HeaderValue::from_static("origin"));
     if let Some(origin) = origin {
-        let headers = response.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        headers.append(header::VARY, HeaderValue::from_static("origin"));
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("retry-after"));
     }
     response
 }
@@ -175,38 +151,58 @@ fn preflight(headers: &HeaderMap) -> Response {
 }
 
 impl Shared {
-    async fn respond(&self, request: Request) -> Result<Response, ApiError> {
-        let (parts, body) = request.into_parts();
+    async fn respond(&self, parts: &Parts, body: Body) -> Result<Response, ApiError> {
+        let route = match self.route(parts) {
+            Ok(route) => route,
+            Err(error) => {
+                body::skip(body).await;
+                return Err(error);
+            }
+        };
+        match route {
+            Route::Health => self.health(&parts.headers),
+            Route::Models => Ok(reply(&models::list(&self.line.state(), self.created))),
+            Route::Model(name) => self.model(name),
+            Route::Props => Ok(reply(&models::props(&self.line.state(), SLOTS))),
+            Route::Chat | Route::Completions | Route::Responses | Route::Messages => {
+                let (question, shape) = asked(route, &self.read(&parts.headers, body).await?)?;
+                self.answer(question, shape).await
+            }
+        }
+    }
+
+    /// The route of a request that may take it.
+    fn route<'a>(&self, parts: &'a Parts) -> Result<Route<'a>, ApiError> {
         let route = Route::of(parts.uri.path());
         // Programs that watch over others have no key.
         if route != Some(Route::Health) {
             self.access.check_key(&parts.headers)?;
         }
         let route = route.ok_or(ApiError::NoRoute)?;
-        let is_right =
-            parts.method.as_str() == route.method() || (parts.method == Method::HEAD && route.method() == "GET");
-        if !is_right {
-            return Err(ApiError::NoMethod(route.method()));
-        }
-        match route {
-            Route::Health => self.health(),
-            Route::Models => Ok(reply(&models::list(&self.line.state(), self.created))),
-            Route::Model(name) => self.model(name),
-            Route::Props => Ok(reply(&models::props(&self.line.state(), SLOTS))),
-            Route::Chat => self.answer(chat::question(&read(&parts.headers, body).await?)?, &chat::Chat).await,
-            Route::Completions => {
-                let question = completions::question(&read(&parts.headers, body).await?)?;
-                self.answer(question, &completions::Completion).await
-            }
-        }
+        if route.takes(&parts.method) { Ok(route) } else { Err(ApiError::NoMethod(route.method())) }
     }
 
-    fn health(&self) -> Result<Response, ApiError> {
+    /// The JSON of a body. A client that asks first whether it may send one that is too large is told at once.
+    async fn read(&self, headers: &HeaderMap, body: Body) -> Result<Value, ApiError> {
+        let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        if headers.contains_key(header::EXPECT) && length.is_some_and(|length| length > MAX_BODY as u64) {
+            return Err(ApiError::TooLarge(MAX_BODY as u64));
+        }
+        self.bodies.json(body).await
+    }
+
+    /// How many are answered is for those who have the key: others need not learn when this machine's user works.
+    fn health(&self, headers: &HeaderMap) -> Result<Response, ApiError> {
         if !self.line.state().is_up {
             return Err(ApiError::NotReady);
         }
-        let idle = self.line.idle_slots();
-        Ok(reply(&json!({ "status": "ok", "slots_idle": idle, "slots_processing": SLOTS - idle })))
+        let mut health = json!({ "status": "ok" });
+        if self.access.check_key(headers).is_ok() {
+            let idle = self.line.idle_slots();
+            health["slots_idle"] = json!(idle);
+            health["slots_processing"] = json!(SLOTS - idle);
+        }
+        Ok(reply(&health))
     }
 
     fn model(&self, name: &str) -> Result<Response, ApiError> {
@@ -218,34 +214,37 @@ impl Shared {
         Ok(reply(&models::entry(&card, context, self.created)))
     }
 
-    async fn answer(&self, question: Question, shape: &'static dyn Shape) -> Result<Response, ApiError> {
-        let RoomState { model, context, .. } = self.line.state();
-        // A plan may be missing for a while: then the question waits. Without a model nobody knows for how long.
-        let card = model.filter(|_| context > 0).ok_or(ApiError::NotReady)?;
-        let model = models::id(&card);
-        if question.model.as_ref().is_some_and(|name| !models::is_meant(&card, name)) {
-            return Err(ApiError::NoModel(model));
-        }
+    async fn answer(&self, question: Question, shape: Box<dyn Shape>) -> Result<Response, ApiError> {
+        let model = self.line.state().model_for(question.model.as_deref())?;
         let head = Head { id: format!("{}{:016x}", shape.prefix(), random()?), created: seconds(), model };
-        let (line, seed, delivery) = (self.line.clone(), random()?, question.delivery);
-        let asking = async move {
-            let asked = line.ask(&question, seed).await?;
-            Ok(Answer::new(asked, question.stops))
-        };
+        let (line, seed, delivery, stops) = (self.line.clone(), random()?, question.delivery, question.stops.clone());
+        let asking = async move { Ok(Answer::new(line.ask(question, seed).await?, stops)) };
         match delivery {
-            Delivery::Stream { with_usage } => stream::respond(asking, shape, head, with_usage).await,
-            Delivery::Whole => Ok(reply(&shape.whole(&head, &asking.await?.whole().await?))),
+            Delivery::Stream { .. } => stream::respond(asking, shape, head).await,
+            Delivery::Whole => {
+                let whole = asking.await?.whole().await?;
+                Ok(reply(&shape.whole(&head, &whole)))
+            }
         }
     }
 }
 
-/// The JSON of a body. A client that asks first whether it may send one that is too large is told at once.
-async fn read(headers: &HeaderMap, body: Body) -> Result<Value, ApiError> {
-    let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if headers.contains_key(header::EXPECT) && length.is_some_and(|length| length > MAX_BODY as u64) {
-        return Err(ApiError::TooLarge(MAX_BODY as u64));
-    }
-    body::json(body).await
+/// The question in the body of a request to one of the APIs, and how its answer is written.
+fn asked(route: Route<'_>, body: &Value) -> Result<(Question, Box<dyn Shape>), ApiError> {
+    Ok(match route {
+        Route::Completions => {
+            let question = completions::question(body)?;
+            let shape = completions::Completion::of(&question);
+            (question, Box::new(shape))
+        }
+        Route::Responses => (responses::question(body)?, Box::new(responses::Responses::of(body)?)),
+        Route::Messages => (anthropic::question(body)?, Box::<anthropic::Messages>::default()),
+        _ => {
+            let question = chat::question(body)?;
+            let shape = chat::Chat::of(&question);
+            (question, Box::new(shape))
+        }
+    })
 }
 
 fn reply(json: &Value) -> Response {
@@ -259,22 +258,4 @@ fn seconds() -> u64 {
 
 fn random() -> Result<u64, ApiError> {
     getrandom::u64().map_err(|error| ApiError::Failed(error.to_string()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_work_with_and_without_version_and_slash() {
-        for path in ["/v1/chat/completions", "/chat/completions", "/v1/chat/completions/", "//v1//chat/completions"] {
-            assert_eq!(Route::of(path), Some(Route::Chat), "{path}");
-        }
-        assert_eq!(Route::of("/models/"), Some(Route::Models));
-        assert_eq!(Route::of("/v1/models/tiny"), Some(Route::Model("tiny")));
-        assert_eq!(Route::of("/v1/health"), Some(Route::Health));
-        for path in ["/", "/v1", "/v2/models", "/v1/responses", "/v1/chat", "/chat/completions/more"] {
-            assert_eq!(Route::of(path), None, "{path}");
-        }
-    }
 }

@@ -4,15 +4,15 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{IntoResponse, Response};
+use axum::response::sse::{KeepAlive, Sse};
+use axum::response::{IntoResponse, Response, sse};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use potluck_text::texts;
 use tokio::time::timeout;
 
 use crate::answer::Answer;
-use crate::api::{Head, Shape};
+use crate::api::{Event, Head, Shape};
 use crate::error::ApiError;
 use crate::reader::Piece;
 
@@ -20,15 +20,14 @@ use crate::reader::Piece;
 pub(crate) const SILENCE: Duration = Duration::from_secs(10);
 /// Tells a proxy (nginx) to hand on what it gets at once.
 const NO_BUFFERING: (&str, &str) = ("x-accel-buffering", "no");
-/// The last event of a stream that succeeded.
+/// The last event of a stream that succeeded, in OpenAI's APIs.
 const DONE: &str = "[DONE]";
 
 /// A stream of events that is being written.
 struct Writing {
     stage: Stage,
-    shape: &'static dyn Shape,
+    shape: Box<dyn Shape>,
     head: Head,
-    with_usage: bool,
     /// Text was sent.
     has_text: bool,
     ready: VecDeque<Event>,
@@ -44,15 +43,14 @@ enum Stage {
     IsOver,
 }
 
-/// Streams an answer that is on its way to its turn. Nothing is sent before the room has taken the question, or [`SILENCE`] is over.
+/// Streams an answer that is on its way to its turn. Nothing is sent before the room begins to answer, or [`SILENCE`] is over.
 ///
 /// # Errors
 /// The room does not take the question.
 pub(crate) async fn respond(
     asking: impl Future<Output = Result<Answer, ApiError>> + Send + 'static,
-    shape: &'static dyn Shape,
+    mut shape: Box<dyn Shape>,
     head: Head,
-    with_usage: bool,
 ) -> Result<Response, ApiError> {
     let mut begins = async move {
         let mut answer = asking.await?;
@@ -60,9 +58,9 @@ pub(crate) async fn respond(
         Ok((answer, piece))
     }
     .boxed();
-    let ready = shape.first(&head).map(|first| event(&first)).into_iter().collect();
+    let ready = shape.begin(&head).into();
     let begun = timeout(SILENCE, &mut begins).await;
-    let mut writing = Writing { stage: Stage::Begins(begins), shape, head, with_usage, has_text: false, ready };
+    let mut writing = Writing { stage: Stage::Begins(begins), shape, head, has_text: false, ready };
     if let Ok(begun) = begun {
         let (answer, piece) = begun?;
         writing.stage = Stage::GoesOn(Box::new(answer));
@@ -70,14 +68,20 @@ pub(crate) async fn respond(
     }
     let events = futures::stream::unfold(writing, |mut writing| async move {
         let event = writing.next().await?;
-        Some((Ok::<_, Infallible>(event), writing))
+        Some((Ok::<_, Infallible>(sse_event(event)), writing))
     });
     let keep_alive = KeepAlive::new().interval(SILENCE);
     Ok(([NO_BUFFERING], Sse::new(events).keep_alive(keep_alive)).into_response())
 }
 
-fn event(json: &serde_json::Value) -> Event {
-    Event::default().data(json.to_string())
+fn sse_event(event: Event) -> sse::Event {
+    match event {
+        Event::Json(name, json) => {
+            let event = sse::Event::default().data(json.to_string());
+            name.map_or_else(|| event.clone(), |name| event.clone().event(name))
+        }
+        Event::Done => sse::Event::default().data(DONE),
+    }
 }
 
 impl Writing {
@@ -95,8 +99,7 @@ impl Writing {
                 },
             };
             if let Err(error) = written {
-                // Without `[DONE]`: the answer is not complete.
-                self.ready.push_back(event(&error.to_json()).event("error"));
+                self.ready.extend(self.shape.fail(&self.head, &error));
                 self.stage = Stage::IsOver;
             }
         }
@@ -106,20 +109,16 @@ impl Writing {
     /// Writes the events of a piece.
     fn write(&mut self, piece: Piece) -> Result<(), ApiError> {
         match piece {
-            Piece::Taken | Piece::Enough => {}
+            Piece::Taken(usage) => self.ready.extend(self.shape.taken(&self.head, usage)),
             Piece::Text(channel, text) => {
                 self.has_text = true;
-                self.ready.push_back(event(&self.shape.more(&self.head, channel, &text)));
+                self.ready.extend(self.shape.more(&self.head, channel, &text));
             }
             // What a program has read cannot be taken back.
             Piece::Void if self.has_text => return Err(ApiError::Failed(texts().api.void().to_owned())),
             Piece::Void => {}
             Piece::End(finish, usage) => {
-                self.ready.push_back(event(&self.shape.last(&self.head, finish)));
-                if self.with_usage {
-                    self.ready.push_back(event(&self.shape.usage(&self.head, usage)));
-                }
-                self.ready.push_back(Event::default().data(DONE));
+                self.ready.extend(self.shape.end(&self.head, &finish, usage));
                 self.stage = Stage::IsOver;
             }
         }

@@ -43,6 +43,7 @@ pub use event::{
 };
 pub use file_parts::FileParts;
 pub use language::{Language, TextStream};
+pub use limits::prompt as check_prompt;
 pub use memory::resident_bytes;
 pub use peer::{Membership, Peer, SwarmView};
 pub use refusal::Refusal;

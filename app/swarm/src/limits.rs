@@ -286,7 +286,7 @@ pub(crate) fn is_residency(residency: &Residency) -> bool {
 ///
 /// # Errors
 /// One sentence for the asker.
-pub(crate) fn prompt(prompt: &PromptRequest) -> Result<(), String> {
+pub fn prompt(prompt: &PromptRequest) -> Result<(), String> {
     let bytes = prompt.messages.iter().fold(0usize, |sum, message| sum.saturating_add(message.bytes()));
     if prompt.messages.len() > MAX_MESSAGES || bytes > MAX_PROMPT {
         return Err(Refusal::TooLong.to_string());

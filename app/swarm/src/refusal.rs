@@ -2,11 +2,13 @@
 
 use std::fmt;
 
-use Refusal::{QueueFull, TooLong, TooManyTokens, TooMuchText, TooOftenTooLong};
+use Refusal::{NoModel, QueueFull, TooLong, TooManyTokens, TooMuchText, TooOftenTooLong};
 
 /// Why a question is not taken. It travels as its sentence in [`potluck_protocol::AnswerStop::Refused`], which [`Refusal::read`] reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
+    /// The room has no model.
+    NoModel,
     /// Too many wait, of this asker or in all.
     QueueFull,
     /// Several questions of the asker were too long.
@@ -41,6 +43,7 @@ impl Refusal {
             _ => return None,
         };
         let known = [
+            NoModel,
             QueueFull,
             TooOftenTooLong,
             TooLong,
@@ -54,6 +57,7 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            NoModel => f.write_str("This room has no model."),
             QueueFull => f.write_str("Too many questions are waiting in this room; ask again in a moment."),
             TooOftenTooLong => f.write_str(
                 "Several questions of this device were too long for this room. Wait a minute, and ask a shorter one.",
@@ -80,6 +84,7 @@ mod tests {
     #[test]
     fn a_refusal_is_read_back_from_its_sentence_and_from_no_other() {
         let all = [
+            NoModel,
             QueueFull,
             TooOftenTooLong,
             TooLong,
@@ -89,7 +94,7 @@ mod tests {
         for refusal in all {
             assert_eq!(Refusal::read(&refusal.to_string()), Some(refusal));
         }
-        for other in ["", "This room has no model.", "The conversation has 5 tokens.", "1 2 3 4"] {
+        for other in ["", "No.", "The conversation has 5 tokens.", "1 2 3 4"] {
             assert_eq!(Refusal::read(other), None, "{other}");
         }
     }

@@ -8,9 +8,8 @@ use std::str::FromStr;
 use potluck_node::native::{Fingerprint, Network};
 use potluck_panel::{AnswerPart, KvCacheType, RequestId, ToNode, ToPage};
 use potluck_plan::Arithmetic;
-use potluck_serve::{Access, ApiKey, Order, Origin, RoomState, Server};
+use potluck_serve::{Access, ApiKey, Order, Origin, Parts, RoomState, Server};
 use potluck_text::texts;
-use tokio::sync::mpsc::UnboundedSender;
 
 use crate::failure::Failure;
 use crate::join::{LinkArgument, VARIABLE as LINK_VARIABLE, find_link, first_line};
@@ -254,19 +253,19 @@ pub(crate) async fn serve(options: &ServeOptions, stop: &Stop) -> Result<(), Fai
 
 /// Hands questions to the node and answers to the server.
 async fn answer(session: &mut Session, server: &mut Server) -> Result<(), Failure> {
-    let mut waiting: BTreeMap<RequestId, UnboundedSender<AnswerPart>> = BTreeMap::new();
+    let mut waiting: BTreeMap<RequestId, Parts> = BTreeMap::new();
     let mut is_announced = false;
     loop {
         tokio::select! {
             message = session.step() => match message? {
                 ToPage::Answer { request, event } => {
                     let is_over = matches!(event, AnswerPart::End { .. } | AnswerPart::Unknown);
-                    if let Some(parts) = waiting.get(&request) {
-                        // Fails if nobody waits any more. The order to stop is on its way.
-                        _ = parts.send(event);
-                    }
+                    let is_read = waiting.get(&request).is_none_or(|parts| parts.send(event));
                     if is_over {
                         waiting.remove(&request);
+                    } else if !is_read {
+                        // The order to stop may have been lost while the host could not be reached.
+                        session.page(ToNode::Stop(request));
                     }
                 }
                 ToPage::Status(_) => {

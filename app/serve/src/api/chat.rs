@@ -1,54 +1,48 @@
 //! `POST /v1/chat/completions`.
 
 use potluck_panel::Channel;
-use potluck_text::texts;
 use serde_json::{Value, json};
 
-use super::{Head, Shape, Whole, messages, parameters, reply, usage_json};
+use super::{Event, Head, Shape, Whole, messages, parameters, reply, usage_event, usage_json};
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::question::{Finish, Question, Usage};
+use crate::question::{Delivery, Finish, Question, Usage};
 
 /// The question in a request's body.
 pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
     let fields = &Fields::of(body)?;
     parameters::refuse_what_cannot_be(fields)?;
-    refuse_forced_forms(fields)?;
+    parameters::refuse_calls(fields)?;
+    parameters::refuse_forms("response_format", fields.get("response_format"))?;
     Ok(Question {
         model: fields.text("model")?.map(str::to_owned),
-        messages: messages::messages(fields)?,
+        messages: messages::with_joined_instructions(messages::messages(fields)?),
         raw: false,
         max_tokens: parameters::max_tokens(fields, &["max_completion_tokens", "max_tokens"])?,
         sampling: parameters::sampling(fields)?,
         seed: parameters::seed(fields)?,
         reasoning: parameters::reasoning(fields),
-        stops: parameters::stops(fields)?,
+        stops: parameters::stops(fields, "stop")?,
         delivery: parameters::delivery(fields)?,
     })
 }
 
-/// Tools that are only offered are ignored: many programs offer them with every request. A call or a form that is demanded would be
-/// missing in the answer.
-fn refuse_forced_forms(fields: &Fields<'_>) -> Result<(), ApiError> {
-    for name in ["tool_choice", "function_call"] {
-        if fields.get(name).is_some_and(|choice| !matches!(choice.as_str(), Some("auto" | "none"))) {
-            return Err(ApiError::unsupported(name, texts().api.no_tools()));
-        }
-    }
-    let kind = fields.get("response_format").map(|format| format.get("type").and_then(Value::as_str));
-    match kind {
-        None | Some(Some("text")) => Ok(()),
-        Some(_) => Err(ApiError::unsupported("response_format", "only text can be asked for yet")),
+/// How a chat's answer is written.
+pub(crate) struct Chat {
+    with_usage: bool,
+}
+
+impl Chat {
+    /// The answer to a question.
+    pub fn of(question: &Question) -> Self {
+        Self { with_usage: question.delivery == Delivery::Stream { with_usage: true } }
     }
 }
 
-/// How a chat's answer is written.
-pub(crate) struct Chat;
-
 /// A chunk with one choice.
-fn chunk(head: &Head, delta: &Value, finish: Option<Finish>) -> Value {
+fn chunk(head: &Head, delta: &Value, finish: Option<&Finish>) -> Event {
     let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish.map(Finish::name) });
-    reply(head, "chat.completion.chunk", &json!([choice]))
+    Event::unnamed(reply(head, "chat.completion.chunk", &json!([choice])))
 }
 
 impl Shape for Chat {
@@ -56,35 +50,32 @@ impl Shape for Chat {
         "chatcmpl-"
     }
 
-    fn first(&self, head: &Head) -> Option<Value> {
-        Some(chunk(head, &json!({ "role": "assistant", "content": "" }), None))
+    fn begin(&mut self, head: &Head) -> Vec<Event> {
+        vec![chunk(head, &json!({ "role": "assistant", "content": "" }), None)]
     }
 
-    /// A call in the model's own form is text here: no tools were offered to it.
-    fn more(&self, head: &Head, channel: Channel, text: &str) -> Value {
+    /// A call in the model's own form is text here, without the model's markers: no tools were offered to it.
+    fn more(&mut self, head: &Head, channel: Channel, text: &str) -> Vec<Event> {
         let delta = match channel {
             Channel::Reasoning => json!({ "reasoning_content": text }),
             Channel::Answer | Channel::ToolCall => json!({ "content": text }),
         };
-        chunk(head, &delta, None)
+        vec![chunk(head, &delta, None)]
     }
 
-    fn last(&self, head: &Head, finish: Finish) -> Value {
-        chunk(head, &json!({}), Some(finish))
-    }
-
-    fn usage(&self, head: &Head, usage: Usage) -> Value {
-        let mut reply = reply(head, "chat.completion.chunk", &json!([]));
-        reply["usage"] = usage_json(usage);
-        reply
+    fn end(&mut self, head: &Head, finish: &Finish, usage: Usage) -> Vec<Event> {
+        let mut events = vec![chunk(head, &json!({}), Some(finish))];
+        events.extend(self.with_usage.then(|| usage_event(head, "chat.completion.chunk", usage)));
+        events.push(Event::Done);
+        events
     }
 
     fn whole(&self, head: &Head, whole: &Whole) -> Value {
-        let mut message = json!({ "role": "assistant", "content": whole.text });
+        let mut message = json!({ "role": "assistant", "content": whole.text, "refusal": null });
         if !whole.reasoning.is_empty() {
             message["reasoning_content"] = json!(whole.reasoning);
         }
-        let choice = json!({ "index": 0, "message": message, "finish_reason": whole.finish.name() });
+        let choice = json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": whole.finish.name() });
         let mut reply = reply(head, "chat.completion", &json!([choice]));
         reply["usage"] = usage_json(whole.usage);
         reply
@@ -126,6 +117,7 @@ mod tests {
     fn a_form_that_is_demanded_is_refused() {
         for wrong in [
             json!({ "tool_choice": "required" }),
+            json!({ "tool_choice": { "type": "allowed_tools", "mode": "required" } }),
             json!({ "tool_choice": { "type": "function", "function": { "name": "f" } } }),
             json!({ "function_call": { "name": "f" } }),
             json!({ "response_format": { "type": "json_object" } }),
@@ -138,13 +130,16 @@ mod tests {
 
     #[test]
     fn chunks_have_one_role_and_no_null_in_their_deltas() {
-        let head = &test_head();
-        let chunks = [
-            Chat.first(head).unwrap(),
-            Chat.more(head, Channel::Reasoning, "Hm."),
-            Chat.more(head, Channel::Answer, "Hello"),
-            Chat.last(head, Finish::Stop),
-        ];
+        let head = &test_head("chatcmpl-1");
+        let mut chat = Chat { with_usage: true };
+        let usage = Usage { prompt: 5, cached: 3, answer: 2, reasoning: 1 };
+        let mut events = chat.begin(head);
+        events.extend(chat.more(head, Channel::Reasoning, "Hm."));
+        events.extend(chat.more(head, Channel::Answer, "Hello"));
+        events.extend(chat.end(head, &Finish::Stop, usage));
+        assert_eq!(events.pop(), Some(Event::Done));
+        let chunks: Vec<&Value> = events.iter().map(Event::json).collect();
+        let (usage, chunks) = chunks.split_last().unwrap();
         let deltas: Vec<&Value> = chunks.iter().map(|chunk| &chunk["choices"][0]["delta"]).collect();
         let expected = [
             json!({ "role": "assistant", "content": "" }),
@@ -156,7 +151,6 @@ mod tests {
         assert!(chunks.iter().all(|chunk| chunk["id"] == "chatcmpl-1" && chunk["object"] == "chat.completion.chunk"));
         let reasons: Vec<&Value> = chunks.iter().map(|chunk| &chunk["choices"][0]["finish_reason"]).collect();
         assert_eq!(reasons, [&Value::Null, &Value::Null, &Value::Null, &json!("stop")]);
-        let usage = Chat.usage(head, Usage { prompt: 5, cached: 3, answer: 2 });
         assert_eq!((&usage["choices"], &usage["usage"]["total_tokens"]), (&json!([]), &json!(7)));
         assert_eq!(usage["usage"]["prompt_tokens_details"]["cached_tokens"], 3);
     }
@@ -167,12 +161,15 @@ mod tests {
             text: String::new(),
             reasoning: "Hm.".to_owned(),
             finish: Finish::Length,
-            usage: Usage { prompt: 5, cached: 0, answer: 2 },
+            usage: Usage { prompt: 5, cached: 0, answer: 2, reasoning: 2 },
         };
-        let reply = Chat.whole(&test_head(), &whole);
+        let reply = Chat { with_usage: false }.whole(&test_head("chatcmpl-1"), &whole);
         assert_eq!(reply["object"], "chat.completion");
         let choice = &reply["choices"][0];
-        assert_eq!(choice["message"], json!({ "role": "assistant", "content": "", "reasoning_content": "Hm." }));
+        assert_eq!(
+            choice["message"],
+            json!({ "role": "assistant", "content": "", "refusal": null, "reasoning_content": "Hm." })
+        );
         assert_eq!((&choice["finish_reason"], &reply["usage"]["prompt_tokens"]), (&json!("length"), &json!(5)));
     }
 }

@@ -3,10 +3,10 @@
 use potluck_panel::{Channel, Message, Role};
 use serde_json::{Value, json};
 
-use super::{Head, Shape, Whole, parameters, reply, usage_json};
+use super::{Event, Head, Shape, Whole, parameters, reply, usage_event, usage_json};
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::question::{Finish, Question, Usage};
+use crate::question::{Delivery, Finish, Question, Usage};
 
 /// Tokens of an answer unless told otherwise, as in OpenAI's API.
 const USUAL_TOKENS: u32 = 16;
@@ -31,7 +31,7 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
         sampling: parameters::sampling(fields)?,
         seed: parameters::seed(fields)?,
         reasoning: None,
-        stops: parameters::stops(fields)?,
+        stops: parameters::stops(fields, "stop")?,
         delivery: parameters::delivery(fields)?,
     })
 }
@@ -53,9 +53,18 @@ fn prompt(fields: &Fields<'_>) -> Result<String, ApiError> {
 }
 
 /// How a completion is written.
-pub(crate) struct Completion;
+pub(crate) struct Completion {
+    with_usage: bool,
+}
 
-fn choice(head: &Head, text: &str, finish: Option<Finish>) -> Value {
+impl Completion {
+    /// The answer to a question.
+    pub fn of(question: &Question) -> Self {
+        Self { with_usage: question.delivery == Delivery::Stream { with_usage: true } }
+    }
+}
+
+fn choice(head: &Head, text: &str, finish: Option<&Finish>) -> Value {
     let choice = json!({ "index": 0, "text": text, "logprobs": null, "finish_reason": finish.map(Finish::name) });
     reply(head, "text_completion", &json!([choice]))
 }
@@ -65,26 +74,23 @@ impl Shape for Completion {
         "cmpl-"
     }
 
-    fn first(&self, _head: &Head) -> Option<Value> {
-        None
+    fn begin(&mut self, _head: &Head) -> Vec<Event> {
+        Vec::new()
     }
 
-    fn more(&self, head: &Head, _channel: Channel, text: &str) -> Value {
-        choice(head, text, None)
+    fn more(&mut self, head: &Head, _channel: Channel, text: &str) -> Vec<Event> {
+        vec![Event::unnamed(choice(head, text, None))]
     }
 
-    fn last(&self, head: &Head, finish: Finish) -> Value {
-        choice(head, "", Some(finish))
-    }
-
-    fn usage(&self, head: &Head, usage: Usage) -> Value {
-        let mut reply = reply(head, "text_completion", &json!([]));
-        reply["usage"] = usage_json(usage);
-        reply
+    fn end(&mut self, head: &Head, finish: &Finish, usage: Usage) -> Vec<Event> {
+        let mut events = vec![Event::unnamed(choice(head, "", Some(finish)))];
+        events.extend(self.with_usage.then(|| usage_event(head, "text_completion", usage)));
+        events.push(Event::Done);
+        events
     }
 
     fn whole(&self, head: &Head, whole: &Whole) -> Value {
-        let mut reply = choice(head, &whole.text, Some(whole.finish));
+        let mut reply = choice(head, &whole.text, Some(&whole.finish));
         reply["usage"] = usage_json(whole.usage);
         reply
     }
@@ -123,15 +129,17 @@ mod tests {
 
     #[test]
     fn an_answer_is_text_with_its_end() {
-        let head = &Head { id: "cmpl-1".to_owned(), ..test_head() };
-        assert_eq!(Completion.first(head), None);
-        let more = Completion.more(head, Channel::Answer, " upon");
+        let head = &test_head("cmpl-1");
+        let usage = Usage { prompt: 1, answer: 2, ..Usage::default() };
+        let mut completion = Completion { with_usage: false };
+        assert_eq!(completion.begin(head), []);
+        let more = completion.more(head, Channel::Answer, " upon");
+        let more = more[0].json();
         assert_eq!((&more["object"], &more["choices"][0]["text"]), (&json!("text_completion"), &json!(" upon")));
-        let last = Completion.last(head, Finish::Length);
-        assert_eq!(last["choices"][0]["finish_reason"], "length");
-        let usage = Usage { prompt: 1, cached: 0, answer: 2 };
+        let end = completion.end(head, &Finish::Length, usage);
+        assert_eq!((&end[0].json()["choices"][0]["finish_reason"], &end[1..]), (&json!("length"), &[Event::Done][..]));
         let whole = Whole { text: " upon".to_owned(), reasoning: String::new(), finish: Finish::Stop, usage };
-        let reply = Completion.whole(head, &whole);
+        let reply = completion.whole(head, &whole);
         assert_eq!((&reply["id"], &reply["usage"]["total_tokens"]), (&json!("cmpl-1"), &json!(3)));
     }
 }

@@ -9,6 +9,8 @@ use crate::fields::Fields;
 
 /// What stands between the parts of a message.
 const BETWEEN: &str = "\n";
+/// What stands between instructions that came in several messages.
+const BETWEEN_INSTRUCTIONS: &str = "\n\n";
 
 /// The messages of a request, oldest first.
 pub(super) fn messages(fields: &Fields<'_>) -> Result<Vec<Message>, ApiError> {
@@ -20,7 +22,29 @@ pub(super) fn messages(fields: &Fields<'_>) -> Result<Vec<Message>, ApiError> {
     messages.iter().enumerate().map(|(index, message)| of(message, &format!("messages[{index}]"))).collect()
 }
 
-fn of(message: &Value, place: &str) -> Result<Message, ApiError> {
+/// A field with instructions, as a message, if it has any.
+pub(super) fn instructions(fields: &Fields<'_>, name: &str) -> Result<Option<Message>, ApiError> {
+    let Some(content) = fields.get(name) else { return Ok(None) };
+    let text = content_of(content, name)?.text;
+    Ok((!text.is_empty()).then(|| Message::new(Role::System, text)))
+}
+
+/// The same with the instructions at its beginning in one message: that is what chat templates know.
+pub(super) fn with_joined_instructions(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
+    let mut joined: Vec<Message> = Vec::new();
+    for message in messages {
+        match joined.as_mut_slice() {
+            [first] if first.role == Role::System && message.role == Role::System => {
+                first.content = [first.content.as_str(), &message.content].join(BETWEEN_INSTRUCTIONS);
+            }
+            _ => joined.push(message),
+        }
+    }
+    joined
+}
+
+/// One message.
+pub(super) fn of(message: &Value, place: &str) -> Result<Message, ApiError> {
     let at = |field: &str| format!("{place}.{field}");
     let fields = Fields::of(message).map_err(|_| ApiError::invalid(place, "expected an object"))?;
     let role = match fields.get("role").and_then(Value::as_str) {
@@ -37,34 +61,66 @@ fn of(message: &Value, place: &str) -> Result<Message, ApiError> {
     }
     let content = match fields.get("content") {
         // Of an assistant that only thought.
-        None if role == Role::Assistant => String::new(),
-        None => return Err(ApiError::invalid(at("content"), "expected a string or an array of parts")),
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(parts)) => {
-            let parts = parts.iter().map(|part| text_of(part, &at("content")));
-            parts.collect::<Result<Vec<_>, _>>()?.join(BETWEEN)
-        }
-        Some(_) => return Err(ApiError::invalid(at("content"), "expected a string or an array of parts")),
+        None if role == Role::Assistant => Content::default(),
+        content => content_of(content.unwrap_or(&Value::Null), &at("content"))?,
     };
-    let reasoning = fields.get("reasoning_content").or(fields.get("reasoning")).and_then(Value::as_str);
-    let reasoning = reasoning.filter(|_| role == Role::Assistant).unwrap_or_default().to_owned();
-    Ok(Message { reasoning, ..Message::new(role, content) })
+    let beside = fields.get("reasoning_content").or(fields.get("reasoning")).and_then(Value::as_str);
+    let reasoning = match beside {
+        _ if role != Role::Assistant => String::new(),
+        Some(reasoning) => reasoning.to_owned(),
+        None => content.reasoning,
+    };
+    Ok(Message { reasoning, ..Message::new(role, content.text) })
 }
 
-/// The text of a part. What is no text is a note, so that the conversation goes on.
-fn text_of(part: &Value, place: &str) -> Result<String, ApiError> {
+/// What a message says.
+#[derive(Debug, Default)]
+struct Content {
+    text: String,
+    reasoning: String,
+}
+
+/// The content of a message: a string, or an array of parts.
+fn content_of(content: &Value, place: &str) -> Result<Content, ApiError> {
+    let parts = match content {
+        Value::String(text) => return Ok(Content { text: text.clone(), ..Content::default() }),
+        Value::Array(parts) => parts,
+        _ => return Err(ApiError::invalid(place, "expected a string or an array of parts")),
+    };
+    let (mut said, mut thought) = (Vec::new(), Vec::new());
+    for part in parts {
+        match part_of(part, place)? {
+            Part::Text(text) => said.push(text),
+            Part::Reasoning(text) => thought.push(text),
+        }
+    }
+    Ok(Content { text: said.join(BETWEEN), reasoning: thought.join(BETWEEN) })
+}
+
+enum Part {
+    Text(String),
+    Reasoning(String),
+}
+
+/// A part. What is no text is a note, so that the conversation goes on.
+fn part_of(part: &Value, place: &str) -> Result<Part, ApiError> {
     if let Value::String(text) = part {
-        return Ok(text.clone());
+        return Ok(Part::Text(text.clone()));
     }
     let kind = part.get("type").and_then(Value::as_str);
     let text = |name: &str| part.get(name).and_then(Value::as_str).map(str::to_owned);
     match kind {
         Some("text" | "input_text" | "output_text") => {
-            text("text").ok_or_else(|| ApiError::invalid(place, "expected the part's text to be a string"))
+            let text = text("text").ok_or_else(|| ApiError::invalid(place, "expected the part's text to be a string"));
+            text.map(Part::Text)
         }
-        Some("refusal") => Ok(text("refusal").unwrap_or_default()),
-        Some("image_url" | "input_image" | "image") => Ok(texts().api.image().to_owned()),
-        Some(_) => Ok(texts().api.no_text().to_owned()),
+        Some("refusal") => Ok(Part::Text(text("refusal").unwrap_or_default())),
+        Some("thinking") => Ok(Part::Reasoning(text("thinking").unwrap_or_default())),
+        // Encrypted, by who cannot be asked here.
+        Some("redacted_thinking") => Ok(Part::Reasoning(String::new())),
+        Some("image_url" | "input_image" | "image") => Ok(Part::Text(texts().api.image().to_owned())),
+        Some("tool_use" | "tool_result") => Err(ApiError::unsupported(place, texts().api.no_tool_messages())),
+        Some(_) => Ok(Part::Text(texts().api.no_text().to_owned())),
         None => Err(ApiError::invalid(place, "expected each part to have a type")),
     }
 }
@@ -99,6 +155,30 @@ mod tests {
     }
 
     #[test]
+    fn thoughts_are_apart_from_what_was_said() {
+        let thought = json!([{ "role": "assistant", "content": [
+            { "type": "thinking", "thinking": "Hm.", "signature": "" },
+            { "type": "redacted_thinking", "data": "x" },
+            { "type": "text", "text": "Yes." },
+        ] }]);
+        let read = read(&thought).unwrap();
+        assert_eq!((read[0].content.as_str(), read[0].reasoning.trim()), ("Yes.", "Hm."));
+    }
+
+    #[test]
+    fn instructions_at_the_beginning_become_one_message() {
+        let of = |role, text: &str| Message::new(role, text);
+        let all = [of(Role::System, "a"), of(Role::System, "b"), of(Role::User, "c"), of(Role::System, "d")];
+        let joined = with_joined_instructions(all);
+        assert_eq!(joined, [of(Role::System, "a\n\nb"), of(Role::User, "c"), of(Role::System, "d")]);
+        let body = json!({ "system": [{ "type": "text", "text": "a", "cache_control": {} }], "empty": "", "wrong": 5 });
+        let fields = Fields::of(&body).unwrap();
+        assert_eq!(instructions(&fields, "system").unwrap().unwrap().content, "a");
+        assert_eq!(instructions(&fields, "empty"), Ok(None));
+        assert!(instructions(&fields, "wrong").is_err());
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_its_place() {
         for (messages, place) in [
             (json!([]), "messages"),
@@ -122,6 +202,8 @@ mod tests {
         for messages in [
             json!([{ "role": "tool", "content": "5", "tool_call_id": "a" }]),
             json!([{ "role": "assistant", "content": null, "tool_calls": [{ "id": "a" }] }]),
+            json!([{ "role": "assistant", "content": [{ "type": "tool_use", "id": "a", "name": "f", "input": {} }] }]),
+            json!([{ "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "a", "content": "5" }] }]),
         ] {
             assert!(matches!(read(&messages), Err(ApiError::Unsupported { .. })), "{messages}");
         }

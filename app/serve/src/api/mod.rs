@@ -1,15 +1,21 @@
-//! The APIs: pure functions from JSON to a [`Question`], and from an answer to JSON.
+//! The APIs: pure functions from JSON to a [`Question`](crate::question::Question), and from an answer to JSON.
 
+pub(crate) mod anthropic;
 pub(crate) mod chat;
 pub(crate) mod completions;
+mod event;
 mod messages;
 pub(crate) mod models;
 mod parameters;
+pub(crate) mod responses;
 
 use potluck_panel::Channel;
 use serde_json::{Value, json};
 
+use crate::error::ApiError;
 use crate::question::{Finish, Usage};
+
+pub(crate) use event::Event;
 
 /// What every reply begins with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,22 +41,29 @@ pub(crate) struct Whole {
     pub usage: Usage,
 }
 
-/// How an API writes an answer.
-pub(crate) trait Shape: Send + Sync {
-    /// What the ids of replies begin with.
+/// How an API writes one answer.
+pub(crate) trait Shape: Send {
+    /// What the id of the reply begins with.
     fn prefix(&self) -> &'static str;
 
-    /// The first chunk, before any text.
-    fn first(&self, head: &Head) -> Option<Value>;
+    /// The first events of a stream, before anything is known of the answer.
+    fn begin(&mut self, head: &Head) -> Vec<Event>;
+
+    /// The room begins to answer: `usage` has what is known by then.
+    fn taken(&mut self, _head: &Head, _usage: Usage) -> Vec<Event> {
+        Vec::new()
+    }
 
     /// More text.
-    fn more(&self, head: &Head, channel: Channel, text: &str) -> Value;
+    fn more(&mut self, head: &Head, channel: Channel, text: &str) -> Vec<Event>;
 
-    /// The last chunk with a choice.
-    fn last(&self, head: &Head, finish: Finish) -> Value;
+    /// The answer is complete.
+    fn end(&mut self, head: &Head, finish: &Finish, usage: Usage) -> Vec<Event>;
 
-    /// What follows the last chunk if it is asked for.
-    fn usage(&self, head: &Head, usage: Usage) -> Value;
+    /// The answer will not be complete.
+    fn fail(&mut self, _head: &Head, error: &ApiError) -> Vec<Event> {
+        vec![Event::Json(Some("error"), error.to_json())]
+    }
 
     /// The answer in one piece.
     fn whole(&self, head: &Head, whole: &Whole) -> Value;
@@ -67,10 +80,18 @@ fn usage_json(usage: Usage) -> Value {
         "completion_tokens": usage.answer,
         "total_tokens": usage.prompt.saturating_add(usage.answer),
         "prompt_tokens_details": { "cached_tokens": usage.cached },
+        "completion_tokens_details": { "reasoning_tokens": usage.reasoning },
     })
 }
 
+/// What follows the last choice of a stream, if it is asked for.
+fn usage_event(head: &Head, object: &str, usage: Usage) -> Event {
+    let mut reply = reply(head, object, &json!([]));
+    reply["usage"] = usage_json(usage);
+    Event::unnamed(reply)
+}
+
 #[cfg(test)]
-fn test_head() -> Head {
-    Head { id: "chatcmpl-1".to_owned(), created: 7, model: "tiny".to_owned() }
+fn test_head(id: &str) -> Head {
+    Head { id: id.to_owned(), created: 7, model: "tiny".to_owned() }
 }

@@ -1,6 +1,7 @@
 //! Fields that the APIs share.
 
 use potluck_panel::{ReasoningEffort, Sampling};
+use potluck_text::texts;
 use serde_json::Value;
 
 use crate::error::ApiError;
@@ -45,6 +46,27 @@ pub(super) fn refuse_what_cannot_be(fields: &Fields<'_>) -> Result<(), ApiError>
     Ok(())
 }
 
+/// Refuses a call that is demanded: it would be missing in the answer. Tools that are only offered are ignored, because many programs
+/// offer them with every request.
+pub(super) fn refuse_calls(fields: &Fields<'_>) -> Result<(), ApiError> {
+    for name in ["tool_choice", "function_call"] {
+        // A word in OpenAI's APIs, or an object with a mode; an object with a type in Anthropic's.
+        let choice = fields.get(name).map(|choice| choice.get("mode").or(choice.get("type")).unwrap_or(choice));
+        if choice.is_some_and(|choice| !matches!(choice.as_str(), Some("auto" | "none"))) {
+            return Err(ApiError::unsupported(name, texts().api.no_tools()));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a form of the answer other than text.
+pub(super) fn refuse_forms(name: &str, form: Option<&Value>) -> Result<(), ApiError> {
+    match form.map(|form| form.get("type").and_then(Value::as_str)) {
+        None | Some(Some("text")) => Ok(()),
+        Some(_) => Err(ApiError::unsupported(name, "only text can be asked for yet")),
+    }
+}
+
 /// How tokens are sampled, but for the seed: what is not given is as the page's settings have it.
 pub(super) fn sampling(fields: &Fields<'_>) -> Result<Sampling, ApiError> {
     let usual = Sampling::default();
@@ -80,12 +102,12 @@ pub(super) fn max_tokens(fields: &Fields<'_>, names: &[&str]) -> Result<Option<u
     Ok(None)
 }
 
-/// The strings before which the answer ends.
-pub(super) fn stops(fields: &Fields<'_>) -> Result<Vec<String>, ApiError> {
-    let stops = fields.texts("stop")?;
+/// The strings before which the answer ends, in the field of this name.
+pub(super) fn stops(fields: &Fields<'_>, name: &str) -> Result<Vec<String>, ApiError> {
+    let stops = fields.texts(name)?;
     if stops.len() > MAX_STOPS || stops.iter().any(|stop| stop.len() > MAX_STOP_BYTES) {
         let most = format!("expected at most {MAX_STOPS} strings of at most {MAX_STOP_BYTES} bytes");
-        return Err(ApiError::invalid("stop", most));
+        return Err(ApiError::invalid(name, most));
     }
     Ok(stops)
 }
@@ -109,17 +131,24 @@ pub(super) fn delivery(fields: &Fields<'_>) -> Result<Delivery, ApiError> {
 pub(super) fn reasoning(fields: &Fields<'_>) -> Option<ReasoningEffort> {
     let inner = |object: &str, name: &str| fields.get(object).and_then(|object| object.get(name));
     let effort = fields.get("reasoning_effort").or_else(|| inner("reasoning", "effort")).and_then(Value::as_str);
-    match effort {
-        Some("none" | "off") => return Some(ReasoningEffort::Off),
-        Some("minimal" | "low") => return Some(ReasoningEffort::Low),
-        Some("medium") => return Some(ReasoningEffort::Medium),
-        Some("high" | "xhigh" | "max") => return Some(ReasoningEffort::High),
-        Some(_) | None => {}
+    if let Some(effort) = effort.and_then(effort_of) {
+        return Some(effort);
     }
     match inner("chat_template_kwargs", "enable_thinking").and_then(Value::as_bool) {
         Some(true) => Some(ReasoningEffort::Medium),
         Some(false) => Some(ReasoningEffort::Off),
         None => None,
+    }
+}
+
+/// The effort of this name.
+pub(super) fn effort_of(name: &str) -> Option<ReasoningEffort> {
+    match name {
+        "none" | "off" => Some(ReasoningEffort::Off),
+        "minimal" | "low" => Some(ReasoningEffort::Low),
+        "medium" => Some(ReasoningEffort::Medium),
+        "high" | "xhigh" | "max" => Some(ReasoningEffort::High),
+        _ => None,
     }
 }
 
@@ -212,7 +241,7 @@ mod tests {
 
     #[test]
     fn stop_strings_are_few_and_short() {
-        let stops = |body: Value| with(&body, stops);
+        let stops = |body: Value| with(&body, |fields| stops(fields, "stop"));
         assert_eq!(stops(json!({ "stop": "END" })).unwrap(), ["END"]);
         assert!(stops(json!({ "stop": vec!["a"; MAX_STOPS + 1] })).is_err());
         assert!(stops(json!({ "stop": "a".repeat(MAX_STOP_BYTES + 1) })).is_err());

@@ -224,7 +224,7 @@ impl Answers {
         None
     }
 
-    fn begin(&mut self, question: Question, model: &OpenedModel, context: usize, cx: &EventContext) {
+    fn begin(&mut self, question: Question, model: &OpenedModel, context: usize, cx: &mut EventContext) {
         let Question { asker, prompt, asked, tokens } = question;
         let tokens = tokens.unwrap_or_default();
         let mut conversation = self.conversations.take(asker, &prompt.conversation);
@@ -237,7 +237,10 @@ impl Answers {
         let tokens = if own.len() < context { own } else { tokens };
         let transcript = Transcript::new(asker, prompt.request);
         let stream = model.language.decoder(&prompt, &tokens);
-        self.active.push(Answering::new(transcript, prompt, conversation, &tokens, stream, context, asked, cx.now));
+        let answering = Answering::new(transcript, prompt, conversation, &tokens, stream, context, asked, cx.now);
+        // A program wants to know at the beginning how long its prompt is, and how much of it was known.
+        answering.report_reading(cx);
+        self.active.push(answering);
         let taken: usize = self.active.iter().map(Answering::expected_pages).sum();
         self.conversations.shrink_to(pages(context).saturating_sub(taken + self.reserved + cx.kv_cache.for_checks));
     }

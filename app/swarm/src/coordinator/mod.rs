@@ -259,7 +259,7 @@ impl Coordinator {
             return Answers::reject(asker, prompt.request, &sentence, cx);
         }
         if self.planning.plans.has_no_model {
-            return Answers::reject(asker, prompt.request, "This room has no model.", cx);
+            return Answers::reject(asker, prompt.request, &Refusal::NoModel.to_string(), cx);
         }
         // A question that cannot fit is refused with a sentence, and costs nobody time.
         let fits = self.model.as_ref().map_or(Ok(()), |model| model.language.fits(&prompt, self.command.context));

@@ -4,7 +4,7 @@ table! {
     /// What `potluck-node serve` says in its terminal.
     ServeTexts {
         /// The model can answer. Programs are set up with this address and this name.
-        ready(model: Text, address: Text) = "Programs on this machine can now use { $model } at { $address } as they use OpenAI's API. Ctrl-C stops this.";
+        ready(model: Text, address: Text) = "Programs can now use { $model } at { $address } as they use OpenAI's API. Ctrl-C stops this.";
         /// The address is taken, or this machine does not have it.
         cannot_listen(address: Text, error: Text) = "The program cannot listen on { $address }: { $error }. Choose another address with --listen.";
         /// Other machines could ask.
@@ -34,7 +34,7 @@ table! {
         /// The request names this machine as a stranger's server might.
         foreign_host = "Without an API key, requests are answered at 127.0.0.1, [::1] and localhost only. Start potluck-node serve with a key to use another name.";
         /// There is nothing at this address.
-        no_route = "This API has nothing at that address. It has /v1/chat/completions, /v1/completions and /v1/models.";
+        no_route = "This API has nothing at that address. It has /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages and /v1/models.";
         /// Another method.
         no_method(method: Text) = "Use { $method } at this address.";
         /// The name of another model.
@@ -47,12 +47,14 @@ table! {
         too_slow = "The request did not arrive in time.";
         /// The client ended the body early.
         cut_short = "The request ended before it was complete.";
-        /// Too many requests.
-        busy(waiting: Count) = "{ $waiting } requests are being answered or are waiting. Ask again in a moment.";
         /// The room or this program ends.
         ended = "The room has ended, or potluck-node was stopped.";
         /// Some of a streamed answer was void.
         void = "A device that computed some of this answer was found wrong. Ask again.";
+        /// The room ended the answer, and this program did not ask it to.
+        cut_off = "The room stopped this answer before it was complete. Ask again.";
+        /// The room sends more than any model writes.
+        endless = "The room sends an answer without end.";
         /// In place of an image.
         image = "(There was an image here. This model reads text only.)";
         /// In place of anything else that is no text.

@@ -3,140 +3,28 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[allow(dead_code, reason = "the other tests of the program use the rest")]
-#[path = "matrix/process.rs"]
+#[path = "../matrix/process.rs"]
 mod process;
 #[allow(dead_code, reason = "the other tests of the program use the rest")]
-#[path = "matrix/world.rs"]
+#[path = "../matrix/world.rs"]
 mod world;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+mod apis;
+mod many;
+mod server;
+
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
-use process::{Ended, Out, Running};
+use process::{Ended, Out};
 use serde_json::{Value, json};
+use server::{Server, post};
 use world::World;
 
 /// Positions of context.
 const CONTEXT: u32 = 256;
-/// Whatever hangs fails after this time.
-const GUARD: Duration = Duration::from_secs(120);
-
-/// A server in a process of its own.
-struct Server {
-    running: Running,
-    /// Host and port.
-    address: String,
-    key: Option<&'static str>,
-}
-
-/// What a request brought.
-struct Reply {
-    status: u16,
-    head: String,
-    body: String,
-}
-
-impl Reply {
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error} in {}", self.body))
-    }
-
-    /// The code of an error, which has all fields.
-    fn code(&self) -> Value {
-        let error = &self.json()["error"];
-        let is_whole =
-            ["type", "message"].iter().all(|field| error[*field].is_string()) && error.get("param").is_some();
-        assert!(is_whole, "an error has message, type, param and code: {}", self.body);
-        error["code"].clone()
-    }
-
-    /// The data of its events.
-    fn events(&self) -> Vec<&str> {
-        assert!(self.head.contains("text/event-stream"), "{}", self.head);
-        self.body.lines().filter_map(|line| line.strip_prefix("data: ")).collect()
-    }
-}
-
-impl Server {
-    fn start(folder: &Path, line: &[&str], key: Option<&'static str>) -> Self {
-        let line = ["serve"].iter().chain(line).chain(&["--listen", "127.0.0.1:0", "--cache", "cache"]);
-        let line: Vec<String> = line.map(|part| (*part).to_owned()).collect();
-        let mut running = process::start(folder, &line, Out::Read);
-        assert!(running.until("/v1\n"), "{}", running.err.lock().unwrap());
-        let address = running.out.lock().unwrap().trim().to_owned();
-        let address = address.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/v1"));
-        Self { address: address.expect("a base URL and nothing else").to_owned(), running, key }
-    }
-
-    /// A connection on which this was sent.
-    fn send(&self, head: &str, body: &[u8]) -> TcpStream {
-        let mut connection = TcpStream::connect(&self.address).unwrap();
-        let key = self.key.map(|key| format!("Authorization: Bearer {key}\r\n")).unwrap_or_default();
-        let host = if head.contains("\r\nHost:") { String::new() } else { format!("Host: {}\r\n", self.address) };
-        let head = format!("{head}\r\n{host}{key}Content-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-        connection.write_all(head.as_bytes()).unwrap();
-        connection.write_all(body).unwrap();
-        connection
-    }
-
-    fn ask(&self, head: &str, body: &[u8]) -> Reply {
-        let mut reply = Vec::new();
-        self.send(head, body).read_to_end(&mut reply).unwrap();
-        let reply = String::from_utf8(reply).unwrap();
-        let (head, body) = reply.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no HTTP: {reply}"));
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        let head = head.to_ascii_lowercase();
-        let body = if head.contains("transfer-encoding: chunked") { without_chunks(body) } else { body.to_owned() };
-        Reply { status, head, body }
-    }
-
-    fn get(&self, path: &str) -> Reply {
-        self.ask(&format!("GET {path} HTTP/1.1"), b"")
-    }
-
-    fn post(&self, path: &str, body: &Value) -> Reply {
-        self.ask(&post(path), body.to_string().as_bytes())
-    }
-
-    fn chat(&self, more: Value) -> Reply {
-        let mut body =
-            json!({ "messages": [{ "role": "user", "content": "Hello!" }], "temperature": 0, "max_tokens": 8 });
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        self.post("/v1/chat/completions", &body)
-    }
-
-    /// Answers that are being written for programs.
-    fn processing(&self) -> u64 {
-        self.get("/health").json()["slots_processing"].as_u64().unwrap()
-    }
-
-    /// Waits until so many answers are being written.
-    fn until_processing(&self, count: u64) {
-        let begin = Instant::now();
-        while self.processing() != count {
-            assert!(begin.elapsed() < GUARD, "{} answers are being written, and not {count}", self.processing());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-fn post(path: &str) -> String {
-    format!("POST {path} HTTP/1.1\r\nContent-Type: application/json")
-}
-
-fn without_chunks(mut body: &str) -> String {
-    let mut text = String::new();
-    while let Some((length, rest)) = body.split_once("\r\n") {
-        let length = usize::from_str_radix(length, 16).unwrap();
-        text += &rest[..length];
-        body = rest[length..].trim_start_matches("\r\n");
-    }
-    text
-}
 
 /// A text that goes on for a while.
 fn story(max_tokens: u32, stream: bool) -> Vec<u8> {
@@ -159,6 +47,10 @@ fn programs_ask_the_built_in_model() {
     finds_the_model_and_its_served_context(&server);
     answers_alike_in_one_piece_and_in_a_stream(&server);
     completes_text_up_to_a_stop_string(&server);
+    apis::anthropics_messages(&server);
+    apis::openais_responses(&server);
+    many::each_client_gets_its_own_answer(&server);
+    many::two_hundred_ask_at_once(&server);
     refuses_bad_input_with_a_reason(&server);
     refuses_web_pages(&server);
     notices_a_client_that_leaves(&server);
@@ -263,7 +155,7 @@ fn refuses_bad_input_with_a_reason(server: &Server) {
     let huge = vec![b' '; 100 << 20];
     let reply = server.ask(&post("/v1/chat/completions"), &huge);
     assert_eq!((reply.status, reply.code()), (413, json!("request_too_large")));
-    let nowhere = server.post("/v1/responses", &json!({}));
+    let nowhere = server.post("/v1/embeddings", &json!({}));
     assert_eq!((nowhere.status, nowhere.code()), (404, json!("unknown_url")));
     let method = server.get("/v1/chat/completions");
     assert_eq!((method.status, method.code()), (405, json!("method_not_allowed")));
@@ -332,7 +224,15 @@ fn programs_ask_a_room_with_a_key_until_its_host_ends_it() {
         let reply = server.get("/v1/models");
         assert_eq!((reply.status, reply.code()), (401, json!("invalid_api_key")));
     }
-    assert_eq!(server.get("/health").status, 200, "whoever watches over programs has no key");
+    let large = vec![b' '; 8 << 20];
+    assert_eq!(
+        server.ask(&post("/v1/chat/completions"), &large).status,
+        401,
+        "a refusal can be read after a large body"
+    );
+    let health = server.get("/health");
+    assert_eq!(health.status, 200, "whoever watches over programs has no key");
+    assert!(health.json().get("slots_processing").is_none(), "and does not learn who works when: {}", health.body);
     server.key = Some("secret");
 
     let mut stream = BufReader::new(server.send(&post("/v1/completions"), &story(200, true)));

@@ -1,0 +1,225 @@
+//! `POST /v1/messages`, Anthropic's API.
+
+use potluck_panel::{Channel, ReasoningEffort};
+use serde_json::{Value, json};
+
+use super::{Event, Head, Shape, Whole, messages, parameters};
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::question::{Finish, Question, Usage};
+
+/// Tokens of thinking up to which the effort is low, and medium. Programs ask for a budget, and models know efforts.
+const BUDGETS: [i64; 2] = [4_096, 16_384];
+
+/// The question in a request's body.
+pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
+    let fields = &Fields::of(body)?;
+    parameters::refuse_calls(fields)?;
+    let output = fields.get("output_config");
+    let of_output = |name: &str| output.and_then(|output| output.get(name)).filter(|value| !value.is_null());
+    parameters::refuse_forms("output_format", fields.get("output_format"))?;
+    parameters::refuse_forms("output_config.format", of_output("format"))?;
+    let instructions = messages::instructions(fields, "system")?;
+    let messages = messages::messages(fields)?;
+    let effort = of_output("effort").and_then(Value::as_str).and_then(parameters::effort_of);
+    Ok(Question {
+        model: fields.text("model")?.map(str::to_owned),
+        messages: messages::with_joined_instructions(instructions.into_iter().chain(messages)),
+        raw: false,
+        max_tokens: parameters::max_tokens(fields, &["max_tokens"])?,
+        sampling: parameters::sampling(fields)?,
+        seed: parameters::seed(fields)?,
+        reasoning: Some(reasoning(fields, effort)?),
+        stops: parameters::stops(fields, "stop_sequences")?,
+        delivery: parameters::delivery(fields)?,
+    })
+}
+
+/// How much the model is to think. In this API it does not, unless it is asked to.
+fn reasoning(fields: &Fields<'_>, effort: Option<ReasoningEffort>) -> Result<ReasoningEffort, ApiError> {
+    let Some(thinking) = fields.get("thinking") else { return Ok(ReasoningEffort::Off) };
+    let wrong = |_| ApiError::invalid("thinking", "expected an object with a type");
+    let thinking = Fields::of(thinking).map_err(wrong)?;
+    let budget = thinking.integer("budget_tokens").map_err(wrong)?;
+    Ok(match thinking.text("type").map_err(wrong)? {
+        Some("disabled") => ReasoningEffort::Off,
+        _ => effort.unwrap_or(match budget {
+            Some(tokens) if tokens <= BUDGETS[0] => ReasoningEffort::Low,
+            Some(tokens) if tokens > BUDGETS[1] => ReasoningEffort::High,
+            Some(_) | None => ReasoningEffort::Medium,
+        }),
+    })
+}
+
+/// An error as this API has it.
+pub(crate) fn error(error: &ApiError) -> Value {
+    let kind = match error {
+        ApiError::NotReady => "overloaded_error",
+        _ => match error.status().as_u16() {
+            401 => "authentication_error",
+            403 => "permission_error",
+            404 => "not_found_error",
+            413 => "request_too_large",
+            429 => "rate_limit_error",
+            500.. => "api_error",
+            _ => "invalid_request_error",
+        },
+    };
+    let message = match error {
+        // Programs look for these words, and shorten their conversation.
+        ApiError::TooLong { sentence, numbers: Some((tokens, context)) } => {
+            format!("prompt is too long: {tokens} tokens > {context} maximum. {sentence}")
+        }
+        _ => error.to_string(),
+    };
+    json!({ "type": "error", "error": { "type": kind, "message": message } })
+}
+
+/// What a block of an answer has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Block {
+    Thinking,
+    Text,
+}
+
+impl Block {
+    fn of(channel: Channel) -> Self {
+        match channel {
+            Channel::Reasoning => Self::Thinking,
+            Channel::Answer | Channel::ToolCall => Self::Text,
+        }
+    }
+
+    fn json(self, text: &str) -> Value {
+        match self {
+            Self::Thinking => json!({ "type": "thinking", "thinking": text, "signature": "" }),
+            Self::Text => json!({ "type": "text", "text": text }),
+        }
+    }
+
+    fn delta(self, text: &str) -> Value {
+        match self {
+            Self::Thinking => json!({ "type": "thinking_delta", "thinking": text }),
+            Self::Text => json!({ "type": "text_delta", "text": text }),
+        }
+    }
+}
+
+/// How an answer is written.
+#[derive(Default)]
+pub(crate) struct Messages {
+    has_begun: bool,
+    /// The block that is being written, with its index.
+    open: Option<(usize, Block)>,
+}
+
+/// The message, whose content may come later.
+fn message(head: &Head, content: &[Value], finish: Option<&Finish>, usage: Usage) -> Value {
+    let mut message = json!({
+        "id": head.id,
+        "type": "message",
+        "role": "assistant",
+        "model": head.model,
+        "content": content,
+        "usage": usage_json(usage),
+    });
+    let (reason, stop) = end(finish);
+    (message["stop_reason"], message["stop_sequence"]) = (reason, stop);
+    message
+}
+
+/// Why it ended, and the stop string that ended it.
+fn end(finish: Option<&Finish>) -> (Value, Value) {
+    match finish {
+        None => (Value::Null, Value::Null),
+        Some(Finish::Stop) => (json!("end_turn"), Value::Null),
+        Some(Finish::StopString(string)) => (json!("stop_sequence"), json!(string)),
+        Some(Finish::Length) => (json!("max_tokens"), Value::Null),
+    }
+}
+
+/// In this API, tokens from a cache are not among those of the input.
+fn usage_json(usage: Usage) -> Value {
+    json!({
+        "input_tokens": usage.prompt.saturating_sub(usage.cached),
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": usage.cached,
+        "output_tokens": usage.answer,
+    })
+}
+
+impl Messages {
+    /// The first event. It says how many tokens are read, so it waits until that is known.
+    fn start(&mut self, head: &Head, usage: Usage) -> Option<Event> {
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        is_first.then(|| Event::named("message_start", json!({ "message": message(head, &[], None, usage) })))
+    }
+
+    /// Ends the block that is being written, and begins another.
+    fn turn_to(&mut self, block: Option<Block>) -> Vec<Event> {
+        let before = self.open;
+        if before.map(|(_, open)| open) == block {
+            return Vec::new();
+        }
+        let stop = |(index, _)| Event::named("content_block_stop", json!({ "index": index }));
+        let mut events: Vec<Event> = before.map(stop).into_iter().collect();
+        let next = before.map_or(0, |(index, _)| index + 1);
+        self.open = block.map(|block| (next, block));
+        let start = |block: Block| {
+            Event::named("content_block_start", json!({ "index": next, "content_block": block.json("") }))
+        };
+        events.extend(block.map(start));
+        events
+    }
+}
+
+impl Shape for Messages {
+    fn prefix(&self) -> &'static str {
+        "msg_"
+    }
+
+    fn begin(&mut self, _head: &Head) -> Vec<Event> {
+        Vec::new()
+    }
+
+    fn taken(&mut self, head: &Head, usage: Usage) -> Vec<Event> {
+        self.start(head, usage).into_iter().collect()
+    }
+
+    fn more(&mut self, head: &Head, channel: Channel, text: &str) -> Vec<Event> {
+        let block = Block::of(channel);
+        let mut events: Vec<Event> = self.start(head, Usage::default()).into_iter().collect();
+        events.extend(self.turn_to(Some(block)));
+        let index = self.open.map_or(0, |(index, _)| index);
+        events.push(Event::named("content_block_delta", json!({ "index": index, "delta": block.delta(text) })));
+        events
+    }
+
+    fn end(&mut self, head: &Head, finish: &Finish, usage: Usage) -> Vec<Event> {
+        let mut events: Vec<Event> = self.start(head, usage).into_iter().collect();
+        if self.open.is_none() {
+            events.extend(self.turn_to(Some(Block::Text)));
+        }
+        events.extend(self.turn_to(None));
+        let (reason, stop) = end(Some(finish));
+        let delta = json!({ "stop_reason": reason, "stop_sequence": stop });
+        events.push(Event::named("message_delta", json!({ "delta": delta, "usage": usage_json(usage) })));
+        events.push(Event::named("message_stop", json!({})));
+        events
+    }
+
+    fn fail(&mut self, _head: &Head, failure: &ApiError) -> Vec<Event> {
+        vec![Event::named("error", error(failure))]
+    }
+
+    fn whole(&self, head: &Head, whole: &Whole) -> Value {
+        let thought = (!whole.reasoning.is_empty()).then(|| Block::Thinking.json(&whole.reasoning));
+        // A message without any block would be one that many programs cannot show.
+        let said = (!whole.text.is_empty() || thought.is_none()).then(|| Block::Text.json(&whole.text));
+        let content: Vec<Value> = thought.into_iter().chain(said).collect();
+        message(head, &content, Some(&whole.finish), whole.usage)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! What a request asks.
+
+use potluck_panel::{Message, Role};
+use potluck_text::texts;
+use serde_json::Value;
+
+use crate::api::{messages, parameters};
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::question::Question;
+
+/// Fields that lead to what an earlier request left.
+const LEFT_BEFORE: [&str; 2] = ["previous_response_id", "conversation"];
+
+const NOTHING_STORED: &str = "nothing is stored here: send the whole conversation";
+
+/// The question in a request's body.
+pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
+    let fields = &Fields::of(body)?;
+    parameters::refuse_what_cannot_be(fields)?;
+    parameters::refuse_calls(fields)?;
+    parameters::refuse_forms("text.format", fields.get("text").and_then(|text| text.get("format")))?;
+    if let Some(name) = LEFT_BEFORE.into_iter().find(|name| fields.get(name).is_some()) {
+        return Err(ApiError::unsupported(name, NOTHING_STORED));
+    }
+    if fields.boolean("background")? == Some(true) {
+        return Err(ApiError::unsupported("background", "an answer ends with its connection"));
+    }
+    let instructions = messages::instructions(fields, "instructions")?;
+    let messages = input(fields)?;
+    Ok(Question {
+        model: fields.text("model")?.map(str::to_owned),
+        messages: messages::with_joined_instructions(instructions.into_iter().chain(messages)),
+        raw: false,
+        max_tokens: parameters::max_tokens(fields, &["max_output_tokens"])?,
+        sampling: parameters::sampling(fields)?,
+        seed: parameters::seed(fields)?,
+        reasoning: parameters::reasoning(fields),
+        stops: Vec::new(),
+        delivery: parameters::delivery(fields)?,
+    })
+}
+
+/// The messages of the input: a string, or items.
+fn input(fields: &Fields<'_>) -> Result<Vec<Message>, ApiError> {
+    let items = match fields.get("input") {
+        Some(Value::String(text)) => return Ok(vec![Message::new(Role::User, text.clone())]),
+        Some(Value::Array(items)) if !items.is_empty() => items,
+        _ => return Err(ApiError::invalid("input", "expected a string or an array of items")),
+    };
+    let mut messages = Vec::new();
+    let mut thought = String::new();
+    for (index, item) in items.iter().enumerate() {
+        let place = format!("input[{index}]");
+        match item.get("type").map_or(Some("message"), Value::as_str) {
+            Some("message") => {
+                let mut message = messages::of(item, &place)?;
+                let before = std::mem::take(&mut thought);
+                if message.role == Role::Assistant && message.reasoning.is_empty() {
+                    message.reasoning = before;
+                }
+                messages.push(message);
+            }
+            Some("reasoning") => thought = reasoning(item),
+            Some("item_reference") => return Err(ApiError::unsupported(place, NOTHING_STORED)),
+            Some(_) => return Err(ApiError::unsupported(place, texts().api.no_tool_messages())),
+            None => return Err(ApiError::invalid(place, "expected an item with a type")),
+        }
+    }
+    if messages.is_empty() {
+        return Err(ApiError::invalid("input", "expected at least one message"));
+    }
+    Ok(messages)
+}
+
+/// The text of a reasoning item, which belongs to the message after it. It may be encrypted, by who cannot be asked here.
+fn reasoning(item: &Value) -> String {
+    let parts = item.get("content").and_then(Value::as_array);
+    let texts = parts.into_iter().flatten().filter_map(|part| part.get("text")?.as_str());
+    texts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_text_or_items_become_messages() {
+        let asked = question(&json!({ "input": "Hi", "max_output_tokens": 9, "store": true, "include": [] })).unwrap();
+        assert_eq!((asked.messages, asked.max_tokens), (vec![Message::new(Role::User, "Hi")], Some(9)));
+        let asked = question(&json!({
+            "instructions": "Be brief.",
+            "input": [
+                { "role": "developer", "content": "And kind." },
+                { "role": "user", "content": [{ "type": "input_text", "text": "Hi" }] },
+                { "type": "reasoning", "id": "r", "summary": [], "content": [{ "type": "reasoning_text", "text": "Hm." }] },
+                { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "Hello" }] },
+                { "role": "user", "content": "And?" },
+            ],
+            "tools": [{ "type": "custom", "name": "f" }], "tool_choice": "auto", "text": { "verbosity": "low" },
+        }))
+        .unwrap();
+        let read: Vec<(Role, &str, &str)> = asked
+            .messages
+            .iter()
+            .map(|message| (message.role, message.content.as_str(), message.reasoning.as_str()))
+            .collect();
+        let expected = [
+            (Role::System, "Be brief.\n\nAnd kind.", ""),
+            (Role::User, "Hi", ""),
+            (Role::Assistant, "Hello", "Hm."),
+            (Role::User, "And?", ""),
+        ];
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_by_name() {
+        let call = json!({ "type": "function_call_output", "call_id": "a", "output": "5" });
+        for (wrong, field) in [
+            (json!({}), "input"),
+            (json!({ "input": [] }), "input"),
+            (json!({ "input": 5 }), "input"),
+            (json!({ "input": [{ "type": "reasoning", "summary": [] }] }), "input"),
+            (json!({ "input": [5] }), "input[0]"),
+            (json!({ "input": [{ "role": "wizard", "content": "a" }] }), "input[0].role"),
+            (json!({ "input": [{ "type": "item_reference", "id": "a" }] }), "input[0]"),
+            (json!({ "input": [call] }), "input[0]"),
+            (json!({ "input": "a", "previous_response_id": "resp_1" }), "previous_response_id"),
+            (json!({ "input": "a", "background": true }), "background"),
+            (json!({ "input": "a", "tool_choice": "required" }), "tool_choice"),
+            (json!({ "input": "a", "text": { "format": { "type": "json_schema" } } }), "text.format"),
+        ] {
+            let error = question(&wrong).unwrap_err().to_json();
+            assert_eq!(error["error"]["param"], field, "{wrong}: {error}");
+        }
+    }
+}

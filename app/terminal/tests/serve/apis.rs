@@ -1,0 +1,89 @@
+//! The other APIs, over the same socket.
+
+use serde_json::{Value, json};
+
+use super::server::{Reply, Server};
+
+/// Names of the events of a stream and their JSON. Each name must be the type, too.
+fn events(reply: &Reply) -> Vec<(String, Value)> {
+    let names = reply.body.lines().filter_map(|line| line.strip_prefix("event: "));
+    let data = reply.events().into_iter().filter(|data| *data != "[DONE]");
+    let events: Vec<(String, Value)> =
+        names.map(str::to_owned).zip(data.map(|data| serde_json::from_str(data).unwrap())).collect();
+    assert!(events.iter().all(|(name, json)| json["type"] == **name), "{}", reply.body);
+    events
+}
+
+/// The text of all events of this name, at this place in their JSON.
+fn text(events: &[(String, Value)], name: &str, pointer: &str) -> String {
+    let of_name = events.iter().filter(|(this, _)| this == name);
+    of_name.map(|(_, json)| json.pointer(pointer).unwrap().as_str().unwrap()).collect()
+}
+
+pub fn anthropics_messages(server: &Server) {
+    let body = |stream: bool, content: &str| {
+        json!({
+            "model": "", "max_tokens": 40, "temperature": 0, "stream": stream, "system": [{ "type": "text", "text": "Be kind." }],
+            "messages": [{ "role": "user", "content": [{ "type": "text", "text": content }] }],
+        })
+    };
+    let whole = server.post("/v1/messages?beta=true", &body(false, "Hello!"));
+    assert_eq!(whole.status, 200, "{}", whole.body);
+    let whole = whole.json();
+    let said = whole["content"][0]["text"].as_str().unwrap();
+    assert!(!said.is_empty() && whole["stop_reason"] == "end_turn", "{whole}");
+    let input =
+        |usage: &Value| usage["input_tokens"].as_u64().unwrap() + usage["cache_read_input_tokens"].as_u64().unwrap();
+    assert!(input(&whole["usage"]) > 0, "{whole}");
+
+    let stream = server.post("/v1/messages", &body(true, "Hello!"));
+    let events = events(&stream);
+    assert_eq!(events[0].0, "message_start");
+    assert_eq!(
+        input(&events[0].1["message"]["usage"]),
+        input(&whole["usage"]),
+        "the input is known at the beginning: {}",
+        stream.body
+    );
+    assert_eq!(text(&events, "content_block_delta", "/delta/text"), said, "{}", stream.body);
+    assert_eq!(events.last().unwrap().0, "message_stop");
+
+    let long = server.post("/v1/messages", &body(true, &"a ".repeat(400)));
+    let error = long.json();
+    assert_eq!(
+        (long.status, &error["type"], &error["error"]["type"]),
+        (400, &json!("error"), &json!("invalid_request_error"))
+    );
+    assert!(error["error"]["message"].as_str().unwrap().starts_with("prompt is too long"), "{error}");
+    let nowhere = server.post("/v1/messages/count_tokens", &json!({}));
+    assert_eq!((nowhere.status, &nowhere.json()["error"]["type"]), (404, &json!("not_found_error")));
+}
+
+pub fn openais_responses(server: &Server) {
+    let body = |stream: bool, most: u32| {
+        let mut body = json!({ "input": "Hello!", "instructions": "Be kind.", "temperature": 0 });
+        (body["max_output_tokens"], body["stream"]) = (json!(most), json!(stream));
+        body
+    };
+    let whole = server.post("/v1/responses", &body(false, 40));
+    assert_eq!(whole.status, 200, "{}", whole.body);
+    let whole = whole.json();
+    let said = whole["output"][0]["content"][0]["text"].as_str().unwrap();
+    assert!(!said.is_empty() && whole["status"] == "completed", "{whole}");
+
+    let stream = server.post("/v1/responses", &body(true, 40));
+    let events = events(&stream);
+    assert_eq!(text(&events, "response.output_text.delta", "/delta"), said, "{}", stream.body);
+    let (name, last) = events.last().unwrap();
+    assert_eq!(
+        (name.as_str(), &last["response"]["output"][0]["content"]),
+        ("response.completed", &whole["output"][0]["content"])
+    );
+    let short = server.post("/v1/responses", &body(false, 2)).json();
+    assert_eq!(
+        (&short["status"], &short["incomplete_details"]["reason"]),
+        (&json!("incomplete"), &json!("max_output_tokens"))
+    );
+    let stored = server.post("/v1/responses", &json!({ "input": "And?", "previous_response_id": whole["id"] }));
+    assert_eq!((stored.status, stored.code()), (400, json!("unsupported_value")));
+}
