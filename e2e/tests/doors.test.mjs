@@ -51,7 +51,7 @@ async function putOut(page, how) {
 }
 
 /** Makes an invite in the dialog; its link. */
-async function invite(page, kind, { ask = false } = {}) {
+async function invite(page, kind, { ask = false, read } = {}) {
   await page.getByRole('button', { name: 'Invite', exact: true }).click();
   const dialog = page.getByRole('dialog', { name: 'Invite a device' });
   await dialog.locator('label', { hasText: kind }).click();
@@ -59,9 +59,11 @@ async function invite(page, kind, { ask = false } = {}) {
   const before = (await status(page)).doors.invites.length;
   await dialog.getByRole('button', { name: 'Make an invite' }).click();
   const { doors } = await until(page, (status) => status.doors.invites.length > before);
-  await dialog.locator('.invite-link').waitFor();
+  await dialog.locator('.invite-link').first().waitFor();
+  const link = relay.url + doors.invites[0].link;
+  await read?.(dialog, link);
   await dialog.getByRole('button', { name: 'Close' }).click();
-  return relay.url + doors.invites[0].link;
+  return link;
 }
 
 step('a room has a host, a guest and a conversation', async () => {
@@ -251,6 +253,20 @@ step('an invite to chat offers no GPU button and lets its holder in', async () =
   await page.getByRole('button', { name: 'Just chat' }).click();
   await until(page, isInside);
   await page.getByText('You are invited to chat.').first().waitFor();
+});
+
+step('other programs ask with an invite to chat, by the command on the page', async () => {
+  const { page } = devices.host;
+  await invite(page, 'Other programs', {
+    read: async (dialog, link) => {
+      const [command, address] = await dialog.locator('.programs .mono').allTextContents();
+      assert.match(command, /^potluck-node serve "http[^"]+"$/);
+      assert.ok(command.includes(new URL(link).hash), command);
+      assert.match(address, /^http:\/\/127\.0\.0\.1:\d+\/v1$/);
+    },
+  });
+  const { doors } = await status(page);
+  assert.equal(doors.invites[0].invite.kind, 'Chat');
 });
 
 step('an expired invite says so in one sentence', async () => {

@@ -104,6 +104,28 @@ table! {
 }
 
 table! {
+    /// How other programs use the room's model.
+    ProgramsTexts {
+        /// The choice of a link, and the heading above what it brings.
+        title = "Other programs";
+        /// For whom it is.
+        title_hint = "Editors, agents and scripts ask the model as they ask OpenAI or Anthropic";
+        /// Above the command.
+        run = "On the computer where the programs are, run potluck-node with this invite:";
+        /// The button.
+        copy_command = "Copy command";
+        /// Above the address.
+        set_up = "In the programs, set up this address. If one wants a key, any text will do:";
+        /// The button.
+        copy_address = "Copy address";
+        /// Above a question on the command line.
+        ask = "Or ask from a terminal:";
+        /// The button.
+        copy_question = "Copy question";
+    }
+}
+
+table! {
     /// A member that the host puts out.
     PutOutTexts {
         /// Asked before.

@@ -51,7 +51,7 @@ pub use door::{DoorTexts, RelayTexts, RoomsTexts};
 pub use door_log::DoorLogTexts;
 pub use entry::{FailureTexts, LeaveTexts, RequestTexts};
 pub use host::{ArithmeticTexts, GuesserTexts, KvCacheTexts, SharingTexts};
-pub use invite::{InviteTexts, PrivacyTexts, PutOutTexts, SealedTexts};
+pub use invite::{InviteTexts, PrivacyTexts, ProgramsTexts, PutOutTexts, SealedTexts};
 pub use node::NodeRelayTexts;
 pub use own::OwnDeviceTexts;
 pub use page::NoticeTexts;
@@ -179,6 +179,8 @@ areas! {
     door_log: DoorLogTexts,
     /// Links and invites.
     invite: InviteTexts,
+    /// How other programs use the room's model.
+    programs: ProgramsTexts,
     /// A member that the host puts out.
     put_out: PutOutTexts,
     /// What is sealed between devices.

@@ -1,7 +1,7 @@
 //! Links to the room for other devices: the room's own, and invites. They never contain localhost.
 
 use leptos::prelude::*;
-use potluck_panel::ToNode;
+use potluck_panel::{InviteKind, ToNode};
 use potluck_text::texts;
 
 use super::door_log::DoorLog;
@@ -22,6 +22,19 @@ pub(super) enum LinkKind {
     Chat,
     /// An invite to lend a GPU, and to chat.
     Contribute,
+    /// An invite to chat for a program.
+    Program,
+}
+
+impl LinkKind {
+    /// The kind of invite behind it; `None` for the room's own link.
+    pub(super) fn invite(self) -> Option<InviteKind> {
+        match self {
+            Self::Room => None,
+            Self::Contribute => Some(InviteKind::Contribute),
+            Self::Chat | Self::Program => Some(InviteKind::Chat),
+        }
+    }
 }
 
 /// The dialog with the links, their QR codes, and who came by which.
@@ -41,16 +54,28 @@ pub(super) struct Reach {
     elsewhere: bool,
     /// Where another device learns to trust the relay's own certificate; empty if it need not.
     help: String,
+    /// How a program without a browser trusts it; empty if it need not.
+    fingerprint: String,
+}
+
+impl Reach {
+    /// The link for a program without a browser.
+    pub(super) fn native(&self, link: &str) -> String {
+        if self.fingerprint.is_empty() { link.to_owned() } else { format!("{link}&fp={}", self.fingerprint) }
+    }
 }
 
 fn reach(addresses: &Addresses, here: &str) -> Reach {
     let own = ["//localhost", "//127.", "//[::1]"].iter().any(|mark| here.contains(mark));
+    let fingerprint = if addresses.self_signed { addresses.fingerprint.clone() } else { String::new() };
+    let here = here.to_owned();
     match addresses.urls.first() {
-        _ if !own => Reach { origin: here.to_owned(), elsewhere: true, help: String::new() },
+        _ if !own => Reach { origin: here, elsewhere: true, help: String::new(), fingerprint },
         Some(url) => {
-            Reach { origin: url.trim_end_matches('/').to_owned(), elsewhere: true, help: addresses.help.clone() }
+            let origin = url.trim_end_matches('/').to_owned();
+            Reach { origin, elsewhere: true, help: addresses.help.clone(), fingerprint }
         }
-        None => Reach { origin: here.to_owned(), elsewhere: false, help: String::new() },
+        None => Reach { origin: here, elsewhere: false, help: String::new(), fingerprint },
     }
 }
 
@@ -106,10 +131,11 @@ fn KindChoice(kind: RwSignal<LinkKind>) -> impl IntoView {
     view! {
         <fieldset class="group">
             <legend>{texts().invite.kind()}</legend>
-            <div class="option-cards option-cards-3">
+            <div class="option-cards">
                 {option(LinkKind::Room, texts().invite.room(), texts().invite.room_hint())}
                 {option(LinkKind::Contribute, texts().invite.lend(), texts().invite.lend_hint())}
                 {option(LinkKind::Chat, texts().invite.chat(), texts().invite.chat_hint())}
+                {option(LinkKind::Program, texts().programs.title(), texts().programs.title_hint())}
             </div>
         </fieldset>
     }
@@ -184,5 +210,15 @@ mod tests {
         assert_eq!(reach_from("http://127.0.0.1:8787").help, HELP);
         assert_eq!(reach_from("https://potluck.example").origin, "https://potluck.example");
         assert!(!reach(&Addresses::default(), "http://localhost:8787").elsewhere);
+    }
+
+    #[test]
+    fn a_program_learns_the_fingerprint_of_a_certificate_that_nobody_else_signed() {
+        let link = "https://h/r/k3v9#00ff";
+        let native = |self_signed| {
+            let addresses = Addresses { fingerprint: "ab".into(), self_signed, ..Addresses::default() };
+            reach(&addresses, "https://h").native(link)
+        };
+        assert_eq!((native(true), native(false)), (format!("{link}&fp=ab"), link.to_owned()));
     }
 }

@@ -5,6 +5,7 @@ use potluck_panel::{BannedReport, InviteChoice, InviteId, InviteKind, InviteRepo
 use potluck_text::{sentences, texts};
 
 use super::invite::{Card, LinkKind, Reach};
+use super::programs::Programs;
 use crate::{browser, state::store};
 
 /// How long an invite may be used, in hours, and what the page calls it.
@@ -23,7 +24,8 @@ fn now() -> UnixSeconds {
 pub(super) fn NewInvite(kind: RwSignal<LinkKind>, reach: Reach) -> impl IntoView {
     let store = store();
     let (hours, uses, ask) = (RwSignal::new(24_u32), RwSignal::new(1_u16), RwSignal::new(false));
-    let wanted = move || if kind.get() == LinkKind::Chat { InviteKind::Chat } else { InviteKind::Contribute };
+    // With the room's own link, this is not shown.
+    let wanted = move || kind.get().invite().unwrap_or(InviteKind::Contribute);
     // Invites that were there before the button was pressed are not the one to show.
     let before = RwSignal::new(None::<Vec<InviteId>>);
     let invites = Memo::new(move |_| store.room.status.with(invites));
@@ -74,7 +76,10 @@ pub(super) fn NewInvite(kind: RwSignal<LinkKind>, reach: Reach) -> impl IntoView
                 InviteKind::Chat => texts().invite.invitation_to_chat(),
                 InviteKind::Contribute => texts().invite.invitation_to_lend(),
             };
-            view! { <Card link reach words=terms(&report) invitation /> }
+            match kind.get() {
+                LinkKind::Program => view! { <Programs link=reach.native(&link) words=terms(&report) /> }.into_any(),
+                _ => view! { <Card link reach words=terms(&report) invitation /> }.into_any(),
+            }
         })}
     }
 }

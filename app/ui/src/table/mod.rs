@@ -16,6 +16,7 @@ mod leave;
 mod line;
 mod page;
 mod panel;
+mod programs;
 mod put_out;
 mod sealed;
 mod seat_list;
