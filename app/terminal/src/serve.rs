@@ -86,7 +86,7 @@ pub struct ApiOptions {
     /// Read the key from this file
     #[arg(long, value_name = "FILE", conflicts_with = "api_key")]
     pub api_key_file: Option<PathBuf>,
-    /// Also answer web pages of this origin, such as https://chat.example. May be given several times. * allows every page, and
+    /// Also answer web pages of this origin, with its scheme, such as https:// or vscode-webview://. May be given several times. * allows every page, and
     /// needs a key
     #[arg(long, value_name = "ORIGIN")]
     pub allow_origin: Vec<Origin>,
