@@ -298,7 +298,7 @@ impl Engine {
         dropped
     }
 
-    /// Frees the KV cache of a conversation, once the work that waits for it has begun.
+    /// Frees the KV cache of a conversation, once the work that waits for it has begun or is cancelled.
     pub fn forget(&self, conversation: ConversationId) {
         self.inner.core.borrow_mut().forget(conversation);
     }

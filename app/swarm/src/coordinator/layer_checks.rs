@@ -282,8 +282,9 @@ impl Coordinator {
     /// Frees what was computed again.
     fn stop_replay(&mut self, cx: &mut EventContext) -> Option<Replay> {
         let Running { replay, ticket, conversation } = self.layer_checks.running.take()?;
+        cx.out.act(Action::Cancel(ticket));
         cx.out.act(Action::Forget(conversation));
-        // A piece that still waits in the engine takes pages once more.
+        // A piece that has not reached the engine yet takes pages once more.
         self.layer_checks.stopped.push((ticket, conversation));
         cx.kv_cache.for_checks = 0;
         Some(replay)

@@ -44,13 +44,19 @@ impl Executor {
         self.drop_idle_gathers(cx);
     }
 
-    /// Those of these conversations of which chunks up to this pass are here, and no newer one that begins where they do. The host begins
-    /// a conversation again at its first position; if a stage only says that it was over, what follows would meet a gap.
+    /// Those of these conversations of which chunks up to this pass are here, while the next one does not begin where they do. The host
+    /// begins a conversation again at its first position; if a stage only says that it was over, what follows would meet a gap.
     fn torn(&self, conversations: &BTreeSet<ConversationId>, pass: PassId) -> BTreeSet<ConversationId> {
         let own = self.plan.stages.iter().filter(|stage| stage.peer == self.me);
         let left = own.flat_map(|stage| self.inside(stage.id));
         let left = left.filter(|chunk| conversations.contains(&chunk.conversation) && chunk.pass <= pass);
-        left.filter(|chunk| self.restart(chunk).is_none()).map(|chunk| chunk.conversation).collect()
+        // In a recurrent stage, chunks that newer ones give up still wait between the two.
+        let next = |chunk: &Forward| {
+            let newer =
+                self.inside(chunk.stage).filter(|other| other.conversation == chunk.conversation && other.pass > pass);
+            newer.min_by_key(|other| other.pass).map(|next| next.base)
+        };
+        left.filter(|chunk| next(chunk).is_none_or(|base| base > chunk.base)).map(|chunk| chunk.conversation).collect()
     }
 
     /// Conversations are over: nothing of them is needed any more.
@@ -126,7 +132,7 @@ impl Executor {
         kv_pages::of_plan(&self.plan)
     }
 
-    /// Work that waits in the engine would take pages once it begins, after its conversation was forgotten.
+    /// Nobody waits for this work. What has not reached the engine yet would take pages after its conversation was forgotten.
     fn cancel_dropped(&self, cx: &mut EventContext) {
         let is_dropped = |purpose: &Purpose| match purpose {
             Purpose::Batch(jobs) => jobs.iter().all(|job| job.dropped),

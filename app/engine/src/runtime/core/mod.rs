@@ -44,7 +44,7 @@ pub struct Core {
     pub model: Model,
     recording: Recording,
     conversations: Conversations,
-    /// Conversations that are over, and that work names which waits.
+    /// Conversations to forget once no waiting work names them.
     forgotten: BTreeSet<ConversationId>,
     queue: Queue,
     readbacks: Readbacks,

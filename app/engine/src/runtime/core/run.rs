@@ -39,6 +39,7 @@ impl Core {
                         Outcome::Failed("The result does not fit the engine's buffers.".into()),
                         0.0,
                     );
+                    self.forget_due();
                     continue;
                 }
                 return;

@@ -127,6 +127,23 @@ fn a_conversation_that_was_falsely_said_to_be_over_is_computed_again() {
     assert_eq!(waiting, [98, 98], "chunk 7 without 5 would fail in this device's name");
 }
 
+/// A recurrent stage keeps chunks that a newer one gives up: only the next one tells whether it begins again.
+#[test]
+fn a_false_end_leaves_no_hole_in_a_recurrent_stage() {
+    let (mut executor, mut cx) = on(SECOND);
+    executor.recurrent = true;
+    executor.plan.stages.iter_mut().for_each(|stage| stage.remote.clear());
+    executor.forward(FIRST, with(98, 4, &[1, 98]), &mut cx);
+    executor.forward(FIRST, with(1, 5, &[1, 98]), &mut cx);
+    executor.forward(FIRST, Forward { base: Position(1), ..with(1, 8, &[1, 98]) }, &mut cx);
+    executor.forward(FIRST, with(1, 9, &[1, 98]), &mut cx);
+    assert_eq!(executor.queues[&StageId(1)].len(), 4, "all wait");
+    executor.forward(FIRST, Forward { base: Position(1), ..with(98, 6, &[98]) }, &mut cx);
+    assert_eq!(faults(&mut cx), [(Some(PassId(9)), StageFaultKind::Gap(Position(0)))]);
+    let waiting: Vec<u32> = executor.queues[&StageId(1)].waiting().map(|forward| forward.conversation.0).collect();
+    assert_eq!(waiting, [98, 98], "chunk 8 without 5 would fail in this device's name");
+}
+
 /// Many that are live at once, and many that the next one ends: with ever newer passes, with ever the same one, or with ever older ones.
 #[test]
 fn made_up_conversations_are_remembered_in_bounded_memory() {
