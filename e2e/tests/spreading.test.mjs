@@ -78,7 +78,7 @@ step('the next room begins with what was chosen', async () => {
   const values = await fold(page).getByRole('combobox').evaluateAll((fields) => fields.map(({ value }) => value));
   assert.deepEqual(values, ['f16', '2', '2']);
   await fold(page).getByLabel('Numbers sent to experts and back').selectOption('int8');
-  await fold(page).getByText(/^Sends the least\. Numbers of a group of 32 are rounded/).waitFor();
+  await fold(page).getByText(/^Sends the least\. Numbers are rounded in groups of 32/).waitFor();
 });
 
 step('a stored choice that no room can have gets one sentence, and the usual one is used', async () => {

@@ -29,7 +29,7 @@ const WASM_FEATURES: [&str; 7] = [
 pub enum PageBuild {
     /// As it ships.
     Shipped,
-    /// Larger and slower, but compiled in seconds after a change.
+    /// Larger and slower, but compiled in half a minute after a change.
     Quick,
 }
 
@@ -117,7 +117,10 @@ fn bundle_by_way_of(build: PageBuild, fresh: &Path, folder: &Path) -> Result<()>
     {
         optimize(fresh, &wasm_opt)?;
     }
-    println!("The page's release hash is {}.", sums::write(fresh)?);
+    let hash = sums::write(fresh)?;
+    if build == PageBuild::Shipped {
+        println!("The page's release hash is {hash}.");
+    }
     // Replaced in one go: a relay that is running serves the old page or the new one, never half of each.
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("cannot remove the old {}", folder.display()))?;

@@ -83,7 +83,7 @@ pub struct Run {
 /// How the page is compiled.
 #[derive(Clone, Copy, Debug, Args, Default, PartialEq)]
 pub struct Quick {
-    /// Compile the page in seconds after a change; it is larger and slower
+    /// Compile the page in half a minute after a change; it is larger and slower
     #[arg(long)]
     quick: bool,
 }

@@ -90,7 +90,7 @@ pub(crate) fn shortfall(room: &Room<'_>) -> Shortfall {
     } else {
         let block = room.shape.blocks.iter().map(potluck_plan::BlockShape::weights).max().unwrap_or_default();
         format!(
-            "The devices lend {lent} in all, but one part fits on no single device: one block takes {block}. Lend more on one \
+            "The devices lend {lent} in all, but no device has room for one of the parts: one block takes {block}. Lend more on one \
              device."
         )
     };

@@ -251,7 +251,7 @@ mod tests {
             none(Bytes(1_200_000_000)),
             "The model cannot run: it needs 3.2 GB, and the devices lend 2 GB. With 1.2 GB more it fits."
         );
-        assert!(none(Bytes(0)).ends_with("one part fits on no single device. Lend more on one device."));
+        assert!(none(Bytes(0)).ends_with("no device has room for one of the parts. Lend more on one device."));
     }
 
     #[test]

@@ -53,7 +53,7 @@ table! {
         /// The devices lend too little.
         too_little(needed: Bytes, offered: Bytes, missing: Bytes) = "The model cannot run: it needs { $needed }, and the devices lend { $offered }. With { $missing } more it fits.";
         /// They lend enough in all, but none enough for its part.
-        no_room_for_part(needed: Bytes, offered: Bytes) = "The model cannot run: it needs { $needed }, and the devices lend { $offered } in all, but one part fits on no single device. Lend more on one device.";
+        no_room_for_part(needed: Bytes, offered: Bytes) = "The model cannot run: it needs { $needed }, and the devices lend { $offered } in all, but no device has room for one of the parts. Lend more on one device.";
         /// The first and the last block stay on this device, which lends too little for them.
         host_too_small(needed: Bytes, offered: Bytes, missing: Bytes) = "The model cannot run: with “Keep my words here”, this device needs { $needed } for the first and the last block, and it lends { $offered }. Lend { $missing } more, or open the room without that option.";
         /// The host chose a KV cache type that the model cannot use.
