@@ -30,7 +30,7 @@ pub enum Verb {
     Host(HostOptions),
     /// Join a room: lend it this device's GPU, or only ask a question
     Join(JoinOptions),
-    /// Let other programs use a model as they use OpenAI's API: a model's file on this device, or the model of a room
+    /// Let other programs use a model as they use OpenAI's or Anthropic's API: a model's file on this device, or the model of a room
     Serve(ServeOptions),
     /// Check whether a relay serves the page of a release
     Verify(VerifyOptions),

@@ -1,7 +1,9 @@
 //! `potluck-node serve`: an HTTP API for other programs, which ask the model of a room, or one on this device alone.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::convert::Infallible;
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -82,7 +84,7 @@ pub struct ApiOptions {
     /// Answer only requests with this key. Other users of this machine can see the command line: to hide the key from them, use
     /// --api-key-file or the environment variable POTLUCK_API_KEY
     #[arg(long, value_name = "KEY")]
-    pub api_key: Option<String>,
+    pub api_key: Option<GivenKey>,
     /// Read the key from this file
     #[arg(long, value_name = "FILE", conflicts_with = "api_key")]
     pub api_key_file: Option<PathBuf>,
@@ -90,6 +92,24 @@ pub struct ApiOptions {
     /// needs a key
     #[arg(long, value_name = "ORIGIN")]
     pub allow_origin: Vec<Origin>,
+}
+
+/// A key on the command line, which no debug output shows.
+#[derive(Clone, PartialEq)]
+pub struct GivenKey(String);
+
+impl FromStr for GivenKey {
+    type Err = Infallible;
+
+    fn from_str(key: &str) -> Result<Self, Infallible> {
+        Ok(Self(key.to_owned()))
+    }
+}
+
+impl fmt::Debug for GivenKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GivenKey(…)")
+    }
 }
 
 /// How a model's file is opened. In a room, its host decides that.
@@ -130,7 +150,7 @@ impl ApiOptions {
     /// The key cannot be read or is none, or everybody could ask.
     fn access(&self, variable: Option<String>) -> Result<Access, Failure> {
         let key = match (&self.api_key, &self.api_key_file, variable) {
-            (Some(key), ..) => Some(key.clone()),
+            (Some(key), ..) => Some(key.0.clone()),
             (None, Some(path), _) => Some(line_of(path)?),
             (None, None, key) => key,
         };
@@ -291,8 +311,12 @@ async fn answer(session: &mut Session, server: &mut Server) -> Result<(), Failur
     }
 }
 
-/// Prints the address: programs are set up with it.
-fn announce(state: &RoomState, address: SocketAddr) -> Result<(), Failure> {
+/// Prints the address: programs are set up with it. Where all of this machine's addresses are meant, it is the one for programs on this
+/// machine.
+fn announce(state: &RoomState, mut address: SocketAddr) -> Result<(), Failure> {
+    if address.ip().is_unspecified() {
+        address.set_ip(if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+    }
     let base = format!("http://{address}/v1");
     print(&Printable::lines(&format!("{base}\n")))?;
     say(texts().serve.ready(state.model_id().unwrap_or_default(), base));

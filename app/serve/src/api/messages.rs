@@ -43,6 +43,24 @@ pub(super) fn with_joined_instructions(messages: impl IntoIterator<Item = Messag
     joined
 }
 
+/// The same with neighbours of one role in one message, as in Anthropic's API: many chat templates insist on turns.
+pub(super) fn with_joined_neighbours(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
+    let mut joined: Vec<Message> = Vec::new();
+    for message in messages {
+        match joined.last_mut() {
+            Some(last) if last.role == message.role => {
+                let join = |a: &str, b: &str| {
+                    [a, b].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(BETWEEN)
+                };
+                last.content = join(&last.content, &message.content);
+                last.reasoning = join(&last.reasoning, &message.reasoning);
+            }
+            _ => joined.push(message),
+        }
+    }
+    joined
+}
+
 /// One message.
 pub(super) fn of(message: &Value, place: &str) -> Result<Message, ApiError> {
     let at = |field: &str| format!("{place}.{field}");

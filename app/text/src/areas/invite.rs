@@ -109,13 +109,13 @@ table! {
         /// The choice of a link, and the heading above what it brings.
         title = "Other programs";
         /// For whom it is.
-        title_hint = "Editors, agents and scripts ask the model as they ask OpenAI or Anthropic";
+        title_hint = "Editors, libraries and scripts ask the model as they ask OpenAI or Anthropic";
         /// Above the command.
-        run = "On the computer where the programs are, run potluck-node with this invite:";
+        run = "On the computer where the programs are, run potluck-node (the README says how to get it) with this invite:";
         /// The button.
         copy_command = "Copy command";
         /// Above the address.
-        set_up = "In the programs, set up this address. If one wants a key, any text will do:";
+        set_up = "Enter this address in the programs. If one wants a key, any text will do:";
         /// The button.
         copy_address = "Copy address";
         /// Above a question on the command line.

@@ -4,7 +4,7 @@ table! {
     /// What `potluck-node serve` says in its terminal.
     ServeTexts {
         /// The model can answer. Programs are set up with this address and this name.
-        ready(model: Text, address: Text) = "Programs can now use { $model } at { $address } as they use OpenAI's API. Ctrl-C stops this.";
+        ready(model: Text, address: Text) = "Programs can now use { $model } at { $address } as they use OpenAI's or Anthropic's API. Ctrl-C stops this.";
         /// The address is taken, or this machine does not have it.
         cannot_listen(address: Text, error: Text) = "The program cannot listen on { $address }: { $error }. Choose another address with --listen.";
         /// Other machines could ask.

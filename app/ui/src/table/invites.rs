@@ -26,16 +26,20 @@ pub(super) fn NewInvite(kind: RwSignal<LinkKind>, reach: Reach) -> impl IntoView
     let (hours, uses, ask) = (RwSignal::new(24_u32), RwSignal::new(1_u16), RwSignal::new(false));
     // With the room's own link, this is not shown.
     let wanted = move || kind.get().invite().unwrap_or(InviteKind::Contribute);
-    // Invites that were there before the button was pressed are not the one to show.
-    let before = RwSignal::new(None::<Vec<InviteId>>);
+    // What the button was pressed for last, and the invites that were there before: they are not the one to show.
+    let pressed = RwSignal::new(None::<(LinkKind, Vec<InviteId>)>);
     let invites = Memo::new(move |_| store.room.status.with(invites));
     let made = move || {
-        let before = before.get()?;
+        let (made_for, before) = pressed.get()?;
+        if made_for != kind.get() {
+            return None;
+        }
         let is_new = |report: &&InviteReport| report.invite.kind == wanted() && !before.contains(&report.invite.id);
         invites.with(|invites| invites.iter().find(is_new).cloned())
     };
     let make = move |_| {
-        before.set(Some(invites.with_untracked(|invites| invites.iter().map(|report| report.invite.id).collect())));
+        let before = invites.with_untracked(|invites| invites.iter().map(|report| report.invite.id).collect());
+        pressed.set(Some((kind.get_untracked(), before)));
         let choice = InviteChoice {
             kind: untrack(wanted),
             ask: ask.get_untracked(),

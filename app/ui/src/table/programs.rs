@@ -13,10 +13,10 @@ fn command(link: &str) -> String {
     format!("potluck-node serve \"{link}\"")
 }
 
-/// A question with curl, as any shell takes it.
+/// A question with curl, as bash, zsh and cmd take it: without `!`, which the first two expand between these quotes.
 fn question() -> String {
     format!(
-        r#"curl {ADDRESS}/chat/completions -H "Content-Type: application/json" -d "{{\"messages\":[{{\"role\":\"user\",\"content\":\"Hello!\"}}]}}""#
+        r#"curl {ADDRESS}/chat/completions -H "Content-Type: application/json" -d "{{\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}""#
     )
 }
 
@@ -60,5 +60,6 @@ mod tests {
         let command = command("https://h/r/k3v9#00ff&fp=ab");
         assert_eq!(command, "potluck-node serve \"https://h/r/k3v9#00ff&fp=ab\"");
         assert!(question().contains(r#"-d "{\"messages\":[{\"role\":\"user\","#), "{}", question());
+        assert!(!question().contains(['!', '$', '`']), "{}", question());
     }
 }

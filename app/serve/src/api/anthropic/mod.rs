@@ -24,7 +24,7 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
     let effort = of_output("effort").and_then(Value::as_str).and_then(parameters::effort_of);
     Ok(Question {
         model: fields.text("model")?.map(str::to_owned),
-        messages: messages::with_joined_instructions(instructions.into_iter().chain(messages)),
+        messages: messages::with_joined_neighbours(instructions.into_iter().chain(messages)),
         raw: false,
         max_tokens: parameters::max_tokens(fields, &["max_tokens"])?,
         sampling: parameters::sampling(fields)?,

@@ -12,7 +12,8 @@ use crate::question::Question;
 /// Fields that lead to what an earlier request left.
 const LEFT_BEFORE: [&str; 2] = ["previous_response_id", "conversation"];
 
-const NOTHING_STORED: &str = "nothing is stored here: send the whole conversation";
+const NOTHING_STORED: &str =
+    "nothing is stored here: send the whole conversation (some libraries do if store is false)";
 
 /// The question in a request's body.
 pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {

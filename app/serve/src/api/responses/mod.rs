@@ -12,15 +12,14 @@ use crate::question::{Finish, Usage};
 
 pub(crate) use input::question;
 
-/// What a reply repeats of its request, and what it says of a field that was not given.
-const REPEATED: [(&str, Value); 6] = [
-    ("instructions", Value::Null),
-    ("max_output_tokens", Value::Null),
-    ("temperature", Value::Null),
-    ("top_p", Value::Null),
-    ("reasoning", Value::Null),
-    ("user", Value::Null),
-];
+/// What a reply repeats of its request, where it is a number or a short text.
+const REPEATED: [&str; 5] = ["instructions", "max_output_tokens", "temperature", "top_p", "user"];
+/// What it repeats of `reasoning`.
+const REPEATED_OF_REASONING: [&str; 2] = ["effort", "summary"];
+/// Bytes of a text that is repeated. Each event of a whole response has it again.
+const MAX_REPEATED: usize = 4096;
+/// Entries of `metadata`, and bytes of one, as in OpenAI's API.
+const METADATA: (usize, usize) = (16, 512);
 
 /// What an item of an answer has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,13 +85,11 @@ impl Responses {
     /// The answer to a request.
     pub fn of(body: &Value) -> Result<Self, ApiError> {
         let fields = Fields::of(body)?;
-        let repeated = REPEATED.iter().map(|(name, usual)| {
-            let value = fields.get(name).unwrap_or(usual);
-            ((*name).to_owned(), value.clone())
-        });
-        let mut repeated: Map<String, Value> = repeated.collect();
-        let metadata = fields.get("metadata").cloned().unwrap_or_else(|| json!({}));
-        repeated.insert("metadata".to_owned(), metadata);
+        let mut repeated = short(&REPEATED, |name| fields.get(name));
+        let reasoning = fields.get("reasoning");
+        let reasoning = reasoning.map(|given| short(&REPEATED_OF_REASONING, |name| given.get(name)));
+        repeated.insert("reasoning".to_owned(), json!(reasoning));
+        repeated.insert("metadata".to_owned(), metadata(&fields)?);
         Ok(Self { repeated, sent: 0, output: Vec::new(), open: None })
     }
 
@@ -175,6 +172,26 @@ impl Responses {
         self.output.push(item);
         events
     }
+}
+
+/// These fields, null where they are absent or too long to be repeated.
+fn short<'a>(names: &[&str], get: impl Fn(&str) -> Option<&'a Value>) -> Map<String, Value> {
+    let is_short = |value: &&Value| value.is_number() || value.as_str().is_some_and(|text| text.len() <= MAX_REPEATED);
+    let one = |name: &&str| ((*name).to_owned(), get(name).filter(is_short).cloned().unwrap_or_default());
+    names.iter().map(one).collect()
+}
+
+/// The client's notes on its request.
+fn metadata(fields: &Fields<'_>) -> Result<Value, ApiError> {
+    let (most, longest) = METADATA;
+    let Some(given) = fields.get("metadata") else { return Ok(json!({})) };
+    let is_short = |(name, value): (&String, &Value)| {
+        name.len() <= longest && value.as_str().is_some_and(|text| text.len() <= longest)
+    };
+    let is_fine = given.as_object().is_some_and(|entries| entries.len() <= most && entries.iter().all(is_short));
+    let expected =
+        || ApiError::invalid("metadata", format!("expected at most {most} strings of at most {longest} bytes"));
+    is_fine.then(|| given.clone()).ok_or_else(expected)
 }
 
 /// The status of a response that ended like this, and of its last item.

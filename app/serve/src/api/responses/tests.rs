@@ -92,3 +92,21 @@ fn an_empty_answer_has_a_message_and_a_failure_its_reason() {
     assert_eq!((&json["response"]["status"], &json["sequence_number"]), (&json!("failed"), &json!(2)));
     assert_eq!(json["response"]["error"]["message"], ApiError::ended().to_string());
 }
+
+/// Each of several events has a copy, for every request that waits.
+#[test]
+fn a_reply_repeats_nothing_long() {
+    let long = "x".repeat(1 << 20);
+    let body =
+        json!({ "input": "Hi", "instructions": long, "user": [long], "reasoning": { "effort": "low", "x": long } });
+    let repeated = Responses::of(&body).unwrap().repeated;
+    assert!(json!(repeated).to_string().len() < 400, "{}", json!(repeated).to_string().len());
+    assert_eq!(repeated["reasoning"], json!({ "effort": "low", "summary": null }));
+    let kept = Responses::of(&json!({ "input": "Hi", "metadata": { "a": "b" } })).unwrap();
+    assert_eq!(kept.repeated["metadata"], json!({ "a": "b" }));
+    let many: Map<String, Value> = (0..17).map(|index| (index.to_string(), json!(""))).collect();
+    for refused in [json!({ "a": long }), json!({ "a": 1 }), json!([{ "a": "b" }]), json!(many)] {
+        let error = Responses::of(&json!({ "input": "Hi", "metadata": refused })).err().unwrap();
+        assert!(error.to_string().starts_with("metadata: expected at most 16 strings"), "{error}");
+    }
+}
