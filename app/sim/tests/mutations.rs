@@ -6,7 +6,7 @@ use potluck_sim::{Fault, Link, SimDevice, SimModel, World, scenario, undisturbed
 use potluck_swarm::testing::{Mutation, set_mutation};
 
 /// Limit on the rooms that are tried.
-const ROOMS: u64 = 1_000;
+const ROOMS: u64 = 10_000;
 
 /// The first room that fails with the mutation and passes without it.
 fn first_found(mutation: Mutation, room: fn(u64) -> Option<String>) -> Option<(u64, String)> {
