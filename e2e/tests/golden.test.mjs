@@ -1,4 +1,4 @@
-// Every architecture in Q4_K and some weight types on qwen3moe, in a real browser: one device, three stages, and for the
+// Every architecture in Q4_K and one in several weight types, in a real browser: one device, three stages, and for the
 // models with experts all experts on two other devices. The engine's tests judge all weight types.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -12,7 +12,7 @@ import { build, serve } from '../harness/judge.mjs';
 
 const data = resolve(import.meta.dirname, '../golden/data');
 // Their kernels differ from others in one function, which the self-test covers; each costs half a minute.
-const SKIPPED = ['F16', 'F32', 'Q4_0', 'Q8_0'].map((type) => `qwen3moe-${type}.json`);
+const SKIPPED = ['F16', 'F32', 'Q4_0', 'Q6_K', 'Q8_0'].map((type) => `qwen3moe-${type}.json`);
 const names = (await readdir(data)).filter((name) => name.endsWith('.json') && !SKIPPED.includes(name)).sort();
 let device;
 let site;
@@ -31,7 +31,7 @@ after(async () => {
 });
 
 test('there are golden files for every architecture and weight type', () => {
-  assert.ok(names.length >= 7, names.join(' '));
+  assert.ok(names.length >= 6, names.join(' '));
 });
 
 test('Chromium accepts every variant of every kernel', async () => {
