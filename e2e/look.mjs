@@ -1,4 +1,4 @@
-// A picture of a page that needs no window: `node look.mjs http://localhost:8787 look.png [WIDTH] [dark]`.
+// Takes a picture of a page without opening a window: `node look.mjs http://localhost:8787 look.png [WIDTH] [dark]`.
 import { Device } from './harness/browser.mjs';
 
 const [url, path, width = '1280', colorScheme = 'light'] = process.argv.slice(2);

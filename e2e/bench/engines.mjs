@@ -1,5 +1,5 @@
 // Browser engines on one GPU: one tab of each, and rooms of both, separate browsers through the relay. What a token takes, and how long a
-// prompt of some hundred tokens.
+// prompt of about a thousand tokens.
 //   node e2e/bench/engines.mjs --models DIR --title TEXT --rounds 3 [--cases chromium,firefox,chromium+firefox]
 // Firefox takes the Vulkan driver that VK_DRIVER_FILES names, and without it a software adapter.
 import { writeFile } from 'node:fs/promises';

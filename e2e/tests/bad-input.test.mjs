@@ -11,7 +11,7 @@ import { after, afterEach, before, test } from 'node:test';
 import { Device } from '../harness/browser.mjs';
 import { make } from '../harness/models.mjs';
 import { Relay } from '../harness/relay.mjs';
-import { ask, begin, contribute, enter, host, hostFile, isUp, isUpOn, lendNoMore, status, until } from '../harness/table.mjs';
+import { CONTRIBUTE, ask, begin, contribute, enter, host, hostFile, isUp, isUpOn, lendNoMore, status, until } from '../harness/table.mjs';
 
 const PROMPT = { max_tokens: 16, temperature: 0, raw: true };
 const TEXT = 'Once upon a time there was a table';
@@ -260,7 +260,7 @@ test('a device that changes its mind while weights are fetched leaves nothing lo
   await contribute(first, link);
   for (let change = 0; change < 3; change += 1) {
     await lendNoMore(first);
-    await first.getByRole('button', { name: 'Contribute GPU' }).first().click();
+    await first.getByRole('button', { name: CONTRIBUTE }).first().click();
     await until(first, (status) => status.role.worker);
   }
   await until(host_, isUpOn(2));

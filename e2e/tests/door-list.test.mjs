@@ -6,7 +6,7 @@ import { Device } from '../harness/browser.mjs';
 import { make } from '../harness/models.mjs';
 import { Relay } from '../harness/relay.mjs';
 import { story } from '../harness/story.mjs';
-import { assertQuiet, host, isUp, status, until } from '../harness/table.mjs';
+import { CONTRIBUTE, assertQuiet, host, isUp, status, until } from '../harness/table.mjs';
 
 let relay;
 const devices = {};
@@ -37,13 +37,13 @@ step('the only listed room is entered by its own button, not by the one at the d
   const { page } = devices.visitor;
   await page.goto(relay.url);
   await page.getByText('One room is open here').waitFor();
-  await page.getByRole('button', { name: 'Contribute GPU' }).click();
+  await page.getByRole('button', { name: CONTRIBUTE }).click();
   const dialog = page.getByRole('dialog', { name: 'Which room?' });
   const [, id] = /\/r\/([a-z0-9]+)/.exec(link);
   const card = dialog.getByRole('listitem').filter({ hasText: `Room ${id.slice(0, 4)}-${id.slice(4, 8)}` });
   await card.waitFor();
   assert.equal((await status(page)).connection, 'Idle', 'nothing was entered');
-  await card.getByRole('button', { name: 'Contribute GPU' }).click();
+  await card.getByRole('button', { name: CONTRIBUTE }).click();
   await until(page, ({ connection }) => connection === 'WaitingForHost', 'the host is asked, one press later');
 });
 

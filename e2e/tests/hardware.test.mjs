@@ -6,7 +6,7 @@ import { Device } from '../harness/browser.mjs';
 import { make } from '../harness/models.mjs';
 import { Relay } from '../harness/relay.mjs';
 import {
-  ask, assertQuiet, begin, contribute, enter, host, isUp, isUpOn, send, status, stopAnswer, until,
+  CONTRIBUTE, ask, assertQuiet, begin, contribute, enter, host, isUp, isUpOn, send, status, stopAnswer, until,
 } from '../harness/table.mjs';
 
 const PROMPT = { max_tokens: 200, temperature: 0, raw: true };

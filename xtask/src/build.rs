@@ -42,17 +42,21 @@ impl PageBuild {
         }
     }
 
-    fn duration(self) -> &'static str {
-        match self {
-            Self::Shipped => "eight minutes or more the first time, about five after a change to the page",
-            Self::Quick => "eight minutes or more the first time, half a minute after a change to the page",
-        }
+    /// Says how long it takes.
+    fn announce(self, what: &str) {
+        let again = match self {
+            Self::Shipped => "about five",
+            Self::Quick => "half a minute",
+        };
+        println!(
+            "Building {what}. On two cores this takes eight minutes or more the first time, {again} after a change to the page."
+        );
     }
 }
 
 /// Builds both at once, because neither build alone keeps all cores busy to its end. Returns the relay's path.
 pub fn page_and_relay(build: PageBuild) -> Result<PathBuf> {
-    println!("Building the page and the relay. On two cores this takes {}.", build.duration());
+    build.announce("the page and the relay");
     ensure_target()?;
     let (page, relay) = thread::scope(|scope| {
         // Its output would get mixed up with that of the page's build.
@@ -77,7 +81,7 @@ pub fn page() -> Result<()> {
 /// Builds the page to a folder, which is replaced.
 pub fn page_to(folder: &Path) -> Result<()> {
     let build = PageBuild::Shipped;
-    println!("Building the page. On two cores this takes {}.", build.duration());
+    build.announce("the page");
     ensure_target()?;
     compile_page(build)?;
     run(&mut bundler())?;

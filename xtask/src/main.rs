@@ -45,9 +45,10 @@ fn main() -> ExitCode {
 
 fn execute(command: Command) -> Result<()> {
     match command {
-        Command::Build { quick } => {
-            let relay = build::page_and_relay(quick.page_build())?;
-            let flag = if quick.page_build() == PageBuild::Quick { " --quick" } else { "" };
+        Command::Build { page } => {
+            let page = page.build();
+            let relay = build::page_and_relay(page)?;
+            let flag = if page == PageBuild::Quick { " --quick" } else { "" };
             println!(
                 "The page is in dist/, the relay is {}. To look at it: cargo xtask run --local{flag}",
                 relay.display()

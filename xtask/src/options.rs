@@ -47,7 +47,7 @@ pub enum Command {
     Build {
         /// How the page is compiled
         #[command(flatten)]
-        quick: Quick,
+        page: PageOptions,
     },
     /// Build the page alone (to dist/; for `trunk build`, which calls this, to Trunk's folder)
     Page,
@@ -77,20 +77,20 @@ pub struct Run {
     pub no_open: bool,
     /// How the page is compiled
     #[command(flatten)]
-    pub quick: Quick,
+    pub page: PageOptions,
 }
 
 /// How the page is compiled.
 #[derive(Clone, Copy, Debug, Args, Default, PartialEq)]
-pub struct Quick {
+pub struct PageOptions {
     /// Compile the page in half a minute after a change; it is larger and slower
     #[arg(long)]
     quick: bool,
 }
 
-impl Quick {
+impl PageOptions {
     /// The build that is meant.
-    pub fn page_build(self) -> PageBuild {
+    pub fn build(self) -> PageBuild {
         if self.quick { PageBuild::Quick } else { PageBuild::Shipped }
     }
 }
@@ -113,13 +113,13 @@ mod tests {
 
     #[test]
     fn commands_take_their_options() {
-        let quick = Quick { quick: true };
-        let run = Run { port: Some(9000), models: vec!["a".into(), "b".into()], local: true, no_open: true, quick };
+        let page = PageOptions { quick: true };
+        let run = Run { port: Some(9000), models: vec!["a".into(), "b".into()], local: true, no_open: true, page };
         assert_eq!(
             parse("run --port 9000 --models a --models=b --local --no-open --quick").unwrap(),
             Command::Run(run)
         );
-        assert_eq!(parse("build --quick").unwrap(), Command::Build { quick });
+        assert_eq!(parse("build --quick").unwrap(), Command::Build { page });
         assert_eq!(parse("test --only fmt").unwrap(), Command::Test(Test { only: vec!["fmt".into()] }));
     }
 

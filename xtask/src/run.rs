@@ -17,7 +17,7 @@ pub fn run(options: &Run) -> Result<()> {
             bail!("{} is not a folder: --models takes a folder with GGUF files", folder.display());
         }
     }
-    let relay = build::page_and_relay(options.quick.page_build())?;
+    let relay = build::page_and_relay(options.page.build())?;
     let root = root();
     let mut relay = command(relay);
     relay.arg("--page").arg(root.join("dist")).arg("--data").arg(root.join(".run"));

@@ -122,7 +122,7 @@ fn judge_reference(name: &str, golden: &Value, model: &Model) {
     }
 }
 
-/// Prompts of 64 positions in a file, of which the first is judged unless `POTLUCK_PROMPTS` asks for more.
+/// Prompts in a file, each of 64 positions. Only the first is judged, unless `POTLUCK_PROMPTS` asks for more.
 const PROMPTS: usize = 3;
 
 fn prompts() -> usize {

@@ -19,6 +19,9 @@ mod notice;
 mod status;
 mod timeline;
 
+/// Where `potluck-node serve` answers programs, unless told otherwise.
+pub const API_ADDRESS: &str = "127.0.0.1:8788";
+
 pub use bench::{
     BenchChoice, BenchDevice, BenchEvent, BenchKernel, BenchKernels, BenchLoad, BenchModel, BenchRates, BenchReport,
     BenchResult, BenchRun, BenchWorkload,

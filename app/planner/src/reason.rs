@@ -97,7 +97,7 @@ pub(crate) fn shortfall(room: &Room<'_>) -> Shortfall {
     Shortfall { needed, contributed: lent, missing, of: ShortOf::Room, sentence }
 }
 
-/// What a host is told that keeps more to itself than it lends.
+/// The sentence for a host that keeps more to itself than it lends.
 fn host_lacks(what: &str, needed: Bytes, lent: Bytes, missing: Bytes) -> String {
     format!(
         "The host keeps {what} to itself. That takes {needed}, and it lends {lent}. Lend {missing} more on the host."

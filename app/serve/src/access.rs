@@ -87,7 +87,7 @@ pub enum BadAccess {
     #[error("{}", texts().serve.no_key())]
     Key,
     /// A text is no origin.
-    #[error("expected an origin as browsers have it, such as https://chat.example, or * alone")]
+    #[error("expected an origin as browsers send it, such as https://chat.example, or * alone")]
     Origin,
     /// Other machines could ask without a key.
     #[error("{}", needs_key(.0))]
@@ -123,7 +123,7 @@ impl Access {
         Ok(Self { key, origins })
     }
 
-    /// Refuses requests that may be a web page's, of which this machine's user knows nothing. Returns the page's origin if it may ask.
+    /// Refuses requests that a web page may have sent without the user's knowledge. Returns the page's origin if the page may ask.
     pub(crate) fn check_sender(&self, uri: &Uri, headers: &HeaderMap) -> Result<Option<HeaderValue>, ApiError> {
         self.check_host(uri, headers)?;
         let Some(origin) = headers.get(header::ORIGIN) else {
@@ -145,8 +145,8 @@ impl Access {
         }
     }
 
-    /// A page of a stranger's site may lead the site's name to this machine, and is of the same origin then (DNS rebinding). Such a
-    /// request has that name. With a key, names are not checked: such a page does not have it.
+    /// A stranger's site can make its name resolve to this machine, and its page is then of the same origin (DNS rebinding). The `Host`
+    /// of such a request has that name. With a key, names are not checked: such a page does not have it.
     fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
         if self.key.is_some() {
             return Ok(());
@@ -173,7 +173,7 @@ impl Access {
     }
 }
 
-/// Names that no stranger can lead here.
+/// Names that no stranger can make resolve to this machine.
 fn is_this_machine(host: &str) -> bool {
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.to_canonical().is_loopback())

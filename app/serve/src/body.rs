@@ -18,7 +18,8 @@ const LARGE: usize = 1 << 20;
 const MAX_LARGE: usize = 4;
 /// Values of a body, at most: each takes many times its bytes in memory.
 const MAX_VALUES: usize = 200_000;
-/// Of a body that is not read, this much is dropped: a connection that ends while the client sends resets, and the client never reads why.
+/// Bytes of an unwanted body that are read and dropped, at most. If the connection ended while the client still sends, it would be
+/// reset, and the client could not read the reply.
 const MAX_DROPPED: usize = 1 << 30;
 /// How long a body may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -77,7 +78,8 @@ fn parse(bytes: &[u8]) -> Result<Value, ApiError> {
     serde_json::from_slice(bytes).map_err(|error| ApiError::NotJson(error.to_string()))
 }
 
-/// At least as many values as this JSON has, but for its first: each other one follows a comma or begins an array or an object.
+/// At least the number of values in this JSON, not counting the first: each other one follows a comma or is the first in an array or
+/// an object.
 fn values(json: &[u8]) -> usize {
     let (mut is_text, mut is_escaped) = (false, false);
     let counts = |byte: &&u8| {

@@ -33,7 +33,7 @@ impl Known {
         self.hashes.iter().zip(hashes).take_while(|(one, other)| one == other).count()
     }
 
-    /// The request goes on with it, begins its newest messages anew, or has nearly all of them.
+    /// The request has more than half of its messages: it continues it, or replaces only the newest ones.
     fn is_continued(&self, hashes: &[u64]) -> bool {
         2 * self.common(hashes) > self.hashes.len()
     }

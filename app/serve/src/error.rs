@@ -13,7 +13,7 @@ use crate::route::Dialect;
 
 /// Seconds after which a program may ask again.
 const RETRY_AFTER: u32 = 5;
-/// Seconds after which one may whose questions were often too long: the host's sentence says so.
+/// The same after several questions that were too long: the host's sentence says a minute.
 const RETRY_AFTER_TOO_LONG: u32 = 60;
 
 /// Why a request is not answered.
@@ -89,7 +89,7 @@ impl ApiError {
     pub fn of_stop(stop: &AnswerStop) -> Option<Self> {
         match stop {
             AnswerStop::Complete | AnswerStop::Length => None,
-            // Not by the program, which would wait no more: the room did not find it for a while.
+            // A program that had stopped it would not be waiting: the room lost its connection to this program for a while.
             AnswerStop::Stopped => Some(Self::Failed(texts().api.cut_off().to_owned())),
             AnswerStop::Failed(sentence) => Some(Self::Failed(sentence.clone())),
             AnswerStop::Refused(sentence) => Some(Self::of_refused(sentence.clone())),
@@ -165,17 +165,21 @@ impl ApiError {
         }
     }
 
-    /// `{"error": {…}}`.
-    pub fn to_json(&self) -> Value {
-        let message = match self {
-            // Programs look for these words, and shorten their conversation.
+    /// What programs for OpenAI's APIs read.
+    pub fn message(&self) -> String {
+        match self {
+            // They look for these words, and shorten their conversation.
             Self::TooLong { sentence, numbers: Some((_, context)) } => {
                 format!("This model's maximum context length is {context} tokens. {sentence}")
             }
             _ => self.to_string(),
-        };
+        }
+    }
+
+    /// `{"error": {…}}`.
+    pub fn to_json(&self) -> Value {
         let mut error = json!({
-            "message": message,
+            "message": self.message(),
             "type": self.kind(),
             "param": self.param(),
             "code": self.code(),

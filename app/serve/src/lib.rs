@@ -1,8 +1,8 @@
 //! An HTTP API for programs: editors, agents and libraries that expect OpenAI's or Anthropic's API ask the model of a room, or of this
 //! machine.
 //!
-//! [`Server::open`] listens in a thread of its own. What it needs of the room it orders from the program that started it ([`Order`]), and
-//! what it knows of the room that program tells it ([`RoomState`]).
+//! [`Server::open`] listens in a thread of its own. It sends [`Order`]s to the program that started it, which tells
+//! it the [`RoomState`].
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -37,6 +37,13 @@ pub(crate) enum Delivery {
     },
 }
 
+impl Delivery {
+    /// The stream's end says how many tokens it took.
+    pub fn with_usage(self) -> bool {
+        self == Self::Stream { with_usage: true }
+    }
+}
+
 /// Why an answer ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Finish {

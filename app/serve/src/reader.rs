@@ -1,4 +1,4 @@
-//! What the parts of an answer mean to who waits for it: a pure state machine.
+//! What the parts of an answer mean to whoever waits for it: a pure state machine.
 
 use std::collections::VecDeque;
 
@@ -50,7 +50,7 @@ impl Reader {
         let mut pieces = VecDeque::new();
         match part {
             AnswerPart::Reading(done, all) if !self.is_taken => {
-                // What is done at the beginning was done before.
+                // Tokens that are already read when the answer begins were in the KV cache.
                 (self.counted.prompt, self.counted.cached) = (all, done);
                 self.is_taken = true;
                 pieces.push_back(Piece::Taken(self.counted));

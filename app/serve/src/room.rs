@@ -78,7 +78,7 @@ pub enum Order {
     Stop(RequestId),
 }
 
-/// Takes the parts of an answer. Until this is dropped, which must wait for the end, the question is with the room.
+/// Takes the parts of an answer. Keep it until the answer has ended: dropping it frees the question's slot.
 #[derive(Debug)]
 pub struct Parts {
     sender: UnboundedSender<AnswerPart>,

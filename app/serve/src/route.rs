@@ -12,6 +12,12 @@ pub(crate) enum Route<'a> {
     Models,
     Model(&'a str),
     Props,
+    Ask(Api),
+}
+
+/// An API in which questions are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Api {
     Chat,
     Completions,
     Responses,
@@ -25,10 +31,10 @@ impl<'a> Route<'a> {
             "health" => Some(Self::Health),
             "models" => Some(Self::Models),
             "props" => Some(Self::Props),
-            "chat/completions" => Some(Self::Chat),
-            "completions" => Some(Self::Completions),
-            "responses" => Some(Self::Responses),
-            "messages" => Some(Self::Messages),
+            "chat/completions" => Some(Self::Ask(Api::Chat)),
+            "completions" => Some(Self::Ask(Api::Completions)),
+            "responses" => Some(Self::Ask(Api::Responses)),
+            "messages" => Some(Self::Ask(Api::Messages)),
             path => path.strip_prefix("models/").map(Self::Model),
         }
     }
@@ -36,7 +42,7 @@ impl<'a> Route<'a> {
     /// Its method.
     pub fn method(self) -> &'static str {
         match self {
-            Self::Chat | Self::Completions | Self::Responses | Self::Messages => "POST",
+            Self::Ask(_) => "POST",
             Self::Health | Self::Models | Self::Model(_) | Self::Props => "GET",
         }
     }
@@ -86,12 +92,12 @@ mod tests {
             "//v1//chat/completions",
             "/v1/v1/chat/completions",
         ] {
-            assert_eq!(Route::of(path), Some(Route::Chat), "{path}");
+            assert_eq!(Route::of(path), Some(Route::Ask(Api::Chat)), "{path}");
         }
         assert_eq!(Route::of("/models/"), Some(Route::Models));
         assert_eq!(Route::of("/v1/models/tiny"), Some(Route::Model("tiny")));
         assert_eq!(Route::of("/v1/health"), Some(Route::Health));
-        assert_eq!(Route::of("/v1/messages"), Some(Route::Messages));
+        assert_eq!(Route::of("/v1/messages"), Some(Route::Ask(Api::Messages)));
         for path in ["/", "/v1", "/v2/models", "/v1/responses/resp_1", "/v1/chat", "/chat/completions/more"] {
             assert_eq!(Route::of(path), None, "{path}");
         }

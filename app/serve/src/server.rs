@@ -23,7 +23,7 @@ use crate::connections::{self, Limits};
 use crate::error::ApiError;
 use crate::question::{Delivery, Question};
 use crate::room::{Order, RoomLine, RoomState, SLOTS};
-use crate::route::{Dialect, Route};
+use crate::route::{Api, Dialect, Route};
 use crate::stream;
 
 /// How long answers may take to end when the server does.
@@ -57,7 +57,7 @@ impl Server {
         let serve = move || {
             runtime
                 .block_on(serve(listener, shared, to_close))
-                .unwrap_or_else(|error| log::error!("no more programs: {error}"));
+                .unwrap_or_else(|error| log::error!("the API for programs has stopped: {error}"));
             runtime.shutdown_background();
             drop(is_closed);
         };
@@ -107,7 +107,7 @@ struct Shared {
     access: Access,
     line: RoomLine,
     bodies: Bodies,
-    /// Seconds since 1970.
+    /// When it was opened, in seconds since 1970: models are given this date.
     created: u64,
 }
 
@@ -123,7 +123,7 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
         }
     };
     let headers = response.headers_mut();
-    // What a browser keeps or guesses of a reply is not what was asked for.
+    // Browsers must not store a reply, or guess its type.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.append(header::VARY, HeaderValue::from_static("origin"));
@@ -134,7 +134,7 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
     response
 }
 
-/// What a browser asks before a page of an allowed site may ask. It has no key yet.
+/// The reply to a browser's preflight request (CORS) for a page of an allowed site. Such a request has no key.
 fn preflight(headers: &HeaderMap) -> Response {
     const WANTED: &str = "access-control-request-private-network";
     const GRANTED: &str = "access-control-allow-private-network";
@@ -164,8 +164,8 @@ impl Shared {
             Route::Models => Ok(reply(&models::list(&self.line.state(), self.created))),
             Route::Model(name) => self.model(name),
             Route::Props => Ok(reply(&models::props(&self.line.state(), SLOTS))),
-            Route::Chat | Route::Completions | Route::Responses | Route::Messages => {
-                let (question, shape) = asked(route, &self.read(&parts.headers, body).await?)?;
+            Route::Ask(api) => {
+                let (question, shape) = asked(api, &self.read(&parts.headers, body).await?)?;
                 self.answer(question, shape).await
             }
         }
@@ -191,7 +191,7 @@ impl Shared {
         self.bodies.json(body).await
     }
 
-    /// How many are answered is for those who have the key: others need not learn when this machine's user works.
+    /// The number of running answers is told only with the key: it shows when this machine's user is at work.
     fn health(&self, headers: &HeaderMap) -> Result<Response, ApiError> {
         if !self.line.state().is_up {
             return Err(ApiError::NotReady);
@@ -229,17 +229,17 @@ impl Shared {
     }
 }
 
-/// The question in the body of a request to one of the APIs, and how its answer is written.
-fn asked(route: Route<'_>, body: &Value) -> Result<(Question, Box<dyn Shape>), ApiError> {
-    Ok(match route {
-        Route::Completions => {
+/// The question in the body of a request, and how its answer is written.
+fn asked(api: Api, body: &Value) -> Result<(Question, Box<dyn Shape>), ApiError> {
+    Ok(match api {
+        Api::Completions => {
             let question = completions::question(body)?;
             let shape = completions::Completion::of(&question);
             (question, Box::new(shape))
         }
-        Route::Responses => (responses::question(body)?, Box::new(responses::Responses::of(body)?)),
-        Route::Messages => (anthropic::question(body)?, Box::<anthropic::Messages>::default()),
-        _ => {
+        Api::Responses => (responses::question(body)?, Box::new(responses::Responses::of(body)?)),
+        Api::Messages => (anthropic::question(body)?, Box::<anthropic::Messages>::default()),
+        Api::Chat => {
             let question = chat::question(body)?;
             let shape = chat::Chat::of(&question);
             (question, Box::new(shape))

@@ -16,7 +16,7 @@ use crate::api::{Event, Head, Shape};
 use crate::error::ApiError;
 use crate::reader::Piece;
 
-/// After this silence a comment says that the connection lives. So long, too, an error may still be an HTTP status.
+/// After this silence, a comment shows that the connection is alive. Until then, an error can still be an HTTP status.
 pub(crate) const SILENCE: Duration = Duration::from_secs(10);
 /// Tells a proxy (nginx) to hand on what it gets at once.
 const NO_BUFFERING: (&str, &str) = ("x-accel-buffering", "no");
@@ -43,7 +43,7 @@ enum Stage {
     IsOver,
 }
 
-/// Streams an answer that is on its way to its turn. Nothing is sent before the room begins to answer, or [`SILENCE`] is over.
+/// Streams an answer, which may still wait for its turn. Nothing is sent until the room begins to answer or [`SILENCE`] is over.
 ///
 /// # Errors
 /// The room does not take the question.
@@ -62,9 +62,7 @@ pub(crate) async fn respond(
     let begun = timeout(SILENCE, &mut begins).await;
     let mut writing = Writing { stage: Stage::Begins(begins), shape, head, has_text: false, ready };
     if let Ok(begun) = begun {
-        let (answer, piece) = begun?;
-        writing.stage = Stage::GoesOn(Box::new(answer));
-        writing.write(piece)?;
+        writing.begin(begun?)?;
     }
     let events = futures::stream::unfold(writing, |mut writing| async move {
         let event = writing.next().await?;
@@ -78,7 +76,10 @@ fn sse_event(event: Event) -> sse::Event {
     match event {
         Event::Json(name, json) => {
             let event = sse::Event::default().data(json.to_string());
-            name.map_or_else(|| event.clone(), |name| event.clone().event(name))
+            match name {
+                Some(name) => event.event(name),
+                None => event,
+            }
         }
         Event::Done => sse::Event::default().data(DONE),
     }
@@ -90,13 +91,7 @@ impl Writing {
             let written = match &mut self.stage {
                 Stage::IsOver => return None,
                 Stage::GoesOn(answer) => answer.next().await.and_then(|piece| self.write(piece)),
-                Stage::Begins(begins) => match begins.await {
-                    Ok((answer, piece)) => {
-                        self.stage = Stage::GoesOn(Box::new(answer));
-                        self.write(piece)
-                    }
-                    Err(error) => Err(error),
-                },
+                Stage::Begins(begins) => begins.await.and_then(|begun| self.begin(begun)),
             };
             if let Err(error) = written {
                 self.ready.extend(self.shape.fail(&self.head, &error));
@@ -104,6 +99,12 @@ impl Writing {
             }
         }
         self.ready.pop_front()
+    }
+
+    /// The first piece is here.
+    fn begin(&mut self, (answer, piece): (Answer, Piece)) -> Result<(), ApiError> {
+        self.stage = Stage::GoesOn(Box::new(answer));
+        self.write(piece)
     }
 
     /// Writes the events of a piece.

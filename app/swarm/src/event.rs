@@ -204,6 +204,29 @@ pub struct HostCommand {
     pub protect: bool,
 }
 
+impl HostCommand {
+    /// Opens a model with this context; nothing else is chosen.
+    #[must_use]
+    pub fn of(source: ModelSource, context: u32) -> Self {
+        Self {
+            source,
+            context,
+            kv_cache: None,
+            arithmetic: Arithmetic::Exact,
+            sharing: Sharing::Fastest,
+            ends: Ends::default(),
+            last_epoch: PlanEpoch::default(),
+            in_advance: true,
+            doors: Doors::default(),
+            at: UnixSeconds::default(),
+            pooling: Pooling::default(),
+            spot_checks: SpotChecks::default(),
+            on_demand: true,
+            protect: false,
+        }
+    }
+}
+
 /// Which answers are computed again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpotChecks {

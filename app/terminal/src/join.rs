@@ -48,8 +48,8 @@ pub struct JoinOptions {
 
 /// The places for a link besides an argument, which other users of the machine can see.
 pub(crate) const VARIABLE: &str = "POTLUCK_LINK";
-/// No link is longer.
-const MAX_LINK_BYTES: u64 = 4096;
+/// No link or key is longer.
+const MAX_LINE_BYTES: u64 = 4096;
 
 /// What the command line has in the link's place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,19 +74,16 @@ fn link_in(text: &str) -> Result<RoomLink, Failure> {
     line.parse().map_err(|error: BadLink| Failure::Usage(texts().terminal.bad_link(error.to_string())))
 }
 
-pub(crate) fn first_line(from: impl Read) -> std::io::Result<String> {
+fn first_line(from: impl Read) -> std::io::Result<String> {
     let mut line = String::new();
-    std::io::BufReader::new(from.take(MAX_LINK_BYTES)).read_line(&mut line)?;
+    std::io::BufReader::new(from.take(MAX_LINE_BYTES)).read_line(&mut line)?;
     Ok(line)
 }
 
-fn link_of_file(path: &Path) -> Result<RoomLink, Failure> {
+/// The first line of a file.
+pub(crate) fn line_of_file(path: &Path) -> Result<String, Failure> {
     let line = std::fs::File::open(path).and_then(first_line);
-    link_in(
-        &line.map_err(|error| {
-            Failure::Usage(texts().model_path.unreadable(path.display().to_string(), reason(&error)))
-        })?,
-    )
+    line.map_err(|error| Failure::Usage(texts().model_path.unreadable(path.display().to_string(), reason(&error))))
 }
 
 /// Waits for the line in a thread of its own, so that the program can be stopped meanwhile.
@@ -116,7 +113,7 @@ pub(crate) async fn find_link(
     match (argument, file, variable) {
         (Some(LinkArgument::Link(link)), ..) => Ok(Some(link.clone())),
         (Some(LinkArgument::Input), ..) => link_of_input(&mut stop.clone()).await.map(Some),
-        (None, Some(path), _) => link_of_file(path).map(Some),
+        (None, Some(path), _) => link_in(&line_of_file(path)?).map(Some),
         (None, None, Some(link)) => link_in(&link).map(Some),
         (None, None, None) => Ok(None),
     }

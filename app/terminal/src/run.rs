@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use clap::ArgGroup;
 use potluck_node::compute::ShadowSource;
-use potluck_node::native::{Network, check_shadow_of};
+use potluck_node::native::check_shadow_of;
 use potluck_node::node::Input;
 use potluck_node::platform::LocalFile;
-use potluck_panel::{Bytes, ModelSource, Sharing};
+use potluck_panel::{Bytes, ModelSource};
 use potluck_plan::Arithmetic;
 use potluck_swarm::HostCommand;
 
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::model_path;
 use crate::options::{AnswerOptions, Contribution, DeviceOptions, GuessArguments, ModelOptions};
 use crate::session::Session;
-use crate::setup::{NO_RELAY, Setup};
+use crate::setup::Setup;
 use crate::signals::Stop;
 use crate::values::parse_arithmetic;
 use crate::waiting::Purpose;
@@ -58,8 +58,7 @@ impl RunOptions {
     /// # Errors
     /// There is no folder for what it downloads.
     pub fn setup(&self) -> Result<Setup, Failure> {
-        let mut setup = Setup::new(&Network { relay: NO_RELAY.to_owned(), ..Network::default() }, &self.device)?;
-        setup.node.gpu.matrix_units = self.arithmetic == Arithmetic::Matrix;
+        let mut setup = Setup::alone(&self.device, self.arithmetic)?;
         setup.guess(&self.guesses, &self.contribution);
         Ok(setup)
     }
@@ -87,22 +86,8 @@ pub(crate) fn send_alone(
     arithmetic: Arithmetic,
     budget: u64,
 ) {
-    let command = HostCommand {
-        source: source_of(&files),
-        context: options.context,
-        kv_cache: options.cache_type,
-        arithmetic,
-        sharing: Sharing::Fastest,
-        ends: Default::default(),
-        last_epoch: Default::default(),
-        in_advance: true,
-        doors: Default::default(),
-        at: Default::default(),
-        pooling: Default::default(),
-        spot_checks: Default::default(),
-        on_demand: true,
-        protect: false,
-    };
+    let of_files = HostCommand::of(source_of(&files), options.context);
+    let command = HostCommand { kv_cache: options.cache_type, arithmetic, ..of_files };
     session.send(Input::Alone(command, budget, files));
 }
 

@@ -7,14 +7,14 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use potluck_node::native::{Fingerprint, Network};
-use potluck_panel::{AnswerPart, KvCacheType, RequestId, ToNode, ToPage};
+use potluck_node::native::Fingerprint;
+use potluck_panel::{API_ADDRESS, AnswerPart, KvCacheType, RequestId, ToNode, ToPage};
 use potluck_plan::Arithmetic;
 use potluck_serve::{Access, ApiKey, Order, Origin, Parts, RoomState, Server};
 use potluck_text::texts;
 
 use crate::failure::Failure;
-use crate::join::{LinkArgument, VARIABLE as LINK_VARIABLE, find_link, first_line};
+use crate::join::{LinkArgument, VARIABLE as LINK_VARIABLE, find_link, line_of_file};
 use crate::link::{BadLink, RoomLink};
 use crate::model_path::{self, reason};
 use crate::options::{DEFAULT_BUDGET, DEFAULT_CONTEXT, DeviceOptions, ModelOptions, NetworkOptions};
@@ -22,7 +22,7 @@ use crate::output::{print, say};
 use crate::printable::Printable;
 use crate::run::send_alone;
 use crate::session::Session;
-use crate::setup::{NO_RELAY, Setup};
+use crate::setup::Setup;
 use crate::signals::Stop;
 use crate::values::{parse_arithmetic, parse_budget, parse_bytes, parse_cache_type};
 use crate::waiting::Purpose;
@@ -79,7 +79,7 @@ impl FromStr for ServeTarget {
 #[command(next_help_heading = "API")]
 pub struct ApiOptions {
     /// Answer requests at this address and port. At an address that other machines can reach, requests need a key
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8788")]
+    #[arg(long, value_name = "ADDRESS", default_value = API_ADDRESS)]
     pub listen: SocketAddr,
     /// Answer only requests with this key. Other users of this machine can see the command line: to hide the key from them, use
     /// --api-key-file or the environment variable POTLUCK_API_KEY
@@ -88,8 +88,8 @@ pub struct ApiOptions {
     /// Read the key from this file
     #[arg(long, value_name = "FILE", conflicts_with = "api_key")]
     pub api_key_file: Option<PathBuf>,
-    /// Also answer web pages of this origin, with its scheme, such as https:// or vscode-webview://. May be given several times. * allows every page, and
-    /// needs a key
+    /// Also answer web pages of this origin: scheme, name and port, as browsers send it. May be given several times. * allows every page,
+    /// and needs a key
     #[arg(long, value_name = "ORIGIN")]
     pub allow_origin: Vec<Origin>,
 }
@@ -151,18 +151,13 @@ impl ApiOptions {
     fn access(&self, variable: Option<String>) -> Result<Access, Failure> {
         let key = match (&self.api_key, &self.api_key_file, variable) {
             (Some(key), ..) => Some(key.0.clone()),
-            (None, Some(path), _) => Some(line_of(path)?),
+            (None, Some(path), _) => Some(line_of_file(path)?),
             (None, None, key) => key,
         };
         let usage = |error: potluck_serve::BadAccess| Failure::Usage(error.to_string());
         let key = key.map(|key| key.parse::<ApiKey>()).transpose().map_err(usage)?;
         Access::new(self.listen, key, self.allow_origin.clone()).map_err(usage)
     }
-}
-
-fn line_of(path: &Path) -> Result<String, Failure> {
-    let line = std::fs::File::open(path).and_then(first_line);
-    line.map_err(|error| Failure::Usage(texts().model_path.unreadable(path.display().to_string(), reason(&error))))
 }
 
 /// What is served, once it is clear.
@@ -207,12 +202,7 @@ impl ServeOptions {
     /// How the node is set up for it.
     fn setup(&self, target: &Target<'_>) -> Result<Setup, Failure> {
         match target {
-            Target::Model(_) => {
-                let network = Network { relay: NO_RELAY.to_owned(), ..Network::default() };
-                let mut setup = Setup::new(&network, &self.device)?;
-                setup.node.gpu.matrix_units = self.own.arithmetic == Some(Arithmetic::Matrix);
-                Ok(setup)
-            }
+            Target::Model(_) => Setup::alone(&self.device, self.own.arithmetic.unwrap_or_default()),
             Target::Room(link) => {
                 let relay_fingerprint = self.room.relay_fingerprint.or(link.fingerprint);
                 let name = self.room.name.clone().unwrap_or_else(|| NetworkOptions::DEFAULT_NAME.to_owned());

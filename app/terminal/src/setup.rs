@@ -7,6 +7,7 @@ use potluck_node::native::{Network, platform, random};
 use potluck_node::node::NodeOptions;
 use potluck_node::platform::Platform;
 use potluck_panel::KeySeed;
+use potluck_plan::Arithmetic;
 use potluck_trust::IdentityKeys;
 
 use crate::failure::Failure;
@@ -42,7 +43,7 @@ impl Setup {
     pub fn in_folder(network: &Network, cache: &Path) -> Self {
         Self {
             relay: network.relay.clone(),
-            name: "Native peer".to_owned(),
+            name: NetworkOptions::DEFAULT_NAME.to_owned(),
             device_key: None,
             platform: platform(cache.to_path_buf(), network),
             node: NodeOptions::default(),
@@ -59,6 +60,16 @@ impl Setup {
         let node = NodeOptions { gpu: device.gpu(), ..NodeOptions::default() };
         let patience = Duration::from_secs(device.timeout);
         Ok(Self { node, patience, ..Self::in_folder(network, &device.cache_folder()?) })
+    }
+
+    /// A device that nobody knows, without a network.
+    ///
+    /// # Errors
+    /// There is no folder for what it downloads.
+    pub(crate) fn alone(device: &DeviceOptions, arithmetic: Arithmetic) -> Result<Self, Failure> {
+        let mut setup = Self::new(&Network { relay: NO_RELAY.to_owned(), ..Network::default() }, device)?;
+        setup.node.gpu.matrix_units = arithmetic == Arithmetic::Matrix;
+        Ok(setup)
     }
 
     /// The device that earlier runs with this cache folder were.

@@ -36,7 +36,7 @@ mod tests {
             said,
             [
                 "Ann: the host recomputes a share of this work to check it.",
-                "Ben: not checked. The host lacks its blocks, or else experts are spread or loaded on demand.",
+                "Ben: not checked. Either the host lacks its blocks, or experts are spread or loaded on demand.",
                 "In 3 answers, all devices agreed on what they had sent each other.",
                 "The host has recomputed 1 part of an answer (1 matched bit for bit).",
             ]

@@ -451,22 +451,7 @@ fn open_in(session: Session, arithmetic: Arithmetic, files: Vec<Rc<dyn LocalFile
     session
 }
 
-/// Hosts a model for this device alone.
+/// Opens a model on this device alone.
 pub fn command(source: ModelSource) -> potluck_swarm::HostCommand {
-    potluck_swarm::HostCommand {
-        source,
-        context: CONTEXT,
-        kv_cache: None,
-        arithmetic: Arithmetic::Exact,
-        sharing: potluck_protocol::Sharing::Fastest,
-        ends: Default::default(),
-        last_epoch: Default::default(),
-        in_advance: true,
-        doors: Default::default(),
-        at: Default::default(),
-        pooling: Default::default(),
-        spot_checks: Default::default(),
-        on_demand: true,
-        protect: false,
-    }
+    potluck_swarm::HostCommand::of(source, CONTEXT)
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Event, Head, Shape, Whole, messages, parameters, reply, usage_event, usage_json};
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::question::{Delivery, Finish, Question, Usage};
+use crate::question::{Finish, Question, Usage};
 
 /// The question in a request's body.
 pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
@@ -18,7 +18,7 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
         model: fields.text("model")?.map(str::to_owned),
         messages: messages::with_joined_instructions(messages::messages(fields)?),
         raw: false,
-        max_tokens: parameters::max_tokens(fields, &["max_completion_tokens", "max_tokens"])?,
+        max_tokens: parameters::max_tokens(fields, &parameters::LIMITS)?,
         sampling: parameters::sampling(fields)?,
         seed: parameters::seed(fields)?,
         reasoning: parameters::reasoning(fields),
@@ -35,7 +35,7 @@ pub(crate) struct Chat {
 impl Chat {
     /// The answer to a question.
     pub fn of(question: &Question) -> Self {
-        Self { with_usage: question.delivery == Delivery::Stream { with_usage: true } }
+        Self { with_usage: question.delivery.with_usage() }
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Event, Head, Shape, Whole, parameters, reply, usage_event, usage_json};
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::question::{Delivery, Finish, Question, Usage};
+use crate::question::{Finish, Question, Usage};
 
 /// Tokens of an answer unless told otherwise, as in OpenAI's API.
 const USUAL_TOKENS: u32 = 16;
@@ -19,10 +19,10 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
         return Err(ApiError::unsupported("echo", "the prompt is not repeated in the answer"));
     }
     if fields.text("suffix")?.is_some_and(|suffix| !suffix.is_empty()) {
-        return Err(ApiError::unsupported("suffix", "text between two others cannot be written yet"));
+        return Err(ApiError::unsupported("suffix", "text cannot be inserted before a suffix yet"));
     }
-    let limit = parameters::max_tokens(fields, &["max_completion_tokens", "max_tokens"])?;
-    let is_given = fields.get("max_completion_tokens").or(fields.get("max_tokens")).is_some();
+    let limit = parameters::max_tokens(fields, &parameters::LIMITS)?;
+    let is_given = parameters::LIMITS.iter().any(|name| fields.get(name).is_some());
     Ok(Question {
         model: fields.text("model")?.map(str::to_owned),
         messages: vec![Message::new(Role::User, prompt(fields)?)],
@@ -40,11 +40,15 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
 fn prompt(fields: &Fields<'_>) -> Result<String, ApiError> {
     let expected = || ApiError::invalid("prompt", "expected a string");
     match fields.get("prompt").ok_or_else(expected)? {
-        Value::String(text) if text.is_empty() => Err(ApiError::invalid("prompt", "expected at least one letter")),
+        Value::String(text) if text.is_empty() => {
+            Err(ApiError::invalid("prompt", "expected a string that is not empty"))
+        }
         Value::String(text) => Ok(text.clone()),
         Value::Array(prompts) => match &prompts[..] {
             [Value::String(text)] if !text.is_empty() => Ok(text.clone()),
-            [Value::String(_), _, ..] => Err(ApiError::unsupported("prompt", "one prompt a request is answered")),
+            [Value::String(_), _, ..] => {
+                Err(ApiError::unsupported("prompt", "only one prompt per request is answered"))
+            }
             [Value::Number(_), ..] => Err(ApiError::unsupported("prompt", "prompts are text, not tokens")),
             _ => Err(expected()),
         },
@@ -60,7 +64,7 @@ pub(crate) struct Completion {
 impl Completion {
     /// The answer to a question.
     pub fn of(question: &Question) -> Self {
-        Self { with_usage: question.delivery == Delivery::Stream { with_usage: true } }
+        Self { with_usage: question.delivery.with_usage() }
     }
 }
 

@@ -45,20 +45,22 @@ pub(super) fn with_joined_instructions(messages: impl IntoIterator<Item = Messag
 
 /// The same with neighbours of one role in one message, as in Anthropic's API: many chat templates insist on turns.
 pub(super) fn with_joined_neighbours(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
-    let mut joined: Vec<Message> = Vec::new();
+    let mut turns: Vec<Message> = Vec::new();
     for message in messages {
-        match joined.last_mut() {
+        match turns.last_mut() {
             Some(last) if last.role == message.role => {
-                let join = |a: &str, b: &str| {
-                    [a, b].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(BETWEEN)
-                };
-                last.content = join(&last.content, &message.content);
-                last.reasoning = join(&last.reasoning, &message.reasoning);
+                last.content = joined([last.content.as_str(), &message.content]);
+                last.reasoning = joined([last.reasoning.as_str(), &message.reasoning]);
             }
-            _ => joined.push(message),
+            _ => turns.push(message),
         }
     }
-    joined
+    turns
+}
+
+/// These texts one after another, without empty ones.
+fn joined<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(BETWEEN)
 }
 
 /// One message.
@@ -78,7 +80,7 @@ pub(super) fn of(message: &Value, place: &str) -> Result<Message, ApiError> {
         return Err(ApiError::unsupported(at("tool_calls"), texts().api.no_tool_messages()));
     }
     let content = match fields.get("content") {
-        // Of an assistant that only thought.
+        // A message of an assistant may have only reasoning.
         None if role == Role::Assistant => Content::default(),
         content => content_of(content.unwrap_or(&Value::Null), &at("content"))?,
     };
@@ -112,7 +114,7 @@ fn content_of(content: &Value, place: &str) -> Result<Content, ApiError> {
             Part::Reasoning(text) => thought.push(text),
         }
     }
-    Ok(Content { text: said.join(BETWEEN), reasoning: thought.join(BETWEEN) })
+    Ok(Content { text: said.join(BETWEEN), reasoning: joined(thought.iter().map(String::as_str)) })
 }
 
 enum Part {
@@ -134,7 +136,7 @@ fn part_of(part: &Value, place: &str) -> Result<Part, ApiError> {
         }
         Some("refusal") => Ok(Part::Text(text("refusal").unwrap_or_default())),
         Some("thinking") => Ok(Part::Reasoning(text("thinking").unwrap_or_default())),
-        // Encrypted, by who cannot be asked here.
+        // Encrypted by a service that cannot be asked here.
         Some("redacted_thinking") => Ok(Part::Reasoning(String::new())),
         Some("image_url" | "input_image" | "image") => Ok(Part::Text(texts().api.image().to_owned())),
         Some("tool_use" | "tool_result") => Err(ApiError::unsupported(place, texts().api.no_tool_messages())),
@@ -180,7 +182,7 @@ mod tests {
             { "type": "text", "text": "Yes." },
         ] }]);
         let read = read(&thought).unwrap();
-        assert_eq!((read[0].content.as_str(), read[0].reasoning.trim()), ("Yes.", "Hm."));
+        assert_eq!((read[0].content.as_str(), read[0].reasoning.as_str()), ("Yes.", "Hm."));
     }
 
     #[test]

@@ -18,9 +18,12 @@ const MAX_TEMPERATURE: f32 = 5.0;
 const MAX_PENALTY: f32 = 10.0;
 
 /// Why a field is refused that this API knows and cannot serve.
-const ONE_ANSWER: &str = "one answer a request is all that this API gives";
-const NO_LOGPROBS: &str = "probabilities of tokens are not given yet";
-const NO_BIAS: &str = "tokens cannot be made likelier yet";
+const ONE_ANSWER: &str = "this API gives one answer per request";
+const NO_LOGPROBS: &str = "token probabilities are not available yet";
+const NO_BIAS: &str = "token biases are not supported yet";
+
+/// Where OpenAI's older APIs have the limit of tokens; the newer name counts.
+pub(super) const LIMITS: [&str; 2] = ["max_completion_tokens", "max_tokens"];
 
 /// Refuses what would change the answer's meaning and cannot be done. Whatever else is unknown is ignored.
 pub(super) fn refuse_what_cannot_be(fields: &Fields<'_>) -> Result<(), ApiError> {
@@ -63,7 +66,7 @@ pub(super) fn refuse_calls(fields: &Fields<'_>) -> Result<(), ApiError> {
 pub(super) fn refuse_forms(name: &str, form: Option<&Value>) -> Result<(), ApiError> {
     match form.map(|form| form.get("type").and_then(Value::as_str)) {
         None | Some(Some("text")) => Ok(()),
-        Some(_) => Err(ApiError::unsupported(name, "only text can be asked for yet")),
+        Some(_) => Err(ApiError::unsupported(name, "only text is supported so far")),
     }
 }
 
@@ -182,8 +185,7 @@ mod tests {
 
     #[test]
     fn the_newer_limit_counts_and_minus_one_is_none() {
-        let names = ["max_completion_tokens", "max_tokens"];
-        let limit = |body: Value| with(&body, |fields| max_tokens(fields, &names));
+        let limit = |body: Value| with(&body, |fields| max_tokens(fields, &LIMITS));
         assert_eq!(limit(json!({ "max_tokens": 5 })), Ok(Some(5)));
         assert_eq!(limit(json!({ "max_tokens": 5, "max_completion_tokens": 6 })), Ok(Some(6)));
         assert_eq!(limit(json!({ "max_tokens": -1 })), Ok(None));

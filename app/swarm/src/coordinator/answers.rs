@@ -414,8 +414,8 @@ impl Answers {
         !self.queue.is_empty() || self.active.iter().any(|active| active.paused)
     }
 
-    /// Reserves pages for what is computed again, if no answer needs them. Conversations between answers make room, the least recently
-    /// used ones first; these are returned.
+    /// Makes room for what is computed again, if no answer needs these pages. Conversations between answers give up theirs, the least
+    /// recently used ones first; these are returned.
     pub fn set_aside(&mut self, needed: usize, context: usize) -> Option<Vec<ConversationId>> {
         let left = self.left_beside(needed, context)?;
         let before: Vec<ConversationId> = self.conversations.live().collect();

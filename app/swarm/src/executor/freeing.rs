@@ -44,8 +44,8 @@ impl Executor {
         self.drop_idle_gathers(cx);
     }
 
-    /// Those of these conversations of which chunks up to this pass are here, while the next one does not begin where they do. The host
-    /// begins a conversation again at its first position; if a stage only says that it was over, what follows would meet a gap.
+    /// Conversations that would have a gap without their chunks up to this pass: the next chunk begins behind one of these, or is not here
+    /// yet. A host that begins a conversation again begins at its first position; if a stage only claims that it was over, a gap is left.
     fn torn(&self, conversations: &BTreeSet<ConversationId>, pass: PassId) -> BTreeSet<ConversationId> {
         let own = self.plan.stages.iter().filter(|stage| stage.peer == self.me);
         let left = own.flat_map(|stage| self.inside(stage.id));

@@ -20,7 +20,7 @@ pub struct NetworkOptions {
 }
 
 impl NetworkOptions {
-    /// The name of a device that has none.
+    /// The name of a device that was given none.
     pub const DEFAULT_NAME: &str = "Native peer";
 
     /// The network with a relay.

@@ -225,7 +225,7 @@ table! {
         /// One that the host can compute as well, but with other rounding.
         is_unlike(name: Text) = "{ $name }: its GPU is of a different kind from the host's. The host recomputes a share of its work, but only large differences show, and even those are no proof.";
         /// One that nobody can check.
-        not_checked(name: Text) = "{ $name }: not checked. The host lacks its blocks, or else experts are spread or loaded on demand.";
+        not_checked(name: Text) = "{ $name }: not checked. Either the host lacks its blocks, or experts are spread or loaded on demand.";
         /// Answers whose stages have said by hashes what they got and sent.
         answers_agree(answers: Count) = [one] "In { $answers } answer, all devices agreed on what they had sent each other."
             [other] "In { $answers } answers, all devices agreed on what they had sent each other.";

@@ -38,7 +38,7 @@ table! {
         /// Another method.
         no_method(method: Text) = "Use { $method } at this address.";
         /// The name of another model.
-        no_model(served: Text) = "There is no model of that name here. This room runs { $served }.";
+        no_model(served: Text) = "There is no model of that name here. The model is { $served }.";
         /// Nothing is known of the room yet.
         not_ready = "The model is not ready yet. Ask again in a moment.";
         /// The body is over the limit.
@@ -50,7 +50,7 @@ table! {
         /// The room or this program ends.
         ended = "The room has ended, or potluck-node was stopped.";
         /// Some of a streamed answer was void.
-        void = "A device that computed some of this answer was found wrong. Ask again.";
+        void = "A device that computed part of this answer sent wrong results. Ask again.";
         /// The room ended the answer, and this program did not ask it to.
         cut_off = "The room stopped this answer before it was complete. Ask again.";
         /// The room sends more than any model writes.
@@ -62,6 +62,6 @@ table! {
         /// A call is demanded, and the model does not learn of tools.
         no_tools = "Tools are not passed to the model yet, so it cannot be made to call one. Leave tool_choice out.";
         /// Calls and results in the conversation.
-        no_tool_messages = "Calls of tools and their results are not passed to the model yet. Leave them out of the conversation.";
+        no_tool_messages = "Tool calls and their results are not passed to the model yet. Leave them out of the conversation.";
     }
 }

@@ -114,7 +114,7 @@ impl Choice {
         if self.can_lend.get() { self.lend.get() } else { 0 }
     }
 
-    /// The chosen model has experts, as far as this is known. The relay names none of a model without any.
+    /// The chosen model has experts, or it is not known whether it has. For a model without experts, the relay gives no number.
     pub fn may_have_experts(self) -> bool {
         match self.tab.get() {
             Tab::Here => self.model.with(|model| model.as_ref().is_none_or(|model| model.experts.unwrap_or(0) > 0)),

@@ -26,7 +26,7 @@ pub(super) fn NewInvite(kind: RwSignal<LinkKind>, reach: Reach) -> impl IntoView
     let (hours, uses, ask) = (RwSignal::new(24_u32), RwSignal::new(1_u16), RwSignal::new(false));
     // With the room's own link, this is not shown.
     let wanted = move || kind.get().invite().unwrap_or(InviteKind::Contribute);
-    // What the button was pressed for last, and the invites that were there before: they are not the one to show.
+    // The kind for which the button was pressed last, and the invites that existed before: the one to show is not among them.
     let pressed = RwSignal::new(None::<(LinkKind, Vec<InviteId>)>);
     let invites = Memo::new(move |_| store.room.status.with(invites));
     let made = move || {

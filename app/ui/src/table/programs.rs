@@ -1,12 +1,15 @@
 //! How other programs ask this room's model.
 
 use leptos::prelude::*;
+use potluck_panel::API_ADDRESS;
 use potluck_text::texts;
 
 use crate::common::CopyButton;
 
-/// Where `potluck-node serve` listens, unless told otherwise.
-const ADDRESS: &str = "http://127.0.0.1:8788/v1";
+/// What programs are given.
+fn address() -> String {
+    format!("http://{API_ADDRESS}/v1")
+}
 
 /// The command that answers programs on the computer where it runs. The link is quoted, as shells have a meaning for `#` and `&`.
 fn command(link: &str) -> String {
@@ -15,8 +18,9 @@ fn command(link: &str) -> String {
 
 /// A question with curl, as bash, zsh and cmd take it: without `!`, which the first two expand between these quotes.
 fn question() -> String {
+    let address = address();
     format!(
-        r#"curl {ADDRESS}/chat/completions -H "Content-Type: application/json" -d "{{\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}""#
+        r#"curl {address}/chat/completions -H "Content-Type: application/json" -d "{{\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}""#
     )
 }
 
@@ -25,7 +29,7 @@ fn question() -> String {
 pub(super) fn Programs(
     /// The whole link.
     link: String,
-    /// What whoever has it may do.
+    /// What the link allows.
     words: String,
 ) -> impl IntoView {
     let says = &texts().programs;
@@ -34,7 +38,7 @@ pub(super) fn Programs(
             <p class="hint">{says.run()}</p>
             <Line text=command(&link) label=says.copy_command() />
             <p class="hint">{says.set_up()}</p>
-            <Line text=ADDRESS.to_owned() label=says.copy_address() />
+            <Line text=address() label=says.copy_address() />
             <p class="hint">{says.ask()}</p>
             <Line text=question() label=says.copy_question() />
             <p class="hint">{words}</p>

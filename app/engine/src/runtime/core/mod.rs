@@ -352,7 +352,8 @@ impl Core {
         cancelled
     }
 
-    /// Frees what is kept of a conversation once no work that waits names it: a batch fails for all its conversations if one has a gap.
+    /// Frees what is kept of a conversation, but not before waiting work that uses it: the gap would fail the other conversations of its
+    /// batch, too.
     pub fn forget(&mut self, conversation: ConversationId) {
         self.forgotten.insert(conversation);
         self.forget_due();
@@ -363,8 +364,9 @@ impl Core {
             return;
         }
         let needed = self.queue.conversations();
-        let due: Vec<ConversationId> = self.forgotten.difference(&needed).copied().collect();
-        self.forgotten.retain(|conversation| needed.contains(conversation));
+        let (waits, due): (BTreeSet<_>, BTreeSet<_>) =
+            std::mem::take(&mut self.forgotten).into_iter().partition(|conversation| needed.contains(conversation));
+        self.forgotten = waits;
         due.into_iter().for_each(|conversation| self.conversations.forget(conversation));
     }
 

@@ -174,18 +174,13 @@ impl OnDemandQueue {
 
     /// Drops work that has not begun.
     pub fn cancel(&self, ticket: Ticket) {
-        if self.driver.at_once.borrow().contains_key(&ticket) {
+        let is_at_once = self.driver.at_once.borrow().contains_key(&ticket);
+        if !is_at_once && self.open.borrow().queued.contains(&ticket) {
+            self.open.borrow_mut().cancelled.insert(ticket);
+        } else {
+            // It is computed at once, or went to the engine before experts were loaded on demand.
             self.driver.slots.engine().cancel(ticket);
-            return;
         }
-        let mut open = self.open.borrow_mut();
-        if open.queued.contains(&ticket) {
-            open.cancelled.insert(ticket);
-            return;
-        }
-        drop(open);
-        // What went to the engine before experts came on demand.
-        self.driver.slots.engine().cancel(ticket);
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
         return Err(ApiError::unsupported(name, NOTHING_STORED));
     }
     if fields.boolean("background")? == Some(true) {
-        return Err(ApiError::unsupported("background", "an answer ends with its connection"));
+        return Err(ApiError::unsupported("background", "answers stop when their connection closes"));
     }
     let instructions = messages::instructions(fields, "instructions")?;
     let messages = input(fields)?;
@@ -74,7 +74,7 @@ fn input(fields: &Fields<'_>) -> Result<Vec<Message>, ApiError> {
     Ok(messages)
 }
 
-/// The text of a reasoning item, which belongs to the message after it. It may be encrypted, by who cannot be asked here.
+/// The text of a reasoning item, which belongs to the message after it. It may be encrypted by a service that cannot be asked here.
 fn reasoning(item: &Value) -> String {
     let parts = item.get("content").and_then(Value::as_array);
     let texts = parts.into_iter().flatten().filter_map(|part| part.get("text")?.as_str());

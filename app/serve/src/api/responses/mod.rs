@@ -263,7 +263,7 @@ impl Shape for Responses {
 
     fn fail(&mut self, head: &Head, error: &ApiError) -> Vec<Event> {
         let mut response = self.response(head, "failed", &self.output, None);
-        response["error"] = json!({ "code": error.code().unwrap_or("server_error"), "message": error.to_string() });
+        response["error"] = json!({ "code": error.code().unwrap_or("server_error"), "message": error.message() });
         vec![self.event("response.failed", json!({ "response": response }))]
     }
 
