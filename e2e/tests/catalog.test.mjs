@@ -9,7 +9,7 @@ import { after, afterEach, before, test } from 'node:test';
 import { Device } from '../harness/browser.mjs';
 import { make } from '../harness/models.mjs';
 import { Relay, builtPage } from '../harness/relay.mjs';
-import { assertQuiet, isUp, until } from '../harness/table.mjs';
+import { assertQuiet, isUp, status, until } from '../harness/table.mjs';
 
 const GB = 1_000_000_000;
 /** A folder for pictures of the dialog; none are taken without it. */
@@ -287,6 +287,61 @@ test('a server that has had too many requests is waited for, and the page says w
   await page.getByText(/Trying again in \d+ s|next try in \d+ s/).first().waitFor();
   await until(page, isUp);
   assert.equal(refused, 6);
+  assertOnlyFailedRequests();
+});
+
+/** A server that gives its file only to requests with the token, and leads them to another one, which counts the tokens that it sees. */
+async function serveGated(context, token) {
+  const seen = { refused: 0, stray: 0 };
+  const cors = { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'content-range' };
+  const files = createServer((request, response) => {
+    seen.stray += request.headers.authorization ? 1 : 0;
+    if (request.method === 'OPTIONS') return response.writeHead(204, { ...cors, 'access-control-allow-headers': 'range, authorization' }).end();
+    const [start, end] = /(\d+)-(\d+)/.exec(request.headers.range).slice(1).map(Number);
+    const part = file.subarray(start, end + 1);
+    response.writeHead(206, { ...cors, 'content-range': `bytes ${start}-${start + part.length - 1}/${file.length}`, 'content-length': part.length });
+    return response.end(part);
+  });
+  const gate = createServer((request, response) => {
+    if (request.method === 'OPTIONS') return response.writeHead(204, { ...cors, 'access-control-allow-headers': 'range, authorization' }).end();
+    if (request.headers.authorization === `Bearer ${token}`) return response.writeHead(302, { ...cors, location: `http://127.0.0.1:${files.address().port}/signed` }).end();
+    seen.refused += 1;
+    return response.writeHead(401, cors).end();
+  });
+  for (const server of [files, gate]) {
+    await new Promise((done) => server.listen(0, '127.0.0.1', done));
+    context.after(() => server.close());
+  }
+  return { address: `http://127.0.0.1:${gate.address().port}/gated.gguf`, seen };
+}
+
+test('a gated file opens with an access token, which stays in this browser and goes to its server only', async (context) => {
+  const { address: gated, seen } = await serveGated(context, 'hf_mine');
+  let dialog = await openDialog();
+  const { page } = device;
+  await dialog.getByLabel('Address of a GGUF file').fill(gated);
+  await dialog.getByRole('button', { name: 'Open the room' }).click();
+  await page.getByText(/refuses to send this file to this device.* access token/).first().waitFor();
+  assert.ok(seen.refused > 0, 'the server was asked without a token');
+  await page.goto(relay.url);
+  await page.getByRole('button', { name: 'Settings' }).click();
+  const settings = page.getByRole('dialog', { name: 'Settings' });
+  await settings.getByLabel('Server').fill(gated);
+  await settings.getByLabel('Access token', { exact: true }).fill('two words');
+  await settings.getByRole('button', { name: 'Keep this token' }).click();
+  await settings.getByText('An access token consists of letters, digits and signs, without blanks. Copy it again.').waitFor();
+  await settings.getByLabel('Access token', { exact: true }).fill('hf_mine');
+  await settings.getByRole('button', { name: 'Keep this token' }).click();
+  await settings.getByRole('button', { name: /^Forget the access token of 127\.0\.0\.1/ }).waitFor();
+  assert.equal(await settings.getByLabel('Access token', { exact: true }).inputValue(), '', 'the field shows it no longer');
+  if (shots) await page.screenshot({ path: join(shots, 'access-tokens.png') });
+  await page.goto(relay.url);
+  dialog = await showDialog(page);
+  await dialog.getByLabel('Address of a GGUF file').fill(gated);
+  await dialog.getByRole('button', { name: 'Open the room' }).click();
+  await until(page, isUp);
+  assert.equal(seen.stray, 0, 'the server that it leads to must not see the token');
+  assert.ok(!JSON.stringify(await status(page)).includes('hf_mine'), 'scripts of the page do not see it');
   assertOnlyFailedRequests();
 });
 

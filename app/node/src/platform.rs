@@ -1,6 +1,7 @@
 //! What the driver needs of the world: small traits, each with a web and a native adapter. Everything runs on one thread, so
 //! nothing here is `Send`.
 
+mod access;
 mod http;
 mod interceptor;
 
@@ -17,6 +18,7 @@ use potluck_text::texts;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use self::access::Access;
 pub use self::http::{Arrived, Content, HttpReply, HttpRequest, Method, OpenedReply, Traffic, Version};
 pub use self::interceptor::{ComputeInterceptor, Direct, Measured, Receiver, WorkPath};
 use crate::blob::{BlobKey, BlobName};
@@ -27,6 +29,8 @@ use crate::links::leads_to_the_internet;
 pub struct Platform {
     /// The network.
     pub transport: Rc<dyn Transport>,
+    /// This device's access tokens.
+    pub access: Access,
     /// Finds other tabs of this browser.
     pub same_browser: Rc<dyn SameBrowser>,
     /// The cache of models.

@@ -10,6 +10,7 @@ use link_server::{Content, Form, Limit, LinkServer, Manners};
 use potluck_model::FileRange;
 use potluck_node::native::{Network, platform};
 use potluck_node::source::{HttpSource, Source, SourceError, Traffic};
+use potluck_panel::AccessTokens;
 
 const MIB: u64 = 1 << 20;
 /// Longer than what is fetched at once and kept.
@@ -32,7 +33,15 @@ fn run<T>(work: impl Future<Output = T>) -> T {
 }
 
 async fn source(server: &LinkServer, traffic: &Traffic) -> Result<HttpSource, SourceError> {
-    let network = Network { allow_private_links: true, ..Network::default() };
+    source_with(server, traffic, AccessTokens::default()).await
+}
+
+async fn source_with(
+    server: &LinkServer,
+    traffic: &Traffic,
+    access_tokens: AccessTokens,
+) -> Result<HttpSource, SourceError> {
+    let network = Network { allow_private_links: true, access_tokens, ..Network::default() };
     HttpSource::of_links(platform(std::env::temp_dir(), &network), vec![server.url.clone()], traffic.clone()).await
 }
 
@@ -122,6 +131,31 @@ fn a_server_that_does_not_give_the_file_is_one_sentence() {
         let sentence = run(outcome(manners)).expect_err(server);
         assert!(sentence.contains(words) && sentence.contains("127.0.0.1"), "{server}: {sentence}");
     }
+}
+
+#[test]
+fn a_gated_file_comes_to_who_has_its_token_and_no_other_server_sees_it() {
+    run(async {
+        let gated = |signs| server(Manners { knows: Some("hf_mine"), signs, ..Manners::default() });
+        let tokens = |server: &LinkServer, token| {
+            let mut tokens = AccessTokens::default();
+            tokens.keep(&server.url, token).unwrap();
+            tokens
+        };
+        for signs in [false, true] {
+            let server = gated(signs);
+            let mine = tokens(&server, "hf_mine");
+            let source = source_with(&server, &Traffic::default(), mine).await.unwrap();
+            assert_eq!(read_all(&source).await, Ok(None), "these bytes are the file's");
+            assert_eq!(server.stray_tokens(), 0, "the server that it leads to must not see the token");
+        }
+        let server = gated(false);
+        let of_another = tokens(&self::server(Manners::default()), "hf_mine");
+        for tokens in [AccessTokens::default(), tokens(&server, "hf_wrong"), of_another] {
+            let refused = source_with(&server, &Traffic::default(), tokens).await.err().unwrap().to_string();
+            assert!(refused.contains("access token") && refused.contains("127.0.0.1"), "{refused}");
+        }
+    });
 }
 
 /// What comes of each server, all at the same time.

@@ -6,7 +6,7 @@ use potluck_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{BenchChoice, BenchEvent, KeySeed, Notice, RoomKeys, Status};
+use crate::{AccessTokens, BenchChoice, BenchEvent, KeySeed, Notice, RoomKeys, Status};
 
 /// From the page to the node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +26,8 @@ pub enum ToNode {
         /// Icon to show.
         kind: DeviceKind,
     },
+    /// This device's access tokens, in place of the earlier ones. They stay on it.
+    AccessTokens(AccessTokens),
     /// Open a room (or re-open the one this tab hosted before a reload) with a model.
     Host(HostChoice),
     /// Enter a room.

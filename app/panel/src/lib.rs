@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod access_tokens;
 mod bench;
 mod command;
 mod decision;
@@ -22,6 +23,7 @@ mod timeline;
 /// Where `potluck-node serve` answers programs, unless told otherwise.
 pub const API_ADDRESS: &str = "127.0.0.1:8788";
 
+pub use access_tokens::{AccessToken, AccessTokens, BadAccess};
 pub use bench::{
     BenchChoice, BenchDevice, BenchEvent, BenchKernel, BenchKernels, BenchLoad, BenchModel, BenchRates, BenchReport,
     BenchResult, BenchRun, BenchWorkload,

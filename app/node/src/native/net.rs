@@ -13,6 +13,7 @@ use futures::channel::{mpsc, oneshot};
 use futures::future::LocalBoxFuture;
 use futures::stream::LocalBoxStream;
 use futures::{SinkExt, StreamExt};
+use potluck_panel::AccessTokens;
 use potluck_text::texts;
 use rustls::ClientConfig;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
@@ -49,6 +50,8 @@ pub struct Network {
     pub relay_fingerprint: Option<Fingerprint>,
     /// Links to models may lead to private addresses and need no TLS.
     pub allow_private_links: bool,
+    /// For links to files that a server gives only to those it knows.
+    pub access_tokens: AccessTokens,
 }
 
 /// Discovery for programs: there is none.
@@ -246,13 +249,17 @@ fn link_reason(error: &ureq::Error) -> String {
 type Reply = ureq::http::Response<ureq::Body>;
 
 fn send(agent: &ureq::Agent, request: &HttpRequest) -> Result<Reply, ureq::Error> {
-    let HttpRequest { method, url, range, body, .. } = request;
+    let HttpRequest { method, url, range, body, access, .. } = request;
     match method {
         Method::Post => agent.post(url).content_type("application/json").send(body.as_deref().unwrap_or_default()),
         Method::Get => {
             let mut builder = agent.get(url);
             if let Some(range) = range {
                 builder = builder.header("range", format!("bytes={}-{}", range.start, range.end.saturating_sub(1)));
+            }
+            // Not passed on where a redirect leads to another server, as ureq has it by default.
+            if let Some(access) = access {
+                builder = builder.header("authorization", access.header());
             }
             builder.call()
         }

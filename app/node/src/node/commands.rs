@@ -30,6 +30,7 @@ impl Node {
                 let keys = IdentityKeys { device: device_key.0.into(), tab: tab_key.0.into() };
                 self.start(&build, &relay, keys, name, kind);
             }
+            ToNode::AccessTokens(tokens) => self.platform.access.replace(tokens),
             ToNode::Host(choice) => self.host(choice, files),
             ToNode::Join { room, key } => self.join(room, key),
             ToNode::Contribute(choice) => self.contribute(choice.budget),

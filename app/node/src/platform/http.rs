@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::future::LocalBoxFuture;
+use potluck_panel::AccessToken;
 use potluck_plan::Millis;
 
 use super::NetError;
@@ -88,6 +89,8 @@ pub struct HttpRequest {
     pub range: Option<Range<u64>>,
     /// JSON, for [`Method::Post`].
     pub body: Option<String>,
+    /// Who asks, for a server that wants to know. It does not follow a redirect to another server.
+    pub access: Option<AccessToken>,
     /// Counts the content as it arrives.
     pub arrived: Traffic,
 }
@@ -95,7 +98,14 @@ pub struct HttpRequest {
 impl HttpRequest {
     /// Reads a whole resource.
     pub fn get(url: impl Into<String>) -> Self {
-        Self { method: Method::Get, url: url.into(), range: None, body: None, arrived: Traffic::default() }
+        Self {
+            method: Method::Get,
+            url: url.into(),
+            range: None,
+            body: None,
+            access: None,
+            arrived: Traffic::default(),
+        }
     }
 
     /// Sends JSON.

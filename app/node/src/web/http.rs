@@ -167,6 +167,9 @@ fn to_js(request: &HttpRequest, abort: &AbortController) -> Result<Request, JsVa
     if let Some(range) = &request.range {
         headers.set("range", &format!("bytes={}-{}", range.start, range.end.saturating_sub(1)))?;
     }
+    if let Some(access) = &request.access {
+        headers.set("authorization", &access.header())?;
+    }
     if let Some(body) = &request.body {
         headers.set("content-type", "application/json")?;
         init.set_body(&body.into());

@@ -32,12 +32,13 @@ use std::rc::Rc;
 pub use page::PageHalf;
 
 use self::same_browser::DiscoveryPort;
-use crate::platform::{Direct, Platform};
+use crate::platform::{Access, Direct, Platform};
 
 /// The adapters of the node worker.
 fn platform(discovery: &DiscoveryPort) -> Platform {
     Platform {
         transport: Rc::new(net::WebTransport::default()),
+        access: Access::default(),
         same_browser: Rc::new(discovery.clone()),
         store: Rc::new(store::OpfsStore::new()),
         compute: Rc::new(Direct),

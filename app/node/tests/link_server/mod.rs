@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 /// What a server does besides sending parts of its file. The default is none of it.
 #[derive(Clone, Default)]
 pub struct Manners {
+    /// It gives its file only to requests with this access token, in small letters.
+    pub knows: Option<&'static str>,
     /// Every address leads to one that is signed anew, on another server, which knows only `GET`.
     pub signs: bool,
     /// The address leads, by this status, to the path `/there` of the same server.
@@ -67,6 +69,8 @@ struct Seen {
     /// Requests with `HEAD`, which many servers refuse.
     heads: usize,
     refused: usize,
+    /// Access tokens that came to a server that asked for none.
+    stray_tokens: usize,
     /// Bytes of content that were sent.
     sent: u64,
     window: Option<(Instant, usize)>,
@@ -95,15 +99,17 @@ struct Served {
 impl LinkServer {
     pub fn start(content: Content, manners: Manners) -> Self {
         let seen = Arc::new(Mutex::new(Seen::default()));
-        let signs = manners.signs;
+        let (signs, knows) = (manners.signs, manners.knows);
         let served = |signed| Served { content, manners, seen: seen.clone(), signed };
         if !signs {
             let url = serve(served(None));
             return Self { url, seen };
         }
-        let files = serve(served(None));
-        let leads =
-            Served { content: Content::Zeros(0), manners: Manners::default(), seen: seen.clone(), signed: Some(files) };
+        let mut files = served(None);
+        files.manners.knows = None;
+        let files = serve(files);
+        let manners = Manners { knows, ..Manners::default() };
+        let leads = Served { content: Content::Zeros(0), manners, seen: seen.clone(), signed: Some(files) };
         Self { url: serve(leads), seen }
     }
 
@@ -117,6 +123,10 @@ impl LinkServer {
 
     pub fn refused(&self) -> usize {
         self.seen.lock().unwrap().refused
+    }
+
+    pub fn stray_tokens(&self) -> usize {
+        self.seen.lock().unwrap().stray_tokens
     }
 
     pub fn sent(&self) -> u64 {
@@ -154,7 +164,7 @@ impl Served {
     fn answer_one(&self, mut socket: &TcpStream, reader: &mut impl BufRead) -> Option<()> {
         let mut first = String::new();
         reader.read_line(&mut first).ok().filter(|read| *read > 0)?;
-        let mut range = None;
+        let (mut range, mut token) = (None, None);
         loop {
             let mut line = String::new();
             reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
@@ -166,11 +176,17 @@ impl Served {
                 let (start, end) = bytes.split_once('-')?;
                 range = Some(start.parse::<u64>().ok()?..end.parse::<u64>().ok()? + 1);
             }
+            token = token.or_else(|| line.strip_prefix("authorization: bearer ").map(str::to_owned));
         }
         let mut short = |status: u16, lines: &str, content: &str| {
             let head = format!("HTTP/1.1 {status} Status\r\nContent-Length: {}\r\n{lines}\r\n{content}", content.len());
             socket.write_all(head.as_bytes()).ok()
         };
+        match self.manners.knows {
+            None => self.seen.lock().unwrap().stray_tokens += usize::from(token.is_some()),
+            Some(known) if token.as_deref() == Some(known) => {}
+            Some(_) => return short(401, "", ""),
+        }
         if let Some(signed) = &self.signed
             && !first.starts_with("HEAD")
         {

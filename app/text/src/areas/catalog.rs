@@ -21,7 +21,7 @@ table! {
         /// The address has no file.
         gone = "There is no file at this address any more. Choose another model.";
         /// The server refuses.
-        forbidden = "This file is not public: its server may ask for a login. Choose another model.";
+        forbidden = "This file is not public. If you have an access token of its server, enter it in the settings. Otherwise choose another model.";
         /// No answer, or a server that other sites' pages may not read from.
         unreachable = "The server does not answer, or does not let other web sites download this file. Choose another model.";
         /// The server does not send parts of files, or its answer is an error.

@@ -60,7 +60,7 @@ pub use pooling::PoolingTexts;
 pub use room::{ConnectionTexts, MemberTexts, PhaseTexts, PlanTexts, RoleTexts, StepTexts};
 pub use seats::{CreditTexts, ExpertsTexts, PathTexts, SeatTexts, TableTexts};
 pub use serve::{ApiTexts, ServeTexts};
-pub use settings::{DeviceTexts, SamplingTexts, SettingsTexts, StorageTexts};
+pub use settings::{AccessTexts, DeviceTexts, SamplingTexts, SettingsTexts, StorageTexts};
 pub use template::TemplateTexts;
 pub use terminal::{ModelPathTexts, SecretFileTexts, TerminalTexts};
 pub use verify::VerifyTexts;
@@ -175,6 +175,8 @@ areas! {
     device: DeviceTexts,
     /// What the browser stores.
     storage: StorageTexts,
+    /// Access tokens for files that a server gives only to those it knows.
+    access: AccessTexts,
     /// The host's log of its doors.
     door_log: DoorLogTexts,
     /// Links and invites.

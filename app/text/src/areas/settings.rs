@@ -186,3 +186,29 @@ table! {
         confirm_delete(name: Text, size: Text) = "Delete { $name } ({ $size }) from this browser? It is downloaded again when next used.";
     }
 }
+
+table! {
+    /// Access tokens for files that a server gives only to those it knows.
+    AccessTexts {
+        /// The heading of a part.
+        heading = "Access tokens";
+        /// What they are for, and who gets them.
+        hint = "Some servers give a file only to people they know. Log in there with a browser, accept the model's licence if it has one, and create an access token that may only read. The token is kept in this browser and sent to its server only, never to the room: every device that downloads the file needs a token of its own.";
+        /// A field.
+        server = "Server";
+        /// A field.
+        token = "Access token";
+        /// The button.
+        keep = "Keep this token";
+        /// The button beside a server.
+        forget(server: Text) = "Forget the access token of { $server }";
+        /// Asked before that.
+        confirm_forget(server: Text) = "Forget the access token of { $server }?";
+        /// What was entered is none.
+        bad_token = "An access token consists of letters, digits and signs, without blanks. Copy it again.";
+        /// What was entered is none.
+        bad_server = "This is not the name of a server. Enter a name such as huggingface.co, or a link to a file there.";
+        /// There are enough.
+        too_many = "Too many servers have a token here. Forget one that you no longer need.";
+    }
+}

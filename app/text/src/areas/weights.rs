@@ -12,7 +12,7 @@ table! {
         /// A server refuses for longer than a device waits.
         server_is_busy(server: Text, minutes: Count) = "{ $server } has had too many requests from this network. What was loaded is kept: try again in { $minutes } min.";
         /// A server wants to know who reads a file: 401 or 403.
-        locked(server: Text) = "{ $server } refuses to send this file: it may be private, or the link may have expired. If you need to log in or accept a licence first, do that in a browser, download the file, and host it from this disk. If the link was made for a limited time, get a new link.";
+        locked(server: Text) = "{ $server } refuses to send this file to this device. If you need to log in or accept a licence first, do that in a browser, then enter an access token of that server in this device's settings (potluck-node: --access-tokens). If the link was made for a limited time, get a new link. Or download the file in a browser, and host it from this disk.";
         /// A link leads to a page, not to a file.
         is_page(server: Text) = "The link to { $server } leads to a web page, not to a GGUF file. Copy the link of its download button, which ends in .gguf.";
         /// Behind "example.org does not send the model: ". The server sent another part of the file than the one asked for.

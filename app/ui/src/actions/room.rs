@@ -22,6 +22,7 @@ impl Store {
             name: untrack(|| self.own_name()),
             kind: browser::device_kind(),
         });
+        self.send(ToNode::AccessTokens(self.settings.with_untracked(|settings| settings.access_tokens.clone())));
         self.resume();
         // What was stashed before a reload.
         self.save_soon();

@@ -6,6 +6,7 @@ mod from_device;
 mod from_link;
 mod from_relay;
 mod guesser;
+mod link_request;
 mod open;
 mod options;
 mod picker;

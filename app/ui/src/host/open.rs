@@ -41,7 +41,7 @@ pub fn open(store: Store, choice: Choice) {
         }
     });
     leptos::task::spawn_local(async move {
-        let result = examine(&entry).await;
+        let result = examine(store, &entry).await;
         if !waits(&asking) {
             return;
         }

@@ -1,13 +1,15 @@
 //! The files of a repository whose link is in the field: one of them is to be chosen.
 
-use gloo_net::http::Request;
 use gloo_timers::future::TimeoutFuture;
 use leptos::prelude::*;
 use potluck_panel::{ListedFile, ModelLink, Repository};
 use potluck_text::texts;
 
-use super::choice::Choice;
-use crate::text::bytes;
+use super::{choice::Choice, link_request};
+use crate::{
+    state::{Store, store},
+    text::bytes,
+};
 
 /// Milliseconds without a key after which a name is taken as whole: what is typed until then is not sent anywhere.
 const PAUSE: u32 = 700;
@@ -26,6 +28,7 @@ enum Listed {
 /// The files of the repository in the field; nothing for other links.
 #[component]
 pub fn RepositoryFiles(choice: Choice) -> impl IntoView {
+    let store = store();
     let shown = RwSignal::new(None::<(Repository, Listed)>);
     // The repository in the field; or, once one of its files was chosen, the repository that is shown.
     let wanted = Memo::new(move |_| match choice.link.get().parse::<ModelLink>() {
@@ -53,7 +56,7 @@ pub fn RepositoryFiles(choice: Choice) -> impl IntoView {
                 return;
             }
             shown.set(Some((repository.clone(), Listed::Asking)));
-            let listed = list(&repository).await;
+            let listed = list(store, &repository).await;
             let waits = |now: &Option<(Repository, Listed)>| now.as_ref().is_some_and(|(now, _)| *now == repository);
             // Whoever closed the dialog or typed on is no longer interested.
             if !shown.try_with_untracked(waits).unwrap_or(false) {
@@ -115,9 +118,9 @@ fn FileCard(file: ListedFile, choice: Choice) -> impl IntoView {
     }
 }
 
-async fn list(repository: &Repository) -> Listed {
+async fn list(store: Store, repository: &Repository) -> Listed {
     let unknown = || Listed::Nothing(texts().host.no_list(&repository.name));
-    let Ok(answer) = Request::get(&repository.listing()).send().await else { return unknown() };
+    let Ok(answer) = link_request::get(store, &repository.listing()).send().await else { return unknown() };
     if !answer.ok() {
         return unknown();
     }

@@ -3,7 +3,9 @@
 use leptos::prelude::*;
 use potluck_text::texts;
 
-use super::{about::About, answers::Answers, appearance::AppearanceChoice, device::Device, storage::StorageList};
+use super::{
+    about::About, access::Access, answers::Answers, appearance::AppearanceChoice, device::Device, storage::StorageList,
+};
 use crate::{common::Dialog, state::DialogKind};
 
 /// The drawer behind the settings button.
@@ -15,6 +17,7 @@ pub fn SettingsDrawer() -> impl IntoView {
             <Answers />
             <Device />
             <StorageList />
+            <Access />
             <About />
         </Dialog>
     }

@@ -1,6 +1,7 @@
 //! The settings drawer.
 
 mod about;
+mod access;
 mod answers;
 mod appearance;
 mod device;

@@ -1,6 +1,6 @@
 //! The user's settings, stored in the browser.
 
-use potluck_panel::{BadPooling, Ends, Pooling, ReasoningEffort, Sampling};
+use potluck_panel::{AccessTokens, BadPooling, Ends, Pooling, ReasoningEffort, Sampling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -59,6 +59,8 @@ pub struct Settings {
     pub seed: Option<u64>,
     /// Addresses of GGUF files that the user kept, the latest first.
     pub links: Vec<String>,
+    /// For links to files that a server gives only to those it knows.
+    pub access_tokens: AccessTokens,
 }
 
 /// Most addresses that are kept.
@@ -80,6 +82,7 @@ impl Default for Settings {
             reasoning: None,
             seed: None,
             links: Vec::new(),
+            access_tokens: AccessTokens::default(),
         }
     }
 }
@@ -98,9 +101,11 @@ impl Settings {
         let pooling = stored.remove("pooling").map_or(Ok(Pooling::default()), |value| {
             serde_json::from_value(value).map_err(|_| BadPooling::Unreadable).and_then(Pooling::checked)
         });
+        let access_tokens = stored.remove("access_tokens").and_then(|value| serde_json::from_value(value).ok());
         let settings: Self = serde_json::from_value(stored.into()).ok()?;
         let bad_pooling = pooling.err();
-        Some(Self { pooling: pooling.unwrap_or_default(), bad_pooling, ..settings })
+        let access_tokens = access_tokens.unwrap_or_default();
+        Some(Self { pooling: pooling.unwrap_or_default(), bad_pooling, access_tokens, ..settings })
     }
 
     /// Keeps an address, as the latest.

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use potluck_panel::AccessToken;
 use potluck_plan::Millis;
 use potluck_text::texts;
 
@@ -47,6 +48,8 @@ pub(in crate::source) struct Line {
     is_limited: Cell<bool>,
     /// A reply was usable.
     worked: Cell<bool>,
+    /// To servers of links, and not to the relay.
+    to_links: bool,
     /// A broken connection may be a refusal that this network hides.
     may_hide: bool,
 }
@@ -66,6 +69,7 @@ impl Line {
     /// To servers of links, or to the relay.
     pub fn new(platform: Platform, traffic: Traffic, to_links: bool) -> Self {
         Self {
+            to_links,
             may_hide: to_links && platform.transport.hides_refusals(),
             platform,
             traffic,
@@ -89,8 +93,8 @@ impl Line {
     /// The server cannot be reached, or the connection broke.
     pub async fn request(&self, request: HttpRequest) -> Result<(HttpReply, Sent), NetError> {
         let sent = self.turn().await;
-        let arrived = request.arrived.within(&self.traffic);
-        Ok((self.platform.transport.request(HttpRequest { arrived, ..request }).await?, sent))
+        let (arrived, access) = (request.arrived.within(&self.traffic), self.access(&request.url));
+        Ok((self.platform.transport.request(HttpRequest { arrived, access, ..request }).await?, sent))
     }
 
     /// Opens a reply once the server may be asked.
@@ -99,7 +103,13 @@ impl Line {
     /// The server cannot be reached.
     pub async fn open(&self, request: HttpRequest) -> Result<(OpenedReply, Sent), NetError> {
         let sent = self.turn().await;
-        Ok((self.platform.transport.open(request).await?, sent))
+        let access = self.access(&request.url);
+        Ok((self.platform.transport.open(HttpRequest { access, ..request }).await?, sent))
+    }
+
+    /// The relay knows this device otherwise.
+    fn access(&self, url: &str) -> Option<AccessToken> {
+        self.platform.access.token(url).filter(|_| self.to_links)
     }
 
     /// Waits while the server asks to; it may ask for more meanwhile.

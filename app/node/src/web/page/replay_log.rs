@@ -7,6 +7,7 @@ use web_sys::File;
 #[derive(Default)]
 pub struct ReplayLog {
     start: Option<ToNode>,
+    access: Option<ToNode>,
     room: Option<(ToNode, Option<File>)>,
     contribution: Option<ContributeChoice>,
     hidden: bool,
@@ -17,6 +18,7 @@ impl ReplayLog {
     pub fn command(&mut self, message: &ToNode, file: Option<&File>) {
         match message {
             ToNode::Start { .. } => self.start = Some(message.clone()),
+            ToNode::AccessTokens(_) => self.access = Some(message.clone()),
             ToNode::Host(_) | ToNode::Join { .. } => {
                 self.room = Some((message.clone(), file.cloned()));
                 self.contribution = None;
@@ -59,10 +61,10 @@ impl ReplayLog {
 
     /// The commands for a new worker.
     pub fn replay(&self) -> Vec<(ToNode, Option<File>)> {
-        let start = self.start.clone().map(|start| (start, None));
+        let first = self.start.iter().chain(&self.access).map(|message| (message.clone(), None));
         let contribution = self.contribution.clone().map(|choice| (ToNode::Contribute(choice), None));
         let hidden = self.hidden.then_some((ToNode::Visibility { hidden: true }, None));
-        start.into_iter().chain(self.room.clone()).chain(contribution).chain(hidden).collect()
+        first.chain(self.room.clone()).chain(contribution).chain(hidden).collect()
     }
 
     fn stop_contributing(&mut self) {

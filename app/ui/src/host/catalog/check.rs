@@ -1,12 +1,14 @@
 //! Compares a file with its entry before it is loaded: its length and its licence.
 
-use gloo_net::http::{Method, Request, Response};
+use gloo_net::http::{Method, Response};
 use potluck_text::texts;
 
 use super::{
+    super::link_request,
     entry::Entry,
     header::{self, is_same_licence},
 };
+use crate::state::Store;
 
 /// Bytes of the beginning that are read: the general keys come before the vocabulary.
 const BEGINNING: u64 = 64 << 10;
@@ -73,8 +75,8 @@ impl Doubt {
 ///
 /// # Errors
 /// A [`Doubt`].
-pub async fn examine(entry: &Entry) -> Result<(), Doubt> {
-    compare(entry, &read(&entry.address).await?)
+pub async fn examine(store: Store, entry: &Entry) -> Result<(), Doubt> {
+    compare(entry, &read(store, &entry.address).await?)
 }
 
 /// What the server does not tell is not compared.
@@ -85,14 +87,14 @@ fn compare(entry: &Entry, found: &RemoteFile) -> Result<(), Doubt> {
     if bytes.is_none() && licence.is_none() { Ok(()) } else { Err(Doubt::Differs { bytes, licence }) }
 }
 
-async fn read(url: &str) -> Result<RemoteFile, Doubt> {
+async fn read(store: Store, url: &str) -> Result<RemoteFile, Doubt> {
     let range = format!("bytes=0-{}", BEGINNING - 1);
-    let answer = Request::get(url).header("range", &range).send().await.map_err(|_| Doubt::Unreachable)?;
+    let answer = link_request::get(store, url).header("range", &range).send().await.map_err(|_| Doubt::Unreachable)?;
     judge_status(answer.status()).inspect_err(|_| hang_up(&answer))?;
     let in_range = answer.headers().get("content-range").and_then(|range| total(&range));
     let bytes = match in_range {
         Some(bytes) => Some(bytes),
-        None => length(url).await,
+        None => length(store, url).await,
     };
     let beginning = answer.binary().await.map_err(|_| Doubt::Unreachable)?;
     let licence = header::licence(&beginning).map_err(|_| Doubt::NotGguf)?;
@@ -117,8 +119,8 @@ fn hang_up(answer: &Response) {
 }
 
 /// Servers that hide `Content-Range` from other sites' pages still show the length of the whole.
-async fn length(url: &str) -> Option<u64> {
-    let answer = Request::get(url).method(Method::HEAD).send().await.ok()?;
+async fn length(store: Store, url: &str) -> Option<u64> {
+    let answer = link_request::get(store, url).method(Method::HEAD).send().await.ok()?;
     answer.headers().get("content-length").filter(|_| answer.ok())?.parse().ok()
 }
 
