@@ -42,6 +42,8 @@ pub struct Device {
     pub session_millis: f64,
     /// Milliseconds of each further submit with its readback (a block whose experts are elsewhere needs one).
     pub sync_millis: f64,
+    /// Milliseconds of its node for each device beyond the first that it asks for experts of a block: to encode, seal, open and upload.
+    pub ask_millis: f64,
     /// How much slower its work gets after a pause, because an idle GPU lowers its clock: points (milliseconds of
     /// pause, factor) with ascending milliseconds; the factor is 1 without a pause.
     pub pauses: Vec<(f64, f64)>,
@@ -84,6 +86,7 @@ impl Device {
             speed: Speed { decode, prefill: decode * Speed::PREFILL_GAIN },
             session_millis: sync_millis,
             sync_millis,
+            ask_millis: 0.0,
             pauses: Vec::new(),
             download: Self::DOWNLOAD,
             storage: Self::STORAGE,

@@ -171,12 +171,14 @@ struct Calls<'a, H> {
     levels: Vec<Vec<(Held, Load)>>,
     /// Bytes of all calls and of their answers, on average.
     bytes: Message,
+    /// How many calls there are, on average.
+    asked: f64,
 }
 
 impl<'a, H: BlockHolders> Calls<'a, H> {
     fn new(room: &'a Room<'a>, caller: &'a Device, block: &'a H, misses: &'a Misses) -> Option<Self> {
         let (routing, bytes) = (Routing::of(room, block.block())?, Message { out: 0.0, back: 0.0 });
-        let mut calls = Self { room, caller, block, routing, misses, levels: Vec::new(), bytes };
+        let mut calls = Self { room, caller, block, routing, misses, levels: Vec::new(), bytes, asked: 0.0 };
         let copies = match room.hedging {
             Hedging::Copies(copies) => usize::from(copies.clamp(1, Hedging::MAX_COPIES)),
             Hedging::Off | Hedging::Adaptive => 1,
@@ -193,9 +195,10 @@ impl<'a, H: BlockHolders> Calls<'a, H> {
             calls.levels.push(loads);
         }
         let loads = calls.levels.iter().flatten().filter(|((holder, _), _)| *holder != ExpertHolder::Own);
-        calls.bytes = loads.fold(bytes, |sum, (_, load)| Message {
-            out: sum.out + load.asked.called * load.message.out,
-            back: sum.back + load.asked.called * load.message.back,
+        (calls.bytes, calls.asked) = loads.fold((bytes, 0.0), |(sum, asked), (_, load)| {
+            let out = sum.out + load.asked.called * load.message.out;
+            let back = sum.back + load.asked.called * load.message.back;
+            (Message { out, back }, asked + load.asked.called)
         });
         Some(calls)
     }
@@ -227,7 +230,7 @@ impl<'a, H: BlockHolders> Calls<'a, H> {
     }
 
     /// How long some experts take at a holder. What else it is asked for in this block, and asked for before, takes its
-    /// time too, and calls and answers of other holders pass the caller's own link.
+    /// time too, and calls and answers of other holders pass the caller's node and its own link.
     fn delay(&self, holder: ExpertHolder, load: &Load, level: usize) -> Delay {
         let before = self.levels.iter().take(level).filter_map(|loads| load_of(loads, holder));
         let queue: f64 = before.map(|load| load.asked.called * load.work_millis).sum();
@@ -236,6 +239,7 @@ impl<'a, H: BlockHolders> Calls<'a, H> {
         let (out, back) =
             (all.out - load.asked.called * load.message.out, all.back - load.asked.called * load.message.back);
         let others = shared_millis(self.room, self.caller.peer, out, back);
+        let others = others + millis(self.caller.ask_millis) * (self.asked - load.asked.called).max(0.0);
         let alone = call_millis(self.room, self.caller.peer, peer, self.routing, &load.asked);
         let median = alone + self.loading(holder, &load.asked.given_called()) + others + queue;
         Delay::spread(median, self.room.links.spread(peer))

@@ -259,6 +259,23 @@ fn a_model_without_experts_is_shared_as_the_fastest_plan() {
     assert_eq!(fastest.ok().map(|planned| planned.plan.stages), experts.ok().map(|planned| planned.plan.stages));
 }
 
+#[test]
+fn a_blocks_experts_lie_together_where_asking_costs_more_than_it_saves() {
+    let asked = |ask_millis: f64| {
+        let mut devices: Vec<_> = (0..5).map(|id| device(id, 20 + 100 + 4 * (60 + 1_600) + 400, 1e6)).collect();
+        devices[0].ask_millis = ask_millis;
+        let fixture = RoomFixture::new(model(4), devices);
+        let planned = fixture.plan(Sharing::Experts).unwrap();
+        check_memory(&fixture, &planned);
+        assert_eq!(planned.plan.peers().len(), 5, "everybody takes part: {}", planned.reason);
+        let trips = &planned.prediction.stages[0].experts;
+        assert_eq!(trips.len(), 4, "all blocks have their experts elsewhere");
+        trips.iter().map(|trip| trip.others_asked).sum::<f64>() / trips.len() as f64
+    };
+    assert!(asked(0.0) > 2.0, "each reads a part of the weights: {}", asked(0.0));
+    assert!(asked(1.0) < 1.1, "one device answers for the whole block: {}", asked(1.0));
+}
+
 /// The host of a fixture keeps everything but experts.
 fn protected(mut fixture: RoomFixture) -> RoomFixture {
     fixture.devices.iter_mut().filter(|device| device.peer != peer(0)).for_each(|device| device.experts_only = true);

@@ -73,7 +73,8 @@ pub(super) fn repair_roster(
 
 /// What a newcomer takes over from those that hold experts now, the clearest cases first: an expert moves if the
 /// newcomer's score is higher than that of the holder with the lowest. It gets at most its share of all copies by weight, and at
-/// most [`SHARE`] times what each device would have if all were equal.
+/// most [`SHARE`] times what each device would have if all were equal. Experts of a block that all have the same holders move together, so that
+/// its tokens still ask one device; if that is too much, some of one block move.
 pub fn join(shape: &ModelShape, live: &Holders, holding: &[Candidate], newcomer: &Lender) -> Vec<Move> {
     let new = newcomer.candidate();
     let all: f64 = holding.iter().chain([&new]).map(|candidate| candidate.weight.max(0.0)).sum();
@@ -84,24 +85,39 @@ pub fn join(shape: &ModelShape, live: &Holders, holding: &[Candidate], newcomer:
     let score_of = |key: ExpertKey, peer: PeerId| {
         holding.iter().find(|candidate| candidate.peer == peer).map_or(0.0, |candidate| score(key, candidate))
     };
-    let gain = |(key, holders): (&ExpertKey, &Vec<PeerId>)| {
-        let lowest = holders.iter().map(|peer| (score_of(*key, *peer), *peer)).min_by(|a, b| a.0.total_cmp(&b.0))?;
-        let higher = score(*key, &new);
+    let gain = |(keys, holders): (Vec<ExpertKey>, &Vec<PeerId>)| {
+        let key = *keys.first()?;
+        let lowest = holders.iter().map(|peer| (score_of(key, *peer), *peer)).min_by(|a, b| a.0.total_cmp(&b.0))?;
+        let higher = score(key, &new);
         let moves = higher > lowest.0 && !holders.contains(&newcomer.peer);
-        moves.then(|| (higher / lowest.0, Move { expert: *key, from: lowest.1 }))
+        moves.then_some((higher / lowest.0, keys, lowest.1))
     };
-    let mut moves: Vec<(f64, Move)> = live.iter().filter_map(gain).collect();
-    moves.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.expert.cmp(&b.1.expert)));
-    let mut free = newcomer.free;
-    let fits = |(_, change): (f64, Move)| {
-        let bytes = expert_bytes(shape, change.expert.0);
-        let fits = bytes <= free;
-        if fits {
+    let mut gains: Vec<(f64, Vec<ExpertKey>, PeerId)> = together(live).into_iter().filter_map(gain).collect();
+    gains.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let (mut free, mut moves) = (newcomer.free, Vec::new());
+    let mut take = |keys: &[ExpertKey], from: PeerId, moves: &mut Vec<Move>| {
+        let bytes: Bytes = keys.iter().map(|key| expert_bytes(shape, key.0)).sum();
+        if bytes <= free && moves.len() + keys.len() <= most {
             free = free.saturating_sub(bytes);
+            moves.extend(keys.iter().map(|expert| Move { expert: *expert, from }));
         }
-        fits.then_some(change)
     };
-    moves.into_iter().filter_map(fits).take(most).collect()
+    gains.iter().for_each(|(_, keys, from)| take(keys, *from, &mut moves));
+    if let (true, Some((_, keys, from))) = (moves.is_empty(), gains.first()) {
+        keys.iter().for_each(|key| take(&[*key], *from, &mut moves));
+    }
+    moves
+}
+
+/// The experts by what moves together: all of a block if they have the same holders, else each one.
+fn together(live: &Holders) -> Vec<(Vec<ExpertKey>, &Vec<PeerId>)> {
+    let all: Vec<(&ExpertKey, &Vec<PeerId>)> = live.iter().collect();
+    let blocks = all.chunk_by(|a, b| a.0.0 == b.0.0);
+    let groups = blocks.flat_map(|block| {
+        let size = if block.windows(2).all(|pair| pair[0].1 == pair[1].1) { block.len() } else { 1 };
+        block.chunks(size)
+    });
+    groups.map(|group| (group.iter().map(|(key, _)| **key).collect(), group[0].1)).collect()
 }
 
 fn expert_bytes(shape: &ModelShape, block: BlockIndex) -> Bytes {

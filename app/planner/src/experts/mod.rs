@@ -84,11 +84,12 @@ fn best_of(pool: &Pool<'_, '_>, drafts: &[Draft<'_>], limit: f64) -> Option<Best
     let finalists = ranked.into_iter().take(if varies { FINALISTS } else { 1 });
     let finalists = finalists.map(|(draft, spread)| (draft, spread.with_replicas(pool))).collect();
     let (mut millis, draft, mut best) = quickest(pool, drafts, finalists, f64::INFINITY)?;
-    // Which experts lie together matters only where the slowest of many answers comes later than the slowest of few.
-    let tried = if varies { &HOLDERS_A_BLOCK[..] } else { &[] };
-    let together = tried.iter().filter_map(|holders| {
+    // Few devices are asked sooner than many, and the slowest of few answers comes sooner where answers vary.
+    let together = HOLDERS_A_BLOCK.iter().filter_map(|holders| {
         let spread = drafts[draft].spread(pool, Reach::Together(*holders))?.with_replicas(pool);
-        Some((draft, spread))
+        // Who spreads the experts wants everybody to take part.
+        let has_all = pool.room.sharing != Sharing::Experts || spread.holders() >= best.holders();
+        has_all.then_some((draft, spread))
     });
     let together = quickest(pool, drafts, together.collect(), millis * drafts[draft].handicap);
     if let Some((less, _, together)) = together.filter(|(less, ..)| *less < millis) {

@@ -207,6 +207,13 @@ impl Spread<'_> {
         }
     }
 
+    /// How many devices hold experts of other devices' stages.
+    pub fn holders(&self) -> usize {
+        let numbers: BTreeSet<u16> =
+            self.roster.placed().flat_map(|expert| self.roster.holders(expert).iter().copied()).collect();
+        numbers.len()
+    }
+
     /// A token's time in a room, up to the waits for experts.
     pub fn estimate(&self, pool: &Pool<'_, '_>, room: &Room<'_>) -> Estimate {
         let plan = plans::plan(room, self.stages.clone());

@@ -14,6 +14,9 @@ const MIN_SPEED: f64 = 1e-3;
 const MAX_SPEED: f64 = 1e12;
 /// Milliseconds of overhead that a device may claim for a piece of work.
 const MAX_SESSION_MILLIS: f64 = 1e5;
+/// Milliseconds of a node for each further device that it asks for experts. In Chromium on an H200 machine a block's work on the host
+/// took 0.11 to 0.15 ms longer for each (docs/lab/experts.md).
+const ASK_MILLIS: f64 = 0.12;
 /// Cost of an LM head that a device may claim, as bytes of weights.
 const MAX_COST: f64 = 1e13;
 
@@ -29,6 +32,7 @@ impl Planning {
             let contribution = member.hello.contribution.as_ref()?;
             let budget = Bytes((contribution.budget.0 as f64 * member.trust) as u64);
             let mut device = Device::declared(*peer, budget, contribution.bandwidth, contribution.sync_millis);
+            device.ask_millis = ASK_MILLIS;
             device.binding = contribution.binding;
             self.observed.downloads.apply(&mut device);
             if let Some(rate) = self.observed.measures.storage(*peer, self.observed.downloads.of(*peer)) {
