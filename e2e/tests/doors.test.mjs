@@ -269,6 +269,27 @@ step('other programs ask with an invite to chat, by the command on the page', as
   assert.equal(doors.invites[0].invite.kind, 'Chat');
 });
 
+step('a host whose clock is wrong is told before it gives out an invite', async () => {
+  const { page } = devices.host;
+  const choose = async () => {
+    await page.getByRole('button', { name: 'Invite', exact: true }).click();
+    const dialog = page.getByRole('dialog', { name: 'Invite a device' });
+    const asked = page.waitForResponse((reply) => reply.url().endsWith('/health'));
+    await dialog.locator('label', { hasText: 'Lend a GPU' }).click();
+    await (await asked).finished();
+    return dialog;
+  };
+  await page.clock.setSystemTime(Date.now() + 3 * 3_600_000);
+  let dialog = await choose();
+  await dialog.getByText('The clocks of this device and the relay differ by 3 h.').waitFor();
+  await dialog.getByRole('button', { name: 'Close' }).click();
+  await page.clock.setSystemTime(Date.now());
+  dialog = await choose();
+  await dialog.getByRole('button', { name: 'Make an invite' }).waitFor();
+  assert.equal(await dialog.getByText('The clocks of this device').count(), 0);
+  await dialog.getByRole('button', { name: 'Close' }).click();
+});
+
 step('an expired invite says so in one sentence', async () => {
   const { page } = devices.host;
   await invite(page, 'Lend a GPU');

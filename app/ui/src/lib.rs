@@ -10,6 +10,7 @@ mod app;
 mod bench;
 mod browser;
 mod chat;
+mod clock;
 mod common;
 mod contribute;
 mod door;

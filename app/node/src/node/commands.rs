@@ -222,10 +222,12 @@ fn guest_role(room: &str, key: Option<&str>) -> Result<RoomRole, &'static str> {
 }
 
 /// The epoch that a room continues above when it is hosted again after a reload. Plans are made less often than once a second,
-/// so the clock's seconds are above every epoch the room had.
+/// so the clock's seconds are above every epoch the room had. A clock that was wrong does no harm: members say which epoch they know.
 fn epoch_after_reload(platform: &Platform) -> PlanEpoch {
     const SINCE: u64 = 1_767_225_600;
-    PlanEpoch(u32::try_from(platform.clock.unix_seconds().saturating_sub(SINCE)).unwrap_or(u32::MAX / 2))
+    // Below what members are believed to know.
+    const MOST: u64 = 1 << 29;
+    PlanEpoch(platform.clock.unix_seconds().saturating_sub(SINCE).min(MOST) as u32)
 }
 
 /// The time on this device's clock.

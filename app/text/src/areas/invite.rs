@@ -45,6 +45,14 @@ table! {
         day = "1 day";
         /// A choice of it.
         week = "1 week";
+        /// This device's clock and the relay's: three minutes or two days, say.
+        clocks_differ(apart: Text) = "The clocks of this device and the relay differ by { $apart }. An invite ends when either clock says so, so it may end at once. Set this device's clock, or use the room's link, which does not expire.";
+        /// By how much.
+        minutes(minutes: Count) = "{ $minutes } min";
+        /// The same, from two hours.
+        hours_apart(hours: Count) = "{ $hours } h";
+        /// The same, from two days.
+        days(days: Count) = "{ $days } days";
         /// The button that replaces the room's own link.
         renew = "Replace link";
         /// Below it.

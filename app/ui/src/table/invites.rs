@@ -6,7 +6,7 @@ use potluck_text::{sentences, texts};
 
 use super::invite::{Card, LinkKind, Reach};
 use super::programs::Programs;
-use crate::{browser, state::store};
+use crate::{browser, clock, state::store};
 
 /// How long an invite may be used, in hours, and what the page calls it.
 fn spans() -> [(u32, &'static str); 3] {
@@ -59,7 +59,13 @@ pub(super) fn NewInvite(kind: RwSignal<LinkKind>, reach: Reach) -> impl IntoView
         }
     });
     let reach = StoredValue::new(reach);
+    let clocks = RwSignal::new(None::<String>);
+    leptos::task::spawn_local(async move {
+        let warning = clock::warning().await;
+        clocks.try_set(warning);
+    });
     view! {
+        <p class="field-wrong" role="status">{move || clocks.get()}</p>
         <label class="labelled labelled-row">
             <span>{texts().invite.hours()}</span>
             <select class="field" on:change=move |event| hours.set(event_target_value(&event).parse().unwrap_or(24))>{spans}</select>
