@@ -100,7 +100,7 @@ impl Engines {
                 let Outcome::Routed { residual, normed, routes } = outcome else { panic!("{outcome:?}") };
                 let chosen = routes.iter().map(|route| route.experts.iter().map(|(expert, _)| *expert).collect());
                 let (experts, block) = (chosen.collect(), BlockIndex(block));
-                let outputs = holder.hidden(Task::Experts { block, class, normed, experts });
+                let outputs = holder.hidden(Task::Experts { block, class, normed, experts, sum: None });
                 input = Input::Experts(ExpertOutputs { block, residual, routes, outputs });
                 first = block.0 + 1;
             }

@@ -108,7 +108,7 @@ fn outputs(
         }
         let normed = sent.iter().flat_map(|(token, _)| &normed[token * HIDDEN..][..HIDDEN]).copied().collect();
         let experts = sent.into_iter().map(|(_, experts)| experts).collect();
-        let got = holder.bench.run(Task::Experts { block, class, normed, experts });
+        let got = holder.bench.run(Task::Experts { block, class, normed, experts, sum: None });
         let Outcome::ExpertOutputs(got) = got else { panic!("{got:?}") };
         assert_eq!(got.len(), asked.len() * HIDDEN, "one vector for each pair that was asked for");
         for ((_, _, place), vector) in asked.into_iter().zip(got.chunks(HIDDEN)) {
@@ -118,8 +118,40 @@ fn outputs(
     places.concat()
 }
 
+/// Asks a holder of all experts for each token's weighted sum: what the hub adds is one output with the weight 1.
+fn sums(
+    holder: &mut Holder,
+    block: BlockIndex,
+    class: KernelClass,
+    normed: Vec<f32>,
+    routes: &[ExpertRoute],
+) -> (Vec<ExpertRoute>, Vec<f32>) {
+    let experts = routes.iter().map(|route| route.experts.iter().map(|(expert, _)| *expert).collect()).collect();
+    let weights = routes.iter().map(|route| route.experts.iter().map(|(_, weight)| *weight).collect()).collect();
+    let outcome = holder.bench.run(Task::Experts { block, class, normed, experts, sum: Some(weights) });
+    let Outcome::ExpertOutputs(sums) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(sums.len(), routes.len() * HIDDEN, "one vector for each token");
+    let of_one = |route: &ExpertRoute| ExpertRoute { experts: vec![(route.experts[0].0, 1.0)] };
+    (routes.iter().map(of_one).collect(), sums)
+}
+
+/// What holders answer with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answers {
+    /// A vector for each expert.
+    Vectors,
+    /// A sum for each token; the first holder has all experts.
+    Sums,
+}
+
 /// Runs a batch with the experts of the blocks in `away` on the holders.
-fn spread(
+fn spread(hub: &mut Bench, holders: &mut [Holder], cut: (u32, u32), inputs: (Input, &[u16]), then: Then) -> Vec<f32> {
+    spread_by(Answers::Vectors, hub, holders, cut, inputs, then)
+}
+
+/// The same, with other answers.
+fn spread_by(
+    answers: Answers,
     hub: &mut Bench,
     holders: &mut [Holder],
     cut: (u32, u32),
@@ -133,7 +165,13 @@ fn spread(
         let outcome = hub.run(task);
         let Outcome::Routed { residual, normed, routes } = outcome else { panic!("{outcome:?}") };
         let block = BlockIndex(block);
-        let outputs = outputs(holders, block, class, &normed, &routes);
+        let (routes, outputs) = match answers {
+            Answers::Vectors => {
+                let outputs = outputs(holders, block, class, &normed, &routes);
+                (routes, outputs)
+            }
+            Answers::Sums => sums(&mut holders[0], block, class, normed, &routes),
+        };
         input = Input::Experts(ExpertOutputs { block, residual, routes, outputs });
         first = block.0 + 1;
     }
@@ -156,17 +194,20 @@ fn experts_on_other_engines_give_the_bits_of_experts_here() {
                 bits(&whole.hidden(task))
             };
             let expected = CUTS.map(&mut expected);
-            let spreads: [(&str, Vec<Holder>); 2] = [
-                ("one holder", vec![holder(|_| true)]),
+            let spreads: [(&str, Answers, Vec<Holder>); 3] = [
+                ("one holder", Answers::Vectors, vec![holder(|_| true)]),
+                ("one holder's sums", Answers::Sums, vec![holder(|_| true)]),
                 (
                     "one expert, some, and all the others twice",
+                    Answers::Vectors,
                     vec![holder(|e| e == 5), holder(|e| (1..4).contains(&e)), holder(|e| e != 5)],
                 ),
             ];
-            for (name, mut holders) in spreads {
+            for (name, answers, mut holders) in spreads {
                 let mut hub = Bench::new(&gpu, &model, &without_experts(&model), by(arithmetic));
                 for (cut, expected) in CUTS.into_iter().zip(&expected) {
-                    let got = spread(&mut hub, &mut holders, cut, (tokens(&model, cut), &[0, 1, 2]), then(cut));
+                    let inputs = (tokens(&model, cut), &[0, 1, 2][..]);
+                    let got = spread_by(answers, &mut hub, &mut holders, cut, inputs, then(cut));
                     assert!(bits(&got) == *expected, "{tier:?} {arithmetic} {} {name} {cut:?}", model.spec.name);
                 }
             }
@@ -333,7 +374,7 @@ fn the_commands_of_every_block_are_encoded_in_advance_and_give_the_same_bits() {
         let (block, class) = (BlockIndex(block), KernelClass::Decode);
         let normed = (0..HIDDEN).map(|i| (i as f32 / 9.0).sin()).collect();
         let experts = vec![(0..count as u16).map(|expert| ExpertId((expert + block.0) % 4)).collect()];
-        let got = all.run(Task::Experts { block, class, normed, experts });
+        let got = all.run(Task::Experts { block, class, normed, experts, sum: None });
         let Outcome::ExpertOutputs(got) = got else { panic!("{got:?}") };
         (bits(&got), all.engine.encoded_in_advance())
     };
@@ -364,7 +405,7 @@ fn chunks_longer_than_scratch_memory_or_a_result_buffer_give_the_same_bits() {
             let Outcome::Routed { residual, normed, routes } = outcome else { panic!("{outcome:?}") };
             let (block, class) = (BlockIndex(block), KernelClass::Prefill);
             let experts = routes.iter().map(|route| route.experts.iter().map(|(expert, _)| *expert).collect());
-            let outputs = holder.hidden(Task::Experts { block, class, normed, experts: experts.collect() });
+            let outputs = holder.hidden(Task::Experts { block, class, normed, experts: experts.collect(), sum: None });
             assert_eq!(outputs.len(), 300 * USED * HIDDEN);
             input = Input::Experts(ExpertOutputs { block, residual, routes, outputs });
             first = block.0 + 1;
@@ -385,7 +426,13 @@ fn tokens_with_few_experts_get_their_outputs_only() {
             let normed: Vec<f32> = (0..5 * HIDDEN).map(|_| random.unit()).collect();
             let mut run = |normed: &[f32], experts: &[&[u16]]| {
                 let experts = experts.iter().map(|ids| ids.iter().map(|id| ExpertId(*id)).collect()).collect();
-                bits(&holder.hidden(Task::Experts { block: BlockIndex(1), class, normed: normed.to_vec(), experts }))
+                bits(&holder.hidden(Task::Experts {
+                    block: BlockIndex(1),
+                    class,
+                    normed: normed.to_vec(),
+                    experts,
+                    sum: None,
+                }))
             };
             let each: [&[u16]; 5] = [&[7], &[], &[2, 0, 7], &[], &[3, 2]];
             let got = run(&normed, &each);
@@ -442,6 +489,7 @@ fn impossible_calls_of_experts_are_refused_with_a_reason() {
         class: KernelClass::Decode,
         normed,
         experts: experts.iter().map(|ids| ids.iter().map(|id| ExpertId(*id)).collect()).collect(),
+        sum: None,
     };
     let one = || vec![0.5; HIDDEN];
     let cases = [
@@ -457,8 +505,13 @@ fn impossible_calls_of_experts_are_refused_with_a_reason() {
     for (task, expected) in cases {
         assert_eq!(refused(&bench, task), expected);
     }
-    let absent =
-        Task::Experts { block: BlockIndex(2), class: KernelClass::Decode, normed: one(), experts: vec![vec![]] };
+    let absent = Task::Experts {
+        block: BlockIndex(2),
+        class: KernelClass::Decode,
+        normed: one(),
+        experts: vec![vec![]],
+        sum: None,
+    };
     assert_eq!(refused(&bench, absent), EngineError::NoSuchBlock(BlockIndex(2)));
     assert_eq!(bench.hidden(call(one(), &[&[4, 0]])).len(), 2 * HIDDEN, "the engine still works");
     let dense = Recipe::new(Architecture::Qwen3, TensorType::Q8_0).build();

@@ -31,7 +31,13 @@ fn holder(model: &Model) -> Bench {
 /// One expert for one token.
 fn call(model: &Model) -> Task {
     let normed = vec![0.5; model.spec.hidden as usize];
-    Task::Experts { block: BlockIndex(0), class: KernelClass::Decode, normed, experts: vec![vec![ExpertId(1)]] }
+    Task::Experts {
+        block: BlockIndex(0),
+        class: KernelClass::Decode,
+        normed,
+        experts: vec![vec![ExpertId(1)]],
+        sum: None,
+    }
 }
 
 #[test]

@@ -101,7 +101,7 @@ impl Device<'_> {
                 .iter()
                 .map(|route| route.experts.iter().map(|(expert, _)| *expert).filter(|e| wave.contains(e)).collect())
                 .collect();
-            let task = Task::Experts { block: BlockIndex(block), class, normed: normed.to_vec(), experts };
+            let task = Task::Experts { block: BlockIndex(block), class, normed: normed.to_vec(), experts, sum: None };
             let outputs = match self.bench.run(task.clone()) {
                 Outcome::Missing { block: of, experts } => {
                     assert_eq!(of, BlockIndex(block));
@@ -236,6 +236,7 @@ fn experts_load_while_work_runs_and_none_that_waiting_work_needs_is_evicted() {
         class: KernelClass::Decode,
         normed: (0..HIDDEN).map(|i| (i as f32).sin()).collect(),
         experts: vec![vec![ExpertId(expert)]],
+        sum: None,
     };
     for (block, expert) in [(0, 1), (0, 2), (2, 3)] {
         load(&bench, model, block, expert, Keep::Evictable);
@@ -271,6 +272,7 @@ fn a_missing_expert_is_named_and_one_that_is_loading_is_missing_too() {
         class: KernelClass::Prefill,
         normed: vec![0.5; experts.len() * HIDDEN],
         experts: experts.iter().map(|ids| ids.iter().map(|id| ExpertId(*id)).collect()).collect(),
+        sum: None,
     };
     let missing =
         |ids: &[u16]| Outcome::Missing { block: BlockIndex(2), experts: ids.iter().map(|id| ExpertId(*id)).collect() };
@@ -308,6 +310,7 @@ fn slots_keep_their_experts_until_the_pool_changes() {
         class: KernelClass::Decode,
         normed: vec![0.5; HIDDEN],
         experts: vec![vec![ExpertId(6)]],
+        sum: None,
     };
     let expected = bench.hidden(task());
     let fewer = without_experts(model, &[0, 1]);

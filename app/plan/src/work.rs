@@ -156,8 +156,7 @@ pub enum Task {
         /// How the tokens are sampled; `None`: greedily.
         sampling: Option<SampledSteps>,
     },
-    /// Outputs of some experts of a block, for a stage elsewhere (or the stage's own share). Gate weights stay with the
-    /// stage.
+    /// Outputs of some experts of a block, for a stage elsewhere (or the stage's own share).
     Experts {
         /// The block.
         block: BlockIndex,
@@ -167,6 +166,9 @@ pub enum Task {
         normed: Vec<f32>,
         /// For each token its experts; at most as many as the model uses per token, none twice.
         experts: Vec<Vec<ExpertId>>,
+        /// The router's weights of `experts`: then one weighted sum a token comes back instead of a vector for each of its experts. Only
+        /// for tokens of which these are all experts, in the router's order: the sum has the bits that the stage would get.
+        sum: Option<Vec<Vec<f32>>>,
     },
 }
 
@@ -215,7 +217,8 @@ pub enum Outcome {
         /// The router's choice for each token.
         routes: Vec<ExpertRoute>,
     },
-    /// [`Task::Experts`]: one unweighted vector of hidden width for each token and expert, in the order of the task.
+    /// [`Task::Experts`]: one unweighted vector of hidden width for each token and expert, in the order of the task; or for each token
+    /// its weighted sum.
     ExpertOutputs(Vec<f32>),
     /// [`Task::Experts`]: some experts that it names are not loaded. They can be loaded and the task repeated.
     Missing {

@@ -59,6 +59,8 @@ pub(crate) struct Asked {
     pub called: f64,
     /// How many of them it uses.
     pub used: f64,
+    /// How many vectors come back: one for each that it uses, or their sum.
+    pub vectors: f64,
 }
 
 impl Routing {
@@ -72,7 +74,8 @@ impl Routing {
     /// What a token asks of so many of the experts, all choices of the router being equally likely.
     pub fn asked(self, held: usize) -> Asked {
         let chance = (f64::from(self.used) / f64::from(self.count.max(1))).min(1.0);
-        Asked { called: self.called(held), used: std::iter::repeat_n(chance, held).sum() }
+        let used = std::iter::repeat_n(chance, held).sum();
+        Asked { called: self.called(held), used, vectors: used }
     }
 
     /// Probability that a token uses at least one of `held` experts (hypergeometric).
@@ -89,7 +92,8 @@ impl Routing {
 impl Asked {
     /// The same, given that they are asked.
     fn given_called(self) -> Self {
-        Self { called: 1.0, used: if self.called > 0.0 { self.used / self.called } else { 0.0 } }
+        let given = |all: f64| if self.called > 0.0 { all / self.called } else { 0.0 };
+        Self { called: 1.0, used: given(self.used), vectors: given(self.vectors) }
     }
 }
 
@@ -100,13 +104,13 @@ struct Message {
     back: f64,
 }
 
-/// One vector out, and one back for each expert, given that they are asked.
+/// One vector out, and one back for each expert or for all, given that they are asked.
 fn message(room: &Room<'_>, given: &Asked) -> Message {
     // In the format between stages, of so many values.
     let values = room.layers.message(1, 1).0.saturating_sub(FRAME) / room.wire.bytes(1).max(1);
     let vector = room.expert_wire.bytes(values) as f64;
     let frame = FRAME as f64;
-    Message { out: frame + vector, back: frame + given.used * vector }
+    Message { out: frame + vector, back: frame + given.vectors * vector }
 }
 
 /// Milliseconds of a call that one holder gets alone: there, its work, and back.
@@ -204,7 +208,11 @@ impl<'a, H: BlockHolders> Calls<'a, H> {
     }
 
     fn load(&self, holder: ExpertHolder, experts: &[usize]) -> Load {
-        let asked = self.routing.asked(experts.len());
+        let mut asked = self.routing.asked(experts.len());
+        // Who has all of them answers with their sum, unless some may have to be loaded first.
+        if experts.len() == self.block.experts() && !self.misses.contains_key(&holder) {
+            asked.vectors = asked.called;
+        }
         let given = asked.given_called();
         let work_millis = match holder {
             ExpertHolder::Own => millis(self.caller.sync_millis) + work(self.caller, self.routing, &given),

@@ -52,7 +52,7 @@ pub struct Forward {
 }
 
 /// A call of experts on another worker, one frame for each holder and block: the vectors of the tokens that use this
-/// holder, and the experts that each of them needs. Gate weights stay with the stage.
+/// holder, and the experts that each of them needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExpertCall {
     /// Dropped unless it is the receiver's committed plan.
@@ -65,6 +65,9 @@ pub struct ExpertCall {
     pub class: KernelClass,
     /// For each token that was sent, the experts to compute: at least one, none twice.
     pub rows: Vec<Vec<ExpertId>>,
+    /// The router's weights of `rows`, if the answer shall have one weighted sum a token: then a row has all experts of its token, in the
+    /// router's order. Empty: the answer has a vector for each token and expert, and the weights stay with the stage.
+    pub weights: Vec<Vec<f32>>,
     /// Number format of `normed` in the tail, and of the answer.
     pub wire: WireType,
     /// Vectors after the feed-forward norm, `rows` × hidden width.
@@ -85,7 +88,8 @@ pub struct ExpertResult {
     pub failed: Option<ExpertFailure>,
     /// Number format of `outputs` in the tail.
     pub wire: WireType,
-    /// One unweighted vector of hidden width for each token and expert, in the order of the call.
+    /// One unweighted vector of hidden width for each token and expert, in the order of the call; or one weighted sum a token, if the call
+    /// has weights.
     #[serde(skip)]
     pub outputs: Vec<f32>,
 }

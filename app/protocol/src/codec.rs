@@ -6,7 +6,7 @@ use thiserror::Error;
 use crate::{Frame, values};
 
 /// Version of the frames; peers of another version are asked to reload.
-pub const VERSION: u16 = 24;
+pub const VERSION: u16 = 25;
 
 /// Largest frame we send or read, in bytes: sealed and with a route it stays under the relay's limit of 16 MiB.
 pub const MAX_FRAME: usize = 16 * 1024 * 1024 - 64;
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_frame_names_nobody() {
-        assert_eq!(encode(&Frame::Bye).unwrap(), [24, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
+        assert_eq!(encode(&Frame::Bye).unwrap(), [25, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
     }
 
     #[test]
@@ -225,6 +225,7 @@ mod tests {
             block: BlockIndex(2),
             class: KernelClass::Decode,
             rows: vec![vec![ExpertId(5), ExpertId(127)]],
+            weights: Vec::new(),
             wire: WireType::F32,
             normed: vec![1.0],
         })
@@ -239,8 +240,8 @@ mod tests {
     #[test]
     fn expert_frames_are_compact() {
         let head = |frame: &Frame| encode(frame).unwrap()[6..].to_vec();
-        let of_call = [17, 4, 0xac, 2, 2, 0, 1, 2, 5, 127, 0, 0, 0, 0x80, 0x3f];
-        assert_eq!(head(&call()), of_call, "kind, epoch, call, block, class, rows, wire; then the vector");
+        let of_call = [17, 4, 0xac, 2, 2, 0, 1, 2, 5, 127, 0, 0, 0, 0, 0x80, 0x3f];
+        assert_eq!(head(&call()), of_call, "kind, epoch, call, block, class, rows, no weights, wire; then the vector");
         let of_result = [18, 4, 0xac, 2, 0, 0, 0, 0, 0, 0, 0xe0, 0x3f, 0, 1, 0, 0x3c, 0, 0xc0];
         assert_eq!(head(&result()), of_result, "kind, epoch, call, milliseconds, no failure, wire; then the vectors");
         let cancel = Frame::ExpertCancel(ExpertCancel { epoch: PlanEpoch(4), call: 300 });

@@ -190,7 +190,16 @@ impl SimEngine {
             Task::Continue { row, token, steps, sampling } => {
                 self.go_on(model, *row, *token, *steps, sampling.as_ref())
             }
-            Task::Experts { block, normed, experts, .. } => {
+            Task::Experts { block, normed, experts, sum: Some(weights), .. } => {
+                let tokens = values(normed).into_iter().zip(experts.iter().zip(weights));
+                let sums = tokens.map(|(normed, (row, weights))| {
+                    let outputs = row.iter().map(|expert| self.expert(*block, normed, *expert));
+                    let route = ExpertRoute { experts: row.iter().copied().zip(weights.iter().copied()).collect() };
+                    Ok(combine([0.0; WIDTH], &route, &outputs.collect::<Result<Vec<_>, String>>()?))
+                });
+                Ok(Outcome::ExpertOutputs(flat(&sums.collect::<Result<Vec<_>, String>>()?)))
+            }
+            Task::Experts { block, normed, experts, sum: None, .. } => {
                 let rows = values(normed).into_iter().zip(experts);
                 let pairs = rows.flat_map(|(normed, row)| row.iter().map(move |expert| (normed, *expert)));
                 let outputs = pairs.map(|(normed, expert)| self.expert(*block, normed, expert));

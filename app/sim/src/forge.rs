@@ -272,7 +272,8 @@ fn invented(random: &mut Random, ids: &[PeerId], epoch: PlanEpoch) -> Frame {
         21 => {
             let (block, call, class) = (BlockIndex(0), u64::from(epoch.0) << 32, KernelClass::Decode);
             let (rows, wire) = (vec![Vec::new(); 3], WireType::F32);
-            Frame::ExpertCall(ExpertCall { epoch, call, block, class, rows, wire, normed: Vec::new() })
+            let weights = if any(random, &[false, true]) { vec![vec![f32::NAN]; 3] } else { Vec::new() };
+            Frame::ExpertCall(ExpertCall { epoch, call, block, class, rows, weights, wire, normed: Vec::new() })
         }
         22 => {
             // Stages count the plans that they prepared, which are few.

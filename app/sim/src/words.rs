@@ -221,6 +221,7 @@ mod tests {
             class: potluck_plan::KernelClass::Decode,
             normed: Vec::new(),
             experts: Vec::new(),
+            sum: None,
         };
         let told = said(|world| world.check_work_on_ends(1, &experts(0)));
         assert_eq!(told, "device 1 was told to compute an end of the model");
@@ -257,6 +258,7 @@ mod tests {
                     class: potluck_plan::KernelClass::Decode,
                     normed: Vec::new(),
                     experts: Vec::new(),
+                    sum: None,
                 },
             );
         });

@@ -320,7 +320,8 @@ pub(crate) fn is_chunk(forward: &Forward, plan: &Plan) -> bool {
         && plan.stage(forward.stage).is_some_and(|(before, _)| are_stage_times(stage_millis, before))
 }
 
-/// True if a holder may be asked this: as many finite vectors as rows, and for each row a few experts, none twice.
+/// True if a holder may be asked this: as many finite vectors as rows, for each row a few experts, none twice, and a finite weight for each
+/// of them, or none at all.
 pub(crate) fn is_call(call: &ExpertCall, width: usize) -> bool {
     let rows = call.rows.len();
     let most = match call.class {
@@ -332,7 +333,14 @@ pub(crate) fn is_call(call: &ExpertCall, width: usize) -> bool {
         (1..=MAX_ROW).contains(&row.len()) && row.iter().enumerate().all(is_new)
     };
     let whole = (1..=most).contains(&rows) && rows.checked_mul(width) == Some(call.normed.len());
-    whole && call.rows.iter().all(is_row) && call.normed.iter().all(|value| value.is_finite())
+    let is_of_row = |(row, weights): (&Vec<ExpertId>, &Vec<f32>)| {
+        row.len() == weights.len() && weights.iter().all(|weight| weight.is_finite())
+    };
+    let weighted = call.weights.len() == rows && call.rows.iter().zip(&call.weights).all(is_of_row);
+    (call.weights.is_empty() || weighted)
+        && whole
+        && call.rows.iter().all(is_row)
+        && call.normed.iter().all(|value| value.is_finite())
 }
 
 /// True if these can be the times of so many stages.

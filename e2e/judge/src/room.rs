@@ -221,7 +221,7 @@ impl Room {
             if its.is_empty() {
                 continue;
             }
-            let task = Task::Experts { block: remote.block, class, normed: vectors, experts };
+            let task = Task::Experts { block: remote.block, class, normed: vectors, experts, sum: None };
             let Outcome::ExpertOutputs(computed) = self.engines[peer].run(task).await? else {
                 bail!("no outputs came back")
             };

@@ -152,7 +152,13 @@ mod tests {
 
     fn call(ticket: u64) -> Work {
         let (block, class) = (BlockIndex(0), KernelClass::Decode);
-        let task = Task::Experts { block, class, normed: vec![1.0; 4], experts: vec![vec![ExpertId(1), ExpertId(2)]] };
+        let task = Task::Experts {
+            block,
+            class,
+            normed: vec![1.0; 4],
+            experts: vec![vec![ExpertId(1), ExpertId(2)]],
+            sum: None,
+        };
         Work { ticket: Ticket(ticket), task }
     }
 

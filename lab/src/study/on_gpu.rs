@@ -62,7 +62,7 @@ impl OnGpu {
         let outcome = self.run(batch.forward(input, BlockRange::new(first, block.0), Then::Route(block)))?;
         let Outcome::Routed { residual, normed, routes } = outcome else { return Err(unexpected()) };
         let experts = routes.iter().map(chosen).collect();
-        let outcome = self.run(Task::Experts { block, class: batch.class, normed, experts })?;
+        let outcome = self.run(Task::Experts { block, class: batch.class, normed, experts, sum: None })?;
         let Outcome::ExpertOutputs(outputs) = outcome else { return Err(unexpected()) };
         Ok(ExpertOutputs { block, residual, routes, outputs })
     }

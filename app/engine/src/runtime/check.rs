@@ -20,9 +20,10 @@ impl Model {
         let (class, vectors) = match task {
             Task::Forward { class, input, .. } => (*class, input),
             Task::Continue { token, steps, .. } => return self.check_continue(*token, *steps),
-            Task::Experts { block, class, normed, experts } => {
+            Task::Experts { block, class, normed, experts, sum } => {
                 self.check_rows(*class, rows)?;
-                return self.check_experts(*block, normed, experts);
+                self.check_experts(*block, normed, experts)?;
+                return sum.as_ref().map_or(Ok(()), |sum| check_weights(*block, experts, sum));
             }
         };
         self.check_rows(class, rows)?;
@@ -192,6 +193,16 @@ impl Model {
             KernelClass::Prefill => Work::PREFILL_TOKENS,
         }
     }
+}
+
+/// Requires a finite weight for each of the experts.
+fn check_weights(block: BlockIndex, experts: &[Vec<ExpertId>], sum: &[Vec<f32>]) -> Result<(), EngineError> {
+    let fit =
+        experts.len() == sum.len() && experts.iter().zip(sum).all(|(chosen, weights)| chosen.len() == weights.len());
+    if !fit {
+        return Err(EngineError::BadRoute { block, reason: "its weights are not those of its experts" });
+    }
+    if sum.iter().flatten().all(|weight| weight.is_finite()) { Ok(()) } else { Err(EngineError::NotFinite) }
 }
 
 fn check_vectors(values: &[f32], expected: usize) -> Result<(), EngineError> {

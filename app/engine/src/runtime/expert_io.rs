@@ -61,17 +61,27 @@ impl Model {
         Ok(())
     }
 
-    /// Writes what a sum of experts' outputs needs: residual, routes and outputs.
-    pub fn write_outputs(&self, given: &ExpertOutputs) -> Result<(), EngineError> {
-        let (used, _) = self.routing(given.block)?;
-        let ids = |route: &potluck_plan::ExpertRoute| route.experts.iter().map(|(expert, _)| *expert).collect();
-        self.write_chosen(given.block, &given.routes.iter().map(ids).collect::<Vec<_>>())?;
-        let mut gates = Vec::with_capacity(given.routes.len() * used as usize);
-        for (token, route) in (1..).zip(&given.routes) {
-            gates.extend(route.experts.iter().map(|(_, gate)| *gate));
+    /// Writes the weights of each token's experts.
+    pub fn write_gates(
+        &self,
+        block: BlockIndex,
+        tokens: impl Iterator<Item = impl Iterator<Item = f32>>,
+    ) -> Result<(), EngineError> {
+        let (used, _) = self.routing(block)?;
+        let mut gates = Vec::new();
+        for (token, weights) in (1..).zip(tokens) {
+            gates.extend(weights);
             gates.resize(token * used as usize, 0.0);
         }
         self.write(Scratch::Gates, 0, bytemuck::cast_slice(&gates));
+        Ok(())
+    }
+
+    /// Writes what a sum of experts' outputs needs: residual, routes and outputs.
+    pub fn write_outputs(&self, given: &ExpertOutputs) -> Result<(), EngineError> {
+        let ids = |route: &potluck_plan::ExpertRoute| route.experts.iter().map(|(expert, _)| *expert).collect();
+        self.write_chosen(given.block, &given.routes.iter().map(ids).collect::<Vec<_>>())?;
+        self.write_gates(given.block, given.routes.iter().map(|route| route.experts.iter().map(|(_, gate)| *gate)))?;
         self.write(Scratch::Hidden, 0, bytemuck::cast_slice(&given.residual));
         let mut outputs: &[u8] = bytemuck::cast_slice(&given.outputs);
         for (at, bytes) in self.output_ranges(given.block, given.routes.iter().map(|route| route.experts.len()))? {

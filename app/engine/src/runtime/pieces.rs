@@ -39,8 +39,9 @@ pub fn cut(task: Task, max: usize) -> Vec<Task> {
             };
             (0..count).step_by(max).map(piece).collect()
         }
-        Task::Experts { block, class, normed, experts } if experts.len() > max => {
+        Task::Experts { block, class, normed, experts, sum } if experts.len() > max => {
             let width = normed.len() / experts.len();
+            let mut sums = sum.as_ref().map(|sum| sum.chunks(max));
             let pieces = normed.chunks(width * max).zip(experts.chunks(max));
             pieces
                 .map(|(normed, experts)| Task::Experts {
@@ -48,6 +49,7 @@ pub fn cut(task: Task, max: usize) -> Vec<Task> {
                     class,
                     normed: normed.to_vec(),
                     experts: experts.to_vec(),
+                    sum: sums.as_mut().map(|sums| sums.next().unwrap_or_default().to_vec()),
                 })
                 .collect()
         }
@@ -165,7 +167,13 @@ mod tests {
     #[test]
     fn experts_stay_with_their_vectors() {
         let experts = vec![vec![ExpertId(3)]; 5];
-        let task = Task::Experts { block: BlockIndex(0), class: KernelClass::Prefill, normed: vec![0.0; 40], experts };
+        let task = Task::Experts {
+            block: BlockIndex(0),
+            class: KernelClass::Prefill,
+            normed: vec![0.0; 40],
+            experts,
+            sum: None,
+        };
         let sizes: Vec<_> = cut(task, 2)
             .iter()
             .map(|piece| match piece {

@@ -179,7 +179,13 @@ mod tests {
     const LOOK: Next = Next::Look(0.1);
 
     fn kind(class: KernelClass) -> StepKind {
-        let task = Task::Experts { block: BlockIndex(0), class, normed: vec![0.0], experts: vec![vec![ExpertId(1)]] };
+        let task = Task::Experts {
+            block: BlockIndex(0),
+            class,
+            normed: vec![0.0],
+            experts: vec![vec![ExpertId(1)]],
+            sum: None,
+        };
         StepKind::of(&task).expect("experts have a time")
     }
 

@@ -34,7 +34,11 @@ impl Model {
         let hidden = self.spec.hidden;
         let vectors = u64::from(rows) * u64::from(hidden) * 4;
         let then = match task {
-            Task::Experts { block, experts, .. } => {
+            Task::Experts { sum: Some(_), .. } => {
+                let kind = Kind::ExpertOutputs { bytes: vectors };
+                return Ok(ResultLayout::new(kind, vec![(Scratch::Hidden, 0, vectors)]));
+            }
+            Task::Experts { block, experts, sum: None, .. } => {
                 let ranges = self.output_ranges(*block, experts.iter().map(Vec::len))?;
                 let kind = Kind::ExpertOutputs { bytes: ranges.iter().map(|(_, bytes)| bytes).sum() };
                 let parts = ranges.into_iter().map(|(at, bytes)| (Scratch::Parts, at, bytes));
@@ -95,7 +99,7 @@ impl Model {
         }
         let a_token = match task {
             // Tokens differ in their experts, so that every piece fits only if it would with the most of them.
-            Task::Experts { experts, .. } => {
+            Task::Experts { experts, sum: None, .. } => {
                 let most = experts.iter().map(Vec::len).max().unwrap_or(0) as u64;
                 (most * u64::from(self.spec.hidden) * 4).max(1)
             }

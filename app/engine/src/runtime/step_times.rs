@@ -102,7 +102,7 @@ mod tests {
 
     fn experts(rows: usize, block: u16, class: KernelClass) -> Task {
         let (block, experts) = (BlockIndex(block), vec![vec![ExpertId(1)]; rows]);
-        Task::Experts { block, class, normed: vec![0.0; rows], experts }
+        Task::Experts { block, class, normed: vec![0.0; rows], experts, sum: None }
     }
 
     #[test]

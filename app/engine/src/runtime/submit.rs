@@ -21,8 +21,8 @@ pub enum ProgramKey {
     Forward { n: u32, from: Source, blocks: BlockRange, then: Then, slot: usize },
     /// One step of a continuation, starting from the token in a slot.
     Continue { slot: usize, choice: Choice },
-    /// Experts of a block for `n` decode tokens.
-    Experts { n: u32, block: BlockIndex },
+    /// Experts of a block for `n` decode tokens, and perhaps the weighted sum of each.
+    Experts { n: u32, block: BlockIndex, sums: bool },
 }
 
 /// What a forward pass starts from; its values are in scratch buffers.

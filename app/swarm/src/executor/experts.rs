@@ -93,13 +93,15 @@ impl Executor {
     fn carry_out(&mut self, steps: Vec<DispatchStep>, cx: &mut EventContext) {
         for step in steps {
             match step {
-                DispatchStep::Call { to, call, block, class, share: CallShare { rows, normed } } => {
+                DispatchStep::Call { to, call, block, class, share: CallShare { rows, normed, weights } } => {
                     let (epoch, wire) = (self.plan.epoch, self.plan.expert_wire);
-                    cx.out.send(to, Frame::ExpertCall(ExpertCall { epoch, call, block, class, rows, wire, normed }));
+                    let asked = ExpertCall { epoch, call, block, class, rows, weights, wire, normed };
+                    cx.out.send(to, Frame::ExpertCall(asked));
                 }
-                DispatchStep::Own { call, block, class, share: CallShare { rows, mut normed } } => {
+                DispatchStep::Own { call, block, class, share: CallShare { rows, mut normed, weights } } => {
                     potluck_protocol::round(&mut normed, self.plan.expert_wire);
-                    self.compute(Task::Experts { block, class, normed, experts: rows }, Purpose::OwnExperts(call), cx);
+                    let task = Task::Experts { block, class, normed, experts: rows, sum: sums_by(weights) };
+                    self.compute(task, Purpose::OwnExperts(call), cx);
                 }
                 DispatchStep::Cancel { to, call } => {
                     let cancel = ExpertCancel { epoch: self.plan.epoch, call };
@@ -258,12 +260,12 @@ impl Executor {
             () if self.tickets.values().filter(is_its).count() >= limits::MAX_CALLS => Some(ExpertFailure::Busy),
             () => None,
         };
-        let ExpertCall { call, block, class, rows, wire, normed, .. } = call;
+        let ExpertCall { call, block, class, rows, weights, wire, normed, .. } = call;
         let received = ReceivedCall { caller, call, wire };
         match failure {
             Some(failure) => self.answer_call(received, Err(failure), 0.0, cx),
             None => {
-                let task = Task::Experts { block, class, normed, experts: rows };
+                let task = Task::Experts { block, class, normed, experts: rows, sum: sums_by(weights) };
                 self.compute(task, Purpose::Call(received), cx);
             }
         }
@@ -346,6 +348,11 @@ impl Executor {
 pub(crate) fn no_plan(call: &ExpertCall) -> Frame {
     let (epoch, call, wire, failed) = (call.epoch, call.call, call.wire, Some(ExpertFailure::NoPlan));
     Frame::ExpertResult(ExpertResult { epoch, call, millis: 0.0, failed, wire, outputs: Vec::new() })
+}
+
+/// The weights of a call that asks for sums.
+fn sums_by(weights: Vec<Vec<f32>>) -> Option<Vec<Vec<f32>>> {
+    (!weights.is_empty()).then_some(weights)
 }
 
 fn is_finite(values: &[f32]) -> bool {

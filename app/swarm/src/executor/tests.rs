@@ -174,7 +174,7 @@ fn call(call: u64, rows: &[&[u16]]) -> ExpertCall {
     let (block, class, wire) = (BlockIndex(1), KernelClass::Decode, WireType::F32);
     let normed = vec![0.5; WIDTH * rows.len()];
     let rows = rows.iter().map(|row| row.iter().map(|expert| ExpertId(*expert)).collect()).collect();
-    ExpertCall { epoch: EPOCH, call, block, class, rows, wire, normed }
+    ExpertCall { epoch: EPOCH, call, block, class, rows, weights: Vec::new(), wire, normed }
 }
 
 /// What became of calls: how many are computed, and why others failed.
@@ -218,6 +218,9 @@ fn calls_that_cannot_be_right_are_refused_and_never_reach_the_engine() {
         (call(1, &many), "more rows than a piece of work has"),
         (ExpertCall { normed: vec![0.5; WIDTH + 1], ..call(1, &[&[0]]) }, "a value too many"),
         (ExpertCall { normed: vec![0.5, f32::NAN], ..call(1, &[&[0]]) }, "not a number"),
+        (ExpertCall { weights: vec![vec![0.5, 0.5]], ..call(1, &[&[0]]) }, "a weight too many"),
+        (ExpertCall { weights: vec![vec![0.5]; 2], ..call(1, &[&[0]]) }, "weights of a token too many"),
+        (ExpertCall { weights: vec![vec![f32::INFINITY]], ..call(1, &[&[0]]) }, "an infinite weight"),
     ];
     for (wrong, what) in wrong {
         let (mut executor, mut cx) = on(FIRST);

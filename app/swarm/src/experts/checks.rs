@@ -56,7 +56,7 @@ pub(super) enum CheckResult {
 impl Check {
     /// Takes the answer of the checker. `is_trusted`: its answer counts without a third one.
     pub fn answered(&mut self, outputs: &[f32], is_trusted: impl Fn(ExpertHolder) -> bool) -> CheckResult {
-        let width = (outputs.len() / self.experts().count().max(1)).max(1);
+        let width = (outputs.len() / self.share.vectors().max(1)).max(1);
         let same = |known: &[f32]| likeness::rows(known, outputs, width) != Likeness::Different;
         match &self.answers[..] {
             [(_, first)] if same(first) => CheckResult::Agree,
@@ -138,7 +138,7 @@ mod tests {
     const C: ExpertHolder = ExpertHolder::Peer(PeerId([3; 16]));
 
     fn check() -> Check {
-        let share = CallShare { rows: Vec::new(), normed: Vec::new() };
+        let share = CallShare::default();
         let (stage, block, class) = (StageId(0), BlockIndex(0), KernelClass::Decode);
         Check { stage, block, class, share, began: Millis(0.0), answers: vec![(A, vec![1.0])], asked: B }
     }

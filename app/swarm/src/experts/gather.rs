@@ -1,4 +1,5 @@
-//! The expert outputs of one block for a batch, while they are gathered: one vector for each pair of token and expert.
+//! The expert outputs of one block for a batch, while they are gathered: one vector for each pair of token and expert, or for a token the
+//! weighted sum of all its experts.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +7,7 @@ use potluck_plan::{
     BlockIndex, ExpertHolder, ExpertId, ExpertOutputs, ExpertRoute, KernelClass, Millis, PeerId, StageId, WireType,
 };
 
-/// So many numbers of each kind cannot be guessed.
+/// So many numbers cannot be guessed.
 const SECRET: usize = 64;
 
 /// What is gathered.
@@ -37,8 +38,10 @@ pub(crate) struct Gather {
     width: usize,
     /// In the order of the routes.
     pairs: Vec<Pair>,
-    /// One vector for each pair.
+    /// One vector for each pair; of a token with a sum, the first pair's is the sum.
     outputs: Vec<f32>,
+    /// Which tokens have a sum.
+    summed: Vec<bool>,
     missing: usize,
 }
 
@@ -59,10 +62,33 @@ pub(crate) struct RouterOutput {
 }
 
 /// What a holder is asked for: some pairs, and the vectors of their tokens.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CallShare {
     pub rows: Vec<Vec<ExpertId>>,
     pub normed: Vec<f32>,
+    /// The router's weights of `rows`, if sums are asked for; else empty.
+    pub weights: Vec<Vec<f32>>,
+}
+
+/// What is asked of some pairs' experts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// A vector for each pair.
+    Vectors,
+    /// A weighted sum for each token; the pairs are all of its pairs.
+    Sums,
+}
+
+impl CallShare {
+    /// Vectors in the answer.
+    pub fn vectors(&self) -> usize {
+        if self.weights.is_empty() { self.rows.iter().map(Vec::len).sum() } else { self.rows.len() }
+    }
+
+    /// True if the answer has one weighted sum a token.
+    pub fn has_sums(&self) -> bool {
+        !self.weights.is_empty()
+    }
 }
 
 impl Gather {
@@ -84,6 +110,7 @@ impl Gather {
         let size = routes.len() * width;
         let fits = residual.len() == size && normed.len() == size && !pairs.is_empty();
         let (outputs, missing) = (vec![0.0; pairs.len() * width], pairs.len());
+        let summed = vec![false; routes.len()];
         let (asks_others, first_asked, own_done) = (false, 0, None);
         let (helpers, unable) = (BTreeSet::new(), BTreeSet::new());
         let (pattern, first_bytes, asked_bytes) = (String::new(), 0, 0);
@@ -106,6 +133,7 @@ impl Gather {
             width,
             pairs,
             outputs,
+            summed,
             missing,
         })
     }
@@ -148,9 +176,37 @@ impl Gather {
         self.pairs[pair].refused.contains(&holder)
     }
 
+    /// Pairs, which are in order, by their tokens.
+    fn by_token<'a>(&'a self, pairs: &'a [usize]) -> impl Iterator<Item = (usize, &'a [usize])> {
+        let groups = pairs.chunk_by(|a, b| self.pairs[*a].token == self.pairs[*b].token);
+        groups.filter_map(|group| Some((self.pairs[*group.first()?].token, group)))
+    }
+
+    /// True if these pairs are all pairs of their tokens.
+    pub fn are_whole_tokens(&self, pairs: &[usize]) -> bool {
+        self.by_token(pairs).all(|(token, group)| group.len() == self.routes[token].experts.len())
+    }
+
+    /// True if a sum for each token is less than a vector for each of these pairs.
+    pub fn are_several_a_token(&self, pairs: &[usize]) -> bool {
+        self.tokens(pairs) < pairs.len()
+    }
+
+    /// The pairs in groups of at most about so many, none of which cuts a token.
+    pub fn split(&self, pairs: &[usize], most: usize) -> Vec<Vec<usize>> {
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for (_, token) in self.by_token(pairs) {
+            match groups.last_mut().filter(|group| group.len() + token.len() <= most) {
+                Some(group) => group.extend(token),
+                None => groups.push(token.to_vec()),
+            }
+        }
+        groups
+    }
+
     /// What a holder needs to know to compute these pairs, which are in order.
-    pub fn share(&self, pairs: &[usize]) -> CallShare {
-        let mut share = CallShare { rows: Vec::new(), normed: Vec::new() };
+    pub fn share(&self, pairs: &[usize], asked: Asked) -> CallShare {
+        let mut share = CallShare::default();
         let mut last = None;
         for Pair { token, expert, .. } in pairs.iter().map(|pair| &self.pairs[*pair]) {
             if last.replace(*token) != Some(*token) {
@@ -159,43 +215,91 @@ impl Gather {
             }
             share.rows.last_mut().into_iter().for_each(|row| row.push(*expert));
         }
+        if asked == Asked::Sums {
+            let weights = |token: usize| self.routes[token].experts.iter().map(|(_, weight)| *weight).collect();
+            share.weights = self.by_token(pairs).map(|(token, _)| weights(token)).collect();
+        }
         share
     }
 
+    fn tokens(&self, pairs: &[usize]) -> usize {
+        self.by_token(pairs).count()
+    }
+
+    /// Vectors in the answer.
+    fn vectors(&self, pairs: &[usize], asked: Asked) -> usize {
+        match asked {
+            Asked::Vectors => pairs.len(),
+            Asked::Sums => self.tokens(pairs),
+        }
+    }
+
     /// Bytes of the vectors that a share and its answer carry.
-    pub fn bytes(&self, pairs: &[usize], wire: WireType) -> u64 {
-        let mut tokens: Vec<usize> = pairs.iter().map(|pair| self.pairs[*pair].token).collect();
-        tokens.dedup();
-        wire.bytes(((tokens.len() + pairs.len()) * self.width) as u64)
+    pub fn bytes(&self, pairs: &[usize], asked: Asked, wire: WireType) -> u64 {
+        wire.bytes(((self.tokens(pairs) + self.vectors(pairs, asked)) * self.width) as u64)
     }
 
     /// True if these can be the outputs of so many pairs.
-    pub fn are_outputs(&self, pairs: &[usize], outputs: &[f32]) -> bool {
-        outputs.len() == pairs.len() * self.width && outputs.iter().all(|value| value.is_finite())
+    pub fn are_outputs(&self, pairs: &[usize], asked: Asked, outputs: &[f32]) -> bool {
+        outputs.len() == self.vectors(pairs, asked) * self.width && outputs.iter().all(|value| value.is_finite())
     }
 
-    /// Numbers that holders are not told, as bits: some of the residual stream and of the router's weights. They are hashed for each
-    /// answer, and all of a prompt's would take milliseconds.
+    /// Numbers that holders are not told, as bits: some of the residual stream. They are hashed for each answer, and all of a prompt's would
+    /// take milliseconds.
     pub fn secret(&self) -> impl Iterator<Item = u32> {
-        let weights = self.routes.iter().flat_map(|route| &route.experts).map(|(_, weight)| weight.to_bits());
-        self.residual.iter().take(SECRET).map(|value| value.to_bits()).chain(weights.take(SECRET))
+        self.residual.iter().take(SECRET).map(|value| value.to_bits())
     }
 
-    /// Takes the vectors of pairs; those that are there already stay. Returns how many were missing.
-    pub fn take(&mut self, pairs: &[usize], outputs: &[f32]) -> usize {
+    /// Takes the vectors of pairs, or the sums of their tokens; what is there already stays. Returns how many pairs were missing.
+    pub fn take(&mut self, pairs: &[usize], asked: Asked, outputs: &[f32]) -> usize {
         let before = self.missing;
-        for (pair, vector) in pairs.iter().zip(outputs.chunks(self.width)) {
-            if !std::mem::replace(&mut self.pairs[*pair].is_done, true) {
-                self.outputs[pair * self.width..(pair + 1) * self.width].copy_from_slice(vector);
-                self.missing -= 1;
+        match asked {
+            Asked::Vectors => {
+                for (pair, vector) in pairs.iter().zip(outputs.chunks(self.width)) {
+                    if !std::mem::replace(&mut self.pairs[*pair].is_done, true) {
+                        self.outputs[pair * self.width..(pair + 1) * self.width].copy_from_slice(vector);
+                        self.missing -= 1;
+                    }
+                }
+            }
+            Asked::Sums => {
+                let tokens: Vec<Vec<usize>> = self.by_token(pairs).map(|(_, token)| token.to_vec()).collect();
+                for (token, sum) in tokens.iter().zip(outputs.chunks(self.width)) {
+                    self.take_sum(token, sum);
+                }
             }
         }
         before - self.missing
     }
 
-    /// Everything that the engine needs to go on.
+    /// A token's sum counts unless all its vectors are there.
+    fn take_sum(&mut self, pairs: &[usize], sum: &[f32]) {
+        let Some(first) = pairs.first().filter(|_| pairs.iter().any(|pair| !self.pairs[*pair].is_done)) else { return };
+        for pair in pairs {
+            self.missing -= usize::from(!std::mem::replace(&mut self.pairs[*pair].is_done, true));
+        }
+        self.outputs[first * self.width..(first + 1) * self.width].copy_from_slice(sum);
+        self.summed[self.pairs[*first].token] = true;
+    }
+
+    /// Everything that the engine needs to go on. A sum is the output of one expert with the weight 1: adding it to nothing changes no
+    /// bit of it.
     pub fn finish(self) -> ExpertOutputs {
-        ExpertOutputs { block: self.block, residual: self.residual, routes: self.routes, outputs: self.outputs }
+        let Self { block, residual, mut routes, mut outputs, summed, width, .. } = self;
+        if summed.contains(&true) {
+            let mut all = std::mem::take(&mut outputs);
+            let mut rest = &mut all[..];
+            for (route, summed) in routes.iter_mut().zip(summed) {
+                let (vectors, later) = std::mem::take(&mut rest).split_at_mut(route.experts.len() * width);
+                rest = later;
+                if summed {
+                    route.experts.truncate(1);
+                    route.experts.iter_mut().for_each(|(_, weight)| *weight = 1.0);
+                }
+                outputs.extend_from_slice(&vectors[..route.experts.len() * width]);
+            }
+        }
+        ExpertOutputs { block, residual, routes, outputs }
     }
 }
 
@@ -222,20 +326,20 @@ mod tests {
     #[test]
     fn only_tokens_that_use_a_holder_are_sent() {
         let gather = gather();
-        let share = gather.share(&[2, 3]);
+        let share = gather.share(&[2, 3], Asked::Vectors);
         assert_eq!(share.rows, [[ExpertId(1), ExpertId(2)]]);
         assert_eq!(share.normed, [30.0, 40.0], "the second token alone");
-        assert_eq!(gather.share(&[1, 2]).rows, [[ExpertId(1)], [ExpertId(1)]]);
-        assert_eq!(gather.bytes(&[2, 3], WireType::F32), 3 * 2 * 4, "a vector there, two back");
-        assert_eq!(gather.bytes(&[2, 3], WireType::F16), 3 * 2 * 2);
+        assert_eq!(gather.share(&[1, 2], Asked::Vectors).rows, [[ExpertId(1)], [ExpertId(1)]]);
+        assert_eq!(gather.bytes(&[2, 3], Asked::Vectors, WireType::F32), 3 * 2 * 4, "a vector there, two back");
+        assert_eq!(gather.bytes(&[2, 3], Asked::Vectors, WireType::F16), 3 * 2 * 2);
     }
 
     #[test]
     fn outputs_are_in_router_order_whoever_answers_first() {
         let mut gather = gather();
-        assert_eq!(gather.take(&[1, 2], &[1.1, 1.2, 2.1, 2.2]), 2);
+        assert_eq!(gather.take(&[1, 2], Asked::Vectors, &[1.1, 1.2, 2.1, 2.2]), 2);
         assert_eq!(gather.missing(), [0, 3]);
-        assert_eq!(gather.take(&[0, 3], &[0.1, 0.2, 3.1, 3.2]), 2);
+        assert_eq!(gather.take(&[0, 3], Asked::Vectors, &[0.1, 0.2, 3.1, 3.2]), 2);
         assert!(gather.is_complete());
         assert_eq!(gather.finish().outputs, [0.1, 0.2, 1.1, 1.2, 2.1, 2.2, 3.1, 3.2]);
     }
@@ -243,20 +347,56 @@ mod tests {
     #[test]
     fn the_first_answer_counts() {
         let mut gather = gather();
-        gather.take(&[0, 1], &[1.0; 4]);
-        assert_eq!(gather.take(&[0, 1, 2], &[9.0; 6]), 1, "only the third pair was missing");
-        gather.take(&[3], &[3.0; 2]);
+        gather.take(&[0, 1], Asked::Vectors, &[1.0; 4]);
+        assert_eq!(gather.take(&[0, 1, 2], Asked::Vectors, &[9.0; 6]), 1, "only the third pair was missing");
+        gather.take(&[3], Asked::Vectors, &[3.0; 2]);
         assert_eq!(gather.finish().outputs, [1.0, 1.0, 1.0, 1.0, 9.0, 9.0, 3.0, 3.0]);
+    }
+
+    #[test]
+    fn a_sum_stands_for_all_experts_of_its_token() {
+        let mut gather = gather();
+        let share = gather.share(&[0, 1, 2, 3], Asked::Sums);
+        assert_eq!((share.weights.clone(), share.vectors()), (vec![vec![0.5; 2]; 2], 2));
+        assert_eq!(gather.bytes(&[0, 1, 2, 3], Asked::Sums, WireType::F32), 4 * 2 * 4, "two vectors there, two back");
+        assert_eq!(gather.take(&[2, 3], Asked::Sums, &[7.0, 8.0]), 2);
+        assert_eq!(gather.take(&[2, 3], Asked::Vectors, &[9.0; 4]), 0, "the sum stays");
+        assert_eq!(gather.take(&[0, 1], Asked::Vectors, &[1.0, 2.0, 3.0, 4.0]), 2);
+        assert!(gather.is_complete());
+        let ExpertOutputs { routes, outputs, .. } = gather.finish();
+        assert_eq!(outputs, [1.0, 2.0, 3.0, 4.0, 7.0, 8.0]);
+        let sum = ExpertRoute { experts: vec![(ExpertId(1), 1.0)] };
+        assert_eq!(routes, [route(&[3, 1]), sum], "as if one expert had the sum");
+    }
+
+    #[test]
+    fn a_sum_counts_where_a_vector_is_missing() {
+        let mut gather = gather();
+        gather.take(&[0], Asked::Vectors, &[1.0, 2.0]);
+        assert_eq!(gather.take(&[0, 1], Asked::Sums, &[5.0, 6.0]), 1, "one of the two pairs was missing");
+        gather.take(&[2, 3], Asked::Vectors, &[1.0; 4]);
+        assert_eq!(gather.take(&[2, 3], Asked::Sums, &[9.0; 2]), 0, "all vectors of the second token are there");
+        assert_eq!(gather.finish().outputs, [5.0, 6.0, 1.0, 1.0, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn tokens_stay_whole_where_sums_are_asked_for() {
+        let gather = gather();
+        assert!(gather.are_whole_tokens(&[2, 3]) && gather.are_whole_tokens(&[0, 1, 2, 3]));
+        assert!(!gather.are_whole_tokens(&[0]) && !gather.are_whole_tokens(&[0, 1, 3]));
+        assert_eq!(gather.split(&[0, 1, 2, 3], 3), [[0, 1], [2, 3]]);
+        assert_eq!(gather.split(&[0, 1, 2, 3], 1), [[0, 1], [2, 3]], "a token is never cut");
+        assert_eq!(gather.split(&[0, 1, 2, 3], 4), [[0, 1, 2, 3]]);
     }
 
     #[test]
     fn outputs_of_another_size_or_not_finite_are_none() {
         let gather = gather();
-        assert!(gather.are_outputs(&[0, 1], &[0.5; 4]));
-        assert!(!gather.are_outputs(&[0, 1], &[0.5; 5]), "a value too many");
-        assert!(!gather.are_outputs(&[0, 1], &[]), "none");
+        assert!(gather.are_outputs(&[0, 1], Asked::Vectors, &[0.5; 4]));
+        assert!(!gather.are_outputs(&[0, 1], Asked::Vectors, &[0.5; 5]), "a value too many");
+        assert!(!gather.are_outputs(&[0, 1], Asked::Vectors, &[]), "none");
         for wrong in [f32::NAN, f32::INFINITY] {
-            assert!(!gather.are_outputs(&[0], &[0.5, wrong]), "{wrong}");
+            assert!(!gather.are_outputs(&[0], Asked::Vectors, &[0.5, wrong]), "{wrong}");
         }
     }
 

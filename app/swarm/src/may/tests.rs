@@ -110,6 +110,7 @@ fn call(block: u16, expert: u16) -> Frame {
         block: BlockIndex(block),
         class,
         rows,
+        weights: Vec::new(),
         wire,
         normed: vec![0.0; 4],
     })

@@ -365,7 +365,11 @@ fn other_experts_of_the_same_plan_are_loaded_before_the_host_is_told() {
 fn called(worker: &mut Worker, expert: u16, cx: &mut EventContext) -> Ticket {
     let (rows, normed) = (vec![vec![ExpertId(expert)]], vec![0.5; 2]);
     let (class, wire) = (KernelClass::Decode, WireType::F32);
-    worker.expert_call(HOST, ExpertCall { epoch: EPOCH, call: 1, block: BLOCK, class, rows, wire, normed }, cx);
+    worker.expert_call(
+        HOST,
+        ExpertCall { epoch: EPOCH, call: 1, block: BLOCK, class, rows, weights: Vec::new(), wire, normed },
+        cx,
+    );
     let ticket = |action| match action {
         Action::Compute(work) => Some(work.ticket),
         _ => None,

@@ -161,13 +161,22 @@ impl Core {
             Task::Continue { row, token, steps, sampling } => {
                 self.continue_decode(row, token, steps, sampling, &result.parts, &target)?
             }
-            Task::Experts { block, class, normed, experts } => {
+            Task::Experts { block, class, normed, experts, sum } => {
                 self.model.write(Scratch::Normed, 0, bytemuck::cast_slice(&normed));
                 self.model.write_chosen(block, &experts)?;
                 let batch = Batch { n: experts.len() as u32, class };
-                let key = ProgramKey::Experts { n: batch.n, block };
-                let program = self.program(class, key, |encoder| encoder.experts(block, batch))?;
-                let parts = self.model.copied_outputs(block, &experts, result.parts, target.size())?;
+                let key = ProgramKey::Experts { n: batch.n, block, sums: sum.is_some() };
+                let (program, parts) = match sum {
+                    Some(weights) => {
+                        self.model.write_gates(block, weights.iter().map(|weights| weights.iter().copied()))?;
+                        (self.program(class, key, |encoder| encoder.expert_sums(block, batch))?, result.parts)
+                    }
+                    None => {
+                        let program = self.program(class, key, |encoder| encoder.experts(block, batch))?;
+                        let parts = self.model.copied_outputs(block, &experts, result.parts, target.size())?;
+                        (program, parts)
+                    }
+                };
                 encoded = self.take_encoded(&program, 0, &parts, &target);
                 let after = self.model.copies(&parts, &target, 0);
                 vec![Run { before: Vec::new(), program, reach: 0, after }]

@@ -36,6 +36,14 @@ struct SharedExpert<'a> {
     scored: Option<(&'a Place, u32)>,
 }
 
+/// What becomes of a sum.
+struct SumScale {
+    /// It is multiplied by this.
+    scale: f32,
+    /// It is added to what is there, or written over it.
+    add: bool,
+}
+
 impl<'a> Encoder<'a> {
     /// Norm and expert selection: the normed vectors, the chosen experts and their weights. A shared expert's output is
     /// added to the hidden vectors here, so that it does not matter where the others run.
@@ -234,6 +242,14 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
+    /// The weighted sum of the experts held here, into `Scratch::Hidden`: the bits that [`Self::combine`] adds if all experts of a token are
+    /// here.
+    pub fn expert_sums(&mut self, block: BlockIndex, batch: Batch) -> Result<(), EngineError> {
+        self.experts(block, batch)?;
+        let hidden = self.model.scratch(Scratch::Hidden);
+        self.weighted_sum(block, batch, &hidden, SumScale { scale: 1.0, add: false })
+    }
+
     /// The chosen experts and their weighted sum, when all are here.
     pub fn experts_added(&mut self, block: BlockIndex, batch: Batch) -> Result<(), EngineError> {
         if self.fused_sum(block, batch)? {
@@ -245,18 +261,25 @@ impl<'a> Encoder<'a> {
 
     /// Adds the weighted sum of the experts' outputs in `Scratch::Parts` to the hidden vectors.
     pub fn combine(&mut self, block: BlockIndex, batch: Batch) -> Result<(), EngineError> {
-        let &ExpertsSpec { used, count: experts, apart, weigh_input, .. } = self.model.expert_spec(block)?;
+        let apart = self.model.expert_spec(block)?.apart;
+        let y = self.model.scratch(if apart { Scratch::Sum } else { Scratch::Hidden });
+        let scale = if apart { 1.0 } else { self.model.spec.scales.residual };
+        self.weighted_sum(block, batch, &y, SumScale { scale, add: !apart })?;
+        self.end_experts(block, batch)
+    }
+
+    /// The weighted sum of the experts' outputs in `Scratch::Parts`, in `y`.
+    fn weighted_sum(&mut self, block: BlockIndex, batch: Batch, y: &Slice, to: SumScale) -> Result<(), EngineError> {
+        let &ExpertsSpec { used, count: experts, weigh_input, .. } = self.model.expert_spec(block)?;
         let (chosen, gates) = (self.model.scratch(Scratch::Chosen), self.model.scratch(Scratch::Gates));
         let parts = self.model.scratch(Scratch::Parts);
-        let y = self.model.scratch(if apart { Scratch::Sum } else { Scratch::Hidden });
-        let (n, width, scale) =
-            (batch.n, self.model.spec.hidden / 4, if apart { 1.0 } else { self.model.spec.scales.residual });
-        let (add, weighted) = (u32::from(!apart), u32::from(!weigh_input));
-        let params = params::Combine { n, width, experts, used, scale, add, weighted };
+        let (n, width) = (batch.n, self.model.spec.hidden / 4);
+        let (add, weighted) = (u32::from(to.add), u32::from(!weigh_input));
+        let params = params::Combine { n, width, experts, used, scale: to.scale, add, weighted };
         let kernel = Kernel::Combine;
         let groups = Self::groups(kernel, n * width);
-        self.dispatch(kernel, &[&chosen, &gates, &parts, &y], &params, groups, 1);
-        self.end_experts(block, batch)
+        self.dispatch(kernel, &[&chosen, &gates, &parts, y], &params, groups, 1);
+        Ok(())
     }
 
     /// What follows the experts' weighted sum.

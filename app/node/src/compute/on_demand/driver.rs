@@ -122,9 +122,13 @@ impl Driver {
 
     /// Work of one piece. Experts that are called alone are given slots first.
     async fn alone(&self, task: Task, queued: f64) -> Outcome {
-        let Task::Experts { block, class, normed, experts } = &task else { return self.compute(task).await };
+        let Task::Experts { block, class, normed, experts, sum } = &task else { return self.compute(task).await };
         if !self.pool.blocks.contains(block) {
             return self.compute(task).await;
+        }
+        // Who loads on demand computes a token's experts as they come, and is asked for each of them.
+        if sum.is_some() {
+            return Outcome::Failed("experts that are loaded on demand have no sum".to_owned());
         }
         let route = |row: &Vec<ExpertId>| ExpertRoute { experts: row.iter().map(|expert| (*expert, 1.0)).collect() };
         let routes: Vec<ExpertRoute> = experts.iter().map(route).collect();
@@ -186,7 +190,7 @@ impl Driver {
                 times.slots_wait += fetched.slots_millis;
                 times.reads_wait += fetched.millis;
                 let rows = tokens.iter().flat_map(|token| &normed[token * width..(token + 1) * width]);
-                self.begin(Task::Experts { block, class, normed: rows.copied().collect(), experts: chosen })
+                self.begin(Task::Experts { block, class, normed: rows.copied().collect(), experts: chosen, sum: None })
             };
             let part = match begun.await {
                 Ok(part) => part,

@@ -82,7 +82,8 @@ impl ShadowEngine {
             let ids = |route: &potluck_plan::ExpertRoute| route.experts.iter().map(|(id, _)| *id).collect::<Vec<_>>();
             let experts: Vec<_> = routes.iter().map(ids).collect();
             chosen(block, experts.concat());
-            let Outcome::ExpertOutputs(outputs) = self.run(Task::Experts { block, class, normed, experts }).await?
+            let Outcome::ExpertOutputs(outputs) =
+                self.run(Task::Experts { block, class, normed, experts, sum: None }).await?
             else {
                 return Err(unexpected());
             };

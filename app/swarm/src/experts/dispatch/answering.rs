@@ -38,7 +38,8 @@ impl Dispatch {
             // No engine can have worked for longer than it was waited for.
             let engine = engine.max(0.0).min(cx.now.0 - open.asked.0);
             let answer = Answer { outputs, engine };
-            if self.gathers.get(&open.gather).is_some_and(|gather| gather.are_outputs(&open.pairs, outputs)) {
+            if self.gathers.get(&open.gather).is_some_and(|gather| gather.are_outputs(&open.pairs, open.asks, outputs))
+            {
                 self.use_outputs(&open, answer, cx);
                 self.check_some(call, &open, outputs, cx, &mut steps);
                 self.cancel_needless(open.gather, cx, &mut steps);
@@ -90,7 +91,7 @@ impl Dispatch {
     /// Takes the vectors that are missing, and notes what the holder has done.
     fn use_outputs(&mut self, open: &Call, Answer { outputs, engine }: Answer<'_>, cx: &mut DispatchContext<'_>) {
         let Some(gather) = self.gathers.get_mut(&open.gather) else { return };
-        let was_first = gather.take(&open.pairs, outputs) > 0;
+        let was_first = gather.take(&open.pairs, open.asks, outputs) > 0;
         match open.holder {
             ExpertHolder::Own => gather.own_done = Some(cx.now),
             ExpertHolder::Peer(peer) => {
@@ -116,7 +117,8 @@ impl Dispatch {
         let Some(gather) = self.gathers.get(&open.gather) else { return };
         if self.checks.wants((call, cx.members.checkers.secret), gather.secret(), effort(gather, &open.pairs, cx.plan))
         {
-            let (stage, block, class, share) = (gather.stage, gather.block, gather.class, gather.share(&open.pairs));
+            let (stage, block, class) = (gather.stage, gather.block, gather.class);
+            let share = gather.share(&open.pairs, open.asks);
             let (began, asked, answers) = (cx.now, open.holder, vec![(open.holder, outputs.to_vec())]);
             self.check(Check { stage, block, class, share, began, answers, asked }, cx, steps);
         }

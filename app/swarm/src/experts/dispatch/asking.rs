@@ -6,7 +6,7 @@ use potluck_plan::{ExpertHolder, Hedging, Plan, WireType};
 
 use super::call::{Call, Delays};
 use super::{Dispatch, DispatchContext, DispatchStep};
-use crate::experts::gather::Gather;
+use crate::experts::gather::{Asked, Gather};
 use crate::experts::hedging::Cause;
 use crate::experts::holders::CallSize;
 
@@ -35,8 +35,10 @@ impl Dispatch {
         // The own engine last: the calls are on their way meanwhile.
         let own = shares.remove(&ExpertHolder::Own).map(|pairs| (ExpertHolder::Own, pairs));
         for (holder, pairs) in shares.into_iter().chain(own) {
-            for part in self.parts(id, &pairs, cx.plan.expert_wire) {
-                self.call(id, holder, part, copy, cx, steps);
+            let Some(gather) = self.gathers.get(&id) else { continue };
+            let asks = asks(gather, &pairs, holder, cx.plan);
+            for part in parts(gather, &pairs, asks, cx.plan.expert_wire) {
+                self.call(id, holder, (part, asks), copy, cx, steps);
             }
         }
         unasked
@@ -68,7 +70,10 @@ impl Dispatch {
         let missing: Vec<usize> = pairs.iter().copied().filter(|pair| gather.is_missing(*pair)).collect();
         let can_be = |pair: &usize| self.choose(id, *pair, cx).is_some_and(|holder| self.can_copy(id, holder, cx));
         let can_be: Vec<usize> = missing.into_iter().filter(can_be).collect();
-        let bytes = gather.bytes(&can_be, cx.plan.expert_wire);
+        // Copies of a block's experts mostly lie together, too.
+        let first = can_be.first().and_then(|pair| self.choose(id, *pair, cx));
+        let asks = first.map_or(Asked::Vectors, |holder| asks(gather, &can_be, holder, cx.plan));
+        let bytes = gather.bytes(&can_be, asks, cx.plan.expert_wire);
         if bytes > 0 && self.budgets.of(gather.class).take(bytes, cause) {
             self.ask(id, &can_be, copy, cx, steps);
         }
@@ -82,26 +87,19 @@ impl Dispatch {
         !loads && !is_late(holder, cx)
     }
 
-    /// Pairs in as many calls as their bytes take.
-    fn parts(&self, id: u64, pairs: &[usize], wire: WireType) -> Vec<Vec<usize>> {
-        let bytes = self.gathers.get(&id).map_or(0, |gather| gather.bytes(pairs, wire));
-        let calls = bytes.div_ceil(MAX_CALL_BYTES).max(1) as usize;
-        pairs.chunks(pairs.len().div_ceil(calls).max(1)).map(<[usize]>::to_vec).collect()
-    }
-
     fn call(
         &mut self,
         id: u64,
         holder: ExpertHolder,
-        pairs: Vec<usize>,
+        (pairs, asks): (Vec<usize>, Asked),
         copy: u8,
         cx: &mut DispatchContext<'_>,
         steps: &mut Vec<DispatchStep>,
     ) {
         let call = self.id();
         let Some(gather) = self.gathers.get_mut(&id) else { return };
-        let (block, class, share) = (gather.block, gather.class, gather.share(&pairs));
-        let size = CallSize { class, bytes: gather.bytes(&pairs, cx.plan.expert_wire), pairs: pairs.len() };
+        let (block, class, share) = (gather.block, gather.class, gather.share(&pairs, asks));
+        let size = CallSize { class, bytes: gather.bytes(&pairs, asks, cx.plan.expert_wire), pairs: pairs.len() };
         let delays = match holder {
             ExpertHolder::Own => {
                 steps.push(DispatchStep::Own { call, block, class, share });
@@ -118,7 +116,7 @@ impl Dispatch {
                 Delays::of(to, size, self.hedging, cx.holders)
             }
         };
-        let new = Call::new(id, holder, pairs, size, copy, delays, cx.now);
+        let new = Call::new(id, holder, (pairs, asks), size, copy, delays, cx.now);
         self.calls.insert(call, new);
     }
 
@@ -153,6 +151,33 @@ impl Dispatch {
         let open: Vec<&Call> = self.calls.values().filter(|call| call.gather == id).collect();
         let is_asked = |pair: &usize| open.iter().any(|call| call.has(*pair));
         missing.into_iter().filter(|pair| !is_asked(pair)).collect()
+    }
+}
+
+/// What a holder of all experts of these tokens answers with: the sum has the bits that the stage would get from the vectors. Where numbers
+/// are rounded on the wire, it has others than the vectors' sum, so there the plan decides it for the whole block: all its experts have one set of holders.
+fn asks(gather: &Gather, pairs: &[usize], holder: ExpertHolder, plan: &Plan) -> Asked {
+    let Some((_, stage)) = plan.stage(gather.stage) else { return Asked::Vectors };
+    let loads = match holder {
+        ExpertHolder::Own => stage.pool.is_some(),
+        ExpertHolder::Peer(peer) => plan.holder_pool(peer).is_some(),
+    };
+    let has_one_set = || {
+        let remote = stage.remote_experts(gather.block);
+        remote.is_some_and(|remote| remote.holders.windows(2).all(|pair| pair[0] == pair[1]))
+    };
+    let is_exact = plan.expert_wire == WireType::F32 || has_one_set();
+    let saves = gather.are_several_a_token(pairs) && gather.are_whole_tokens(pairs);
+    if saves && !loads && is_exact { Asked::Sums } else { Asked::Vectors }
+}
+
+/// Pairs in as many calls as their bytes take.
+fn parts(gather: &Gather, pairs: &[usize], asks: Asked, wire: WireType) -> Vec<Vec<usize>> {
+    let calls = gather.bytes(pairs, asks, wire).div_ceil(MAX_CALL_BYTES).max(1) as usize;
+    let most = pairs.len().div_ceil(calls).max(1);
+    match asks {
+        Asked::Vectors => pairs.chunks(most).map(<[usize]>::to_vec).collect(),
+        Asked::Sums => gather.split(pairs, most),
     }
 }
 

@@ -4,6 +4,7 @@ use potluck_plan::{ExpertHolder, Millis, PeerId};
 use potluck_protocol::Hedging;
 
 use super::BUSY_MILLIS;
+use crate::experts::gather::Asked;
 use crate::experts::holders::{CallSize, Holders};
 use crate::experts::late::LateTimer;
 
@@ -12,6 +13,7 @@ pub(super) struct Call {
     pub gather: u64,
     pub holder: ExpertHolder,
     pub pairs: Vec<usize>,
+    pub asks: Asked,
     pub size: CallSize,
     pub asked: Millis,
     pub timeout_millis: f64,
@@ -51,7 +53,7 @@ impl Call {
     pub fn new(
         gather: u64,
         holder: ExpertHolder,
-        pairs: Vec<usize>,
+        (pairs, asks): (Vec<usize>, Asked),
         size: CallSize,
         copy: u8,
         delays: Delays,
@@ -62,6 +64,7 @@ impl Call {
             gather,
             holder,
             pairs,
+            asks,
             size,
             asked: now,
             timeout_millis,

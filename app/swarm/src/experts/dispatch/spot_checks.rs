@@ -32,7 +32,10 @@ impl Dispatch {
         let can_be = |holder: &ExpertHolder| {
             // What would have to be loaded first is not worth a check.
             let is_here = *holder != ExpertHolder::Own || stage.pool.is_none();
-            is_another(holder) && is_here && has_all(holder) && is_alike(*first, *holder, cx)
+            // Nor has it sums.
+            let loads = holder.peer().is_some_and(|peer| cx.plan.holder_pool(peer).is_some());
+            let can_answer = is_here && !(loads && check.share.has_sums());
+            is_another(holder) && can_answer && has_all(holder) && is_alike(*first, *holder, cx)
         };
         let Some(expert) = check.experts().next() else { return };
         let candidates: Vec<ExpertHolder> = of(expert).iter().copied().filter(can_be).collect();

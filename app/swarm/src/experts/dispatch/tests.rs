@@ -400,18 +400,62 @@ fn a_holder_that_was_struck_off_is_not_waited_for() {
 #[test]
 fn a_long_chunk_goes_out_in_frames_that_fit() {
     const WIDTH: usize = 2_048;
-    let mut room = room(Hedging::Off, vec![vec![ExpertHolder::Peer(A)]; 8]);
-    let route = ExpertRoute { experts: (0..8).map(|expert| (ExpertId(expert), 0.125)).collect() };
-    let values = || vec![0.0; 512 * WIDTH];
-    let output = RouterOutput { residual: values(), normed: values(), routes: vec![route; 512] };
-    let gather = Gather::new(StageId(0), BLOCK, KernelClass::Prefill, output, WIDTH, Millis(0.0)).unwrap();
-    let mut steps = room.act(|dispatch, cx| dispatch.begin(gather, cx).1);
-    assert!(steps.len() > 8, "38 MB in {} calls", steps.len());
-    for step in std::mem::take(&mut steps) {
-        let DispatchStep::Call { to, call, share, .. } = step else { panic!("{step:?}") };
-        let pairs = share.rows.iter().map(Vec::len).sum::<usize>();
-        assert!(4 * WIDTH * pairs.max(share.rows.len()) < potluck_protocol::MAX_FRAME, "{pairs} vectors");
-        steps = room.answer(call, to, &vec![0.5; WIDTH * pairs]);
+    // Of one holder with all experts, and of two with one half each.
+    for (of_last, answers, calls) in [(A, 512, 2), (B, 512 * 8, 8)] {
+        let mut holders = vec![vec![ExpertHolder::Peer(A)]; 8];
+        holders[4..].fill(vec![ExpertHolder::Peer(of_last)]);
+        let mut room = room(Hedging::Off, holders);
+        let route = ExpertRoute { experts: (0..8).map(|expert| (ExpertId(expert), 0.125)).collect() };
+        let values = || vec![0.0; 512 * WIDTH];
+        let output = RouterOutput { residual: values(), normed: values(), routes: vec![route; 512] };
+        let gather = Gather::new(StageId(0), BLOCK, KernelClass::Prefill, output, WIDTH, Millis(0.0)).unwrap();
+        let mut steps = room.act(|dispatch, cx| dispatch.begin(gather, cx).1);
+        assert!(steps.len() > calls, "{answers} vectors of 8 KB come back in {} calls", steps.len());
+        for step in std::mem::take(&mut steps) {
+            let DispatchStep::Call { to, call, share, .. } = step else { panic!("{step:?}") };
+            let vectors = share.vectors();
+            assert!(4 * WIDTH * vectors.max(share.rows.len()) < potluck_protocol::MAX_FRAME, "{vectors} vectors");
+            steps = room.answer(call, to, &vec![0.5; WIDTH * vectors]);
+        }
+        assert_eq!(outputs(&steps).map(<[f32]>::len), Some(answers * WIDTH));
     }
-    assert_eq!(outputs(&steps).map(<[f32]>::len), Some(512 * 8 * WIDTH));
+}
+
+/// A room whose first two experts lie with these holders, and what it asks of them.
+fn weights_asked(room: &mut Room, experts: &[u16]) -> Vec<usize> {
+    let weights = |step: &DispatchStep| match step {
+        DispatchStep::Call { share, .. } | DispatchStep::Own { share, .. } => Some(share.weights.len()),
+        _ => None,
+    };
+    room.begin(experts).iter().filter_map(weights).collect()
+}
+
+#[test]
+fn sums_are_asked_of_a_holder_of_all_experts_of_a_token() {
+    let [a, b] = [A, B].map(ExpertHolder::Peer);
+    let together = || room(Hedging::Off, vec![vec![a, b], vec![a, b]]);
+    assert_eq!(weights_asked(&mut together(), &[0, 1]), [1], "one token");
+    assert_eq!(weights_asked(&mut together(), &[0]), [0], "of one expert the vector is no longer than the sum");
+    assert_eq!(weights_asked(&mut room(Hedging::Off, vec![vec![a], vec![b]]), &[0, 1]), [0, 0], "each has a part");
+    let mut partly = room(Hedging::Off, vec![vec![a, b], vec![a]]);
+    assert_eq!(weights_asked(&mut partly, &[0, 1]), [1], "of f32 the bits are the same whoever answers");
+    partly.plan.expert_wire = WireType::F16;
+    assert_eq!(weights_asked(&mut partly, &[0, 1]), [0], "with the other holder they would be others");
+    let mut rounded = together();
+    rounded.plan.expert_wire = WireType::F16;
+    assert_eq!(weights_asked(&mut rounded, &[0, 1]), [1], "all holders answer with sums");
+    let mut loading = together();
+    loading.plan.pools = vec![potluck_plan::HolderPool { peer: A, slots: 1 }];
+    assert_eq!(weights_asked(&mut loading, &[0, 1]), [0], "who loads on demand has no sums");
+}
+
+#[test]
+fn another_holder_is_asked_for_the_sum_when_the_first_one_fails() {
+    let [a, b] = [A, B].map(ExpertHolder::Peer);
+    let mut room = room(Hedging::Off, vec![vec![a, b], vec![a, b]]);
+    let (_, _, call) = called(&room.begin(&[0, 1])).remove(0);
+    let steps = room.fail(call, A, ExpertFailure::Failed);
+    let (to, experts, call) = called(&steps).remove(0);
+    assert_eq!((to, experts), (B, vec![0, 1]));
+    assert!(room.answer(call, B, &[1.0; 4]).iter().all(|step| !matches!(step, DispatchStep::Done { .. })), "too long");
 }

@@ -105,7 +105,7 @@ impl Dispatch {
         let Some(call) = self.calls.get_mut(&id) else { return };
         let (ExpertHolder::Peer(to), Some(gather)) = (call.holder, self.gathers.get(&call.gather)) else { return };
         call.ask_again(now);
-        let share = gather.share(&call.pairs);
+        let share = gather.share(&call.pairs, call.asks);
         steps.push(DispatchStep::Call { to, call: id, block: gather.block, class: gather.class, share });
     }
 }
