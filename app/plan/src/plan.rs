@@ -38,6 +38,18 @@ pub struct RemoteExperts {
     pub holders: Vec<Vec<ExpertHolder>>,
 }
 
+impl RemoteExperts {
+    /// True if all experts have the same holders, in the same order.
+    pub fn have_same_holders(&self) -> bool {
+        self.holders.windows(2).all(|pair| pair[0] == pair[1])
+    }
+
+    /// True if one device is asked first for all of them.
+    pub fn have_same_first_holder(&self) -> bool {
+        self.holders.windows(2).all(|pair| pair[0].first() == pair[1].first())
+    }
+}
+
 /// A range of blocks on one peer, with their token mixers, norms, routers and KV cache.
 ///
 /// The first stage of a plan also embeds, the last one also computes the LM head; either may have no block at all.

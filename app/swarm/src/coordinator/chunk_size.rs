@@ -1,7 +1,7 @@
 //! How many tokens of a prompt go out at a time. A fast GPU gets large chunks; with a slow one a chunk still ends
 //! soon, so that progress shows and the answer can be stopped. Results do not depend on the chunk size.
 
-use potluck_plan::{Plan, Work};
+use potluck_plan::{Plan, RemoteExperts, Work};
 
 /// Target time of one chunk.
 const CHUNK_MILLIS: f64 = 200.0;
@@ -14,6 +14,8 @@ const SHARE_OF_SEVERAL: f64 = 0.25;
 /// Largest chunk for several devices: two of a prompt of a few hundred tokens keep two devices busy. On an H200, 256 tokens
 /// at a time are read three times as fast as 64, and 512 four times as fast.
 const MAX_OF_SEVERAL: usize = 256;
+/// With experts elsewhere a chunk makes a round trip a block, so that short ones cost much more a token: they take this share of the target time.
+const SHARE_OF_ROUND_TRIPS: f64 = 20.0;
 /// Most bytes of hidden vectors in a frame: as much as a relay carries at once to one receiver.
 const FRAME_BYTES: u64 = 4 << 20;
 
@@ -39,11 +41,17 @@ impl ChunkSize {
             // Each chunk loads nearly all experts again.
             1 if plan.is_on_demand() => Work::PREFILL_TOKENS,
             1 => self.up_to(Work::PREFILL_TOKENS, 1.0),
-            // Work with experts elsewhere is cut to that length anyway.
-            _ if plan.stages.iter().any(|stage| !stage.remote.is_empty()) => MIN_TOKENS,
             _ => {
-                let in_a_frame = FRAME_BYTES / plan.wire.bytes(u64::from(hidden)).max(1);
-                self.up_to(MAX_OF_SEVERAL.min(in_a_frame as usize), SHARE_OF_SEVERAL)
+                let mut remote = plan.stages.iter().flat_map(|stage| &stage.remote).peekable();
+                let has_remote = remote.peek().is_some();
+                // A vector for each expert of a longer chunk is more than a holder reads back at once.
+                if has_remote && (plan.is_on_demand() || !remote.all(RemoteExperts::have_same_first_holder)) {
+                    return MIN_TOKENS;
+                }
+                let wire = if has_remote { plan.expert_wire } else { plan.wire };
+                let in_a_frame = FRAME_BYTES / wire.bytes(u64::from(hidden)).max(1);
+                let share = if has_remote { SHARE_OF_ROUND_TRIPS } else { SHARE_OF_SEVERAL };
+                self.up_to(MAX_OF_SEVERAL.min(in_a_frame as usize), share)
             }
         }
     }
@@ -68,7 +76,7 @@ impl ChunkSize {
 mod tests {
     use super::*;
     use crate::examples;
-    use potluck_plan::{BlockRange, PeerId, Stage, StageId};
+    use potluck_plan::{BlockIndex, BlockRange, ExpertHolder, PeerId, Stage, StageId};
 
     /// Of the hidden vectors.
     const WIDTH: u32 = 2048;
@@ -105,13 +113,21 @@ mod tests {
     }
 
     #[test]
-    fn experts_on_other_devices_get_the_shortest_chunks() {
+    fn experts_that_one_device_answers_for_get_long_chunks_and_others_the_shortest() {
+        let pooled = |holders: [u8; 2]| {
+            let mut plan = plan(2);
+            let holders = holders.map(|id| vec![ExpertHolder::Peer(PeerId([id; 16])), ExpertHolder::Own]).to_vec();
+            plan.stages[0].remote = vec![RemoteExperts { block: BlockIndex(0), holders }];
+            plan
+        };
         let mut size = ChunkSize::default();
-        let mut pooled = plan(2);
-        pooled.stages[0].remote =
-            vec![potluck_plan::RemoteExperts { block: potluck_plan::BlockIndex(0), holders: Vec::new() }];
-        size.measured(64, 9.0);
-        assert_eq!(size.tokens(&pooled, WIDTH), 64);
+        size.measured(64, 1_200.0);
+        assert_eq!(size.tokens(&pooled([1, 0]), WIDTH), 64, "a vector for each expert comes back");
+        assert_eq!(size.tokens(&pooled([1, 1]), WIDTH), 192, "one sum a token comes back");
+        size.measured(64, 20.0);
+        assert_eq!(size.tokens(&pooled([1, 1]), WIDTH), 256);
+        size.measured(64, 10_000.0);
+        assert_eq!(size.tokens(&pooled([1, 1]), WIDTH), 64, "progress shows on slow devices, too");
     }
 
     #[test]

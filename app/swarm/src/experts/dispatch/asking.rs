@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::{ExpertHolder, Hedging, Plan, WireType};
+use potluck_plan::{ExpertHolder, Hedging, Plan, RemoteExperts, WireType};
 
 use super::call::{Call, Delays};
 use super::{Dispatch, DispatchContext, DispatchStep};
@@ -162,10 +162,7 @@ fn asks(gather: &Gather, pairs: &[usize], holder: ExpertHolder, plan: &Plan) -> 
         ExpertHolder::Own => stage.pool.is_some(),
         ExpertHolder::Peer(peer) => plan.holder_pool(peer).is_some(),
     };
-    let has_one_set = || {
-        let remote = stage.remote_experts(gather.block);
-        remote.is_some_and(|remote| remote.holders.windows(2).all(|pair| pair[0] == pair[1]))
-    };
+    let has_one_set = || stage.remote_experts(gather.block).is_some_and(RemoteExperts::have_same_holders);
     let is_exact = plan.expert_wire == WireType::F32 || has_one_set();
     let saves = gather.are_several_a_token(pairs) && gather.are_whole_tokens(pairs);
     if saves && !loads && is_exact { Asked::Sums } else { Asked::Vectors }
