@@ -32,6 +32,7 @@
 #![warn(missing_docs)]
 
 mod architecture;
+mod calls;
 mod channels;
 mod error;
 mod keys;
@@ -51,6 +52,7 @@ mod units;
 mod unknown;
 
 pub use architecture::Architecture;
+pub use calls::{CallPart, CallStream};
 pub use channels::{ChannelParser, Channels};
 pub use error::ModelError;
 pub use parts::Part;
@@ -63,8 +65,8 @@ pub use spec::{
 };
 pub use stop::{StopStrings, StopTokens, Streamed};
 pub use template::{
-    ChatTemplate, LocalTime, Message, RenderOptions, TemplateChoice, TemplateError, TemplateFault, TemplateOrigin,
-    ToolCall, TurnFamily,
+    ChatTemplate, LocalTime, Message, PLAIN_CALL_OPENING, RenderOptions, TemplateChoice, TemplateError, TemplateFault,
+    TemplateOrigin, ToolCall, ToolSupport, TurnFamily, plain_call, plain_offer, plain_result,
 };
 pub use tokenizer::{Detokenizer, SpecialText, SplitRule, TokenKind, Tokenizer, TokenizerError, TokenizerWarning};
 pub use units::{FileRange, TensorRole, UnitMap, UnitTensor};

@@ -3,12 +3,12 @@
 //! The template comes from the model's file and is untrusted. It runs in an engine without I/O, and its steps, its memory, the
 //! depth of its nesting, and the lengths of its source and of what it writes are bounded.
 
-mod calls;
 mod choice;
 mod jinja;
 mod message;
 mod reasoning;
 mod time;
+mod tools;
 
 use potluck_gguf::Metadata;
 use potluck_plan::ReasoningEffort;
@@ -21,6 +21,7 @@ use jinja::{Fault, Limits, Template, Value};
 use message::{Content, Shield};
 pub use message::{Message, ToolCall};
 pub use time::LocalTime;
+pub use tools::{PLAIN_CALL_OPENING, ToolSupport, plain_call, plain_offer, plain_result};
 
 /// ChatML, which most instruction-tuned models understand.
 const CHATML: &str = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n\

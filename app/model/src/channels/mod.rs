@@ -17,7 +17,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub use parser::ChannelParser;
 
 use crate::{ChatTemplate, TokenKind, Tokenizer};
-use table::{ANSWER, HEADERS, HeaderMarker, Headers, REASONING, TOOL_CALLS, Tags};
+use table::{ANSWER, HEADERS, HeaderMarker, Headers, REASONING};
+pub(crate) use table::{TOOL_CALLS, Tags, tags};
 
 /// A pair of markers.
 #[derive(Clone, Debug)]

@@ -12,6 +12,9 @@ use crate::stop::overlap;
 use crate::{Detokenizer, TokenKind, Tokenizer};
 use header::{Header, is_name};
 
+/// Around texts in Gemma 4's calls: they could not be read without it.
+const QUOTE: &[u8] = b"<|\"|>";
+
 /// Splits an answer into channels while it is written.
 #[derive(Clone, Debug)]
 pub struct ChannelParser {
@@ -88,8 +91,12 @@ impl ChannelParser {
         } else {
             let text = self.detokenizer.push(tokenizer, id);
             let is_text = matches!(self.at, At::Text(Text { channel: Channel::Reasoning | Channel::Answer, .. }));
-            // Within names and calls, control tokens separate words.
-            self.held += if is_control && !is_text { " " } else { &text };
+            self.held += match tokenizer.piece(id) {
+                _ if !is_control || is_text => &text,
+                QUOTE => "<|\"|>",
+                // Within names and calls, control tokens separate words.
+                _ => " ",
+            };
             if let Some(last) = text.trim_end_matches([' ', '\t', '\r']).chars().next_back() {
                 self.at_line_start = last == '\n';
             }

@@ -2,14 +2,14 @@
 //! `common/chat.cpp` and vLLM's `reasoning` list most of them as well.
 
 /// A pair of markers around a part of an answer.
-pub(super) struct Tags {
+pub(crate) struct Tags {
     /// Begins it.
     pub open: &'static str,
     /// Ends it; empty: it ends with the answer.
     pub close: &'static str,
 }
 
-const fn tags(open: &'static str, close: &'static str) -> Tags {
+pub(crate) const fn tags(open: &'static str, close: &'static str) -> Tags {
     Tags { open, close }
 }
 
@@ -60,7 +60,7 @@ pub(super) const ANSWER: [Tags; 6] = [
 ];
 
 /// Around calls of functions.
-pub(super) const TOOL_CALLS: [Tags; 16] = [
+pub(crate) const TOOL_CALLS: [Tags; 16] = [
     // Hermes, Qwen, GLM, Granite 4.
     tags("<tool_call>", "</tool_call>"),
     tags("<tool_calls>", "</tool_calls>"),
