@@ -1,18 +1,21 @@
 //! The text side of a model: tokenizer and chat template of `potluck-model`.
 
+mod tools;
+
 use std::sync::Arc;
 
 use potluck_gguf::Metadata;
 use potluck_model::{
-    ChannelParser, Channels, ChatTemplate, LocalTime, Message as TemplateMessage, RenderOptions, SpecialText,
-    StopStrings, StopTokens, Streamed, TemplateChoice, TemplateError, TemplateFault, TemplateOrigin, Tokenizer,
-    TokenizerError, ToolCall,
+    ChannelParser, Channels, ChatTemplate, LocalTime, PLAIN_CALL_OPENING, RenderOptions, SpecialText, StopStrings,
+    StopTokens, Streamed, TemplateChoice, TemplateError, TemplateFault, TemplateOrigin, Tokenizer, TokenizerError,
+    ToolSupport,
 };
 use potluck_plan::{Candidates, Channel, ChannelText};
-use potluck_protocol::{Message, PromptRequest, Role, Sampling};
+use potluck_protocol::{PromptRequest, Role, Sampling, ToolChoice};
 use potluck_swarm::{Language, Refusal, TextStream};
 use potluck_text::texts;
 use thiserror::Error;
+use tools::Form;
 
 /// Most messages of a conversation. Each costs the template steps, and an empty one costs its sender almost nothing.
 pub const MAX_MESSAGES: usize = 4_096;
@@ -34,6 +37,9 @@ pub enum PromptError {
         /// The limit.
         max: usize,
     },
+    /// A call is demanded, and it is not clear how one begins.
+    #[error("{}", texts().api.no_tools())]
+    NoCall,
     /// The template refuses the messages, or fails.
     #[error(transparent)]
     Template(#[from] TemplateError),
@@ -58,6 +64,8 @@ pub enum LanguageError {
 pub struct ModelLanguage {
     tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
+    /// What the template makes of functions and their calls.
+    support: ToolSupport,
     /// By which markers it separates reasoning, answer and tool calls.
     channels: Arc<Channels>,
     stop: StopTokens,
@@ -78,10 +86,10 @@ impl ModelLanguage {
         let mut remarks: Vec<String> = tokenizer.warnings().iter().map(ToString::to_string).collect();
         let template = ChatTemplate::from_metadata(metadata, &tokenizer)?;
         remarks.extend(template_remark(template.choice()));
-        let channels = Channels::new(&tokenizer, &template);
+        let (channels, support) = (Channels::new(&tokenizer, &template), template.tool_support());
         let stop = StopTokens::from_metadata(metadata, &tokenizer)?;
         let max_bytes = Self::most_bytes(&tokenizer, context);
-        Ok((Self { tokenizer: Arc::new(tokenizer), template, channels, stop, now, max_bytes }, remarks))
+        Ok((Self { tokenizer: Arc::new(tokenizer), template, support, channels, stop, now, max_bytes }, remarks))
     }
 
     /// Most bytes of a text that can fit a context of this many tokens: a longer text certainly has more tokens.
@@ -100,48 +108,69 @@ impl ModelLanguage {
         Ok(())
     }
 
-    fn encode(&self, PromptRequest { messages, reasoning, .. }: &PromptRequest) -> Result<Vec<u32>, PromptError> {
-        let bytes = messages.iter().fold(0usize, |sum, message| sum.saturating_add(message.bytes()));
-        self.check(messages.len(), bytes)?;
-        let options = RenderOptions { now: Some(self.now), ..RenderOptions::default() }.with_effort(*reasoning);
-        let encode =
-            |messages: Vec<TemplateMessage>| self.template.encode(&self.tokenizer, &self.channels, &messages, &options);
-        // The last message is the question, or an answer that goes on with what its model wrote.
-        let last = messages.len().saturating_sub(1);
-        let form = |index| if index < last { Calls::AsCalls } else { Calls::AsText };
-        let with_calls: Vec<TemplateMessage> =
-            messages.iter().enumerate().map(|(index, message)| in_template(message, form(index))).collect();
-        let has_calls = with_calls.iter().any(|message| !message.tool_calls.is_empty());
-        let encoded = encode(with_calls);
-        // Many templates want a result after a call, and nobody has called anything here.
-        if has_calls && matches!(encoded, Err(TemplateError::Refused(_) | TemplateError::Invalid(_))) {
-            return Ok(encode(messages.iter().map(|message| in_template(message, Calls::AsText)).collect())?);
+    fn encode(&self, question: &PromptRequest) -> Result<Vec<u32>, PromptError> {
+        let PromptRequest { messages, tools, .. } = question;
+        self.check(messages.len(), question.bytes())?;
+        let opening = self.opening(question)?;
+        let has_results = messages.iter().any(|message| message.role == Role::Tool);
+        let has_calls = has_results || messages.iter().any(|message| !message.tool_calls.is_empty());
+        let is_plain = !tools.functions.is_empty() && !self.support.offers;
+        let forms: &[Form] = match (has_calls, has_results) {
+            (true, _) if is_plain => &[Form::Tagged],
+            (true, true) if !self.support.calls => &[Form::Tagged],
+            // Many templates want a result after a call, and Llama's take one call at a time.
+            (true, true) => &[Form::Calls, Form::ShortIds, Form::Tagged],
+            (true, false) => &[Form::Calls, Form::Text],
+            (false, _) => &[Form::Calls],
+        };
+        let options = self.options(question);
+        let encode = |form: Form| {
+            let mut messages = tools::in_template(messages, form);
+            if is_plain {
+                messages = tools::with_plain_offer(messages, &tools.functions);
+            }
+            self.template.encode(&self.tokenizer, &self.channels, &messages, &options)
+        };
+        let is_refused = |encoded: &Result<Vec<u32>, TemplateError>| {
+            matches!(encoded, Err(TemplateError::Refused(_) | TemplateError::Invalid(_)))
+        };
+        let mut encoded = encode(forms[0]);
+        for form in &forms[1..] {
+            if is_refused(&encoded) {
+                encoded = encode(*form);
+            }
         }
-        Ok(encoded?)
+        Ok([encoded?, opening].concat())
     }
-}
 
-/// How a template gets the functions that a model called.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Calls {
-    /// By name and arguments, if their form is known.
-    AsCalls,
-    /// As a part of what the model said.
-    AsText,
-}
+    /// What the template is given beside the messages.
+    fn options(&self, question: &PromptRequest) -> RenderOptions {
+        let tools = if self.support.offers { question.tools.functions.clone() } else { Vec::new() };
+        RenderOptions { now: Some(self.now), tools, ..RenderOptions::default() }.with_effort(question.reasoning)
+    }
 
-/// A message as templates see it.
-fn in_template(Message { role, content, reasoning, tool_calls }: &Message, calls: Calls) -> TemplateMessage {
-    let mut message = TemplateMessage::new(role_name(*role), content.clone());
-    message.reasoning = Some(reasoning.clone()).filter(|reasoning| !reasoning.is_empty());
-    if calls == Calls::AsCalls {
-        message.tool_calls = ToolCall::read(tool_calls);
+    /// The tokens of a call's beginning, where the answer must be one: the model goes on with them.
+    fn opening(&self, question: &PromptRequest) -> Result<Vec<u32>, PromptError> {
+        let name = match &question.tools.choice {
+            ToolChoice::Free => return Ok(Vec::new()),
+            ToolChoice::Any => "",
+            ToolChoice::Function(name) => name,
+        };
+        // An answer that has begun goes on as it is.
+        let is_begun = question.messages.last().is_some_and(|last| last.role == Role::Assistant);
+        if question.tools.functions.is_empty() || is_begun {
+            return Err(PromptError::NoCall);
+        }
+        let opening = match self.support.offers {
+            true => self.template.call_opening(&self.options(question)).ok_or(PromptError::NoCall)?,
+            false => PLAIN_CALL_OPENING.to_owned(),
+        };
+        // The name is the asker's: no token of a marker can be in it.
+        let quote = if !name.is_empty() && opening.ends_with('"') { "\"" } else { "" };
+        let opening = self.tokenizer.encode(&opening, SpecialText::Parse);
+        let name = self.tokenizer.encode(&format!("{name}{quote}"), SpecialText::Literal);
+        Ok([opening, name].concat())
     }
-    if message.tool_calls.is_empty() && !tool_calls.is_empty() {
-        let gap = if content.is_empty() { "" } else { "\n\n" };
-        message.content = format!("{content}{gap}{tool_calls}");
-    }
-    message
 }
 
 impl Language for ModelLanguage {
@@ -151,7 +180,7 @@ impl Language for ModelLanguage {
     }
 
     fn fits(&self, question: &PromptRequest, context: u32) -> Result<(), String> {
-        let bytes = question.messages.iter().fold(0usize, |sum, message| sum.saturating_add(message.bytes()));
+        let bytes = question.bytes();
         let max = Self::most_bytes(&self.tokenizer, context).min(self.max_bytes);
         let fits = if bytes > max { Err(PromptError::TooLong { bytes, max }) } else { Ok(()) };
         fits.and_then(|()| self.check(question.messages.len(), bytes)).map_err(|error| error.to_string())
@@ -176,12 +205,9 @@ impl Language for ModelLanguage {
                 channels.parser_within(&self.tokenizer, Channel::Answer)
             }
             Some(begun) if !begun.reasoning.is_empty() => channels.parser_within(&self.tokenizer, Channel::Reasoning),
-            _ => channels.parser(&self.tokenizer, prompt),
+            _ => return self.of_answer(channels, question, prompt),
         };
-        // A text that is continued as it is has no turns.
-        let stops = if question.raw { &[] } else { self.template.stop_strings() };
-        let stops = StopStrings::new(stops.iter().cloned());
-        Box::new(Stream { tokenizer: self.tokenizer.clone(), parser, stops, ended: false })
+        Box::new(self.stream(question, parser))
     }
 
     fn is_end(&self, token: u32) -> bool {
@@ -195,11 +221,24 @@ impl Language for ModelLanguage {
     }
 }
 
-fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
+impl ModelLanguage {
+    /// A decoder for an answer, which may have begun with a call.
+    fn of_answer(&self, channels: Arc<Channels>, question: &PromptRequest, prompt: &[u32]) -> Box<dyn TextStream> {
+        let opening = if question.raw { Vec::new() } else { self.opening(question).unwrap_or_default() };
+        let before = prompt.strip_suffix(&opening[..]).unwrap_or(prompt);
+        let mut stream = self.stream(question, channels.parser(&self.tokenizer, before));
+        for token in &prompt[before.len()..] {
+            let texts = stream.push(*token);
+            stream.begun.extend(texts);
+        }
+        Box::new(stream)
+    }
+
+    fn stream(&self, question: &PromptRequest, parser: ChannelParser) -> Stream {
+        // A text that is continued as it is has no turns.
+        let stops = if question.raw { &[] } else { self.template.stop_strings() };
+        let stops = StopStrings::new(stops.iter().cloned());
+        Stream { tokenizer: self.tokenizer.clone(), parser, stops, begun: Vec::new(), ended: false }
     }
 }
 
@@ -228,13 +267,15 @@ struct Stream {
     tokenizer: Arc<Tokenizer>,
     parser: ChannelParser,
     stops: StopStrings,
+    /// What the prompt has of the answer; it comes with the answer's first token.
+    begun: Vec<ChannelText>,
     ended: bool,
 }
 
 impl TextStream for Stream {
     fn push(&mut self, token: u32) -> Vec<ChannelText> {
         let texts = self.parser.push(&self.tokenizer, token);
-        self.watched(texts)
+        [std::mem::take(&mut self.begun), self.watched(texts)].concat()
     }
 
     fn ended(&self) -> bool {
@@ -243,7 +284,7 @@ impl TextStream for Stream {
 
     fn finish(&mut self) -> Vec<ChannelText> {
         let texts = self.parser.finish();
-        let mut texts = self.watched(texts);
+        let mut texts = [std::mem::take(&mut self.begun), self.watched(texts)].concat();
         let rest = self.stops.finish();
         if !self.ended && !rest.is_empty() {
             texts.push(ChannelText { channel: Channel::Answer, text: rest });

@@ -47,7 +47,7 @@ pub use potluck_protocol::{
     AnswerPart, AnswerStop, CreditView, DeviceKind, Doors, ExpertsView, ForecastView, HolderView, HopView, Invite,
     InviteId, InviteKind, LayerChecksView, Leaving, LoadPhase, LoadReport, LogEntry, LogEvent, MemberStatus,
     MemberView, Message, ModelCard, ModelSource, PlanStatus, PromptRequest, RequestId, Role, Sampling, Timings,
-    UnixSeconds, Way, Work,
+    ToolChoice, ToolOffer, UnixSeconds, Way, Work,
 };
 pub use status::{
     BannedReport, CallTimes, Connection, DeviceReport, DoorsReport, DraftCount, DraftReport, ExpertHolding,

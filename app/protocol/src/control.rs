@@ -8,7 +8,7 @@ use potluck_plan::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{DeviceKind, ExpertPhase, ExpertWaits, Hedging, HolderReport, LoadReport, Message, RequestId};
+use crate::{DeviceKind, ExpertPhase, ExpertWaits, Hedging, HolderReport, LoadReport, Message, RequestId, ToolOffer};
 
 /// One start of a node: random. A peer that returns with another one has lost its KV cache and its GPU memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -277,6 +277,16 @@ pub struct PromptRequest {
     /// How much the model is to think; none: as its chat template has it.
     #[serde(default)]
     pub reasoning: Option<ReasoningEffort>,
+    /// The functions that the model may call.
+    #[serde(default)]
+    pub tools: ToolOffer,
+}
+
+impl PromptRequest {
+    /// Bytes of the texts of its messages and functions.
+    pub fn bytes(&self) -> usize {
+        self.messages.iter().fold(self.tools.bytes(), |sum, message| sum.saturating_add(message.bytes()))
+    }
 }
 
 /// Asks for bytes of a file on the host's disk. Requests are the flow control: a peer keeps only a few open.

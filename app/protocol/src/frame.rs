@@ -23,6 +23,8 @@ pub enum Role {
     User,
     /// The model.
     Assistant,
+    /// A function that the model called: the text is its result.
+    Tool,
 }
 
 /// One message of a conversation.
@@ -38,17 +40,22 @@ pub struct Message {
     /// The functions that it called then, in its own form.
     #[serde(default)]
     pub tool_calls: String,
+    /// The id of the call that a function's message answers.
+    #[serde(default)]
+    pub tool_call_id: String,
 }
 
 impl Message {
     /// A message of text only.
     pub fn new(role: Role, content: impl Into<String>) -> Self {
-        Self { role, content: content.into(), reasoning: String::new(), tool_calls: String::new() }
+        let (reasoning, tool_calls, tool_call_id) = Default::default();
+        Self { role, content: content.into(), reasoning, tool_calls, tool_call_id }
     }
 
     /// Bytes of its texts.
     pub fn bytes(&self) -> usize {
-        self.content.len().saturating_add(self.reasoning.len()).saturating_add(self.tool_calls.len())
+        let texts = [&self.content, &self.reasoning, &self.tool_calls, &self.tool_call_id];
+        texts.into_iter().fold(0, |sum, text| sum.saturating_add(text.len()))
     }
 }
 

@@ -24,6 +24,7 @@ mod prompt_sampling;
 mod residency;
 mod room;
 mod rows;
+mod tools;
 mod values;
 
 pub use activation::{
@@ -50,4 +51,5 @@ pub use room::{
     MemberStatus, MemberView, PlanStatus, PlanView, RoomView,
 };
 pub use rows::{RowHashes, RowRange, Rows, RowsHash, RowsRequest, StageHashes};
+pub use tools::{ToolChoice, ToolOffer};
 pub use values::round;

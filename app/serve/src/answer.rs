@@ -17,9 +17,9 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The answer to a question, which ends before any of these strings.
-    pub fn new(asked: Asked, stops: Vec<String>) -> Self {
-        Self { asked, reader: Reader::new(stops), ready: VecDeque::new() }
+    /// The answer to a question.
+    pub fn new(asked: Asked, reader: Reader) -> Self {
+        Self { asked, reader, ready: VecDeque::new() }
     }
 
     /// The next piece, as long as [`Piece::End`] has not come. May be dropped while it waits.
@@ -41,17 +41,19 @@ impl Answer {
     /// # Errors
     /// Why there is no answer.
     pub async fn whole(mut self) -> Result<Whole, ApiError> {
-        let (mut text, mut reasoning) = (String::new(), String::new());
+        let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
         loop {
             match self.next().await? {
                 Piece::Taken(_) => {}
                 Piece::Text(Channel::Reasoning, more) => reasoning.push_str(&more),
                 Piece::Text(Channel::Answer | Channel::ToolCall, more) => text.push_str(&more),
+                Piece::Call(call) => calls.push(call),
                 Piece::Void => {
                     text.clear();
                     reasoning.clear();
+                    calls.clear();
                 }
-                Piece::End(finish, usage) => return Ok(Whole { text, reasoning, finish, usage }),
+                Piece::End(finish, usage) => return Ok(Whole { text, reasoning, calls, finish, usage }),
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use potluck_panel::Message;
+use potluck_panel::PromptRequest;
 
 /// Conversations that are remembered.
 const MAX_KNOWN: usize = 16;
@@ -40,10 +40,10 @@ impl Known {
 }
 
 impl Conversations {
-    /// Takes the conversation that these messages go on with, or a new one. It must be given back.
-    pub fn take(&mut self, messages: &[Message], raw: bool) -> String {
+    /// Takes the conversation that this question goes on with, or a new one. It must be given back.
+    pub fn take(&mut self, question: &PromptRequest) -> String {
         // Texts without turns are compared by the room alone, token by token.
-        let hashes: Vec<u64> = if raw { vec![0] } else { messages.iter().map(hash).collect() };
+        let hashes: Vec<u64> = if question.raw { vec![0] } else { hashes(question) };
         self.uses += 1;
         let free = self.known.iter_mut().filter(|known| !known.is_in_use && known.is_continued(&hashes));
         if let Some(known) = free.max_by_key(|known| (known.common(&hashes), known.used)) {
@@ -68,27 +68,51 @@ impl Conversations {
     }
 }
 
-fn hash(message: &Message) -> u64 {
+/// Of the functions, which stand first in a prompt, if there are any, and of the messages.
+fn hashes(question: &PromptRequest) -> Vec<u64> {
+    let functions = &question.tools.functions;
+    let offer = (!functions.is_empty()).then(|| hash(functions));
+    let messages = question.messages.iter().map(|message| {
+        let said = (message.role as u8, &message.content, &message.tool_calls, &message.tool_call_id);
+        hash(said)
+    });
+    offer.into_iter().chain(messages).collect()
+}
+
+fn hash(value: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (message.role as u8, &message.content).hash(&mut hasher);
+    value.hash(&mut hasher);
     hasher.finish()
 }
 
 #[cfg(test)]
 mod tests {
-    use potluck_panel::Role;
+    use potluck_panel::{Message, RequestId, Role, Sampling, ToolOffer};
 
     use super::*;
 
-    fn chat(texts: &[&str]) -> Vec<Message> {
+    fn question(messages: Vec<Message>, raw: bool) -> PromptRequest {
+        PromptRequest {
+            request: RequestId(1),
+            conversation: String::new(),
+            messages,
+            raw,
+            max_tokens: 1,
+            sampling: Sampling::greedy(),
+            reasoning: None,
+            tools: ToolOffer::default(),
+        }
+    }
+
+    fn chat(texts: &[&str]) -> PromptRequest {
         let roles = [Role::System, Role::User, Role::Assistant]
             .into_iter()
             .chain([Role::User, Role::Assistant].into_iter().cycle());
-        texts.iter().zip(roles).map(|(text, role)| Message::new(role, *text)).collect()
+        question(texts.iter().zip(roles).map(|(text, role)| Message::new(role, *text)).collect(), false)
     }
 
     fn ask(conversations: &mut Conversations, texts: &[&str]) -> String {
-        let name = conversations.take(&chat(texts), false);
+        let name = conversations.take(&chat(texts));
         conversations.give_back(&name);
         name
     }
@@ -109,11 +133,11 @@ mod tests {
     fn one_that_is_being_answered_is_left_alone() {
         let conversations = &mut Conversations::default();
         let messages = chat(&["Be brief.", "Hi"]);
-        let first = conversations.take(&messages, false);
-        let second = conversations.take(&messages, false);
+        let first = conversations.take(&messages);
+        let second = conversations.take(&messages);
         assert_ne!(first, second, "both are answered at once");
         conversations.give_back(&first);
-        assert_eq!(conversations.take(&messages, false), first);
+        assert_eq!(conversations.take(&messages), first);
     }
 
     #[test]
@@ -124,7 +148,7 @@ mod tests {
         }
         assert!(conversations.known.len() <= MAX_KNOWN, "{}", conversations.known.len());
         let mut raw = |text: &str| {
-            let name = conversations.take(&[Message::new(Role::User, text)], true);
+            let name = conversations.take(&question(vec![Message::new(Role::User, text)], true));
             conversations.give_back(&name);
             name
         };

@@ -1,6 +1,6 @@
 //! What a program asks, whichever API it uses.
 
-use potluck_panel::{Message, ReasoningEffort, Sampling};
+use potluck_panel::{Message, ReasoningEffort, Sampling, ToolOffer};
 
 /// A question to the model. Each API is translated into it.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,8 +21,19 @@ pub(crate) struct Question {
     pub reasoning: Option<ReasoningEffort>,
     /// The answer ends before any of these.
     pub stops: Vec<String>,
+    /// The functions that the model may call.
+    pub tools: Tools,
     /// How the answer is delivered.
     pub delivery: Delivery,
+}
+
+/// The functions that a question offers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tools {
+    /// What the room is told of them.
+    pub offer: ToolOffer,
+    /// The answer ends with its first call.
+    pub is_single: bool,
 }
 
 /// How an answer is delivered.
@@ -53,6 +64,8 @@ pub(crate) enum Finish {
     StopString(String),
     /// `max_tokens` or the context is reached.
     Length,
+    /// The model called functions.
+    ToolCalls,
 }
 
 impl Finish {
@@ -61,6 +74,7 @@ impl Finish {
         match self {
             Self::Stop | Self::StopString(_) => "stop",
             Self::Length => "length",
+            Self::ToolCalls => "tool_calls",
         }
     }
 }

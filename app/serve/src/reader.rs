@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use potluck_model::StopStrings;
+use potluck_model::{CallPart, CallStream, StopStrings, ToolCall};
 use potluck_panel::{AnswerPart, AnswerStop, Channel, Timings};
 use potluck_text::texts;
 
 use crate::error::ApiError;
-use crate::question::{Finish, Usage};
+use crate::question::{Finish, Tools, Usage};
 
 /// Bytes of an answer, at most: no model writes as much, and a host may.
 const MAX_BYTES: usize = 8 << 20;
@@ -19,6 +19,8 @@ pub(crate) enum Piece {
     Taken(Usage),
     /// More text.
     Text(Channel, String),
+    /// A call of a function, with an id of its own.
+    Call(ToolCall),
     /// All text so far is void; it comes again.
     Void,
     /// Nothing more comes, or is wanted.
@@ -29,6 +31,14 @@ pub(crate) enum Piece {
 pub(crate) struct Reader {
     stops: Vec<String>,
     watch: StopStrings,
+    /// Finds calls, if functions were offered; and as it is at the beginning.
+    calls: Option<CallStream>,
+    fresh: Option<CallStream>,
+    ids: Ids,
+    /// The answer ends with its first call.
+    is_single: bool,
+    /// Calls so far.
+    called: usize,
     is_taken: bool,
     bytes: usize,
     /// Counted as they come: a stop string may end the answer before the room counts them.
@@ -36,10 +46,14 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// The answer ends before any of these strings.
-    pub fn new(stops: Vec<String>) -> Self {
+    /// The answer ends before any of these strings, and may call functions. `seed` is random: the ids of calls come from it.
+    pub fn new(stops: Vec<String>, tools: &Tools, seed: u64) -> Self {
         let watch = StopStrings::new(stops.iter().cloned());
-        Self { stops, watch, is_taken: false, bytes: 0, counted: Usage::default() }
+        let functions = &tools.offer.functions;
+        let calls = (!functions.is_empty()).then(|| CallStream::new(functions.iter().map(String::as_str)));
+        let (is_single, fresh, ids) = (tools.is_single, calls.clone(), Ids { seed, given: 0 });
+        let (called, is_taken, bytes, counted) = (0, false, 0, Usage::default());
+        Self { stops, watch, calls, fresh, ids, is_single, called, is_taken, bytes, counted }
     }
 
     /// The pieces that a part brings.
@@ -65,6 +79,7 @@ impl Reader {
             }
             AnswerPart::Void { .. } => {
                 self.watch = StopStrings::new(self.stops.iter().cloned());
+                (self.calls, self.called) = (self.fresh.clone(), 0);
                 (self.bytes, self.counted.answer, self.counted.reasoning) = (0, 0, 0);
                 pieces.push_back(Piece::Void);
             }
@@ -73,10 +88,12 @@ impl Reader {
                     return Err(error);
                 }
                 let rest = self.watch.finish();
-                if !rest.is_empty() {
-                    pieces.push_back(Piece::Text(Channel::Answer, rest));
-                }
-                let finish = if stop == AnswerStop::Length { Finish::Length } else { Finish::Stop };
+                self.say(Channel::Answer, rest, &mut pieces);
+                self.settle(&mut pieces);
+                let finish = match stop {
+                    AnswerStop::Length => Finish::Length,
+                    _ => self.finish(Finish::Stop),
+                };
                 pieces.push_back(Piece::End(finish, self.usage(&timings)));
             }
             AnswerPart::Unknown => return Err(ApiError::Failed(texts().answer.question_lost().to_owned())),
@@ -96,17 +113,65 @@ impl Reader {
     }
 
     fn text(&mut self, channel: Channel, delta: String, pieces: &mut VecDeque<Piece>) {
-        let text = match channel {
-            Channel::Reasoning => delta,
-            // Programs are given a call as text, too.
-            Channel::Answer | Channel::ToolCall => self.watch.push(&delta).text,
-        };
-        if !text.is_empty() {
-            pieces.push_back(Piece::Text(channel, text));
+        match channel {
+            Channel::Reasoning => self.say(channel, delta, pieces),
+            // A stop string ends the answer, not a call.
+            Channel::ToolCall if self.calls.is_some() => {
+                let before = self.watch.finish();
+                self.say(Channel::Answer, before, pieces);
+                self.say(channel, delta, pieces);
+            }
+            // Without functions, a call is text, too.
+            Channel::Answer | Channel::ToolCall => {
+                let text = self.watch.push(&delta).text;
+                self.say(channel, text, pieces);
+            }
         }
-        if let Some(stop) = self.watch.found() {
-            pieces.push_back(Piece::End(Finish::StopString(stop.to_owned()), self.counted));
+        if let Some(stop) = self.watch.found().map(str::to_owned) {
+            self.settle(pieces);
+            pieces.push_back(Piece::End(self.finish(Finish::StopString(stop)), self.counted));
         }
+    }
+
+    /// Text is certain, as far as it is no call.
+    fn say(&mut self, channel: Channel, text: String, pieces: &mut VecDeque<Piece>) {
+        if text.is_empty() {
+            return;
+        }
+        match &mut self.calls {
+            None => pieces.push_back(Piece::Text(channel, text)),
+            Some(calls) => {
+                let parts = calls.push(channel, &text);
+                self.add(parts, pieces);
+            }
+        }
+    }
+
+    /// No more text comes.
+    fn settle(&mut self, pieces: &mut VecDeque<Piece>) {
+        let parts = self.calls.as_mut().map(CallStream::finish).unwrap_or_default();
+        self.add(parts, pieces);
+    }
+
+    fn add(&mut self, parts: Vec<CallPart>, pieces: &mut VecDeque<Piece>) {
+        for part in parts {
+            match part {
+                CallPart::Text(channel, text) if !text.is_empty() => pieces.push_back(Piece::Text(channel, text)),
+                CallPart::Text(..) => {}
+                CallPart::Call(call) => {
+                    self.called += 1;
+                    pieces.push_back(Piece::Call(ToolCall { id: self.ids.next(), ..call }));
+                    if self.is_single {
+                        return pieces.push_back(Piece::End(Finish::ToolCalls, self.counted));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Programs carry calls out if this says so.
+    fn finish(&self, otherwise: Finish) -> Finish {
+        if self.called > 0 { Finish::ToolCalls } else { otherwise }
     }
 
     fn usage(&self, timings: &Timings) -> Usage {
@@ -117,9 +182,27 @@ impl Reader {
     }
 }
 
+/// Ids of the calls of an answer: different in all answers, because a conversation has those of many.
+struct Ids {
+    seed: u64,
+    given: u64,
+}
+
+impl Ids {
+    /// Nine letters or digits: Mistral's templates refuse other ids.
+    fn next(&mut self) -> String {
+        const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+        let hash = blake3::hash(&[self.seed.to_le_bytes(), self.given.to_le_bytes()].concat());
+        self.given += 1;
+        hash.as_bytes()[..9].iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use potluck_panel::{ToolChoice, ToolOffer};
+
     use super::*;
 
     fn text(channel: Channel, delta: &str) -> AnswerPart {
@@ -132,7 +215,8 @@ mod tests {
     }
 
     fn read(stops: &[&str], parts: impl IntoIterator<Item = AnswerPart>) -> Vec<Piece> {
-        let mut reader = Reader::new(stops.iter().map(|stop| (*stop).to_owned()).collect());
+        let stops = stops.iter().map(|stop| (*stop).to_owned()).collect();
+        let mut reader = Reader::new(stops, &Tools::default(), 1);
         parts.into_iter().flat_map(|part| reader.take(part).unwrap()).collect()
     }
 
@@ -209,16 +293,16 @@ mod tests {
     #[test]
     fn an_answer_that_was_cut_off_is_an_error() {
         for stop in [AnswerStop::Failed("The host left.".to_owned()), AnswerStop::Stopped] {
-            let mut reader = Reader::new(Vec::new());
+            let mut reader = Reader::new(Vec::new(), &Tools::default(), 1);
             assert!(reader.take(text(Channel::Answer, "half")).is_ok());
             assert!(matches!(reader.take(end(stop.clone())), Err(ApiError::Failed(_))), "{stop:?}");
         }
-        assert!(Reader::new(Vec::new()).take(AnswerPart::Unknown).is_err());
+        assert!(Reader::new(Vec::new(), &Tools::default(), 1).take(AnswerPart::Unknown).is_err());
     }
 
     #[test]
     fn an_answer_without_end_is_an_error() {
-        let mut reader = Reader::new(Vec::new());
+        let mut reader = Reader::new(Vec::new(), &Tools::default(), 1);
         let mut more = || reader.take(text(Channel::Answer, &"a".repeat(MAX_BYTES / 2)));
         assert!(more().is_ok() && more().is_ok());
         assert!(matches!(more(), Err(ApiError::Failed(_))));
@@ -233,5 +317,71 @@ mod tests {
         ];
         let counted = Usage { prompt: 7, cached: 2, answer: 1, reasoning: 0 };
         assert_eq!(read(&[], parts).last(), Some(&Piece::End(Finish::Stop, counted)));
+    }
+
+    const CALL: &str = r#"{"name": "now", "arguments": {"zone": "UTC END"}}"#;
+
+    /// With functions offered.
+    fn read_calls(is_single: bool, parts: impl IntoIterator<Item = AnswerPart>) -> Vec<Piece> {
+        let functions = vec![r#"{"type": "function", "function": {"name": "now"}}"#.to_owned()];
+        let offer = ToolOffer { functions, choice: ToolChoice::Free };
+        let mut reader = Reader::new(vec!["END".to_owned()], &Tools { offer, is_single }, 1);
+        let mut pieces = Vec::new();
+        for part in parts {
+            pieces.extend(reader.take(part).unwrap());
+            if let Some(end) = pieces.iter().position(|piece| matches!(piece, Piece::End(..))) {
+                pieces.truncate(end + 1);
+                break;
+            }
+        }
+        pieces
+    }
+
+    #[test]
+    fn calls_have_ids_of_their_own_and_say_how_the_answer_ended() {
+        let parts = || {
+            [
+                text(Channel::Answer, "I look. E"),
+                text(Channel::ToolCall, CALL),
+                text(Channel::ToolCall, CALL),
+                end(AnswerStop::Complete),
+            ]
+        };
+        let pieces = read_calls(false, parts());
+        let [said_first, held, Piece::Call(first), Piece::Call(second), Piece::End(finish, USAGE)] = &pieces[..] else {
+            panic!("{pieces:?}")
+        };
+        assert_eq!([said_first, held], [&said("I look. "), &said("E")], "a stop string ends the answer, not a call");
+        assert_eq!((first.name.as_str(), first.arguments.as_str()), ("now", "{\"zone\": \"UTC END\"}"));
+        assert!(first.id.len() == 9 && first.id != second.id, "{pieces:?}");
+        assert_eq!(*finish, Finish::ToolCalls);
+        let single = read_calls(true, parts());
+        assert!(matches!(&single[2..], [Piece::Call(_), Piece::End(Finish::ToolCalls, _)]), "{single:?}");
+    }
+
+    #[test]
+    fn a_call_that_cannot_be_read_is_text_and_void_calls_come_again() {
+        let broken = "{\"name\": \"now\", \"arguments\": {";
+        let pieces = read_calls(false, [text(Channel::ToolCall, broken), end(AnswerStop::Complete)]);
+        assert_eq!(pieces, [Piece::Text(Channel::ToolCall, broken.to_owned()), Piece::End(Finish::Stop, USAGE)]);
+        let cut = read_calls(false, [text(Channel::ToolCall, CALL), end(AnswerStop::Length)]);
+        assert!(matches!(&cut[..], [Piece::Call(_), Piece::End(Finish::Length, _)]), "{cut:?}");
+        let parts = [
+            text(Channel::ToolCall, CALL),
+            text(Channel::ToolCall, "\n{"),
+            AnswerPart::Void { index: 1 },
+            text(Channel::Answer, "Hi"),
+            end(AnswerStop::Complete),
+        ];
+        let pieces = read_calls(false, parts);
+        assert_eq!(pieces[1..], [Piece::Void, said("Hi"), Piece::End(Finish::Stop, USAGE)]);
+    }
+
+    #[test]
+    fn a_block_of_json_that_calls_what_was_offered_is_a_call() {
+        let block = format!("```json\n{}\n```", CALL.replace("END", "end"));
+        let letters = block.chars().map(|letter| text(Channel::Answer, &letter.to_string()));
+        let pieces = read_calls(false, letters.chain([end(AnswerStop::Complete)]));
+        assert!(matches!(&pieces[..], [Piece::Call(_), Piece::End(Finish::ToolCalls, _)]), "{pieces:?}");
     }
 }

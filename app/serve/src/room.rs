@@ -135,6 +135,7 @@ impl RoomLine {
             max_tokens: question.max_tokens.unwrap_or(u32::MAX),
             sampling,
             reasoning: question.reasoning,
+            tools: question.tools.offer,
         };
         // What no room takes need not wait.
         potluck_swarm::check_prompt(&prompt).map_err(ApiError::of_refused)?;
@@ -189,7 +190,7 @@ struct Lease {
 
 impl Lease {
     fn take(all: &Arc<Mutex<Conversations>>, prompt: &PromptRequest) -> Self {
-        let name = all.lock().unwrap_or_else(PoisonError::into_inner).take(&prompt.messages, prompt.raw);
+        let name = all.lock().unwrap_or_else(PoisonError::into_inner).take(prompt);
         Self { name, all: all.clone() }
     }
 }

@@ -22,6 +22,7 @@ use crate::body::{self, Bodies, MAX_BODY};
 use crate::connections::{self, Limits};
 use crate::error::ApiError;
 use crate::question::{Delivery, Question};
+use crate::reader::Reader;
 use crate::room::{Order, RoomLine, RoomState, SLOTS};
 use crate::route::{Api, Dialect, Route};
 use crate::stream;
@@ -217,8 +218,9 @@ impl Shared {
     async fn answer(&self, question: Question, shape: Box<dyn Shape>) -> Result<Response, ApiError> {
         let model = self.line.state().model_for(question.model.as_deref())?;
         let head = Head { id: format!("{}{:016x}", shape.prefix(), random()?), created: seconds(), model };
-        let (line, seed, delivery, stops) = (self.line.clone(), random()?, question.delivery, question.stops.clone());
-        let asking = async move { Ok(Answer::new(line.ask(question, seed).await?, stops)) };
+        let (line, seed, delivery) = (self.line.clone(), random()?, question.delivery);
+        let reader = Reader::new(question.stops.clone(), &question.tools, random()?);
+        let asking = async move { Ok(Answer::new(line.ask(question, seed).await?, reader)) };
         match delivery {
             Delivery::Stream { .. } => stream::respond(asking, shape, head).await,
             Delivery::Whole => {

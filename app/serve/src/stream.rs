@@ -115,6 +115,10 @@ impl Writing {
                 self.has_text = true;
                 self.ready.extend(self.shape.more(&self.head, channel, &text));
             }
+            Piece::Call(call) => {
+                self.has_text = true;
+                self.ready.extend(self.shape.call(&self.head, &call));
+            }
             // What a program has read cannot be taken back.
             Piece::Void if self.has_text => return Err(ApiError::Failed(texts().api.void().to_owned())),
             Piece::Void => {}

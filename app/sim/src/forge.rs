@@ -14,7 +14,7 @@ use potluck_protocol::{
     AnswerPart, AnswerStop, CalibrationRuns, Contribution, DeviceKind, ExpertCall, ExpertCancel, ExpertFailure,
     ExpertHint, ExpertResult, Forward, Frame, Hello, Hold, Holding, Leaving, LmHeadOutput, LoadFault, LogitsResult,
     Message, PassId, PieceRequest, PromptRequest, RequestId, Residency, ResidencyChange, Role, Sampling, StageFault,
-    StageFaultKind, StartId, Timings, WorkerStatus,
+    StageFaultKind, StartId, Timings, ToolChoice, ToolOffer, WorkerStatus,
 };
 use potluck_swarm::RelayRoute;
 
@@ -313,6 +313,10 @@ fn invented(random: &mut Random, ids: &[PeerId], epoch: PlanEpoch) -> Frame {
             max_tokens: 1 + random.below(8) as u32,
             sampling: Sampling::default(),
             reasoning: None,
+            tools: ToolOffer {
+                functions: vec!["{".into(); random.below(3) as usize],
+                choice: if random.below(2) == 0 { ToolChoice::Any } else { ToolChoice::Function("?".into()) },
+            },
         }),
     }
 }

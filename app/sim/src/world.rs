@@ -7,7 +7,7 @@ use potluck_panel::Timeline;
 use potluck_plan::{Arithmetic, Ends, KvCacheType, Millis, Plan, PlanEpoch, Pooling};
 use potluck_predict::PredictorKind;
 use potluck_protocol::{
-    Doors, Hedging, IssuedInvite, Message, ModelSource, PlanStatus, PromptRequest, RequestId, Role, Sharing,
+    Doors, Hedging, IssuedInvite, Message, ModelSource, PlanStatus, PromptRequest, RequestId, Role, Sharing, ToolOffer,
 };
 use potluck_swarm::{Event, HintOptions, HostCommand, Membership, Peer, RelayRoute, SpotChecks, SwarmView, TraceLine};
 
@@ -581,5 +581,6 @@ fn question(request: u32, conversation: &str, text: &str, max_tokens: u32, seed:
         max_tokens,
         sampling: sampling(seed),
         reasoning: None,
+        tools: ToolOffer::default(),
     }
 }

@@ -39,6 +39,8 @@ pub(crate) const MAX_INVITES: usize = 64;
 const MAX_PROMPT: usize = 1 << 20;
 /// Messages of a conversation: the chat template adds tokens to each, also to empty ones.
 const MAX_MESSAGES: usize = 2_048;
+/// Functions that a question offers: agents with many servers of tools offer some hundreds.
+pub const MAX_FUNCTIONS: usize = 1_024;
 /// Bytes of a conversation's name, which the asking page makes up.
 const MAX_CONVERSATION: usize = 128;
 /// Questions that may wait in a room, and for one peer.
@@ -287,8 +289,8 @@ pub(crate) fn is_residency(residency: &Residency) -> bool {
 /// # Errors
 /// One sentence for the asker.
 pub fn prompt(prompt: &PromptRequest) -> Result<(), String> {
-    let bytes = prompt.messages.iter().fold(0usize, |sum, message| sum.saturating_add(message.bytes()));
-    if prompt.messages.len() > MAX_MESSAGES || bytes > MAX_PROMPT {
+    let functions = prompt.tools.functions.len();
+    if prompt.messages.len() > MAX_MESSAGES || functions > MAX_FUNCTIONS || prompt.bytes() > MAX_PROMPT {
         return Err(Refusal::TooLong.to_string());
     }
     let sampling = &prompt.sampling;

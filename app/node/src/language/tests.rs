@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod conversations;
+mod tools;
 
 use potluck_gguf::synthetic::Synthetic;
-use potluck_protocol::RequestId;
+use potluck_protocol::{Message, RequestId, ToolOffer};
 
 use super::*;
 
@@ -21,6 +22,7 @@ fn question(messages: &[Message]) -> PromptRequest {
         max_tokens: 8,
         sampling: Sampling::greedy(),
         reasoning: None,
+        tools: ToolOffer::default(),
     }
 }
 

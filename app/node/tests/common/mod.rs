@@ -19,7 +19,7 @@ use potluck_node::node::Input;
 use potluck_node::platform::LocalFile;
 use potluck_panel::{
     AnswerPart, AnswerStop, ContributeChoice, HostChoice, Message, ModelSource, OnDemandReport, PlanStatus,
-    PromptRequest, RequestId, Role, Sampling, Sharing, Status, Timings, ToNode, ToPage,
+    PromptRequest, RequestId, Role, Sampling, Sharing, Status, Timings, ToNode, ToPage, ToolOffer,
 };
 use potluck_plan::{Arithmetic, BlockShape, Bytes, KvCacheType, ModelId, ModelShape, PeerId};
 use potluck_predict::Alignment;
@@ -315,6 +315,7 @@ pub fn question(request: u32, text: &str, max_tokens: u32) -> PromptRequest {
         max_tokens,
         sampling: Sampling { temperature: 0.0, ..Sampling::default() },
         reasoning: None,
+        tools: ToolOffer::default(),
     }
 }
 

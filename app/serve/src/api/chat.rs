@@ -1,9 +1,10 @@
 //! `POST /v1/chat/completions`.
 
+use potluck_model::ToolCall;
 use potluck_panel::Channel;
 use serde_json::{Value, json};
 
-use super::{Event, Head, Shape, Whole, messages, parameters, reply, usage_event, usage_json};
+use super::{Event, Head, Shape, Whole, messages, parameters, reply, tools, usage_event, usage_json};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::question::{Finish, Question, Usage};
@@ -12,7 +13,6 @@ use crate::question::{Finish, Question, Usage};
 pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
     let fields = &Fields::of(body)?;
     parameters::refuse_what_cannot_be(fields)?;
-    parameters::refuse_calls(fields)?;
     parameters::refuse_forms("response_format", fields.get("response_format"))?;
     Ok(Question {
         model: fields.text("model")?.map(str::to_owned),
@@ -23,6 +23,7 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
         seed: parameters::seed(fields)?,
         reasoning: parameters::reasoning(fields),
         stops: parameters::stops(fields, "stop")?,
+        tools: tools::tools(fields)?,
         delivery: parameters::delivery(fields)?,
     })
 }
@@ -30,12 +31,14 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
 /// How a chat's answer is written.
 pub(crate) struct Chat {
     with_usage: bool,
+    /// Calls so far.
+    called: usize,
 }
 
 impl Chat {
     /// The answer to a question.
     pub fn of(question: &Question) -> Self {
-        Self { with_usage: question.delivery.with_usage() }
+        Self { with_usage: question.delivery.with_usage(), called: 0 }
     }
 }
 
@@ -54,13 +57,23 @@ impl Shape for Chat {
         vec![chunk(head, &json!({ "role": "assistant", "content": "" }), None)]
     }
 
-    /// A call in the model's own form is text here, without the model's markers: no tools were offered to it.
+    /// A call that cannot be read is text, without the model's markers.
     fn more(&mut self, head: &Head, channel: Channel, text: &str) -> Vec<Event> {
         let delta = match channel {
             Channel::Reasoning => json!({ "reasoning_content": text }),
             Channel::Answer | Channel::ToolCall => json!({ "content": text }),
         };
         vec![chunk(head, &delta, None)]
+    }
+
+    /// The name comes first, as programs expect it.
+    fn call(&mut self, head: &Head, call: &ToolCall) -> Vec<Event> {
+        let index = self.called;
+        self.called += 1;
+        let function = json!({ "name": call.name, "arguments": "" });
+        let begin = json!({ "index": index, "id": call.id, "type": "function", "function": function });
+        let rest = json!({ "index": index, "function": { "arguments": call.arguments } });
+        [begin, rest].map(|call| chunk(head, &json!({ "tool_calls": [call] }), None)).into()
     }
 
     fn end(&mut self, head: &Head, finish: &Finish, usage: Usage) -> Vec<Event> {
@@ -72,6 +85,16 @@ impl Shape for Chat {
 
     fn whole(&self, head: &Head, whole: &Whole) -> Value {
         let mut message = json!({ "role": "assistant", "content": whole.text, "refusal": null });
+        if !whole.calls.is_empty() {
+            let call = |call: &ToolCall| {
+                let function = json!({ "name": call.name, "arguments": call.arguments });
+                json!({ "id": call.id, "type": "function", "function": function })
+            };
+            message["tool_calls"] = whole.calls.iter().map(call).collect();
+            if whole.text.is_empty() {
+                message["content"] = Value::Null;
+            }
+        }
         if !whole.reasoning.is_empty() {
             message["reasoning_content"] = json!(whole.reasoning);
         }
@@ -88,7 +111,7 @@ mod tests {
     use potluck_panel::{Role, Sampling};
 
     use super::*;
-    use crate::api::test_head;
+    use crate::api::{test_call, test_head};
     use crate::question::Delivery;
 
     fn with(more: Value) -> Value {
@@ -109,16 +132,13 @@ mod tests {
         assert_eq!((question.model.as_deref(), question.messages.len()), (Some("tiny"), 1));
         assert_eq!((question.messages[0].role, question.messages[0].content.as_str()), (Role::User, "Hi"));
         assert_eq!((question.max_tokens, question.seed, question.raw), (Some(9), Some(4), false));
-        assert_eq!(question.sampling, Sampling::greedy());
+        assert_eq!((question.sampling, question.tools.offer.functions.len()), (Sampling::greedy(), 1));
         assert_eq!((question.stops, question.delivery), (vec!["\n".to_owned()], Delivery::Stream { with_usage: true }));
     }
 
     #[test]
     fn a_form_that_is_demanded_is_refused() {
         for wrong in [
-            json!({ "tool_choice": "required" }),
-            json!({ "tool_choice": { "type": "allowed_tools", "mode": "required" } }),
-            json!({ "tool_choice": { "type": "function", "function": { "name": "f" } } }),
             json!({ "function_call": { "name": "f" } }),
             json!({ "response_format": { "type": "json_object" } }),
             json!({ "response_format": "json" }),
@@ -131,7 +151,7 @@ mod tests {
     #[test]
     fn chunks_have_one_role_and_no_null_in_their_deltas() {
         let head = &test_head("chatcmpl-1");
-        let mut chat = Chat { with_usage: true };
+        let mut chat = Chat { with_usage: true, called: 0 };
         let usage = Usage { prompt: 5, cached: 3, answer: 2, reasoning: 1 };
         let mut events = chat.begin(head);
         events.extend(chat.more(head, Channel::Reasoning, "Hm."));
@@ -156,14 +176,54 @@ mod tests {
     }
 
     #[test]
+    fn calls_come_with_their_name_first_and_one_index_each() {
+        let head = &test_head("chatcmpl-1");
+        let mut chat = Chat { with_usage: false, called: 0 };
+        let mut events = chat.call(head, &test_call("a"));
+        events.extend(chat.call(head, &test_call("b")));
+        let mut calls = vec![json!({}), json!({})];
+        for event in &events {
+            let delta = &event.json()["choices"][0]["delta"]["tool_calls"][0];
+            let call = &mut calls[delta["index"].as_u64().unwrap() as usize];
+            if delta.get("id").is_some() {
+                assert_eq!((&delta["type"], &delta["function"]["name"]), (&json!("function"), &json!("weather")));
+                *call = delta.clone();
+            } else {
+                assert_eq!(call["function"]["arguments"], "", "the name first");
+                call["function"]["arguments"] = delta["function"]["arguments"].clone();
+            }
+        }
+        let arguments = test_call("a").arguments;
+        assert!(calls.iter().all(|call| call["function"]["arguments"] == arguments), "{calls:?}");
+        let end = chat.end(head, &Finish::ToolCalls, Usage::default());
+        assert_eq!(end[0].json()["choices"][0]["finish_reason"], "tool_calls");
+
+        let whole = Whole {
+            text: String::new(),
+            reasoning: String::new(),
+            calls: vec![test_call("a"), test_call("b")],
+            finish: Finish::ToolCalls,
+            usage: Usage::default(),
+        };
+        let whole = chat.whole(head, &whole);
+        let message = &whole["choices"][0]["message"];
+        assert_eq!((&message["content"], &whole["choices"][0]["finish_reason"]), (&Value::Null, &json!("tool_calls")));
+        for (mut streamed, whole) in calls.into_iter().zip(message["tool_calls"].as_array().unwrap()) {
+            streamed.as_object_mut().unwrap().remove("index");
+            assert_eq!(streamed, *whole);
+        }
+    }
+
+    #[test]
     fn a_whole_answer_has_content_even_if_it_is_empty() {
         let whole = Whole {
             text: String::new(),
             reasoning: "Hm.".to_owned(),
+            calls: Vec::new(),
             finish: Finish::Length,
             usage: Usage { prompt: 5, cached: 0, answer: 2, reasoning: 2 },
         };
-        let reply = Chat { with_usage: false }.whole(&test_head("chatcmpl-1"), &whole);
+        let reply = Chat { with_usage: false, called: 0 }.whole(&test_head("chatcmpl-1"), &whole);
         assert_eq!(reply["object"], "chat.completion");
         let choice = &reply["choices"][0];
         assert_eq!(

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Event, Head, Shape, Whole, parameters, reply, usage_event, usage_json};
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::question::{Finish, Question, Usage};
+use crate::question::{Finish, Question, Tools, Usage};
 
 /// Tokens of an answer unless told otherwise, as in OpenAI's API.
 const USUAL_TOKENS: u32 = 16;
@@ -31,6 +31,7 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
         sampling: parameters::sampling(fields)?,
         seed: parameters::seed(fields)?,
         reasoning: None,
+        tools: Tools::default(),
         stops: parameters::stops(fields, "stop")?,
         delivery: parameters::delivery(fields)?,
     })
@@ -142,7 +143,13 @@ mod tests {
         assert_eq!((&more["object"], &more["choices"][0]["text"]), (&json!("text_completion"), &json!(" upon")));
         let end = completion.end(head, &Finish::Length, usage);
         assert_eq!((&end[0].json()["choices"][0]["finish_reason"], &end[1..]), (&json!("length"), &[Event::Done][..]));
-        let whole = Whole { text: " upon".to_owned(), reasoning: String::new(), finish: Finish::Stop, usage };
+        let whole = Whole {
+            text: " upon".to_owned(),
+            reasoning: String::new(),
+            calls: Vec::new(),
+            finish: Finish::Stop,
+            usage,
+        };
         let reply = completion.whole(head, &whole);
         assert_eq!((&reply["id"], &reply["usage"]["total_tokens"]), (&json!("cmpl-1"), &json!(3)));
     }

@@ -4,6 +4,7 @@ use potluck_panel::{Message, Role};
 use potluck_text::texts;
 use serde_json::Value;
 
+use super::calls::{Call, Calls};
 use crate::error::ApiError;
 use crate::fields::Fields;
 
@@ -19,7 +20,11 @@ pub(super) fn messages(fields: &Fields<'_>) -> Result<Vec<Message>, ApiError> {
     if messages.is_empty() {
         return Err(ApiError::invalid("messages", "expected at least one message"));
     }
-    messages.iter().enumerate().map(|(index, message)| of(message, &format!("messages[{index}]"))).collect()
+    let (mut all, mut calls) = (Vec::new(), Calls::default());
+    for (index, message) in messages.iter().enumerate() {
+        all.extend(of(message, &format!("messages[{index}]"), &mut calls)?);
+    }
+    Ok(all)
 }
 
 /// A field with instructions, as a message, if it has any.
@@ -48,9 +53,11 @@ pub(super) fn with_joined_neighbours(messages: impl IntoIterator<Item = Message>
     let mut turns: Vec<Message> = Vec::new();
     for message in messages {
         match turns.last_mut() {
-            Some(last) if last.role == message.role => {
+            // Each result answers a call of its own.
+            Some(last) if last.role == message.role && message.role != Role::Tool => {
                 last.content = joined([last.content.as_str(), &message.content]);
                 last.reasoning = joined([last.reasoning.as_str(), &message.reasoning]);
+                last.tool_calls = joined([last.tool_calls.as_str(), &message.tool_calls]);
             }
             _ => turns.push(message),
         }
@@ -63,24 +70,23 @@ fn joined<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(BETWEEN)
 }
 
-/// One message.
-pub(super) fn of(message: &Value, place: &str) -> Result<Message, ApiError> {
+/// One message. In Anthropic's API it may have results of calls, which are messages of their own.
+pub(super) fn of(message: &Value, place: &str, calls: &mut Calls) -> Result<Vec<Message>, ApiError> {
     let at = |field: &str| format!("{place}.{field}");
     let fields = Fields::of(message).map_err(|_| ApiError::invalid(place, "expected an object"))?;
     let role = match fields.get("role").and_then(Value::as_str) {
         Some("system" | "developer") => Role::System,
         Some("user") => Role::User,
         Some("assistant") => Role::Assistant,
-        Some("tool" | "function") => {
-            return Err(ApiError::unsupported(at("role"), texts().api.no_tool_messages()));
+        Some("tool") => {
+            let text = text_of(fields.get("content"), &at("content"))?;
+            return Ok(vec![calls.result(fields.get("tool_call_id"), text, &at("tool_call_id"))?]);
         }
-        _ => return Err(ApiError::invalid(at("role"), "expected system, developer, user or assistant")),
+        Some("function") => return Err(ApiError::unsupported(at("role"), texts().api.no_tool_messages())),
+        _ => return Err(ApiError::invalid(at("role"), "expected system, developer, user, assistant or tool")),
     };
-    if fields.get("tool_calls").is_some_and(|calls| calls.as_array().is_none_or(|calls| !calls.is_empty())) {
-        return Err(ApiError::unsupported(at("tool_calls"), texts().api.no_tool_messages()));
-    }
     let content = match fields.get("content") {
-        // A message of an assistant may have only reasoning.
+        // A message of an assistant may have only reasoning, or calls.
         None if role == Role::Assistant => Content::default(),
         content => content_of(content.unwrap_or(&Value::Null), &at("content"))?,
     };
@@ -90,7 +96,29 @@ pub(super) fn of(message: &Value, place: &str) -> Result<Message, ApiError> {
         Some(reasoning) => reasoning.to_owned(),
         None => content.reasoning,
     };
-    Ok(Message { reasoning, ..Message::new(role, content.text) })
+    let mut said = Message { reasoning, ..Message::new(role, content.text) };
+    if role == Role::Assistant {
+        content.calls.into_iter().for_each(|call| calls.make(call, &mut said));
+        for call in fields.get("tool_calls").map_or(Ok(&Vec::new()), |given| array(given, &at("tool_calls")))? {
+            calls.make(Call::of_chat(call, &at("tool_calls"))?, &mut said);
+        }
+        return Ok(vec![said]);
+    }
+    let results = content.results.into_iter().map(|(id, text)| calls.result(Some(&id), text, &at("content")));
+    let mut all = results.collect::<Result<Vec<Message>, ApiError>>()?;
+    if all.is_empty() || !said.content.is_empty() {
+        all.push(said);
+    }
+    Ok(all)
+}
+
+fn array<'a>(value: &'a Value, place: &str) -> Result<&'a Vec<Value>, ApiError> {
+    value.as_array().ok_or_else(|| ApiError::invalid(place, "expected an array"))
+}
+
+/// The text of what a function gave.
+pub(super) fn text_of(content: Option<&Value>, place: &str) -> Result<String, ApiError> {
+    content.map_or(Ok(String::new()), |content| Ok(content_of(content, place)?.text))
 }
 
 /// What a message says.
@@ -98,6 +126,9 @@ pub(super) fn of(message: &Value, place: &str) -> Result<Message, ApiError> {
 struct Content {
     text: String,
     reasoning: String,
+    calls: Vec<Call>,
+    /// The id of the call, and the text.
+    results: Vec<(Value, String)>,
 }
 
 /// The content of a message: a string, or an array of parts.
@@ -107,19 +138,25 @@ fn content_of(content: &Value, place: &str) -> Result<Content, ApiError> {
         Value::Array(parts) => parts,
         _ => return Err(ApiError::invalid(place, "expected a string or an array of parts")),
     };
-    let (mut said, mut thought) = (Vec::new(), Vec::new());
+    let (mut said, mut thought, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for part in parts {
         match part_of(part, place)? {
             Part::Text(text) => said.push(text),
             Part::Reasoning(text) => thought.push(text),
+            Part::Call(call) => calls.push(call),
+            Part::Result(id, text) => results.push((id, text)),
         }
     }
-    Ok(Content { text: said.join(BETWEEN), reasoning: joined(thought.iter().map(String::as_str)) })
+    let reasoning = joined(thought.iter().map(String::as_str));
+    Ok(Content { text: said.join(BETWEEN), reasoning, calls, results })
 }
 
 enum Part {
     Text(String),
     Reasoning(String),
+    Call(Call),
+    /// The id of the call, and the text.
+    Result(Value, String),
 }
 
 /// A part. What is no text is a note, so that the conversation goes on.
@@ -139,7 +176,13 @@ fn part_of(part: &Value, place: &str) -> Result<Part, ApiError> {
         // Encrypted by a service that cannot be asked here.
         Some("redacted_thinking") => Ok(Part::Reasoning(String::new())),
         Some("image_url" | "input_image" | "image") => Ok(Part::Text(texts().api.image().to_owned())),
-        Some("tool_use" | "tool_result") => Err(ApiError::unsupported(place, texts().api.no_tool_messages())),
+        Some("tool_use") => Call::new(part.get("id"), part.get("name"), part.get("input"), place).map(Part::Call),
+        Some("tool_result") => {
+            let id = part.get("tool_use_id").cloned().unwrap_or_default();
+            // No results are within results.
+            let inner = part.get("content").filter(|content| !content.is_null());
+            Ok(Part::Result(id, text_of(inner, place)?))
+        }
         Some(_) => Ok(Part::Text(texts().api.no_text().to_owned())),
         None => Err(ApiError::invalid(place, "expected each part to have a type")),
     }
@@ -218,14 +261,52 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_tools_are_refused_and_not_lost_silently() {
-        for messages in [
-            json!([{ "role": "tool", "content": "5", "tool_call_id": "a" }]),
-            json!([{ "role": "assistant", "content": null, "tool_calls": [{ "id": "a" }] }]),
-            json!([{ "role": "assistant", "content": [{ "type": "tool_use", "id": "a", "name": "f", "input": {} }] }]),
-            json!([{ "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "a", "content": "5" }] }]),
+    fn calls_and_their_results_are_kept() {
+        let arguments = "{\"to\": \"b\", \"from\": 1.10}";
+        let function = |arguments: Value| json!({ "name": "move", "arguments": arguments });
+        let call =
+            |id: &str, arguments: Value| json!({ "id": id, "type": "function", "function": function(arguments) });
+        let read = read(&json!([
+            { "role": "user", "content": "Go" },
+            { "role": "assistant", "content": null, "tool_calls": [call("a", json!(arguments)), call("b", json!(""))] },
+            { "role": "tool", "tool_call_id": "b", "content": [{ "type": "text", "text": "there" }] },
+            { "role": "tool", "tool_call_id": "a", "content": "here" },
+        ]))
+        .unwrap();
+        let calls = potluck_model::ToolCall::read(&read[1].tool_calls);
+        let calls: Vec<[&str; 3]> =
+            calls.iter().map(|call| [&call.id, &call.name, &call.arguments].map(String::as_str)).collect();
+        assert_eq!(calls, [["a", "move", arguments], ["b", "move", "{}"]], "as they were written");
+        let of = |index: usize| (read[index].role, read[index].tool_call_id.as_str(), read[index].content.as_str());
+        assert_eq!([of(2), of(3)], [(Role::Tool, "b", "there"), (Role::Tool, "a", "here")]);
+        let joined = with_joined_neighbours(read.clone());
+        assert_eq!(joined, read, "each result answers a call of its own");
+    }
+
+    #[test]
+    fn a_result_without_its_call_is_named() {
+        let result = json!({ "role": "tool", "content": "5", "tool_call_id": "a" });
+        let call = json!({ "id": "b", "type": "function", "function": { "name": "f" } });
+        for (messages, place) in [
+            (json!([result]), "messages[0].tool_call_id"),
+            (json!([{ "role": "tool", "content": "5" }]), "messages[0].tool_call_id"),
+            (json!([{ "role": "assistant", "tool_calls": [call] }, result]), "messages[1].tool_call_id"),
+            (
+                json!([{ "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "a" }] }]),
+                "messages[0].content",
+            ),
+            (json!([{ "role": "assistant", "tool_calls": [{ "id": "a" }] }]), "messages[0].tool_calls"),
+            (
+                json!([{ "role": "assistant", "tool_calls": [{ "function": { "name": "f" } }] }]),
+                "messages[0].tool_calls",
+            ),
+            (json!([{ "role": "assistant", "tool_calls": 5 }]), "messages[0].tool_calls"),
+            (json!([{ "role": "assistant", "content": [{ "type": "tool_use", "id": "a" }] }]), "messages[0].content"),
         ] {
-            assert!(matches!(read(&messages), Err(ApiError::Unsupported { .. })), "{messages}");
+            let error = read(&messages).unwrap_err();
+            assert!(matches!(&error, ApiError::Invalid { field, .. } if field == place), "{messages}: {error}");
         }
+        let custom = json!([{ "role": "assistant", "tool_calls": [{ "id": "a", "type": "custom", "custom": { "name": "f" } }] }]);
+        assert!(matches!(read(&custom), Err(ApiError::Unsupported { .. })));
     }
 }

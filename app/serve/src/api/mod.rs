@@ -1,6 +1,7 @@
 //! The APIs: pure functions from JSON to a [`Question`](crate::question::Question), and from an answer to JSON.
 
 pub(crate) mod anthropic;
+mod calls;
 pub(crate) mod chat;
 pub(crate) mod completions;
 mod event;
@@ -8,7 +9,9 @@ mod messages;
 pub(crate) mod models;
 mod parameters;
 pub(crate) mod responses;
+mod tools;
 
+use potluck_model::ToolCall;
 use potluck_panel::Channel;
 use serde_json::{Value, json};
 
@@ -35,6 +38,8 @@ pub(crate) struct Whole {
     pub text: String,
     /// What it thought.
     pub reasoning: String,
+    /// The functions that it called.
+    pub calls: Vec<ToolCall>,
     /// Why it ended.
     pub finish: Finish,
     /// What it took.
@@ -56,6 +61,11 @@ pub(crate) trait Shape: Send {
 
     /// More text.
     fn more(&mut self, head: &Head, channel: Channel, text: &str) -> Vec<Event>;
+
+    /// A call of a function; none comes where no functions can be offered.
+    fn call(&mut self, _head: &Head, _call: &ToolCall) -> Vec<Event> {
+        Vec::new()
+    }
 
     /// The answer is complete.
     fn end(&mut self, head: &Head, finish: &Finish, usage: Usage) -> Vec<Event>;
@@ -89,6 +99,16 @@ fn usage_event(head: &Head, object: &str, usage: Usage) -> Event {
     let mut reply = reply(head, object, &json!([]));
     reply["usage"] = usage_json(usage);
     Event::unnamed(reply)
+}
+
+/// A call for tests.
+#[cfg(test)]
+fn test_call(id: &str) -> ToolCall {
+    ToolCall {
+        id: id.to_owned(),
+        name: "weather".to_owned(),
+        arguments: r#"{"city": "Rome", "days": 1.10}"#.to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Fields that the APIs share.
 
 use potluck_panel::{ReasoningEffort, Sampling};
-use potluck_text::texts;
 use serde_json::Value;
 
 use crate::error::ApiError;
@@ -45,19 +44,6 @@ pub(super) fn refuse_what_cannot_be(fields: &Fields<'_>) -> Result<(), ApiError>
     }
     if fields.get("logit_bias").is_some_and(|bias| bias.as_object().is_none_or(|bias| !bias.is_empty())) {
         return Err(ApiError::unsupported("logit_bias", NO_BIAS));
-    }
-    Ok(())
-}
-
-/// Refuses a call that is demanded: it would be missing in the answer. Tools that are only offered are ignored, because many programs
-/// offer them with every request.
-pub(super) fn refuse_calls(fields: &Fields<'_>) -> Result<(), ApiError> {
-    for name in ["tool_choice", "function_call"] {
-        // A word in OpenAI's APIs, or an object with a mode; an object with a type in Anthropic's.
-        let choice = fields.get(name).map(|choice| choice.get("mode").or(choice.get("type")).unwrap_or(choice));
-        if choice.is_some_and(|choice| !matches!(choice.as_str(), Some("auto" | "none"))) {
-            return Err(ApiError::unsupported(name, texts().api.no_tools()));
-        }
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ pub(super) struct Question {
 impl Question {
     /// Bytes of its texts.
     pub fn bytes(&self) -> usize {
-        self.prompt.messages.iter().fold(0, |sum, message| sum.saturating_add(message.bytes()))
+        self.prompt.bytes()
     }
 
     pub fn is(&self, asker: PeerId, request: RequestId) -> bool {
@@ -106,7 +106,7 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use potluck_protocol::Sampling;
+    use potluck_protocol::{Sampling, ToolOffer};
 
     use super::*;
 
@@ -122,6 +122,7 @@ mod tests {
             max_tokens: 1,
             sampling: Sampling::greedy(),
             reasoning: None,
+            tools: ToolOffer::default(),
         };
         Question { asker, prompt, asked: Millis(0.0), tokens: None }
     }

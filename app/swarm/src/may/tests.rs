@@ -9,7 +9,7 @@ use potluck_plan::{
 use potluck_protocol::{
     AnswerPart, AnswerStop, Checkers, ExpertCancel, ExpertHint, ExpertResult, Forward, Hedging, Hello, Holding,
     Leaving, LmHeadOutput, LoadFault, ModelCard, ModelSource, PassId, PieceRequest, PlanView, Prepare, PromptRequest,
-    RequestId, RoomView, RowRange, Sampling, Sharing, StandbyOrder, Timings,
+    RequestId, RoomView, RowRange, Sampling, Sharing, StandbyOrder, Timings, ToolOffer,
 };
 
 use super::*;
@@ -226,6 +226,7 @@ fn prompt() -> Frame {
         max_tokens: 1,
         sampling: Sampling::default(),
         reasoning: None,
+        tools: ToolOffer::default(),
     })
 }
 

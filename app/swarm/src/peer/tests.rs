@@ -3,7 +3,8 @@
 use potluck_plan::{BlockIndex, Bytes, DeviceId, ExpertId, Millis, PeerId, PlanEpoch};
 use potluck_protocol::{
     AnswerPart, AnswerStop, Contribution, DeviceKind, Frame, Hello, Invite, InviteId, InviteKind, Leaving, MemberView,
-    Message, PieceRequest, PromptRequest, RequestId, Residency, ResidencyChange, Role, Sampling, StartId, UnixSeconds,
+    Message, PieceRequest, PromptRequest, RequestId, Residency, ResidencyChange, Role, Sampling, StartId, ToolOffer,
+    UnixSeconds,
 };
 
 mod leaving;
@@ -114,6 +115,7 @@ fn prompt(request: u32, content: &str, messages: usize) -> Frame {
         max_tokens: 8,
         sampling: Sampling::default(),
         reasoning: None,
+        tools: ToolOffer::default(),
     })
 }
 

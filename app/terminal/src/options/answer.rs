@@ -1,6 +1,6 @@
 //! A question on the command line.
 
-use potluck_panel::{Message, PromptRequest, ReasoningEffort, RequestId, Role};
+use potluck_panel::{Message, PromptRequest, ReasoningEffort, RequestId, Role, ToolOffer};
 
 use crate::sampling::SamplingArguments;
 
@@ -42,6 +42,7 @@ impl AnswerOptions {
             max_tokens: self.max_tokens,
             sampling: self.sampling.0,
             reasoning: self.reasoning,
+            tools: ToolOffer::default(),
         })
     }
 }

@@ -87,3 +87,40 @@ pub fn openais_responses(server: &Server) {
     let stored = server.post("/v1/responses", &json!({ "input": "And?", "previous_response_id": whole["id"] }));
     assert_eq!((stored.status, stored.code()), (400, json!("unsupported_value")));
 }
+
+/// The built-in model's template knows no tools, and the model none, either: what it reads of them is seen in the length of its prompt,
+/// and in how an answer begins that must be a call. `potluck-serve`'s tests have answers with calls.
+pub fn tools_reach_the_model(server: &Server) {
+    let tools = json!([{ "type": "function", "function": { "name": "now", "description": "The time" } }, { "type": "web_search" }]);
+    let length = |more: Value| {
+        let reply = server.chat(more);
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        reply.json()["usage"]["prompt_tokens"].as_u64().unwrap()
+    };
+    let (without, with) = (length(json!({})), length(json!({ "tools": tools })));
+    assert!(with > without + 20, "{with} tokens with a function, {without} without");
+    assert_eq!(length(json!({ "tools": tools, "tool_choice": "none" })), without);
+
+    let choice = json!({ "type": "function", "function": { "name": "now" } });
+    let demanded = server.chat(json!({ "tools": tools, "tool_choice": choice }));
+    assert_eq!(demanded.status, 200, "{}", demanded.body);
+    let message = demanded.json()["choices"][0]["message"].clone();
+    let called = message["tool_calls"][0]["function"]["name"] == "now";
+    let said = message["content"].as_str().unwrap_or_default();
+    assert!(
+        called || said.contains("{\"name\": \"now\""),
+        "an answer that cannot be read as a call is text: {message}"
+    );
+
+    let call = json!({ "id": "a", "type": "function", "function": { "name": "now", "arguments": "{}" } });
+    let turns = |id: &str| {
+        json!([
+            { "role": "user", "content": "Hi" }, { "role": "assistant", "content": null, "tool_calls": [call] },
+            { "role": "tool", "tool_call_id": id, "content": "noon" },
+        ])
+    };
+    let answered = server.chat(json!({ "messages": turns("a") }));
+    assert_eq!(answered.status, 200, "{}", answered.body);
+    let orphan = server.chat(json!({ "messages": turns("b") }));
+    assert_eq!((orphan.status, &orphan.json()["error"]["param"]), (400, &json!("messages[2].tool_call_id")));
+}

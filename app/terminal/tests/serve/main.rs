@@ -49,6 +49,7 @@ fn programs_ask_the_built_in_model() {
     completes_text_up_to_a_stop_string(&server);
     apis::anthropics_messages(&server);
     apis::openais_responses(&server);
+    apis::tools_reach_the_model(&server);
     many::each_client_gets_its_own_answer(&server);
     many::two_hundred_ask_at_once(&server);
     refuses_bad_input_with_a_reason(&server);

@@ -59,9 +59,11 @@ table! {
         image = "(There was an image here. This model reads text only.)";
         /// In place of anything else that is no text.
         no_text = "(There was something here that is not text. This model reads text only.)";
-        /// A call is demanded, and the model does not learn of tools.
-        no_tools = "Tools are not passed to the model yet, so it cannot be made to call one. Leave tool_choice out.";
-        /// Calls and results in the conversation.
-        no_tool_messages = "Tool calls and their results are not passed to the model yet. Leave them out of the conversation.";
+        /// A call is demanded, and it is not clear how one begins.
+        no_tools = "This model cannot be made to call a tool. Leave tool_choice out: then the model decides.";
+        /// A call or a result in the conversation that is not of a function.
+        no_tool_messages = "Only calls of functions and their results are passed to the model. Leave this out of the conversation.";
+        /// The result of a call that is not there.
+        no_call(id: Text) = "There is no call with the id { $id } before this result.";
     }
 }

@@ -1,7 +1,7 @@
 //! Asks, stops and continues.
 
 use leptos::prelude::*;
-use potluck_panel::{AnswerPart, AnswerStop, PromptRequest, RequestId, ToNode};
+use potluck_panel::{AnswerPart, AnswerStop, PromptRequest, RequestId, ToNode, ToolOffer};
 
 use crate::{
     browser,
@@ -124,6 +124,7 @@ impl Store {
             max_tokens: settings.max_tokens.max(1),
             sampling: settings.sampling(browser::seed()),
             reasoning: settings.reasoning,
+            tools: ToolOffer::default(),
         }));
         self.touch();
     }

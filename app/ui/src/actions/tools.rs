@@ -6,7 +6,7 @@ use js_sys::{Function, JSON, Object, Promise, Reflect};
 use leptos::prelude::*;
 use potluck_panel::{
     AnswerPart, AnswerStop, Arithmetic, BenchChoice, BenchReport, BenchWorkload, Channel, KvCacheType, Message,
-    ModelSource, PromptRequest, ReasoningEffort, RequestId, Role, Sampling, Timings, ToNode,
+    ModelSource, PromptRequest, ReasoningEffort, RequestId, Role, Sampling, Timings, ToNode, ToolOffer,
 };
 use potluck_text::texts;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -201,6 +201,7 @@ fn chat(store: Store, text: String, options: &JsValue) -> Promise {
             max_tokens: options.max_tokens.max(1),
             sampling,
             reasoning: options.reasoning,
+            tools: ToolOffer::default(),
         }));
     })
 }

@@ -12,7 +12,7 @@ const HARMONY: [&str; 7] =
     ["<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>"];
 const QWEN: &str = include_str!("../../../../model/tests/templates/qwen3.jinja");
 
-fn model(template: &str, control: &[&str]) -> ModelLanguage {
+pub(super) fn model(template: &str, control: &[&str]) -> ModelLanguage {
     let mut metadata = Synthetic::default().header().unwrap().metadata;
     let mut tokens = metadata.strings("tokenizer.ggml.tokens").unwrap().to_vec();
     let Some(Value::Array(Array::I32(kinds))) = metadata.get("tokenizer.ggml.token_type") else { panic!("no kinds") };
@@ -25,13 +25,18 @@ fn model(template: &str, control: &[&str]) -> ModelLanguage {
 }
 
 /// The text of a question's prompt.
-fn prompt(language: &ModelLanguage, question: &PromptRequest) -> String {
+pub(super) fn prompt(language: &ModelLanguage, question: &PromptRequest) -> String {
     let tokens = language.render(question).unwrap();
     String::from_utf8(tokens.iter().flat_map(|token| language.piece(*token)).collect()).unwrap()
 }
 
 /// What the asker gets of the answer to a question whose prompt has these tokens, where the model writes this.
-fn answer(language: &ModelLanguage, question: &PromptRequest, prompt: &[u32], written: &str) -> Vec<ChannelText> {
+pub(super) fn answer(
+    language: &ModelLanguage,
+    question: &PromptRequest,
+    prompt: &[u32],
+    written: &str,
+) -> Vec<ChannelText> {
     let mut decoder = language.decoder(question, prompt);
     let tokens = language.tokenizer.encode(written, SpecialText::Parse);
     let mut texts: Vec<ChannelText> = tokens.into_iter().flat_map(|token| decoder.push(token)).collect();
@@ -45,7 +50,7 @@ fn turns(language: &ModelLanguage, written: &str) -> [Message; 3] {
     let texts = answer(language, &asked, &language.render(&asked).unwrap(), written);
     let of = |channel| texts.iter().filter(|text| text.channel == channel).map(|text| text.text.as_str()).collect();
     let (reasoning, content, tool_calls) = (of(Channel::Reasoning), of(Channel::Answer), of(Channel::ToolCall));
-    let answered = Message { role: Role::Assistant, content, reasoning, tool_calls };
+    let answered = Message { reasoning, tool_calls, ..Message::new(Role::Assistant, content) };
     [asked.messages[0].clone(), answered, Message::new(Role::User, "Again")]
 }
 

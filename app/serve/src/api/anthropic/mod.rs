@@ -1,9 +1,10 @@
 //! `POST /v1/messages`, Anthropic's API.
 
+use potluck_model::ToolCall;
 use potluck_panel::{Channel, ReasoningEffort};
 use serde_json::{Value, json};
 
-use super::{Event, Head, Shape, Whole, messages, parameters};
+use super::{Event, Head, Shape, Whole, messages, parameters, tools};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::question::{Finish, Question, Usage};
@@ -14,7 +15,6 @@ const BUDGETS: [i64; 2] = [4_096, 16_384];
 /// The question in a request's body.
 pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
     let fields = &Fields::of(body)?;
-    parameters::refuse_calls(fields)?;
     let output = fields.get("output_config");
     let of_output = |name: &str| output.and_then(|output| output.get(name)).filter(|value| !value.is_null());
     parameters::refuse_forms("output_format", fields.get("output_format"))?;
@@ -31,6 +31,7 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
         seed: parameters::seed(fields)?,
         reasoning: Some(reasoning(fields, effort)?),
         stops: parameters::stops(fields, "stop_sequences")?,
+        tools: tools::tools(fields)?,
         delivery: parameters::delivery(fields)?,
     })
 }
@@ -109,8 +110,10 @@ impl Block {
 #[derive(Default)]
 pub(crate) struct Messages {
     has_begun: bool,
-    /// The block that is being written, with its index.
-    open: Option<(usize, Block)>,
+    /// The block that is being written.
+    open: Option<Block>,
+    /// Blocks that are complete: the index of the next one.
+    complete: usize,
 }
 
 /// The message, whose content may come later.
@@ -135,6 +138,7 @@ fn end(finish: Option<&Finish>) -> (Value, Value) {
         Some(Finish::Stop) => (json!("end_turn"), Value::Null),
         Some(Finish::StopString(string)) => (json!("stop_sequence"), json!(string)),
         Some(Finish::Length) => (json!("max_tokens"), Value::Null),
+        Some(Finish::ToolCalls) => (json!("tool_use"), Value::Null),
     }
 }
 
@@ -157,20 +161,36 @@ impl Messages {
 
     /// Ends the block that is being written, and begins another.
     fn turn_to(&mut self, block: Option<Block>) -> Vec<Event> {
-        let before = self.open;
-        if before.map(|(_, open)| open) == block {
-            return Vec::new();
+        let mut events = Vec::new();
+        if self.open == block {
+            return events;
         }
-        let stop = |(index, _)| Event::named("content_block_stop", json!({ "index": index }));
-        let mut events: Vec<Event> = before.map(stop).into_iter().collect();
-        let next = before.map_or(0, |(index, _)| index + 1);
-        self.open = block.map(|block| (next, block));
-        let start = |block: Block| {
-            Event::named("content_block_start", json!({ "index": next, "content_block": block.json("") }))
-        };
-        events.extend(block.map(start));
+        if self.open.take().is_some() {
+            events.push(self.block_stop());
+        }
+        self.open = block;
+        events.extend(block.map(|block| self.block_start(&block.json(""))));
         events
     }
+
+    fn block_start(&self, block: &Value) -> Event {
+        Event::named("content_block_start", json!({ "index": self.complete, "content_block": block }))
+    }
+
+    fn block_delta(&self, delta: &Value) -> Event {
+        Event::named("content_block_delta", json!({ "index": self.complete, "delta": delta }))
+    }
+
+    fn block_stop(&mut self) -> Event {
+        let event = Event::named("content_block_stop", json!({ "index": self.complete }));
+        self.complete += 1;
+        event
+    }
+}
+
+/// A call, whose input comes later in a stream.
+fn tool_use(call: &ToolCall, input: &Value) -> Value {
+    json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": input })
 }
 
 impl Shape for Messages {
@@ -190,14 +210,22 @@ impl Shape for Messages {
         let block = Block::of(channel);
         let mut events: Vec<Event> = self.start(head, Usage::default()).into_iter().collect();
         events.extend(self.turn_to(Some(block)));
-        let index = self.open.map_or(0, |(index, _)| index);
-        events.push(Event::named("content_block_delta", json!({ "index": index, "delta": block.delta(text) })));
+        events.push(self.block_delta(&block.delta(text)));
+        events
+    }
+
+    fn call(&mut self, head: &Head, call: &ToolCall) -> Vec<Event> {
+        let mut events: Vec<Event> = self.start(head, Usage::default()).into_iter().collect();
+        events.extend(self.turn_to(None));
+        events.push(self.block_start(&tool_use(call, &json!({}))));
+        events.push(self.block_delta(&json!({ "type": "input_json_delta", "partial_json": call.arguments })));
+        events.push(self.block_stop());
         events
     }
 
     fn end(&mut self, head: &Head, finish: &Finish, usage: Usage) -> Vec<Event> {
         let mut events: Vec<Event> = self.start(head, usage).into_iter().collect();
-        if self.open.is_none() {
+        if self.open.is_none() && self.complete == 0 {
             events.extend(self.turn_to(Some(Block::Text)));
         }
         events.extend(self.turn_to(None));
@@ -215,8 +243,11 @@ impl Shape for Messages {
     fn whole(&self, head: &Head, whole: &Whole) -> Value {
         let thought = (!whole.reasoning.is_empty()).then(|| Block::Thinking.json(&whole.reasoning));
         // A message without any block would be one that many programs cannot show.
-        let said = (!whole.text.is_empty() || thought.is_none()).then(|| Block::Text.json(&whole.text));
-        let content: Vec<Value> = thought.into_iter().chain(said).collect();
+        let is_empty = thought.is_none() && whole.calls.is_empty();
+        let said = (!whole.text.is_empty() || is_empty).then(|| Block::Text.json(&whole.text));
+        let input = |call: &ToolCall| serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
+        let calls = whole.calls.iter().map(|call| tool_use(call, &input(call)));
+        let content: Vec<Value> = thought.into_iter().chain(said).chain(calls).collect();
         message(head, &content, Some(&whole.finish), whole.usage)
     }
 }

@@ -4,7 +4,8 @@ use potluck_panel::{Message, Role};
 use potluck_text::texts;
 use serde_json::Value;
 
-use crate::api::{messages, parameters};
+use crate::api::calls::{Call, Calls};
+use crate::api::{messages, parameters, tools};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::question::Question;
@@ -19,7 +20,6 @@ const NOTHING_STORED: &str =
 pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
     let fields = &Fields::of(body)?;
     parameters::refuse_what_cannot_be(fields)?;
-    parameters::refuse_calls(fields)?;
     parameters::refuse_forms("text.format", fields.get("text").and_then(|text| text.get("format")))?;
     if let Some(name) = LEFT_BEFORE.into_iter().find(|name| fields.get(name).is_some()) {
         return Err(ApiError::unsupported(name, NOTHING_STORED));
@@ -38,6 +38,7 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
         seed: parameters::seed(fields)?,
         reasoning: parameters::reasoning(fields),
         stops: Vec::new(),
+        tools: tools::tools(fields)?,
         delivery: parameters::delivery(fields)?,
     })
 }
@@ -49,18 +50,35 @@ fn input(fields: &Fields<'_>) -> Result<Vec<Message>, ApiError> {
         Some(Value::Array(items)) if !items.is_empty() => items,
         _ => return Err(ApiError::invalid("input", "expected a string or an array of items")),
     };
-    let mut messages = Vec::new();
+    let mut messages: Vec<Message> = Vec::new();
     let mut thought = String::new();
+    let mut calls = Calls::default();
     for (index, item) in items.iter().enumerate() {
         let place = format!("input[{index}]");
         match item.get("type").map_or(Some("message"), Value::as_str) {
             Some("message") => {
-                let mut message = messages::of(item, &place)?;
                 let before = std::mem::take(&mut thought);
-                if message.role == Role::Assistant && message.reasoning.is_empty() {
-                    message.reasoning = before;
+                for mut message in messages::of(item, &place, &mut calls)? {
+                    if message.role == Role::Assistant && message.reasoning.is_empty() {
+                        message.reasoning.clone_from(&before);
+                    }
+                    messages.push(message);
                 }
-                messages.push(message);
+            }
+            Some("function_call") => {
+                let call = Call::new(item.get("call_id"), item.get("name"), item.get("arguments"), &place)?;
+                // Calls of one turn are one message, with what was said before them.
+                if messages.last().is_none_or(|last| last.role != Role::Assistant) {
+                    let reasoning = std::mem::take(&mut thought);
+                    messages.push(Message { reasoning, ..Message::new(Role::Assistant, "") });
+                }
+                if let Some(last) = messages.last_mut() {
+                    calls.make(call, last);
+                }
+            }
+            Some("function_call_output") => {
+                let text = messages::text_of(item.get("output"), &format!("{place}.output"))?;
+                messages.push(calls.result(item.get("call_id"), text, &place)?);
             }
             Some("reasoning") => thought = reasoning(item),
             Some("item_reference") => return Err(ApiError::unsupported(place, NOTHING_STORED)),
@@ -119,8 +137,29 @@ mod tests {
     }
 
     #[test]
+    fn calls_and_their_results_become_messages() {
+        let call = |id: &str| json!({ "type": "function_call", "call_id": id, "name": "now", "arguments": "{\"zone\": \"UTC\"}" });
+        let result =
+            |id: &str, output: Value| json!({ "type": "function_call_output", "call_id": id, "output": output });
+        let asked = question(&json!({ "input": [
+            { "role": "user", "content": "Hi" },
+            { "type": "reasoning", "summary": [], "content": [{ "type": "reasoning_text", "text": "Hm." }] },
+            call("a"), call("b"), result("a", json!("5")), result("b", json!([{ "type": "input_text", "text": "6" }])),
+        ] }))
+        .unwrap();
+        let [_, called, first, second] = &asked.messages[..] else { panic!("{:?}", asked.messages) };
+        let read = potluck_model::ToolCall::read(&called.tool_calls);
+        assert_eq!((called.role, called.reasoning.as_str(), read.len()), (Role::Assistant, "Hm.", 2));
+        assert_eq!((read[1].id.as_str(), read[1].arguments.as_str()), ("b", "{\"zone\": \"UTC\"}"));
+        for (message, id, text) in [(first, "a", "5"), (second, "b", "6")] {
+            assert_eq!((message.role, message.tool_call_id.as_str(), message.content.as_str()), (Role::Tool, id, text));
+        }
+    }
+
+    #[test]
     fn what_cannot_be_is_refused_by_name() {
-        let call = json!({ "type": "function_call_output", "call_id": "a", "output": "5" });
+        let result = json!({ "type": "function_call_output", "call_id": "a", "output": "5" });
+        let other = json!({ "type": "custom_tool_call", "call_id": "a", "name": "f", "input": "5" });
         for (wrong, field) in [
             (json!({}), "input"),
             (json!({ "input": [] }), "input"),
@@ -129,7 +168,8 @@ mod tests {
             (json!({ "input": [5] }), "input[0]"),
             (json!({ "input": [{ "role": "wizard", "content": "a" }] }), "input[0].role"),
             (json!({ "input": [{ "type": "item_reference", "id": "a" }] }), "input[0]"),
-            (json!({ "input": [call] }), "input[0]"),
+            (json!({ "input": [result] }), "input[0]"),
+            (json!({ "input": [other] }), "input[0]"),
             (json!({ "input": "a", "previous_response_id": "resp_1" }), "previous_response_id"),
             (json!({ "input": "a", "background": true }), "background"),
             (json!({ "input": "a", "tool_choice": "required" }), "tool_choice"),

@@ -2,6 +2,7 @@
 
 mod input;
 
+use potluck_model::ToolCall;
 use potluck_panel::Channel;
 use serde_json::{Map, Value, json};
 
@@ -197,13 +198,25 @@ fn metadata(fields: &Fields<'_>) -> Result<Value, ApiError> {
 /// The status of a response that ended like this, and of its last item.
 fn status(finish: &Finish) -> &'static str {
     match finish {
-        Finish::Stop | Finish::StopString(_) => "completed",
+        Finish::Stop | Finish::StopString(_) | Finish::ToolCalls => "completed",
         Finish::Length => "incomplete",
     }
 }
 
 fn item_id(head: &Head, index: usize) -> String {
     format!("item_{}_{index}", head.id)
+}
+
+/// The item of a call. Its arguments come later in a stream.
+fn function_call(id: &str, call: &ToolCall, arguments: &str, status: &str) -> Value {
+    json!({
+        "type": "function_call",
+        "id": id,
+        "call_id": call.id,
+        "name": call.name,
+        "arguments": arguments,
+        "status": status,
+    })
 }
 
 fn usage_json(usage: Usage) -> Value {
@@ -248,9 +261,26 @@ impl Shape for Responses {
         events
     }
 
+    fn call(&mut self, head: &Head, call: &ToolCall) -> Vec<Event> {
+        let mut events = self.close("completed");
+        let index = self.output.len();
+        let id = item_id(head, index);
+        let begun = json!({ "output_index": index, "item": function_call(&id, call, "", "in_progress") });
+        events.push(self.event("response.output_item.added", begun));
+        let arguments = |name: &str| json!({ "item_id": id, "output_index": index, name: call.arguments });
+        events.push(self.event("response.function_call_arguments.delta", arguments("delta")));
+        let mut done = arguments("arguments");
+        done["name"] = json!(call.name);
+        events.push(self.event("response.function_call_arguments.done", done));
+        let item = function_call(&id, call, &call.arguments, "completed");
+        events.push(self.event("response.output_item.done", json!({ "output_index": index, "item": item })));
+        self.output.push(item);
+        events
+    }
+
     fn end(&mut self, head: &Head, finish: &Finish, usage: Usage) -> Vec<Event> {
         let mut events = Vec::new();
-        if self.open.is_none() {
+        if self.open.is_none() && self.output.is_empty() {
             events.extend(self.open(head, Kind::Message));
         }
         events.extend(self.close(status(finish)));
@@ -269,13 +299,19 @@ impl Shape for Responses {
 
     fn whole(&self, head: &Head, whole: &Whole) -> Value {
         let thought = (!whole.reasoning.is_empty()).then_some((Kind::Reasoning, &whole.reasoning));
-        let said = (!whole.text.is_empty() || thought.is_none()).then_some((Kind::Message, &whole.text));
+        let is_empty = thought.is_none() && whole.calls.is_empty();
+        let said = (!whole.text.is_empty() || is_empty).then_some((Kind::Message, &whole.text));
         let items: Vec<(Kind, &String)> = thought.into_iter().chain(said).collect();
-        let output = items.iter().enumerate().map(|(index, (kind, text))| {
-            let status = if index + 1 == items.len() { status(&whole.finish) } else { "completed" };
-            kind.item(&item_id(head, index), status, &[kind.part(text)])
-        });
-        self.ended(head, &whole.finish, &output.collect::<Vec<_>>(), whole.usage)
+        let mut output = Vec::new();
+        for (kind, text) in &items {
+            let is_last = output.len() + 1 == items.len() && whole.calls.is_empty();
+            let status = if is_last { status(&whole.finish) } else { "completed" };
+            output.push(kind.item(&item_id(head, output.len()), status, &[kind.part(text)]));
+        }
+        for call in &whole.calls {
+            output.push(function_call(&item_id(head, output.len()), call, &call.arguments, "completed"));
+        }
+        self.ended(head, &whole.finish, &output, whole.usage)
     }
 }
 

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 use super::*;
-use crate::api::test_head;
+use crate::api::{test_call, test_head};
 
 const USAGE: Usage = Usage { prompt: 5, cached: 3, answer: 2, reasoning: 1 };
 
@@ -60,8 +60,13 @@ fn a_stream_numbers_its_events_and_each_names_its_item() {
 #[test]
 fn a_stream_ends_with_the_response_that_comes_in_one_piece() {
     for finish in [Finish::Stop, Finish::Length] {
-        let whole =
-            Whole { text: "Hi, you".to_owned(), reasoning: "Hm.".to_owned(), finish: finish.clone(), usage: USAGE };
+        let whole = Whole {
+            text: "Hi, you".to_owned(),
+            reasoning: "Hm.".to_owned(),
+            calls: Vec::new(),
+            finish: finish.clone(),
+            usage: USAGE,
+        };
         let whole = shape().whole(&test_head("resp_1"), &whole);
         let events = stream(&finish);
         assert_eq!(events[15].json()["response"], whole);
@@ -75,6 +80,37 @@ fn a_stream_ends_with_the_response_that_comes_in_one_piece() {
         assert_eq!((&whole["instructions"], &whole["temperature"]), (&json!("Be brief."), &json!(0)));
         assert_eq!(whole["usage"]["output_tokens_details"]["reasoning_tokens"], 1);
     }
+}
+
+#[test]
+fn calls_are_items_with_events_of_their_own() {
+    let head = &test_head("resp_1");
+    let mut streamed = shape();
+    let mut events = streamed.begin(head);
+    events.extend(streamed.more(head, Channel::Answer, "I look."));
+    events.extend(streamed.call(head, &test_call("a")));
+    events.extend(streamed.call(head, &test_call("b")));
+    events.extend(streamed.end(head, &Finish::ToolCalls, USAGE));
+    events.pop();
+    let kinds: Vec<&str> = events.iter().map(Event::kind).collect();
+    let of_call = [
+        "response.output_item.added",
+        "response.function_call_arguments.delta",
+        "response.function_call_arguments.done",
+        "response.output_item.done",
+    ];
+    assert_eq!(kinds[8..], [&of_call[..], &of_call[..], &["response.completed"][..]].concat());
+    assert_eq!((&events[8].json()["item"]["arguments"], &events[8].json()["output_index"]), (&json!(""), &json!(1)));
+    assert_eq!(events[9].json()["delta"], test_call("a").arguments);
+    assert_eq!(
+        (&events[13].json()["item_id"], &events[14].json()["name"]),
+        (&events[12].json()["item"]["id"], &json!("weather"))
+    );
+    let calls = vec![test_call("a"), test_call("b")];
+    let (text, reasoning, finish, usage) = ("I look.".to_owned(), String::new(), Finish::ToolCalls, USAGE);
+    let whole = shape().whole(head, &Whole { text, reasoning, calls, finish, usage });
+    assert_eq!(events[16].json()["response"], whole, "as in one piece");
+    assert_eq!(whole["output"][2]["call_id"], "b");
 }
 
 #[test]

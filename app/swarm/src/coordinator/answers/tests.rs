@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use potluck_plan::{BlockRange, Bytes, Candidates, ChannelText, Stage, StageId};
-use potluck_protocol::{Message, ModelCard, ModelSource, Role, Sampling};
+use potluck_protocol::{Message, ModelCard, ModelSource, Role, Sampling, ToolOffer};
 
 use super::*;
 use crate::event::HintOptions;
@@ -116,6 +116,7 @@ impl Room {
             max_tokens: 4,
             sampling: Sampling::greedy(),
             reasoning: None,
+            tools: ToolOffer::default(),
         };
         self.answers.ask(asker, prompt, &mut self.cx);
     }
