@@ -454,6 +454,28 @@ params! {
         /// Soft cap, 0 for none.
         cap: f32,
     }
+    /// Biases of a few logits of each row.
+    BiasLogits {
+        /// Batch rows.
+        n: u32,
+        /// Biased row of batch row 0.
+        first: u32,
+        /// Logits per row.
+        vocabulary: u32,
+        /// Rows that may have biases.
+        rows: u32,
+        /// Pairs of a row, at most.
+        most: u32,
+    }
+    /// Log-sum-exp of each row.
+    LogSumExp {
+        /// Batch rows.
+        n: u32,
+        /// Output row of batch row 0.
+        first: u32,
+        /// Logits per row.
+        vocabulary: u32,
+    }
     /// Largest logit of each segment.
     Segments {
         /// Batch rows.

@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (batch, input) = ((computed..log.len()).map(row).collect(), Input::Tokens(log[computed..].to_vec()));
         engine.submit(Work {
             ticket: Ticket(number as u64),
-            task: Task::Forward { batch, class, input, blocks, then },
+            task: Task::Forward { batch, class, input, blocks, then, biases: Vec::new() },
         })?;
         engine.wait();
         let Outcome::Candidates(candidates) = results.recv()?.outcome else { return Err("The GPU failed.".into()) };

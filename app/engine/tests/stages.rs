@@ -3,16 +3,17 @@
 
 mod support;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_engine::{EngineError, Gpu, Settings, Tier};
 use potluck_gguf::TensorType;
 use potluck_model::Architecture;
 use potluck_plan::{
-    BatchToken, BlockIndex, BlockRange, Candidates, ConversationId, ExpertId, FirstToken, Input, KernelClass,
-    KvCacheType, LmHeadTokens, LogitsRequest, Outcome, Position, SampledSteps, Sampling, Task, Then, Ticket,
-    WeightUnit, Work,
+    BatchToken, BiasedTokens, BlockIndex, BlockRange, Candidates, ConversationId, ExpertId, FirstToken, Input,
+    KernelClass, KvCacheType, LmHeadRequest, LmHeadTokens, LogitBias, LogitsRequest, Outcome, Position, SampledSteps,
+    Sampling, Task, Then, Ticket, WeightUnit, Work,
 };
+use potluck_shaders::reference;
 use support::{Bench, Model, Recipe, TALK, forward, gpu_as, logits, rows, top};
 
 const TIERS: [Tier; 2] = [Tier::Software, Tier::Full];
@@ -298,6 +299,80 @@ fn one_by_one(bench: &mut Bench, first: u32, from: u32, count: u32) -> Vec<Candi
 
 fn continue_decode(position: u32, token: FirstToken, steps: u16) -> Task {
     Task::Continue { row: rows(position..position + 1)[0], token, steps, sampling: None }
+}
+
+/// Each row's logits as they were computed, and what its candidates and its sum must be with these biases.
+fn expected_with(logits: &[f32], vocabulary: usize, biases: &[BiasedTokens], count: usize) -> Vec<(Vec<u32>, f64)> {
+    let row = |(at, row): (usize, &[f32])| {
+        let mut row = row.to_vec();
+        let of_row = biases.iter().find(|biased| biased.tokens.contains(&(at as u32)));
+        of_row.iter().for_each(|biased| biased.bias.apply(&mut row));
+        let best = reference::top(&row, count).into_iter().map(|(id, _)| id).collect();
+        (best, reference::log_sum_exp(&row))
+    };
+    logits.chunks_exact(vocabulary).enumerate().map(row).collect()
+}
+
+/// Biases act before candidates are chosen, each on its own rows, on every tier; the others keep their bits.
+#[test]
+fn biases_change_only_their_rows_and_sums_are_those_of_all_logits() {
+    let model = Recipe::new(Architecture::Llama, TensorType::Q4_K).build();
+    let (prompt, count) = (tokens(&model)[..12].to_vec(), 128);
+    for tier in TIERS {
+        let mut bench = Bench::new(&gpu_as(Some(tier)), &model, &model.all_units(), settings());
+        // One row after another: an engine returns the logits of few rows at a time.
+        let mut logits = Vec::new();
+        for at in 0..12 {
+            let batch = rows(at..at + 1);
+            let (input, then) = (Input::Tokens(vec![prompt[at as usize]]), self::logits(LmHeadTokens::Last));
+            logits.extend(bench.hidden(forward(batch, KernelClass::Decode, input, (0, 3), then)));
+        }
+        let vocabulary = logits.len() / 12;
+        let mut run = |class, request: LmHeadRequest, biases: &[BiasedTokens]| {
+            let task = forward(rows(0..12), class, Input::Tokens(prompt.clone()), (0, 3), Then::LmHead(request));
+            let Task::Forward { batch, class, input, blocks, then, .. } = task else { unreachable!() };
+            bench.candidates(Task::Forward { batch, class, input, blocks, then, biases: biases.to_vec() })
+        };
+        let request = |tokens, logits| LmHeadRequest { tokens, logits };
+        let all = request(LmHeadTokens::All, LogitsRequest::TopWithSum(count));
+        let plain = run(KernelClass::Decode, all, &[]);
+        let best = |row: usize| plain[row].ids[0];
+        let bias = |pairs: &[(u32, f32)]| LogitBias::new(BTreeMap::from_iter(pairs.iter().copied())).unwrap();
+        let ban = bias(&[(best(3), -100.0), (best(4), -100.0), (vocabulary as u32 - 1, 60.0)]);
+        let many = bias(&(0..vocabulary as u32 / 2).map(|id| (id * 2, 1.0 - id as f32 / 100.0)).collect::<Vec<_>>());
+        let biases = [BiasedTokens { tokens: 3..5, bias: ban.clone() }, BiasedTokens { tokens: 9..10, bias: many }];
+        let biased = run(KernelClass::Decode, all, &biases);
+        let expected = expected_with(&logits, vocabulary, &biases, usize::from(count));
+        for (row, (got, (ids, sum))) in biased.iter().zip(&expected).enumerate() {
+            assert_eq!(got.ids, *ids, "{tier:?}: row {row}");
+            let got = f64::from(got.log_sum_exp.unwrap());
+            assert!((got - sum).abs() < 1e-4 * sum.abs().max(1.0), "{tier:?}: row {row}: {got}, and not {sum}");
+        }
+        for row in [0, 1, 2, 5, 6, 7, 8, 10, 11] {
+            assert_eq!(biased[row], plain[row], "{tier:?}: row {row} has no bias");
+        }
+        assert_eq!(biased[3].ids[0], vocabulary as u32 - 1);
+        assert!(biased[3].without_banned().ids.iter().all(|id| *id != best(3)));
+        let sampled = run(KernelClass::Decode, request(LmHeadTokens::All, LogitsRequest::Top(1)), &biases);
+        assert_eq!(sampled[9].ids[0], biased[9].ids[0], "greedily, too");
+        let again = run(KernelClass::Decode, all, &[]);
+        assert_eq!(again, plain, "{tier:?}: nothing of it is left");
+        let last =
+            run(KernelClass::Prefill, request(LmHeadTokens::Last, LogitsRequest::Top(1)), &BiasedTokens::all(12, &ban));
+        assert_eq!(last[0].ids, [vocabulary as u32 - 1], "{tier:?}: the end of a prompt");
+    }
+}
+
+#[test]
+fn a_bias_that_the_vocabulary_does_not_have_is_refused() {
+    let model = Recipe::new(Architecture::Llama, TensorType::Q4_K).build();
+    let bench = Bench::new(&gpu_as(Some(Tier::Full)), &model, &model.all_units(), settings());
+    let bias = LogitBias::new([(u32::MAX, 1.0)]).unwrap();
+    let task = forward(rows(0..1), KernelClass::Decode, Input::Tokens(vec![1]), (0, 3), top(LmHeadTokens::Last, 1));
+    let Task::Forward { batch, class, input, blocks, then, .. } = task else { unreachable!() };
+    let task = Task::Forward { batch, class, input, blocks, then, biases: BiasedTokens::all(1, &bias) };
+    let submitted = bench.engine.submit(Work { ticket: Ticket(1), task });
+    assert_eq!(submitted, Err(EngineError::UnknownToken(u32::MAX)));
 }
 
 /// Settings that use every rule of the sampler, one or several at a time.

@@ -24,8 +24,13 @@ impl Sample {
 
     /// A token of an answer.
     pub fn piece() -> Self {
-        let event =
-            AnswerPart::Text { index: 123, channel: Channel::Answer, delta: " soup".to_owned(), tokens: vec![18_377] };
+        let event = AnswerPart::Text {
+            index: 123,
+            channel: Channel::Answer,
+            delta: " soup".to_owned(),
+            tokens: vec![18_377],
+            logprobs: Vec::new(),
+        };
         Self(ToPage::Answer { request: RequestId(7), event })
     }
 

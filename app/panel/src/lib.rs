@@ -39,15 +39,15 @@ pub use keys::{KeySeed, RoomKeys};
 pub use model_link::{BadModelLink, ModelLink};
 pub use notice::{Condition, Notice, NoticeLevel};
 pub use potluck_plan::{
-    Arithmetic, BadPooling, Bytes, Channel, DeviceId, Ends, Hedging, KvCacheType, ModelId, PeerId, PlanEpoch, Pooling,
-    ReasoningEffort, Sharing, StageId, WireType,
+    Arithmetic, BadPooling, Bytes, Channel, DeviceId, Ends, Hedging, KvCacheType, LogitBias, ModelId, PeerId,
+    PlanEpoch, Pooling, ReasoningEffort, Sharing, StageId, WireType,
 };
 pub use potluck_predict::{ForesightReport, Guessing, PredictorKind};
 pub use potluck_protocol::{
     AnswerPart, AnswerStop, CreditView, DeviceKind, Doors, ExpertsView, ForecastView, HolderView, HopView, Invite,
-    InviteId, InviteKind, LayerChecksView, Leaving, LoadPhase, LoadReport, LogEntry, LogEvent, MemberStatus,
-    MemberView, Message, ModelCard, ModelSource, PlanStatus, PromptRequest, RequestId, Role, Sampling, Timings,
-    ToolChoice, ToolOffer, UnixSeconds, Way, Work,
+    InviteId, InviteKind, LayerChecksView, Leaving, LoadPhase, LoadReport, LogEntry, LogEvent, LogitOptions, Logprob,
+    MemberStatus, MemberView, Message, ModelCard, ModelSource, PlanStatus, PromptRequest, RequestId, Role, Sampling,
+    Timings, TokenLogprobs, ToolChoice, ToolOffer, UnixSeconds, Way, Work,
 };
 pub use status::{
     BannedReport, CallTimes, Connection, DeviceReport, DoorsReport, DraftCount, DraftReport, ExpertHolding,

@@ -12,6 +12,7 @@ mod channel;
 mod hedging;
 mod ids;
 mod kv_cache_type;
+mod logit_bias;
 mod plan;
 mod pool;
 mod pooling;
@@ -32,6 +33,7 @@ pub use ids::{
     StageId,
 };
 pub use kv_cache_type::{KV_PAGE_TOKENS, KvCacheType, UnknownKvCacheType};
+pub use logit_bias::{BadLogitBias, BiasedTokens, LogitBias};
 pub use plan::{ExpertHolder, Plan, PlanError, RemoteExperts, Stage};
 pub use pool::{ExpertPool, HolderPool, PooledExperts, divide_slots};
 pub use pooling::{BadPooling, Pooling};

@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(greedy.sample_from_logits(&[1.0, 3.0, 3.0, f32::NAN], &[]), Some(1));
         assert_eq!(greedy.sample_from_logits(&[], &[]), None);
         assert_eq!(greedy.request(), LogitsRequest::Top(1));
-        let candidates = Candidates { ids: vec![9, 4], logits: vec![2.0, 2.0], sampled: None };
+        let candidates = Candidates { ids: vec![9, 4], logits: vec![2.0, 2.0], sampled: None, log_sum_exp: None };
         assert_eq!(greedy.sample(&candidates, &[]), Some(4));
     }
 
@@ -264,7 +264,7 @@ mod tests {
             order.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b)));
             order.truncate(n.into());
             let best = order.iter().map(|&id| logits[id as usize]).collect();
-            let candidates = Candidates { ids: order, logits: best, sampled: None };
+            let candidates = Candidates { ids: order, logits: best, sampled: None, log_sum_exp: None };
             assert_eq!(sampling.sample(&candidates, &log), sampling.sample_from_logits(&logits, &log), "seed {seed}");
         }
     }

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockIndex, BlockRange, ConversationId, ExpertId, Position, SampledSteps};
+use crate::{BiasedTokens, BlockIndex, BlockRange, ConversationId, ExpertId, LogitBias, Position, SampledSteps};
 
 /// Identifies a piece of work, to match results with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -110,6 +110,8 @@ pub enum LmHeadTokens {
 pub enum LogitsRequest {
     /// The best `n` (1 is greedy), best first, ties to the lowest id. At most [`LogitsRequest::MAX_TOP`].
     Top(u16),
+    /// The same with the log-sum-exp of all logits, in [`Candidates::log_sum_exp`].
+    TopWithSum(u16),
     /// All of them.
     Logits,
 }
@@ -117,6 +119,28 @@ pub enum LogitsRequest {
 impl LogitsRequest {
     /// Largest `n` of [`LogitsRequest::Top`].
     pub const MAX_TOP: u16 = 128;
+
+    /// How many of the best it wants; `None`: all logits.
+    #[must_use]
+    pub const fn candidates(self) -> Option<u16> {
+        match self {
+            Self::Top(n) | Self::TopWithSum(n) => Some(n),
+            Self::Logits => None,
+        }
+    }
+
+    /// It wants the log-sum-exp.
+    #[must_use]
+    pub const fn sums(self) -> bool {
+        matches!(self, Self::TopWithSum(_))
+    }
+
+    /// A request whose result holds what both want of candidates; `None` if one of them wants all logits.
+    #[must_use]
+    pub fn of_both(self, other: Self) -> Option<Self> {
+        let n = self.candidates()?.max(other.candidates()?);
+        Some(if self.sums() || other.sums() { Self::TopWithSum(n) } else { Self::Top(n) })
+    }
 }
 
 /// The experts a router chose for one token, largest weight first.
@@ -141,6 +165,9 @@ pub enum Task {
         blocks: BlockRange,
         /// What follows.
         then: Then,
+        /// What is added to the logits of which tokens, if the LM head follows. Of a token in several of these, the last one counts.
+        /// At most [`Work::DECODE_TOKENS`] tokens with a bias pass the LM head.
+        biases: Vec<BiasedTokens>,
     },
     /// Multi-step decode on an engine that holds the whole model: the token chosen at each step is that of the next.
     /// Greedily it is the best candidate, and [`Outcome::Candidates`] has one candidate per step. Sampled, each step has
@@ -199,6 +226,31 @@ pub struct Candidates {
     pub logits: Vec<f32>,
     /// The token that a continuation sampled from them and went on with.
     pub sampled: Option<u32>,
+    /// The log-sum-exp of all logits of the vocabulary: the probability of a candidate is `exp(logit - log_sum_exp)`. Only if it was
+    /// asked for ([`LogitsRequest::TopWithSum`]).
+    #[serde(default)]
+    pub log_sum_exp: Option<f32>,
+}
+
+impl Candidates {
+    /// The same without banned tokens, unless all are.
+    #[must_use]
+    pub fn without_banned(&self) -> Self {
+        let is_allowed = |(_, logit): &(&u32, &f32)| **logit > LogitBias::BANNED;
+        let (ids, logits): (Vec<u32>, Vec<f32>) = self.ids.iter().zip(&self.logits).filter(is_allowed).unzip();
+        if ids.is_empty() { self.clone() } else { Self { ids, logits, ..self.clone() } }
+    }
+
+    /// What the requester of so many candidates, with or without the log-sum-exp, gets of them.
+    pub fn cut(&mut self, request: LogitsRequest) {
+        if let Some(n) = request.candidates() {
+            self.ids.truncate(usize::from(n));
+            self.logits.truncate(usize::from(n));
+        }
+        if !request.sums() {
+            self.log_sum_exp = None;
+        }
+    }
 }
 
 /// How a piece of work ended.

@@ -1,8 +1,8 @@
 //! Frames of a token's pass: stage to stage, stage to experts and back, last stage to coordinator.
 
 use potluck_plan::{
-    BlockIndex, Candidates, ConversationId, ExpertId, KernelClass, LmHeadRequest, PeerId, PlanEpoch, Position,
-    SampledSteps, StageId, WireType,
+    BlockIndex, Candidates, ConversationId, ExpertId, KernelClass, LmHeadRequest, LogitBias, PeerId, PlanEpoch,
+    Position, SampledSteps, StageId, WireType,
 };
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +42,8 @@ pub struct Forward {
     pub sampling: Option<SampledSteps>,
     /// What the last stage computes of the LM head; `None`: it only reports that the chunk has passed.
     pub lm_head: Option<LmHeadRequest>,
+    /// What is added to the logits of each token that passes the LM head. Not in multi-step decode.
+    pub bias: LogitBias,
     /// Engine milliseconds at each stage passed so far, in order.
     pub stage_millis: Vec<f64>,
     /// Number format of `hidden` in the tail.

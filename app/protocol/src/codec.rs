@@ -129,8 +129,8 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use potluck_plan::{
-        BlockIndex, Channel, ConversationId, ExpertId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, PeerId,
-        PlanEpoch, Position, StageId,
+        BlockIndex, Channel, ConversationId, ExpertId, KernelClass, LmHeadRequest, LmHeadTokens, LogitBias,
+        LogitsRequest, PeerId, PlanEpoch, Position, StageId,
     };
     use proptest::prelude::*;
 
@@ -155,6 +155,7 @@ mod tests {
             further_steps: 0,
             sampling: None,
             lm_head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
+            bias: LogitBias::default(),
             stage_millis: vec![1.5],
             wire,
             hidden,
@@ -209,13 +210,31 @@ mod tests {
     #[test]
     fn text_of_an_answer_says_what_it_is_for() {
         for (channel, number) in [(Channel::Reasoning, 0), (Channel::Answer, 1), (Channel::ToolCall, 2)] {
-            let text = AnswerPart::Text { index: 3, channel, delta: "hm".into(), tokens: vec![300] };
+            let (delta, tokens, logprobs) = ("hm".into(), vec![300], Vec::new());
+            let text = AnswerPart::Text { index: 3, channel, delta, tokens, logprobs };
             let frame = Frame::Answer(RequestId(5), text);
             let bytes = encode(&frame).unwrap();
-            let of_text = [5, 2, 3, number, 2, b'h', b'm', 1, 0xac, 2];
-            assert_eq!(bytes[7..], of_text, "request, kind of part, index, channel, text, tokens");
+            let of_text = [5, 2, 3, number, 2, b'h', b'm', 1, 0xac, 2, 0];
+            assert_eq!(bytes[7..], of_text, "request, kind of part, index, channel, text, tokens, log-probabilities");
             assert_eq!(decode(&bytes).unwrap(), frame);
         }
+    }
+
+    #[test]
+    fn a_bias_that_breaks_its_limits_is_no_frame() {
+        let Frame::Forward(plain) = forward(WireType::F32, vec![1.0]) else { unreachable!() };
+        let biased = Frame::Forward(Forward { bias: LogitBias::new([(3, -100.0), (300, 1.5)]).unwrap(), ..plain });
+        let bytes = encode(&biased).unwrap();
+        assert_eq!(decode(&bytes).unwrap(), biased);
+        let pairs = [&[2u8, 3][..], &(-100.0f32).to_le_bytes(), &[0xac, 2], &1.5f32.to_le_bytes()].concat();
+        let at = bytes.windows(pairs.len()).position(|window| window == pairs).expect("number, tokens and biases");
+        let mut twice = bytes.clone();
+        // The second token becomes 3 in two bytes.
+        twice[at + 6..at + 8].copy_from_slice(&[0x83, 0]);
+        assert_eq!(decode(&twice), Err(FrameError::Head), "a token is named twice");
+        let mut large = bytes;
+        large[at + 2..at + 6].copy_from_slice(&f32::NAN.to_le_bytes());
+        assert_eq!(decode(&large), Err(FrameError::Head), "no number");
     }
 
     fn call() -> Frame {

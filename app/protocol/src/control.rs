@@ -8,7 +8,10 @@ use potluck_plan::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{DeviceKind, ExpertPhase, ExpertWaits, Hedging, HolderReport, LoadReport, Message, RequestId, ToolOffer};
+use crate::{
+    DeviceKind, ExpertPhase, ExpertWaits, Hedging, HolderReport, LoadReport, LogitOptions, Message, RequestId,
+    ToolOffer,
+};
 
 /// One start of a node: random. A peer that returns with another one has lost its KV cache and its GPU memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -280,6 +283,9 @@ pub struct PromptRequest {
     /// The functions that the model may call.
     #[serde(default)]
     pub tools: ToolOffer,
+    /// What it wants of the logits besides a token.
+    #[serde(default)]
+    pub logits: LogitOptions,
 }
 
 impl PromptRequest {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     CalibrationRuns, Checkers, ExpertCall, ExpertCancel, ExpertHint, ExpertResult, Forward, Hello, Hold, Holding,
     LoadFault, LogitsResult, ModelCard, PieceFault, PieceRequest, Prepare, PromptRequest, Residency, RoomView,
-    RowHashes, RowRange, Rows, RowsRequest, StageFault, StandbyOrder, WorkerStatus,
+    RowHashes, RowRange, Rows, RowsRequest, StageFault, StandbyOrder, TokenLogprobs, WorkerStatus,
 };
 
 /// Names a prompt within one start of the asking peer.
@@ -76,6 +76,9 @@ pub enum AnswerPart {
         delta: String,
         /// The tokens behind it.
         tokens: Vec<u32>,
+        /// Log-probabilities of these tokens, if they were asked for.
+        #[serde(default)]
+        logprobs: Vec<TokenLogprobs>,
     },
     /// A lost device is being replaced; one sentence.
     Recovering(String),

@@ -20,6 +20,7 @@ mod control;
 mod door_log;
 mod doors;
 mod frame;
+mod logprobs;
 mod prompt_sampling;
 mod residency;
 mod room;
@@ -42,6 +43,7 @@ pub use doors::{
     UnixSeconds,
 };
 pub use frame::{AnswerPart, AnswerStop, Frame, Leaving, Message, RequestId, Role, Timings};
+pub use logprobs::{LogitOptions, Logprob, TokenLogprobs};
 pub use potluck_plan::{Ends, Hedging, Sampling, Sharing};
 pub use residency::{
     Checkers, ExpertPhase, ExpertWaits, Hold, HolderReport, Holding, Lineage, Residency, ResidencyChange, Work,

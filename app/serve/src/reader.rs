@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     fn text(channel: Channel, delta: &str) -> AnswerPart {
-        AnswerPart::Text { index: 0, channel, delta: delta.to_owned(), tokens: vec![1] }
+        AnswerPart::Text { index: 0, channel, delta: delta.to_owned(), tokens: vec![1], logprobs: Vec::new() }
     }
 
     fn end(stop: AnswerStop) -> AnswerPart {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use potluck_panel::{AnswerPart, Connection, ModelCard, PlanStatus, PromptRequest, RequestId, Status};
+use potluck_panel::{AnswerPart, Connection, LogitOptions, ModelCard, PlanStatus, PromptRequest, RequestId, Status};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -136,6 +136,7 @@ impl RoomLine {
             sampling,
             reasoning: question.reasoning,
             tools: question.tools.offer,
+            logits: LogitOptions::default(),
         };
         // What no room takes need not wait.
         potluck_swarm::check_prompt(&prompt).map_err(ApiError::of_refused)?;

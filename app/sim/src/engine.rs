@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
-    BatchToken, BlockIndex, BlockRange, BlockShape, Bytes, Candidates, ConversationId, Cuts, ExpertId, ExpertOutputs,
-    ExpertRoute, FeedForwardShape, FirstToken, Input, KV_PAGE_TOKENS, KernelClass, KvCacheType, LmHeadRequest,
-    LmHeadTokens, LogitsRequest, ModelId, ModelShape, Outcome, PooledExperts, Position, STATE_CONVERSATIONS,
-    SampledSteps, StateHistory, Task, Then, WeightUnit, Work,
+    BatchToken, BiasedTokens, BlockIndex, BlockRange, BlockShape, Bytes, Candidates, ConversationId, Cuts, ExpertId,
+    ExpertOutputs, ExpertRoute, FeedForwardShape, FirstToken, Input, KV_PAGE_TOKENS, KernelClass, KvCacheType,
+    LmHeadRequest, LmHeadTokens, LogitBias, LogitsRequest, ModelId, ModelShape, Outcome, PooledExperts, Position,
+    STATE_CONVERSATIONS, SampledSteps, StateHistory, Task, Then, WeightUnit, Work,
 };
 
 use super::language;
@@ -166,7 +166,7 @@ impl SimEngine {
 
     fn try_run(&mut self, model: &SimModel, task: &Task) -> Result<Outcome, String> {
         match task {
-            Task::Forward { batch, class, input, blocks, then } => {
+            Task::Forward { batch, class, input, blocks, then, biases } => {
                 let mut hidden = self.enter(batch, *blocks, input)?;
                 for block in blocks.iter() {
                     for (row, value) in batch.iter().zip(&mut hidden) {
@@ -183,7 +183,7 @@ impl SimEngine {
                         };
                     }
                 }
-                let outcome = self.leave(model, batch, *class, hidden, *then)?;
+                let outcome = self.leave(model, batch, *class, hidden, (*then, biases))?;
                 self.remember(batch, &outcome);
                 Ok(outcome)
             }
@@ -234,6 +234,7 @@ impl SimEngine {
                 input: Input::Tokens(vec![token]),
                 blocks: BlockRange::new(0, model.blocks),
                 then: Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
+                biases: Vec::new(),
             };
             let Outcome::Candidates(mut best) = self.try_run(model, &task)? else { return Err("no candidates".into()) };
             token = best[0].ids[0];
@@ -355,7 +356,7 @@ impl SimEngine {
         batch: &[BatchToken],
         class: KernelClass,
         hidden: Vec<Values>,
-        then: Then,
+        (then, biases): (Then, &[BiasedTokens]),
     ) -> Result<Outcome, String> {
         Ok(match then {
             Then::Nothing => Outcome::Done,
@@ -374,14 +375,32 @@ impl SimEngine {
                     LmHeadTokens::Last => hidden.len().saturating_sub(1),
                     LmHeadTokens::All => 0,
                 };
-                let best = |last: &Values| {
-                    let id = 1 + mix(bits(*last)) % (VOCABULARY - 1);
-                    Candidates { ids: vec![id as u32], logits: vec![1.0], sampled: None }
+                let best = |(row, last): (usize, &Values)| {
+                    let biased = biases.iter().rfind(|biased| biased.tokens.contains(&(row as u32)));
+                    let id = best_token(bits(*last), biased.map_or(&[], |biased| biased.bias.tokens()));
+                    let log_sum_exp = request.logits.sums().then(|| 2.0 + id as f32 / VOCABULARY as f32);
+                    Candidates { ids: vec![id], logits: vec![1.0], sampled: None, log_sum_exp }
                 };
-                Outcome::Candidates(hidden[first..].iter().map(best).collect())
+                Outcome::Candidates(hidden.iter().enumerate().skip(first).map(best).collect())
             }
         })
     }
+}
+
+/// The best token after these values: one of a hash that no bias bans. Every bias makes another hash, so that an answer shows if one was
+/// lost, or was another conversation's.
+fn best_token(values: u64, biases: &[(u32, f32)]) -> u32 {
+    let with = |hash: u64, (id, bias): &(u32, f32)| mix(hash ^ u64::from(*id) << 32 ^ u64::from(bias.to_bits()));
+    let mut hash = biases.iter().fold(values, with);
+    // Not all are banned.
+    for _ in 0..1_000 {
+        hash = mix(hash);
+        let id = 1 + (hash % (VOCABULARY - 1)) as u32;
+        if !biases.iter().any(|(of, bias)| *of == id && *bias <= -LogitBias::MAX) {
+            return id;
+        }
+    }
+    1
 }
 
 /// Two values of -1 to 1, with 24 bits each.

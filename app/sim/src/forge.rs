@@ -7,14 +7,14 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use potluck_plan::{
-    BlockIndex, Bytes, Candidates, ConversationId, ExpertId, KernelClass, ModelId, PeerId, PlanEpoch, Position,
-    SampledSteps, StageId, WireType,
+    BlockIndex, Bytes, Candidates, ConversationId, ExpertId, KernelClass, LogitBias, ModelId, PeerId, PlanEpoch,
+    Position, SampledSteps, StageId, WireType,
 };
 use potluck_protocol::{
     AnswerPart, AnswerStop, CalibrationRuns, Contribution, DeviceKind, ExpertCall, ExpertCancel, ExpertFailure,
-    ExpertHint, ExpertResult, Forward, Frame, Hello, Hold, Holding, Leaving, LmHeadOutput, LoadFault, LogitsResult,
-    Message, PassId, PieceRequest, PromptRequest, RequestId, Residency, ResidencyChange, Role, Sampling, StageFault,
-    StageFaultKind, StartId, Timings, ToolChoice, ToolOffer, WorkerStatus,
+    ExpertHint, ExpertResult, Forward, Frame, Hello, Hold, Holding, Leaving, LmHeadOutput, LoadFault, LogitOptions,
+    LogitsResult, Message, PassId, PieceRequest, PromptRequest, RequestId, Residency, ResidencyChange, Role, Sampling,
+    StageFault, StageFaultKind, StartId, Timings, ToolChoice, ToolOffer, WorkerStatus,
 };
 use potluck_swarm::RelayRoute;
 
@@ -160,14 +160,16 @@ fn altered(random: &mut Random, frame: Frame) -> Frame {
             Frame::ExpertResult(ExpertResult { outputs, millis: f64::NAN, ..result })
         }
         Frame::LogitsResult(result) => {
-            let best = Candidates { ids: vec![(number % 200) as u32], logits: vec![1.0], sampled: None };
+            let best =
+                Candidates { ids: vec![(number % 200) as u32], logits: vec![1.0], sampled: None, log_sum_exp: None };
             let stage_millis = vec![f64::NAN; result.stage_millis.len()];
             Frame::LogitsResult(LogitsResult { result: LmHeadOutput::Candidates(vec![best]), stage_millis, ..result })
         }
         Frame::Hello(hello) => Frame::Hello(said(random, hello)),
-        Frame::Answer(request, AnswerPart::Text { index, channel, .. }) => {
-            Frame::Answer(request, AnswerPart::Text { index, channel, delta: "x".into(), tokens: vec![120] })
-        }
+        Frame::Answer(request, AnswerPart::Text { index, channel, .. }) => Frame::Answer(
+            request,
+            AnswerPart::Text { index, channel, delta: "x".into(), tokens: vec![120], logprobs: Vec::new() },
+        ),
         Frame::Prepare(mut prepare) => {
             prepare.plan.epoch = PlanEpoch(prepare.plan.epoch.0.wrapping_add(1));
             prepare.plan.stages.truncate(1);
@@ -265,6 +267,7 @@ fn invented(random: &mut Random, ids: &[PeerId], epoch: PlanEpoch) -> Frame {
             further_steps: any(random, &[0, 3, u16::MAX]),
             sampling: any(random, &[false, true]).then(|| sampled(random)),
             lm_head: None,
+            bias: LogitBias::default(),
             stage_millis: Vec::new(),
             wire: WireType::F32,
             hidden: Vec::new(),
@@ -317,6 +320,7 @@ fn invented(random: &mut Random, ids: &[PeerId], epoch: PlanEpoch) -> Frame {
                 functions: vec!["{".into(); random.below(3) as usize],
                 choice: if random.below(2) == 0 { ToolChoice::Any } else { ToolChoice::Function("?".into()) },
             },
+            logits: LogitOptions::default(),
         }),
     }
 }

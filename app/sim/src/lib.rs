@@ -42,7 +42,7 @@ pub use engine::SimModel;
 pub use fault::{Fault, Wrong};
 pub use language::THOUGHT;
 pub use network::Link;
-pub use oracle::{undisturbed, undisturbed_follow_up, undisturbed_sampled};
+pub use oracle::{undisturbed, undisturbed_biased, undisturbed_follow_up, undisturbed_sampled};
 pub use peer::Answer;
 pub use recording::Recording;
 pub use scenario::{Run, SCENARIOS, Scenario, scenario};

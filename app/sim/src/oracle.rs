@@ -1,8 +1,8 @@
 //! The reference: what one undisturbed device would answer.
 
 use potluck_plan::{
-    BatchToken, BlockRange, Candidates, ConversationId, Input, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest,
-    Outcome, PooledExperts, Position, Task, Then, Ticket, WeightUnit, Work,
+    BatchToken, BiasedTokens, BlockRange, Candidates, ConversationId, Input, KernelClass, LmHeadRequest, LmHeadTokens,
+    LogitBias, LogitsRequest, Outcome, PooledExperts, Position, Task, Then, Ticket, WeightUnit, Work,
 };
 use potluck_swarm::Language;
 
@@ -14,13 +14,18 @@ pub fn undisturbed(model: &SimModel, prompt: &[u32], count: usize) -> Vec<u32> {
     Device::new(model).answer(prompt, count)
 }
 
+/// The same with a bias of the logits.
+pub fn undisturbed_biased(model: &SimModel, prompt: &[u32], count: usize, bias: &LogitBias) -> Vec<u32> {
+    Device { bias: bias.clone(), ..Device::new(model) }.answer(prompt, count)
+}
+
 /// The same, sampled with this seed and a temperature.
 pub fn undisturbed_sampled(model: &SimModel, prompt: &[u32], count: usize, seed: u64) -> Vec<u32> {
     let mut device = Device::new(model);
     let mut log = prompt.to_vec();
     let mut next = device.run(prompt, KernelClass::Prefill);
     while let Some(best) = next.filter(|_| log.len() < prompt.len() + count) {
-        let best = Candidates { ids: vec![best], logits: vec![1.0], sampled: None };
+        let best = Candidates { ids: vec![best], logits: vec![1.0], sampled: None, log_sum_exp: None };
         let token = Bytewise.choose(&best, &sampling(Some(seed)), log.len() as u32, &log);
         log.push(token);
         next = device.run(&[token], KernelClass::Decode);
@@ -42,6 +47,7 @@ struct Device<'a> {
     model: &'a SimModel,
     engine: SimEngine,
     position: u32,
+    bias: LogitBias,
 }
 
 impl<'a> Device<'a> {
@@ -55,7 +61,7 @@ impl<'a> Device<'a> {
         }
         let mut engine = SimEngine::default();
         engine.set_resident(&units, &PooledExperts::default());
-        Self { model, engine, position: 0 }
+        Self { model, engine, position: 0, bias: LogitBias::default() }
     }
 
     fn answer(&mut self, prompt: &[u32], count: usize) -> Vec<u32> {
@@ -75,7 +81,8 @@ impl<'a> Device<'a> {
             (self.position..).zip(tokens).map(|(at, _)| BatchToken { conversation, position: Position(at) }).collect();
         let then = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
         let (input, blocks) = (Input::Tokens(tokens.to_vec()), BlockRange::new(0, self.model.blocks));
-        let task = Task::Forward { batch, class, input, blocks, then };
+        let task =
+            Task::Forward { batch, class, input, blocks, then, biases: BiasedTokens::all(tokens.len(), &self.bias) };
         self.position += tokens.len() as u32;
         match self.engine.run(self.model, &Work { ticket: Ticket(0), task }) {
             Outcome::Candidates(candidates) => candidates.first()?.ids.first().copied(),

@@ -19,6 +19,8 @@ use super::relay::Line;
 pub struct Answer {
     /// Tokens.
     pub tokens: Vec<u32>,
+    /// Their log-probabilities, if they were asked for.
+    pub logprobs: Vec<f32>,
     /// What the model thought.
     pub reasoning: String,
     /// What it said.
@@ -49,7 +51,8 @@ impl Answer {
 
     pub(super) fn record(&mut self, part: AnswerPart, now: f64) -> usize {
         match part {
-            AnswerPart::Text { channel, tokens, delta, .. } => {
+            AnswerPart::Text { channel, tokens, delta, logprobs, .. } => {
+                self.logprobs.extend(logprobs.iter().map(|of| of.chosen.logprob));
                 self.times.extend(tokens.iter().map(|_| now));
                 self.tokens.extend(&tokens);
                 let text = if channel == Channel::Reasoning { &mut self.reasoning } else { &mut self.text };
@@ -63,6 +66,7 @@ impl Answer {
             AnswerPart::Void { .. } => {
                 self.begun_again += 1;
                 self.tokens.clear();
+                self.logprobs.clear();
                 self.times.clear();
                 self.reasoning.clear();
                 self.text.clear();

@@ -142,7 +142,7 @@ impl World {
             let row = |position| BatchToken { conversation: ConversationId(0), position: Position(position) };
             let batch: Vec<BatchToken> = (0..tokens).map(row).collect();
             let input = Input::Hidden(Vec::new());
-            let task = Task::Forward { batch, class, input, blocks, then };
+            let task = Task::Forward { batch, class, input, blocks, then, biases: Vec::new() };
             let peer = &self.peers[index];
             let millis = peer.device.millis(&self.model, &task) * peer.slowed * sharing;
             let run = |_| {

@@ -15,7 +15,7 @@ pub enum Carries {
     Nothing,
     /// Hidden vectors or which experts they need, from which somebody with the model can guess text.
     HiddenVectors,
-    /// Token ids, or the state of a sampler.
+    /// Token ids, also those of a bias, or the state of a sampler.
     Tokens,
     /// Candidates for the next token.
     Logits,
@@ -30,7 +30,10 @@ impl Carries {
     fn of(frame: &Frame) -> Self {
         match frame {
             Frame::Forward(forward) => {
-                let is_told = !forward.tokens.is_empty() || forward.sampling.is_some() || forward.further_steps > 0;
+                let is_told = !forward.tokens.is_empty()
+                    || !forward.bias.is_empty()
+                    || forward.sampling.is_some()
+                    || forward.further_steps > 0;
                 if is_told { Self::Tokens } else { Self::HiddenVectors }
             }
             Frame::LogitsResult(_) => Self::Logits,

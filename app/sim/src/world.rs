@@ -4,10 +4,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use potluck_panel::Timeline;
-use potluck_plan::{Arithmetic, Ends, KvCacheType, Millis, Plan, PlanEpoch, Pooling};
+use potluck_plan::{Arithmetic, Ends, KvCacheType, LogitBias, Millis, Plan, PlanEpoch, Pooling};
 use potluck_predict::PredictorKind;
 use potluck_protocol::{
-    Doors, Hedging, IssuedInvite, Message, ModelSource, PlanStatus, PromptRequest, RequestId, Role, Sharing, ToolOffer,
+    Doors, Hedging, IssuedInvite, LogitOptions, Message, ModelSource, PlanStatus, PromptRequest, RequestId, Role,
+    Sharing, ToolOffer,
 };
 use potluck_swarm::{Event, HintOptions, HostCommand, Membership, Peer, RelayRoute, SpotChecks, SwarmView, TraceLine};
 
@@ -303,6 +304,14 @@ impl World {
         self.schedule(at, index, Scheduled::Prompt(question(request, &name, text, max_tokens, Some(seed))));
     }
 
+    /// A peer asks at a time, in a conversation of its own, with a bias of the logits, and for log-probabilities.
+    pub fn ask_biased(&mut self, index: usize, request: u32, text: &str, max_tokens: u32, bias: LogitBias, at: f64) {
+        let name = format!("conversation {request}");
+        let logits = LogitOptions { bias, top_logprobs: Some(1) };
+        let question = PromptRequest { logits, ..question(request, &name, text, max_tokens, None) };
+        self.schedule(at, index, Scheduled::Prompt(question));
+    }
+
     /// A peer asks the same question again and again, from one time until another, each time in a new conversation.
     pub fn chat(&mut self, index: usize, text: &str, max_tokens: u32, from: f64, until: f64) {
         self.chats.push(Chat { text: text.to_owned(), max_tokens, until });
@@ -582,5 +591,6 @@ fn question(request: u32, conversation: &str, text: &str, max_tokens: u32, seed:
         sampling: sampling(seed),
         reasoning: None,
         tools: ToolOffer::default(),
+        logits: LogitOptions::default(),
     }
 }

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use potluck_panel::{NoPlanReason, PlanDecision};
-use potluck_plan::{Bytes, PeerId};
+use potluck_plan::{Bytes, LogitBias, PeerId};
 use potluck_protocol::{Ends, Hedging, Sharing};
-use potluck_sim::{Carries, Fault, SimDevice, SimModel, World, of_seeds, scenario, undisturbed};
+use potluck_sim::{Carries, Fault, SimDevice, SimModel, World, of_seeds, scenario, undisturbed, undisturbed_biased};
 
 /// 6 blocks of 160 and two ends of 50: 1,060 bytes and 10 of overhead a device.
 const DENSE: SimModel = SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 };
@@ -64,6 +64,26 @@ fn the_answer_is_the_same_and_others_get_hidden_vectors_only() {
         let expected = undisturbed(model, &tokens(TEXT), 24);
         assert_eq!(answer(Ends::Anywhere), expected, "{sharing:?}, the ends anywhere");
         assert_eq!(answer(Ends::OnHost), expected, "{sharing:?}, the ends on the host");
+    }
+}
+
+/// A bias names tokens. It stays on the host, and the answer has it nevertheless.
+#[test]
+fn the_tokens_of_a_bias_stay_on_the_host() {
+    for sharing in [Sharing::Fastest, Sharing::Everyone] {
+        let bias = LogitBias::new([(101, -100.0), (102, 2.0)]).unwrap();
+        let answer = |ends: Ends| {
+            let (mut world, guest) = room(1, &DENSE, sharing, ends);
+            world.run(30_000.0, |world| world.plan_up().is_some_and(|plan| plan.peers().len() > 1));
+            world.ask_biased(guest, 1, TEXT, 24, bias.clone(), world.now() + 100.0);
+            world.run(world.now() + 60_000.0, |world| ended(world, guest));
+            assert_eq!(world.violation(), None, "{sharing:?}, {ends:?}");
+            assert!(world.plan_up().unwrap().peers().len() > 1, "{sharing:?}, {ends:?}: others take part");
+            world.answer(guest, 1).unwrap().tokens.clone()
+        };
+        let expected = undisturbed_biased(&DENSE, &tokens(TEXT), 24, &bias);
+        assert_eq!(answer(Ends::OnHost), expected, "{sharing:?}, the ends on the host");
+        assert_eq!(answer(Ends::Anywhere), expected, "{sharing:?}, the ends anywhere");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use potluck_plan::{Millis, PlanEpoch};
-use potluck_protocol::{AnswerPart, AnswerStop, Frame, PromptRequest, RequestId, RoomView, Timings};
+use potluck_protocol::{AnswerPart, AnswerStop, Frame, PromptRequest, RequestId, RoomView, Timings, TokenLogprobs};
 
 use crate::Action;
 use crate::event_context::EventContext;
@@ -56,6 +56,11 @@ impl Guest {
         pending.heard = cx.now;
         if let AnswerPart::End { timings, .. } = &mut part {
             clean(timings);
+        }
+        if let AnswerPart::Text { tokens, logprobs, .. } = &mut part
+            && !(logprobs.len() <= tokens.len() && logprobs.iter().all(TokenLogprobs::are_possible))
+        {
+            logprobs.clear();
         }
         match &part {
             AnswerPart::Text { index, .. } | AnswerPart::Void { index } if *index < pending.pieces => return None,

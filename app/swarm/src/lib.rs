@@ -27,6 +27,7 @@ mod members;
 mod memory;
 mod mutation;
 mod outbox;
+mod own_biases;
 mod peer;
 mod refusal;
 mod residency;

@@ -42,8 +42,16 @@ pub(crate) fn candidates(sent: &Candidates, computed: &Candidates) -> Likeness {
     }
     let (ids, logits) = (&computed.ids[..count], &computed.logits[..count]);
     let bits = |logits: &[f32]| logits.iter().map(|logit| logit.to_bits()).collect::<Vec<u32>>();
+    let sum = match (sent.log_sum_exp, computed.log_sum_exp) {
+        (None, _) => Likeness::Equal,
+        (Some(sent), Some(computed)) if sent.to_bits() == computed.to_bits() => Likeness::Equal,
+        (Some(sent), Some(computed)) if (sent - computed).abs() <= TOLERANCE * computed.abs().max(1.0) => {
+            Likeness::Close
+        }
+        _ => return Likeness::Different,
+    };
     if sent.ids == ids && bits(&sent.logits) == bits(logits) {
-        return Likeness::Equal;
+        return sum;
     }
     let within = TOLERANCE * computed.logits.iter().fold(0.0, |most: f32, logit| most.max(logit.abs()));
     let lowest = computed.logits.last().copied().unwrap_or_default();
@@ -76,7 +84,7 @@ mod tests {
     }
 
     fn best(ids: &[u32], logits: &[f32]) -> Candidates {
-        Candidates { ids: ids.to_vec(), logits: logits.to_vec(), sampled: None }
+        Candidates { ids: ids.to_vec(), logits: logits.to_vec(), sampled: None, log_sum_exp: None }
     }
 
     #[test]
@@ -89,5 +97,10 @@ mod tests {
         assert_eq!(candidates(&best(&[99], &[10.0]), &computed), Likeness::Different, "one that is not among the best");
         assert_eq!(candidates(&best(&[5, 7], &[10.0, 9.9001]), &computed), Likeness::Close);
         assert_eq!(candidates(&best(&[], &[]), &computed), Likeness::Different);
+        let summed = |sum| Candidates { log_sum_exp: Some(sum), ..best(&[5], &[10.0]) };
+        assert_eq!(candidates(&summed(10.7), &computed), Likeness::Different, "the host has none");
+        let computed = Candidates { log_sum_exp: Some(10.7), ..computed };
+        let of = |sum| candidates(&summed(sum), &computed);
+        assert_eq!([of(10.7), of(10.70001), of(12.0)], [Likeness::Equal, Likeness::Close, Likeness::Different]);
     }
 }

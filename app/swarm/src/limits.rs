@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 
 use potluck_plan::{
-    Bytes, ExpertId, KernelClass, LogitsRequest, Millis, ModelShape, PeerId, Plan, PlanEpoch, SampledSteps, Work,
+    Bytes, ExpertId, KernelClass, LmHeadRequest, LogitsRequest, Millis, ModelShape, PeerId, Plan, PlanEpoch,
+    SampledSteps, Work,
 };
 use potluck_protocol::{
-    CalibrationRuns, CreditView, ExpertCall, ExpertWaits, Forward, Hello, HolderReport, LayerChecksView, MemberView,
-    PassId, PromptRequest, Residency, ResidencyChange, RoomView, StandbyOrder, WorkerStatus,
+    CalibrationRuns, CreditView, ExpertCall, ExpertWaits, Forward, Hello, HolderReport, LayerChecksView, LogitOptions,
+    MemberView, PassId, PromptRequest, Residency, ResidencyChange, RoomView, StandbyOrder, WorkerStatus,
 };
 
 use crate::kv_pages;
@@ -51,6 +52,8 @@ pub(crate) const MAX_WAITING_BYTES_PER_PEER: usize = 2 * MAX_PROMPT;
 /// Answers kept after their end for askers that lost pieces of them, and for one peer.
 pub(crate) const KEPT_TRANSCRIPTS: usize = 64;
 pub(crate) const KEPT_PER_PEER: usize = 8;
+/// Log-probabilities that are kept with them: as many as of two long answers.
+pub(crate) const KEPT_LOGPROBS: usize = 1 << 18;
 
 /// Pieces of the host's file that are read for one peer at a time. A loader keeps up to 16 requests open; 64 pieces are
 /// 16 MiB.
@@ -298,6 +301,10 @@ pub fn prompt(prompt: &PromptRequest) -> Result<(), String> {
     if prompt.conversation.len() > MAX_CONVERSATION || !values.iter().all(|value| value.is_finite()) {
         return Err("The question's settings cannot be right. Choose others and ask again.".to_owned());
     }
+    if prompt.logits.top_logprobs.is_some_and(|count| count > LogitOptions::MAX_TOP) {
+        let most = LogitOptions::MAX_TOP;
+        return Err(format!("The question wants too many likely tokens. Ask for at most {most}."));
+    }
     Ok(())
 }
 
@@ -305,10 +312,10 @@ pub fn prompt(prompt: &PromptRequest) -> Result<(), String> {
 pub(crate) fn is_chunk(forward: &Forward, plan: &Plan) -> bool {
     let Forward { base, count, further_steps, sampling, live, conversation, lm_head, stage_millis, .. } = forward;
     let end = base.0.checked_add(*count).and_then(|end| end.checked_add(u32::from(*further_steps)));
-    let top = lm_head.is_none_or(|lm_head| match lm_head.logits {
-        LogitsRequest::Top(max) => max <= LogitsRequest::MAX_TOP,
-        _ => false,
-    });
+    let candidates = |lm_head: LmHeadRequest| lm_head.logits.candidates();
+    let top = lm_head.is_none_or(|lm_head| candidates(lm_head).is_some_and(|max| max <= LogitsRequest::MAX_TOP));
+    // Tokens are not computed ahead of a bias.
+    let biased = forward.bias.is_empty() || *further_steps == 0;
     *count as usize <= Work::PREFILL_TOKENS
         && *further_steps < Work::MAX_STEPS
         && sampling.as_ref().is_none_or(|steps| steps.recent.len() <= SampledSteps::MAX_WINDOW as usize)
@@ -318,6 +325,7 @@ pub(crate) fn is_chunk(forward: &Forward, plan: &Plan) -> bool {
         && live.len() <= kv_pages::of_plan(plan)
         && live.contains(conversation)
         && top
+        && biased
         // Each stage before has added one. With one more, a later stage would take this stage for the liar.
         && plan.stage(forward.stage).is_some_and(|(before, _)| are_stage_times(stage_millis, before))
 }

@@ -146,7 +146,9 @@ impl Room {
         let stage = self.plan.stages.last().context("a plan has a stage")?;
         let blocks = BlockRange::new(stage.blocks.end, stage.blocks.end);
         let (input, then) = (Input::Hidden(hidden), Then::LmHead(head));
-        self.engines[&stage.peer].run(Task::Forward { batch: rows, class, input, blocks, then }).await
+        self.engines[&stage.peer]
+            .run(Task::Forward { batch: rows, class, input, blocks, then, biases: Vec::new() })
+            .await
     }
 
     /// Runs tokens through all stages; `last` follows the last block.
@@ -181,7 +183,14 @@ impl Room {
         let mut cursor = stage.blocks.start;
         for remote in &stage.remote {
             let blocks = BlockRange::new(cursor, remote.block.0);
-            let task = Task::Forward { batch: rows.to_vec(), class, input, blocks, then: Then::Route(remote.block) };
+            let task = Task::Forward {
+                batch: rows.to_vec(),
+                class,
+                input,
+                blocks,
+                then: Then::Route(remote.block),
+                biases: Vec::new(),
+            };
             let Outcome::Routed { residual, normed, routes } = device.run(task).await? else {
                 bail!("a routed block did not come back routed");
             };
@@ -190,7 +199,7 @@ impl Room {
             cursor = remote.block.0 + 1;
         }
         let blocks = BlockRange::new(cursor, stage.blocks.end);
-        device.run(Task::Forward { batch: rows.to_vec(), class, input, blocks, then }).await
+        device.run(Task::Forward { batch: rows.to_vec(), class, input, blocks, then, biases: Vec::new() }).await
     }
 
     /// One vector for each token and expert, in router order, each from the expert's first holder.

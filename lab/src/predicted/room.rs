@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use potluck_node::native::Network;
 use potluck_panel::{
-    AnswerPart, AnswerStop, ContributeChoice, ForecastView, HostChoice, Message, ModelSource, PlanReport, PlanStatus,
-    PromptRequest, RequestId, Role, Sampling, Status, Timings, ToNode, ToPage, ToolOffer,
+    AnswerPart, AnswerStop, ContributeChoice, ForecastView, HostChoice, LogitOptions, Message, ModelSource, PlanReport,
+    PlanStatus, PromptRequest, RequestId, Role, Sampling, Status, Timings, ToNode, ToPage, ToolOffer,
 };
 use potluck_relay::limits::Limits;
 use potluck_relay::{Config, Relay};
@@ -258,6 +258,7 @@ async fn ask(
         sampling: Sampling { temperature: 2.0, top_k: 0, top_p: 1.0, min_p: 0.0, seed: 1, ..Sampling::default() },
         reasoning: None,
         tools: ToolOffer::default(),
+        logits: LogitOptions::default(),
     }));
     let (mut last, mut gaps, mut forecast) = (None, Vec::new(), None);
     loop {

@@ -76,7 +76,7 @@ struct Batch {
 
 impl Batch {
     fn forward(&self, input: Input, blocks: BlockRange, then: Then) -> Task {
-        Task::Forward { batch: self.tokens.clone(), class: self.class, input, blocks, then }
+        Task::Forward { batch: self.tokens.clone(), class: self.class, input, blocks, then, biases: Vec::new() }
     }
 }
 

@@ -9,7 +9,7 @@ use potluck_model::LocalTime;
 use potluck_node::ModelLanguage;
 use potluck_node::native::ModelFile;
 use potluck_predict::{Alignment, NoAlignment, TraceShape};
-use potluck_protocol::{Message, PromptRequest, RequestId, Role, Sampling, ToolOffer};
+use potluck_protocol::{LogitOptions, Message, PromptRequest, RequestId, Role, Sampling, ToolOffer};
 use potluck_swarm::Language;
 
 use super::StudyError;
@@ -139,6 +139,7 @@ impl Study<'_> {
                 sampling: Sampling::greedy(),
                 reasoning: None,
                 tools: ToolOffer::default(),
+                logits: LogitOptions::default(),
             };
             let tokens = if self.choice.raw { language.tokenize(prompt) } else { language.render(&question()) };
             tokens.map_err(StudyError::Prompts)

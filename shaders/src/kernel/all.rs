@@ -44,6 +44,7 @@ impl Kernel {
             Self::Stream,
             Self::ExpertBias,
             Self::ScaleLogits,
+            Self::BiasLogits,
         ];
         all.extend([Glu::Silu, Glu::Gelu, Glu::Clamped, Glu::Sigmoid].map(Self::Glu));
         all.extend([false, true].map(|expert| Self::ScaleBy { expert }));
@@ -128,6 +129,7 @@ impl Kernel {
                 Self::Router(strategy),
                 Self::Segments(strategy),
                 Self::Top(strategy),
+                Self::LogSumExp(strategy),
                 Self::Groups(strategy),
             ]);
             all.push(Self::NormPart(strategy));

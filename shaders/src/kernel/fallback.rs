@@ -26,6 +26,7 @@ impl Kernel {
             Self::Beside => Some(Self::Residual { strategy: Strategy::Workgroup, addition: Addition::Normed }),
             Self::Segments(Strategy::Workgroup) => Some(Self::Segments(Strategy::PerThread)),
             Self::Top(Strategy::Workgroup) => Some(Self::Top(Strategy::PerThread)),
+            Self::LogSumExp(Strategy::Workgroup) => Some(Self::LogSumExp(Strategy::PerThread)),
             Self::Groups(Strategy::Workgroup) => Some(Self::Groups(Strategy::PerThread)),
             Self::MatVec { format, strategy: VectorStrategy::Workgroup | VectorStrategy::Broadcast, rows, operand } => {
                 Some(Self::MatVec { format, strategy: VectorStrategy::PerThread, rows, operand })

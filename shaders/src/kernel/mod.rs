@@ -202,6 +202,10 @@ pub enum Kernel {
     ExpertBias,
     /// Scale and soft cap: logits.
     ScaleLogits,
+    /// Biases of a few logits of each row: biases, logits.
+    BiasLogits,
+    /// Log-sum-exp of each row: logits, sums.
+    LogSumExp(Strategy),
     /// Factors of rows: factors, values; or of experts: then the chosen ones.
     ScaleBy {
         /// Each value has an expert, and each expert a factor.

@@ -21,6 +21,7 @@ impl Kernel {
             | Self::Router(Strategy::PerThread)
             | Self::Choose { strategy: Strategy::PerThread, .. }
             | Self::Top(Strategy::PerThread)
+            | Self::LogSumExp(Strategy::PerThread)
             | Self::Scan { strategy: Strategy::PerThread, .. }
             | Self::Attention { strategy: Strategy::PerThread, .. } => 8,
             Self::Fused { variant, .. } | Self::Joined { variant, .. } => variant.threads(),
@@ -40,6 +41,7 @@ impl Kernel {
             | Self::Segments(Strategy::Workgroup)
             | Self::Merge { .. }
             | Self::Top(Strategy::Workgroup)
+            | Self::LogSumExp(Strategy::Workgroup)
             | Self::Stream
             | Self::Peak { .. } => 256,
             Self::MatMul { tile, .. } => tile.threads().0 * tile.threads().1,

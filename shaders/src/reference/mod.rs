@@ -78,6 +78,13 @@ pub fn soft_cap(value: f64, cap: f64) -> f64 {
     if cap > 0.0 { cap * (value / cap).tanh() } else { value }
 }
 
+/// The logarithm of the sum of exponentials.
+pub fn log_sum_exp(values: &[f32]) -> f64 {
+    let most = values.iter().copied().fold(f32::MIN, f32::max);
+    let sum: f64 = values.iter().map(|value| (f64::from(*value) - f64::from(most)).exp()).sum();
+    f64::from(most) + sum.ln()
+}
+
 /// Attention of one query head over keys and values (one slice per position).
 pub fn attention(query: &[f32], keys: &[&[f32]], values: &[&[f32]]) -> Vec<f32> {
     attention_with(query, keys, values, Scores::of(query.len()))

@@ -143,11 +143,11 @@ impl Engine {
     #[cfg(not(target_arch = "wasm32"))]
     pub fn dispatch_times(&self, task: &Task) -> Result<Vec<DispatchTime>, EngineError> {
         const REPEAT: usize = 20;
-        let Task::Forward { batch: rows, class, input, blocks, then } = task else {
+        let Task::Forward { batch: rows, class, input, blocks, then, biases } = task else {
             return Err(EngineError::NoRows);
         };
         let mut core = self.inner.core.borrow_mut();
-        let all = core.forward(rows, *class, input, *blocks, *then)?;
+        let all = core.forward(rows, *class, input, *blocks, (*then, biases))?;
         let reach = rows.iter().map(|row| row.position.0 + 1).max().unwrap_or(0);
         let run = |index: usize, repeat: usize| {
             let program = Rc::new(all.only(index, repeat));

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use potluck_plan::{
-    BlockIndex, BlockRange, ExpertId, ExpertOutputs, FirstToken, Input, KernelClass, LmHeadTokens, LogitsRequest, Task,
-    Then, WeightUnit, Work,
+    BiasedTokens, BlockIndex, BlockRange, ExpertId, ExpertOutputs, FirstToken, Input, KernelClass, LmHeadTokens,
+    LogitsRequest, Task, Then, WeightUnit, Work,
 };
 
 use crate::runtime::error::EngineError;
@@ -40,7 +40,7 @@ impl Model {
             Input::Hidden(values) => check_vectors(values, rows * hidden)?,
             Input::Experts(outputs) => self.check_outputs(outputs, rows)?,
         }
-        let Task::Forward { blocks, then, .. } = task else { return Ok(()) };
+        let Task::Forward { blocks, then, biases, .. } = task else { return Ok(()) };
         let begun = if let Input::Experts(outputs) = vectors { Some(outputs.block.0) } else { None };
         if !blocks.is_empty() && begun.is_some_and(|block| blocks.start != block + 1) {
             return Err(EngineError::NotNext(BlockIndex(blocks.start)));
@@ -59,8 +59,9 @@ impl Model {
             }
             Then::LmHead(request) => {
                 self.need(WeightUnit::LmHead)?;
+                self.check_biases(biases, if request.tokens == LmHeadTokens::Last { 1 } else { rows })?;
                 match request.logits {
-                    LogitsRequest::Top(n)
+                    LogitsRequest::Top(n) | LogitsRequest::TopWithSum(n)
                         if n == 0 || n > LogitsRequest::MAX_TOP || u32::from(n) > self.spec.vocabulary =>
                     {
                         Err(EngineError::BadCandidateCount(n))
@@ -74,6 +75,15 @@ impl Model {
                 }
             }
         }
+    }
+
+    /// Requires that the vocabulary has all biased tokens, and that no more than [`Work::DECODE_TOKENS`] pass the LM head.
+    fn check_biases(&self, biases: &[BiasedTokens], rows: usize) -> Result<(), EngineError> {
+        if !biases.is_empty() && rows > Work::DECODE_TOKENS {
+            return Err(EngineError::TooManyRows { rows, max: Work::DECODE_TOKENS });
+        }
+        let unknown = biases.iter().find_map(|biased| biased.bias.unknown(self.spec.vocabulary));
+        unknown.map_or(Ok(()), |token| Err(EngineError::UnknownToken(token)))
     }
 
     fn check_continue(&self, token: FirstToken, steps: u16) -> Result<(), EngineError> {

@@ -112,8 +112,12 @@ pub(crate) enum Scratch {
     Tiles,
     Pairs,
     Logits,
+    /// Biases of the logits of rows: how many each has, then those.
+    Biases,
     Best,
     Candidates,
+    /// The log-sum-exp of each row.
+    LogSums,
     Rows,
     KvPages,
     Tokens,

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_model::{AttentionSpec, ExpertsSpec, FeedForwardSpec, ModelSpec, RopeFactors, TensorRole, UnitMap};
-use potluck_plan::WeightUnit;
-use potluck_plan::{BlockIndex, LogitsRequest};
+use potluck_plan::{BiasedTokens, BlockIndex, LmHeadTokens, LogitBias, LogitsRequest, Then, WeightUnit, Work};
 use potluck_shaders::{Format, Kernel};
 
 use crate::runtime::error::EngineError;
@@ -134,6 +133,27 @@ impl Model {
                 copy
             })
             .collect()
+    }
+
+    /// Writes the biases of a batch of `rows` tokens for those that pass the LM head. False if none of them has one.
+    pub(crate) fn write_biases(&self, rows: usize, then: Then, biases: &[BiasedTokens]) -> bool {
+        const PAIR: u64 = 8;
+        let Then::LmHead(request) = then else { return false };
+        let passing = if request.tokens == LmHeadTokens::Last { rows.saturating_sub(1)..rows } else { 0..rows };
+        let biases = BiasedTokens::within(biases, &passing);
+        let mut counts = [[0u32; 2]; Work::DECODE_TOKENS];
+        for BiasedTokens { tokens, bias } in &biases {
+            let pairs: Vec<[u32; 2]> = bias.tokens().iter().map(|(id, bias)| [*id, bias.to_bits()]).collect();
+            for (row, count) in counts.iter_mut().enumerate().filter(|(row, _)| tokens.contains(&(*row as u32))) {
+                *count = [pairs.len() as u32, 0];
+                let first = Work::DECODE_TOKENS + row * LogitBias::MAX_TOKENS;
+                self.write(Scratch::Biases, first as u64 * PAIR, bytemuck::cast_slice(&pairs));
+            }
+        }
+        if !biases.is_empty() {
+            self.write(Scratch::Biases, 0, bytemuck::cast_slice(&counts));
+        }
+        !biases.is_empty()
     }
 
     /// Writes to a scratch buffer, from byte `at` on.

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use potluck_plan::{ExpertOutputs, Input, LmHeadRequest, LmHeadTokens, Outcome, Task, Then};
+use potluck_plan::{BiasedTokens, ExpertOutputs, Input, LmHeadRequest, LmHeadTokens, Outcome, Task, Then};
 
 /// Results of the pieces of one work, while they arrive.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub fn rows_of(task: &Task) -> usize {
 /// Cuts a task into pieces of at most `max` tokens, in order.
 pub fn cut(task: Task, max: usize) -> Vec<Task> {
     match task {
-        Task::Forward { batch: rows, class, input, blocks, then } if rows.len() > max => {
+        Task::Forward { batch: rows, class, input, blocks, then, biases } if rows.len() > max => {
             let count = rows.len();
             let piece = |first: usize| {
                 let end = (first + max).min(count);
@@ -35,7 +35,8 @@ pub fn cut(task: Task, max: usize) -> Vec<Task> {
                     Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, .. }) if end < count => Then::Nothing,
                     then => then,
                 };
-                Task::Forward { batch: rows[first..end].to_vec(), class, input, blocks, then }
+                let biases = BiasedTokens::within(&biases, &(first..end));
+                Task::Forward { batch: rows[first..end].to_vec(), class, input, blocks, then, biases }
             };
             (0..count).step_by(max).map(piece).collect()
         }
@@ -133,7 +134,8 @@ mod tests {
 
     fn forward(count: u32, input: Input, then: Then) -> Task {
         let rows = (0..count).map(|p| BatchToken { conversation: ConversationId(1), position: Position(p) }).collect();
-        Task::Forward { batch: rows, class: KernelClass::Prefill, input, blocks: BlockRange::new(0, 1), then }
+        let (class, blocks, biases) = (KernelClass::Prefill, BlockRange::new(0, 1), Vec::new());
+        Task::Forward { batch: rows, class, input, blocks, then, biases }
     }
 
     #[test]

@@ -92,11 +92,11 @@ impl Model {
     /// Ends a forward pass at the router of its first pooled block: only the router knows which experts it needs.
     pub fn end_at_pool(&self, task: Task) -> Task {
         match task {
-            Task::Forward { batch, class, input, blocks, then } => {
+            Task::Forward { batch, class, input, blocks, then, biases } => {
                 let pooled = blocks.iter().find(|block| self.weights.slots().has(*block));
                 let (blocks, then) =
                     pooled.map_or((blocks, then), |block| (BlockRange::new(blocks.start, block.0), Then::Route(block)));
-                Task::Forward { batch, class, input, blocks, then }
+                Task::Forward { batch, class, input, blocks, then, biases }
             }
             other => other,
         }

@@ -180,6 +180,11 @@ impl Profile {
         self.either(Kernel::Top)
     }
 
+    /// The log-sum-exp of logits.
+    pub fn log_sum_exp(&self) -> Kernel {
+        self.either(Kernel::LogSumExp)
+    }
+
     /// Attention.
     pub fn attention(&self, kv_type: potluck_plan::KvCacheType, quads: u16, extras: Extras) -> Kernel {
         self.either(|strategy| Kernel::Attention { kv_type, strategy, quads, extras })

@@ -17,6 +17,8 @@ pub enum Kind {
     Routed { rows: u32, hidden: u32, used: u32 },
     /// `count` candidates per batch row.
     Candidates { rows: u32, count: u32 },
+    /// The same with the log-sum-exp of each row behind them all.
+    Summed { rows: u32, count: u32 },
     /// The same with the sampled token behind them.
     Sampled { rows: u32, count: u32 },
     /// Logits.
@@ -46,6 +48,7 @@ impl Kind {
             Self::ExpertOutputs { bytes: len } => finite(floats(&bytes[..len as usize]), Outcome::ExpertOutputs),
             Self::Logits => finite(floats(bytes), Outcome::Logits),
             Self::Candidates { rows, count } => candidates(&words(bytes), rows as usize, count as usize, 0),
+            Self::Summed { rows, count } => summed(&words(bytes), rows as usize, count as usize),
             Self::Sampled { rows, count } => candidates(&words(bytes), rows as usize, count as usize, 1),
             Self::Routed { rows, hidden, used } => {
                 let vector = (rows * hidden * 4) as usize;
@@ -72,12 +75,31 @@ impl Kind {
     }
 }
 
+/// Rows of candidates, then the log-sum-exp of each row.
+fn summed(words: &[u32], rows: usize, count: usize) -> Outcome {
+    let (of_rows, sums) = words.split_at(words.len().min(2 * rows * count));
+    let mut outcome = candidates(of_rows, rows, count, 0);
+    if let Outcome::Candidates(all) = &mut outcome {
+        let sums = sums.iter().map(|word| f32::from_bits(*word));
+        all.iter_mut().zip(sums).for_each(|(best, sum)| best.log_sum_exp = Some(sum));
+        if !all.iter().all(|best| best.log_sum_exp.is_some_and(f32::is_finite)) {
+            return Outcome::Failed(NOT_FINITE.into());
+        }
+    }
+    outcome
+}
+
 /// Rows of candidates, each followed by `sampled` tokens: one or none.
 fn candidates(words: &[u32], rows: usize, count: usize, sampled: usize) -> Outcome {
     let mut all = Vec::with_capacity(rows);
     for row in words.chunks_exact(2 * (count + sampled)).take(rows) {
         let sampled = row.get(2 * count).copied();
-        let mut best = Candidates { ids: Vec::with_capacity(count), logits: Vec::with_capacity(count), sampled };
+        let mut best = Candidates {
+            ids: Vec::with_capacity(count),
+            logits: Vec::with_capacity(count),
+            sampled,
+            log_sum_exp: None,
+        };
         for pair in row[..2 * count].chunks_exact(2) {
             let logit = f32::from_bits(pair[1]);
             if pair[0] == u32::MAX || !logit.is_finite() {

@@ -77,6 +77,12 @@ impl Model {
                         let bytes = u64::from(rows) * u64::from(count) * 8;
                         ResultLayout::new(Kind::Candidates { rows, count }, vec![(Scratch::Candidates, 0, bytes)])
                     }
+                    LogitsRequest::TopWithSum(count) => {
+                        let count = u32::from(count);
+                        let bytes = u64::from(rows) * u64::from(count) * 8;
+                        let parts = vec![(Scratch::Candidates, 0, bytes), (Scratch::LogSums, 0, u64::from(rows) * 4)];
+                        ResultLayout::new(Kind::Summed { rows, count }, parts)
+                    }
                     LogitsRequest::Logits => {
                         let bytes = u64::from(rows) * u64::from(self.spec.vocabulary) * 4;
                         ResultLayout::new(Kind::Logits, vec![(Scratch::Logits, 0, bytes)])

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_model::{AttentionSpec, FeedForwardSpec, ModelSpec};
 use potluck_plan::WeightUnit;
-use potluck_plan::{Arithmetic, KV_PAGE_TOKENS};
+use potluck_plan::{Arithmetic, KV_PAGE_TOKENS, LogitBias};
 use potluck_shaders::{MatrixTile, SEGMENT, Tile};
 
 use crate::runtime::layout::{ALIGNMENT, Scratch, align};
@@ -189,6 +189,8 @@ pub(crate) fn scratch_sizes(
         (Scratch::Best, logits * vocabulary.div_ceil(u64::from(SEGMENT)) * 8),
         // A sampled token stands behind its candidates.
         (Scratch::Candidates, if head { (rows * u64::from(potluck_plan::LogitsRequest::MAX_TOP) + 1) * 8 } else { 0 }),
+        (Scratch::Biases, if head { decode_rows * (1 + LogitBias::MAX_TOKENS as u64) * 8 } else { 0 }),
+        (Scratch::LogSums, if head { rows * 4 } else { 0 }),
         (Scratch::Rows, rows * 16),
         (Scratch::KvPages, u64::from(page_count(settings)) * 4),
         (Scratch::Tokens, rows * 4),
@@ -233,7 +235,8 @@ pub(crate) fn readback_sizes(spec: &ModelSpec, held: &BTreeSet<WeightUnit>, sett
     let has_experts = held.iter().any(|unit| matches!(unit, WeightUnit::Expert(..)));
     let outputs = if has_experts { rows * w.used * w.hidden * 4 } else { 0 };
     let head = held.contains(&WeightUnit::LmHead);
-    let candidates = if head { rows * u64::from(potluck_plan::LogitsRequest::MAX_TOP) * 8 } else { 0 };
+    let of_row = u64::from(potluck_plan::LogitsRequest::MAX_TOP) * 8 + 4;
+    let candidates = if head { rows * of_row } else { 0 };
     let read = settings.logits_read.clamp(1, lm_head_tokens(settings));
     let logits = if head { u64::from(read) * u64::from(spec.vocabulary) * 4 } else { 0 };
     let usual = align(routed.max(candidates));

@@ -97,7 +97,7 @@ mod tests {
     fn forward(rows: u32, blocks: u16, then: Then) -> Task {
         let batch = (0..rows).map(|p| BatchToken { conversation: ConversationId(1), position: Position(p) }).collect();
         let (class, input) = (KernelClass::Decode, Input::Tokens(vec![0; rows as usize]));
-        Task::Forward { batch, class, input, blocks: BlockRange::new(0, blocks), then }
+        Task::Forward { batch, class, input, blocks: BlockRange::new(0, blocks), then, biases: Vec::new() }
     }
 
     fn experts(rows: usize, block: u16, class: KernelClass) -> Task {

@@ -18,7 +18,8 @@ pub const PASSING: u32 = PARAMS_COUNT as u32 / 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProgramKey {
     /// `n` decode tokens through blocks. `slot` receives the best token of the last batch row; 0 if none is sampled.
-    Forward { n: u32, from: Source, blocks: BlockRange, then: Then, slot: usize },
+    /// `biased`: logits have biases.
+    Forward { n: u32, from: Source, blocks: BlockRange, then: Then, biased: bool, slot: usize },
     /// One step of a continuation, starting from the token in a slot.
     Continue { slot: usize, choice: Choice },
     /// Experts of a block for `n` decode tokens, and perhaps the weighted sum of each.

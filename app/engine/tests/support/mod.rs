@@ -359,7 +359,7 @@ pub fn rows(positions: std::ops::Range<u32>) -> Vec<BatchToken> {
 }
 
 pub fn forward(rows: Vec<BatchToken>, class: KernelClass, input: Input, blocks: (u16, u16), then: Then) -> Task {
-    Task::Forward { batch: rows, class, input, blocks: BlockRange::new(blocks.0, blocks.1), then }
+    Task::Forward { batch: rows, class, input, blocks: BlockRange::new(blocks.0, blocks.1), then, biases: Vec::new() }
 }
 
 pub fn logits(rows: LmHeadTokens) -> Then {

@@ -160,6 +160,7 @@ fn empty_work(ticket: u64) -> Work {
         input: Start::Hidden(vec![0.0; hidden]),
         blocks: BlockRange::new(0, 0),
         then: Then::Hidden,
+        biases: Vec::new(),
     };
     Work { ticket: Ticket(ticket), task }
 }

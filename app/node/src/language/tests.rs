@@ -5,7 +5,7 @@ mod conversations;
 mod tools;
 
 use potluck_gguf::synthetic::Synthetic;
-use potluck_protocol::{Message, RequestId, ToolOffer};
+use potluck_protocol::{LogitOptions, Message, RequestId, ToolOffer};
 
 use super::*;
 
@@ -23,6 +23,7 @@ fn question(messages: &[Message]) -> PromptRequest {
         sampling: Sampling::greedy(),
         reasoning: None,
         tools: ToolOffer::default(),
+        logits: LogitOptions::default(),
     }
 }
 
@@ -102,7 +103,7 @@ fn a_typed_control_token_stays_text() {
 
 #[test]
 fn a_replay_chooses_alike() {
-    let candidates = Candidates { ids: vec![5, 6, 7], logits: vec![1.0, 0.9, 0.8], sampled: None };
+    let candidates = Candidates { ids: vec![5, 6, 7], logits: vec![1.0, 0.9, 0.8], sampled: None, log_sum_exp: None };
     let sampling = Sampling { temperature: 1.0, top_k: 0, top_p: 1.0, min_p: 0.0, seed: 7, ..Sampling::default() };
     let language = language();
     let short = language.choose(&candidates, &sampling, 3, &[1, 2, 3]);

@@ -18,8 +18,8 @@ use potluck_node::native::Network;
 use potluck_node::node::Input;
 use potluck_node::platform::LocalFile;
 use potluck_panel::{
-    AnswerPart, AnswerStop, ContributeChoice, HostChoice, Message, ModelSource, OnDemandReport, PlanStatus,
-    PromptRequest, RequestId, Role, Sampling, Sharing, Status, Timings, ToNode, ToPage, ToolOffer,
+    AnswerPart, AnswerStop, ContributeChoice, HostChoice, LogitOptions, Message, ModelSource, OnDemandReport,
+    PlanStatus, PromptRequest, RequestId, Role, Sampling, Sharing, Status, Timings, ToNode, ToPage, ToolOffer,
 };
 use potluck_plan::{Arithmetic, BlockShape, Bytes, KvCacheType, ModelId, ModelShape, PeerId};
 use potluck_predict::Alignment;
@@ -316,6 +316,7 @@ pub fn question(request: u32, text: &str, max_tokens: u32) -> PromptRequest {
         sampling: Sampling { temperature: 0.0, ..Sampling::default() },
         reasoning: None,
         tools: ToolOffer::default(),
+        logits: LogitOptions::default(),
     }
 }
 

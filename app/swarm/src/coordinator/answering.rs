@@ -1,14 +1,17 @@
 //! One running answer.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use potluck_panel::{DraftDecision, Drafter};
 use potluck_plan::{
-    Candidates, ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis, PeerId, Plan,
-    Position, SampledSteps,
+    Candidates, ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitBias, LogitsRequest, Millis, PeerId,
+    Plan, Position, SampledSteps,
 };
 use potluck_predict::ShadowWord;
-use potluck_protocol::{AnswerPart, Forward, Frame, PassId, PromptRequest, Timings};
+use potluck_protocol::{
+    AnswerPart, Forward, Frame, LogitOptions, Logprob, PassId, PromptRequest, Timings, TokenLogprobs,
+};
 
 use super::conversations::Conversation;
 use super::draft::{Acceptance, DraftCost, Drafts, MAX_DRAFTS, look_up};
@@ -25,6 +28,8 @@ use crate::mutation::{Mutation, has_mutation};
 
 /// Growth that is reserved for an answer when the next one is admitted, in positions.
 const EXPECTED_GROWTH: usize = 64;
+/// No logit is larger than the log-sum-exp of all by more than this share of it.
+const SUM_TOLERANCE: f32 = 1e-3;
 /// Chunks are sent again after this silence. That is safe: receivers truncate first.
 const STALL_MILLIS: f64 = 60_000.0;
 
@@ -201,7 +206,9 @@ impl Answering {
     /// Tokens to compute after a chunk.
     pub fn further_steps(&self, chunk: &Chunk, multi_step: MultiStep) -> u16 {
         let runs_ahead = || multi_step.samples_ahead() && self.sampled_steps(1).is_some();
-        if self.logits_request() == LogitsRequest::Top(1) || runs_ahead() {
+        if !self.prompt.logits.are_usual() {
+            0
+        } else if self.logits_request() == LogitsRequest::Top(1) || runs_ahead() {
             multi_step.further_steps(self.max_further_steps(chunk))
         } else {
             0
@@ -303,6 +310,13 @@ impl Answering {
             is_decode,
         });
         let sampling = self.sampled_steps(chunk.further_steps);
+        let bias = if chunk.last { self.prompt.logits.bias.clone() } else { LogitBias::default() };
+        // Where the LM head is on this device, no frame needs to name the biased tokens.
+        let is_own = plan.stages.last().is_some_and(|last| last.peer == cx.members.me);
+        let (own, bias) = if is_own { (bias, LogitBias::default()) } else { (LogitBias::default(), bias) };
+        if chunk.last {
+            cx.biases.put(self.conversation.id, own);
+        }
         let held = chunk.base + tokens.len() + usize::from(chunk.further_steps);
         self.conversation.held = self.conversation.held.max(held);
         self.conversation.bases.sent(chunk.base, held, chunk.class);
@@ -319,6 +333,7 @@ impl Answering {
             further_steps: chunk.further_steps,
             sampling,
             lm_head: chunk.last.then(|| LmHeadRequest { tokens: lm_head_tokens, logits: self.logits_request() }),
+            bias,
             stage_millis: Vec::new(),
             wire: plan.wire,
             hidden: Vec::new(),
@@ -337,6 +352,7 @@ impl Answering {
             tokens: tokens.to_vec(),
             classes: classes.to_vec(),
             results: results.map(|(position, best)| (*position, best.clone())).collect(),
+            bias: self.prompt.logits.bias.clone(),
         })
     }
 
@@ -487,7 +503,44 @@ impl Answering {
     }
 
     fn logits_request(&self) -> LogitsRequest {
-        self.prompt.sampling.request()
+        let request = self.prompt.sampling.request();
+        match self.prompt.logits.top_logprobs {
+            Some(likeliest) => request.of_both(LogitsRequest::TopWithSum(likeliest.max(1).into())).unwrap_or(request),
+            None => request,
+        }
+    }
+
+    /// The candidates that its bias does not ban.
+    pub fn allowed<'a>(&self, best_of: &'a Candidates) -> Cow<'a, Candidates> {
+        let is_biased = !self.prompt.logits.bias.is_empty();
+        if is_biased { Cow::Owned(best_of.without_banned()) } else { Cow::Borrowed(best_of) }
+    }
+
+    /// A result is what was asked for: candidates with numbers, and their log-sum-exp if it was wanted.
+    pub fn is_result(&self, best_of: &Candidates, vocabulary: u32) -> bool {
+        let fits = !best_of.ids.is_empty() && best_of.ids.len() == best_of.logits.len();
+        let is_sum = |sum: f32| {
+            sum.is_finite() && best_of.logits.iter().all(|logit| *logit <= sum + SUM_TOLERANCE * sum.abs().max(1.0))
+        };
+        fits && best_of.ids.len() <= usize::from(LogitsRequest::MAX_TOP)
+            && best_of.ids.iter().all(|id| *id < vocabulary)
+            && !best_of.logits.iter().any(|logit| logit.is_nan())
+            && best_of.log_sum_exp.is_some() == self.prompt.logits.top_logprobs.is_some()
+            && best_of.log_sum_exp.is_none_or(is_sum)
+    }
+
+    /// The log-probabilities of a token and of the likeliest ones in its place, if they are wanted.
+    pub fn logprobs(&self, token: u32, best_of: &Candidates, language: &dyn Language) -> Option<TokenLogprobs> {
+        let likeliest = self.prompt.logits.top_logprobs.filter(|_| self.answer_tokens() < LogitOptions::MAX_SCORED)?;
+        let sum = best_of.log_sum_exp?;
+        let of = |(id, logit): (&u32, &f32)| Logprob {
+            token: *id,
+            bytes: language.piece(*id),
+            logprob: (logit - sum).min(0.0),
+        };
+        let mut all = best_of.ids.iter().zip(&best_of.logits);
+        let top = all.clone().take(likeliest.into()).map(of).collect();
+        Some(TokenLogprobs { chosen: all.find(|(id, _)| **id == token).map(of)?, top })
     }
 
     pub fn timings(&self, now: Millis) -> Timings {

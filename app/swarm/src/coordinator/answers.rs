@@ -22,8 +22,12 @@ use super::transcript::Transcript;
 use crate::event::OpenedModel;
 use crate::event_context::EventContext;
 use crate::kv_pages::{least_pages, pages};
-use crate::limits::{self, KEPT_PER_PEER, KEPT_TRANSCRIPTS};
+use crate::limits::{self, KEPT_LOGPROBS, KEPT_PER_PEER, KEPT_TRANSCRIPTS};
 use crate::refusal::Refusal;
+
+/// Why a question is not taken whose bias is for another model.
+const UNKNOWN_BIAS: &str =
+    "The question's logit bias names a token that this room's model does not have. Ask without it.";
 
 /// Answers given at once.
 pub(super) const MAX_CONCURRENT: usize = 8;
@@ -112,6 +116,10 @@ impl Answers {
             self.finished.pop_front();
         }
         self.finished.push_back(transcript);
+        // Log-probabilities take much memory.
+        while self.finished.len() > 1 && self.finished.iter().map(Transcript::logprobs).sum::<usize>() > KEPT_LOGPROBS {
+            self.finished.pop_front();
+        }
     }
 
     /// Sends the pieces again that an asker lost.
@@ -460,6 +468,7 @@ fn prompt_tokens(prompt: &PromptRequest, model: &OpenedModel, context: usize) ->
     };
     match tokens.len() {
         0 => Err("There is nothing to answer: the message is empty.".to_owned()),
+        _ if prompt.logits.bias.unknown(model.shape.vocabulary).is_some() => Err(UNKNOWN_BIAS.to_owned()),
         tokens if tokens + 1 > context => Err(Refusal::TooManyTokens { tokens, context }.to_string()),
         _ => Ok(tokens),
     }

@@ -229,7 +229,8 @@ mod tests {
     fn suspends(pass: Option<PassId>, kind: &StageFaultKind) -> bool {
         let (members, holders, hints) = (Members::new(ME), Holders::default(), HintOptions::default());
         let kv_cache = Default::default();
-        let mut cx = EventContext { now: Millis(0.0), members, holders, hints, kv_cache, out: Outbox::new(ME) };
+        let (biases, out) = (Default::default(), Outbox::new(ME));
+        let mut cx = EventContext { now: Millis(0.0), members, holders, hints, kv_cache, biases, out };
         cx.members.enter(STAGE, &examples::hello());
         let mut coordinator = Coordinator::new(examples::command(), see_all, &mut cx);
         coordinator.handover = Some(Handover::new(NEXT));
@@ -255,7 +256,8 @@ mod tests {
     fn an_answer_in_another_number_format_is_told_with_both_and_a_false_report_falls_back_on_its_stage() {
         let (members, holders, hints) = (Members::new(ME), Holders::default(), HintOptions::default());
         let kv_cache = Default::default();
-        let mut cx = EventContext { now: Millis(0.0), members, holders, hints, kv_cache, out: Outbox::new(ME) };
+        let (biases, out) = (Default::default(), Outbox::new(ME));
+        let mut cx = EventContext { now: Millis(0.0), members, holders, hints, kv_cache, biases, out };
         cx.members.enter(STAGE, &examples::hello());
         let coordinator = Coordinator::new(examples::command(), see_all, &mut cx);
         let wrong = Wrong::WireType { asked: WireType::F16, answered: WireType::F32 };

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use potluck_plan::{ConversationId, Millis, Plan, PlanEpoch, Position, Work};
+use potluck_plan::{ConversationId, LogitBias, Millis, Plan, PlanEpoch, Position, Work};
 use potluck_protocol::{Forward, Frame, PassId};
 
 use super::answering::{Answering, Pass};
@@ -193,6 +193,7 @@ impl Replay {
             further_steps: 0,
             sampling: None,
             lm_head: None,
+            bias: LogitBias::default(),
             stage_millis: Vec::new(),
             wire: plan.wire,
             hidden: Vec::new(),

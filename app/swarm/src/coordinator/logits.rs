@@ -1,7 +1,7 @@
 //! Results of the last stage, and the tokens sampled from them.
 
 use potluck_panel::Drafter;
-use potluck_plan::{Candidates, LogitsRequest};
+use potluck_plan::Candidates;
 use potluck_protocol::{AnswerStop, LmHeadOutput, LogitsResult};
 
 use super::answering::{DecodePass, Pass, PrefillPass};
@@ -33,12 +33,7 @@ impl Answers {
             LmHeadOutput::NotRequested => answering.report_reading(cx),
             LmHeadOutput::Candidates(candidates) => {
                 let is_newest = pass.end == answering.conversation.log.len() || has_mutation(Mutation::ReplyTwice);
-                let is_valid = |best_of: &Candidates| {
-                    let fits = !best_of.ids.is_empty() && best_of.ids.len() == best_of.logits.len();
-                    fits && best_of.ids.len() <= usize::from(LogitsRequest::MAX_TOP)
-                        && best_of.ids.iter().all(|id| *id < model.shape.vocabulary)
-                        && !best_of.logits.iter().any(|x| x.is_nan())
-                };
+                let is_valid = |best_of: &Candidates| answering.is_result(best_of, model.shape.vocabulary);
                 if is_newest
                     && candidates.len() == pass.drafts.tokens.len() + usize::from(pass.further_steps) + 1
                     && candidates.iter().all(is_valid)
@@ -105,20 +100,23 @@ impl Answers {
         let answering = &mut self.active[index];
         let (mut pieces, mut written, mut stop, mut accepted) = (Pieces::default(), 0, None, 0);
         for (best_of, draft) in candidates.iter().zip(drafts.iter().map(Some).chain([None])) {
-            let log = &mut answering.conversation.log;
+            let log = &answering.conversation.log;
             let position = log.len().saturating_sub(1);
             // Longer conversations are not computed again.
             if position.saturating_mul(model.shape.hidden as usize) < limits::MAX_SHOWN_VALUES {
                 answering.results.insert(position as u32, best_of.clone());
             }
+            let allowed = answering.allowed(best_of);
+            let best_of = allowed.as_ref();
             let token = model.language.choose(best_of, &answering.prompt.sampling, log.len() as u32, log.tokens());
             if model.language.is_end(token) {
                 stop = Some(AnswerStop::Complete);
                 break;
             }
-            log.push(token);
+            let logprobs = answering.logprobs(token, best_of, model.language.as_ref());
+            answering.conversation.log.push(token);
             answering.judge(token);
-            pieces.push(token, answering.stream.push(token));
+            pieces.push(token, logprobs, answering.stream.push(token));
             written += 1;
             if answering.stream.ended() {
                 stop = Some(AnswerStop::Complete);

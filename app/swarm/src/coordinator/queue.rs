@@ -106,7 +106,7 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use potluck_protocol::{Sampling, ToolOffer};
+    use potluck_protocol::{LogitOptions, Sampling, ToolOffer};
 
     use super::*;
 
@@ -123,6 +123,7 @@ mod tests {
             sampling: Sampling::greedy(),
             reasoning: None,
             tools: ToolOffer::default(),
+            logits: LogitOptions::default(),
         };
         Question { asker, prompt, asked: Millis(0.0), tokens: None }
     }

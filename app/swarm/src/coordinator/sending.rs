@@ -15,6 +15,7 @@ pub(super) const WINDOW: usize = 4;
 impl Answers {
     /// One chunk of each answer in turn, so that a long prompt does not block the others.
     pub(super) fn send(&mut self, model: &OpenedModel, plan: &Plan, total: usize, cx: &mut EventContext) {
+        cx.biases.retain(|conversation| self.index_of(conversation).is_some());
         let reading = self.active.iter().filter(|active| !active.paused && active.is_reading()).count();
         let window = WINDOW.div_ceil(reading.max(1));
         let prefill_tokens = self.chunk_size.tokens(plan, model.shape.hidden);

@@ -79,7 +79,8 @@ mod tests {
     fn askers_are_told_of_what_a_device_computed_and_again_when_they_come_back() {
         let (members, holders, hints) = (Members::new(ME), Holders::default(), HintOptions::default());
         let kv_cache = Default::default();
-        let mut cx = EventContext { now: Millis(0.0), members, holders, hints, kv_cache, out: Outbox::new(ME) };
+        let (biases, out) = (Default::default(), Outbox::new(ME));
+        let mut cx = EventContext { now: Millis(0.0), members, holders, hints, kv_cache, biases, out };
         let mut shown = ShownAnswers::default();
         let mut add = |request, by: &[PeerId]| {
             let (request, computed_by) = (RequestId(request), by.iter().copied().collect());

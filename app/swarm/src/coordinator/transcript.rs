@@ -1,7 +1,7 @@
 //! What was sent to an asker, kept so that lost pieces can be sent again.
 
 use potluck_plan::{Channel, ChannelText, PeerId};
-use potluck_protocol::{AnswerPart, AnswerStop, Frame, RequestId, Timings};
+use potluck_protocol::{AnswerPart, AnswerStop, Frame, RequestId, Timings, TokenLogprobs};
 
 use crate::event_context::EventContext;
 
@@ -10,6 +10,14 @@ struct Piece {
     channel: Channel,
     delta: String,
     tokens: Vec<u32>,
+    /// Of these, if they are wanted.
+    logprobs: Vec<TokenLogprobs>,
+}
+
+impl Piece {
+    fn new(channel: Channel, delta: String) -> Self {
+        Self { channel, delta, tokens: Vec::new(), logprobs: Vec::new() }
+    }
 }
 
 /// What some tokens of an answer say.
@@ -25,10 +33,13 @@ impl Pieces {
     }
 
     /// A token, and what is complete with it. Every token is in a piece, with or without text.
-    pub fn push(&mut self, token: u32, texts: Vec<ChannelText>) {
-        match self.0.last_mut() {
-            Some(last) => last.tokens.push(token),
-            None => self.0.push(Piece { channel: Channel::default(), delta: String::new(), tokens: vec![token] }),
+    pub fn push(&mut self, token: u32, logprobs: Option<TokenLogprobs>, texts: Vec<ChannelText>) {
+        if self.0.is_empty() {
+            self.0.push(Piece::new(Channel::default(), String::new()));
+        }
+        if let Some(last) = self.0.last_mut() {
+            last.tokens.push(token);
+            last.logprobs.extend(logprobs);
         }
         texts.into_iter().for_each(|text| self.add(text));
     }
@@ -39,7 +50,7 @@ impl Pieces {
                 last.channel = channel;
                 last.delta += &text;
             }
-            _ => self.0.push(Piece { channel, delta: text, tokens: Vec::new() }),
+            _ => self.0.push(Piece::new(channel, text)),
         }
     }
 }
@@ -61,6 +72,15 @@ pub(super) struct Transcript {
 impl Transcript {
     pub fn new(asker: PeerId, request: RequestId) -> Self {
         Self { asker, request, pieces: Vec::new(), end: None }
+    }
+
+    /// Log-probabilities in it.
+    pub fn logprobs(&self) -> usize {
+        let of = |sent: &Sent| match sent {
+            Sent::Piece(piece) => piece.logprobs.iter().map(|of_token| 1 + of_token.top.len()).sum(),
+            Sent::Void => 0,
+        };
+        self.pieces.iter().map(of).sum()
     }
 
     pub fn is(&self, asker: PeerId, request: RequestId) -> bool {
@@ -99,9 +119,9 @@ impl Transcript {
     fn send_piece(&self, index: usize, cx: &mut EventContext) {
         let number = index as u32;
         match self.pieces.get(index) {
-            Some(Sent::Piece(Piece { channel, delta, tokens })) => {
-                let (delta, tokens) = (delta.clone(), tokens.clone());
-                self.send(AnswerPart::Text { index: number, channel: *channel, delta, tokens }, cx);
+            Some(Sent::Piece(Piece { channel, delta, tokens, logprobs })) => {
+                let (delta, tokens, logprobs) = (delta.clone(), tokens.clone(), logprobs.clone());
+                self.send(AnswerPart::Text { index: number, channel: *channel, delta, tokens, logprobs }, cx);
             }
             Some(Sent::Void) => self.send(AnswerPart::Void { index: number }, cx),
             None => {}

@@ -341,7 +341,8 @@ impl Executor {
             piece::continuation(first).filter(|_| class == KernelClass::Decode && stage.remote.is_empty());
         let task = continuation.unwrap_or_else(|| {
             let (batch, input) = (piece::batch(&jobs), piece::input(inputs));
-            Task::Forward { batch, class, input, blocks, then }
+            let biases = piece::biases(&jobs, (self.me == self.coordinator).then_some(&cx.biases));
+            Task::Forward { batch, class, input, blocks, then, biases }
         });
         self.compute(task, Purpose::Batch(jobs), cx);
     }

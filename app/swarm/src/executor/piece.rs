@@ -1,11 +1,12 @@
 //! One piece of engine work for several jobs, and its result split up again.
 
 use potluck_plan::{
-    BatchToken, Candidates, ExpertOutputs, FirstToken, Input, LmHeadRequest, LmHeadTokens, LogitsRequest, Outcome,
+    BatchToken, BiasedTokens, Candidates, ExpertOutputs, FirstToken, Input, LmHeadRequest, LmHeadTokens, Outcome,
     Position, Task, Then,
 };
 
 use super::queue::Job;
+use crate::own_biases::OwnBiases;
 
 /// The batch of all jobs, in order.
 pub(super) fn batch(jobs: &[Job]) -> Vec<BatchToken> {
@@ -51,13 +52,26 @@ pub(super) fn input(inputs: Vec<Input>) -> Input {
 /// What follows the last block: one job gets what it asked for; several get logits of every token, which are split
 /// later.
 pub(super) fn lm_head(jobs: &[Job]) -> Then {
-    let max = |a: LmHeadRequest, b: LmHeadRequest| match (a.logits, b.logits) {
-        (LogitsRequest::Top(a), LogitsRequest::Top(b)) => {
-            LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::Top(a.max(b)) }
-        }
-        _ => a,
+    let both = |a: LmHeadRequest, b: LmHeadRequest| match a.logits.of_both(b.logits) {
+        Some(logits) => LmHeadRequest { tokens: LmHeadTokens::All, logits },
+        None => a,
     };
-    jobs.iter().filter_map(|job| job.forward.lm_head).reduce(max).map_or(Then::Nothing, Then::LmHead)
+    jobs.iter().filter_map(|job| job.forward.lm_head).reduce(both).map_or(Then::Nothing, Then::LmHead)
+}
+
+/// What is added to the logits of each job's tokens. `own`: what the host's device knows without having been sent it.
+pub(super) fn biases(jobs: &[Job], own: Option<&OwnBiases>) -> Vec<BiasedTokens> {
+    let mut end = 0;
+    let all = jobs.iter().map(|job| {
+        let tokens = end..end + job.forward.count;
+        end = tokens.end;
+        let bias = match own.filter(|_| job.forward.lm_head.is_some() && job.forward.bias.is_empty()) {
+            Some(own) => own.of(job.forward.conversation),
+            None => job.forward.bias.clone(),
+        };
+        BiasedTokens { tokens, bias }
+    });
+    all.filter(|biased| !biased.bias.is_empty()).collect()
 }
 
 /// Each job's part of the result; `None` if it does not fit them.
@@ -74,8 +88,8 @@ pub(super) fn split(jobs: &[Job], outcome: Outcome) -> Option<Vec<Outcome>> {
                 if let Some(LmHeadRequest { tokens: LmHeadTokens::Last, .. }) = job.forward.lm_head {
                     rows.drain(..rows.len().saturating_sub(1));
                 }
-                if let Some(LmHeadRequest { logits: LogitsRequest::Top(max), .. }) = job.forward.lm_head {
-                    rows.iter_mut().for_each(|row| keep_best(row, usize::from(max)));
+                if let Some(LmHeadRequest { logits, .. }) = job.forward.lm_head {
+                    rows.iter_mut().for_each(|row| row.cut(logits));
                 }
                 Outcome::Candidates(rows)
             };
@@ -104,11 +118,6 @@ pub(super) fn split_experts(all: ExpertOutputs, counts: &[usize], width: usize) 
     counts.iter().map(part).collect()
 }
 
-fn keep_best(row: &mut Candidates, max: usize) {
-    row.ids.truncate(max);
-    row.logits.truncate(max);
-}
-
 /// Splits a matrix of `counts.sum()` rows into the rows of each job.
 fn cut<T>(mut values: Vec<T>, counts: &[usize]) -> Option<Vec<Vec<T>>> {
     let total: usize = counts.iter().sum();
@@ -124,7 +133,12 @@ fn cut<T>(mut values: Vec<T>, counts: &[usize]) -> Option<Vec<Vec<T>>> {
 
 #[cfg(test)]
 mod tests {
-    use potluck_plan::{BlockIndex, ConversationId, ExpertId, ExpertRoute, KernelClass, PlanEpoch, StageId, WireType};
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use potluck_plan::{
+        BlockIndex, ConversationId, ExpertId, ExpertRoute, KernelClass, LogitBias, LogitsRequest, PlanEpoch, StageId,
+        WireType,
+    };
     use potluck_protocol::{Forward, PassId};
 
     use super::*;
@@ -143,6 +157,7 @@ mod tests {
             further_steps: 0,
             sampling: None,
             lm_head: Some(lm_head),
+            bias: LogitBias::default(),
             stage_millis: Vec::new(),
             wire: WireType::F32,
             hidden: Vec::new(),
@@ -151,7 +166,7 @@ mod tests {
     }
 
     fn candidates(id: u32) -> Candidates {
-        Candidates { ids: vec![id, 0], logits: vec![1.0, 0.0], sampled: None }
+        Candidates { ids: vec![id, 0], logits: vec![1.0, 0.0], sampled: None, log_sum_exp: None }
     }
 
     #[test]
@@ -166,9 +181,32 @@ mod tests {
         let positions: Vec<(u32, u32)> = batch(&jobs).iter().map(|row| (row.conversation.0, row.position.0)).collect();
         assert_eq!(positions, [(1, 7), (1, 8), (2, 3), (2, 4), (2, 5)]);
         let parts = split(&jobs, Outcome::Candidates((10..15).map(candidates).collect()));
-        let first = Candidates { ids: vec![11], logits: vec![1.0], sampled: None };
+        let first = Candidates { ids: vec![11], logits: vec![1.0], sampled: None, log_sum_exp: None };
         let second = (12..15).map(candidates).collect();
         assert_eq!(parts, Some(vec![Outcome::Candidates(vec![first]), Outcome::Candidates(second)]));
+    }
+
+    #[test]
+    fn each_job_has_its_own_bias_and_its_sum_if_it_asked_for_one() {
+        let last = |logits| LmHeadRequest { tokens: LmHeadTokens::Last, logits };
+        let [summed, plain] = [LogitsRequest::TopWithSum(1), LogitsRequest::Top(2)].map(last);
+        let mut jobs = [job(1, 7, 2, plain), job(2, 3, 1, summed), job(3, 0, 3, plain)];
+        let bias = LogitBias::new([(4, 2.0)]).unwrap();
+        jobs[1].forward.bias = bias.clone();
+        assert_eq!(biases(&jobs, None), [BiasedTokens { tokens: 2..3, bias: bias.clone() }], "nobody else's tokens");
+        let mut own = OwnBiases::default();
+        own.put(ConversationId(3), bias.clone());
+        let both = [2..3, 3..6].map(|tokens| BiasedTokens { tokens, bias: bias.clone() });
+        assert_eq!(biases(&jobs, Some(&own)), both, "what the host keeps for itself");
+        assert_eq!(
+            lm_head(&jobs),
+            Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::TopWithSum(2) })
+        );
+        let all = (10..16).map(|id| Candidates { log_sum_exp: Some(1.5), ..candidates(id) });
+        let parts = split(&jobs, Outcome::Candidates(all.collect())).unwrap();
+        let one = Candidates { ids: vec![12], logits: vec![1.0], sampled: None, log_sum_exp: Some(1.5) };
+        let expected = [candidates(11), one, candidates(15)].map(|best| Outcome::Candidates(vec![best]));
+        assert_eq!(parts, expected);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use potluck_plan::{ConversationId, Input, KernelClass, LogitsRequest, PeerId, Work};
+use potluck_plan::{ConversationId, Input, KernelClass, PeerId, Work};
 use potluck_protocol::{Forward, PassId};
 
 /// Batches of one stage in the engine at a time: while one is read back, the next one runs.
@@ -167,7 +167,7 @@ impl StageQueue {
 
     fn may_join(&self, first: usize, other: usize) -> bool {
         let (first, other) = (&self.waiting[first].job, &self.waiting[other].job);
-        let lm_head = |job: &Job| job.forward.lm_head.map(|lm_head| matches!(lm_head.logits, LogitsRequest::Top(_)));
+        let lm_head = |job: &Job| job.forward.lm_head.map(|lm_head| lm_head.logits.candidates().is_some());
         let decoded = |job: &Job| {
             job.forward.class == KernelClass::Decode && job.forward.further_steps == 0 && lm_head(job) != Some(false)
         };
@@ -184,7 +184,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
-    use potluck_plan::{LmHeadRequest, LmHeadTokens, PlanEpoch, Position, StageId, WireType};
+    use potluck_plan::{LmHeadRequest, LmHeadTokens, LogitBias, LogitsRequest, PlanEpoch, Position, StageId, WireType};
 
     fn job(conversation: u32, class: KernelClass, rows: usize) -> (Job, Input) {
         let forward = Forward {
@@ -200,6 +200,7 @@ mod tests {
             further_steps: 0,
             sampling: None,
             lm_head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
+            bias: LogitBias::default(),
             stage_millis: Vec::new(),
             wire: WireType::F32,
             hidden: Vec::new(),

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::{
-    BlockIndex, Computed, ExpertHolder, ExpertId, ExpertRoute, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis,
-    RemoteExperts, Ticket, WireType,
+    BlockIndex, Computed, ExpertHolder, ExpertId, ExpertRoute, LmHeadRequest, LmHeadTokens, LogitBias, LogitsRequest,
+    Millis, RemoteExperts, Ticket, WireType,
 };
 use potluck_protocol::{ExpertCall, ExpertCancel, ExpertFailure, ExpertResult, Hedging, Hello};
 
@@ -42,7 +42,8 @@ fn on(me: PeerId) -> (Executor, EventContext) {
     let setup = ExecutorSetup { me, coordinator: HOST, width: WIDTH, recurrent: false, settings, first_ticket: 0 };
     let executor = Executor::new(setup, plan());
     let (hints, kv_cache) = Default::default();
-    (executor, EventContext { now: Millis(0.0), members, holders, hints, kv_cache, out })
+    let biases = Default::default();
+    (executor, EventContext { now: Millis(0.0), members, holders, hints, kv_cache, biases, out })
 }
 
 fn chunk(stage: u16, pass: u64, base: u32) -> Forward {
@@ -60,6 +61,7 @@ fn chunk(stage: u16, pass: u64, base: u32) -> Forward {
         further_steps: 0,
         sampling: None,
         lm_head: Some(last),
+        bias: LogitBias::default(),
         stage_millis: Vec::new(),
         wire: WireType::F32,
         hidden: if stage == 0 { Vec::new() } else { vec![0.5; WIDTH] },

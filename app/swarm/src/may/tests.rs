@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use potluck_plan::{
-    Arithmetic, BlockIndex, BlockRange, Bytes, ConversationId, Cuts, ExpertId, KernelClass, KvCacheType, ModelId,
-    ModelShape, Position, RemoteExperts, Stage, WireType,
+    Arithmetic, BlockIndex, BlockRange, Bytes, ConversationId, Cuts, ExpertId, KernelClass, KvCacheType, LogitBias,
+    ModelId, ModelShape, Position, RemoteExperts, Stage, WireType,
 };
 use potluck_protocol::{
     AnswerPart, AnswerStop, Checkers, ExpertCancel, ExpertHint, ExpertResult, Forward, Hedging, Hello, Holding,
-    Leaving, LmHeadOutput, LoadFault, ModelCard, ModelSource, PassId, PieceRequest, PlanView, Prepare, PromptRequest,
-    RequestId, RoomView, RowRange, Sampling, Sharing, StandbyOrder, Timings, ToolOffer,
+    Leaving, LmHeadOutput, LoadFault, LogitOptions, ModelCard, ModelSource, PassId, PieceRequest, PlanView, Prepare,
+    PromptRequest, RequestId, RoomView, RowRange, Sampling, Sharing, StandbyOrder, Timings, ToolOffer,
 };
 
 use super::*;
@@ -95,6 +95,7 @@ fn forward(stage: u16) -> Frame {
         further_steps: 0,
         sampling: None,
         lm_head: None,
+        bias: LogitBias::default(),
         stage_millis: Vec::new(),
         wire: WireType::F32,
         hidden: vec![0.0; 4],
@@ -227,6 +228,7 @@ fn prompt() -> Frame {
         sampling: Sampling::default(),
         reasoning: None,
         tools: ToolOffer::default(),
+        logits: LogitOptions::default(),
     })
 }
 

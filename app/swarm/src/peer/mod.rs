@@ -29,6 +29,7 @@ use crate::limits;
 use crate::lineages::lineages;
 use crate::members::Members;
 use crate::outbox::Outbox;
+use crate::own_biases::OwnBiases;
 use crate::sessions::Session;
 use crate::trace::{Trace, TraceLine, placement};
 use crate::worker::Worker;
@@ -118,6 +119,7 @@ impl Peer {
                 holders: Holders::default(),
                 hints: HintOptions::default(),
                 kv_cache: EngineKvCache::default(),
+                biases: OwnBiases::default(),
                 out: Outbox::new(me),
             },
             planner_view: see_all,

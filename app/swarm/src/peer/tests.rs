@@ -2,9 +2,9 @@
 
 use potluck_plan::{BlockIndex, Bytes, DeviceId, ExpertId, Millis, PeerId, PlanEpoch};
 use potluck_protocol::{
-    AnswerPart, AnswerStop, Contribution, DeviceKind, Frame, Hello, Invite, InviteId, InviteKind, Leaving, MemberView,
-    Message, PieceRequest, PromptRequest, RequestId, Residency, ResidencyChange, Role, Sampling, StartId, ToolOffer,
-    UnixSeconds,
+    AnswerPart, AnswerStop, Contribution, DeviceKind, Frame, Hello, Invite, InviteId, InviteKind, Leaving,
+    LogitOptions, MemberView, Message, PieceRequest, PromptRequest, RequestId, Residency, ResidencyChange, Role,
+    Sampling, StartId, ToolOffer, UnixSeconds,
 };
 
 mod leaving;
@@ -116,6 +116,7 @@ fn prompt(request: u32, content: &str, messages: usize) -> Frame {
         sampling: Sampling::default(),
         reasoning: None,
         tools: ToolOffer::default(),
+        logits: LogitOptions::default(),
     })
 }
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use potluck_plan::{
-    BlockIndex, BlockRange, ExpertHolder, ExpertId, KernelClass, Outcome, Position, RemoteExperts, Stage, StageId,
-    Task, Ticket, WireType, Work,
+    BlockIndex, BlockRange, ExpertHolder, ExpertId, KernelClass, LogitBias, Outcome, Position, RemoteExperts, Stage,
+    StageId, Task, Ticket, WireType, Work,
 };
 use potluck_protocol::{Hedging, ModelSource, PassId, StageFault};
 
@@ -34,6 +34,7 @@ fn worker() -> (Worker, EventContext) {
         holders: crate::experts::Holders::default(),
         hints: Default::default(),
         kv_cache: Default::default(),
+        biases: Default::default(),
         out,
     };
     let mut worker = Worker::default();
@@ -101,6 +102,7 @@ fn token(epoch: PlanEpoch, conversation: u32, pass: u64, base: u32, live: &[u32]
         further_steps: 0,
         sampling: None,
         lm_head: None,
+        bias: LogitBias::default(),
         stage_millis: Vec::new(),
         wire: WireType::F32,
         hidden: vec![0.5; 2],

@@ -1,6 +1,6 @@
 //! A question on the command line.
 
-use potluck_panel::{Message, PromptRequest, ReasoningEffort, RequestId, Role, ToolOffer};
+use potluck_panel::{LogitOptions, Message, PromptRequest, ReasoningEffort, RequestId, Role, ToolOffer};
 
 use crate::sampling::SamplingArguments;
 
@@ -43,6 +43,7 @@ impl AnswerOptions {
             sampling: self.sampling.0,
             reasoning: self.reasoning,
             tools: ToolOffer::default(),
+            logits: LogitOptions::default(),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Asks, stops and continues.
 
 use leptos::prelude::*;
-use potluck_panel::{AnswerPart, AnswerStop, PromptRequest, RequestId, ToNode, ToolOffer};
+use potluck_panel::{AnswerPart, AnswerStop, LogitOptions, PromptRequest, RequestId, ToNode, ToolOffer};
 
 use crate::{
     browser,
@@ -125,6 +125,7 @@ impl Store {
             sampling: settings.sampling(browser::seed()),
             reasoning: settings.reasoning,
             tools: ToolOffer::default(),
+            logits: LogitOptions::default(),
         }));
         self.touch();
     }

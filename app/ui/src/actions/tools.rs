@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use js_sys::{Function, JSON, Object, Promise, Reflect};
 use leptos::prelude::*;
 use potluck_panel::{
-    AnswerPart, AnswerStop, Arithmetic, BenchChoice, BenchReport, BenchWorkload, Channel, KvCacheType, Message,
-    ModelSource, PromptRequest, ReasoningEffort, RequestId, Role, Sampling, Timings, ToNode, ToolOffer,
+    AnswerPart, AnswerStop, Arithmetic, BenchChoice, BenchReport, BenchWorkload, Channel, KvCacheType, LogitOptions,
+    Message, ModelSource, PromptRequest, ReasoningEffort, RequestId, Role, Sampling, Timings, ToNode, ToolOffer,
 };
 use potluck_text::texts;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -202,6 +202,7 @@ fn chat(store: Store, text: String, options: &JsValue) -> Promise {
             sampling,
             reasoning: options.reasoning,
             tools: ToolOffer::default(),
+            logits: LogitOptions::default(),
         }));
     })
 }

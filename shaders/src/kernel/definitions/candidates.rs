@@ -34,3 +34,23 @@ pub fn sample() -> Definition {
         values: Values::none(),
     }
 }
+
+pub fn bias_logits() -> Definition {
+    Definition {
+        name: "bias of logits".to_owned(),
+        template: "bias_logits",
+        params: params::BiasLogits::WGSL,
+        bindings: vec![Read, Write],
+        values: Values::none(),
+    }
+}
+
+pub fn log_sum_exp(strategy: Strategy) -> Definition {
+    Definition {
+        name: format!("log-sum-exp {}", by(strategy)),
+        template: "log_sum_exp",
+        params: params::LogSumExp::WGSL,
+        bindings: vec![Read, Write],
+        values: Values::none().with("STRATEGY", format!("{strategy:?}")),
+    }
+}

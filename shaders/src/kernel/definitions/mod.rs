@@ -111,6 +111,8 @@ impl Kernel {
             Self::Beside => experts::beside(),
             Self::Segments(strategy) => candidates::segments(strategy),
             Self::Top(strategy) => candidates::top(strategy),
+            Self::BiasLogits => candidates::bias_logits(),
+            Self::LogSumExp(strategy) => candidates::log_sum_exp(strategy),
             Self::Sample => candidates::sample(),
             Self::Stream => rates::stream(),
             Self::Peak { dots } => rates::peak(dots),

@@ -144,7 +144,7 @@ impl Engine {
         let (program, base) = {
             let mut core = self.inner.core.borrow_mut();
             let blocks = BlockRange::new(0, core.model.spec.blocks.len() as u16);
-            let program = core.forward(rows, class, &Input::Tokens(tokens), blocks, then)?;
+            let program = core.forward(rows, class, &Input::Tokens(tokens), blocks, (then, &[]))?;
             if program.home.is_none() && program.steps.len() > PASSING as usize {
                 return Err(EngineError::Gpu("this work has too many dispatches to be timed".to_owned()));
             }

@@ -312,7 +312,14 @@ impl Bench {
 
     fn forward(&self, first: u32, tokens: Vec<u32>, class: KernelClass, then: Then) -> Task {
         let blocks = BlockRange::new(0, self.engine.inner.core.borrow().model.spec.blocks.len() as u16);
-        Task::Forward { batch: rows(first, tokens.len() as u32), class, input: Input::Tokens(tokens), blocks, then }
+        Task::Forward {
+            batch: rows(first, tokens.len() as u32),
+            class,
+            input: Input::Tokens(tokens),
+            blocks,
+            then,
+            biases: Vec::new(),
+        }
     }
 
     fn submit(&self, task: Task) -> Result<Ticket, EngineError> {

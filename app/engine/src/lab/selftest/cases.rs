@@ -1,5 +1,6 @@
 //! Test cases for each kernel: odd shapes, ties, several pages, missing experts.
 
+use potluck_plan::LogitBias;
 use potluck_shaders::{Format, Glu, Kernel, NO_SLOT, Operand, SEGMENT, Strategy, params, reference};
 
 use super::case::{SLOTS, by_row, case, floats};
@@ -68,6 +69,8 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
             vec![combine(kernel, true, true), combine(kernel, false, true), combine(kernel, true, false)]
         }
         Kernel::ScaleBy { expert } => vec![general::scale_by(kernel, expert)],
+        Kernel::BiasLogits => vec![bias_logits(kernel)],
+        Kernel::LogSumExp(strategy) => vec![log_sum_exp(kernel, strategy)],
         Kernel::Segments(strategy) => vec![segments(kernel, strategy)],
         Kernel::Sample => sample::of(kernel),
         Kernel::Top(strategy) => vec![
@@ -425,6 +428,43 @@ fn segments(kernel: Kernel, strategy: Strategy) -> Case {
     let threads = 24 * if strategy == Strategy::Workgroup { Kernel::SEGMENT_LANES } else { 1 };
     let bindings = vec![raw(&logits), zeros(expected.len())];
     case(kernel, bindings, params, (threads.div_ceil(kernel.threads()), 1), 1, Expected::Words(expected))
+}
+
+/// Biases of the second row of four and of the third, which are the first two here; the last row has none.
+fn bias_logits(kernel: Kernel) -> Case {
+    const ROWS: usize = 4;
+    const MOST: usize = 5;
+    let before = logits(1001);
+    let row = |pairs: &[(u32, f32)]| LogitBias::new(pairs.iter().copied()).expect("a bias within its limits");
+    let rows = [
+        row(&[(0, 1.5), (77, -100.0), (1000, -2.25)]),
+        row(&[(1, 100.0), (5, -99.5), (6, 0.0), (998, 3.0), (999, 4.0)]),
+    ];
+    let mut biases = vec![[0u32; 2]; ROWS + ROWS * MOST];
+    let mut expected = before.clone();
+    for ((at, bias), logits) in (1..).zip(&rows).zip(expected.chunks_exact_mut(1001)) {
+        biases[at][0] = bias.tokens().len() as u32;
+        let pairs = bias.tokens().iter().map(|(id, bias)| [*id, bias.to_bits()]);
+        biases[ROWS + at * MOST..].iter_mut().zip(pairs).for_each(|(place, pair)| *place = pair);
+        bias.apply(logits);
+    }
+    let (rows, most) = (ROWS as u32, MOST as u32);
+    let params = params::BiasLogits { n: 3, first: 1, vocabulary: 1001, rows, most };
+    let expected = expected.iter().map(|logit| logit.to_bits()).collect();
+    let x = (3 * most).div_ceil(kernel.threads());
+    case(kernel, vec![raw(&biases.concat()), raw(&before)], params, (x, 1), 1, Expected::Words(expected))
+}
+
+/// Rows whose sum is nearly all in one logit, spread over many, and with banned tokens.
+fn log_sum_exp(kernel: Kernel, strategy: Strategy) -> Case {
+    let mut logits = logits(1001);
+    logits[7] = 60.0;
+    logits[1001..2002].iter_mut().for_each(|logit| *logit /= 64.0);
+    logits[2002..2400].fill(LogitBias::BANNED);
+    let sums = logits.chunks_exact(1001).map(|row| reference::log_sum_exp(row) as f32);
+    let expected = [0.0].into_iter().chain(sums).collect();
+    let params = params::LogSumExp { n: 3, first: 1, vocabulary: 1001 };
+    case(kernel, vec![raw(&logits), zeros(4)], params, by_row(kernel, strategy, 3), 1, floats(expected))
 }
 
 /// Tests binding 2, the candidates, or binding 3, the last row's best token.

@@ -47,7 +47,7 @@ fn sample(kernel: Kernel, sampling: Sampling, position: u32, scale: f32) -> Case
         raw(&sampler_state(&SampledSteps { sampling, recent }, Position(position))),
         zeros(1),
     ];
-    let sampled = sampling.sample(&Candidates { ids, logits, sampled: None }, &log);
+    let sampled = sampling.sample(&Candidates { ids, logits, sampled: None, log_sum_exp: None }, &log);
     entries.extend([sampled.unwrap_or(u32::MAX), 0]);
     case(kernel, bindings, params::Sample { count: count as u32 }, (1, 1), 0, Expected::Words(entries))
 }

@@ -59,7 +59,7 @@ impl Core {
             let logits = LogitsRequest::Top(count as u16);
             let then = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits });
             encoder.embed(&encoder.model().sampled_token(slot), batch)?;
-            encoder.record_forward(batch, blocks, then, slot)?;
+            encoder.record_forward(batch, blocks, then, false, slot)?;
             if let (Choice::Sampled, Some(kernel)) = (choice, encoder.model().profile.sampler()) {
                 encoder.sample(kernel, count, slot);
             }

@@ -3,8 +3,7 @@
 use std::rc::Rc;
 
 use potluck_plan::{
-    BatchToken, BlockIndex, BlockRange, Input, KernelClass, LmHeadRequest, LogitsRequest, Outcome, Position, Task,
-    Then, Work,
+    BatchToken, BiasedTokens, BlockIndex, BlockRange, Input, KernelClass, Outcome, Position, Task, Then, Work,
 };
 
 use crate::runtime::clock;
@@ -152,8 +151,8 @@ impl Core {
         let step = StepKind::of(&work.task);
         let mut encoded = None;
         let runs = match work.task {
-            Task::Forward { batch: rows, class, input, blocks, then } => {
-                let program = self.forward(&rows, class, &input, blocks, then)?;
+            Task::Forward { batch: rows, class, input, blocks, then, biases } => {
+                let program = self.forward(&rows, class, &input, blocks, (then, &biases))?;
                 encoded = self.take_encoded(&program, reach(&rows), &result.parts, &target);
                 let after = self.model.copies(&result.parts, &target, 0);
                 vec![Run { before: Vec::new(), program, reach: reach(&rows), after }]
@@ -245,7 +244,7 @@ impl Core {
         class: KernelClass,
         input: &Input,
         blocks: BlockRange,
-        then: Then,
+        (then, biases): (Then, &[BiasedTokens]),
     ) -> Result<Rc<Program>, EngineError> {
         let batch = Batch { n: rows.len() as u32, class };
         let mut touched: Vec<BlockIndex> = blocks.iter().collect();
@@ -272,20 +271,21 @@ impl Core {
             }
         };
         let last = rows[rows.len() - 1];
-        let samples = matches!(then, Then::LmHead(LmHeadRequest { logits: LogitsRequest::Top(_), .. }));
+        let biased = self.model.write_biases(rows.len(), then, biases);
+        let samples = matches!(then, Then::LmHead(request) if request.logits.candidates().is_some());
         // A conversation keeps its slot from token to token, so that its program stays the same.
         rows.iter().filter(|row| !samples || row.conversation != last.conversation).for_each(|row| {
             self.conversations.sampled_tokens().forget(row.conversation);
         });
         let slot = if samples { self.conversations.sampled_tokens().slot(last.conversation) } else { 0 };
-        let key = ProgramKey::Forward { n: batch.n, from, blocks, then, slot };
+        let key = ProgramKey::Forward { n: batch.n, from, blocks, then, biased, slot };
         let program = self.program(class, key, |encoder| {
             match from {
                 Source::Tokens => encoder.embed(&encoder.model().scratch(Scratch::Tokens), batch)?,
                 Source::Hidden => {}
                 Source::Experts(block) => encoder.combine(block, batch)?,
             }
-            encoder.record_forward(batch, blocks, then, slot)
+            encoder.record_forward(batch, blocks, then, biased, slot)
         })?;
         if samples {
             self.conversations.sampled_tokens().keep(slot, Position(last.position.0 + 1), Choice::Best);

@@ -1,7 +1,7 @@
 //! Both ends of a model: embedding, LM head and sampling.
 
 use potluck_model::TensorRole;
-use potluck_plan::{KernelClass, WeightUnit};
+use potluck_plan::{KernelClass, LogitBias, WeightUnit, Work};
 use potluck_shaders::{Kernel, SEGMENT, params};
 
 use super::{Batch, Encoder, Product};
@@ -77,6 +77,24 @@ impl Encoder<'_> {
             self.dispatch(Kernel::ScaleLogits, &[&logits], &params, groups, 1);
         }
         Ok(())
+    }
+
+    /// Adds the biases of the rows `first..first + n` that pass the LM head to the `n` rows in `Scratch::Logits`.
+    pub fn bias_logits(&mut self, first: u32, n: u32) {
+        let (rows, most) = (Work::DECODE_TOKENS as u32, LogitBias::MAX_TOKENS as u32);
+        let params = params::BiasLogits { n, first, vocabulary: self.model.spec.vocabulary, rows, most };
+        let (biases, logits) = (self.model.scratch(Scratch::Biases), self.model.scratch(Scratch::Logits));
+        let groups = Self::groups(Kernel::BiasLogits, n * most);
+        self.dispatch(Kernel::BiasLogits, &[&biases, &logits], &params, groups, 1);
+    }
+
+    /// The log-sum-exp of the `n` rows in `Scratch::Logits` into `first..first + n` of `Scratch::LogSums`.
+    pub fn log_sum_exp(&mut self, first: u32, n: u32) {
+        let kernel = self.model.profile.log_sum_exp();
+        let params = params::LogSumExp { n, first, vocabulary: self.model.spec.vocabulary };
+        let groups = if kernel.fallback().is_some() { n } else { Self::groups(kernel, n) };
+        let (logits, sums) = (self.model.scratch(Scratch::Logits), self.model.scratch(Scratch::LogSums));
+        self.dispatch(kernel, &[&logits, &sums], &params, groups, 1);
     }
 
     /// Best `count` candidates of the `n` rows in `Scratch::Logits` into rows `first..first + n` of

@@ -1,18 +1,19 @@
 //! A forward pass: blocks, and what follows them.
 
-use potluck_plan::{BlockRange, LmHeadTokens, LogitsRequest, Then};
+use potluck_plan::{BlockRange, LmHeadTokens, Then};
 
 use super::{Batch, Encoder};
 use crate::runtime::error::EngineError;
 use crate::runtime::sizes::lm_head_tokens;
 
 impl Encoder<'_> {
-    /// Blocks and what follows them, from the hidden vectors on.
+    /// Blocks and what follows them, from the hidden vectors on. `biased`: `Scratch::Biases` has biases for the LM head's rows.
     pub fn record_forward(
         &mut self,
         batch: Batch,
         blocks: BlockRange,
         then: Then,
+        biased: bool,
         slot: usize,
     ) -> Result<(), EngineError> {
         for block in blocks.iter() {
@@ -36,7 +37,13 @@ impl Encoder<'_> {
                 for done in (0..n).step_by(max as usize) {
                     let some = max.min(n - done);
                     self.logits(first + done, some)?;
-                    if let LogitsRequest::Top(count) = request.logits {
+                    if biased {
+                        self.bias_logits(done, some);
+                    }
+                    if request.logits.sums() {
+                        self.log_sum_exp(done, some);
+                    }
+                    if let Some(count) = request.logits.candidates() {
                         self.select_candidates(done, some, u32::from(count), slot);
                     }
                 }

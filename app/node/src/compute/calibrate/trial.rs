@@ -61,7 +61,7 @@ pub(super) fn forward(class: KernelClass, count: u32, width: usize, blocks: Bloc
     let input = Input::Hidden(vec![0.0; width * count as usize]);
     let conversation = ConversationId::TRIAL;
     let batch = (0..count).map(|position| BatchToken { conversation, position: Position(position) }).collect();
-    Task::Forward { batch, class, input, blocks, then }
+    Task::Forward { batch, class, input, blocks, then, biases: Vec::new() }
 }
 
 impl Trial {

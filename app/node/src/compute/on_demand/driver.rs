@@ -84,8 +84,10 @@ impl Driver {
             guesses.begin(&task);
         }
         loop {
-            let Task::Forward { batch, class, blocks, then, .. } = &task else { return self.alone(task, queued).await };
-            let (batch, class, blocks, then) = (batch.clone(), *class, *blocks, *then);
+            let Task::Forward { batch, class, blocks, then, biases, .. } = &task else {
+                return self.alone(task, queued).await;
+            };
+            let (batch, class, blocks, then, biases) = (batch.clone(), *class, *blocks, *then, biases.clone());
             let outcome = self.compute(task).await;
             let (block, residual, normed, routes) = match (outcome, self.first_pooled(blocks)) {
                 (Outcome::Routed { residual, normed, routes }, Some(block)) => (block, residual, normed, routes),
@@ -116,7 +118,8 @@ impl Driver {
                 guesses.look_ahead(&self.ahead, &ahead.tokens);
             }
             let input = Input::Experts(outputs);
-            task = Task::Forward { batch, class, input, blocks: BlockRange::new(block.0 + 1, blocks.end), then };
+            let blocks = BlockRange::new(block.0 + 1, blocks.end);
+            task = Task::Forward { batch, class, input, blocks, then, biases };
         }
     }
 

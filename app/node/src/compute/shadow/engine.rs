@@ -114,7 +114,7 @@ impl Drop for ShadowEngine {
 const HEAD: Then = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
 
 fn forward(batch: &[BatchToken], class: KernelClass, input: Input, blocks: BlockRange, then: Then) -> Task {
-    Task::Forward { batch: batch.to_vec(), class, input, blocks, then }
+    Task::Forward { batch: batch.to_vec(), class, input, blocks, then, biases: Vec::new() }
 }
 
 fn best(outcome: Outcome) -> Result<u32, Outcome> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use potluck_plan::{BlockRange, Bytes, Candidates, ChannelText, Stage, StageId};
-use potluck_protocol::{Message, ModelCard, ModelSource, Role, Sampling, ToolOffer};
+use potluck_protocol::{LogitOptions, Message, ModelCard, ModelSource, Role, Sampling, ToolOffer};
 
 use super::*;
 use crate::event::HintOptions;
@@ -101,6 +101,7 @@ fn room() -> Room {
         holders: Holders::default(),
         hints: HintOptions::default(),
         kv_cache: Default::default(),
+        biases: Default::default(),
         out: Outbox::new(HOST),
     };
     Room { answers: Answers::default(), language, model, plan, cx }
@@ -117,6 +118,7 @@ impl Room {
             sampling: Sampling::greedy(),
             reasoning: None,
             tools: ToolOffer::default(),
+            logits: LogitOptions::default(),
         };
         self.answers.ask(asker, prompt, &mut self.cx);
     }

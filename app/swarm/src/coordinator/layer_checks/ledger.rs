@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use potluck_plan::{Candidates, ConversationId, KernelClass, Millis, PeerId, Plan, StageId};
+use potluck_plan::{Candidates, ConversationId, KernelClass, LogitBias, Millis, PeerId, Plan, StageId};
 use potluck_protocol::{PassId, RowHashes, RowRange, StageHashes};
 
 /// Answers whose hashes may be awaited at a time.
@@ -26,6 +26,8 @@ pub(in crate::coordinator) struct EndedAnswer {
     pub classes: Vec<KernelClass>,
     /// What the last stage sent for some of the positions.
     pub results: BTreeMap<u32, Candidates>,
+    /// What was added to the logits before.
+    pub bias: LogitBias,
 }
 
 /// What is known of an answer once its stages have committed to their rows, or had the time for it.

@@ -2,8 +2,8 @@
 //! part again, and compares it with what the stage sent.
 
 use potluck_plan::{
-    BatchToken, BlockRange, Candidates, ConversationId, Input, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest,
-    Millis, Outcome, PeerId, Position, StageId, Task, Then, WireType, Work,
+    BatchToken, BiasedTokens, BlockRange, Candidates, ConversationId, Input, KernelClass, LmHeadRequest, LmHeadTokens,
+    LogitsRequest, Millis, Outcome, PeerId, Position, StageId, Task, Then, WireType, Work,
 };
 use potluck_protocol::{RowRange, Rows, RowsHash, RowsRequest};
 
@@ -182,19 +182,23 @@ impl Replay {
             Input::Hidden(self.rows[0][piece.start * width..piece.end * width].to_vec())
         };
         let row = |position: usize| BatchToken { conversation, position: Position(position as u32) };
-        let has_results = self.ended.results.range(piece.start as u32..piece.end as u32).next().is_some();
+        let mut results =
+            self.ended.results.range(piece.start as u32..piece.end as u32).map(|(_, sent)| sent).peekable();
+        let (has_results, biases) = (results.peek().is_some(), BiasedTokens::all(piece.len(), &self.ended.bias));
+        let n = LogitsRequest::MAX_TOP;
+        let sums = results.any(|sent| sent.log_sum_exp.is_some());
+        let logits = if sums { LogitsRequest::TopWithSum(n) } else { LogitsRequest::Top(n) };
         let tokens = match class {
             KernelClass::Prefill => LmHeadTokens::Last,
             KernelClass::Decode => LmHeadTokens::All,
         };
         let then = match self.target.next {
             Some(_) => Then::Hidden,
-            None if has_results => {
-                Then::LmHead(LmHeadRequest { tokens, logits: LogitsRequest::Top(LogitsRequest::MAX_TOP) })
-            }
+            None if has_results => Then::LmHead(LmHeadRequest { tokens, logits }),
             None => Then::Nothing,
         };
-        Task::Forward { batch: piece.map(row).collect(), class, input, blocks: self.target.blocks, then }
+        let (batch, blocks) = (piece.map(row).collect(), self.target.blocks);
+        Task::Forward { batch, class, input, blocks, then, biases }
     }
 
     /// The host's engine has computed the next piece.

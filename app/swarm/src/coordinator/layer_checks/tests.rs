@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use potluck_plan::{
-    BlockRange, Candidates, Input, KernelClass, Millis, Outcome, PlanEpoch, StageId, Task, Then, WireType,
+    BiasedTokens, BlockRange, Candidates, Input, KernelClass, LogitBias, LogitsRequest, Millis, Outcome, PlanEpoch,
+    StageId, Task, Then, WireType,
 };
 use potluck_protocol::PassId;
 
@@ -59,7 +60,7 @@ impl Device {
 
     /// What the host's engine says to a piece of work.
     fn run(&mut self, task: &Task) -> Outcome {
-        let Task::Forward { batch, class, input, blocks, then } = task else { return Outcome::Cancelled };
+        let Task::Forward { batch, class, input, blocks, then, .. } = task else { return Outcome::Cancelled };
         let place = usize::from(blocks.start);
         let rows: Vec<[f32; 2]> = match input {
             Input::Tokens(tokens) => tokens.iter().map(|token| embedded(*token)).collect(),
@@ -88,7 +89,7 @@ fn embedded(token: u32) -> [f32; 2] {
 fn best(row: &[f32; 2]) -> Candidates {
     let (a, b) = ((3, row[0]), (9, row[1]));
     let (first, second) = if a.1 >= b.1 { (a, b) } else { (b, a) };
-    Candidates { ids: vec![first.0, second.0], logits: vec![first.1, second.1], sampled: None }
+    Candidates { ids: vec![first.0, second.0], logits: vec![first.1, second.1], sampled: None, log_sum_exp: None }
 }
 
 /// An answer as three stages on three devices gave it, and what each of them has kept.
@@ -116,7 +117,14 @@ fn answer(number: u64, positions: usize, lies: impl Fn(usize, usize) -> bool, ro
         outputs.push(rows.as_flattened().to_vec());
     }
     let results = (prompt.saturating_sub(1)..positions).map(|at| (at as u32, best(&rows[at]))).collect();
-    let ended = EndedAnswer { conversation: CONVERSATION, through: PassId(number), tokens, classes, results };
+    let ended = EndedAnswer {
+        conversation: CONVERSATION,
+        through: PassId(number),
+        tokens,
+        classes,
+        results,
+        bias: LogitBias::default(),
+    };
     Answer { ended, inputs, outputs }
 }
 
@@ -393,4 +401,30 @@ fn ten_thousand_rooms() {
     rooms(10_000, 32, 20.0, false, &[0, 1]);
     rooms(10_000, 1, 1_000.0, false, &[1]);
     rooms(10_000, 32, 1_000.0, false, &[1]);
+}
+
+/// The last stage's part of a biased answer is computed again with its bias, and with the sums that were wanted.
+#[test]
+fn what_was_added_to_the_logits_is_added_again() {
+    let honest = answer(1, 12, |_, _| false, false);
+    let bias = LogitBias::new([(3, -100.0)]).expect("a bias within its limits");
+    let mut ended = EndedAnswer { bias: bias.clone(), ..honest.ended };
+    ended.results.values_mut().for_each(|best| best.log_sum_exp = Some(2.0));
+    let target = Target {
+        peer: peer(0),
+        is_alike: true,
+        is_routed: false,
+        blocks: BlockRange::new(0, 1),
+        embeds: true,
+        next: None,
+        wire: WireType::F32,
+        width: WIDTH,
+    };
+    let (stage, through) = (StageId(0), PassId(1));
+    let range = RowRange { epoch: EPOCH, stage, conversation: CONVERSATION, through, positions: 12 };
+    let replay = Replay::new(target, ended, range, [Vec::new(), Vec::new()], Millis(0.0)).expect("it is short enough");
+    let task = replay.task(CONVERSATION);
+    let Task::Forward { batch, then: Then::LmHead(request), biases, .. } = task else { panic!("{task:?}") };
+    assert_eq!(biases, BiasedTokens::all(batch.len(), &bias));
+    assert_eq!(request.logits, LogitsRequest::TopWithSum(LogitsRequest::MAX_TOP));
 }

@@ -27,7 +27,7 @@ pub fn answered(id: &str, text: &str) -> Conversation {
 }
 
 pub fn delta(text: &str) -> AnswerPart {
-    AnswerPart::Text { index: 0, channel: Channel::Answer, delta: text.into(), tokens: vec![1] }
+    AnswerPart::Text { index: 0, channel: Channel::Answer, delta: text.into(), tokens: vec![1], logprobs: Vec::new() }
 }
 
 pub fn end() -> AnswerPart {

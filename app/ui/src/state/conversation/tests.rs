@@ -9,7 +9,7 @@ fn text(delta: &str) -> AnswerPart {
 }
 
 fn of(channel: Channel, delta: &str) -> AnswerPart {
-    AnswerPart::Text { index: 0, channel, delta: delta.into(), tokens: vec![1] }
+    AnswerPart::Text { index: 0, channel, delta: delta.into(), tokens: vec![1], logprobs: Vec::new() }
 }
 
 fn end(stop: AnswerStop) -> AnswerPart {
