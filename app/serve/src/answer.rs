@@ -6,8 +6,61 @@ use potluck_panel::Channel;
 
 use crate::api::Whole;
 use crate::error::ApiError;
+use crate::question::Question;
 use crate::reader::{Piece, Reader};
-use crate::room::Asked;
+use crate::room::{Asked, RoomLine};
+
+/// Asks for the answers to one question, one after another: all but the first find its prompt's KV cache, and one program does not take
+/// the turns of others.
+pub(crate) struct Asking {
+    line: RoomLine,
+    question: Question,
+    /// Of the first answer; each later one adds one.
+    seed: u64,
+    /// The ids of the first answer's calls come from it; each later one adds one.
+    ids: u64,
+    /// The answer before the next one.
+    before: Option<Answer>,
+}
+
+impl Asking {
+    /// A question's answers, with this seed if it has none. `ids` is random.
+    pub fn new(line: RoomLine, question: Question, seed: u64, ids: u64) -> Self {
+        let seed = question.seed.unwrap_or(seed);
+        Self { line, question, seed, ids, before: None }
+    }
+
+    /// The next answer, once it is its turn. The one before is stopped.
+    ///
+    /// # Errors
+    /// The room does not take the question.
+    pub async fn next(&mut self) -> Result<&mut Answer, ApiError> {
+        if let Some(before) = self.before.take() {
+            before.asked.close().await;
+            (self.seed, self.ids) = (self.seed.wrapping_add(1), self.ids.wrapping_add(1));
+        }
+        let asked = self.line.ask(self.question.clone(), self.seed).await?;
+        let reader = Reader::new(self.question.stops.clone(), &self.question.tools, self.ids);
+        Ok(self.before.insert(Answer::new(asked, reader)))
+    }
+
+    /// The answer that was begun last.
+    pub fn newest(&mut self) -> Option<&mut Answer> {
+        self.before.as_mut()
+    }
+
+    /// All of them.
+    ///
+    /// # Errors
+    /// Why one of them is missing.
+    pub async fn all(mut self) -> Result<Vec<Whole>, ApiError> {
+        let mut all = Vec::new();
+        for _ in 0..self.question.answers.max(1) {
+            all.push(self.next().await?.whole().await?);
+        }
+        Ok(all)
+    }
+}
 
 /// An answer on its way. Dropping it stops it.
 pub(crate) struct Answer {
@@ -18,7 +71,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// The answer to a question.
-    pub fn new(asked: Asked, reader: Reader) -> Self {
+    fn new(asked: Asked, reader: Reader) -> Self {
         Self { asked, reader, ready: VecDeque::new() }
     }
 
@@ -37,14 +90,13 @@ impl Answer {
     }
 
     /// All of it.
-    ///
-    /// # Errors
-    /// Why there is no answer.
-    pub async fn whole(mut self) -> Result<Whole, ApiError> {
-        let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
+    async fn whole(&mut self) -> Result<Whole, ApiError> {
+        let (mut text, mut reasoning) = (String::new(), String::new());
+        let (mut calls, mut logprobs) = (Vec::new(), Vec::new());
         loop {
             match self.next().await? {
                 Piece::Taken(_) => {}
+                Piece::Logprobs(more) => logprobs.extend(more),
                 Piece::Text(Channel::Reasoning, more) => reasoning.push_str(&more),
                 Piece::Text(Channel::Answer | Channel::ToolCall, more) => text.push_str(&more),
                 Piece::Call(call) => calls.push(call),
@@ -52,8 +104,9 @@ impl Answer {
                     text.clear();
                     reasoning.clear();
                     calls.clear();
+                    logprobs.clear();
                 }
-                Piece::End(finish, usage) => return Ok(Whole { text, reasoning, calls, finish, usage }),
+                Piece::End(finish, usage) => return Ok(Whole { text, reasoning, calls, logprobs, finish, usage }),
             }
         }
     }

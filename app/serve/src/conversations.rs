@@ -87,7 +87,7 @@ fn hash(value: impl Hash) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use potluck_panel::{Message, RequestId, Role, Sampling, ToolOffer};
+    use potluck_panel::{LogitOptions, Message, RequestId, Role, Sampling, ToolOffer};
 
     use super::*;
 
@@ -101,6 +101,7 @@ mod tests {
             sampling: Sampling::greedy(),
             reasoning: None,
             tools: ToolOffer::default(),
+            logits: LogitOptions::default(),
         }
     }
 

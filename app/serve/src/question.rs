@@ -1,6 +1,6 @@
 //! What a program asks, whichever API it uses.
 
-use potluck_panel::{Message, ReasoningEffort, Sampling, ToolOffer};
+use potluck_panel::{LogitOptions, Message, ReasoningEffort, Sampling, ToolOffer};
 
 /// A question to the model. Each API is translated into it.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,10 @@ pub(crate) struct Question {
     pub stops: Vec<String>,
     /// The functions that the model may call.
     pub tools: Tools,
+    /// What it wants of the logits besides tokens.
+    pub logits: LogitOptions,
+    /// Answers, each sampled with a seed of its own; at least one.
+    pub answers: u8,
     /// How the answer is delivered.
     pub delivery: Delivery,
 }
@@ -90,4 +94,15 @@ pub(crate) struct Usage {
     pub answer: u32,
     /// Of these, tokens of reasoning.
     pub reasoning: u32,
+}
+
+impl Usage {
+    /// That of one more answer to the same prompt, whose tokens count once.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            answer: self.answer.saturating_add(other.answer),
+            reasoning: self.reasoning.saturating_add(other.reasoning),
+            ..self
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use potluck_model::{CallPart, CallStream, StopStrings, ToolCall};
-use potluck_panel::{AnswerPart, AnswerStop, Channel, Timings};
+use potluck_panel::{AnswerPart, AnswerStop, Channel, LogitOptions, Timings, TokenLogprobs};
 use potluck_text::texts;
 
 use crate::error::ApiError;
@@ -13,10 +13,12 @@ use crate::question::{Finish, Tools, Usage};
 const MAX_BYTES: usize = 8 << 20;
 
 /// A piece of an answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Piece {
     /// The room begins to answer. What is known by then of the tokens.
     Taken(Usage),
+    /// Log-probabilities of tokens whose text comes next, or has come.
+    Logprobs(Vec<TokenLogprobs>),
     /// More text.
     Text(Channel, String),
     /// A call of a function, with an id of its own.
@@ -41,6 +43,11 @@ pub(crate) struct Reader {
     called: usize,
     is_taken: bool,
     bytes: usize,
+    /// Bytes of what the model said, and how many of them were handed on: some are held back.
+    said: (usize, usize),
+    /// Log-probabilities of tokens that are held back, each with how much was said with them.
+    held: VecDeque<(usize, Vec<TokenLogprobs>)>,
+    scored: usize,
     /// Counted as they come: a stop string may end the answer before the room counts them.
     counted: Usage,
 }
@@ -51,9 +58,21 @@ impl Reader {
         let watch = StopStrings::new(stops.iter().cloned());
         let functions = &tools.offer.functions;
         let calls = (!functions.is_empty()).then(|| CallStream::new(functions.iter().map(String::as_str)));
-        let (is_single, fresh, ids) = (tools.is_single, calls.clone(), Ids { seed, given: 0 });
-        let (called, is_taken, bytes, counted) = (0, false, 0, Usage::default());
-        Self { stops, watch, calls, fresh, ids, is_single, called, is_taken, bytes, counted }
+        Self {
+            stops,
+            watch,
+            fresh: calls.clone(),
+            calls,
+            ids: Ids { seed, given: 0 },
+            is_single: tools.is_single,
+            called: 0,
+            is_taken: false,
+            bytes: 0,
+            said: (0, 0),
+            held: VecDeque::new(),
+            scored: 0,
+            counted: Usage::default(),
+        }
     }
 
     /// The pieces that a part brings.
@@ -69,18 +88,23 @@ impl Reader {
                 self.is_taken = true;
                 pieces.push_back(Piece::Taken(self.counted));
             }
-            AnswerPart::Text { channel, delta, tokens, .. } => {
+            AnswerPart::Text { channel, delta, tokens, logprobs, .. } => {
                 self.bytes = self.bytes.saturating_add(delta.len());
                 if self.bytes > MAX_BYTES {
                     return Err(ApiError::Failed(texts().api.endless().to_owned()));
                 }
                 self.count(channel, tokens.len() as u32);
+                if channel != Channel::Reasoning {
+                    self.hold(delta.len(), logprobs);
+                }
                 self.text(channel, delta, &mut pieces);
             }
             AnswerPart::Void { .. } => {
                 self.watch = StopStrings::new(self.stops.iter().cloned());
                 (self.calls, self.called) = (self.fresh.clone(), 0);
                 (self.bytes, self.counted.answer, self.counted.reasoning) = (0, 0, 0);
+                (self.said, self.scored) = ((0, 0), 0);
+                self.held.clear();
                 pieces.push_back(Piece::Void);
             }
             AnswerPart::End { stop, timings, .. } => {
@@ -88,6 +112,8 @@ impl Reader {
                     return Err(error);
                 }
                 let rest = self.watch.finish();
+                self.said.1 = self.said.0;
+                self.let_go(&mut pieces);
                 self.say(Channel::Answer, rest, &mut pieces);
                 self.settle(&mut pieces);
                 let finish = match stop {
@@ -112,25 +138,51 @@ impl Reader {
         }
     }
 
+    /// Keeps log-probabilities until the text of their tokens is handed on. Those of a stop string never are.
+    fn hold(&mut self, bytes: usize, logprobs: Vec<TokenLogprobs>) {
+        self.said.0 += bytes;
+        if !logprobs.is_empty() && self.scored < LogitOptions::MAX_SCORED {
+            self.scored += logprobs.len();
+            self.held.push_back((self.said.0, logprobs));
+        }
+    }
+
+    fn let_go(&mut self, pieces: &mut VecDeque<Piece>) {
+        let mut logprobs = Vec::new();
+        while let Some((_, some)) = self.held.pop_front_if(|(said, _)| *said <= self.said.1) {
+            logprobs.extend(some);
+        }
+        if !logprobs.is_empty() {
+            pieces.push_back(Piece::Logprobs(logprobs));
+        }
+    }
+
     fn text(&mut self, channel: Channel, delta: String, pieces: &mut VecDeque<Piece>) {
         match channel {
             Channel::Reasoning => self.say(channel, delta, pieces),
             // A stop string ends the answer, not a call.
             Channel::ToolCall if self.calls.is_some() => {
                 let before = self.watch.finish();
-                self.say(Channel::Answer, before, pieces);
-                self.say(channel, delta, pieces);
+                self.hand_on(Channel::Answer, before, pieces);
+                self.hand_on(channel, delta, pieces);
             }
             // Without functions, a call is text, too.
             Channel::Answer | Channel::ToolCall => {
                 let text = self.watch.push(&delta).text;
-                self.say(channel, text, pieces);
+                self.hand_on(channel, text, pieces);
             }
         }
         if let Some(stop) = self.watch.found().map(str::to_owned) {
             self.settle(pieces);
             pieces.push_back(Piece::End(self.finish(Finish::StopString(stop)), self.counted));
         }
+    }
+
+    /// Text that is held back no longer, after the log-probabilities of its tokens.
+    fn hand_on(&mut self, channel: Channel, text: String, pieces: &mut VecDeque<Piece>) {
+        self.said.1 += text.len();
+        self.let_go(pieces);
+        self.say(channel, text, pieces);
     }
 
     /// Text is certain, as far as it is no call.
@@ -201,7 +253,7 @@ impl Ids {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
-    use potluck_panel::{ToolChoice, ToolOffer};
+    use potluck_panel::{Logprob, ToolChoice, ToolOffer};
 
     use super::*;
 
@@ -276,6 +328,30 @@ mod tests {
     fn what_was_held_back_for_a_stop_string_comes_at_the_end() {
         let parts = [text(Channel::Answer, "the E"), end(AnswerStop::Complete)];
         assert_eq!(read(&["END"], parts), [said("the "), said("E"), Piece::End(Finish::Stop, USAGE)]);
+    }
+
+    #[test]
+    fn log_probabilities_come_with_the_text_and_those_of_a_stop_string_do_not() {
+        let scored = |delta: &str| {
+            let chosen = Logprob { token: 1, bytes: delta.as_bytes().to_vec(), logprob: -1.0 };
+            let logprobs = vec![TokenLogprobs { chosen, top: Vec::new() }];
+            let (channel, delta, tokens) = (Channel::Answer, delta.to_owned(), vec![1]);
+            AnswerPart::Text { index: 0, channel, delta, tokens, logprobs }
+        };
+        let of = |pieces: Vec<Piece>| {
+            let name = |piece| match piece {
+                Piece::Logprobs(all) => all.iter().map(|of| String::from_utf8_lossy(&of.chosen.bytes)).collect(),
+                Piece::Text(_, text) => format!("={text}"),
+                _ => "end".to_owned(),
+            };
+            pieces.into_iter().map(name).collect::<Vec<String>>()
+        };
+        let parts = |last: &str| ["one", " E", "N", last].map(scored);
+        assert_eq!(of(read(&["END"], parts("D"))), ["one", "=one", "= ", "end"], "nothing of the stop string");
+        let all = parts("ough").into_iter().chain([end(AnswerStop::Complete)]);
+        assert_eq!(of(read(&["END"], all)), ["one", "=one", "= ", " ENough", "=ENough", "end"]);
+        let all = parts("").into_iter().chain([end(AnswerStop::Complete)]);
+        assert_eq!(of(read(&["END"], all)), ["one", "=one", "= ", " EN", "=EN", "end"]);
     }
 
     #[test]

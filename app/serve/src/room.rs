@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use potluck_panel::{AnswerPart, Connection, LogitOptions, ModelCard, PlanStatus, PromptRequest, RequestId, Status};
+use potluck_panel::{AnswerPart, Connection, ModelCard, PlanStatus, PromptRequest, RequestId, Status};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -70,7 +70,7 @@ pub enum Order {
     /// Ask the room.
     Ask {
         /// What is asked, with a number of its own.
-        prompt: PromptRequest,
+        prompt: Box<PromptRequest>,
         /// Takes all parts of the answer, the end included.
         parts: Parts,
     },
@@ -81,8 +81,9 @@ pub enum Order {
 /// Takes the parts of an answer. Keep it until the answer has ended: dropping it frees the question's slot.
 #[derive(Debug)]
 pub struct Parts {
-    sender: UnboundedSender<AnswerPart>,
+    /// Given back before the answer's reader learns that nothing more comes: it may ask again.
     _turn: (OwnedSemaphorePermit, Lease),
+    sender: UnboundedSender<AnswerPart>,
 }
 
 impl Parts {
@@ -123,10 +124,10 @@ impl RoomLine {
         self.slots.available_permits()
     }
 
-    /// Asks, once it is this question's turn. Dropping the answer stops it.
+    /// Asks for an answer with this seed, once it is this question's turn. Dropping the answer stops it.
     pub async fn ask(&self, question: Question, seed: u64) -> Result<Asked, ApiError> {
         let mut sampling = question.sampling;
-        sampling.seed = question.seed.unwrap_or(seed);
+        sampling.seed = seed;
         let mut prompt = PromptRequest {
             request: RequestId(self.newest.fetch_add(1, Ordering::Relaxed).wrapping_add(1)),
             conversation: String::new(),
@@ -136,7 +137,7 @@ impl RoomLine {
             sampling,
             reasoning: question.reasoning,
             tools: question.tools.offer,
-            logits: LogitOptions::default(),
+            logits: question.logits,
         };
         // What no room takes need not wait.
         potluck_swarm::check_prompt(&prompt).map_err(ApiError::of_refused)?;
@@ -151,7 +152,7 @@ impl RoomLine {
         let (sender, parts) = unbounded_channel();
         let asked = Asked { request: prompt.request, orders: self.orders.clone(), parts, is_over: false };
         let parts = Parts { sender, _turn: (slot, conversation) };
-        self.orders.send(Order::Ask { prompt, parts }).map_err(|_| ApiError::ended())?;
+        self.orders.send(Order::Ask { prompt: Box::new(prompt), parts }).map_err(|_| ApiError::ended())?;
         Ok(asked)
     }
 }
@@ -170,6 +171,16 @@ impl Asked {
         let part = self.parts.recv().await;
         self.is_over |= matches!(part, None | Some(AnswerPart::End { .. } | AnswerPart::Unknown));
         part
+    }
+
+    /// Stops it, unless it is over, and waits until its conversation is free.
+    pub async fn close(mut self) {
+        if !self.is_over {
+            self.is_over = true;
+            // Fails if the room has ended.
+            _ = self.orders.send(Order::Stop(self.request));
+        }
+        while self.parts.recv().await.is_some() {}
     }
 }
 
@@ -229,7 +240,7 @@ mod tests {
 
     fn prompt(order: Order) -> (PromptRequest, Parts) {
         match order {
-            Order::Ask { prompt, parts } => (prompt, parts),
+            Order::Ask { prompt, parts } => (*prompt, parts),
             Order::Stop(request) => panic!("{request:?} was stopped"),
         }
     }
@@ -243,11 +254,7 @@ mod tests {
         let (line, mut ordered, _told) = line();
         let gone = line.ask(question(), 9).await.unwrap();
         let (asked, parts) = prompt(ordered.recv().await.unwrap());
-        assert_eq!(
-            (asked.max_tokens, asked.sampling.seed),
-            (256, 3),
-            "as long as the context, with the seed that was given"
-        );
+        assert_eq!((asked.max_tokens, asked.sampling.seed), (256, 9), "as long as the context, with this seed");
         drop(gone);
         assert!(!parts.send(end()));
         assert!(matches!(ordered.recv().await, Some(Order::Stop(request)) if request == asked.request));

@@ -16,13 +16,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 
 use crate::access::Access;
-use crate::answer::Answer;
+use crate::answer::Asking;
 use crate::api::{Head, Shape, anthropic, chat, completions, models, responses};
 use crate::body::{self, Bodies, MAX_BODY};
 use crate::connections::{self, Limits};
 use crate::error::ApiError;
 use crate::question::{Delivery, Question};
-use crate::reader::Reader;
 use crate::room::{Order, RoomLine, RoomState, SLOTS};
 use crate::route::{Api, Dialect, Route};
 use crate::stream;
@@ -166,8 +165,8 @@ impl Shared {
             Route::Model(name) => self.model(name),
             Route::Props => Ok(reply(&models::props(&self.line.state(), SLOTS))),
             Route::Ask(api) => {
-                let (question, shape) = asked(api, &self.read(&parts.headers, body).await?)?;
-                self.answer(question, shape).await
+                let (question, shapes) = asked(api, &self.read(&parts.headers, body).await?)?;
+                self.answer(question, shapes).await
             }
         }
     }
@@ -215,38 +214,41 @@ impl Shared {
         Ok(reply(&models::entry(&card, context, self.created)))
     }
 
-    async fn answer(&self, question: Question, shape: Box<dyn Shape>) -> Result<Response, ApiError> {
+    async fn answer(&self, question: Question, shapes: Vec<Box<dyn Shape>>) -> Result<Response, ApiError> {
         let model = self.line.state().model_for(question.model.as_deref())?;
-        let head = Head { id: format!("{}{:016x}", shape.prefix(), random()?), created: seconds(), model };
-        let (line, seed, delivery) = (self.line.clone(), random()?, question.delivery);
-        let reader = Reader::new(question.stops.clone(), &question.tools, random()?);
-        let asking = async move { Ok(Answer::new(line.ask(question, seed).await?, reader)) };
+        let prefix = shapes.first().map_or("", |shape| shape.prefix());
+        let head = Head { id: format!("{prefix}{:016x}", random()?), created: seconds(), model };
+        let delivery = question.delivery;
+        let asking = Asking::new(self.line.clone(), question, random()?, random()?);
         match delivery {
-            Delivery::Stream { .. } => stream::respond(asking, shape, head).await,
+            Delivery::Stream { .. } => stream::respond(asking, shapes, head).await,
             Delivery::Whole => {
-                let whole = asking.await?.whole().await?;
-                Ok(reply(&shape.whole(&head, &whole)))
+                let answers = asking.all().await?;
+                let shape = shapes.into_iter().next().ok_or_else(ApiError::ended)?;
+                Ok(reply(&shape.all(&head, &answers)))
             }
         }
     }
 }
 
-/// The question in the body of a request, and how its answer is written.
-fn asked(api: Api, body: &Value) -> Result<(Question, Box<dyn Shape>), ApiError> {
-    Ok(match api {
-        Api::Completions => {
-            let question = completions::question(body)?;
-            let shape = completions::Completion::of(&question);
-            (question, Box::new(shape))
-        }
-        Api::Responses => (responses::question(body)?, Box::new(responses::Responses::of(body)?)),
-        Api::Messages => (anthropic::question(body)?, Box::<anthropic::Messages>::default()),
-        Api::Chat => {
-            let question = chat::question(body)?;
-            let shape = chat::Chat::of(&question);
-            (question, Box::new(shape))
-        }
-    })
+/// The question in the body of a request, and how each of its answers is written.
+fn asked(api: Api, body: &Value) -> Result<(Question, Vec<Box<dyn Shape>>), ApiError> {
+    let question = match api {
+        Api::Completions => completions::question(body)?,
+        Api::Responses => responses::question(body)?,
+        Api::Messages => anthropic::question(body)?,
+        Api::Chat => chat::question(body)?,
+    };
+    let shape = |index: u8| -> Result<Box<dyn Shape>, ApiError> {
+        Ok(match api {
+            Api::Completions => Box::new(completions::Completion::of(&question, index)),
+            Api::Responses => Box::new(responses::Responses::of(body)?),
+            Api::Messages => Box::<anthropic::Messages>::default(),
+            Api::Chat => Box::new(chat::Chat::of(&question, index)),
+        })
+    };
+    let shapes = (0..question.answers.max(1)).map(shape).collect::<Result<_, _>>()?;
+    Ok((question, shapes))
 }
 
 fn reply(json: &Value) -> Response {

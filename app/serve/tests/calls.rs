@@ -55,7 +55,7 @@ fn post(address: SocketAddr, path: &str, body: &Value) -> JoinHandle<String> {
 
 async fn asked(server: &mut Server) -> (PromptRequest, Parts) {
     match server.order().await {
-        Some(Order::Ask { prompt, parts }) => (prompt, parts),
+        Some(Order::Ask { prompt, parts }) => (*prompt, parts),
         other => panic!("{other:?}"),
     }
 }
@@ -66,7 +66,8 @@ fn write(parts: &Parts, texts: &[(Channel, &str)]) {
     let letters = texts.iter().flat_map(|(channel, text)| text.chars().map(|letter| (*channel, letter)));
     let mut index = 0;
     for (channel, letter) in letters {
-        let part = AnswerPart::Text { index, channel, delta: letter.to_string(), tokens: vec![1] };
+        let part =
+            AnswerPart::Text { index, channel, delta: letter.to_string(), tokens: vec![1], logprobs: Vec::new() };
         assert!(parts.send(part), "the program waits for all of it");
         index += 1;
     }
@@ -208,7 +209,13 @@ async fn an_answer_that_may_have_one_call_ends_with_it() {
     let reply = post(server.address(), CHAT, &body);
     let (_, parts) = asked(&mut server).await;
     for index in 0..2 {
-        let part = AnswerPart::Text { index, channel: Channel::ToolCall, delta: CALL.to_owned(), tokens: vec![1] };
+        let part = AnswerPart::Text {
+            index,
+            channel: Channel::ToolCall,
+            delta: CALL.to_owned(),
+            tokens: vec![1],
+            logprobs: Vec::new(),
+        };
         // Nobody may be waiting for the second one.
         _ = parts.send(part);
     }

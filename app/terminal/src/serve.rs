@@ -293,7 +293,7 @@ async fn answer(session: &mut Session, server: &mut Server) -> Result<(), Failur
             order = server.order() => match order {
                 Some(Order::Ask { prompt, parts }) => {
                     waiting.insert(prompt.request, parts);
-                    session.page(ToNode::Prompt(prompt));
+                    session.page(ToNode::Prompt(*prompt));
                 }
                 Some(Order::Stop(request)) => session.page(ToNode::Stop(request)),
                 None => return Err(Failure::Failed(texts().terminal.node_ended().to_owned())),

@@ -1,10 +1,12 @@
 //! `POST /v1/chat/completions`.
 
 use potluck_model::ToolCall;
-use potluck_panel::Channel;
+use potluck_panel::{Channel, TokenLogprobs};
 use serde_json::{Value, json};
 
-use super::{Event, Head, Shape, Whole, messages, parameters, reply, tools, usage_event, usage_json};
+use super::{
+    Event, Head, Shape, Whole, logprobs, messages, parameters, reply, tools, usage_event, usage_json, usage_of,
+};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::question::{Finish, Question, Usage};
@@ -12,7 +14,6 @@ use crate::question::{Finish, Question, Usage};
 /// The question in a request's body.
 pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
     let fields = &Fields::of(body)?;
-    parameters::refuse_what_cannot_be(fields)?;
     parameters::refuse_forms("response_format", fields.get("response_format"))?;
     Ok(Question {
         model: fields.text("model")?.map(str::to_owned),
@@ -24,66 +25,42 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
         reasoning: parameters::reasoning(fields),
         stops: parameters::stops(fields, "stop")?,
         tools: tools::tools(fields)?,
+        logits: parameters::logits_of_chat(fields)?,
+        answers: parameters::answers(fields)?,
         delivery: parameters::delivery(fields)?,
     })
 }
 
 /// How a chat's answer is written.
+#[derive(Default)]
 pub(crate) struct Chat {
+    /// Which of several answers.
+    index: u8,
     with_usage: bool,
     /// Calls so far.
     called: usize,
+    with_logprobs: bool,
+    /// Log-probabilities that are not sent yet.
+    logprobs: Vec<TokenLogprobs>,
 }
 
 impl Chat {
-    /// The answer to a question.
-    pub fn of(question: &Question) -> Self {
-        Self { with_usage: question.delivery.with_usage(), called: 0 }
-    }
-}
-
-/// A chunk with one choice.
-fn chunk(head: &Head, delta: &Value, finish: Option<&Finish>) -> Event {
-    let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish.map(Finish::name) });
-    Event::unnamed(reply(head, "chat.completion.chunk", &json!([choice])))
-}
-
-impl Shape for Chat {
-    fn prefix(&self) -> &'static str {
-        "chatcmpl-"
+    /// An answer to a question, which may have several.
+    pub fn of(question: &Question, index: u8) -> Self {
+        let with_logprobs = question.logits.top_logprobs.is_some();
+        Self { index, with_usage: question.delivery.with_usage(), with_logprobs, ..Self::default() }
     }
 
-    fn begin(&mut self, head: &Head) -> Vec<Event> {
-        vec![chunk(head, &json!({ "role": "assistant", "content": "" }), None)]
+    /// A chunk with one choice, and the log-probabilities so far.
+    fn chunk(&mut self, head: &Head, delta: &Value, finish: Option<&Finish>) -> Event {
+        let mut choice = json!({ "index": self.index, "delta": delta, "finish_reason": finish.map(Finish::name) });
+        if self.with_logprobs && !self.logprobs.is_empty() {
+            choice["logprobs"] = logprobs::of_chat(&std::mem::take(&mut self.logprobs));
+        }
+        Event::unnamed(reply(head, "chat.completion.chunk", &json!([choice])))
     }
 
-    /// A call that cannot be read is text, without the model's markers.
-    fn more(&mut self, head: &Head, channel: Channel, text: &str) -> Vec<Event> {
-        let delta = match channel {
-            Channel::Reasoning => json!({ "reasoning_content": text }),
-            Channel::Answer | Channel::ToolCall => json!({ "content": text }),
-        };
-        vec![chunk(head, &delta, None)]
-    }
-
-    /// The name comes first, as programs expect it.
-    fn call(&mut self, head: &Head, call: &ToolCall) -> Vec<Event> {
-        let index = self.called;
-        self.called += 1;
-        let function = json!({ "name": call.name, "arguments": "" });
-        let begin = json!({ "index": index, "id": call.id, "type": "function", "function": function });
-        let rest = json!({ "index": index, "function": { "arguments": call.arguments } });
-        [begin, rest].map(|call| chunk(head, &json!({ "tool_calls": [call] }), None)).into()
-    }
-
-    fn end(&mut self, head: &Head, finish: &Finish, usage: Usage) -> Vec<Event> {
-        let mut events = vec![chunk(head, &json!({}), Some(finish))];
-        events.extend(self.with_usage.then(|| usage_event(head, "chat.completion.chunk", usage)));
-        events.push(Event::Done);
-        events
-    }
-
-    fn whole(&self, head: &Head, whole: &Whole) -> Value {
+    fn choice(&self, whole: &Whole, index: usize) -> Value {
         let mut message = json!({ "role": "assistant", "content": whole.text, "refusal": null });
         if !whole.calls.is_empty() {
             let call = |call: &ToolCall| {
@@ -98,9 +75,60 @@ impl Shape for Chat {
         if !whole.reasoning.is_empty() {
             message["reasoning_content"] = json!(whole.reasoning);
         }
-        let choice = json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": whole.finish.name() });
-        let mut reply = reply(head, "chat.completion", &json!([choice]));
-        reply["usage"] = usage_json(whole.usage);
+        let logprobs = if self.with_logprobs { logprobs::of_chat(&whole.logprobs) } else { Value::Null };
+        json!({ "index": index, "message": message, "logprobs": logprobs, "finish_reason": whole.finish.name() })
+    }
+}
+
+impl Shape for Chat {
+    fn prefix(&self) -> &'static str {
+        "chatcmpl-"
+    }
+
+    fn begin(&mut self, head: &Head) -> Vec<Event> {
+        vec![self.chunk(head, &json!({ "role": "assistant", "content": "" }), None)]
+    }
+
+    fn scores(&mut self, logprobs: Vec<TokenLogprobs>) {
+        self.logprobs.extend(logprobs);
+    }
+
+    /// A call that cannot be read is text, without the model's markers.
+    fn more(&mut self, head: &Head, channel: Channel, text: &str) -> Vec<Event> {
+        let delta = match channel {
+            Channel::Reasoning => json!({ "reasoning_content": text }),
+            Channel::Answer | Channel::ToolCall => json!({ "content": text }),
+        };
+        vec![self.chunk(head, &delta, None)]
+    }
+
+    /// The name comes first, as programs expect it.
+    fn call(&mut self, head: &Head, call: &ToolCall) -> Vec<Event> {
+        let index = self.called;
+        self.called += 1;
+        let function = json!({ "name": call.name, "arguments": "" });
+        let begin = json!({ "index": index, "id": call.id, "type": "function", "function": function });
+        let rest = json!({ "index": index, "function": { "arguments": call.arguments } });
+        [begin, rest].map(|call| self.chunk(head, &json!({ "tool_calls": [call] }), None)).into()
+    }
+
+    fn end(&mut self, head: &Head, finish: &Finish, _usage: Usage) -> Vec<Event> {
+        vec![self.chunk(head, &json!({}), Some(finish))]
+    }
+
+    fn close(&mut self, head: &Head, usage: Usage) -> Vec<Event> {
+        let usage = self.with_usage.then(|| usage_event(head, "chat.completion.chunk", usage));
+        usage.into_iter().chain([Event::Done]).collect()
+    }
+
+    fn whole(&self, head: &Head, whole: &Whole) -> Value {
+        self.all(head, std::slice::from_ref(whole))
+    }
+
+    fn all(&self, head: &Head, answers: &[Whole]) -> Value {
+        let choices = answers.iter().enumerate().map(|(index, whole)| self.choice(whole, index));
+        let mut reply = reply(head, "chat.completion", &choices.collect());
+        reply["usage"] = usage_json(usage_of(answers));
         reply
     }
 }
@@ -151,12 +179,13 @@ mod tests {
     #[test]
     fn chunks_have_one_role_and_no_null_in_their_deltas() {
         let head = &test_head("chatcmpl-1");
-        let mut chat = Chat { with_usage: true, called: 0 };
+        let mut chat = Chat { with_usage: true, ..Chat::default() };
         let usage = Usage { prompt: 5, cached: 3, answer: 2, reasoning: 1 };
         let mut events = chat.begin(head);
         events.extend(chat.more(head, Channel::Reasoning, "Hm."));
         events.extend(chat.more(head, Channel::Answer, "Hello"));
         events.extend(chat.end(head, &Finish::Stop, usage));
+        events.extend(chat.close(head, usage));
         assert_eq!(events.pop(), Some(Event::Done));
         let chunks: Vec<&Value> = events.iter().map(Event::json).collect();
         let (usage, chunks) = chunks.split_last().unwrap();
@@ -178,7 +207,7 @@ mod tests {
     #[test]
     fn calls_come_with_their_name_first_and_one_index_each() {
         let head = &test_head("chatcmpl-1");
-        let mut chat = Chat { with_usage: false, called: 0 };
+        let mut chat = Chat::default();
         let mut events = chat.call(head, &test_call("a"));
         events.extend(chat.call(head, &test_call("b")));
         let mut calls = vec![json!({}), json!({})];
@@ -202,6 +231,7 @@ mod tests {
             text: String::new(),
             reasoning: String::new(),
             calls: vec![test_call("a"), test_call("b")],
+            logprobs: Vec::new(),
             finish: Finish::ToolCalls,
             usage: Usage::default(),
         };
@@ -220,10 +250,11 @@ mod tests {
             text: String::new(),
             reasoning: "Hm.".to_owned(),
             calls: Vec::new(),
+            logprobs: Vec::new(),
             finish: Finish::Length,
             usage: Usage { prompt: 5, cached: 0, answer: 2, reasoning: 2 },
         };
-        let reply = Chat { with_usage: false, called: 0 }.whole(&test_head("chatcmpl-1"), &whole);
+        let reply = Chat::default().whole(&test_head("chatcmpl-1"), &whole);
         assert_eq!(reply["object"], "chat.completion");
         let choice = &reply["choices"][0];
         assert_eq!(
@@ -231,5 +262,32 @@ mod tests {
             json!({ "role": "assistant", "content": "", "refusal": null, "reasoning_content": "Hm." })
         );
         assert_eq!((&choice["finish_reason"], &reply["usage"]["prompt_tokens"]), (&json!("length"), &json!(5)));
+    }
+
+    #[test]
+    fn several_answers_are_choices_and_log_probabilities_come_with_their_text() {
+        let asked = question(&with(json!({ "n": 2, "logprobs": true, "stream": true }))).unwrap();
+        assert_eq!((asked.answers, asked.logits.top_logprobs), (2, Some(0)));
+        let head = &test_head("chatcmpl-1");
+        let mut second = Chat::of(&asked, 1);
+        second.scores(vec![logprobs::example(b"Hi", -0.5, &[])]);
+        let events = [second.more(head, Channel::Answer, "Hi"), second.more(head, Channel::Answer, "!")].concat();
+        let choices: Vec<&Value> = events.iter().map(|event| &event.json()["choices"][0]).collect();
+        assert!(choices.iter().all(|choice| choice["index"] == 1), "{choices:?}");
+        assert_eq!(choices[0]["logprobs"]["content"][0]["token"], "Hi");
+        assert!(choices[1].get("logprobs").is_none(), "they come once");
+        let whole = |text: &str| Whole {
+            text: text.to_owned(),
+            reasoning: String::new(),
+            calls: Vec::new(),
+            logprobs: vec![logprobs::example(text.as_bytes(), -0.5, &[])],
+            finish: Finish::Stop,
+            usage: Usage { prompt: 5, cached: 1, answer: 2, reasoning: 0 },
+        };
+        let reply = second.all(head, &[whole("a"), whole("b")]);
+        let of = |index: usize| &reply["choices"][index];
+        assert_eq!((&of(1)["index"], &of(1)["message"]["content"]), (&json!(1), &json!("b")));
+        assert_eq!(of(0)["logprobs"]["content"][0]["logprob"], -0.5);
+        assert_eq!(reply["usage"]["total_tokens"], 9, "the prompt counts once");
     }
 }

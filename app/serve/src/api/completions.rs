@@ -1,9 +1,9 @@
 //! `POST /v1/completions`: text that goes on, without a chat template.
 
-use potluck_panel::{Channel, Message, Role};
+use potluck_panel::{Channel, Message, Role, TokenLogprobs};
 use serde_json::{Value, json};
 
-use super::{Event, Head, Shape, Whole, parameters, reply, usage_event, usage_json};
+use super::{Event, Head, Shape, Whole, logprobs, parameters, reply, usage_event, usage_json, usage_of};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::question::{Finish, Question, Tools, Usage};
@@ -14,7 +14,6 @@ const USUAL_TOKENS: u32 = 16;
 /// The question in a request's body.
 pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
     let fields = &Fields::of(body)?;
-    parameters::refuse_what_cannot_be(fields)?;
     if fields.boolean("echo")? == Some(true) {
         return Err(ApiError::unsupported("echo", "the prompt is not repeated in the answer"));
     }
@@ -33,6 +32,8 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
         reasoning: None,
         tools: Tools::default(),
         stops: parameters::stops(fields, "stop")?,
+        logits: parameters::logits_of_completion(fields)?,
+        answers: parameters::answers(fields)?,
         delivery: parameters::delivery(fields)?,
     })
 }
@@ -58,20 +59,37 @@ fn prompt(fields: &Fields<'_>) -> Result<String, ApiError> {
 }
 
 /// How a completion is written.
+#[derive(Default)]
 pub(crate) struct Completion {
+    /// Which of several answers.
+    index: u8,
     with_usage: bool,
+    with_logprobs: bool,
+    /// Log-probabilities that are not sent yet, and characters of the tokens before.
+    logprobs: (Vec<TokenLogprobs>, usize),
 }
 
 impl Completion {
-    /// The answer to a question.
-    pub fn of(question: &Question) -> Self {
-        Self { with_usage: question.delivery.with_usage() }
+    /// An answer to a question, which may have several.
+    pub fn of(question: &Question, index: u8) -> Self {
+        let with_logprobs = question.logits.top_logprobs.is_some();
+        Self { index, with_usage: question.delivery.with_usage(), with_logprobs, ..Self::default() }
+    }
+
+    /// A part of the text, and the log-probabilities so far.
+    fn part(&mut self, head: &Head, text: &str, finish: Option<&Finish>) -> Event {
+        let mut logprobs = Value::Null;
+        if self.with_logprobs {
+            let (some, offset) = (std::mem::take(&mut self.logprobs.0), self.logprobs.1);
+            (logprobs, self.logprobs.1) = logprobs::of_completion(&some, offset);
+        }
+        let choice = choice(self.index.into(), text, &logprobs, finish);
+        Event::unnamed(reply(head, "text_completion", &json!([choice])))
     }
 }
 
-fn choice(head: &Head, text: &str, finish: Option<&Finish>) -> Value {
-    let choice = json!({ "index": 0, "text": text, "logprobs": null, "finish_reason": finish.map(Finish::name) });
-    reply(head, "text_completion", &json!([choice]))
+fn choice(index: usize, text: &str, logprobs: &Value, finish: Option<&Finish>) -> Value {
+    json!({ "index": index, "text": text, "logprobs": logprobs, "finish_reason": finish.map(Finish::name) })
 }
 
 impl Shape for Completion {
@@ -83,20 +101,34 @@ impl Shape for Completion {
         Vec::new()
     }
 
-    fn more(&mut self, head: &Head, _channel: Channel, text: &str) -> Vec<Event> {
-        vec![Event::unnamed(choice(head, text, None))]
+    fn scores(&mut self, logprobs: Vec<TokenLogprobs>) {
+        self.logprobs.0.extend(logprobs);
     }
 
-    fn end(&mut self, head: &Head, finish: &Finish, usage: Usage) -> Vec<Event> {
-        let mut events = vec![Event::unnamed(choice(head, "", Some(finish)))];
-        events.extend(self.with_usage.then(|| usage_event(head, "text_completion", usage)));
-        events.push(Event::Done);
-        events
+    fn more(&mut self, head: &Head, _channel: Channel, text: &str) -> Vec<Event> {
+        vec![self.part(head, text, None)]
+    }
+
+    fn end(&mut self, head: &Head, finish: &Finish, _usage: Usage) -> Vec<Event> {
+        vec![self.part(head, "", Some(finish))]
+    }
+
+    fn close(&mut self, head: &Head, usage: Usage) -> Vec<Event> {
+        let usage = self.with_usage.then(|| usage_event(head, "text_completion", usage));
+        usage.into_iter().chain([Event::Done]).collect()
     }
 
     fn whole(&self, head: &Head, whole: &Whole) -> Value {
-        let mut reply = choice(head, &whole.text, Some(&whole.finish));
-        reply["usage"] = usage_json(whole.usage);
+        self.all(head, std::slice::from_ref(whole))
+    }
+
+    fn all(&self, head: &Head, answers: &[Whole]) -> Value {
+        let choices = answers.iter().enumerate().map(|(index, whole)| {
+            let logprobs = self.with_logprobs.then(|| logprobs::of_completion(&whole.logprobs, 0).0);
+            choice(index, &whole.text, &logprobs.unwrap_or_default(), Some(&whole.finish))
+        });
+        let mut reply = reply(head, "text_completion", &choices.collect());
+        reply["usage"] = usage_json(usage_of(answers));
         reply
     }
 }
@@ -136,17 +168,18 @@ mod tests {
     fn an_answer_is_text_with_its_end() {
         let head = &test_head("cmpl-1");
         let usage = Usage { prompt: 1, answer: 2, ..Usage::default() };
-        let mut completion = Completion { with_usage: false };
+        let mut completion = Completion::default();
         assert_eq!(completion.begin(head), []);
         let more = completion.more(head, Channel::Answer, " upon");
         let more = more[0].json();
         assert_eq!((&more["object"], &more["choices"][0]["text"]), (&json!("text_completion"), &json!(" upon")));
-        let end = completion.end(head, &Finish::Length, usage);
+        let end = [completion.end(head, &Finish::Length, usage), completion.close(head, usage)].concat();
         assert_eq!((&end[0].json()["choices"][0]["finish_reason"], &end[1..]), (&json!("length"), &[Event::Done][..]));
         let whole = Whole {
             text: " upon".to_owned(),
             reasoning: String::new(),
             calls: Vec::new(),
+            logprobs: Vec::new(),
             finish: Finish::Stop,
             usage,
         };

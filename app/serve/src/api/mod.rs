@@ -5,6 +5,7 @@ mod calls;
 pub(crate) mod chat;
 pub(crate) mod completions;
 mod event;
+mod logprobs;
 mod messages;
 pub(crate) mod models;
 mod parameters;
@@ -12,7 +13,7 @@ pub(crate) mod responses;
 mod tools;
 
 use potluck_model::ToolCall;
-use potluck_panel::Channel;
+use potluck_panel::{Channel, TokenLogprobs};
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
@@ -32,7 +33,7 @@ pub(crate) struct Head {
 }
 
 /// A whole answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Whole {
     /// What the model said.
     pub text: String,
@@ -40,6 +41,8 @@ pub(crate) struct Whole {
     pub reasoning: String,
     /// The functions that it called.
     pub calls: Vec<ToolCall>,
+    /// Log-probabilities of the tokens of the text, if they were asked for.
+    pub logprobs: Vec<TokenLogprobs>,
     /// Why it ended.
     pub finish: Finish,
     /// What it took.
@@ -59,6 +62,9 @@ pub(crate) trait Shape: Send {
         Vec::new()
     }
 
+    /// Log-probabilities of tokens whose text comes next, or has come.
+    fn scores(&mut self, _logprobs: Vec<TokenLogprobs>) {}
+
     /// More text.
     fn more(&mut self, head: &Head, channel: Channel, text: &str) -> Vec<Event>;
 
@@ -70,6 +76,11 @@ pub(crate) trait Shape: Send {
     /// The answer is complete.
     fn end(&mut self, head: &Head, finish: &Finish, usage: Usage) -> Vec<Event>;
 
+    /// All answers are complete, and took so much together.
+    fn close(&mut self, _head: &Head, _usage: Usage) -> Vec<Event> {
+        Vec::new()
+    }
+
     /// The answer will not be complete.
     fn fail(&mut self, _head: &Head, error: &ApiError) -> Vec<Event> {
         vec![Event::Json(Some("error"), error.to_json())]
@@ -77,11 +88,21 @@ pub(crate) trait Shape: Send {
 
     /// The answer in one piece.
     fn whole(&self, head: &Head, whole: &Whole) -> Value;
+
+    /// Several answers in one piece.
+    fn all(&self, head: &Head, answers: &[Whole]) -> Value {
+        answers.first().map_or(Value::Null, |whole| self.whole(head, whole))
+    }
 }
 
 /// A reply with these choices.
 fn reply(head: &Head, object: &str, choices: &Value) -> Value {
     json!({ "id": head.id, "object": object, "created": head.created, "model": head.model, "choices": choices })
+}
+
+/// What several answers took.
+fn usage_of(answers: &[Whole]) -> Usage {
+    answers.iter().map(|whole| whole.usage).reduce(Usage::and).unwrap_or_default()
 }
 
 fn usage_json(usage: Usage) -> Value {

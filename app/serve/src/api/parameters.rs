@@ -1,6 +1,6 @@
 //! Fields that the APIs share.
 
-use potluck_panel::{ReasoningEffort, Sampling};
+use potluck_panel::{LogitBias, LogitOptions, ReasoningEffort, Sampling};
 use serde_json::Value;
 
 use crate::error::ApiError;
@@ -24,7 +24,60 @@ const NO_BIAS: &str = "token biases are not supported yet";
 /// Where OpenAI's older APIs have the limit of tokens; the newer name counts.
 pub(super) const LIMITS: [&str; 2] = ["max_completion_tokens", "max_tokens"];
 
-/// Refuses what would change the answer's meaning and cannot be done. Whatever else is unknown is ignored.
+/// Answers of a request, at most.
+const MAX_ANSWERS: u8 = 8;
+
+/// How many answers are wanted.
+pub(super) fn answers(fields: &Fields<'_>) -> Result<u8, ApiError> {
+    let answers = match fields.integer("n")? {
+        None => 1,
+        Some(count) => u8::try_from(count)
+            .ok()
+            .filter(|count| (1..=MAX_ANSWERS).contains(count))
+            .ok_or_else(|| ApiError::invalid("n", format!("expected an integer from 1 to {MAX_ANSWERS}")))?,
+    };
+    match fields.integer("best_of")? {
+        Some(best) if best != i64::from(answers) => Err(ApiError::unsupported("best_of", "all answers are returned")),
+        _ => Ok(answers),
+    }
+}
+
+/// What a chat wants of the logits.
+pub(super) fn logits_of_chat(fields: &Fields<'_>) -> Result<LogitOptions, ApiError> {
+    let likeliest = likeliest(fields, "top_logprobs")?;
+    let top_logprobs = match fields.boolean("logprobs")? {
+        Some(true) => Some(likeliest.unwrap_or(0)),
+        Some(false) | None if likeliest.is_none_or(|count| count == 0) => None,
+        Some(false) | None => return Err(ApiError::invalid("top_logprobs", "expected logprobs to be true as well")),
+    };
+    Ok(LogitOptions { bias: logit_bias(fields)?, top_logprobs })
+}
+
+/// What a completion wants of the logits.
+pub(super) fn logits_of_completion(fields: &Fields<'_>) -> Result<LogitOptions, ApiError> {
+    Ok(LogitOptions { bias: logit_bias(fields)?, top_logprobs: likeliest(fields, "logprobs")? })
+}
+
+fn likeliest(fields: &Fields<'_>, name: &str) -> Result<Option<u8>, ApiError> {
+    let most = LogitOptions::MAX_TOP;
+    let within = |count| u8::try_from(count).ok().filter(|count| *count <= most);
+    let count = fields.integer(name)?.map(|count| {
+        within(count).ok_or_else(|| ApiError::invalid(name, format!("expected an integer from 0 to {most}")))
+    });
+    count.transpose()
+}
+
+/// What is added to the logits of which tokens.
+fn logit_bias(fields: &Fields<'_>) -> Result<LogitBias, ApiError> {
+    let Some(bias) = fields.get("logit_bias") else { return Ok(LogitBias::default()) };
+    let wrong = || ApiError::invalid("logit_bias", "expected an object from token ids to numbers from -100 to 100");
+    let pair = |(id, bias): (&String, &Value)| Some((id.parse::<u32>().ok()?, bias.as_f64()? as f32));
+    let tokens = bias.as_object().ok_or_else(wrong)?.iter().map(pair).collect::<Option<Vec<_>>>().ok_or_else(wrong)?;
+    LogitBias::new(tokens).map_err(|error| ApiError::invalid("logit_bias", error.to_string()))
+}
+
+/// Refuses what would change the answer's meaning and cannot be done, in an API that has no more than text. Whatever else is unknown is
+/// ignored.
 pub(super) fn refuse_what_cannot_be(fields: &Fields<'_>) -> Result<(), ApiError> {
     for name in ["n", "best_of"] {
         if fields.integer(name)?.is_some_and(|count| count != 1) {
@@ -204,6 +257,48 @@ mod tests {
         let harmless =
             json!({ "n": 1, "logprobs": false, "top_logprobs": 0, "logit_bias": {}, "prompt_cache_key": "a" });
         assert_eq!(with(&harmless, refuse_what_cannot_be), Ok(()));
+    }
+
+    #[test]
+    fn several_answers_have_a_limit() {
+        let answers = |body: Value| with(&body, answers);
+        assert_eq!([answers(json!({})), answers(json!({ "n": 8, "best_of": 8 }))], [Ok(1), Ok(8)]);
+        for wrong in [json!({ "n": 0 }), json!({ "n": 9 }), json!({ "n": -1 }), json!({ "n": "2" })] {
+            assert!(matches!(answers(wrong.clone()), Err(ApiError::Invalid { .. })), "{wrong}");
+        }
+        assert!(matches!(answers(json!({ "best_of": 3 })), Err(ApiError::Unsupported { .. })));
+    }
+
+    #[test]
+    fn log_probabilities_are_asked_for_in_two_ways() {
+        let top = |body: Value, read: fn(&Fields<'_>) -> Result<LogitOptions, ApiError>| {
+            with(&body, |fields| read(fields).map(|logits| logits.top_logprobs))
+        };
+        assert_eq!(top(json!({ "logprobs": true }), logits_of_chat), Ok(Some(0)));
+        assert_eq!(top(json!({ "logprobs": true, "top_logprobs": 20 }), logits_of_chat), Ok(Some(20)));
+        assert_eq!(top(json!({ "logprobs": false, "top_logprobs": 0 }), logits_of_chat), Ok(None));
+        assert_eq!(top(json!({ "logprobs": 0 }), logits_of_completion), Ok(Some(0)));
+        assert_eq!(top(json!({ "logprobs": null }), logits_of_completion), Ok(None));
+        for wrong in
+            [json!({ "top_logprobs": 2 }), json!({ "logprobs": true, "top_logprobs": 21 }), json!({ "logprobs": 3 })]
+        {
+            assert!(matches!(top(wrong.clone(), logits_of_chat), Err(ApiError::Invalid { .. })), "{wrong}");
+        }
+        assert!(top(json!({ "logprobs": 21 }), logits_of_completion).is_err());
+    }
+
+    #[test]
+    fn a_bias_is_a_map_from_tokens_to_bounded_numbers() {
+        let bias = |bias: Value| with(&json!({ "logit_bias": bias }), logit_bias);
+        assert_eq!(bias(json!({ "7": -100, "5": 1.5 })).unwrap().tokens(), [(5, 1.5), (7, -100.0)]);
+        assert!(bias(json!({})).unwrap().is_empty() && bias(Value::Null).unwrap().is_empty());
+        let many: serde_json::Map<String, Value> = (0..1_025).map(|id| (id.to_string(), json!(1))).collect();
+        for wrong in
+            [json!({ "a": 1 }), json!({ "5": "x" }), json!({ "5": 101 }), json!({ "-1": 1 }), json!([1]), json!(many)]
+        {
+            assert!(matches!(bias(wrong.clone()), Err(ApiError::Invalid { .. })), "{wrong}");
+        }
+        assert!(bias(json!({ "5": 1, "05": 2 })).is_err(), "one token twice");
     }
 
     #[test]

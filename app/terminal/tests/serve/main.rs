@@ -131,7 +131,9 @@ fn refuses_bad_input_with_a_reason(server: &Server) {
         (json!({ "messages": [] }), "messages"),
         (json!({ "messages": [{ "role": "wizard", "content": "a" }] }), "messages[0].role"),
         (json!({ "temperature": "hot" }), "temperature"),
-        (json!({ "n": 2 }), "n"),
+        (json!({ "n": 9 }), "n"),
+        (json!({ "logit_bias": { "5": 101 } }), "logit_bias"),
+        (json!({ "top_logprobs": 3 }), "top_logprobs"),
         (json!({ "tool_choice": "required" }), "tool_choice"),
     ] {
         let reply = server.chat(more.clone());

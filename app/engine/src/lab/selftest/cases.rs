@@ -440,7 +440,7 @@ fn bias_logits(kernel: Kernel) -> Case {
         row(&[(0, 1.5), (77, -100.0), (1000, -2.25)]),
         row(&[(1, 100.0), (5, -99.5), (6, 0.0), (998, 3.0), (999, 4.0)]),
     ];
-    let mut biases = vec![[0u32; 2]; ROWS + ROWS * MOST];
+    let mut biases = [[0u32; 2]; ROWS + ROWS * MOST];
     let mut expected = before.clone();
     for ((at, bias), logits) in (1..).zip(&rows).zip(expected.chunks_exact_mut(1001)) {
         biases[at][0] = bias.tokens().len() as u32;

@@ -1,7 +1,7 @@
 //! `POST /v1/messages`, Anthropic's API.
 
 use potluck_model::ToolCall;
-use potluck_panel::{Channel, ReasoningEffort};
+use potluck_panel::{Channel, LogitOptions, ReasoningEffort};
 use serde_json::{Value, json};
 
 use super::{Event, Head, Shape, Whole, messages, parameters, tools};
@@ -32,6 +32,8 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
         reasoning: Some(reasoning(fields, effort)?),
         stops: parameters::stops(fields, "stop_sequences")?,
         tools: tools::tools(fields)?,
+        logits: LogitOptions::default(),
+        answers: 1,
         delivery: parameters::delivery(fields)?,
     })
 }

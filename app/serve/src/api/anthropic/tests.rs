@@ -111,7 +111,7 @@ fn calls_are_blocks_of_their_own_and_their_results_come_back() {
 
     let calls = vec![test_call("a"), test_call("b")];
     let (text, reasoning, finish, usage) = ("I look.".to_owned(), String::new(), Finish::ToolCalls, Usage::default());
-    let whole = Messages::default().whole(head, &Whole { text, reasoning, calls, finish, usage });
+    let whole = Messages::default().whole(head, &Whole { text, reasoning, calls, logprobs: Vec::new(), finish, usage });
     let content = whole["content"].as_array().unwrap();
     assert_eq!((content.len(), &content[1]["input"]), (3, &json!({ "city": "Rome", "days": 1.1 })));
     let results = json!([
@@ -152,8 +152,8 @@ fn an_empty_answer_has_a_block_of_text() {
     let kinds: Vec<&str> = events.iter().map(Event::kind).collect();
     let expected = ["message_start", "content_block_start", "content_block_stop", "message_delta", "message_stop"];
     assert_eq!(kinds, expected);
-    let (text, reasoning, calls) = Default::default();
-    let whole = Whole { text, reasoning, calls, finish: Finish::Length, usage };
+    let (text, reasoning, calls, logprobs) = Default::default();
+    let whole = Whole { text, reasoning, calls, logprobs, finish: Finish::Length, usage };
     let whole = Messages::default().whole(head, &whole);
     assert_eq!(whole["content"], json!([{ "type": "text", "text": "" }]));
     assert_eq!((&whole["stop_reason"], &whole["usage"]["input_tokens"]), (&json!("max_tokens"), &json!(5)));

@@ -1,6 +1,6 @@
 //! What a request asks.
 
-use potluck_panel::{Message, Role};
+use potluck_panel::{LogitOptions, Message, Role};
 use potluck_text::texts;
 use serde_json::Value;
 
@@ -39,6 +39,8 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
         reasoning: parameters::reasoning(fields),
         stops: Vec::new(),
         tools: tools::tools(fields)?,
+        logits: LogitOptions::default(),
+        answers: 1,
         delivery: parameters::delivery(fields)?,
     })
 }

@@ -64,6 +64,7 @@ fn a_stream_ends_with_the_response_that_comes_in_one_piece() {
             text: "Hi, you".to_owned(),
             reasoning: "Hm.".to_owned(),
             calls: Vec::new(),
+            logprobs: Vec::new(),
             finish: finish.clone(),
             usage: USAGE,
         };
@@ -108,7 +109,7 @@ fn calls_are_items_with_events_of_their_own() {
     );
     let calls = vec![test_call("a"), test_call("b")];
     let (text, reasoning, finish, usage) = ("I look.".to_owned(), String::new(), Finish::ToolCalls, USAGE);
-    let whole = shape().whole(head, &Whole { text, reasoning, calls, finish, usage });
+    let whole = shape().whole(head, &Whole { text, reasoning, calls, logprobs: Vec::new(), finish, usage });
     assert_eq!(events[16].json()["response"], whole, "as in one piece");
     assert_eq!(whole["output"][2]["call_id"], "b");
 }
