@@ -27,6 +27,16 @@ export async function keep(page, store, records) {
   }, [store, records]);
 }
 
+/** The records of one of the page's stores. */
+export const kept = (page, store) =>
+  page.evaluate(async (store) => {
+    const result = (request) => new Promise((done, fail) => Object.assign(request, { onsuccess: () => done(request.result), onerror: () => fail(request.error) }));
+    const database = await result(indexedDB.open('potluck-page'));
+    const records = await result(database.transaction(store).objectStore(store).getAll());
+    database.close();
+    return records.map((record) => JSON.parse(record));
+  }, store);
+
 /** Opens the front page, which makes the database. */
 export async function visit(page, relay) {
   await page.goto(relay.url);

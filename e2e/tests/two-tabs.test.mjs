@@ -5,6 +5,7 @@ import { after, before } from 'node:test';
 import { Device } from '../harness/browser.mjs';
 import { make } from '../harness/models.mjs';
 import { Relay } from '../harness/relay.mjs';
+import { kept } from '../harness/stored.mjs';
 import { story } from '../harness/story.mjs';
 import { assertQuiet, enter, eventually, host, isUp, send, until } from '../harness/table.mjs';
 
@@ -26,14 +27,7 @@ after(async () => {
 });
 
 /** The conversations in the browser's database. */
-const stored = (page) =>
-  page.evaluate(async () => {
-    const result = (request) => new Promise((done, fail) => Object.assign(request, { onsuccess: () => done(request.result), onerror: () => fail(request.error) }));
-    const database = await result(indexedDB.open('potluck-page'));
-    const records = await result(database.transaction('conversations').objectStore('conversations').getAll());
-    database.close();
-    return records.map((record) => JSON.parse(record));
-  });
+const stored = (page) => kept(page, 'conversations');
 
 /** Waits until the stored conversations fulfil a condition. */
 const untilStored = (condition) => eventually(() => stored(two), condition);

@@ -64,6 +64,48 @@ table! {
 }
 
 table! {
+    /// What can be done with a question.
+    TurnTexts {
+        /// The button that copies a question.
+        copy = "Copy question";
+        /// The button that opens the field in which a question is changed.
+        edit = "Edit question";
+        /// The button that deletes a question with its answer.
+        delete = "Delete question and answer";
+        /// Asked before it is deleted.
+        confirm_delete = "Delete this question and its answer permanently? The rest of the conversation stays.";
+        /// The field, for screen readers.
+        field = "Your question";
+        /// What becomes of the question that is changed.
+        stays = "The former question and what followed stay as another version.";
+        /// The button that sends the changed question.
+        ask = "Ask again";
+    }
+}
+
+table! {
+    /// Steps through versions of a question or an answer.
+    VersionsTexts {
+        /// The buttons together, for screen readers.
+        questions = "Versions of the question";
+        /// The buttons together, for screen readers.
+        answers = "Versions of the answer";
+        /// The button, for screen readers.
+        former_question = "Former question";
+        /// The button, for screen readers.
+        next_question = "Next question";
+        /// The button, for screen readers.
+        former_answer = "Former answer";
+        /// The button, for screen readers.
+        next_answer = "Next answer";
+        /// Which version is shown, between the buttons.
+        place(shown: Count, all: Count) = "{ $shown }/{ $all }";
+        /// The same for screen readers.
+        said(shown: Count, all: Count) = "Version { $shown } of { $all }";
+    }
+}
+
+table! {
     /// What is wrong with the message in the composer.
     ComposerTexts {
         /// Estimated tokens of the message, and how many fit.

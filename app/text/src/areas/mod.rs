@@ -44,7 +44,9 @@ mod weights;
 
 pub use bench::BenchTexts;
 pub use catalog::CatalogTexts;
-pub use chat::{AnswerTexts, ChatTexts, ComposerTexts, ConversationsTexts, KeysTexts, NotYetTexts};
+pub use chat::{
+    AnswerTexts, ChatTexts, ComposerTexts, ConversationsTexts, KeysTexts, NotYetTexts, TurnTexts, VersionsTexts,
+};
 pub use decision::{DeviceDecisionTexts, PlanDecisionTexts, RunningDecisionTexts, WhyTexts};
 pub use dialog::{HostTexts, OptionsTexts, VerdictTexts};
 pub use door::{DoorTexts, RelayTexts, RoomsTexts};
@@ -137,6 +139,10 @@ areas! {
     weights: WeightsTexts,
     /// How an answer of the chat goes.
     answer: AnswerTexts,
+    /// What can be done with a question.
+    turn: TurnTexts,
+    /// Steps through versions of a question or an answer.
+    versions: VersionsTexts,
     /// What is wrong with the message in the composer.
     composer: ComposerTexts,
     /// A device that asks to come in.

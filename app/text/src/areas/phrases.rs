@@ -15,6 +15,8 @@ table! {
         dismiss = "Dismiss";
         /// The button that closes a dialog.
         close = "Close";
+        /// The button that leaves something as it was.
+        cancel = "Cancel";
         /// The field beside a slider, for screen readers.
         exactly(label: Text) = "{ $label }, exactly";
     }

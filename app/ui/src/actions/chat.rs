@@ -5,7 +5,7 @@ use potluck_panel::{AnswerPart, AnswerStop, LogitOptions, PromptRequest, Request
 
 use crate::{
     browser,
-    state::{Store, TakenBack, TurnId},
+    state::{Store, TakenBack},
 };
 
 impl Store {
@@ -43,12 +43,25 @@ impl Store {
         self.chats.open.update(|conversation| any = conversation.regenerate(request, &model));
         if any {
             self.chats.refused.set(None);
-            // It is another answer now: that the former one stopped the page means nothing.
-            let last =
-                self.chats.open.with_untracked(|open| TurnId(open.id.clone(), open.turns.len().saturating_sub(1)));
-            self.draw_again(&last);
             self.prompt(request);
         }
+    }
+
+    /// Asks another question in place of the one at this place of the open conversation; `false` if that is not possible now.
+    pub fn edit(self, at: usize, question: &str) -> bool {
+        let question = question.trim();
+        if question.is_empty() || !untrack(|| self.can_ask()) || untrack(|| self.answering()).is_some() {
+            return false;
+        }
+        let request = self.next_request();
+        let model = self.model_name();
+        let mut any = false;
+        self.chats.open.update(|conversation| any = conversation.edit(at, question, request, &model));
+        if any {
+            self.chats.refused.set(None);
+            self.prompt(request);
+        }
+        any
     }
 
     /// Continues the last answer.

@@ -6,7 +6,7 @@ use potluck_text::texts;
 
 use crate::{
     browser,
-    state::{Conversation, Record, Revision, Store, WriteOutcome},
+    state::{Conversation, Record, Revision, Store, Versioned, WriteOutcome},
 };
 
 /// Minimum time between two saves of a growing answer, milliseconds.
@@ -115,6 +115,32 @@ impl Store {
                 self.tell(NoticeLevel::Warning, texts().notice.not_deleted(), error.to_string());
             }
         });
+    }
+
+    /// Shows another version at a place of the open conversation.
+    pub fn choose_version(self, at: usize, of: Versioned, version: usize) {
+        self.change_open(|conversation| conversation.choose(at, of, version));
+    }
+
+    /// Deletes a turn of the open conversation, and the conversation with its last one.
+    pub fn delete_turn(self, at: usize) {
+        if self.change_open(|conversation| conversation.delete_turn(at)) {
+            self.forget_blank();
+        }
+    }
+
+    /// Changes the open conversation while no answer grows in it, and saves it; its place in the list stays. `false` if nothing
+    /// changed.
+    fn change_open(self, change: impl FnOnce(&mut Conversation) -> bool) -> bool {
+        let (id, is_running) = self.chats.open.with_untracked(|open| (open.id.clone(), open.running().is_some()));
+        let mut is_new = false;
+        if !is_running {
+            self.chats.refused.set(None);
+            self.screen.spoken.set(String::new());
+            self.chats.change(&id, |conversation| is_new = change(conversation));
+            self.save();
+        }
+        is_new
     }
 
     /// A question was taken back: a conversation that has no other one is none.

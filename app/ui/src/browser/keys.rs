@@ -1,6 +1,9 @@
-//! Keys.
+//! Keys and the focus.
 
+use wasm_bindgen::JsCast;
 use web_sys::KeyboardEvent;
+
+use super::window;
 
 /// Code of every key that an input method has taken.
 const TAKEN: u32 = 229;
@@ -10,4 +13,13 @@ const TAKEN: u32 = 229;
 #[must_use]
 pub fn is_composing(event: &KeyboardEvent) -> bool {
     event.is_composing() || event.key_code() == TAKEN
+}
+
+/// Puts the focus into the field for the next message, if there is one.
+pub fn focus_composer() {
+    let field = window().document().and_then(|document| document.query_selector(".composer-field").ok().flatten());
+    if let Some(field) = field.and_then(|field| field.dyn_into::<web_sys::HtmlElement>().ok()) {
+        // Ignore the error: a field that cannot take the focus leaves it where it is.
+        let _refused = field.focus();
+    }
 }

@@ -19,7 +19,7 @@ pub use database::{
 };
 pub use device::{copy_text, device_kind, device_name, set_appearance, set_title, show_result, user_agent};
 pub use drawing::{end_drawing, forget_plain_answer, is_hidden, note_drawing, plain_answers};
-pub use keys::is_composing;
+pub use keys::{focus_composer, is_composing};
 pub use random::{hex, key_seed, seed};
 pub use save::save_text;
 pub use session::{keep_session, load_session, stash_conversations, stash_draft, take_draft, take_stash};

@@ -1,12 +1,13 @@
-//! The line under an answer: copy, regenerate, continue; speed and time to first token in small print.
+//! The line under an answer: copy, its versions, regenerate, continue; speed and time to first token in small print.
 
 use leptos::prelude::*;
 use potluck_panel::Timings;
 use potluck_text::texts;
 
+use super::version_steps::VersionSteps;
 use crate::{
     common::{CopyButton, Icon, Symbol},
-    state::{Answer, store},
+    state::{Answer, Versioned, store},
     text::tokens_per_second,
 };
 
@@ -35,6 +36,8 @@ fn details(answer: &Answer) -> String {
 /// Actions for a finished answer.
 #[component]
 pub fn AnswerFoot(
+    /// Where the answer is in the open conversation.
+    at: usize,
     /// The answer.
     #[prop(into)]
     answer: Signal<Option<Answer>>,
@@ -65,6 +68,7 @@ pub fn AnswerFoot(
             <Show when=written>
                 <CopyButton text class="button button-quiet button-small" />
             </Show>
+            <VersionSteps at of=Versioned::Answer />
             <Show when=move || last.get()>
                 <button
                     type="button"

@@ -9,8 +9,11 @@ use crate::state::{Answer, AnswerState, TurnId, store};
 /// One answer.
 #[component]
 pub fn AnswerView(
+    /// Where it is in the open conversation.
+    at: usize,
     /// The turn to which it belongs.
-    turn: TurnId,
+    #[prop(into)]
+    turn: Signal<TurnId>,
     /// The answer.
     #[prop(into)]
     answer: Signal<Option<Answer>>,
@@ -19,7 +22,6 @@ pub fn AnswerView(
     last: Signal<bool>,
 ) -> impl IntoView {
     let store = store();
-    let turn = StoredValue::new(turn);
     let state = Memo::new(move |_| {
         answer.with(|answer| answer.as_ref().map_or(AnswerState::Complete, |answer| answer.state.clone()))
     });
@@ -36,7 +38,7 @@ pub fn AnswerView(
     let text = of_answer(|answer| answer.text.clone());
     let calls = of_answer(|answer| answer.tool_calls.clone());
     let thinks = move || running.get() && text.with(String::is_empty) && calls.with(String::is_empty);
-    let is_plain = Memo::new(move |_| turn.with_value(|turn| store.screen.plain.with(|plain| plain.contains(turn))));
+    let is_plain = Memo::new(move |_| turn.with(|turn| store.screen.plain.with(|plain| plain.contains(turn))));
     view! {
         <div class="answer" class:answer-running=running>
             <Show when=move || reasoning.with(|reasoning| !reasoning.is_empty())>
@@ -59,7 +61,7 @@ pub fn AnswerView(
                 <p class="phase-words phase-words-failed" role="status">{texts().answer.doubtful()}</p>
             </Show>
             <Show when=move || !running.get()>
-                <AnswerFoot answer last />
+                <AnswerFoot at answer last />
             </Show>
         </div>
     }
@@ -67,9 +69,9 @@ pub fn AnswerView(
 
 /// An answer whose drawing stopped the page.
 #[component]
-fn PlainAnswer(text: Memo<String>, turn: StoredValue<TurnId>) -> impl IntoView {
+fn PlainAnswer(text: Memo<String>, turn: Signal<TurnId>) -> impl IntoView {
     let store = store();
-    let draw = move |_| turn.with_value(|turn| store.draw_again(turn));
+    let draw = move |_| turn.with_untracked(|turn| store.draw_again(turn));
     view! {
         <div class="plain-answer">
             <p class="hint">

@@ -9,10 +9,13 @@ mod panel;
 mod phase_line;
 mod prose;
 mod prose_view;
+mod question_editor;
+mod question_foot;
 mod shortcuts;
 pub(crate) mod spoken;
 pub(crate) mod too_long;
 mod turn_view;
+mod version_steps;
 
 pub use chat_list::ChatList;
 pub use panel::ChatPanel;

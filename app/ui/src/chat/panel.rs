@@ -6,7 +6,7 @@ use potluck_text::texts;
 use super::{composer::Composer, turn_view::TurnView};
 use crate::{
     common::{Icon, Symbol},
-    state::{DialogKind, TurnId, store},
+    state::{DialogKind, store},
     table::{Failure, failure},
 };
 
@@ -65,12 +65,19 @@ fn Turns() -> impl IntoView {
             follow.set_value(list.scroll_height() - list.scroll_top() - list.client_height() < NEAR);
         }
     };
-    Effect::new(move |before: Option<(usize, String)>| {
-        let now = (count.get(), open.get());
-        if before.is_none_or(|before| before != now) {
-            follow.set_value(true);
+    // The end that is shown, and the request that writes there.
+    let end = Memo::new(move |_| {
+        store.chats.open.with(|conversation| (conversation.turns.last().map(|turn| turn.key), conversation.running()))
+    });
+    Effect::new(move |before: Option<(String, _)>| {
+        let (open, (end, running)) = (open.get(), end.get());
+        match before {
+            Some((was_open, (was_end, _))) if was_open == open && was_end == end => {}
+            // Another version is shown: whoever steps through them stays where they are.
+            Some((was_open, _)) if was_open == open && running.is_none() => follow.set_value(false),
+            _ => follow.set_value(true),
         }
-        now
+        (open, (end, running))
     });
     Effect::new(move |_| {
         store.chats.open.track();
@@ -85,14 +92,12 @@ fn Turns() -> impl IntoView {
     });
     let keys = move || {
         let open = open.get();
-        (0..count.get()).map(move |index| TurnId(open.clone(), index)).collect::<Vec<_>>()
+        (0..count.get()).map(move |at| (open.clone(), at)).collect::<Vec<_>>()
     };
     view! {
         <div class="turns" node_ref=list on:scroll=scrolled tabindex="0" role="log" aria-label=texts().chat.turns() aria-live="off">
             <div class="turns-column">
-                <For each=keys key=Clone::clone let:turn>
-                    <TurnView turn />
-                </For>
+                <For each=keys key=Clone::clone children=move |(_, at)| view! { <TurnView at /> } />
             </div>
         </div>
     }

@@ -22,7 +22,7 @@ pub fn Prose(
     #[prop(into)]
     running: Signal<bool>,
     /// The turn whose answer this is.
-    turn: StoredValue<TurnId>,
+    turn: Signal<TurnId>,
 ) -> impl IntoView {
     let store = store();
     let element = NodeRef::<html::Div>::new();
@@ -53,7 +53,7 @@ pub fn Prose(
             speak(&blocks, running.get_untracked());
             drawn.set_value(blocks);
         };
-        let noted = || turn.with_value(|turn| browser::note_drawing(turn, redraw));
+        let noted = || turn.with_untracked(|turn| browser::note_drawing(turn, redraw));
         owner.with_value(|owner| match owner {
             Some(owner) => owner.with(noted),
             None => noted(),

@@ -3,33 +3,50 @@
 use leptos::prelude::*;
 use potluck_text::texts;
 
-use super::answer_view::AnswerView;
-use crate::state::{TurnId, store};
+use super::{answer_view::AnswerView, question_editor::QuestionEditor, question_foot::QuestionFoot};
+use crate::state::{Conversation, Turn, TurnId, store};
 
-/// One turn of the open conversation.
+/// The turn at one place of the open conversation, whichever version of it is shown.
 #[component]
 pub fn TurnView(
-    /// The turn.
-    turn: TurnId,
+    /// Its index in the conversation.
+    at: usize,
 ) -> impl IntoView {
     let store = store();
-    let index = turn.1;
-    let question = Memo::new(move |_| {
-        store
-            .chats
-            .open
-            .with(|conversation| conversation.turns.get(index).map(|turn| turn.question.clone()).unwrap_or_default())
+    let of_turn = move |conversation: &Conversation, read: fn(&Turn) -> String| {
+        conversation.turns.get(at).map(read).unwrap_or_default()
+    };
+    let turn = Memo::new(move |_| {
+        let key = |conversation: &Conversation| conversation.turns.get(at).map(|turn| turn.key).unwrap_or_default();
+        store.chats.open.with(|conversation| TurnId(conversation.id.clone(), key(conversation)))
     });
+    let question =
+        Memo::new(move |_| store.chats.open.with(|conversation| of_turn(conversation, |turn| turn.question.clone())));
     let answer = Memo::new(move |_| {
-        store.chats.open.with(|conversation| conversation.turns.get(index).map(|turn| turn.answer.clone()))
+        store.chats.open.with(|conversation| conversation.turns.get(at).map(|turn| turn.answer.clone()))
     });
-    let last = Memo::new(move |_| store.chats.open.with(|conversation| conversation.turns.len() == index + 1));
+    let last = Memo::new(move |_| store.chats.open.with(|conversation| conversation.turns.len() == at + 1));
+    // The version that is edited: the field closes when another one is shown.
+    let editing = RwSignal::new(None::<TurnId>);
+    let edits = Memo::new(move |_| editing.with(|editing| turn.with(|turn| editing.as_ref() == Some(turn))));
+    // Whether the field was closed without a question: then the focus goes back to where it came from.
+    let came_back = StoredValue::new(false);
     view! {
         <article class="turn">
             <h3 class="visually-hidden">{texts().chat.asked()}</h3>
-            <p class="question" dir="auto">{question}</p>
+            <Show
+                when=move || edits.get()
+                fallback=move || view! {
+                    <div class="asked">
+                        <p class="question" dir="auto">{question}</p>
+                        <QuestionFoot at turn question editing came_back />
+                    </div>
+                }
+            >
+                <QuestionEditor at question editing came_back />
+            </Show>
             <h3 class="visually-hidden">{texts().chat.answered()}</h3>
-            <AnswerView turn answer last />
+            <AnswerView at turn answer last />
         </article>
     }
 }

@@ -19,6 +19,9 @@ pub fn CopyButton(
     /// The button's label.
     #[prop(optional, into)]
     label: Option<&'static str>,
+    /// The label is for screen readers; the icon is seen.
+    #[prop(optional)]
+    icon_only: bool,
     /// The button's CSS class.
     #[prop(optional)]
     class: Option<&'static str>,
@@ -38,10 +41,16 @@ pub fn CopyButton(
             }
         });
     };
+    let said = move || if copied.get() { texts().button.copied() } else { label };
     view! {
-        <button type="button" class=class.unwrap_or("button button-quiet") on:click=copy>
+        <button
+            type="button"
+            class=class.unwrap_or("button button-quiet")
+            aria-label=move || icon_only.then(said)
+            on:click=copy
+        >
             <Icon symbol=Signal::derive(move || if copied.get() { Symbol::Check } else { Symbol::Copy }) />
-            <span>{move || if copied.get() { texts().button.copied() } else { label }}</span>
+            {(!icon_only).then(|| view! { <span>{said}</span> })}
         </button>
     }
 }

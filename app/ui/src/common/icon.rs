@@ -52,6 +52,10 @@ pub enum Symbol {
     Leave,
     /// Opens.
     Down,
+    /// The one before.
+    Before,
+    /// The one after.
+    After,
 }
 
 impl Symbol {
@@ -85,6 +89,8 @@ impl Symbol {
             Self::Lock => "M6 11h12v9H6zM8.5 11V7.5a3.5 3.5 0 0 1 7 0V11M12 14.5v2",
             Self::Leave => "M10 4H5v16h5M14 8l4 4-4 4M18 12H9",
             Self::Down => "M6 9l6 6 6-6",
+            Self::Before => "M14.5 6l-6 6 6 6",
+            Self::After => "M9.5 6l6 6-6 6",
         }
     }
 }

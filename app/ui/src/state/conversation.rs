@@ -1,20 +1,26 @@
-//! A conversation and how its answers grow. Pure: equal events give equal conversations.
+//! A conversation, its branches, and how its answers grow. Pure: equal events give equal conversations.
 
 mod answer;
 mod stored_answer;
+mod stored_conversation;
 #[cfg(test)]
 mod tests;
+mod tree;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_panel::{AnswerPart, AnswerStop, Message, RequestId, Role};
 use potluck_text::texts;
 use serde::{Deserialize, Serialize};
 
 pub use answer::{Answer, AnswerState};
+pub use tree::{TurnKey, Versioned, Versions};
 
 use answer::LONGEST_ANSWER;
 
 /// A conversation as stored in the browser.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "stored_conversation::StoredConversation")]
 pub struct Conversation {
     /// Random text; devices store the conversation's KV cache under this id.
     pub id: String,
@@ -24,8 +30,11 @@ pub struct Conversation {
     pub renamed: bool,
     /// Time of the last change, milliseconds since 1970.
     pub changed: f64,
-    /// Questions with their answers, oldest first.
+    /// The chosen branch: questions with their answers, oldest first. Where it is empty, there are no others.
     pub turns: Vec<Turn>,
+    /// The turns of the other branches. Of those that follow the same one, the one that was shown last is behind.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub aside: Vec<Turn>,
 }
 
 /// A conversation's entry in the list.
@@ -39,20 +48,21 @@ pub struct Heading {
     pub changed: f64,
 }
 
-/// Names a turn: its conversation's id and its index there.
+/// Names a turn: its conversation's id and its key there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct TurnId(pub String, pub usize);
+pub struct TurnId(pub String, pub TurnKey);
 
 /// A question and its answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Turn {
+    /// Its name.
+    pub key: TurnKey,
+    /// The turn before it; none at the beginning.
+    pub follows: Option<TurnKey>,
     /// The user's text.
     pub question: String,
     /// The model's text.
     pub answer: Answer,
-    /// The answer that this one takes the place of, until it has text: the room may refuse to answer again.
-    #[serde(default, skip)]
-    pub replaced: Option<Box<Answer>>,
 }
 
 /// What was asked in vain.
@@ -83,15 +93,29 @@ impl Conversation {
     /// The request that runs now.
     #[must_use]
     pub fn running(&self) -> Option<RequestId> {
-        self.turns.iter().find(|turn| turn.answer.state.running()).and_then(|turn| turn.answer.request)
+        self.all_turns().find(|turn| turn.answer.state.running()).and_then(|turn| turn.answer.request)
     }
 
-    /// True if a text here is not in `other`: a question, or the end of an answer.
+    /// True if a text here is not in `other`: a question, or the end of an answer, of any branch.
     #[must_use]
     pub fn adds_to(&self, other: &Self) -> bool {
-        let is_in = |turn: &Turn, there: &Turn| turn.question == there.question && turn.answer.is_in(&there.answer);
-        self.turns.len() > other.turns.len()
-            || self.turns.iter().zip(&other.turns).any(|(here, there)| !is_in(here, there))
+        let mut here: Vec<&Turn> = self.all_turns().collect();
+        // A turn comes after the one that it follows.
+        here.sort_by_key(|turn| turn.key);
+        let mut found: BTreeMap<TurnKey, BTreeSet<TurnKey>> = BTreeMap::new();
+        here.into_iter().any(|turn| {
+            let follows = |there: &Turn| match (turn.follows, there.follows) {
+                (None, None) => true,
+                (Some(before), Some(there)) => found.get(&before).is_some_and(|found| found.contains(&there)),
+                _ => false,
+            };
+            let is_it =
+                |there: &&Turn| follows(there) && turn.question == there.question && turn.answer.is_in(&there.answer);
+            let its: BTreeSet<_> = other.all_turns().filter(is_it).map(|there| there.key).collect();
+            let is_missing = its.is_empty();
+            found.insert(turn.key, its);
+            is_missing
+        })
     }
 
     /// Takes the title of `other`.
@@ -105,13 +129,30 @@ impl Conversation {
         if self.turns.is_empty() && !self.renamed {
             self.title = title_of(question);
         }
-        self.turns.push(Turn { question: question.to_owned(), answer: Answer::new(request, model), replaced: None });
+        self.branch(self.turns.len(), question.to_owned(), Answer::new(request, model));
     }
 
-    /// Replaces the last answer by a pending one; `false` if there is nothing to answer.
+    /// Asks another question at the place of a former one, which stays as a branch; `false` if there is none.
+    pub fn edit(&mut self, at: usize, question: &str, request: RequestId, model: &str) -> bool {
+        let is_there = at < self.turns.len();
+        if is_there {
+            self.branch(at, question.to_owned(), Answer::new(request, model));
+        }
+        is_there
+    }
+
+    /// Answers the last question again. The former answer stays as a version, if it has any text. `false` if there is nothing to
+    /// answer.
     pub fn regenerate(&mut self, request: RequestId, model: &str) -> bool {
-        let Some(turn) = self.turns.last_mut() else { return false };
-        turn.replaced = Some(Box::new(std::mem::replace(&mut turn.answer, Answer::new(request, model))));
+        let answer = Answer::new(request, model);
+        match self.turns.last_mut() {
+            None => return false,
+            Some(turn) if turn.answer.is_blank() => turn.answer = answer,
+            Some(turn) => {
+                let question = turn.question.clone();
+                self.branch(self.turns.len() - 1, question, answer);
+            }
+        }
         true
     }
 
@@ -122,27 +163,25 @@ impl Conversation {
         true
     }
 
-    /// Takes back what `request` asks, if it is the last turn and nothing of its answer is here.
+    /// Takes back what `request` asks, if it is the last turn and nothing of its answer is here. An edited question is not taken
+    /// back: its place is the one of the former question.
     pub fn take_back(&mut self, request: RequestId) -> Option<TakenBack> {
-        let is_its = |turn: &Turn| turn.answer.request == Some(request) && turn.answer.is_blank();
-        let turn = self.turns.last_mut().filter(|turn| is_its(turn))?;
-        match turn.replaced.take().filter(|replaced| !replaced.is_blank()) {
-            Some(replaced) => {
-                turn.answer = *replaced;
-                Some(TakenBack::Regenerate)
-            }
-            None => self.turns.pop().map(|turn| TakenBack::Question(turn.question)),
-        }
+        let is_its = |turn: &&Turn| turn.answer.request == Some(request) && turn.answer.is_blank();
+        let turn = self.turns.last().filter(is_its)?;
+        let taken = match self.former() {
+            None => TakenBack::Question(turn.question.clone()),
+            Some(former) if former.question == turn.question => TakenBack::Regenerate,
+            Some(_) => return None,
+        };
+        self.turns.pop();
+        self.go_to_end();
+        Some(taken)
     }
 
     /// Applies a part of an answer; `false` if no answer belongs to this request.
     pub fn apply(&mut self, request: RequestId, event: &AnswerPart) -> bool {
         let waiting = |turn: &&mut Turn| turn.answer.request == Some(request) && turn.answer.state.running();
-        let Some(turn) = self.turns.iter_mut().find(waiting) else { return false };
-        if matches!(event, AnswerPart::Text { .. }) {
-            turn.replaced = None;
-        }
-        let answer = &mut turn.answer;
+        let Some(Turn { answer, .. }) = self.all_turns_mut().find(waiting) else { return false };
         match event {
             AnswerPart::Queued(position) => answer.state = AnswerState::Queued(*position),
             AnswerPart::Reading(done, total) => {
@@ -180,11 +219,9 @@ impl Conversation {
     /// Marks what a request has written; `false` if nothing here is new to be marked.
     pub fn doubt(&mut self, request: RequestId) -> bool {
         let mut is_new = false;
-        for Turn { answer, replaced, .. } in &mut self.turns {
-            for answer in [Some(answer), replaced.as_deref_mut()].into_iter().flatten() {
-                if answer.requests.contains(&request) && !answer.doubtful {
-                    (answer.doubtful, is_new) = (true, true);
-                }
+        for Turn { answer, .. } in self.all_turns_mut() {
+            if answer.requests.contains(&request) && !answer.doubtful {
+                (answer.doubtful, is_new) = (true, true);
             }
         }
         is_new
@@ -193,7 +230,7 @@ impl Conversation {
     /// Ends all unfinished answers with `state`; `false` if there were none.
     pub fn break_off(&mut self, state: &AnswerState) -> bool {
         let mut any = false;
-        for turn in self.turns.iter_mut().filter(|turn| turn.answer.state.running()) {
+        for turn in self.all_turns_mut().filter(|turn| turn.answer.state.running()) {
             turn.answer.state = state.clone();
             turn.answer.request = None;
             any = true;
@@ -201,7 +238,7 @@ impl Conversation {
         any
     }
 
-    /// The messages of a prompt: instructions, then the turns. Omits questions that got no text, because many templates
+    /// The messages of a prompt: instructions, then the turns of the chosen branch. Omits questions that got no text, because many templates
     /// refuse two questions in a row; the last question stands there to be answered, and its answer to be continued.
     #[must_use]
     pub fn messages(&self, instructions: &str) -> Vec<Message> {

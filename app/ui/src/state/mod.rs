@@ -15,7 +15,7 @@ mod store;
 
 pub use bench::{BenchProgress, BenchState};
 pub use chats::{Chats, Stashed};
-pub use conversation::{Answer, AnswerState, Conversation, Heading, TakenBack, Turn, TurnId};
+pub use conversation::{Answer, AnswerState, Conversation, Heading, TakenBack, Turn, TurnId, Versioned, Versions};
 pub use diagnostics::diagnostics;
 pub use history::History;
 pub use notices::{Notices, ShownNotice};
