@@ -30,7 +30,7 @@ async fn relay(test: &str) -> (Running, std::path::PathBuf) {
 #[tokio::test]
 async fn every_view_of_the_page_is_the_page() {
     let (relay, _) = relay("places").await;
-    for place in ["/", "/bench", "/r/k3v9abcd", "/index.html"] {
+    for place in ["/", "/bench", "/chats", "/r/k3v9abcd", "/index.html"] {
         let reply = relay.get(place).await;
         assert_eq!((reply.status, reply.text().as_str()), (200, INDEX), "{place}");
         assert_eq!(reply.header("content-type"), Some("text/html; charset=utf-8"));

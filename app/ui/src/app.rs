@@ -9,7 +9,7 @@ use crate::{
     actions::install_tools,
     bench::BenchPage,
     browser::{self, StoredData},
-    chat::{ChatList, Shortcuts},
+    chat::{ChatList, ChatsPage, Shortcuts},
     common::NoticeStack,
     door::{Door, RoomPicker},
     host::HostPicker,
@@ -75,8 +75,14 @@ fn App(link: NodeLink, kept: StoredData, session: Session, route: Route, trouble
 /// When the place changes, the focused element disappears: move the focus to the new place's heading, so that keyboard
 /// users and screen readers continue there.
 fn follow_places(store: Store, in_room: Memo<bool>) {
-    let place = Memo::new(move |_| (in_room.get(), store.screen.route.with(|route| *route == Route::Bench)));
-    Effect::new(move |before: Option<(bool, bool)>| {
+    let place = Memo::new(move |_| {
+        let outside = store.screen.route.with(|route| match route {
+            Route::Bench | Route::Chats => Some(route.clone()),
+            Route::Door | Route::Room(_) => None,
+        });
+        (in_room.get(), outside)
+    });
+    Effect::new(move |before: Option<(bool, Option<Route>)>| {
         let now = place.get();
         if before.is_some_and(|before| before != now) {
             // After this turn the new place is in the document, and a closing dialog has returned the focus.
@@ -86,21 +92,22 @@ fn follow_places(store: Store, in_room: Memo<bool>) {
     });
 }
 
-/// The places outside a room: the door and the bench.
+/// The places outside a room: the door, the conversations and the bench.
 #[component]
 fn Outside() -> impl IntoView {
     let store = store();
-    let bench = Memo::new(move |_| store.screen.route.get() == Route::Bench);
-    view! {
-        <Show when=move || bench.get() fallback=|| view! { <Door /> }>
-            <BenchPage />
-        </Show>
+    let is_at = move |place: Route| Memo::new(move |_| store.screen.route.with(|route| *route == place));
+    let (bench, chats) = (is_at(Route::Bench), is_at(Route::Chats));
+    move || match (bench.get(), chats.get()) {
+        (true, _) => view! { <BenchPage /> }.into_any(),
+        (_, true) => view! { <ChatsPage /> }.into_any(),
+        _ => view! { <Door /> }.into_any(),
     }
 }
 
 impl Store {
     /// The address names the room in which this tab has a place.
-    fn in_room(self) -> bool {
+    pub(crate) fn in_room(self) -> bool {
         let route = self.screen.route.get();
         self.session.with(|session| match (&route, &session.place) {
             (Route::Room(address), Some(place)) => address.id == place.room,

@@ -1,4 +1,4 @@
-//! The page's addresses: `/` is the door, `/r/ID` a room, `/bench` the bench. A room's link is `/r/ID#KEY`; its key leaves the
+//! The page's addresses: `/` is the door, `/r/ID` a room, `/chats` the conversations, `/bench` the bench. A room's link is `/r/ID#KEY`; its key leaves the
 //! address bar as soon as it is read.
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,8 @@ pub enum Route {
     Door,
     /// A room, opened by its link.
     Room(RoomAddress),
+    /// The conversations, to be read.
+    Chats,
     /// The bench.
     Bench,
 }
@@ -42,8 +44,10 @@ impl Route {
     /// Parses a path and a fragment, with or without its `#`.
     #[must_use]
     pub fn parse(path: &str, fragment: &str) -> Self {
-        if path.trim_end_matches('/') == "/bench" {
-            return Self::Bench;
+        match path.trim_end_matches('/') {
+            "/bench" => return Self::Bench,
+            "/chats" => return Self::Chats,
+            _ => {}
         }
         let Some(id) = path.strip_prefix("/r/").map(|rest| rest.trim_end_matches('/')) else { return Self::Door };
         if !is_room_id(id) {
@@ -66,7 +70,7 @@ impl Route {
         let path = &address[address.find("/r/")?..];
         match Self::parse(path.split('?').next().unwrap_or(path), fragment) {
             Self::Room(room) => Some(room),
-            Self::Door | Self::Bench => None,
+            Self::Door | Self::Chats | Self::Bench => None,
         }
     }
 }
@@ -90,10 +94,11 @@ mod tests {
     }
 
     #[test]
-    fn the_bench_has_an_address() {
+    fn the_bench_and_the_conversations_have_addresses() {
         assert_eq!(Route::parse("/bench", ""), Route::Bench);
         assert_eq!(Route::parse("/bench/", "#x"), Route::Bench);
         assert_eq!(Route::parse("/benches", ""), Route::Door);
+        assert_eq!(Route::parse("/chats", ""), Route::Chats);
     }
 
     #[test]

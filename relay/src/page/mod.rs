@@ -65,7 +65,8 @@ impl Page {
     /// The asset for the path of a request.
     fn asset(&self, path: &str) -> Result<Arc<Asset>, ApiError> {
         let folder = self.folder.as_deref().ok_or(ApiError::NoPage)?;
-        let is_view = matches!(path, "/" | "/bench") || path.strip_prefix("/r/").is_some_and(|id| !id.contains('/'));
+        let is_view =
+            matches!(path, "/" | "/bench" | "/chats") || path.strip_prefix("/r/").is_some_and(|id| !id.contains('/'));
         let relative = if is_view { PathBuf::from("index.html") } else { relative(path).ok_or(ApiError::NotFound)? };
         match self.read(&folder.join(&relative)) {
             Ok(asset) => Ok(asset),

@@ -176,6 +176,12 @@ table! {
         asked = "You";
         /// Before an answer, for screen readers.
         answered = "Answer";
+        /// Where conversations are read without a room: the link to the front page.
+        to_door = "Front page";
+        /// There, before a conversation is chosen.
+        none_chosen = "Choose a conversation under “Chats”.";
+        /// There, in place of the field for a message.
+        only_read = "You can read your conversations here. To continue one, open or join a room on the front page.";
     }
 }
 
@@ -186,6 +192,11 @@ table! {
         title = "Chats";
         /// The list is empty.
         none = "Conversations appear here as soon as you ask something.";
+        /// The field that looks for words in all of them.
+        search = "Search";
+        /// How many have them.
+        found(conversations: Count) = [one] "{ $conversations } conversation found"
+            [other] "{ $conversations } conversations found";
         /// The button that shows more of the list.
         show(older: Count) = [one] "Show { $older } older conversation"
             [other] "Show { $older } older conversations";
@@ -199,6 +210,42 @@ table! {
         new_title = "New title";
         /// The button beside the field.
         rename_now = "Rename";
+    }
+}
+
+table! {
+    /// When a conversation was last changed: headings in their list.
+    PeriodTexts {
+        /// The same day.
+        today = "Today";
+        /// The day before.
+        yesterday = "Yesterday";
+        /// The five days before that.
+        week = "Last 7 days";
+        /// A month of a year.
+        january(year: Number) = "January { $year }";
+        /// A month of a year.
+        february(year: Number) = "February { $year }";
+        /// A month of a year.
+        march(year: Number) = "March { $year }";
+        /// A month of a year.
+        april(year: Number) = "April { $year }";
+        /// A month of a year.
+        may(year: Number) = "May { $year }";
+        /// A month of a year.
+        june(year: Number) = "June { $year }";
+        /// A month of a year.
+        july(year: Number) = "July { $year }";
+        /// A month of a year.
+        august(year: Number) = "August { $year }";
+        /// A month of a year.
+        september(year: Number) = "September { $year }";
+        /// A month of a year.
+        october(year: Number) = "October { $year }";
+        /// A month of a year.
+        november(year: Number) = "November { $year }";
+        /// A month of a year.
+        december(year: Number) = "December { $year }";
     }
 }
 

@@ -5,14 +5,21 @@ use potluck_panel::{AnswerPart, AnswerStop, LogitOptions, PromptRequest, Request
 
 use crate::{
     browser,
+    route::Route,
     state::{Store, TakenBack},
 };
 
 impl Store {
-    /// The room accepts prompts: its plan is active, or was and is being rebuilt.
+    /// The room accepts prompts: its plan is active, or was and is being rebuilt. Where conversations are read, nobody asks.
     #[must_use]
     pub fn can_ask(self) -> bool {
-        self.room.takes_prompts()
+        !self.only_reads() && self.room.takes_prompts()
+    }
+
+    /// The conversations are shown without a room.
+    #[must_use]
+    pub fn only_reads(self) -> bool {
+        self.screen.route.with(|route| *route == Route::Chats)
     }
 
     /// The open conversation has an unfinished answer.

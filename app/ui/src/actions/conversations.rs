@@ -6,11 +6,15 @@ use potluck_text::texts;
 
 use crate::{
     browser,
+    route::Route,
     state::{Conversation, Record, Revision, Store, Versioned, WriteOutcome},
 };
 
 /// Minimum time between two saves of a growing answer, milliseconds.
 const SAVE_EVERY: u32 = 500;
+
+/// Where conversations are read.
+const CHATS: &str = "/chats";
 
 impl Store {
     /// Opens an empty conversation and shelves the open one.
@@ -26,6 +30,16 @@ impl Store {
         let Some(conversation) = self.chats.unshelve(id) else { return };
         self.shelve(conversation);
         self.renew_open();
+    }
+
+    /// Opens a conversation from the list: in the room, or where conversations are read.
+    pub fn open_from_list(self, id: &str) {
+        self.open_conversation(id);
+        self.screen.dialog.set(None);
+        if !untrack(|| self.in_room()) {
+            browser::go_unless_there(CHATS);
+            self.screen.route.set(Route::Chats);
+        }
     }
 
     /// Reads the open conversation again: another tab may have written on in it, or deleted it.

@@ -23,4 +23,4 @@ pub use keys::{focus_composer, is_composing};
 pub use random::{hex, key_seed, seed};
 pub use save::save_text;
 pub use session::{keep_session, load_session, stash_conversations, stash_draft, take_draft, take_stash};
-pub use timer::{now, window};
+pub use timer::{local_day, now, window};

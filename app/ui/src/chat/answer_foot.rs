@@ -52,7 +52,7 @@ pub fn AnswerFoot(
     let written = move || text.with(|text| !text.is_empty());
     let can_continue = move || {
         let goes_on = |answer: &Answer| answer.can_continue(store.room.context());
-        last.get() && answer.with(|answer| answer.as_ref().is_some_and(goes_on))
+        last.get() && !store.only_reads() && answer.with(|answer| answer.as_ref().is_some_and(goes_on))
     };
     let ready = Memo::new(move |_| store.can_ask() && store.answering().is_none());
     let numbers = move || {
@@ -69,7 +69,7 @@ pub fn AnswerFoot(
                 <CopyButton text class="button button-quiet button-small" />
             </Show>
             <VersionSteps at of=Versioned::Answer />
-            <Show when=move || last.get()>
+            <Show when=move || last.get() && !store.only_reads()>
                 <button
                     type="button"
                     class="button button-quiet button-small"

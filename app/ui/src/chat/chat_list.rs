@@ -1,12 +1,16 @@
-//! The list of conversations: open, rename, delete.
+//! The list of conversations: search, open, rename, delete.
+
+use std::collections::BTreeSet;
 
 use leptos::{ev, prelude::*};
 use potluck_text::texts;
 
+use super::chat_row::Row;
 use crate::{
     browser,
     common::{Dialog, Icon, Symbol},
-    state::{DialogKind, Heading, store},
+    state::{DialogKind, Heading, Period, Search, Words, store},
+    text::period_text,
 };
 
 /// The drawer that lists all conversations.
@@ -22,30 +26,73 @@ pub fn ChatList() -> impl IntoView {
 /// Conversations that are listed at first, and more at each press.
 const STEP: usize = 100;
 
+/// What somebody looks for.
+#[derive(Clone, PartialEq)]
+struct Sought {
+    words: Words,
+    /// The conversations where it was found.
+    found: BTreeSet<String>,
+}
+
 #[component]
 fn List() -> impl IntoView {
     let store = store();
     let shown = RwSignal::new(STEP);
-    let newest = move || store.chats.headings.with(|all| all.iter().take(shown.get()).cloned().collect::<Vec<_>>());
-    let left = move || store.chats.headings.with(|all| all.len().saturating_sub(shown.get()));
+    let sought = RwSignal::new(None::<Sought>);
+    let matching = Memo::new(move |_| {
+        let is_found = |heading: &&Heading| {
+            sought.with(|sought| sought.as_ref().is_none_or(|sought| sought.found.contains(&heading.id)))
+        };
+        store.chats.headings.with(|all| all.iter().filter(is_found).cloned().collect::<Vec<_>>())
+    });
+    let today = browser::local_day(browser::now());
+    let period = move |heading: &Heading| Period::of(browser::local_day(heading.changed), today);
+    // Those that are listed, by the part of the list where they are.
+    let listed = Memo::new(move |_| {
+        let with_period = |heading: &Heading| (period(heading), heading.clone());
+        matching.with(|all| all.iter().take(shown.get()).map(with_period).collect::<Vec<_>>())
+    });
+    let periods = move || {
+        let mut periods = listed.with(|listed| listed.iter().map(|(period, _)| *period).collect::<Vec<_>>());
+        periods.dedup();
+        periods
+    };
+    let left = move || matching.with(|all| all.len().saturating_sub(shown.get()));
     let fresh = move |_| {
         store.new_conversation();
         store.screen.dialog.set(None);
     };
+    let part = move |period: Period| {
+        let rows = move || {
+            let is_here = |(of, _): &&(Period, Heading)| *of == period;
+            let heading = |(_, heading): &(Period, Heading)| heading.clone();
+            listed.with(|listed| listed.iter().filter(is_here).map(heading).collect::<Vec<_>>())
+        };
+        let words = Signal::derive(move || sought.with(|sought| sought.as_ref().map(|sought| sought.words.clone())));
+        view! {
+            <section class="chat-period">
+                <h3>{period_text(period)}</h3>
+                <ul class="chat-list">
+                    <For each=rows key=|heading| (heading.id.clone(), heading.title.clone()) let:heading>
+                        <Row heading words />
+                    </For>
+                </ul>
+            </section>
+        }
+    };
     view! {
-        <button type="button" class="button button-main" on:click=fresh>
-            <Icon symbol=Symbol::Plus />
-            <span>{texts().chat.untitled()}</span>
-        </button>
+        <Show when=move || store.in_room()>
+            <button type="button" class="button button-main" on:click=fresh>
+                <Icon symbol=Symbol::Plus />
+                <span>{texts().chat.untitled()}</span>
+            </button>
+        </Show>
         <Show
             when=move || store.chats.headings.with(|headings| !headings.is_empty())
             fallback=|| view! { <p class="hint">{texts().conversations.none()}</p> }
         >
-            <ul class="chat-list">
-                <For each=newest key=|heading| (heading.id.clone(), heading.title.clone()) let:heading>
-                    <Row heading />
-                </For>
-            </ul>
+            <SearchField sought shown count=Signal::derive(move || matching.with(Vec::len)) />
+            <For each=periods key=|period| *period children=part />
             <Show when=move || { left() > 0 }>
                 <button type="button" class="button" on:click=move |_| shown.update(|shown| *shown += STEP)>
                     {move || texts().conversations.show(left().min(STEP))}
@@ -55,57 +102,53 @@ fn List() -> impl IntoView {
     }
 }
 
+/// Looks for words in all conversations, as they were when the first letter was typed.
 #[component]
-fn Row(heading: Heading) -> impl IntoView {
+fn SearchField(
+    /// What is looked for.
+    sought: RwSignal<Option<Sought>>,
+    /// How many are listed at most.
+    shown: RwSignal<usize>,
+    /// How many were found.
+    count: Signal<usize>,
+) -> impl IntoView {
     let store = store();
-    let id = StoredValue::new(heading.id);
-    let title = StoredValue::new(heading.title);
-    let renaming = RwSignal::new(false);
-    let text = RwSignal::new(title.get_value());
-    let open = Memo::new(move |_| store.chats.open.with(|open| id.with_value(|id| open.id == *id)));
-    let choose = move |_| {
-        id.with_value(|id| store.open_conversation(id));
-        store.screen.dialog.set(None);
+    let search = StoredValue::new(None::<Search>);
+    let typed = move |event: ev::Event| {
+        let words = Words::of(&event_target_value(&event));
+        let look = |words: Words| {
+            let find =
+                |search: &mut Option<Search>| search.get_or_insert_with(|| store.chats.search()).find(words.clone());
+            search.try_update_value(find).map(|found| Sought { words, found })
+        };
+        let now = words.and_then(look);
+        if now.is_none() {
+            // Whoever begins again searches what is there by then.
+            search.set_value(None);
+        }
+        sought.set(now);
+        shown.set(STEP);
     };
-    let rename = move |event: ev::SubmitEvent| {
-        event.prevent_default();
-        renaming.set(false);
-        id.with_value(|id| store.rename_conversation(id, &text.get_untracked()));
-    };
-    let delete = move |_| {
-        let question = texts().conversations.confirm_delete(title.get_value());
-        if browser::confirm(&question) {
-            store.delete_conversation(&id.get_value());
+    // Escape clears the field first, and closes the drawer then.
+    let keys = move |event: ev::KeyboardEvent| {
+        if event.key() == "Escape" && sought.with_untracked(Option::is_some) {
+            event.prevent_default();
+            event_target::<web_sys::HtmlInputElement>(&event).set_value("");
+            sought.set(None);
+            search.set_value(None);
         }
     };
+    let said = move || sought.with(Option::is_some).then(|| texts().conversations.found(count.get()));
     view! {
-        <li class="chat-row" class:chat-row-open=move || open.get()>
-            <Show
-                when=move || renaming.get()
-                fallback=move || view! {
-                    <button type="button" class="chat-name" dir="auto" aria-current=move || open.get().then_some("true") on:click=choose>
-                        {title.get_value()}
-                    </button>
-                    <button type="button" class="button button-icon" aria-label=texts().conversations.rename(title.get_value()) on:click=move |_| renaming.set(true)>
-                        <Icon symbol=Symbol::Pencil />
-                    </button>
-                    <button type="button" class="button button-icon" aria-label=texts().conversations.delete(title.get_value()) on:click=delete>
-                        <Icon symbol=Symbol::Bin />
-                    </button>
-                }
-            >
-                <form class="row chat-rename" on:submit=rename>
-                    <input
-                        class="field"
-                        type="text"
-                        dir="auto"
-                        aria-label=texts().conversations.new_title()
-                        prop:value=move || text.get()
-                        on:input=move |event| text.set(event_target_value(&event))
-                    />
-                    <button type="submit" class="button">{texts().conversations.rename_now()}</button>
-                </form>
-            </Show>
-        </li>
+        <input
+            class="field"
+            type="search"
+            dir="auto"
+            aria-label=texts().conversations.search()
+            placeholder=texts().conversations.search()
+            on:input=typed
+            on:keydown=keys
+        />
+        <p class="hint chat-found" role="status">{said}</p>
     }
 }

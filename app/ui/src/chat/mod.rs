@@ -3,6 +3,8 @@
 mod answer_foot;
 mod answer_view;
 mod chat_list;
+mod chat_row;
+mod chats_page;
 mod composer;
 pub(crate) mod markdown;
 mod panel;
@@ -18,5 +20,6 @@ mod turn_view;
 mod version_steps;
 
 pub use chat_list::ChatList;
+pub use chats_page::ChatsPage;
 pub use panel::ChatPanel;
 pub use shortcuts::Shortcuts;

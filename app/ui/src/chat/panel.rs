@@ -1,9 +1,13 @@
-//! The chat: turns above, the composer below.
+//! The chat: turns above, the composer below. Without a room, it is only read.
 
 use leptos::{html, prelude::*};
 use potluck_text::texts;
 
-use super::{composer::Composer, turn_view::TurnView};
+use super::{
+    chats_page::{NoneChosen, ReadingFoot},
+    composer::Composer,
+    turn_view::TurnView,
+};
 use crate::{
     common::{Icon, Symbol},
     state::{DialogKind, store},
@@ -13,7 +17,7 @@ use crate::{
 /// Within this distance from the end, in pixels, new text scrolls into view.
 const NEAR: i32 = 120;
 
-/// The chat of the room.
+/// The chat of the room, or of none.
 #[component]
 pub fn ChatPanel() -> impl IntoView {
     let store = store();
@@ -24,6 +28,7 @@ pub fn ChatPanel() -> impl IntoView {
     });
     let failed = Memo::new(move |_| store.room.status.with(|status| failure(status).is_some()));
     let empty = Memo::new(move |_| store.chats.open.with(|conversation| conversation.turns.is_empty()));
+    let reads = Memo::new(move |_| store.only_reads());
     view! {
         <header class="chat-top">
             <button type="button" class="button button-quiet" on:click=move |_| store.screen.dialog.set(Some(DialogKind::Chats))>
@@ -31,24 +36,29 @@ pub fn ChatPanel() -> impl IntoView {
                 <span>{texts().chat.all()}</span>
             </button>
             <h2 class="chat-title" dir="auto">{title}</h2>
-            <button
-                type="button"
-                class="button button-quiet"
-                disabled=move || empty.get()
-                on:click=move |_| store.new_conversation()
-            >
-                <Icon symbol=Symbol::Plus />
-                <span>{texts().chat.start()}</span>
-            </button>
+            <Show when=move || !reads.get()>
+                <button
+                    type="button"
+                    class="button button-quiet"
+                    disabled=move || empty.get()
+                    on:click=move |_| store.new_conversation()
+                >
+                    <Icon symbol=Symbol::Plus />
+                    <span>{texts().chat.start()}</span>
+                </button>
+            </Show>
         </header>
-        {move || match (failed.get(), empty.get()) {
-            (true, true) => view! { <Failure /> }.into_any(),
-            (false, true) => view! { <Welcome /> }.into_any(),
-            (_, false) => view! { <Turns /> }.into_any(),
+        {move || match (empty.get(), reads.get(), failed.get()) {
+            (false, ..) => view! { <Turns /> }.into_any(),
+            (true, true, _) => view! { <NoneChosen /> }.into_any(),
+            (true, false, true) => view! { <Failure /> }.into_any(),
+            (true, false, false) => view! { <Welcome /> }.into_any(),
         }}
         // Said, not seen: the answer on the screen grows by parts of words.
         <p class="visually-hidden" aria-live="polite">{move || store.screen.spoken.get()}</p>
-        <Composer />
+        <Show when=move || !reads.get() fallback=|| view! { <ReadingFoot /> }>
+            <Composer />
+        </Show>
     }
 }
 

@@ -47,17 +47,19 @@ pub fn QuestionFoot(
         <div class="question-foot">
             <VersionSteps at of=Versioned::Question />
             <CopyButton text=question label=texts().turn.copy() icon_only=true class="button button-icon button-small" />
-            <button
-                node_ref=edit
-                type="button"
-                class="button button-icon button-small"
-                aria-label=texts().turn.edit()
-                title=texts().turn.edit()
-                disabled=move || !may_edit.get()
-                on:click=move |_| editing.set(Some(turn.get_untracked()))
-            >
-                <Icon symbol=Symbol::Pencil />
-            </button>
+            <Show when=move || !store.only_reads()>
+                <button
+                    node_ref=edit
+                    type="button"
+                    class="button button-icon button-small"
+                    aria-label=texts().turn.edit()
+                    title=texts().turn.edit()
+                    disabled=move || !may_edit.get()
+                    on:click=move |_| editing.set(Some(turn.get_untracked()))
+                >
+                    <Icon symbol=Symbol::Pencil />
+                </button>
+            </Show>
             <button
                 type="button"
                 class="button button-icon button-small"

@@ -9,5 +9,5 @@ mod picture;
 mod room_list;
 mod room_picker;
 
-pub use page::Door;
+pub use page::{BackToTable, Door};
 pub use room_picker::RoomPicker;

@@ -18,12 +18,13 @@ pub fn Door() -> impl IntoView {
     let rooms = watch_rooms();
     let invited = Memo::new(move |_| match store.screen.route.get() {
         Route::Room(address) => Some(address),
-        Route::Door | Route::Bench => None,
+        Route::Door | Route::Chats | Route::Bench => None,
     });
     view! {
         <main class="door">
             <div class="door-column">
                 <header class="door-top">
+                    <ChatsButton />
                     <button
                         type="button"
                         class="button button-icon"
@@ -90,6 +91,25 @@ fn Presses(rooms: RwSignal<Option<Vec<Room>>>) -> impl IntoView {
     }
 }
 
+/// Opens the list of conversations, if there are any.
+#[component]
+fn ChatsButton() -> impl IntoView {
+    let store = store();
+    let any = Memo::new(move |_| store.chats.headings.with(|headings| !headings.is_empty()));
+    view! {
+        <Show when=move || any.get()>
+            <button
+                type="button"
+                class="button button-quiet"
+                on:click=move |_| store.screen.dialog.set(Some(DialogKind::Chats))
+            >
+                <Icon symbol=Symbol::Chats />
+                <span>{texts().chat.all()}</span>
+            </button>
+        </Show>
+    }
+}
+
 /// Leads to the bench.
 #[component]
 fn BenchLink() -> impl IntoView {
@@ -104,12 +124,12 @@ fn BenchLink() -> impl IntoView {
     }
 }
 
-/// Leads back for a user who left the table with the browser's back button.
+/// Leads back for a user who left the table with the browser's back button, or to read conversations.
 #[component]
-fn BackToTable() -> impl IntoView {
+pub fn BackToTable() -> impl IntoView {
     let store = store();
     let address = move || {
-        let here = matches!(store.screen.route.get(), Route::Door);
+        let here = matches!(store.screen.route.get(), Route::Door | Route::Chats);
         store.session.with(|session| session.place.as_ref().filter(|_| here).map(crate::state::Place::address))
     };
     let back = move |_| {

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod fixtures;
+mod searching;
 mod storing;
 
 use std::collections::{BTreeMap, BTreeSet};

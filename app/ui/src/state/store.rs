@@ -131,7 +131,7 @@ impl Store {
         // Whoever looks at the bench or the door comes back. A room that this tab hosted is offered at the door.
         let stays = |place: &Place| match &route {
             Route::Room(address) => address.id == place.room,
-            Route::Bench => true,
+            Route::Bench | Route::Chats => true,
             Route::Door => place.part == Part::Guest,
         };
         session.place = session.place.filter(stays);

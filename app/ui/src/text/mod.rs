@@ -3,6 +3,7 @@
 mod device;
 mod experts;
 mod lend;
+mod period;
 mod sentence;
 
 pub use potluck_text::{bytes, count, duration_ms, loading_line, percent, rate, tokens_per_second};
@@ -13,4 +14,5 @@ pub use experts::{
     trips_line, work_line,
 };
 pub use lend::{lend_step, lend_steps, read_bytes};
+pub use period::period_text;
 pub use sentence::{blocks, blocks_of, held_by, model_size};
