@@ -118,6 +118,14 @@ table! {
         send = "Send";
         /// The button while an answer is written.
         stop = "Stop";
+        /// The button that lets the message wait for the answer that is written.
+        ask_next = "Ask next";
+        /// The messages that wait, for screen readers.
+        waiting = "Questions that wait";
+        /// Before a message that waits.
+        asked_next = "Next:";
+        /// The button that puts a message that waits back into the field.
+        take_back = "Take back";
         /// Tokens of the context that the conversation takes.
         context(used: Count, all: Count) = "Context { $used } of { $all }";
     }
@@ -172,6 +180,8 @@ table! {
         try_joke = "Tell me a joke.";
         /// A question to begin with.
         try_potluck = "What could I bring to a potluck?";
+        /// The button that scrolls down.
+        to_end = "Jump to the end";
         /// Before a question, for screen readers.
         asked = "You";
         /// Before an answer, for screen readers.
@@ -255,7 +265,7 @@ table! {
         /// The heading of the list of keys.
         title = "Keyboard";
         /// What Enter does.
-        send = "Send the message";
+        send = "Send the message, or let it wait while an answer is written";
         /// What Shift + Enter does.
         line = "Start a new line";
         /// What Escape does.

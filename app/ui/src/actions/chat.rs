@@ -42,6 +42,24 @@ impl Store {
         true
     }
 
+    /// Lets a question wait for the answer that is written in the open conversation; `false` if none is, or too many wait.
+    pub fn wait(self, question: &str) -> bool {
+        let (id, is_running) = self.chats.open.with_untracked(|open| (open.id.clone(), open.running().is_some()));
+        let mut waits = false;
+        if is_running {
+            self.remember(|session| waits = session.waiting.add(&id, question));
+        }
+        waits
+    }
+
+    /// Takes a question of the open conversation that waits out of the line.
+    pub fn take_waiting(self, at: usize) -> Option<String> {
+        let id = self.chats.open.with_untracked(|open| open.id.clone());
+        let mut taken = None;
+        self.remember(|session| taken = session.waiting.take(&id, at));
+        taken
+    }
+
     /// Answers the last question again.
     pub fn regenerate(self) {
         let request = self.next_request();

@@ -78,6 +78,7 @@ impl Store {
             self.send(ToNode::Stop(request));
         }
         self.chats.forget(id, || Conversation::new(browser::hex(8)));
+        self.remember(|session| session.waiting.forget(id));
         self.remember_open();
     }
 

@@ -1,4 +1,4 @@
-//! The input field: Enter sends, Shift+Enter breaks the line, Escape stops.
+//! The input field: Enter sends, or lets the message wait while an answer is written; Shift+Enter breaks the line, Escape stops.
 //!
 //! The field owns its text. The page writes into it only to give a draft back or to clear it, and reads it when typing pauses
 //! or somebody sends, so that a long draft costs no more than in a bare field, and input methods are left alone.
@@ -10,7 +10,7 @@ use potluck_text::texts;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlTextAreaElement;
 
-use super::too_long::TooLong;
+use super::{too_long::TooLong, waiting_list::WaitingList};
 use crate::{
     browser,
     common::{Icon, Symbol},
@@ -58,6 +58,16 @@ pub fn Composer() -> impl IntoView {
         weigh(&text);
         measure(&field);
     });
+    // A second button beside the field makes it narrower.
+    let has_two_buttons = Memo::new(move |_| running.get() && !blank.get());
+    Effect::new(move |_| {
+        has_two_buttons.track();
+        request_animation_frame(move || {
+            if let Some(field) = field.try_get_untracked().flatten() {
+                fit_height(&field, field.text_length());
+            }
+        });
+    });
     // Another conversation, or room, has another context.
     let left = Memo::new(move |_| store.chats.open.with(|open| room_left(store, open)));
     Effect::new(move |before: Option<()>| {
@@ -97,7 +107,8 @@ pub fn Composer() -> impl IntoView {
         let Some(field) = field.get_untracked() else { return };
         let text = field.value();
         weigh(&text);
-        if too_long.with_untracked(|long| long.as_ref().is_some_and(|long| long.is_certain)) || !store.ask(&text) {
+        let is_too_long = too_long.with_untracked(|long| long.as_ref().is_some_and(|long| long.is_certain));
+        if is_too_long || !(store.ask(&text) || store.wait(&text)) {
             return;
         }
         pause.set_value(None);
@@ -123,6 +134,7 @@ pub fn Composer() -> impl IntoView {
         move || !blank.get() && ready.get() && !too_long.with(|long| long.as_ref().is_some_and(|long| long.is_certain));
     view! {
         <form class="composer" on:submit=submit>
+            <WaitingList />
             <div class="composer-box">
                 <textarea
                     node_ref=field
@@ -147,6 +159,11 @@ pub fn Composer() -> impl IntoView {
                         </button>
                     }
                 >
+                    <Show when=move || has_two_buttons.get()>
+                        <button type="submit" class="button button-main button-round" aria-label=texts().composer.ask_next() title=texts().composer.ask_next()>
+                            <Icon symbol=Symbol::Send />
+                        </button>
+                    </Show>
                     <button
                         type="button"
                         class="button button-round button-stop"

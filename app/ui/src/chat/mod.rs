@@ -18,6 +18,7 @@ pub(crate) mod spoken;
 pub(crate) mod too_long;
 mod turn_view;
 mod version_steps;
+mod waiting_list;
 
 pub use chat_list::ChatList;
 pub use chats_page::ChatsPage;

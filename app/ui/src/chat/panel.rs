@@ -62,7 +62,7 @@ pub fn ChatPanel() -> impl IntoView {
     }
 }
 
-/// The turns, oldest first. Keeps the end in view unless the user scrolled up.
+/// The turns, oldest first. Keeps the end in view unless the user scrolled up; then a button leads there.
 #[component]
 fn Turns() -> impl IntoView {
     let store = store();
@@ -70,9 +70,20 @@ fn Turns() -> impl IntoView {
     let follow = StoredValue::new(true);
     let count = Memo::new(move |_| store.chats.open.with(|conversation| conversation.turns.len()));
     let open = Memo::new(move |_| store.chats.open.with(|conversation| conversation.id.clone()));
+    let away = RwSignal::new(false);
+    let is_near = |list: &web_sys::Element| list.scroll_height() - list.scroll_top() - list.client_height() < NEAR;
     let scrolled = move |_| {
         if let Some(list) = list.get_untracked() {
-            follow.set_value(list.scroll_height() - list.scroll_top() - list.client_height() < NEAR);
+            let is_near = is_near(&list);
+            follow.set_value(is_near);
+            away.maybe_update(|away| std::mem::replace(away, !is_near) == is_near);
+        }
+    };
+    let to_end = move |_| {
+        if let Some(list) = list.get_untracked() {
+            list.set_scroll_top(list.scroll_height());
+            // The button goes away.
+            let _refused = list.focus();
         }
     };
     // The end that is shown, and the request that writes there.
@@ -91,14 +102,17 @@ fn Turns() -> impl IntoView {
     });
     Effect::new(move |_| {
         store.chats.open.track();
-        if follow.get_value() {
-            request_animation_frame(move || {
-                // The conversation may be gone by then.
-                if let Some(list) = list.try_get_untracked().flatten() {
-                    list.set_scroll_top(list.scroll_height());
-                }
+        request_animation_frame(move || {
+            // The conversation may be gone by then.
+            let Some(list) = list.try_get_untracked().flatten() else { return };
+            if follow.try_get_value() == Some(true) {
+                list.set_scroll_top(list.scroll_height());
+            }
+            away.maybe_update(|away| {
+                let is_away = !is_near(&list);
+                std::mem::replace(away, is_away) != is_away
             });
-        }
+        });
     });
     let keys = move || {
         let open = open.get();
@@ -110,6 +124,13 @@ fn Turns() -> impl IntoView {
                 <For each=keys key=Clone::clone children=move |(_, at)| view! { <TurnView at /> } />
             </div>
         </div>
+        <Show when=move || away.get()>
+            <div class="to-end">
+                <button type="button" class="button button-round" aria-label=texts().chat.to_end() title=texts().chat.to_end() on:click=to_end>
+                    <Icon symbol=Symbol::Down />
+                </button>
+            </div>
+        </Show>
     }
 }
 

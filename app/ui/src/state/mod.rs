@@ -14,6 +14,7 @@ mod search;
 mod session;
 mod settings;
 mod store;
+mod waiting;
 
 pub use bench::{BenchProgress, BenchState};
 pub use chats::{Chats, Stashed};
@@ -29,3 +30,4 @@ pub use search::{Search, Words, excerpt};
 pub use session::{Part, Place, Session};
 pub use settings::{Appearance, Settings};
 pub use store::{DialogKind, StorageReport, Store, arrive, store};
+pub use waiting::Waiting;

@@ -3,6 +3,7 @@
 use potluck_panel::{Doors, HostChoice, KeySeed, RoomKeys, Sharing};
 use serde::{Deserialize, Serialize};
 
+use super::Waiting;
 use crate::route::{RoomAddress, Route};
 
 /// How many rooms' keys a tab remembers.
@@ -23,6 +24,9 @@ pub struct Session {
     /// The links that were opened in this tab, newest first: the address bar does not show their keys.
     #[serde(default)]
     pub links: Vec<RoomAddress>,
+    /// Questions that wait for the answer before them.
+    #[serde(default)]
+    pub waiting: Waiting,
 }
 
 impl Session {

@@ -1,0 +1,49 @@
+//! The questions that wait for the answer that is written. The next one is asked as soon as it has ended.
+
+use leptos::prelude::*;
+use potluck_text::texts;
+
+use crate::{browser, state::store};
+
+/// Above the field for a message.
+#[component]
+pub fn WaitingList() -> impl IntoView {
+    let store = store();
+    let open = Memo::new(move |_| store.chats.open.with(|open| open.id.clone()));
+    let waiting = Memo::new(move |_| open.with(|open| store.session.with(|session| session.waiting.of(open))));
+    let free = Memo::new(move |_| store.can_ask() && store.answering().is_none());
+    Effect::new(move |_| {
+        if free.get()
+            && waiting.with(|waiting| !waiting.is_empty())
+            && let Some(question) = store.take_waiting(0)
+        {
+            store.ask(&question);
+        }
+    });
+    let take_back = move |at: usize| {
+        if let Some(question) = store.take_waiting(at) {
+            let written = store.chats.draft_to_keep().unwrap_or_else(|| store.chats.draft.get_untracked());
+            let parts = [question, written];
+            let parts: Vec<_> = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
+            store.give_draft(parts.join("\n"));
+            request_animation_frame(browser::focus_composer);
+        }
+    };
+    let row = move |(at, question): (usize, String)| {
+        view! {
+            <li>
+                <span dir="auto">{texts().composer.asked_next()} " " {question}</span>
+                <button type="button" class="button button-quiet button-small" on:click=move |_| take_back(at)>
+                    {texts().composer.take_back()}
+                </button>
+            </li>
+        }
+    };
+    view! {
+        <Show when=move || waiting.with(|waiting| !waiting.is_empty())>
+            <ul class="waiting-list" aria-label=texts().composer.waiting() aria-live="polite">
+                {move || waiting.get().into_iter().enumerate().map(row).collect_view()}
+            </ul>
+        </Show>
+    }
+}
