@@ -260,6 +260,36 @@ table! {
 }
 
 table! {
+    /// Conversations as files.
+    TransferTexts {
+        /// The heading, which unfolds the rest.
+        title = "Export and import";
+        /// What the buttons do.
+        export_hint = "Export the open conversation. Only Potluck’s own form has all versions, and only it can be imported.";
+        /// The button for a file that people read.
+        markdown = "Markdown";
+        /// The button for a file that Potluck reads.
+        own = "Potluck (JSON)";
+        /// The button for a file that programs read.
+        messages = "OpenAI messages (JSON)";
+        /// The field for a file.
+        import = "Import a conversation";
+        /// A file that is not read.
+        too_large(limit: Bytes) = "This file is larger than { $limit }, and no conversation that Potluck exports is.";
+        /// A file that is not read.
+        not_ours = "This is no conversation that Potluck exported. Choose a file whose name ends with .potluck.json.";
+        /// A file that is not read.
+        newer = "A newer version of Potluck exported this conversation. Reload this page, or ask whoever runs the relay to update it.";
+        /// A file that is not read.
+        broken = "This file is damaged. Export the conversation once more, and choose the new file.";
+        /// A file that is not read.
+        empty = "This file has no question. Choose another one.";
+        /// A conversation from a file without a title.
+        untitled = "Imported conversation";
+    }
+}
+
+table! {
     /// What keys do.
     KeysTexts {
         /// The heading of the list of keys.

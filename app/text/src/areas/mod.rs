@@ -45,8 +45,8 @@ mod weights;
 pub use bench::BenchTexts;
 pub use catalog::CatalogTexts;
 pub use chat::{
-    AnswerTexts, ChatTexts, ComposerTexts, ConversationsTexts, KeysTexts, NotYetTexts, PeriodTexts, TurnTexts,
-    VersionsTexts,
+    AnswerTexts, ChatTexts, ComposerTexts, ConversationsTexts, KeysTexts, NotYetTexts, PeriodTexts, TransferTexts,
+    TurnTexts, VersionsTexts,
 };
 pub use decision::{DeviceDecisionTexts, PlanDecisionTexts, RunningDecisionTexts, WhyTexts};
 pub use dialog::{HostTexts, OptionsTexts, VerdictTexts};
@@ -140,6 +140,8 @@ areas! {
     weights: WeightsTexts,
     /// How an answer of the chat goes.
     answer: AnswerTexts,
+    /// Conversations as files.
+    transfer: TransferTexts,
     /// When a conversation was last changed.
     period: PeriodTexts,
     /// What can be done with a question.

@@ -7,7 +7,7 @@ use potluck_text::texts;
 use crate::{
     browser,
     route::Route,
-    state::{Conversation, Record, Revision, Store, Versioned, WriteOutcome},
+    state::{Conversation, ImportError, Record, Revision, Store, Versioned, WriteOutcome, read_file},
 };
 
 /// Minimum time between two saves of a growing answer, milliseconds.
@@ -35,6 +35,25 @@ impl Store {
     /// Opens a conversation from the list: in the room, or where conversations are read.
     pub fn open_from_list(self, id: &str) {
         self.open_conversation(id);
+        self.show_open();
+    }
+
+    /// Reads a conversation from a file and opens it.
+    ///
+    /// # Errors
+    /// The file is something else, damaged, too large, or of a later version of the page.
+    pub fn import_conversation(self, text: &str) -> Result<(), ImportError> {
+        let conversation = read_file(text, browser::hex(8), browser::now())?;
+        let id = conversation.id.clone();
+        self.shelve(conversation);
+        self.chats.change(&id, |_| {});
+        self.save();
+        self.show_open();
+        Ok(())
+    }
+
+    /// Leads from the list to the open conversation.
+    fn show_open(self) {
         self.screen.dialog.set(None);
         if !untrack(|| self.in_room()) {
             browser::go_unless_there(CHATS);

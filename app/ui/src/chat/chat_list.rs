@@ -1,11 +1,11 @@
-//! The list of conversations: search, open, rename, delete.
+//! The list of conversations: search, open, rename, delete, export, import.
 
 use std::collections::BTreeSet;
 
 use leptos::{ev, prelude::*};
 use potluck_text::texts;
 
-use super::chat_row::Row;
+use super::{chat_row::Row, transfer_view::Transfer};
 use crate::{
     browser,
     common::{Dialog, Icon, Symbol},
@@ -99,6 +99,7 @@ fn List() -> impl IntoView {
                 </button>
             </Show>
         </Show>
+        <Transfer />
     }
 }
 

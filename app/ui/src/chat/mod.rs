@@ -16,6 +16,7 @@ mod question_foot;
 mod shortcuts;
 pub(crate) mod spoken;
 pub(crate) mod too_long;
+mod transfer_view;
 mod turn_view;
 mod version_steps;
 mod waiting_list;

@@ -14,6 +14,7 @@ mod search;
 mod session;
 mod settings;
 mod store;
+mod transfer;
 mod waiting;
 
 pub use bench::{BenchProgress, BenchState};
@@ -30,4 +31,5 @@ pub use search::{Search, Words, excerpt};
 pub use session::{Part, Place, Session};
 pub use settings::{Appearance, Settings};
 pub use store::{DialogKind, StorageReport, Store, arrive, store};
+pub use transfer::{FileForm, ImportError, LARGEST_FILE, read as read_file};
 pub use waiting::Waiting;

@@ -33,7 +33,7 @@ impl Conversation {
         self.turns.iter().chain(&self.aside)
     }
 
-    pub(super) fn all_turns_mut(&mut self) -> impl Iterator<Item = &mut Turn> {
+    pub(in crate::state) fn all_turns_mut(&mut self) -> impl Iterator<Item = &mut Turn> {
         self.turns.iter_mut().chain(&mut self.aside)
     }
 
