@@ -1,7 +1,7 @@
 """What llama.cpp computes with the shipped file's weights in 32 bits: 64 tokens after each chat prompt, teacher-forced.
 
     python quantize.py --source ../public/models/potluck-small-Q4_K_M.gguf --kind F32 --out out/dequantized.gguf
-    python reference.py --model out/dequantized.gguf --prompts eval/prompts.jsonl --out eval/reference.jsonl
+    python reference.py --model out/dequantized.gguf --prompts eval/prompts.jsonl --out eval/reference.jsonl.gz
 
 For each prompt: `prompt` the ids of the rendered chat, `ids` the 64 ids that follow (llama.cpp's own greedy choice; an answer
 that ended goes on with whatever it says next), and for each of them, with all before it given: `best` the id of the largest
@@ -9,6 +9,7 @@ logit and `margin` its distance to the second. KV cache and weights are 32-bit, 
 """
 
 import argparse
+import gzip
 import json
 
 import numpy
@@ -44,7 +45,7 @@ def main():
             margin = (top[:, 1] - top[:, 0]).tolist()
             smallest.append(min(margin))
             rows.append({"id": entry["id"], "prompt": prompt, "ids": ids, "best": logits.argmax(-1).tolist(), "margin": [float(f"{m:.4g}") for m in margin]})
-    with open(args.out, "w") as file:
+    with gzip.open(args.out, "wt") as file:
         json.dump({"llama.cpp": library.version, "length": LENGTH}, file)
         file.write("\n")
         for row in rows:

@@ -2,10 +2,11 @@
 `python3 e2e/golden/real.py [--windows N] [--threads N] [NAME ...]`.
 
 It takes the files that `cargo xtask models` has fetched, turns every tensor into F32 with PyPI `gguf`, and lets llama.cpp answer eight
-prompts greedily with an f32 KV cache; then it measures how likely llama.cpp finds real/text.txt, with the weights in F32 and with
+prompts greedily with an f32 KV cache; then it measures how likely llama.cpp finds real/text.txt.gz, with the weights in F32 and with
 the file as it is, whose products llama.cpp computes with activations rounded to 8 bits. README.md says what is kept.
 """
 
+import gzip
 import hashlib
 import json
 import math
@@ -125,7 +126,7 @@ def remake(library, name, model, count, threads):
     if not path.exists():
         raise SystemExit(f"{path} is missing: run `cargo xtask models {name}`.")
     template = gguf.GGUFReader(path).fields.get("tokenizer.chat_template")
-    text = (DATA / "text.txt").read_bytes()
+    text = gzip.decompress((DATA / "text.txt.gz").read_bytes())
     plain = OUT / "models" / f"{name}.f32.gguf"
     plain.parent.mkdir(parents=True, exist_ok=True)
     if not plain.exists():

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use potluck_gguf::{join, parse};
 use potluck_model::{SpecialText, Tokenizer};
 use potluck_plan::{KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, Outcome, Work};
+use potluck_testkit::gunzip;
 use serde::Deserialize;
 
 use crate::recipe::crc32;
@@ -135,7 +136,7 @@ impl Published {
     /// The tokens are others than the reference's.
     pub fn windows(&self, file: &[u8]) -> Result<Vec<Vec<u32>>> {
         let tokenizer = Tokenizer::from_metadata(&join([parse(file)?])?.metadata)?;
-        let text = std::fs::read_to_string(golden().join("text.txt"))?;
+        let text = gunzip(&std::fs::read(golden().join("text.txt.gz"))?);
         let begin = tokenizer.encode_prompt("", SpecialText::Parse);
         let ids = tokenizer.encode(&text, SpecialText::Literal);
         let some = ids.chunks(self.text.window).take(self.surprise.f32.windows.len());

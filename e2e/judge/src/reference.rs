@@ -1,4 +1,4 @@
-//! The embedded model's reference answers (`train/eval/reference.jsonl`): chat prompts, teacher-forced by llama.cpp on
+//! The embedded model's reference answers (`train/eval/reference.jsonl.gz`): chat prompts, teacher-forced by llama.cpp on
 //! the shipped file's weights in F32.
 
 use anyhow::{Result, bail};

@@ -4,6 +4,7 @@
 use futures::executor::block_on;
 use potluck_engine::{Gpu, GpuOptions};
 use potluck_judge::{Reference, Split, compare};
+use potluck_testkit::gunzip;
 
 /// Logits of the shipped weights differ by less than this between two orders of summation.
 const TOLERANCE: f32 = 0.001;
@@ -12,7 +13,7 @@ const TOLERANCE: f32 = 0.001;
 fn the_embedded_model_answers_as_llama_cpp() {
     let root = format!("{}/../..", env!("CARGO_MANIFEST_DIR"));
     let file = std::fs::read(format!("{root}/public/models/potluck-small-Q4_K_M.gguf")).unwrap();
-    let lines = std::fs::read_to_string(format!("{root}/train/eval/reference.jsonl")).unwrap();
+    let lines = gunzip(&std::fs::read(format!("{root}/train/eval/reference.jsonl.gz")).unwrap());
     let references: Vec<Reference> = lines.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(references.len(), 50);
     let gpu =
