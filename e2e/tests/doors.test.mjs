@@ -274,7 +274,7 @@ step('a host whose clock is wrong is told before it gives out an invite', async 
   const choose = async () => {
     await page.getByRole('button', { name: 'Invite', exact: true }).click();
     const dialog = page.getByRole('dialog', { name: 'Invite a device' });
-    const asked = page.waitForResponse((reply) => reply.url().endsWith('/health'));
+    const asked = page.waitForResponse((reply) => new URL(reply.url()).pathname === '/healthz');
     await dialog.locator('label', { hasText: 'Lend a GPU' }).click();
     await (await asked).finished();
     return dialog;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::{BlockIndex, Bytes, ExpertHolder, FeedForwardShape, Hedging, PeerId, RemoteExperts};
+use potluck_plan::{BlockIndex, Bytes, ExpertHolder, FeedForwardShape, Hedging, PeerId, RemoteExperts, WireType};
 
 use crate::cost::{millis, speed};
 use crate::delay::{Attempt, Call, Delay, HEDGE_QUANTILE, hedge_millis};
@@ -32,6 +32,13 @@ pub(crate) trait BlockHolders {
 
     /// An expert's holders in order of preference, counted from 0.
     fn holder(&self, expert: usize, level: usize) -> Option<ExpertHolder>;
+
+    /// All experts have the same holders, in the same order.
+    fn have_same_holders(&self) -> bool {
+        let count = if self.experts() > 0 { self.count(0) } else { 0 };
+        let same = |expert: usize| (0..count).all(|level| self.holder(expert, level) == self.holder(0, level));
+        (0..self.experts()).all(|expert| self.count(expert) == count && same(expert))
+    }
 }
 
 impl BlockHolders for &RemoteExperts {
@@ -209,8 +216,9 @@ impl<'a, H: BlockHolders> Calls<'a, H> {
 
     fn load(&self, holder: ExpertHolder, experts: &[usize]) -> Load {
         let mut asked = self.routing.asked(experts.len());
-        // Who has all of them answers with their sum, unless some may have to be loaded first.
-        if experts.len() == self.block.experts() && !self.misses.contains_key(&holder) {
+        // Who has all of them answers with their sum, unless some may have to be loaded first, or a sum has other bits than rounded vectors.
+        let has_all = experts.len() == self.block.experts() && !self.misses.contains_key(&holder);
+        if has_all && (self.room.expert_wire == WireType::F32 || self.block.have_same_holders()) {
             asked.vectors = asked.called;
         }
         let given = asked.given_called();

@@ -89,7 +89,9 @@ impl Reader {
                 pieces.push_back(Piece::Taken(self.counted));
             }
             AnswerPart::Text { channel, delta, tokens, logprobs, .. } => {
-                self.bytes = self.bytes.saturating_add(delta.len());
+                let scored = logprobs.iter().flat_map(|of| of.top.iter().chain([&of.chosen]));
+                let scored: usize = scored.map(|of| of.bytes.len()).sum();
+                self.bytes = self.bytes.saturating_add(delta.len()).saturating_add(scored);
                 if self.bytes > MAX_BYTES {
                     return Err(ApiError::Failed(texts().api.endless().to_owned()));
                 }

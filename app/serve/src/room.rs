@@ -175,12 +175,20 @@ impl Asked {
 
     /// Stops it, unless it is over, and waits until its conversation is free.
     pub async fn close(mut self) {
-        if !self.is_over {
-            self.is_over = true;
+        let stops = !std::mem::replace(&mut self.is_over, true);
+        let stop = |orders: &UnboundedSender<Order>, request| {
             // Fails if the room has ended.
-            _ = self.orders.send(Order::Stop(self.request));
+            _ = orders.send(Order::Stop(request));
+        };
+        if stops {
+            stop(&self.orders, self.request);
         }
-        while self.parts.recv().await.is_some() {}
+        while self.parts.recv().await.is_some() {
+            // The order may have been lost.
+            if stops {
+                stop(&self.orders, self.request);
+            }
+        }
     }
 }
 

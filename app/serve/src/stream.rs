@@ -131,7 +131,7 @@ impl Writing {
             }
             // What a program has read cannot be taken back.
             Piece::Void if self.has_text => return Err(ApiError::Failed(texts().api.void().to_owned())),
-            Piece::Void => {}
+            Piece::Void => shape.void(),
             Piece::End(finish, usage) => {
                 self.ready.extend(shape.end(&self.head, &finish, usage));
                 let usage = self.usage.map_or(usage, |before| before.and(usage));

@@ -57,10 +57,13 @@ impl Guest {
         if let AnswerPart::End { timings, .. } = &mut part {
             clean(timings);
         }
-        if let AnswerPart::Text { tokens, logprobs, .. } = &mut part
-            && !(logprobs.len() <= tokens.len() && logprobs.iter().all(TokenLogprobs::are_possible))
-        {
-            logprobs.clear();
+        if let AnswerPart::Text { tokens, logprobs, .. } = &mut part {
+            let wanted = pending.prompt.logits.top_logprobs;
+            let is_wanted = |of: &TokenLogprobs| wanted.is_some_and(|most| of.top.len() <= usize::from(most));
+            let fits = logprobs.len() <= tokens.len();
+            if !(fits && logprobs.iter().all(|of| is_wanted(of) && of.are_possible())) {
+                logprobs.clear();
+            }
         }
         match &part {
             AnswerPart::Text { index, .. } | AnswerPart::Void { index } if *index < pending.pieces => return None,

@@ -53,7 +53,7 @@ pub(crate) const MAX_WAITING_BYTES_PER_PEER: usize = 2 * MAX_PROMPT;
 pub(crate) const KEPT_TRANSCRIPTS: usize = 64;
 pub(crate) const KEPT_PER_PEER: usize = 8;
 /// Log-probabilities that are kept with them: as many as of two long answers.
-pub(crate) const KEPT_LOGPROBS: usize = 1 << 18;
+pub(crate) const KEPT_LOGPROBS: usize = 2 * 8_192 * 21;
 
 /// Pieces of the host's file that are read for one peer at a time. A loader keeps up to 16 requests open; 64 pieces are
 /// 16 MiB.

@@ -87,13 +87,23 @@ fn word(text: &str) -> Option<(&str, &str)> {
 
 /// An object with name and arguments.
 fn named(value: &str) -> Option<ToolCall> {
-    let fields = fields(within(value, '{', '}')?)?;
-    let field = |name: &str| fields.iter().rfind(|(field, _)| field == name).map(|(_, value)| *value);
-    // As in OpenAI's API.
-    if let Some(function) = field("function").filter(|function| function.starts_with('{')) {
-        let id = field("id").and_then(string).unwrap_or_default();
-        return named(function).map(|call| ToolCall { id, ..call });
+    let all = fields(within(value, '{', '}')?)?;
+    // As in OpenAI's API. Within it there is no other: a stranger's text may have thousands.
+    match field_of(&all, "function").filter(|function| function.starts_with('{')) {
+        Some(function) => {
+            let id = field_of(&all, "id").and_then(string).unwrap_or_default();
+            of_fields(&fields(within(function, '{', '}')?)?).map(|call| ToolCall { id, ..call })
+        }
+        None => of_fields(&all),
     }
+}
+
+fn field_of<'a>(fields: &[(String, &'a str)], name: &str) -> Option<&'a str> {
+    fields.iter().rfind(|(field, _)| field == name).map(|(_, value)| *value)
+}
+
+fn of_fields(fields: &[(String, &str)]) -> Option<ToolCall> {
+    let field = |name: &str| field_of(fields, name);
     let name = string(field("name").or_else(|| field("tool_name"))?)?;
     let arguments = ["arguments", "parameters"].into_iter().find_map(field).unwrap_or("{}");
     // Some models write the JSON as a string.

@@ -69,6 +69,9 @@ fn all_tags() -> impl Iterator<Item = &'static Tags> + Clone {
     TOOL_CALLS.iter().chain(&MISTAKEN)
 }
 
+/// Bytes of an answer that are read at once.
+const MOST_AT_ONCE: usize = 1_024;
+
 impl CallStream {
     /// An answer to a question that offers these functions, each as JSON text.
     pub fn new<'a>(functions: impl IntoIterator<Item = &'a str>) -> Self {
@@ -78,25 +81,36 @@ impl CallStream {
 
     /// What is certain after this text.
     pub fn push(&mut self, channel: Channel, text: &str) -> Vec<CallPart> {
-        let mut out = Vec::new();
+        let (mut out, mut rest) = (Vec::new(), text);
+        loop {
+            // Much may be found in a long text, and each time what is behind it moves.
+            let (part, behind) = rest.split_at(rest.floor_char_boundary(MOST_AT_ONCE));
+            self.push_part(channel, part, &mut out);
+            rest = behind;
+            if rest.is_empty() {
+                return out;
+            }
+        }
+    }
+
+    fn push_part(&mut self, channel: Channel, text: &str, out: &mut Vec<CallPart>) {
         if channel != Channel::Answer {
-            self.settle_answer(&mut out);
+            self.settle_answer(out);
         }
         if channel != Channel::ToolCall {
-            self.settle_calls(&mut out);
+            self.settle_calls(out);
         }
         match channel {
             Channel::Reasoning => out.push(CallPart::Text(channel, text.to_owned())),
             Channel::ToolCall => {
                 self.calls.push_str(text);
-                self.advance_calls(&mut out);
+                self.advance_calls(out);
             }
             Channel::Answer => {
                 self.held.push_str(text);
-                self.advance_answer(&mut out);
+                self.advance_answer(out);
             }
         }
-        out
     }
 
     /// What is left at the end.

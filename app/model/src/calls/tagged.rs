@@ -22,12 +22,14 @@ const VALUE: [&str; 2] = ["<arg_value>", "</arg_value>"];
 /// The calls in a text.
 pub(super) fn read(text: &str, functions: &Functions) -> Option<Vec<ToolCall>> {
     let mut rest = text.trim_start();
+    // Looked for once: a stranger's text may have a word in place of each call.
+    let has_keys = rest.contains(KEY[0]);
     let mut calls = Vec::new();
     while !rest.is_empty() {
         let form = FORMS.iter().find(|form| rest.starts_with(form.call[0]));
         let (call, behind) = match form {
             Some(form) => in_form(rest, form, functions)?,
-            None => of_glm(rest, text.contains(KEY[0]), functions)?,
+            None => of_glm(rest, has_keys, functions)?,
         };
         calls.push(call);
         rest = behind.trim_start();

@@ -257,7 +257,7 @@ fn send(agent: &ureq::Agent, request: &HttpRequest) -> Result<Reply, ureq::Error
             if let Some(range) = range {
                 builder = builder.header("range", format!("bytes={}-{}", range.start, range.end.saturating_sub(1)));
             }
-            // Not passed on where a redirect leads to another server, as ureq has it by default.
+            // No redirect passes it on, as ureq has it by default: its other choice compares servers without their ports.
             if let Some(access) = access {
                 builder = builder.header("authorization", access.header());
             }

@@ -93,6 +93,10 @@ impl Shape for Chat {
         self.logprobs.extend(logprobs);
     }
 
+    fn void(&mut self) {
+        self.logprobs.clear();
+    }
+
     /// A call that cannot be read is text, without the model's markers.
     fn more(&mut self, head: &Head, channel: Channel, text: &str) -> Vec<Event> {
         let delta = match channel {

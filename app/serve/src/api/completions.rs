@@ -101,6 +101,10 @@ impl Shape for Completion {
         Vec::new()
     }
 
+    fn void(&mut self) {
+        self.logprobs = Default::default();
+    }
+
     fn scores(&mut self, logprobs: Vec<TokenLogprobs>) {
         self.logprobs.0.extend(logprobs);
     }

@@ -19,7 +19,8 @@ pub(super) fn of_completion(logprobs: &[TokenLogprobs], mut offset: usize) -> (V
     let mut offsets = Vec::new();
     for of in logprobs {
         offsets.push(offset);
-        offset += text(&of.chosen).chars().count();
+        // Each character counts with its first byte: a token may end in the middle of one.
+        offset += of.chosen.bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
     }
     let top = logprobs.iter().map(|of| {
         // The chosen token is there, too, as in OpenAI's API.

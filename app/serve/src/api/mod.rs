@@ -65,6 +65,9 @@ pub(crate) trait Shape: Send {
     /// Log-probabilities of tokens whose text comes next, or has come.
     fn scores(&mut self, _logprobs: Vec<TokenLogprobs>) {}
 
+    /// All that came so far is void, and none of it was text.
+    fn void(&mut self) {}
+
     /// More text.
     fn more(&mut self, head: &Head, channel: Channel, text: &str) -> Vec<Event>;
 

@@ -18,8 +18,8 @@ const MAX_PENALTY: f32 = 10.0;
 
 /// Why a field is refused that this API knows and cannot serve.
 const ONE_ANSWER: &str = "this API gives one answer per request";
-const NO_LOGPROBS: &str = "token probabilities are not available yet";
-const NO_BIAS: &str = "token biases are not supported yet";
+const NO_LOGPROBS: &str = "token probabilities are not available in this API";
+const NO_BIAS: &str = "token biases are not available in this API";
 
 /// Where OpenAI's older APIs have the limit of tokens; the newer name counts.
 pub(super) const LIMITS: [&str; 2] = ["max_completion_tokens", "max_tokens"];

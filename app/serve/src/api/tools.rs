@@ -1,5 +1,6 @@
 //! The functions that a request offers, and whether the answer must call one.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use potluck_panel::{ToolChoice, ToolOffer};
@@ -174,15 +175,10 @@ fn write_in_order(value: &Value, order: &[&str], text: &mut String) {
 }
 
 fn in_order<'a>(fields: &'a Map<String, Value>, order: &[&str]) -> Vec<(&'a str, &'a Value)> {
-    let mut named: Vec<(&str, &Value)> = Vec::with_capacity(fields.len());
-    for name in order {
-        if let Some((name, value)) = fields.get_key_value(*name)
-            && !named.iter().any(|(known, _)| known == name)
-        {
-            named.push((name, value));
-        }
-    }
-    named.extend(fields.iter().map(|(name, value)| (name.as_str(), value)).filter(|(name, _)| !order.contains(name)));
+    // The first place counts.
+    let places: HashMap<&str, usize> = order.iter().enumerate().rev().map(|(place, name)| (*name, place)).collect();
+    let mut named: Vec<(&str, &Value)> = fields.iter().map(|(name, value)| (name.as_str(), value)).collect();
+    named.sort_by_key(|(name, _)| places.get(name).copied().unwrap_or(usize::MAX));
     named
 }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use potluck_panel::{DraftDecision, Drafter};
 use potluck_plan::{
-    Candidates, ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitBias, LogitsRequest, Millis, PeerId,
-    Plan, Position, SampledSteps,
+    Candidates, Channel, ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitBias, LogitsRequest, Millis,
+    PeerId, Plan, Position, SampledSteps,
 };
 use potluck_predict::ShadowWord;
 use potluck_protocol::{
@@ -105,6 +105,8 @@ pub(super) struct Answering {
     pub prompt: PromptRequest,
     pub conversation: Conversation,
     pub stream: Box<dyn TextStream>,
+    /// Of the last text: tokens without any belong to it.
+    pub channel: Channel,
     /// Its KV cache was given up for others; it goes on when there is room.
     pub paused: bool,
     /// Positions sent to the first stage.
@@ -156,6 +158,7 @@ impl Answering {
             prompt,
             conversation,
             stream,
+            channel: Channel::default(),
             paused: false,
             sent: reused,
             in_flight: VecDeque::new(),
@@ -424,7 +427,7 @@ impl Answering {
         log.begin(&prompt);
         self.kv_cache_lost();
         self.conversation.id = fresh;
-        self.stream = stream;
+        (self.stream, self.channel) = (stream, Channel::default());
         self.guess.clear();
         self.computed_by.clear();
         (self.reused, self.furthest, self.first_token) = (0, 0, None);

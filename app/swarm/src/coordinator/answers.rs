@@ -117,8 +117,10 @@ impl Answers {
         }
         self.finished.push_back(transcript);
         // Log-probabilities take much memory.
-        while self.finished.len() > 1 && self.finished.iter().map(Transcript::logprobs).sum::<usize>() > KEPT_LOGPROBS {
-            self.finished.pop_front();
+        while self.finished.iter().map(Transcript::logprobs).sum::<usize>() > KEPT_LOGPROBS {
+            let before = self.finished.len().saturating_sub(1);
+            let Some(oldest) = self.finished.iter().take(before).position(|kept| kept.logprobs() > 0) else { break };
+            self.finished.remove(oldest);
         }
     }
 

@@ -1,7 +1,7 @@
 //! How many tokens of a prompt go out at a time. A fast GPU gets large chunks; with a slow one a chunk still ends
 //! soon, so that progress shows and the answer can be stopped. Results do not depend on the chunk size.
 
-use potluck_plan::{Plan, RemoteExperts, Work};
+use potluck_plan::{Plan, RemoteExperts, WireType, Work};
 
 /// Target time of one chunk.
 const CHUNK_MILLIS: f64 = 200.0;
@@ -45,11 +45,15 @@ impl ChunkSize {
                 let mut remote = plan.stages.iter().flat_map(|stage| &stage.remote).peekable();
                 let has_remote = remote.peek().is_some();
                 // A vector for each expert of a longer chunk is more than a holder reads back at once.
-                if has_remote && (plan.is_on_demand() || !remote.all(RemoteExperts::have_same_first_holder)) {
+                let has_sums = |remote: &RemoteExperts| match plan.expert_wire {
+                    WireType::F32 => remote.have_same_first_holder(),
+                    _ => remote.have_same_holders(),
+                };
+                if has_remote && (plan.is_on_demand() || !remote.all(has_sums)) {
                     return MIN_TOKENS;
                 }
-                let wire = if has_remote { plan.expert_wire } else { plan.wire };
-                let in_a_frame = FRAME_BYTES / wire.bytes(u64::from(hidden)).max(1);
+                let of_experts = if has_remote { plan.expert_wire.bytes(u64::from(hidden)) } else { 0 };
+                let in_a_frame = FRAME_BYTES / plan.wire.bytes(u64::from(hidden)).max(of_experts).max(1);
                 let share = if has_remote { SHARE_OF_ROUND_TRIPS } else { SHARE_OF_SEVERAL };
                 self.up_to(MAX_OF_SEVERAL.min(in_a_frame as usize), share)
             }

@@ -116,7 +116,11 @@ impl Answers {
             let logprobs = answering.logprobs(token, best_of, model.language.as_ref());
             answering.conversation.log.push(token);
             answering.judge(token);
-            pieces.push(token, logprobs, answering.stream.push(token));
+            let texts = answering.stream.push(token);
+            if let Some(last) = texts.last() {
+                answering.channel = last.channel;
+            }
+            pieces.push(token, answering.channel, logprobs, texts);
             written += 1;
             if answering.stream.ended() {
                 stop = Some(AnswerStop::Complete);

@@ -32,10 +32,10 @@ impl Pieces {
         pieces
     }
 
-    /// A token, and what is complete with it. Every token is in a piece, with or without text.
-    pub fn push(&mut self, token: u32, logprobs: Option<TokenLogprobs>, texts: Vec<ChannelText>) {
-        if self.0.is_empty() {
-            self.0.push(Piece::new(Channel::default(), String::new()));
+    /// A token of this channel, and what is complete with it. Every token is in a piece, with or without text.
+    pub fn push(&mut self, token: u32, channel: Channel, logprobs: Option<TokenLogprobs>, texts: Vec<ChannelText>) {
+        if self.0.last().is_none_or(|last| last.channel != channel) {
+            self.0.push(Piece::new(channel, String::new()));
         }
         if let Some(last) = self.0.last_mut() {
             last.tokens.push(token);

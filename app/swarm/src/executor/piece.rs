@@ -1,8 +1,8 @@
 //! One piece of engine work for several jobs, and its result split up again.
 
 use potluck_plan::{
-    BatchToken, BiasedTokens, Candidates, ExpertOutputs, FirstToken, Input, LmHeadRequest, LmHeadTokens, Outcome,
-    Position, Task, Then,
+    BatchToken, BiasedTokens, Candidates, ExpertOutputs, FirstToken, Input, LmHeadRequest, LmHeadTokens, LogitBias,
+    Outcome, Position, Task, Then,
 };
 
 use super::queue::Job;
@@ -65,8 +65,10 @@ pub(super) fn biases(jobs: &[Job], own: Option<&OwnBiases>) -> Vec<BiasedTokens>
     let all = jobs.iter().map(|job| {
         let tokens = end..end + job.forward.count;
         end = tokens.end;
-        let bias = match own.filter(|_| job.forward.lm_head.is_some() && job.forward.bias.is_empty()) {
-            Some(own) => own.of(job.forward.conversation),
+        let bias = match own {
+            // Where the LM head is the host's, only the host's own word counts: other stages have none of it.
+            Some(own) if job.forward.lm_head.is_some() => own.of(job.forward.conversation),
+            Some(_) => LogitBias::default(),
             None => job.forward.bias.clone(),
         };
         BiasedTokens { tokens, bias }
@@ -196,8 +198,12 @@ mod tests {
         assert_eq!(biases(&jobs, None), [BiasedTokens { tokens: 2..3, bias: bias.clone() }], "nobody else's tokens");
         let mut own = OwnBiases::default();
         own.put(ConversationId(3), bias.clone());
-        let both = [2..3, 3..6].map(|tokens| BiasedTokens { tokens, bias: bias.clone() });
-        assert_eq!(biases(&jobs, Some(&own)), both, "what the host keeps for itself");
+        let of_host = BiasedTokens { tokens: 3..6, bias };
+        assert_eq!(
+            biases(&jobs, Some(&own)),
+            [of_host],
+            "what the host keeps for itself, and nothing that came in a frame"
+        );
         assert_eq!(
             lm_head(&jobs),
             Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::TopWithSum(2) })

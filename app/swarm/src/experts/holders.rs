@@ -39,7 +39,7 @@ impl CallSize {
     fn scale(self) -> f64 {
         match self.class {
             KernelClass::Decode => 1.0,
-            KernelClass::Prefill => self.bytes.max(1) as f64,
+            KernelClass::Prefill => self.pairs.max(1) as f64,
         }
     }
 }
@@ -49,7 +49,7 @@ impl CallSize {
 struct RoundTrips {
     /// Of decoded tokens, milliseconds.
     decode: Latencies,
-    /// Of chunks, milliseconds a byte.
+    /// Of chunks, milliseconds a vector that was computed.
     prefill: Latencies,
 }
 
@@ -300,10 +300,15 @@ mod tests {
     #[test]
     fn a_long_chunk_is_given_more_time_than_a_short_one() {
         let mut holders = Holders::default();
-        let chunk = |bytes| CallSize { class: KernelClass::Prefill, bytes, pairs: 100 };
-        (0..ENOUGH).for_each(|_| holders.answered(PEER, chunk(1_000_000), 400.0, 2.0));
-        assert_eq!(holders.timeout(PEER, chunk(1_000_000)), 1_200.0);
-        assert_eq!(holders.timeout(PEER, chunk(4_000_000)), 4_800.0);
+        let chunk = |pairs, bytes| CallSize { class: KernelClass::Prefill, bytes, pairs };
+        (0..ENOUGH).for_each(|_| holders.answered(PEER, chunk(100, 1_000_000), 400.0, 2.0));
+        assert_eq!(holders.timeout(PEER, chunk(100, 1_000_000)), 1_200.0);
+        assert_eq!(holders.timeout(PEER, chunk(400, 4_000_000)), 4_800.0);
+        assert_eq!(
+            holders.timeout(PEER, chunk(400, 500_000)),
+            4_800.0,
+            "a sum takes as long as the vectors that it is made of"
+        );
     }
 
     #[test]

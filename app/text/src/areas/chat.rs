@@ -122,6 +122,11 @@ table! {
         ask_next = "Ask next";
         /// The messages that wait, for screen readers.
         waiting = "Questions that wait";
+        /// The same, said when that changes.
+        wait(questions: Count) = [one] "{ $questions } question waits for the answer."
+            [other] "{ $questions } questions wait for the answer.";
+        /// Nothing more can wait.
+        too_many_wait = "Eight questions already wait in this tab. Take one back, or wait for the answer.";
         /// Before a message that waits.
         asked_next = "Next:";
         /// The button that puts a message that waits back into the field.
@@ -275,7 +280,7 @@ table! {
         /// The field for a file.
         import = "Import a conversation";
         /// A file that is not read.
-        too_large(limit: Bytes) = "This file is larger than { $limit }, and no conversation that Potluck exports is.";
+        too_large(limit: Bytes) = "This file is too large: files of up to { $limit }, with up to 5,000 turns, can be imported.";
         /// A file that is not read.
         not_ours = "This is no conversation that Potluck exported. Choose a file whose name ends with .potluck.json.";
         /// A file that is not read.

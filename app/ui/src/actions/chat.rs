@@ -47,7 +47,10 @@ impl Store {
         let (id, is_running) = self.chats.open.with_untracked(|open| (open.id.clone(), open.running().is_some()));
         let mut waits = false;
         if is_running {
-            self.remember(|session| waits = session.waiting.add(&id, question));
+            self.remember(|session| {
+                let room = session.place.as_ref().map_or_else(String::new, |place| place.room.clone());
+                waits = session.waiting.add(&room, &id, question);
+            });
         }
         waits
     }
@@ -136,7 +139,12 @@ impl Store {
             self.chats.refused.set(Some(why.clone()));
             return match refused {
                 TakenBack::Question(question) => {
-                    self.give_draft(question);
+                    let mut texts = vec![question];
+                    // With a conversation that never began, what waits in it would be lost.
+                    if self.chats.open.with_untracked(|open| open.turns.is_empty()) {
+                        texts.extend(std::iter::from_fn(|| self.take_waiting(0)));
+                    }
+                    self.give_draft(texts.join("\n"));
                     self.forget_blank();
                 }
                 TakenBack::Regenerate => self.save_soon(),

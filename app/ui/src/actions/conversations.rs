@@ -222,7 +222,9 @@ impl Store {
     }
 
     fn part(self, theirs: Record) {
-        if self.chats.part(theirs, browser::hex(8)) {
+        let (id, copy) = (theirs.conversation.id.clone(), browser::hex(8));
+        if self.chats.part(theirs, copy.clone()) {
+            self.remember(|session| session.waiting.rename(&id, &copy));
             self.remember_open();
             self.tell(NoticeLevel::Info, texts().notice.parted(), "");
         }

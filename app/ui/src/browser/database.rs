@@ -11,7 +11,7 @@ use idb::{
 use serde::{Serialize, de::DeserializeOwned};
 use wasm_bindgen::JsValue;
 
-use potluck_panel::KeySeed;
+use potluck_panel::{AccessTokens, KeySeed};
 
 use crate::state::{Conversation, OwnRoom, PendingWrite, Record, Settings, WriteOutcome};
 
@@ -20,6 +20,7 @@ const CONVERSATIONS: &str = "conversations";
 const PAGE: &str = "page";
 const SETTINGS: &str = "settings";
 const DRAFT: &str = "draft";
+const ACCESS_TOKENS: &str = "access-tokens";
 const DEVICE_KEY: &str = "device-key";
 /// Before a room's id in the key of its record, and the first key after all of them.
 const ROOMS: (&str, &str) = ("room/", "room0");
@@ -54,14 +55,17 @@ pub async fn load() -> Result<StoredData, Error> {
     let page = transaction.object_store(PAGE)?;
     let settings = page.get(key(SETTINGS))?.await?;
     let draft = page.get(key(DRAFT))?.await?;
+    let access_tokens = page.get(key(ACCESS_TOKENS))?.await?;
     let device_key = page.get(key(DEVICE_KEY))?.await?;
     let (first, end) = (JsValue::from_str(ROOMS.0), JsValue::from_str(ROOMS.1));
     let rooms = Query::KeyRange(KeyRange::bound(&first, &end, None, Some(true))?);
     let rooms = page.get_all(Some(rooms), None)?.await?;
+    let settings = settings.and_then(|value| Settings::read(&value.as_string()?)).unwrap_or_default();
+    let access_tokens = access_tokens.as_ref().and_then(read).unwrap_or_default();
     Ok(StoredData {
         // Leave records in place that this version cannot read.
         conversations: Some(conversations.iter().filter_map(read).collect()),
-        settings: settings.and_then(|value| Settings::read(&value.as_string()?)).unwrap_or_default(),
+        settings: Settings { access_tokens, ..settings },
         draft: draft.as_ref().and_then(read).unwrap_or_default(),
         device_key: device_key.as_ref().and_then(read),
         own_rooms: rooms.iter().filter_map(read).collect(),
@@ -161,6 +165,21 @@ pub fn forget_room(id: &str) {
 /// The browser refuses the write (quota).
 pub async fn keep_settings(settings: &Settings) -> Result<(), Error> {
     put(PAGE, SETTINGS, settings).await
+}
+
+/// Changes this browser's access tokens, in one transaction, because another tab may have changed them, too. Returns what is stored then.
+///
+/// # Errors
+/// The browser refuses the write (quota).
+pub async fn change_access_tokens(change: impl FnOnce(&mut AccessTokens)) -> Result<AccessTokens, Error> {
+    let transaction = database().await?.transaction(&[PAGE], TransactionMode::ReadWrite)?;
+    let store = transaction.object_store(PAGE)?;
+    let stored = store.get(key(ACCESS_TOKENS))?.await?;
+    let mut tokens: AccessTokens = stored.as_ref().and_then(read).unwrap_or_default();
+    change(&mut tokens);
+    store.put(&text_of(&tokens), Some(&JsValue::from_str(ACCESS_TOKENS)))?.await?;
+    commit(transaction).await?;
+    Ok(tokens)
 }
 
 /// Stores the composer's text.

@@ -109,6 +109,10 @@ pub fn Composer() -> impl IntoView {
         weigh(&text);
         let is_too_long = too_long.with_untracked(|long| long.as_ref().is_some_and(|long| long.is_certain));
         if is_too_long || !(store.ask(&text) || store.wait(&text)) {
+            let is_full = store.session.with_untracked(|session| session.waiting.is_full());
+            if is_full && untrack(|| store.answering()).is_some() && !text.trim().is_empty() {
+                store.chats.refused.set(Some(texts().composer.too_many_wait().to_owned()));
+            }
             return;
         }
         pause.set_value(None);

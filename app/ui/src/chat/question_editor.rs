@@ -51,7 +51,11 @@ pub fn QuestionEditor(
                 ask();
             }
         }
-        "Escape" => leave(),
+        "Escape" => {
+            // On the window it stops an answer.
+            event.stop_propagation();
+            leave();
+        }
         _ => {}
     };
     let submit = move |event: ev::SubmitEvent| {

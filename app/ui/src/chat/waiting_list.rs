@@ -12,9 +12,18 @@ pub fn WaitingList() -> impl IntoView {
     let open = Memo::new(move |_| store.chats.open.with(|open| open.id.clone()));
     let waiting = Memo::new(move |_| open.with(|open| store.session.with(|session| session.waiting.of(open))));
     let free = Memo::new(move |_| store.can_ask() && store.answering().is_none());
+    // Another room's host gets nothing without a press.
+    let is_meant = Memo::new(move |_| {
+        let is_next = |open: &String| {
+            store.session.with(|session| {
+                session.place.as_ref().is_some_and(|place| session.waiting.is_next_for(&place.room, open))
+            })
+        };
+        open.with(is_next)
+    });
     Effect::new(move |_| {
         if free.get()
-            && waiting.with(|waiting| !waiting.is_empty())
+            && is_meant.get()
             && let Some(question) = store.take_waiting(0)
         {
             store.ask(&question);
@@ -40,8 +49,11 @@ pub fn WaitingList() -> impl IntoView {
         }
     };
     view! {
+        <p class="visually-hidden" role="status">
+            {move || waiting.with(|waiting| (!waiting.is_empty()).then(|| texts().composer.wait(waiting.len())))}
+        </p>
         <Show when=move || waiting.with(|waiting| !waiting.is_empty())>
-            <ul class="waiting-list" aria-label=texts().composer.waiting() aria-live="polite">
+            <ul class="waiting-list" aria-label=texts().composer.waiting()>
                 {move || waiting.get().into_iter().enumerate().map(row).collect_view()}
             </ul>
         </Show>

@@ -20,11 +20,14 @@ pub fn Access() -> impl IntoView {
         move || store.settings.with(|settings| settings.access_tokens.servers().map(str::to_owned).collect::<Vec<_>>());
     let keep = move |event: SubmitEvent| {
         event.prevent_default();
-        let mut kept = Ok(());
-        change(store, |tokens| kept = tokens.keep(&server.get_untracked(), &token.get_untracked()));
+        let (server, value) = (server.get_untracked(), token.get_untracked());
+        let mut with = store.settings.with_untracked(|settings| settings.access_tokens.clone());
+        let kept = with.keep(&server, &value);
         wrong.set(kept.err());
         if kept.is_ok() {
             token.set(String::new());
+            // Another tab may have stored more meanwhile.
+            change(store, move |tokens| _ = tokens.keep(&server, &value));
         }
     };
     view! {
@@ -73,7 +76,8 @@ fn Row(server: String) -> impl IntoView {
     let name = server.clone();
     let forget = move |_| {
         if browser::confirm(&question) {
-            change(store, |tokens| tokens.forget(&server));
+            let server = server.clone();
+            change(store, move |tokens| tokens.forget(&server));
         }
     };
     view! {
@@ -87,9 +91,16 @@ fn Row(server: String) -> impl IntoView {
 }
 
 /// Stores the tokens, and gives them to the node.
-fn change(store: Store, change: impl FnOnce(&mut AccessTokens)) {
-    store.set(|settings| change(&mut settings.access_tokens));
-    store.send(ToNode::AccessTokens(store.settings.with_untracked(|settings| settings.access_tokens.clone())));
+fn change(store: Store, change: impl Fn(&mut AccessTokens) + 'static) {
+    leptos::task::spawn_local(async move {
+        let stored = browser::change_access_tokens(&change).await;
+        // They apply to this visit even if the browser stores nothing.
+        store.settings.update(|settings| match stored {
+            Ok(tokens) => settings.access_tokens = tokens,
+            Err(_) => change(&mut settings.access_tokens),
+        });
+        store.send(ToNode::AccessTokens(store.settings.with_untracked(|settings| settings.access_tokens.clone())));
+    });
 }
 
 fn sentence(wrong: BadAccess) -> &'static str {

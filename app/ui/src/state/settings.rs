@@ -59,7 +59,8 @@ pub struct Settings {
     pub seed: Option<u64>,
     /// Addresses of GGUF files that the user kept, the latest first.
     pub links: Vec<String>,
-    /// For links to files that a server gives only to those it knows.
+    /// For links to files that a server gives only to those it knows. Stored apart, so that no tab brings back what another one forgot.
+    #[serde(skip)]
     pub access_tokens: AccessTokens,
 }
 
@@ -101,11 +102,9 @@ impl Settings {
         let pooling = stored.remove("pooling").map_or(Ok(Pooling::default()), |value| {
             serde_json::from_value(value).map_err(|_| BadPooling::Unreadable).and_then(Pooling::checked)
         });
-        let access_tokens = stored.remove("access_tokens").and_then(|value| serde_json::from_value(value).ok());
         let settings: Self = serde_json::from_value(stored.into()).ok()?;
         let bad_pooling = pooling.err();
-        let access_tokens = access_tokens.unwrap_or_default();
-        Some(Self { pooling: pooling.unwrap_or_default(), bad_pooling, access_tokens, ..settings })
+        Some(Self { pooling: pooling.unwrap_or_default(), bad_pooling, ..settings })
     }
 
     /// Keeps an address, as the latest.

@@ -13,6 +13,8 @@ const VERSION: u64 = 1;
 const FORM: &str = "potluck-conversation";
 /// Largest file that is read, in bytes.
 pub const LARGEST_FILE: u64 = 32 << 20;
+/// Turns of a conversation that is imported: stepping between versions looks at all of them.
+const MOST_TURNS: usize = 5_000;
 /// Most letters of a title from a file.
 const LONGEST_TITLE: usize = 200;
 
@@ -71,7 +73,7 @@ struct Envelope<'a> {
 /// Why a file is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ImportError {
-    /// It has more than [`LARGEST_FILE`] bytes.
+    /// It has more than [`LARGEST_FILE`] bytes, or more than [`MOST_TURNS`] turns.
     #[error("{}", texts().transfer.too_large(LARGEST_FILE))]
     TooLarge,
     /// It is something else.
@@ -115,6 +117,10 @@ pub fn read(text: &str, id: String, now: f64) -> Result<Conversation, ImportErro
     }
     if head.version > VERSION {
         return Err(ImportError::Newer);
+    }
+    let turns = |name: &str| head.conversation.get(name).and_then(Value::as_array).map_or(0, Vec::len);
+    if turns("turns") + turns("aside") > MOST_TURNS {
+        return Err(ImportError::TooLarge);
     }
     let mut conversation: Conversation = serde_json::from_value(head.conversation).map_err(|_| ImportError::Broken)?;
     if conversation.turns.is_empty() {
@@ -182,6 +188,7 @@ mod tests {
                 channel: Channel::Answer,
                 delta: text.into(),
                 tokens: vec![1],
+                logprobs: Vec::new(),
             };
             soup.apply(RequestId(request), &delta(answer));
         }

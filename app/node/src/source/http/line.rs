@@ -54,6 +54,14 @@ pub(in crate::source) struct Line {
     may_hide: bool,
 }
 
+/// The status of a server that does not know an access token.
+const UNKNOWN: u16 = 401;
+
+/// The same request without an access token, if it has one. A server may refuse a token that has ended even for files that everybody gets.
+fn without_token(request: &HttpRequest) -> Option<HttpRequest> {
+    request.access.is_some().then(|| HttpRequest { access: None, ..request.clone() })
+}
+
 /// When a request was sent: after so many refusals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::source) struct Sent(u32);
@@ -94,7 +102,13 @@ impl Line {
     pub async fn request(&self, request: HttpRequest) -> Result<(HttpReply, Sent), NetError> {
         let sent = self.turn().await;
         let (arrived, access) = (request.arrived.within(&self.traffic), self.access(&request.url));
-        Ok((self.platform.transport.request(HttpRequest { arrived, access, ..request }).await?, sent))
+        let request = HttpRequest { arrived, access, ..request };
+        let without = without_token(&request);
+        let reply = self.platform.transport.request(request).await?;
+        match without.filter(|_| reply.status == UNKNOWN) {
+            Some(without) => Ok((self.platform.transport.request(without).await?, sent)),
+            None => Ok((reply, sent)),
+        }
     }
 
     /// Opens a reply once the server may be asked.
@@ -104,7 +118,13 @@ impl Line {
     pub async fn open(&self, request: HttpRequest) -> Result<(OpenedReply, Sent), NetError> {
         let sent = self.turn().await;
         let access = self.access(&request.url);
-        Ok((self.platform.transport.open(HttpRequest { access, ..request }).await?, sent))
+        let request = HttpRequest { access, ..request };
+        let without = without_token(&request);
+        let opened = self.platform.transport.open(request).await?;
+        match without.filter(|_| opened.0.status == UNKNOWN) {
+            Some(without) => Ok((self.platform.transport.open(without).await?, sent)),
+            None => Ok((opened, sent)),
+        }
     }
 
     /// The relay knows this device otherwise.

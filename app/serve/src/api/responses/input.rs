@@ -75,6 +75,12 @@ fn input(fields: &Fields<'_>) -> Result<Vec<Message>, ApiError> {
                     messages.push(Message { reasoning, ..Message::new(Role::Assistant, "") });
                 }
                 if let Some(last) = messages.last_mut() {
+                    // What was thought between what it said and the call.
+                    let between = std::mem::take(&mut thought);
+                    if !between.is_empty() {
+                        last.reasoning.push_str(if last.reasoning.is_empty() { "" } else { "\n\n" });
+                        last.reasoning.push_str(&between);
+                    }
                     calls.make(call, last);
                 }
             }

@@ -98,8 +98,11 @@ impl Replay {
     }
 
     /// Whether a result that is wrong convicts the stage: its device computes the host's bits, as far as it says and as all before
-    /// that result shows. Of routed experts its word alone is not enough.
+    /// that result shows. Of routed experts its word alone is not enough. A bias passes the stages before, any of which may have changed it.
     pub fn convicts(&self) -> bool {
+        if self.target.next.is_none() && !self.ended.bias.is_empty() {
+            return false;
+        }
         let is_shown = self.differs.as_ref().is_some_and(|(at, _)| *at > 0);
         self.target.is_alike && self.likeness == Likeness::Equal && (is_shown || !self.target.is_routed)
     }

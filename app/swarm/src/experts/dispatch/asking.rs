@@ -158,14 +158,16 @@ impl Dispatch {
 /// are rounded on the wire, it has others than the vectors' sum, so there the plan decides it for the whole block: all its experts have one set of holders.
 fn asks(gather: &Gather, pairs: &[usize], holder: ExpertHolder, plan: &Plan) -> Asked {
     let Some((_, stage)) = plan.stage(gather.stage) else { return Asked::Vectors };
-    let loads = match holder {
+    let loads = |holder: &ExpertHolder| match holder {
         ExpertHolder::Own => stage.pool.is_some(),
-        ExpertHolder::Peer(peer) => plan.holder_pool(peer).is_some(),
+        ExpertHolder::Peer(peer) => plan.holder_pool(*peer).is_some(),
     };
-    let has_one_set = || stage.remote_experts(gather.block).is_some_and(RemoteExperts::have_same_holders);
+    let has_sums =
+        |remote: &RemoteExperts| remote.have_same_holders() && !remote.holders.first().into_iter().flatten().any(loads);
+    let has_one_set = || stage.remote_experts(gather.block).is_some_and(has_sums);
     let is_exact = plan.expert_wire == WireType::F32 || has_one_set();
     let saves = gather.are_several_a_token(pairs) && gather.are_whole_tokens(pairs);
-    if saves && !loads && is_exact { Asked::Sums } else { Asked::Vectors }
+    if saves && !loads(&holder) && is_exact { Asked::Sums } else { Asked::Vectors }
 }
 
 /// Pairs in as many calls as their bytes take.

@@ -447,6 +447,9 @@ fn sums_are_asked_of_a_holder_of_all_experts_of_a_token() {
     let mut loading = together();
     loading.plan.pools = vec![potluck_plan::HolderPool { peer: A, slots: 1 }];
     assert_eq!(weights_asked(&mut loading, &[0, 1]), [0], "who loads on demand has no sums");
+    let mut other = together();
+    (other.plan.expert_wire, other.plan.pools) = (WireType::F16, vec![potluck_plan::HolderPool { peer: B, slots: 1 }]);
+    assert_eq!(weights_asked(&mut other, &[0, 1]), [0], "the other holder would answer with vectors");
 }
 
 #[test]

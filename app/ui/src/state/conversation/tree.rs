@@ -161,7 +161,13 @@ mod tests {
     /// Ends the answer that runs with this text.
     fn answer(conversation: &mut Conversation, text: &str) {
         let request = conversation.running().expect("an answer runs");
-        let delta = AnswerPart::Text { index: 0, channel: Channel::Answer, delta: text.into(), tokens: vec![1] };
+        let delta = AnswerPart::Text {
+            index: 0,
+            channel: Channel::Answer,
+            delta: text.into(),
+            tokens: vec![1],
+            logprobs: Vec::new(),
+        };
         conversation.apply(request, &delta);
         let end = AnswerPart::End { pieces: 1, stop: AnswerStop::Complete, timings: Timings::default() };
         conversation.apply(request, &end);
