@@ -88,9 +88,7 @@ pub fn join(shape: &ModelShape, live: &Holders, holding: &[Candidate], newcomer:
     let gain = |(keys, holders): (Vec<ExpertKey>, &Vec<PeerId>)| {
         let key = *keys.first()?;
         let lowest = holders.iter().map(|peer| (score_of(key, *peer), *peer)).min_by(|a, b| a.0.total_cmp(&b.0))?;
-        let higher = score(key, &new);
-        let moves = higher > lowest.0 && !holders.contains(&newcomer.peer);
-        moves.then_some((higher / lowest.0, keys, lowest.1))
+        (!holders.contains(&newcomer.peer)).then(|| (score(key, &new) / lowest.0, keys, lowest.1))
     };
     let mut gains: Vec<(f64, Vec<ExpertKey>, PeerId)> = together(live).into_iter().filter_map(gain).collect();
     gains.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -102,8 +100,10 @@ pub fn join(shape: &ModelShape, live: &Holders, holding: &[Candidate], newcomer:
             moves.extend(keys.iter().map(|expert| Move { expert: *expert, from }));
         }
     };
-    gains.iter().for_each(|(_, keys, from)| take(keys, *from, &mut moves));
-    if let (true, Some((_, keys, from))) = (moves.is_empty(), gains.first()) {
+    gains.iter().filter(|(gain, ..)| *gain > 1.0).for_each(|(_, keys, from)| take(keys, *from, &mut moves));
+    // Of few blocks, the newcomer may have the higher score of none.
+    let mut blocks = gains.iter().filter(|(gain, keys, _)| *gain > 1.0 || keys.len() > 1);
+    if let (true, Some((_, keys, from))) = (moves.is_empty(), blocks.next()) {
         keys.iter().for_each(|key| take(&[*key], *from, &mut moves));
     }
     moves

@@ -410,7 +410,7 @@ fn a_long_chunk_goes_out_in_frames_that_fit() {
         let output = RouterOutput { residual: values(), normed: values(), routes: vec![route; 512] };
         let gather = Gather::new(StageId(0), BLOCK, KernelClass::Prefill, output, WIDTH, Millis(0.0)).unwrap();
         let mut steps = room.act(|dispatch, cx| dispatch.begin(gather, cx).1);
-        assert!(steps.len() > calls, "{answers} vectors of 8 KB come back in {} calls", steps.len());
+        assert!(steps.len() >= calls, "{answers} vectors of 8 KB come back in {} calls", steps.len());
         for step in std::mem::take(&mut steps) {
             let DispatchStep::Call { to, call, share, .. } = step else { panic!("{step:?}") };
             let vectors = share.vectors();
