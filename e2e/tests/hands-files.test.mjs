@@ -47,7 +47,7 @@ for (const viewport of WIDTHS) {
       [messages.text]: 'This is no conversation that Potluck exported.',
       [own.text.slice(0, 200)]: 'This file is damaged.',
       [own.text.replace('"version": 1', '"version": 2')]: 'A newer version of Potluck exported this conversation.',
-      [' '.repeat(34_000_000)]: 'This file is larger than',
+      [' '.repeat(34_000_000)]: 'This file is too large',
     };
     for (const [text, sentence] of Object.entries(refused)) {
       await upload(drawer, 'x.json', text);
