@@ -93,7 +93,7 @@ fn written(template: &str, marker: &str) -> String {
 
 /// Behind the marker, up to where the channel of calls ends.
 #[test]
-fn each_familys_own_form_is_read() {
+fn the_form_of_each_family_is_read() {
     for (template, open, close) in [
         ("qwen2.5", "<tool_call>", "</tool_call>"),
         ("qwen3", "<tool_call>", "</tool_call>"),
