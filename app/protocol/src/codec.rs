@@ -6,7 +6,7 @@ use thiserror::Error;
 use crate::{Frame, values};
 
 /// Version of the frames; peers of another version are asked to reload.
-pub const VERSION: u16 = 25;
+pub const VERSION: u16 = 26;
 
 /// Largest frame we send or read, in bytes: sealed and with a route it stays under the relay's limit of 16 MiB.
 pub const MAX_FRAME: usize = 16 * 1024 * 1024 - 64;
@@ -136,9 +136,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        AnswerPart, Checkers, ExpertCall, ExpertCancel, ExpertFailure, ExpertHint, ExpertResult, Forward, Hold,
-        Leaving, Lineage, PassId, RequestId, Residency, ResidencyChange, RowHashes, RowRange, Rows, RowsRequest,
-        StageHashes,
+        AnswerPart, AttemptId, Checkers, ExpertCall, ExpertCancel, ExpertFailure, ExpertHint, ExpertResult, Forward,
+        Hold, Leaving, Lineage, PassId, RequestId, Residency, ResidencyChange, RowHashes, RowRange, Rows, RowsRequest,
+        Signal, StageHashes,
     };
 
     fn forward(wire: WireType, hidden: Vec<f32>) -> Frame {
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_frame_names_nobody() {
-        assert_eq!(encode(&Frame::Bye).unwrap(), [25, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
+        assert_eq!(encode(&Frame::Bye).unwrap(), [26, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
     }
 
     #[test]
@@ -306,6 +306,21 @@ mod tests {
             assert_eq!(decode(&encode(&frame).unwrap()).unwrap(), frame);
         }
         assert_eq!(encode(&Frame::CommitRows(range)).unwrap()[6..], [38, 4, 1, 9, 7, 65], "kind, then the range");
+    }
+
+    #[test]
+    fn words_about_a_connection_survive_the_way() {
+        let (id, description) = (AttemptId(7), "v=0".to_owned());
+        for signal in [
+            Signal::Allowed(true),
+            Signal::Offer(id, description.clone()),
+            Signal::Answer(id, description),
+            Signal::Declined(id),
+        ] {
+            let frame = Frame::Signal(signal);
+            assert_eq!(decode(&encode(&frame).unwrap()).unwrap(), frame);
+        }
+        assert_eq!(encode(&Frame::Signal(Signal::Declined(id))).unwrap()[6..], [42, 3, 7], "kind, then the signal");
     }
 
     #[test]

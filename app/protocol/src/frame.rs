@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     CalibrationRuns, Checkers, ExpertCall, ExpertCancel, ExpertHint, ExpertResult, Forward, Hello, Hold, Holding,
     LoadFault, LogitsResult, ModelCard, PieceFault, PieceRequest, Prepare, PromptRequest, Residency, RoomView,
-    RowHashes, RowRange, Rows, RowsRequest, StageFault, StandbyOrder, TokenLogprobs, WorkerStatus,
+    RowHashes, RowRange, Rows, RowsRequest, Signal, StageFault, StandbyOrder, TokenLogprobs, WorkerStatus,
 };
 
 /// Names a prompt within one start of the asking peer.
@@ -271,4 +271,6 @@ pub enum Frame {
     RowsRequest(RowsRequest),
     /// Answer to [`Frame::RowsRequest`].
     Rows(Rows),
+    /// About a direct connection. The connection to the room handles it; no state machine gets it.
+    Signal(Signal),
 }

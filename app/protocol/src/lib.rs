@@ -25,6 +25,7 @@ mod prompt_sampling;
 mod residency;
 mod room;
 mod rows;
+mod signal;
 mod tools;
 mod values;
 
@@ -53,5 +54,6 @@ pub use room::{
     MemberStatus, MemberView, PlanStatus, PlanView, RoomView,
 };
 pub use rows::{RowHashes, RowRange, Rows, RowsHash, RowsRequest, StageHashes};
+pub use signal::{AttemptId, MAX_DESCRIPTION, Signal};
 pub use tools::{ToolChoice, ToolOffer};
 pub use values::round;

@@ -85,7 +85,8 @@ impl Carries {
             | Frame::Closed(_)
             | Frame::Checkers(_)
             | Frame::CommitRows(_)
-            | Frame::RowsRequest(_) => Self::Nothing,
+            | Frame::RowsRequest(_)
+            | Frame::Signal(_) => Self::Nothing,
         }
     }
 }

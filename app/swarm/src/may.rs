@@ -97,6 +97,8 @@ pub(crate) fn may(from: PeerId, role: SenderRole, plans: &impl Plans, frame: &Fr
         | Frame::PrepareFailed(..)
         | Frame::Committed(_)
         | Frame::PieceRequest(_) => to_host(role, plans),
+        // The connection to the room keeps these for itself.
+        Frame::Signal(_) => Err(Refusal::NotAsked),
         // A token on its way.
         Frame::Forward(forward) => {
             member(role)?;

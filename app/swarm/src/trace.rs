@@ -232,6 +232,7 @@ fn describe_frame(frame: &Frame) -> Option<String> {
         Frame::RowHashes(hashes) => format!("committed to {:?}", hashes.range),
         Frame::RowsRequest(request) => format!("show {request:?}"),
         Frame::Rows(rows) => format!("shows {:?}, {} values", rows.request, rows.values.len()),
+        Frame::Signal(_) => "signal".into(),
         Frame::Unknown => "unknown".into(),
         Frame::Prepare(prepare) => {
             let stages = prepare.plan.stages.iter().map(|stage| (stage.peer, stage.blocks)).collect::<Vec<_>>();

@@ -9,7 +9,7 @@ use potluck_plan::{
 use potluck_protocol::{
     AnswerPart, AnswerStop, Checkers, ExpertCancel, ExpertHint, ExpertResult, Forward, Hedging, Hello, Holding,
     Leaving, LmHeadOutput, LoadFault, LogitOptions, ModelCard, ModelSource, PassId, PieceRequest, PlanView, Prepare,
-    PromptRequest, RequestId, RoomView, RowRange, Sampling, Sharing, StandbyOrder, Timings, ToolOffer,
+    PromptRequest, RequestId, RoomView, RowRange, Sampling, Sharing, Signal, StandbyOrder, Timings, ToolOffer,
 };
 
 use super::*;
@@ -269,6 +269,7 @@ fn table() -> Vec<(Frame, [&'static str; 3])> {
         (Frame::RowHashes(RowHashes { range: rows(1), hashes: None }), ["2", "", ""]),
         (Frame::RowsRequest(RowsRequest { range: rows(1), page: 0 }), ["", "h", ""]),
         (Frame::Rows(Rows { request: RowsRequest { range: rows(0), page: 0 }, values: Vec::new() }), ["1", "", ""]),
+        (Frame::Signal(Signal::Allowed(true)), ["", "", ""]),
         (fault(1, StageFaultKind::Gap(Position(0))), ["2", "", ""]),
         (Frame::Writing, ["cg12x", "", ""]),
         (Frame::Expect, ["", "h", "h"]),
@@ -294,7 +295,7 @@ fn everyone_says_only_what_it_may() {
 fn the_table_has_every_frame() {
     let number = |frame: &Frame| potluck_protocol::encode(frame).map_or(u8::MAX, |bytes| bytes[6]);
     let numbers: BTreeSet<u8> = table().iter().map(|(frame, _)| number(frame)).collect();
-    assert_eq!(numbers, (0..42).collect(), "frame numbers");
+    assert_eq!(numbers, (0..43).collect(), "frame numbers");
 }
 
 /// Row 3: `pass = MAX, live = []` would free every conversation.
