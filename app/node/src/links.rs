@@ -18,6 +18,11 @@ pub fn leads_to_the_internet(url: &str) -> bool {
     scheme.eq_ignore_ascii_case("https") && is_public_host(host)
 }
 
+/// True if a server with this name or address, perhaps with a port, is this machine or in a private network.
+pub fn is_private_host(host: &str) -> bool {
+    !is_public_host(host)
+}
+
 /// A name or an address, perhaps with a port.
 fn is_public_host(host: &str) -> bool {
     let is_port = |port: &str| port.strip_prefix(':').unwrap_or(port).parse::<u16>().is_ok() || port.is_empty();

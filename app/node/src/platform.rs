@@ -22,6 +22,7 @@ pub use self::access::Access;
 pub use self::http::{Arrived, Content, HttpReply, HttpRequest, Method, OpenedReply, Traffic, Version};
 pub use self::interceptor::{ComputeInterceptor, Direct, Measured, Receiver, WorkPath};
 use crate::blob::{BlobKey, BlobName};
+use crate::direct::ConnectionId;
 use crate::links::leads_to_the_internet;
 
 /// The adapters, and a source of randomness.
@@ -33,6 +34,8 @@ pub struct Platform {
     pub access: Access,
     /// Finds other tabs of this browser.
     pub same_browser: Rc<dyn SameBrowser>,
+    /// Connects to other devices.
+    pub connections: Rc<dyn PeerConnections>,
     /// The cache of models.
     pub store: Rc<dyn BlobStore>,
     /// What stands between the node and its engines.
@@ -126,7 +129,53 @@ pub trait SameBrowser {
     fn discover(&self, room: &str, route: u32) -> LocalBoxStream<'static, (u32, Socket)>;
 }
 
-/// An open WebSocket, or a channel to another tab of this browser.
+/// Connections to other devices, WebRTC's. Descriptions are SDP with all candidates; they go to the other device and come from it by
+/// another way.
+pub trait PeerConnections {
+    /// What happens to connections from now on. Earlier ones are closed. Empty where there are none.
+    fn events(&self) -> LocalBoxStream<'static, ConnectionEvent>;
+
+    /// Begins a connection.
+    fn offer(&self, connection: ConnectionId);
+
+    /// Begins a connection that another device offers with this description.
+    fn answer(&self, connection: ConnectionId, offer: String);
+
+    /// The other device answered the offer with this description.
+    fn accept(&self, connection: ConnectionId, answer: String);
+
+    /// Closes a connection, also one that is not open yet. No event follows.
+    fn close(&self, connection: ConnectionId);
+}
+
+/// What happens to a connection.
+pub enum ConnectionEvent {
+    /// This is the description of this side.
+    Described(ConnectionId, String),
+    /// The channel is open.
+    Opened(ConnectionId, Socket),
+    /// It failed, or the other side closed it.
+    Ended(ConnectionId),
+}
+
+/// No connections to other devices.
+pub struct NoConnections;
+
+impl PeerConnections for NoConnections {
+    fn events(&self) -> LocalBoxStream<'static, ConnectionEvent> {
+        Box::pin(futures::stream::empty())
+    }
+
+    fn offer(&self, _: ConnectionId) {}
+
+    fn answer(&self, _: ConnectionId, _: String) {}
+
+    fn accept(&self, _: ConnectionId, _: String) {}
+
+    fn close(&self, _: ConnectionId) {}
+}
+
+/// An open WebSocket, or a channel to another tab of this browser or to another device.
 pub struct Socket {
     /// Sends messages. They queue inside, limited by what the relay lets through.
     pub sender: Rc<dyn SocketSender>,

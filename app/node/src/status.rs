@@ -39,6 +39,8 @@ pub struct OwnState<'a> {
     pub downloaded: u64,
     /// Frames that came straight from other tabs of this browser.
     pub direct_frames: u64,
+    /// How messages reach members.
+    pub paths: Vec<(PeerId, panel::PathReport)>,
     /// What sealing took.
     pub sealing: panel::Sealing,
     /// Why the room runs as it does, on a host.
@@ -103,6 +105,7 @@ pub fn snapshot(view: Option<&SwarmView<'_>>, own: OwnState<'_>) -> panel::Statu
         drafts: view.and_then(|view| view.drafts),
         bytes_downloaded: own.downloaded,
         direct_frames: own.direct_frames,
+        paths: own.paths,
         sealing: own.sealing,
         tokens_per_second: room.map_or(0.0, |room| room.tokens_per_second),
         tokens: room.map_or(0, |room| room.tokens),

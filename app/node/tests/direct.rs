@@ -73,7 +73,16 @@ impl Tab {
         let relay = Relay::new(platform.clone(), origin);
         let keys = IdentityKeys::generate(platform.random);
         let (room, listing, revoked) = (owner().room(), Listing::default(), Default::default());
-        let options = LineOptions { relay, room, role, listing, revoked, earlier_links: Default::default(), keys };
+        let options = LineOptions {
+            relay,
+            room,
+            role,
+            listing,
+            revoked,
+            earlier_links: Default::default(),
+            keys,
+            connects: false,
+        };
         Self { line: RoomLine::open(&platform, options, sender.sink()), events }
     }
 

@@ -6,7 +6,7 @@ use potluck_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{AccessTokens, BenchChoice, BenchEvent, KeySeed, Notice, RoomKeys, Status};
+use crate::{AccessTokens, BenchChoice, BenchEvent, DirectConnections, KeySeed, Notice, RoomKeys, Status};
 
 /// From the page to the node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,6 +28,8 @@ pub enum ToNode {
     },
     /// This device's access tokens, in place of the earlier ones. They stay on it.
     AccessTokens(AccessTokens),
+    /// Whether this device connects to other devices past the relay, and in a room that it hosts: whether members do.
+    DirectConnections(DirectConnections),
     /// Open a room (or re-open the one this tab hosted before a reload) with a model.
     Host(HostChoice),
     /// Enter a room.

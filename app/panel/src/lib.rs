@@ -12,6 +12,7 @@ mod access_tokens;
 mod bench;
 mod command;
 mod decision;
+mod direct;
 mod file_pages;
 mod hub;
 mod keys;
@@ -34,6 +35,7 @@ pub use decision::{
     HedgingDecision, HolderDecision, KeptReason, LeftOut, NoPlanReason, Part, PartReason, Place, PlanDecision,
     PredictionDecision, ReplacedReason, SpreadingCompared, StandbyDecision, Turn, WhyPlan,
 };
+pub use direct::DirectConnections;
 pub use hub::{ListedFile, Repository};
 pub use keys::{KeySeed, RoomKeys};
 pub use model_link::{BadModelLink, ModelLink};
@@ -51,8 +53,8 @@ pub use potluck_protocol::{
 };
 pub use status::{
     BannedReport, CallTimes, Connection, DeviceReport, DoorsReport, DraftCount, DraftReport, ExpertHolding,
-    InviteReport, InviteState, OnDemandReport, PlanReport, Roles, RoomReport, Sealing, SelfTest, SelfTestState,
-    ShadowReport, StageReport, Status, Waiting,
+    InviteReport, InviteState, OnDemandReport, PathReport, PlanReport, Roles, RoomReport, Sealing, SelfTest,
+    SelfTestState, ShadowReport, StageReport, Status, Waiting,
 };
 pub use timeline::{Anchor, Mark, MarkKind, Picture, Shape, Timeline, TokenSample};
 

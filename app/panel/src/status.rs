@@ -68,8 +68,10 @@ pub struct Status {
     pub drafts: Option<DraftReport>,
     /// Weight bytes this tab fetched over the network since it opened.
     pub bytes_downloaded: u64,
-    /// Frames that came from other tabs of this browser without the relay, on the room's present connection.
+    /// Frames that came from other tabs of this browser or from other devices without the relay, on the room's present connection.
     pub direct_frames: u64,
+    /// How messages reach the members with which this device has a session.
+    pub paths: Vec<(PeerId, PathReport)>,
     /// What it took to seal messages and to open them, on the room's present connection.
     pub sealing: Sealing,
     /// Last measured tokens per second of the room, 0 before the first answer.
@@ -80,6 +82,17 @@ pub struct Status {
     pub credits: Vec<CreditView>,
     /// Prompts this tab waits for.
     pub pending: Vec<RequestId>,
+}
+
+/// How messages reach a member.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathReport {
+    /// Past the relay.
+    pub direct: bool,
+    /// Milliseconds there and back past the relay, once they were measured.
+    pub direct_ms: Option<f64>,
+    /// The same through the relay.
+    pub relay_ms: Option<f64>,
 }
 
 /// What it took this device to seal messages and to open them, encoding included.
@@ -101,6 +114,12 @@ impl Status {
             return self.key;
         }
         self.members_keys.iter().find(|(known, _)| *known == peer).map(|(_, key)| *key)
+    }
+
+    /// How messages reach a member.
+    #[must_use]
+    pub fn path_to(&self, peer: PeerId) -> Option<PathReport> {
+        self.paths.iter().find(|(known, _)| *known == peer).map(|(_, path)| *path)
     }
 
     /// The three words of the session with a member.

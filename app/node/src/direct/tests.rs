@@ -1,4 +1,4 @@
-//! Two tabs with a relay and a channel between them; each path may be arbitrarily slow.
+//! Two members with a relay and a channel between them. Each path may be arbitrarily slow, and the channel may lose what is on it.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::VecDeque;
@@ -12,8 +12,13 @@ const SMALL: u64 = 400;
 const LIMITS: Limits = Limits { window: SMALL, held: 100_000 };
 
 /// The messages in flight to one side, and the frames it has read.
+#[derive(Default)]
 struct Side {
     link: Link,
+    /// It has opened this channel.
+    opened: bool,
+    /// Channels that are over.
+    earlier: u32,
     relay: VecDeque<Relayed>,
     channel: VecDeque<Outgoing>,
     read: Vec<Vec<u8>>,
@@ -25,15 +30,6 @@ enum Relayed {
 }
 
 impl Side {
-    fn new(number: u8) -> Self {
-        Self {
-            link: Link::new(Nonce([number; 16]), LIMITS),
-            relay: VecDeque::new(),
-            channel: VecDeque::new(),
-            read: Vec::new(),
-        }
-    }
-
     fn put(&mut self, out: impl IntoIterator<Item = Outgoing>) {
         for out in out {
             match out {
@@ -51,11 +47,15 @@ impl Side {
                 if self.link.relayed(&frame).unwrap() {
                     self.read.push(frame);
                 }
-                return Vec::new();
+                LinkOutput { frames: self.link.after_relayed().unwrap(), ..LinkOutput::default() }
             }
             Some(Relayed::Control(control)) => self.link.on_relay_control(control).unwrap(),
             None => return Vec::new(),
         };
+        if self.opened && self.link.may_open() {
+            (self.opened, self.earlier) = (false, self.earlier + 1);
+            self.channel.clear();
+        }
         self.read.extend(output.frames);
         output.outgoing
     }
@@ -75,6 +75,10 @@ impl Side {
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Opens(usize),
+    /// From here on the channel delivers nothing, whatever was on it.
+    Loses,
+    /// The side gives the channel up.
+    Breaks(usize),
     Sends(usize, u8),
     Relay(usize),
     Channel(usize),
@@ -83,12 +87,12 @@ enum Event {
 struct Pair {
     sides: [Side; 2],
     sent: [Vec<Vec<u8>>; 2],
-    opened: [bool; 2],
+    lost: bool,
 }
 
 impl Pair {
     fn new() -> Self {
-        Self { sides: [Side::new(1), Side::new(2)], sent: Default::default(), opened: [false; 2] }
+        Self { sides: Default::default(), sent: Default::default(), lost: false }
     }
 
     /// A unique frame.
@@ -101,23 +105,40 @@ impl Pair {
 
     fn on(&mut self, event: Event) {
         match event {
-            Event::Opens(side) if !std::mem::replace(&mut self.opened[side], true) => {
-                let out = self.sides[side].link.opened();
-                self.sides[1 - side].put(out);
+            Event::Opens(side) => {
+                // A channel is made only where neither side has anything left of an earlier one.
+                let is_due = self.sides[0].earlier == self.sides[1].earlier && self.sides[side].link.may_open();
+                if is_due && !self.sides[side].opened {
+                    if !self.sides[1 - side].opened {
+                        self.lost = false;
+                        self.sides.iter_mut().for_each(|side| side.channel.clear());
+                    }
+                    self.sides[side].opened = true;
+                    let nonce = Nonce([side as u8; 16]);
+                    let out = self.sides[side].link.opened(nonce, LIMITS);
+                    self.put(1 - side, out);
+                }
             }
-            Event::Opens(_) => {}
+            Event::Loses => {
+                self.lost = true;
+                self.sides.iter_mut().for_each(|side| side.channel.clear());
+            }
+            Event::Breaks(side) => {
+                let out = self.sides[side].link.broke();
+                self.put(1 - side, out);
+            }
             Event::Sends(from, length) => {
                 let frame = self.frame(from, length);
-                let out = self.sides[from].link.send(frame);
-                self.sides[1 - from].put(out);
+                let out = self.sides[from].link.send(frame).unwrap();
+                self.put(1 - from, out);
             }
             Event::Relay(at) => {
                 let out = self.sides[at].read_relay();
-                self.sides[1 - at].put(out);
+                self.put(1 - at, out);
             }
             Event::Channel(at) => {
                 let out = self.sides[at].read_channel();
-                self.sides[1 - at].put(out);
+                self.put(1 - at, out);
             }
         }
         for side in &self.sides {
@@ -127,6 +148,14 @@ impl Pair {
                 .map(|out| if let Outgoing::Direct(frame) = out { frame.len() as u64 } else { 0 })
                 .sum();
             assert!(waiting <= SMALL, "{waiting} bytes wait on a channel");
+        }
+    }
+
+    fn put(&mut self, to: usize, out: impl IntoIterator<Item = Outgoing>) {
+        self.sides[to].put(out);
+        // Nobody listens any more on a channel that is over.
+        if self.lost || self.sides[0].earlier != self.sides[1].earlier {
+            self.sides[to].channel.clear();
         }
     }
 
@@ -149,7 +178,9 @@ impl Pair {
 fn event() -> impl Strategy<Value = Event> {
     let side = 0usize..2;
     prop_oneof![
-        1 => side.clone().prop_map(Event::Opens),
+        2 => side.clone().prop_map(Event::Opens),
+        1 => Just(Event::Loses),
+        1 => side.clone().prop_map(Event::Breaks),
         4 => (side.clone(), any::<u8>()).prop_map(|(from, length)| Event::Sends(from, length)),
         5 => side.clone().prop_map(Event::Relay),
         5 => side.prop_map(Event::Channel),
@@ -169,6 +200,12 @@ proptest! {
                 prop_assert_eq!(read, &pair.sent[1 - side][..read.len()].to_vec());
             }
         }
+        pair.deliver_all();
+        // Of a channel that delivers nothing, one side notices it first.
+        pair.on(Event::Loses);
+        pair.on(Event::Breaks(0));
+        pair.deliver_all();
+        pair.on(Event::Breaks(1));
         pair.deliver_all();
         for side in 0..2 {
             prop_assert_eq!(&pair.sides[side].read, &pair.sent[1 - side]);
@@ -209,8 +246,8 @@ fn a_stalled_tab_gets_one_window_and_the_rest_through_the_relay() {
 #[test]
 fn a_peer_that_claims_a_foreign_route_is_neither_sent_to_nor_read() {
     let link = || {
-        let mut link = Link::new(Nonce([9; 16]), LIMITS);
-        link.opened();
+        let mut link = Link::default();
+        link.opened(Nonce([9; 16]), LIMITS);
         link.on_channel_control(ChannelControl::Hello(Nonce([1; 16]))).unwrap();
         link
     };
@@ -219,7 +256,7 @@ fn a_peer_that_claims_a_foreign_route_is_neither_sent_to_nor_read() {
     assert_eq!(link().on_relay_control(RelayControl::Directly), Err(ProtocolViolation));
     let mut unproved = link();
     unproved.on_channel_control(ChannelControl::Ready).unwrap();
-    assert!(matches!(unproved.send(vec![1])[..], [Outgoing::Relayed(_)]));
+    assert!(matches!(unproved.send(vec![1]).unwrap()[..], [Outgoing::Relayed(_)]));
     // The nonce on the channel differs from that of the route's holder.
     assert_eq!(link().on_relay_control(RelayControl::Proof(Nonce([2; 16]))), Err(ProtocolViolation));
     let mut right = link();
@@ -227,9 +264,12 @@ fn a_peer_that_claims_a_foreign_route_is_neither_sent_to_nor_read() {
         right.on_relay_control(RelayControl::Proof(Nonce([1; 16]))).unwrap().outgoing,
         [Outgoing::ChannelControl(ChannelControl::Ready)]
     );
-    assert!(matches!(right.send(vec![1])[..], [Outgoing::Relayed(_)]), "it may not be reading the channel");
+    assert!(matches!(right.send(vec![1]).unwrap()[..], [Outgoing::Relayed(_)]), "it may not be reading the channel");
     right.on_channel_control(ChannelControl::Ready).unwrap();
-    assert!(matches!(right.send(vec![1])[..], [Outgoing::RelayControl(RelayControl::Directly), Outgoing::Direct(_)]));
+    assert!(matches!(
+        right.send(vec![1]).unwrap()[..],
+        [Outgoing::RelayControl(RelayControl::Directly), Outgoing::Direct(_)]
+    ));
     assert_eq!(
         right.on_channel_control(ChannelControl::Taken(2)),
         Err(ProtocolViolation),
@@ -246,4 +286,40 @@ fn held_bytes_are_bounded() {
     );
     let held = (0..).take_while(|_| link.relayed(&[0; 100]).is_ok()).count() as u64;
     assert!(held < LIMITS.held / 100, "{held} frames are held while waiting for a control message that never comes");
+}
+
+#[test]
+fn what_a_broken_channel_has_not_delivered_comes_through_the_relay_before_all_that_follows() {
+    let mut pair = Pair::verified_pair();
+    (0..3).for_each(|_| pair.on(Event::Sends(0, 5)));
+    pair.on(Event::Relay(1));
+    pair.on(Event::Channel(1));
+    assert_eq!(pair.sides[1].read.len(), 1, "the first of three has arrived");
+    pair.on(Event::Loses);
+    pair.on(Event::Breaks(0));
+    pair.on(Event::Sends(0, 5));
+    assert!(!pair.sides[1].relay.iter().any(|message| matches!(message, Relayed::Frame(_))), "it waits");
+    pair.deliver_all();
+    assert_eq!(pair.sides[1].read, pair.sent[0]);
+    assert!(pair.sides.iter().all(|side| side.link.may_open()), "another channel may be tried");
+}
+
+#[test]
+fn a_side_that_claims_what_it_cannot_have_received_breaks_the_protocol() {
+    let mut pair = Pair::verified_pair();
+    pair.on(Event::Sends(0, 5));
+    let link = &mut pair.sides[0].link;
+    assert_eq!(link.on_relay_control(RelayControl::Broken(2)), Err(ProtocolViolation), "one frame was sent");
+    assert_eq!(link.on_relay_control(RelayControl::Resent(1)), Err(ProtocolViolation), "nothing has broken");
+    assert!(link.on_relay_control(RelayControl::Broken(1)).is_ok());
+    assert_eq!(link.on_relay_control(RelayControl::Broken(1)), Err(ProtocolViolation), "twice");
+}
+
+#[test]
+fn what_waits_for_a_member_that_does_not_answer_is_bounded() {
+    let mut pair = Pair::verified_pair();
+    let link = &mut pair.sides[0].link;
+    link.broke();
+    let waiting = (0..).take_while(|_| link.send(vec![0; 1000]).is_ok()).count() as u64;
+    assert_eq!(waiting, LIMITS.held / 1000);
 }

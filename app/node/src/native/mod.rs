@@ -23,7 +23,7 @@ pub use shadow_file::{check_shadow, check_shadow_of, load_unit};
 pub use store::FolderStore;
 pub use time::{LocalSpawn, MonotonicClock};
 
-use crate::platform::{Access, Direct, Platform};
+use crate::platform::{Access, Direct, NoConnections, Platform};
 
 /// The native adapters. Must be called inside a `LocalSet` of a current-thread runtime.
 ///
@@ -33,6 +33,7 @@ pub fn platform(cache: PathBuf, network: &Network) -> Platform {
         transport: Rc::new(NativeTransport::new(network)),
         access: Access::new(network.access_tokens.clone()),
         same_browser: Rc::new(net::NoSameBrowser),
+        connections: Rc::new(NoConnections),
         store: Rc::new(FolderStore::new(cache)),
         compute: Rc::new(Direct),
         clock: Rc::new(MonotonicClock::default()),

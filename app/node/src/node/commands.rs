@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use potluck_engine::Tier;
-use potluck_panel::{ExpertGuesser, HostChoice, InviteChoice, KeySeed, NoticeLevel, RoomKeys, ToNode, ToPage};
+use potluck_panel::{
+    DirectConnections, ExpertGuesser, HostChoice, InviteChoice, KeySeed, NoticeLevel, RoomKeys, ToNode, ToPage,
+};
 use potluck_plan::{Arithmetic, PlanEpoch, Pooling};
 use potluck_protocol::{Invite, InviteId, UnixSeconds};
 use potluck_relay_api::ROOM_ID_CHARS;
@@ -14,6 +16,7 @@ use potluck_trust::{IdentityKeys, OwnerKey, RoomRole, RoomSecret};
 use super::decisions::recording;
 use super::doors::{EARLIER_LINKS, RoomOwner, invite_of, is_for_chat};
 use super::{Input, Node, NodeIdentity};
+use crate::links::is_private_host;
 use crate::platform::{LocalFile, Platform};
 use crate::relay::Relay;
 use crate::room::{LineOptions, Listing};
@@ -31,6 +34,12 @@ impl Node {
                 self.start(&build, &relay, keys, name, kind);
             }
             ToNode::AccessTokens(tokens) => self.platform.access.replace(tokens),
+            ToNode::DirectConnections(choice) => {
+                self.direct = choice;
+                if let Some(members) = self.membership.members() {
+                    members.set_connects(self.connects());
+                }
+            }
             ToNode::Host(choice) => self.host(choice, files),
             ToNode::Join { room, key } => self.join(room, key),
             ToNode::Contribute(choice) => self.contribute(choice.budget),
@@ -131,6 +140,7 @@ impl Node {
             revoked,
             earlier_links,
             keys,
+            connects: self.connects(),
         };
         self.membership.enter(room);
         self.event(Event::Host(command));
@@ -146,6 +156,17 @@ impl Node {
         self.choose_guesser(ExpertGuesser::Usual);
         self.event(Event::Host(command));
         self.contribute(budget);
+    }
+
+    /// Whether this device connects to others past the relay.
+    fn connects(&self) -> bool {
+        match self.direct {
+            DirectConnections::Always => true,
+            DirectConnections::Never => false,
+            DirectConnections::InPrivateNetworks => {
+                self.identity.as_ref().is_some_and(|identity| is_private_host(identity.relay.host()))
+            }
+        }
     }
 
     /// The chosen arithmetic, if every device of a room can compute by it, else what suits this device's GPU.
@@ -173,7 +194,8 @@ impl Node {
             Ok(role) => {
                 self.event(Event::Join);
                 let (listing, revoked, earlier_links) = Default::default();
-                self.open_line(LineOptions { relay, room, role, listing, revoked, earlier_links, keys });
+                let connects = self.connects();
+                self.open_line(LineOptions { relay, room, role, listing, revoked, earlier_links, keys, connects });
             }
             Err(sentence) => self.membership.close(Some(sentence.to_owned())),
         }

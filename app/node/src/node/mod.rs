@@ -94,6 +94,8 @@ pub struct Node {
     models: Models,
     tasks: Tasks,
     devices: Devices,
+    /// Where it connects to other devices.
+    direct: panel::DirectConnections,
 }
 
 /// Who this node is; known once the page said [`panel::ToNode::Start`].
@@ -134,6 +136,7 @@ impl Node {
             peer_setup: options.peer_setup,
             tasks: Tasks::default(),
             devices: Devices::default(),
+            direct: panel::DirectConnections::default(),
         };
         (node, queue, inputs)
     }

@@ -15,8 +15,9 @@ use super::event::{Event, LineState};
 use super::members::{Members, Welcome};
 use super::options::{LineOptions, Listing};
 use crate::backoff::Backoff;
+use crate::direct::Origin;
 use crate::events::EventSink;
-use crate::platform::{NetError, Platform, Socket, SocketMessage, SocketSender};
+use crate::platform::{ConnectionEvent, NetError, Platform, Socket, SocketMessage, SocketSender};
 
 /// Waits between attempts to connect.
 const BACKOFF: Backoff = Backoff::new(500.0, 8_000.0);
@@ -34,8 +35,10 @@ enum Incoming {
     RelayClosed,
     /// A channel to a tab of this browser that claims this route.
     SameBrowser(u32, Socket),
-    /// A message on such a channel.
-    FromTab(u32, SocketMessage),
+    /// About a connection to another device.
+    Connection(ConnectionEvent),
+    /// A message on such a channel, or on such a connection.
+    FromChannel(Origin, SocketMessage),
 }
 
 type Streams = SelectAll<LocalBoxStream<'static, Incoming>>;
@@ -109,17 +112,26 @@ impl Connector {
                     Err(_) => log::warn!("a text message that is not part of the relay's protocol was ignored"),
                 },
                 Incoming::RelayClosed => break,
-                Incoming::SameBrowser(route, socket) => {
-                    self.members.channel_opened(route, socket.sender);
-                    incoming.push(socket.messages.map(move |message| Incoming::FromTab(route, message)).boxed_local());
+                Incoming::SameBrowser(route, socket) => self.channel(Origin::Tab(route), socket, &mut incoming),
+                Incoming::Connection(ConnectionEvent::Opened(connection, socket)) => {
+                    self.channel(Origin::Device(connection), socket, &mut incoming);
                 }
-                Incoming::FromTab(route, message) => self.members.on_channel(route, message),
+                Incoming::Connection(ConnectionEvent::Described(connection, description)) => {
+                    self.members.described(connection, description);
+                }
+                Incoming::Connection(ConnectionEvent::Ended(connection)) => self.members.connection_ended(connection),
+                Incoming::FromChannel(origin, message) => self.members.on_channel(origin, message),
             }
             if let Some(sentence) = self.members.take_fault() {
                 return ConnectionEnd::Refused(sentence);
             }
         }
         ConnectionEnd::Lost(texts().node_relay.closed().to_owned())
+    }
+
+    fn channel(&self, origin: Origin, socket: Socket, incoming: &mut Streams) {
+        self.members.channel_opened(origin, socket.sender);
+        incoming.push(socket.messages.map(move |message| Incoming::FromChannel(origin, message)).boxed_local());
     }
 
     fn control(
@@ -150,7 +162,8 @@ impl Connector {
                 self.state(LineState::Connected);
                 self.member(MemberEvent::Connected);
                 let welcome = Welcome { own: route.0, owner, members: &members, window, takes_parts };
-                self.members.connect(relay.clone(), &welcome, self.platform.random);
+                self.members.connect(relay.clone(), &welcome, &self.platform);
+                incoming.push(self.platform.connections.events().map(Incoming::Connection).boxed_local());
                 let tabs = self.platform.same_browser.discover(&self.options.room, route.0);
                 incoming.push(tabs.map(|(route, socket)| Incoming::SameBrowser(route, socket)).boxed_local());
             }

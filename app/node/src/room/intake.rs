@@ -120,6 +120,11 @@ impl Intake {
         }
     }
 
+    /// On the host: it is not let in.
+    pub fn is_stranger(&self, route: Route) -> bool {
+        self.routes.get(&route).is_none_or(|taken| !taken.let_in)
+    }
+
     /// Decides whether to open a message that arrived.
     pub fn arrived(&mut self, route: Route, bytes: usize, now: Millis) -> Verdict {
         let stranger = self.routes.get_mut(&route).and_then(|taken| taken.stranger.as_mut());

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use potluck_panel::Sealing;
 use potluck_plan::{Millis, PeerId};
-use potluck_protocol::{EarlierLinks, Frame, FrameError, Invite, RevokedInvites, UnixSeconds, decode, encode};
+use potluck_protocol::{EarlierLinks, Frame, FrameError, Invite, RevokedInvites, Signal, UnixSeconds, decode, encode};
 use potluck_relay_api::{self as relay_api, Binary, Request};
 use potluck_swarm::{Event as MemberEvent, RelayRoute};
 use potluck_text::texts;
@@ -18,7 +18,7 @@ use super::intake::{Intake, Verdict};
 use super::options::LineOptions;
 use crate::direct::{DirectLinks, Frames};
 use crate::events::EventSink;
-use crate::platform::{Clock, Platform, SocketMessage, SocketSender};
+use crate::platform::{Clock, Platform, SocketSender};
 use crate::relay::RelaySender;
 
 /// The sessions with the members, and the way to them while the relay is connected.
@@ -30,6 +30,10 @@ pub struct Members {
     /// What goes on of the connection after this peer has left the room: the last messages to slow members.
     leaving: RefCell<Option<Rc<RelaySender>>>,
     direct_frames: Cell<u64>,
+    /// This device may connect to others.
+    connects: Cell<bool>,
+    /// The host lets members connect.
+    host_allows: Cell<bool>,
     sealing: Cell<Sealing>,
     intake: RefCell<Intake>,
     /// The room's id.
@@ -93,6 +97,8 @@ impl Members {
             connection: RefCell::default(),
             leaving: RefCell::default(),
             direct_frames: Cell::new(0),
+            connects: Cell::new(options.connects),
+            host_allows: Cell::new(false),
             sealing: Cell::default(),
             intake: RefCell::default(),
             room: options.room.clone(),
@@ -108,10 +114,12 @@ impl Members {
     }
 
     /// The relay let this peer in; handshakes begin.
-    pub(super) fn connect(&self, socket: Rc<dyn SocketSender>, welcome: &Welcome<'_>, random: fn(&mut [u8])) {
+    pub(super) fn connect(&self, socket: Rc<dyn SocketSender>, welcome: &Welcome<'_>, platform: &Platform) {
         let relay = Rc::new(RelaySender::new(socket, welcome.window, welcome.takes_parts));
-        let links = DirectLinks::new(relay.clone(), random);
+        let links = DirectLinks::new(relay.clone(), platform.random, welcome.own, platform.connections.clone());
+        self.host_allows.set(false);
         *self.connection.borrow_mut() = Some(Connection { relay, links });
+        self.allow_connections();
         self.tell_links();
         self.tell_revoked();
         let members: Vec<Route> = welcome.members.iter().copied().map(Route).collect();
@@ -334,12 +342,8 @@ impl Members {
             self.sessions.borrow_mut().tick(self.clock.now());
             self.perform();
             self.with_connection(|connection| connection.relay.tick(self.clock.now()));
+            self.on_links(|links, now| links.tick(now));
         }
-    }
-
-    /// How many frames came directly from other tabs of this browser.
-    pub fn direct_frames(&self) -> u64 {
-        self.direct_frames.get()
     }
 
     /// A binary message from the relay.
@@ -348,24 +352,12 @@ impl Members {
         if !self.sessions.borrow().knows(Route(route)) {
             return;
         }
-        match self.with_connection(|connection| connection.links.relayed(route, message)) {
+        let now = self.clock.now();
+        match self.with_connection(|connection| connection.links.relayed(route, message, now)) {
             Some(Frames::One(message)) => self.received(route, message),
             Some(Frames::Many(messages)) => messages.iter().for_each(|message| self.received(route, message)),
             None => {}
         }
-    }
-
-    /// A channel to a tab of this browser that claims this route.
-    pub(super) fn channel_opened(&self, route: u32, channel: Rc<dyn SocketSender>) {
-        self.with_connection(|connection| connection.links.opened(route, channel));
-    }
-
-    /// A message on such a channel.
-    pub(super) fn on_channel(&self, route: u32, message: SocketMessage) {
-        let is_frame = matches!(message, SocketMessage::Binary(_));
-        self.direct_frames.update(|frames| frames + u64::from(is_frame));
-        let messages = self.with_connection(|connection| connection.links.on_channel(route, message));
-        messages.iter().flatten().for_each(|message| self.received(route, message));
     }
 
     fn received(&self, route: u32, message: &[u8]) {
@@ -421,6 +413,10 @@ impl Members {
                     }
                     let newest = Newest { route, words, with_host: certificate.is_owner };
                     self.newest.borrow_mut().insert(certificate.peer, newest);
+                    self.with_connection(|connection| connection.links.met(route.0));
+                    if self.is_owner && self.connects.get() {
+                        self.say(route, Signal::Allowed(true));
+                    }
                     let (route, proof) = (RelayRoute(route.0), proof_for_peer(proof));
                     let at = UnixSeconds(u32::try_from(self.clock.unix_seconds()).unwrap_or(u32::MAX));
                     let Certificate { peer, device, .. } = certificate;
@@ -475,6 +471,7 @@ impl Members {
             }
         };
         match decode(bytes) {
+            Ok(Frame::Signal(signal)) => self.signal(route, signal),
             Ok(frame) => {
                 let event = MemberEvent::Frame { route: RelayRoute(route.0), from, frame };
                 self.events.send(Event::Frame(event, ticket));
@@ -505,5 +502,6 @@ fn proof_for_peer(proof: Proof) -> potluck_swarm::Proof {
     }
 }
 
+mod connections;
 #[cfg(test)]
 mod tests;

@@ -30,4 +30,6 @@ pub struct LineOptions {
     pub earlier_links: EarlierLinks,
     /// Who this peer is.
     pub keys: IdentityKeys,
+    /// This device may connect to other devices, and on the host: so may the members of its room.
+    pub connects: bool,
 }

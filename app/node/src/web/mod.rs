@@ -7,8 +7,9 @@
 //! - the **storage worker** ([`storage`]): writes to OPFS, whose calls block. It is nested in the node worker: it lives
 //!   and dies with it, so a dead node never leaves an open file behind, and no third party has to introduce them.
 //!
-//! Node workers of several tabs reach each other directly ([`same_browser`]).
+//! Node workers of several tabs reach each other directly ([`same_browser`]), and those of several devices if they may ([`connections`]).
 
+mod connections;
 mod files;
 mod http;
 mod js;
@@ -31,15 +32,17 @@ use std::rc::Rc;
 
 pub use page::PageHalf;
 
+use self::connections::ConnectionsPort;
 use self::same_browser::DiscoveryPort;
 use crate::platform::{Access, Direct, Platform};
 
 /// The adapters of the node worker.
-fn platform(discovery: &DiscoveryPort) -> Platform {
+fn platform(discovery: &DiscoveryPort, connections: &ConnectionsPort) -> Platform {
     Platform {
         transport: Rc::new(net::WebTransport::default()),
         access: Access::default(),
         same_browser: Rc::new(discovery.clone()),
+        connections: Rc::new(connections.clone()),
         store: Rc::new(store::OpfsStore::new()),
         compute: Rc::new(Direct),
         clock: Rc::new(time::WorkerClock),

@@ -7,6 +7,7 @@ use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{MessageEvent, MessagePort};
 
+use super::connections::{CONNECTIONS_PORT, ConnectionsPort};
 use super::files::PickedFile;
 use super::same_browser::{DISCOVERY_PORT, DiscoveryPort};
 use super::{js, logging, messages, platform};
@@ -21,7 +22,8 @@ pub(super) const PING: &str = "ping";
 pub(super) const PONG: &str = "pong";
 
 /// Runs a node in this worker. It posts values of `ToPage` and gets `{ message, file }`, a value of `ToNode` and perhaps a file,
-/// and before the first room `{ discovery }`, a port to the shared worker.
+/// and before the first room `{ discovery }`, a port to the shared worker, and
+/// `{ connections }`, a port to what makes connections to other devices.
 pub fn run() {
     logging::start();
     let page = Rc::new(|message: ToPage| match messages::to_value(&message) {
@@ -30,7 +32,8 @@ pub fn run() {
     });
     let discovery = DiscoveryPort::default();
     let options = NodeOptions { on_demand: true, ..NodeOptions::default() };
-    let (node, queue, inputs) = Node::new(platform(&discovery), page, options);
+    let connections = ConnectionsPort::default();
+    let (node, queue, inputs) = Node::new(platform(&discovery, &connections), page, options);
     let handler = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
         let data = event.data();
         if data.as_string().as_deref() == Some(PING) {
@@ -38,6 +41,9 @@ pub fn run() {
         }
         if let Ok(port) = js::get(&data, DISCOVERY_PORT).dyn_into::<MessagePort>() {
             return discovery.set(port);
+        }
+        if let Ok(port) = js::get(&data, CONNECTIONS_PORT).dyn_into::<MessagePort>() {
+            return connections.set(port);
         }
         let (command, file) = match messages::and_file::<ToNode>(&data) {
             Ok(read) => read,

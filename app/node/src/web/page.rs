@@ -1,6 +1,7 @@
 //! The page half: starts the node worker, replaces a dead one, and does what a worker cannot.
 
 mod claim;
+mod connections;
 mod identity;
 mod replay_log;
 mod room_lock;
@@ -16,6 +17,7 @@ use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{ErrorEvent, File, MessageEvent, VisibilityState, Window, Worker};
 
+use self::connections::Connections;
 use self::replay_log::ReplayLog;
 use self::wake_lock::WakeLock;
 use super::locks::WebLock;
@@ -46,6 +48,8 @@ struct Page {
     room: RefCell<Option<(String, WebLock)>>,
     supervision: RefCell<Supervision>,
     wake_lock: WakeLock,
+    /// To other devices.
+    connections: RefCell<Option<Rc<Connections>>>,
 }
 
 /// Starts the node worker and its supervision. To be called once in a page.
@@ -64,6 +68,7 @@ pub fn start() -> PageHalf {
         room: RefCell::default(),
         supervision: RefCell::default(),
         wake_lock: WakeLock::default(),
+        connections: RefCell::default(),
     }));
     half.spawn();
     half.watch();
@@ -113,6 +118,7 @@ impl PageHalf {
     fn spawn(&self) {
         self.0.up.set(false);
         self.0.discovers.set(false);
+        self.0.connections.take();
         self.0.supervision.borrow_mut().starts();
         let worker = match Worker::new(&format!("/node_loader.js?v={BUILD}")) {
             Ok(worker) => worker,
@@ -180,6 +186,7 @@ impl PageHalf {
             // Discovery takes a process of its own, so it starts with the first room.
             if matches!(message, ToNode::Host(_) | ToNode::Join { .. }) && !self.0.discovers.replace(true) {
                 same_browser::connect(&worker);
+                *self.0.connections.borrow_mut() = Connections::serve(&worker);
             }
             if let Err(error) = post(&worker, &message, file.as_ref()) {
                 log::error!("the worker cannot be reached: {error}");

@@ -183,6 +183,8 @@ table! {
         /// A line of the list.
         relay = "Messages between devices are encrypted. The relay sees who is in which room, who writes to whom, how much and when, and which parts of its models each address loads. It also serves this page, and a changed page could read everything: use a relay that you trust.";
         /// A line of the list.
+        addresses = "Devices that connect directly learn each other's network addresses. By default they connect only if the relay is in a private network, for example at home. Each device can turn this off in its settings; the host can turn it off for the room.";
+        /// A line of the list.
         browser = "This page saves your conversations only in this browser, and anyone who uses this browser can read them. Deleting one here does not delete what the host has seen.";
     }
 }

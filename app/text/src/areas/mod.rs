@@ -63,7 +63,7 @@ pub use pooling::PoolingTexts;
 pub use room::{ConnectionTexts, MemberTexts, PhaseTexts, PlanTexts, RoleTexts, StepTexts};
 pub use seats::{CreditTexts, ExpertsTexts, PathTexts, SeatTexts, TableTexts};
 pub use serve::{ApiTexts, ServeTexts};
-pub use settings::{AccessTexts, DeviceTexts, SamplingTexts, SettingsTexts, StorageTexts};
+pub use settings::{AccessTexts, ConnectionsTexts, DeviceTexts, SamplingTexts, SettingsTexts, StorageTexts};
 pub use template::TemplateTexts;
 pub use terminal::{ModelPathTexts, SecretFileTexts, TerminalTexts};
 pub use verify::VerifyTexts;
@@ -180,6 +180,8 @@ areas! {
     verdict: VerdictTexts,
     /// The settings.
     settings: SettingsTexts,
+    /// Direct connections.
+    connections: ConnectionsTexts,
     /// How answers are generated.
     sampling: SamplingTexts,
     /// What this device can do.

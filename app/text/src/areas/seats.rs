@@ -36,6 +36,12 @@ table! {
         in_use(used: Bytes, lent: Bytes) = "{ $used } of { $lent } in use";
         /// Time of a message and its answer.
         round_trip(time: Millis) = "{ $time } round trip";
+        /// Time of a message and its answer past the relay.
+        direct(time: Millis) = "direct · { $time } round trip";
+        /// The same, before it is measured.
+        direct_unmeasured = "direct";
+        /// The same through the relay.
+        by_relay(time: Millis) = "Through the relay: { $time }";
         /// The row of memory besides weights and KV cache.
         scratch = "Working memory";
         /// Blocks of a stage.

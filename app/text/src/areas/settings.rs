@@ -93,6 +93,22 @@ table! {
 }
 
 table! {
+    /// Connections between devices past the relay.
+    ConnectionsTexts {
+        /// The heading of a part.
+        heading = "Direct connections";
+        /// A choice: if the relay is in a private network.
+        private = "Automatic";
+        /// A choice.
+        always = "Always";
+        /// A choice.
+        never = "Never";
+        /// What they are, and what they tell.
+        hint = "Devices of a room send each other messages directly where that is quicker than through the relay. For this they learn each other's network addresses. Automatic: only if the relay is in a private network, for example at home. In a room that you host, the choice counts for everyone.";
+    }
+}
+
+table! {
     /// What this device can do.
     DeviceTexts {
         /// The field.

@@ -23,6 +23,7 @@ impl Store {
             kind: browser::device_kind(),
         });
         self.send(ToNode::AccessTokens(self.settings.with_untracked(|settings| settings.access_tokens.clone())));
+        self.send(ToNode::DirectConnections(self.settings.with_untracked(|settings| settings.direct)));
         self.resume();
         // What was stashed before a reload.
         self.save_soon();

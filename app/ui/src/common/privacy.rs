@@ -33,6 +33,7 @@ pub fn WhoSeesWhat() -> impl IntoView {
                 <li>
                     {texts().privacy.relay()}
                 </li>
+                <li>{texts().privacy.addresses()}</li>
                 <li>{texts().privacy.browser()}</li>
             </ul>
     }

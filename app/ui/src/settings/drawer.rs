@@ -4,7 +4,8 @@ use leptos::prelude::*;
 use potluck_text::texts;
 
 use super::{
-    about::About, access::Access, answers::Answers, appearance::AppearanceChoice, device::Device, storage::StorageList,
+    about::About, access::Access, answers::Answers, appearance::AppearanceChoice, connections::ConnectionsChoice,
+    device::Device, storage::StorageList,
 };
 use crate::{common::Dialog, state::DialogKind};
 
@@ -16,6 +17,7 @@ pub fn SettingsDrawer() -> impl IntoView {
             <AppearanceChoice />
             <Answers />
             <Device />
+            <ConnectionsChoice />
             <StorageList />
             <Access />
             <About />

@@ -4,6 +4,7 @@ mod about;
 mod access;
 mod answers;
 mod appearance;
+mod connections;
 mod device;
 mod diagnostics;
 mod drawer;

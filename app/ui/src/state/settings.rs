@@ -1,6 +1,6 @@
 //! The user's settings, stored in the browser.
 
-use potluck_panel::{AccessTokens, BadPooling, Ends, Pooling, ReasoningEffort, Sampling};
+use potluck_panel::{AccessTokens, BadPooling, DirectConnections, Ends, Pooling, ReasoningEffort, Sampling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -45,6 +45,8 @@ pub struct Settings {
     /// Why what was stored of [`Self::pooling`] is not used.
     #[serde(skip)]
     pub bad_pooling: Option<BadPooling>,
+    /// Where this device connects to others past the relay.
+    pub direct: DirectConnections,
     /// Keep the screen awake while lending.
     pub awake: bool,
     /// Instructions at the start of every conversation.
@@ -76,6 +78,7 @@ impl Default for Settings {
             ends: Ends::Anywhere,
             pooling: Pooling::default(),
             bad_pooling: None,
+            direct: DirectConnections::default(),
             awake: true,
             instructions: String::new(),
             max_tokens: 1024,

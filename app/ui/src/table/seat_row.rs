@@ -1,7 +1,9 @@
 //! A device in the list; a click opens its details.
 
 use leptos::prelude::*;
-use potluck_panel::{CreditView, DeviceId, KvCacheType, MemberStatus, MemberView, PeerId, StageReport, Status};
+use potluck_panel::{
+    CreditView, DeviceId, KvCacheType, MemberStatus, MemberView, PathReport, PeerId, StageReport, Status,
+};
 use potluck_text::texts;
 
 use super::put_out::PutOut;
@@ -35,6 +37,7 @@ pub fn SeatRow(
             status.plan.as_ref().map(|plan| held_by(peer, plan, status.model.as_ref())).unwrap_or_default()
         })
     });
+    let path = Memo::new(move |_| store.room.status.with(|status| status.path_to(peer)));
     let about =
         move |words: fn(&MemberView) -> String| member.with(|member| member.as_ref().map(words).unwrap_or_default());
     let class = move || {
@@ -83,8 +86,11 @@ pub fn SeatRow(
             <div class="chips">
                 {move || held.get().into_iter().map(|part| view! { <span class="chip">{part}</span> }).collect_view()}
                 {move || member.with(|member| {
-                    let link = member.as_ref().filter(|_| !is_self.get()).and_then(round_trip_text);
-                    link.map(|link| view! { <span class="chip">{link}</span> })
+                    let direct = path.get().filter(|path| path.direct);
+                    let title = direct.and_then(|path| path.relay_ms).map(|time| texts().seat.by_relay(time));
+                    let link = member.as_ref().filter(|_| !is_self.get());
+                    let link = link.and_then(|member| direct.map(direct_text).or_else(|| round_trip_text(member)));
+                    link.map(|link| view! { <span class="chip" title=title>{link}</span> })
                 })}
                 {move || slowest.get().then(|| view! { <span class="chip chip-slow">{texts().seat.slowest()}</span> })}
             </div>
@@ -130,6 +136,10 @@ fn lent_line(member: &MemberView) -> String {
 /// "22 ms round trip" from the host; `None` before it is measured.
 fn round_trip_text(member: &MemberView) -> Option<String> {
     (member.round_trip_ms > 0.0).then(|| texts().seat.round_trip(member.round_trip_ms))
+}
+
+fn direct_text(path: PathReport) -> String {
+    path.direct_ms.map_or_else(|| texts().seat.direct_unmeasured().to_owned(), |time| texts().seat.direct(time))
 }
 
 /// The details of a seat.

@@ -70,12 +70,13 @@ impl End {
             revoked: Default::default(),
             earlier_links: Default::default(),
             keys: IdentityKeys::generate(platform.random),
+            connects: false,
         };
         let (events, receiver) = channel();
         let members = Members::new(&platform, &options, events.sink());
         let sent = Rc::new(Sent::default());
         let welcome = Welcome { own: route, owner: Some(HOST), members: &[HOST], window: u64::MAX, takes_parts: false };
-        members.connect(sent.clone(), &welcome, platform.random);
+        members.connect(sent.clone(), &welcome, &platform);
         Self { route, members, sent, _events: receiver }
     }
 

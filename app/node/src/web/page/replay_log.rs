@@ -8,6 +8,7 @@ use web_sys::File;
 pub struct ReplayLog {
     start: Option<ToNode>,
     access: Option<ToNode>,
+    connects: Option<ToNode>,
     room: Option<(ToNode, Option<File>)>,
     contribution: Option<ContributeChoice>,
     hidden: bool,
@@ -19,6 +20,7 @@ impl ReplayLog {
         match message {
             ToNode::Start { .. } => self.start = Some(message.clone()),
             ToNode::AccessTokens(_) => self.access = Some(message.clone()),
+            ToNode::DirectConnections(_) => self.connects = Some(message.clone()),
             ToNode::Host(_) | ToNode::Join { .. } => {
                 self.room = Some((message.clone(), file.cloned()));
                 self.contribution = None;
@@ -61,7 +63,7 @@ impl ReplayLog {
 
     /// The commands for a new worker.
     pub fn replay(&self) -> Vec<(ToNode, Option<File>)> {
-        let first = self.start.iter().chain(&self.access).map(|message| (message.clone(), None));
+        let first = self.start.iter().chain(&self.access).chain(&self.connects).map(|message| (message.clone(), None));
         let contribution = self.contribution.clone().map(|choice| (ToNode::Contribute(choice), None));
         let hidden = self.hidden.then_some((ToNode::Visibility { hidden: true }, None));
         first.chain(self.room.clone()).chain(contribution).chain(hidden).collect()
