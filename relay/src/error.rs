@@ -72,6 +72,9 @@ pub enum ApiError {
     /// 404: there is nothing to install.
     #[error("this relay has no authority of its own, so there is no certificate to install")]
     NoAuthority,
+    /// 503: the relay is about to stop.
+    #[error("this relay is about to stop and takes no new rooms: try again in a few seconds")]
+    Draining,
     /// 503: the page was not built.
     #[error("the page is not built yet: run `cargo xtask run`, which builds it")]
     NoPage,
@@ -98,6 +101,7 @@ impl ApiError {
             Self::ForeignOrigin => (StatusCode::FORBIDDEN, "foreign-origin"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not-found"),
             Self::NoAuthority => (StatusCode::NOT_FOUND, "no-authority"),
+            Self::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
             Self::NoPage => (StatusCode::SERVICE_UNAVAILABLE, "no-page"),
         }
     }
@@ -117,7 +121,7 @@ impl IntoResponse for ApiError {
         let mut response = (status, Json(ErrorBody { error: error.into(), message: sentence.clone() })).into_response();
         let retry_after = match &self {
             Self::Hashing { .. } | Self::Changed(_) | Self::TooManyDownloads => Some(1),
-            Self::TooManyConnections => Some(5),
+            Self::TooManyConnections | Self::Draining => Some(5),
             Self::RelayFull | Self::NoConnectionFree => Some(60),
             _ => None,
         };

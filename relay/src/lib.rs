@@ -5,6 +5,7 @@
 //! - [`rooms`]: entering, forwarding, evicting.
 //! - [`models`]: weights by HTTP range, and the hashes that let any piece be checked ([`models::groups`]).
 //! - [`page`]: the built page; `headers`: what browsers refuse for it.
+//! - [`Operator`]: what may be asked of a running relay.
 //! - [`error_page`]: errors for people who open an address in a browser.
 //! - [`net`]: one port that speaks plain HTTP to this machine and HTTPS to others; which hosts and proxies count.
 //! - [`limits`], [`quotas`] and [`metrics`]: every limit, what an address uses of it, every counter.
@@ -20,6 +21,7 @@ pub mod metrics;
 mod missing;
 pub mod models;
 pub mod net;
+mod operator;
 pub mod page;
 pub mod quotas;
 mod rate;
@@ -28,4 +30,5 @@ mod routes;
 pub mod server;
 
 pub use missing::Missing;
+pub use operator::Operator;
 pub use server::{Config, Relay};

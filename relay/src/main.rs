@@ -4,6 +4,7 @@
 mod banner;
 mod log;
 mod options;
+mod signals;
 
 use std::process::ExitCode;
 
@@ -35,35 +36,16 @@ fn main() -> ExitCode {
 }
 
 async fn serve(options: Options) -> Result<(), Box<dyn std::error::Error>> {
-    let open = options.open;
+    let (open, grace) = (options.open, options.drain_grace());
     let relay = Relay::start(options.config()).await?;
     let local = format!("http://localhost:{}", relay.address().port());
     print!("{}", banner::text(&local, &relay.addresses(), relay.missing()));
     if open {
         banner::open_browser(&local);
     }
-    relay.run(stop_signal()).await;
+    let operator = relay.operator();
+    relay.run(signals::until_stop(operator, grace)).await;
     tracing::info!("stopped");
     println!("Stopped.");
     Ok(())
-}
-
-/// Resolves on Ctrl-C and, on Unix, on the signal that stops a service.
-async fn stop_signal() {
-    let interrupt = tokio::signal::ctrl_c();
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = interrupt => {}
-                _ = terminate.recv() => {}
-            }
-            return;
-        }
-    }
-    // Without a handler the system still ends the program on Ctrl-C.
-    if interrupt.await.is_err() {
-        std::future::pending::<()>().await;
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Parser;
 use potluck_relay::Config;
@@ -45,6 +46,10 @@ pub struct Options {
     /// Take clients' addresses from the PROXY protocol instead: the trusted proxies begin each connection with its header
     #[arg(long, requires = "trusted_proxy")]
     proxy_protocol: bool,
+    /// How many seconds to go on after SIGTERM while /readyz fails, so that a proxy leads new rooms to other relays [default: 3 with
+    /// --trusted-proxy, 0 without]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(..=3600))]
+    drain: Option<u32>,
     /// Show /metrics to everyone. Without this option, only this machine sees it
     #[arg(long)]
     public_metrics: bool,
@@ -61,6 +66,12 @@ pub struct Options {
 }
 
 impl Options {
+    /// How long it drains. Without a proxy nobody would look for another relay meanwhile.
+    pub fn drain_grace(&self) -> Duration {
+        let unasked = if self.trusted_proxy.is_empty() { 0 } else { DRAIN_SECONDS };
+        Duration::from_secs(self.drain.unwrap_or(unasked).into())
+    }
+
     /// How the relay is to run.
     pub fn config(self) -> Config {
         let data = self.data.unwrap_or_else(data_folder);
@@ -84,6 +95,9 @@ impl Options {
         }
     }
 }
+
+/// A proxy looks every second or two, and needs two failures to believe one.
+const DRAIN_SECONDS: u32 = 3;
 
 /// Files that are open beside connections: models that are hashed or served, the system's own.
 const OTHER_FILES: usize = 64;
@@ -154,6 +168,9 @@ mod tests {
         assert_eq!(config.hosts, ["a.example", "b.example"]);
         assert_eq!(config.proxies.addresses.len(), 2);
         assert!(!config.proxies.send_header && !config.public_metrics);
+        assert_eq!(parse(&arguments).unwrap().drain_grace(), Duration::from_secs(3));
+        assert_eq!(parse(&["--drain", "9"]).unwrap().drain_grace(), Duration::from_secs(9));
+        assert!(parse(&[]).unwrap().drain_grace().is_zero(), "nobody would notice");
         assert_eq!(parse(&["--proxy-protocol"]).unwrap_err(), ErrorKind::MissingRequiredArgument);
         assert_eq!(parse(&["--trusted-proxy", "proxy.example"]).unwrap_err(), ErrorKind::ValueValidation);
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
@@ -23,7 +23,7 @@ use crate::net::hosts::{host_of, is_of_other_site, names_loopback};
 use crate::net::{Client, Transport, help, proxy, redirect};
 use crate::page;
 use crate::quotas::{Exhausted, Resource};
-use crate::rooms::{Arrival, serve_socket};
+use crate::rooms::{Arrival, Phase, serve_socket};
 use crate::server::Shared;
 
 /// Bytes that a member's connection reads at once: a frame of 8 KiB with its headers fits, and thousands of idle members
@@ -37,6 +37,7 @@ const PONG_BYTES: usize = 256 * 1024;
 pub fn routes(shared: Arc<Shared>) -> Router {
     Router::new()
         .route(path::HEALTH, get(async || "ok\n"))
+        .route(path::READY, get(ready))
         .route(path::METRICS, get(metrics))
         .route(path::ADDRESSES, get(addresses))
         .route(path::CERTIFICATE, get(help::page))
@@ -83,13 +84,33 @@ async fn admit(State(shared): State<Arc<Shared>>, mut request: Request, next: Ne
         client.address = forwarded.unwrap_or(client.address);
     }
     let transport = client.transport;
-    if transport == Transport::Open && !help::serves(request.uri().path()) {
+    if transport == Transport::Open && !is_open_to_all(request.uri().path()) {
         return Ok(redirect::to_https(&host, request.uri()));
     }
     let mut response = next.run(request).await;
     // A machine's own name also has other services, on other ports.
     if shared.reach.keeper().is_none() {
         headers::keep_to_https(&mut response, &host, transport);
+    }
+    Ok(response)
+}
+
+/// Whether other devices get this without TLS. Those who watch a relay take a redirect for an answer.
+fn is_open_to_all(path: &str) -> bool {
+    help::serves(path) || [path::HEALTH, path::READY].contains(&path)
+}
+
+/// HAProxy lets connections go on, but sends no new ones, where it is answered with this (`http-check disable-on-404`); any other
+/// failure means to it that the relay is gone.
+const GENTLY: &str = "draining=404";
+
+async fn ready(State(shared): State<Arc<Shared>>, uri: Uri) -> Result<Response, ApiError> {
+    if shared.rooms.phase() == Phase::Open {
+        return Ok(no_store("ready\n"));
+    }
+    let mut response = ApiError::Draining.into_response();
+    if uri.query() == Some(GENTLY) {
+        *response.status_mut() = StatusCode::NOT_FOUND;
     }
     Ok(response)
 }

@@ -33,6 +33,7 @@ use crate::net::names::{Machine, Names, could_be_top_level};
 use crate::net::proxy::Proxies;
 use crate::net::tls::{self, Identity};
 use crate::net::{Client, Door, HttpStream, Opened, Reach, Refused, listen, machine_name, wanted};
+use crate::operator::Operator;
 use crate::page::Page;
 use crate::quotas::{Quotas, Resource};
 use crate::rooms::Rooms;
@@ -124,11 +125,8 @@ impl Relay {
         let failed = |source| StartError::Listen { port: config.port, source };
         let listener = listen(config.ip, config.port).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let (acceptor, given, keeper) = match tls {
-            Some(tls) => (Some(tls.acceptor), tls.fingerprint, tls.keeper),
-            None => (None, String::new(), None),
-        };
-        let reach = Reach::new(config.machine, config.hosts, address.port(), config.ip.is_loopback(), given, keeper);
+        let (acceptor, certificate) = tls.map_or((None, None), |tls| (Some(tls.acceptor), Some(tls.certificate)));
+        let reach = Reach::new(config.machine, config.hosts, address.port(), config.ip.is_loopback(), certificate);
         let door = Door {
             tls: acceptor,
             proxies: config.proxies.clone(),
@@ -174,6 +172,11 @@ impl Relay {
     /// What it was told to serve and did not find.
     pub fn missing(&self) -> &[Missing] {
         &self.missing
+    }
+
+    /// What its operator may ask of it while it runs.
+    pub fn operator(&self) -> Operator {
+        Operator::new(self.shared.clone())
     }
 
     /// Serves until `stop` resolves, then notifies the rooms and gives connections a moment to finish.

@@ -3,61 +3,10 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Read};
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Instant;
 
-use common::{Keys, Running, TIMEOUT, folder};
+use common::{Keys, Program, Running, TIMEOUT, folder};
 use potluck_relay_api::{Binary, EntryProof, Refusal};
-
-/// A relay in a process of its own.
-struct Program {
-    child: Child,
-    /// What it said at the start.
-    said: String,
-    address: SocketAddr,
-    log: ChildStderr,
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn start(data: &Path, arguments: &[&str]) -> Program {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_potluck-relay"))
-        .args(["--port", "0", "--data"])
-        .arg(data)
-        .args(arguments)
-        .env_remove("RUST_LOG")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let log = child.stderr.take().unwrap();
-    let mut said = String::new();
-    let mut lines = BufReader::new(child.stdout.take().unwrap());
-    while !said.contains("Ctrl-C") {
-        assert!(lines.read_line(&mut said).unwrap() > 0, "it ended: {said}");
-    }
-    let port = said.split("http://localhost:").nth(1).and_then(|rest| rest.lines().next()).unwrap().parse().unwrap();
-    Program { child, said, address: (Ipv4Addr::LOCALHOST, port).into(), log }
-}
-
-impl Program {
-    /// Ends it; its log.
-    fn end(mut self) -> String {
-        self.child.kill().unwrap();
-        let mut text = String::new();
-        self.log.read_to_string(&mut text).unwrap();
-        text
-    }
-}
 
 /// It said "Potluck is ready" and nothing else.
 #[test]
@@ -65,7 +14,7 @@ fn what_is_missing_is_said_at_the_start() {
     let data = folder("program");
     let none = data.join("none");
     let none = none.to_str().unwrap();
-    let program = start(&data, &["--local", "--page", none, "--models", none]);
+    let program = Program::start(&data, &["--local", "--page", none, "--models", none]);
     assert!(!program.said.contains("Potluck is ready"), "{}", program.said);
     assert!(program.said.contains("no page to show") && program.said.contains("cargo xtask run"), "{}", program.said);
     assert!(program.said.contains("none: the folder does not exist"), "{}", program.said);
@@ -76,7 +25,7 @@ fn what_is_missing_is_said_at_the_start() {
 async fn even_the_longest_log_names_no_room_no_key_and_no_client() {
     let (data, models) = (folder("log"), folder("log-models"));
     std::fs::write(models.join("a.gguf"), vec![7; 1000]).unwrap();
-    let program = start(&data, &["--log", "trace", "--models", models.to_str().unwrap()]);
+    let program = Program::start(&data, &["--log", "trace", "--models", models.to_str().unwrap()]);
     let relay = Running::at(program.address);
     let keys = Keys::listed(1, "Kitchen");
     let mut host = relay.own(&keys).await;

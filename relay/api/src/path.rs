@@ -2,6 +2,8 @@
 
 /// `GET`: answers `ok` while the relay runs.
 pub const HEALTH: &str = "/healthz";
+/// `GET`: answers `ready` while the relay takes new rooms. While it drains, 503; with `?draining=404`, 404.
+pub const READY: &str = "/readyz";
 /// `GET`: counters in the Prometheus text format.
 pub const METRICS: &str = "/metrics";
 /// `GET`: [`Addresses`](crate::http::Addresses).

@@ -9,8 +9,9 @@ use potluck_relay_api::path;
 use tracing::warn;
 
 use super::names::{Machine, Names, could_be_top_level, urls};
-use super::tls::Keeper;
 use super::tls::decide::Wanted;
+use super::tls::{Certificate, Keeper};
+use crate::error::StartError;
 
 /// The names that the certificate of a relay should have: what a person asked for, and what the machine has by itself.
 pub fn wanted(hosts: &[String], machine: &Machine, addresses: &[IpAddr]) -> Wanted {
@@ -36,61 +37,71 @@ pub struct Reach {
     hosts: Vec<String>,
     port: u16,
     local_only: bool,
-    /// SHA-256 of the owner's certificate; empty without one.
-    given: String,
-    keeper: Option<Keeper>,
+    certificate: Option<Certificate>,
     addresses: RwLock<Vec<IpAddr>>,
     is_failing: AtomicBool,
 }
 
 impl Reach {
-    /// A relay on this port. `given` is the fingerprint of a certificate from the owner.
+    /// A relay on this port; without a certificate it serves plain HTTP only.
     pub fn new(
         machine: Machine,
         hosts: Vec<String>,
         port: u16,
         local_only: bool,
-        given: String,
-        keeper: Option<Keeper>,
+        certificate: Option<Certificate>,
     ) -> Self {
         let addresses = RwLock::new((machine.addresses)());
-        Self { machine, hosts, port, local_only, given, keeper, addresses, is_failing: AtomicBool::new(false) }
+        Self { machine, hosts, port, local_only, certificate, addresses, is_failing: AtomicBool::new(false) }
     }
 
     /// For `GET /addresses`.
     pub fn addresses(&self) -> Addresses {
         let addresses = self.shown();
-        let has_tls = self.keeper.is_some() || !self.given.is_empty();
-        let urls = if has_tls { urls(&addresses, self.port) } else { Vec::new() };
-        let help = urls.first().filter(|_| self.keeper.is_some());
+        let urls = if self.certificate.is_some() { urls(&addresses, self.port) } else { Vec::new() };
+        let help = urls.first().filter(|_| self.keeper().is_some());
         let help = help.and_then(|url| url.strip_prefix("https://"));
         Addresses {
             help: help.map(|host| format!("http://{host}{}", path::CERTIFICATE)).unwrap_or_default(),
             urls,
             local_only: self.local_only,
-            self_signed: self.keeper.is_some(),
-            fingerprint: self.keeper.as_ref().map_or_else(|| self.given.clone(), Keeper::fingerprint),
+            self_signed: self.keeper().is_some(),
+            fingerprint: self.certificate.as_ref().map(Certificate::fingerprint).unwrap_or_default(),
         }
     }
 
     /// The machine's addresses that its certificate names; all of them if it names none, or comes from the owner.
     fn shown(&self) -> Vec<IpAddr> {
         let addresses = self.addresses.read().unwrap_or_else(PoisonError::into_inner);
-        let named = self.keeper.as_ref().map(Keeper::names).unwrap_or_default();
+        let named = self.keeper().map(Keeper::names).unwrap_or_default();
         let shown: Vec<IpAddr> = addresses.iter().filter(|ip| named.ips.contains(ip)).copied().collect();
         if shown.is_empty() { addresses.clone() } else { shown }
     }
 
     /// The relay's own authority.
     pub fn keeper(&self) -> Option<&Keeper> {
-        self.keeper.as_ref()
+        match &self.certificate {
+            Some(Certificate::Own(keeper)) => Some(keeper),
+            Some(Certificate::Given(_)) | None => None,
+        }
+    }
+
+    /// Reads the owner's certificate again; false if there is none. Not for an async thread.
+    ///
+    /// # Errors
+    /// It cannot be used: the one before stays.
+    pub fn reload(&self) -> Result<bool, StartError> {
+        match &self.certificate {
+            Some(Certificate::Given(given)) => given.reload().map(|()| true),
+            Some(Certificate::Own(_)) | None => Ok(false),
+        }
     }
 
     /// Looks at the machine's addresses again, and renews the certificate if need be at `now`. Not for an async thread.
     pub fn refresh(&self, now: u64) {
         let addresses = (self.machine.addresses)();
         let wanted = wanted(&self.hosts, &self.machine, &addresses);
-        let checked = self.keeper.as_ref().map(|keeper| keeper.check(now, &wanted));
+        let checked = self.keeper().map(|keeper| keeper.check(now, &wanted));
         *self.addresses.write().unwrap_or_else(PoisonError::into_inner) = addresses;
         match checked {
             Some(Ok(_)) => self.is_failing.store(false, Ordering::Relaxed),
@@ -143,8 +154,8 @@ mod tests {
         let machine = Machine { names: Vec::new(), addresses: Arc::new(list) };
         let wanted = wanted(&[], &machine, &(machine.addresses)());
         let own = Identity::Own { folder: folder.clone() };
-        let keeper = own.load(1_800_000_000, &wanted, "pc").unwrap().keeper;
-        let reach = Reach::new(machine, Vec::new(), 1, false, String::new(), keeper);
+        let certificate = own.load(1_800_000_000, &wanted, "pc").unwrap().certificate;
+        let reach = Reach::new(machine, Vec::new(), 1, false, Some(certificate));
         // A lower address of the same network, which causes no other certificate, and a public one, for which the authority may not
         // vouch.
         *now.lock().unwrap() = vec!["192.168.1.5", "203.0.113.9", "fd00::1", "fd00::5"];

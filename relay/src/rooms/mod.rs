@@ -32,12 +32,23 @@ struct State {
     join_rates: KeyedBuckets<IpAddr>,
 }
 
+/// How far the relay is from its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It takes new rooms.
+    Open,
+    /// It is about to stop: rooms go on, and new ones find another relay.
+    Draining,
+    /// It stops.
+    Closing,
+}
+
 /// All rooms of the relay.
 pub struct Rooms {
     limits: Arc<Limits>,
     metrics: Arc<Metrics>,
     state: Mutex<State>,
-    closing: watch::Sender<bool>,
+    phase: watch::Sender<Phase>,
 }
 
 impl Rooms {
@@ -48,7 +59,12 @@ impl Rooms {
             create_rates: KeyedBuckets::new(limits.room_rate),
             join_rates: KeyedBuckets::new(limits.join_rate),
         };
-        Self { limits, metrics, state: Mutex::new(state), closing: watch::Sender::new(false) }
+        Self { limits, metrics, state: Mutex::new(state), phase: watch::Sender::new(Phase::Open) }
+    }
+
+    /// How far the relay is from its end.
+    pub fn phase(&self) -> Phase {
+        *self.phase.borrow()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -80,7 +96,7 @@ impl Rooms {
 
     /// Whether a connection may try to enter: its room's id and its place among the members.
     fn arrive(&self, arrival: &Arrival, now: Instant) -> Result<(RoomId, Lease), Refusal> {
-        if *self.closing.borrow() {
+        if self.phase() == Phase::Closing {
             return Err(Refusal::ShuttingDown);
         }
         let holder = arrival.share.holder();
@@ -125,11 +141,14 @@ impl Rooms {
         };
         // The lock is held while joining, so that the room cannot expire and a shutdown sees every member.
         let mut state = self.state();
-        if *self.closing.borrow() {
+        let phase = self.phase();
+        if phase == Phase::Closing {
             return Err(Refusal::ShuttingDown);
         }
         let room = match (state.rooms.get(id), proof) {
             (Some(room), _) => room.clone(),
+            // It would be closed in a moment. The owner tries again, and a proxy then leads it to another relay.
+            (None, EntryProof::Owner { .. }) if phase == Phase::Draining => return Err(Refusal::ShuttingDown),
             (None, EntryProof::Owner { key, .. }) => {
                 state.create_rates.try_take(share.holder(), now).map_err(|_| Refusal::TooManyRooms)?;
                 let lease = share.take(Resource::Room).map_err(|exhausted| match exhausted {
@@ -156,10 +175,21 @@ impl Rooms {
         self.metrics.rooms_expired.add((before - state.rooms.len()) as u64);
     }
 
+    /// Refuses new rooms from now on.
+    pub fn drain(&self) {
+        self.phase.send_if_modified(|phase| {
+            let is_open = *phase == Phase::Open;
+            if is_open {
+                *phase = Phase::Draining;
+            }
+            is_open
+        });
+    }
+
     /// Refuses new members and notifies all members that the relay stops.
     pub fn shut_down(&self) {
         let state = self.state();
-        self.closing.send_replace(true);
+        self.phase.send_replace(Phase::Closing);
         for room in state.rooms.values() {
             room.shut_down();
         }
@@ -168,7 +198,7 @@ impl Rooms {
     /// Resolves once the relay stops.
     async fn closed(&self) {
         // The sender lives as long as these rooms.
-        let _ = self.closing.subscribe().wait_for(|closing| *closing).await;
+        let _ = self.phase.subscribe().wait_for(|phase| *phase == Phase::Closing).await;
     }
 
     /// The number of rooms.

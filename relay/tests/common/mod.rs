@@ -5,6 +5,7 @@
 mod http;
 mod keys;
 mod member;
+mod program;
 mod running;
 
 use std::net::Ipv4Addr;
@@ -19,6 +20,7 @@ use potluck_relay::net::proxy::Proxies;
 pub use http::{Reply, connector, request};
 pub use keys::{Invite, Keys};
 pub use member::{Member, fragment, ping};
+pub use program::{Program, command};
 pub use running::{Running, start};
 
 /// How long anything may take before a test fails instead of hanging.

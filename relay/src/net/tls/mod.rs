@@ -8,9 +8,9 @@
 mod certificates;
 pub mod decide;
 mod files;
+mod given;
 mod keeper;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -20,13 +20,12 @@ use ring::digest::{SHA256, digest};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
 
 use crate::error::StartError;
 use decide::Wanted;
+pub use given::Given;
 pub use keeper::Keeper;
 
 /// The authority's key and certificate, in the folder of [`Identity::Own`].
@@ -67,12 +66,15 @@ impl Identity {
     /// A file cannot be read or written, or does not hold a certificate or key.
     pub fn load(&self, now: u64, wanted: &Wanted, machine: &str) -> Result<Tls, StartError> {
         match self {
-            Self::Files { certificate, key } => Tls::of_files(certificate, key),
+            Self::Files { certificate, key } => {
+                let given = Given::open(certificate.clone(), key.clone())?;
+                let acceptor = acceptor(certificate, given.current.clone())?;
+                Ok(Tls { acceptor, certificate: Certificate::Given(given) })
+            }
             Self::Own { folder } => {
                 let keeper = Keeper::open(folder.clone(), now, wanted, machine.to_owned())?;
-                let fingerprint = fingerprint(&keeper.authority().certificate);
                 let acceptor = acceptor(folder, keeper.current.clone())?;
-                Ok(Tls { acceptor, fingerprint, keeper: Some(keeper) })
+                Ok(Tls { acceptor, certificate: Certificate::Own(keeper) })
             }
         }
     }
@@ -82,25 +84,25 @@ impl Identity {
 pub struct Tls {
     /// Accepts connections.
     pub acceptor: TlsAcceptor,
-    /// SHA-256, as lower-case hexadecimal digits, of what native peers accept: the relay's own authority, or the owner's certificate.
-    pub fingerprint: String,
-    /// Renews the certificate, if it is the relay's own.
-    pub keeper: Option<Keeper>,
+    /// What they get to see.
+    pub certificate: Certificate,
 }
 
-impl Tls {
-    fn of_files(certificate: &Path, key: &Path) -> Result<Self, StartError> {
-        let read = |path: &Path| fs::read(path).map_err(|source| StartError::Read { path: path.to_owned(), source });
-        let bad = |path: &Path, reason: String| StartError::Certificate { path: path.to_owned(), reason };
-        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&read(certificate)?)
-            .collect::<Result<_, _>>()
-            .map_err(|error| bad(certificate, error.to_string()))?;
-        let fingerprint = chain.first().map(|own| fingerprint(own)).unwrap_or_default();
-        let private = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|error| bad(key, error.to_string()))?;
-        let certified = CertifiedKey::from_der(chain, private, &default_provider())
-            .map_err(|error| bad(certificate, error.to_string()))?;
-        let acceptor = acceptor(certificate, Arc::new(Current::new(certified)))?;
-        Ok(Self { acceptor, fingerprint, keeper: None })
+/// The certificate of a relay, and who renews it.
+pub enum Certificate {
+    /// The relay itself.
+    Own(Keeper),
+    /// Its owner.
+    Given(Given),
+}
+
+impl Certificate {
+    /// SHA-256, as lower-case hexadecimal digits, of what native peers accept: the relay's own authority, or the owner's certificate.
+    pub fn fingerprint(&self) -> String {
+        match self {
+            Self::Own(keeper) => keeper.fingerprint(),
+            Self::Given(given) => given.fingerprint(),
+        }
     }
 }
 

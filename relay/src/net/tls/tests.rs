@@ -1,11 +1,12 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::fs;
 use std::time::Duration;
 
 use rcgen::{CertificateParams, DnType, KeyPair};
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::client::danger::ServerCertVerifier;
-use tokio_rustls::rustls::pki_types::{ServerName, UnixTime};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{CertificateError, Error, RootCertStore};
 
 use super::certificates::Authority;
