@@ -5,12 +5,15 @@
 
 use std::io::IsTerminal;
 
+use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::options::LogFormat;
+
 /// Starts the log. Without a level, the filter of the environment variable `RUST_LOG` counts.
-pub fn start(level: Option<LevelFilter>) {
+pub fn start(level: Option<LevelFilter>, format: LogFormat) {
     let filter = level
         // Of libraries, what goes wrong is enough; RUST_LOG can ask for more.
         .map(|level| Targets::new().with_default(level.min(LevelFilter::WARN)).with_target("potluck_relay", level))
@@ -20,6 +23,10 @@ pub fn start(level: Option<LevelFilter>) {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false);
+    let lines = match format {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    };
     // It fails only if there is a log already.
     let _ = tracing_subscriber::registry().with(lines).with(filter).try_init();
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use potluck_relay::Config;
 use potluck_relay::limits::Limits;
 use potluck_relay::net::names::Machine;
@@ -17,6 +17,13 @@ use tracing_subscriber::filter::LevelFilter;
 #[derive(Debug, Parser)]
 #[command(name = "potluck-relay")]
 pub struct Options {
+    /// File with options, as TOML: `port = 8787`, `host = ["a.example", "b.example"]`, `local = true`. Variables of the environment
+    /// count before it (POTLUCK_RELAY_PORT, several values with commas between them), and the command line before both
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Check the options, the file and the certificate, and exit
+    #[arg(long)]
+    pub check: bool,
     /// Folder with the built page
     #[arg(long, value_name = "DIR", default_value = "dist")]
     page: PathBuf,
@@ -60,9 +67,20 @@ pub struct Options {
     /// How much to log to standard error: off, error, warn, info, debug or trace [default: RUST_LOG, or warn]
     #[arg(long, value_name = "LEVEL")]
     pub log: Option<LevelFilter>,
+    /// How lines of the log are written: for people, or as JSON objects
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub log_format: LogFormat,
     /// Open the page in this machine's browser
     #[arg(long)]
     pub open: bool,
+}
+
+/// How lines of the log are written.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum LogFormat {
+    #[default]
+    Text,
+    Json,
 }
 
 impl Options {
@@ -73,7 +91,7 @@ impl Options {
     }
 
     /// How the relay is to run.
-    pub fn config(self) -> Config {
+    pub fn relay_config(self) -> Config {
         let data = self.data.unwrap_or_else(data_folder);
         let identity = match (self.tls_cert, self.tls_key) {
             (Some(certificate), Some(key)) => Some(Identity::Files { certificate, key }),
@@ -138,7 +156,7 @@ mod tests {
 
     #[test]
     fn local_means_loopback_and_no_certificate() {
-        let config = parse(&["--local", "--port", "0", "--models", "a", "--models", "b"]).unwrap().config();
+        let config = parse(&["--local", "--port", "0", "--models", "a", "--models", "b"]).unwrap().relay_config();
         assert!(config.ip.is_loopback() && config.identity.is_none());
         assert!((config.machine.addresses)().is_empty() && config.machine.names.is_empty());
         assert_eq!((config.port, config.models), (0, vec![PathBuf::from("a"), PathBuf::from("b")]));
@@ -146,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_lan_gets_a_certificate_of_the_authority_in_the_data_folder() {
-        let config = parse(&["--data", "d"]).unwrap().config();
+        let config = parse(&["--data", "d"]).unwrap().relay_config();
         assert!(config.ip.is_unspecified() && config.ip.is_ipv6());
         assert!(matches!(config.identity, Some(Identity::Own { folder }) if folder == Path::new("d")));
         assert_eq!(config.cache, Path::new("d").join("hashes"));
@@ -164,7 +182,7 @@ mod tests {
     fn hosts_and_proxies_are_named_one_by_one() {
         let arguments =
             ["--host", "a.example", "--host", "b.example", "--trusted-proxy", "::1", "--trusted-proxy", "10.0.0.1"];
-        let config = parse(&arguments).unwrap().config();
+        let config = parse(&arguments).unwrap().relay_config();
         assert_eq!(config.hosts, ["a.example", "b.example"]);
         assert_eq!(config.proxies.addresses.len(), 2);
         assert!(!config.proxies.send_header && !config.public_metrics);

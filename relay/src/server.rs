@@ -31,6 +31,7 @@ use crate::models::{HashCache, Library};
 use crate::net::hosts::Hosts;
 use crate::net::names::{Machine, Names, could_be_top_level};
 use crate::net::proxy::Proxies;
+use crate::net::tls::decide::Wanted;
 use crate::net::tls::{self, Identity};
 use crate::net::{Client, Door, HttpStream, Opened, Reach, Refused, listen, machine_name, wanted};
 use crate::operator::Operator;
@@ -157,6 +158,21 @@ impl Relay {
         // Not awaited: a file that is asked for before its turn is compressed then.
         tokio::task::spawn_blocking(move || page.compress_all());
         Ok(Self { listener, address, door: Arc::new(door), shared: Arc::new(shared), missing })
+    }
+
+    /// Whether a relay could start like this, as far as that shows without making anything.
+    ///
+    /// # Errors
+    /// A name or the owner's certificate cannot be used.
+    pub fn check(config: &Config) -> Result<Vec<Missing>, StartError> {
+        match &config.identity {
+            Some(Identity::Own { .. }) => check_hosts(&config.hosts, &config.machine)?,
+            Some(given @ Identity::Files { .. }) => {
+                given.load(tls::now(), &Wanted::default(), "")?;
+            }
+            None => {}
+        }
+        Ok(Missing::find(config.page.as_deref(), &config.models))
     }
 
     /// The address it listens on.

@@ -5,7 +5,7 @@ mod common;
 
 use std::time::Instant;
 
-use common::{Keys, Program, Running, TIMEOUT, folder};
+use common::{Keys, Program, Running, TIMEOUT, command, folder};
 use potluck_relay_api::{Binary, EntryProof, Refusal};
 
 /// It said "Potluck is ready" and nothing else.
@@ -19,6 +19,39 @@ fn what_is_missing_is_said_at_the_start() {
     assert!(program.said.contains("no page to show") && program.said.contains("cargo xtask run"), "{}", program.said);
     assert!(program.said.contains("none: the folder does not exist"), "{}", program.said);
     assert_eq!(program.end(), "", "the log is quiet unless something fails");
+}
+
+#[test]
+fn a_check_finds_mistakes_and_starts_nothing() {
+    let data = folder("check");
+    let file = data.join("relay.toml");
+    let check = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let output = command().arg("--check").arg("--config").arg(&file).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(said).unwrap())
+    };
+    let folder = data.join("kept");
+    let rest = format!("page = \"none\"\ndata = {folder:?}\n");
+    let (code, said) = check(&rest);
+    assert!(code == Some(0) && said.contains("none") && said.contains("The options are right."), "{said}");
+    for (line, complaint) in [
+        ("port = 70000", "relay.toml, line 3: port: invalid value '70000'"),
+        ("host = \"a b\"", "--host \"a b\" is not a name that a certificate can have"),
+        ("tls-cert = \"/no/cert\"\ntls-key = \"/no/key\"", "cannot read /no/cert"),
+    ] {
+        let (code, said) = check(&format!("{rest}{line}\n"));
+        assert!(code == Some(2) && said.contains(complaint), "{code:?} {said}");
+    }
+    assert!(!folder.exists(), "no certificate was made");
+}
+
+#[test]
+fn a_log_in_json_has_an_object_in_each_line() {
+    let data = folder("json");
+    let log = Program::start(&data, &["--local", "--log", "info", "--log-format", "json"]).end();
+    let lines: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().any(|line| line["message"] == "listening" && line["level"] == "INFO"), "{log}");
 }
 
 #[tokio::test]
