@@ -1,8 +1,9 @@
-//! What the relay counts, in the Prometheus text format.
+//! What the relay counts, in the text formats of Prometheus and OpenMetrics.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use axum::http::{HeaderMap, HeaderValue, header};
 use potluck_relay_api::Eviction;
 
 /// A number that only increases.
@@ -71,9 +72,37 @@ pub struct Metrics {
     pub requests_limited: Counter,
 }
 
+/// How the metrics are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// The Prometheus text format 0.0.4.
+    Prometheus,
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+}
+
+impl Format {
+    /// OpenMetrics if a request's `Accept` names it, as Prometheus does by itself.
+    pub fn accepted(headers: &HeaderMap) -> Self {
+        let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let is_named = accepted.any(|kinds| kinds.contains("application/openmetrics-text"));
+        if is_named { Self::OpenMetrics } else { Self::Prometheus }
+    }
+
+    /// The content type.
+    pub fn kind(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        })
+    }
+}
+
 /// Values read when the metrics are requested.
 #[derive(Clone, Debug, Default)]
 pub struct Gauges {
+    /// The relay is about to stop.
+    pub is_draining: bool,
     /// Current rooms.
     pub rooms: usize,
     /// Current members in all rooms, also those that have not entered yet.
@@ -101,12 +130,16 @@ impl Metrics {
         }
     }
 
-    /// All counters and `gauges` in the Prometheus text format 0.0.4.
-    pub fn render(&self, gauges: &Gauges) -> String {
+    /// All counters and `gauges`.
+    pub fn render(&self, gauges: &Gauges, format: Format) -> String {
         let mut out = String::with_capacity(4096);
         let mut family = |name: &str, kind: &str, help: &str, rows: &[(String, u64)]| {
+            let described = match format {
+                Format::Prometheus => name,
+                Format::OpenMetrics => name.strip_suffix("_total").unwrap_or(name),
+            };
             // Writing to a String cannot fail.
-            let _ = writeln!(out, "# HELP potluck_relay_{name} {help}\n# TYPE potluck_relay_{name} {kind}");
+            let _ = writeln!(out, "# HELP potluck_relay_{described} {help}\n# TYPE potluck_relay_{described} {kind}");
             for (labels, value) in rows {
                 let _ = writeln!(out, "potluck_relay_{name}{labels} {value}");
             }
@@ -129,6 +162,7 @@ impl Metrics {
         let dropped = [reason("undeliverable", &self.frames_undeliverable), reason("bad-frame", &self.frames_bad)];
         family("frames_dropped_total", "counter", "Messages dropped.", &dropped);
         family("senders_limited_total", "counter", "Pauses imposed on senders.", &one(self.senders_limited.get()));
+        family("draining", "gauge", "1 while the relay is about to stop.", &one(gauges.is_draining.into()));
         family("rooms", "gauge", "Current rooms.", &one(gauges.rooms as u64));
         family("rooms_created_total", "counter", "Rooms created.", &one(self.rooms_created.get()));
         family("rooms_expired_total", "counter", "Rooms dropped when empty.", &one(self.rooms_expired.get()));
@@ -154,6 +188,9 @@ impl Metrics {
         );
         family("queued_bytes", "gauge", "Bytes of messages waiting or unfinished.", &one(gauges.queued_bytes as u64));
         family("requests_limited_total", "counter", "Requests answered with 429.", &one(self.requests_limited.get()));
+        if format == Format::OpenMetrics {
+            out.push_str("# EOF\n");
+        }
         out
     }
 }
@@ -173,10 +210,23 @@ mod tests {
         metrics.weight_bytes.add(42);
         metrics.evicted_slow.inc();
         let gauges = Gauges { rooms: 2, model_bytes: vec![("a\"b".into(), 7)], ..Gauges::default() };
-        let text = metrics.render(&gauges);
+        let text = metrics.render(&gauges, Format::Prometheus);
         assert!(text.contains("\npotluck_relay_weight_bytes_total 42\n"));
         assert!(text.contains("\npotluck_relay_model_bytes_total{model=\"a\\\"b\"} 7\n"));
         assert!(text.contains("\npotluck_relay_evictions_total{reason=\"slow-receiver\"} 1\n"));
         assert!(text.contains("\n# TYPE potluck_relay_rooms gauge\npotluck_relay_rooms 2\n"));
+        let open = metrics.render(&gauges, Format::OpenMetrics);
+        assert!(open.contains("# TYPE potluck_relay_weight_bytes counter\npotluck_relay_weight_bytes_total 42\n"));
+        assert!(open.ends_with("\n# EOF\n") && !text.contains("# EOF"));
+    }
+
+    #[test]
+    fn who_asks_for_openmetrics_gets_it() {
+        let asked = |accept: &'static str| {
+            Format::accepted(&[(header::ACCEPT, HeaderValue::from_static(accept))].into_iter().collect())
+        };
+        // As Prometheus 2 and 3 ask.
+        let accept = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.4,*/*;q=0.3";
+        assert_eq!((asked(accept), asked("*/*")), (Format::OpenMetrics, Format::Prometheus));
     }
 }

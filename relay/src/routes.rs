@@ -17,7 +17,7 @@ use potluck_relay_api::path;
 use crate::error::ApiError;
 use crate::error_page::html_for_browsers;
 use crate::headers::{self, isolate};
-use crate::metrics::Gauges;
+use crate::metrics::{Format, Gauges};
 use crate::models::serve;
 use crate::net::hosts::{host_of, is_of_other_site, names_loopback};
 use crate::net::{Client, Transport, help, proxy, redirect};
@@ -129,14 +129,15 @@ async fn metrics(
         return Err(ApiError::PrivateMetrics);
     }
     let gauges = Gauges {
+        is_draining: shared.rooms.phase() != Phase::Open,
         rooms: shared.rooms.count(),
         members: shared.quotas.used(Resource::Member),
         connections: shared.quotas.used(Resource::Connection),
         queued_bytes: shared.quotas.memory(),
         model_bytes: shared.library.bytes_served(),
     };
-    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    Ok(([(header::CONTENT_TYPE, kind)], shared.metrics.render(&gauges)).into_response())
+    let format = Format::accepted(&headers);
+    Ok(([(header::CONTENT_TYPE, format.kind())], shared.metrics.render(&gauges, format)).into_response())
 }
 
 async fn addresses(State(shared): State<Arc<Shared>>) -> Response {
