@@ -9,7 +9,7 @@ use crate::{
     actions::install_tools,
     bench::BenchPage,
     browser::{self, StoredData},
-    chat::{ChatList, ChatsPage, Shortcuts},
+    chat::{ChatList, ChatsPage, OwnAnswers, Shortcuts},
     common::NoticeStack,
     door::{Door, RoomPicker},
     host::HostPicker,
@@ -67,6 +67,7 @@ fn App(link: NodeLink, kept: StoredData, session: Session, route: Route, trouble
         <Leave />
         <Sealed />
         <ChatList />
+        <OwnAnswers />
         <SettingsDrawer />
         <Shortcuts />
     }

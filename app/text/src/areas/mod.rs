@@ -63,7 +63,9 @@ pub use pooling::PoolingTexts;
 pub use room::{ConnectionTexts, MemberTexts, PhaseTexts, PlanTexts, RoleTexts, StepTexts};
 pub use seats::{CreditTexts, ExpertsTexts, PathTexts, SeatTexts, TableTexts};
 pub use serve::{ApiTexts, ServeTexts};
-pub use settings::{AccessTexts, ConnectionsTexts, DeviceTexts, SamplingTexts, SettingsTexts, StorageTexts};
+pub use settings::{
+    AccessTexts, ConnectionsTexts, DeviceTexts, OwnAnswersTexts, SamplingTexts, SettingsTexts, StorageTexts,
+};
 pub use template::TemplateTexts;
 pub use terminal::{ModelPathTexts, SecretFileTexts, TerminalTexts};
 pub use verify::VerifyTexts;
@@ -184,6 +186,8 @@ areas! {
     connections: ConnectionsTexts,
     /// How answers are generated.
     sampling: SamplingTexts,
+    /// How one conversation is answered, if not like all others.
+    own_answers: OwnAnswersTexts,
     /// What this device can do.
     device: DeviceTexts,
     /// What the browser stores.

@@ -109,6 +109,28 @@ table! {
 }
 
 table! {
+    /// How one conversation is answered, if not like all others.
+    OwnAnswersTexts {
+        /// The heading of the drawer, and the button in the conversation's header.
+        title = "Answers in this conversation";
+        /// Above the fields.
+        hint = "What you change here applies to this conversation only, from the next answer on. Press Regenerate to have the last question answered with it.";
+        /// The field for what is said before this conversation.
+        instructions = "Instructions for this conversation";
+        /// The heading above them in a file.
+        instructions_heading = "Instructions";
+        /// The button that takes all of it back.
+        use_usual = "Use the settings of all conversations";
+        /// The mark in a conversation with other instructions than all others.
+        instructions_differ = "Own instructions";
+        /// The mark in a conversation with other sampling than all others.
+        sampling_differs = "Own sampling";
+        /// The mark in a conversation with both.
+        both_differ = "Own instructions and sampling";
+    }
+}
+
+table! {
     /// What this device can do.
     DeviceTexts {
         /// The field.

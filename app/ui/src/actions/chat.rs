@@ -145,7 +145,12 @@ impl Store {
                         texts.extend(std::iter::from_fn(|| self.take_waiting(0)));
                     }
                     self.give_draft(texts.join("\n"));
+                    let own_answers = self.chats.open.with_untracked(|open| open.own_answers.clone());
                     self.forget_blank();
+                    // The question that is sent next begins the same conversation.
+                    if self.chats.open.with_untracked(|open| open.turns.is_empty()) {
+                        self.keep_own_answers(own_answers);
+                    }
                 }
                 TakenBack::Regenerate => self.save_soon(),
             };
@@ -160,16 +165,16 @@ impl Store {
     }
 
     fn prompt(self, request: RequestId) {
-        let settings = self.settings.get_untracked();
         let conversation = self.chats.open.get_untracked();
+        let answers = self.settings.with_untracked(|settings| conversation.answer_settings(&settings.answers).clone());
         self.send(ToNode::Prompt(PromptRequest {
             request,
-            messages: conversation.messages(&settings.instructions),
+            messages: conversation.messages(&answers.instructions),
             conversation: conversation.id,
             raw: false,
-            max_tokens: settings.max_tokens.max(1),
-            sampling: settings.sampling(browser::seed()),
-            reasoning: settings.reasoning,
+            max_tokens: answers.max_tokens.max(1),
+            sampling: answers.sampling(browser::seed()),
+            reasoning: answers.reasoning,
             tools: ToolOffer::default(),
             logits: LogitOptions::default(),
         }));

@@ -101,18 +101,23 @@ impl Store {
         self.remember_open();
     }
 
-    /// After a reload, the same conversation is open.
-    fn remember_open(self) {
-        let open = self.chats.open.with_untracked(|open| open.id.clone());
-        self.remember(|session| session.conversation = Some(open));
+    /// After a reload, the same conversation is open, and has the same settings.
+    pub(super) fn remember_open(self) {
+        let (open, own_answers) = self
+            .chats
+            .open
+            .with_untracked(|open| (open.id.clone(), open.own_answers.clone().filter(|_| open.turns.is_empty())));
+        self.remember(|session| {
+            session.conversation = Some(open);
+            session.own_answers = own_answers;
+        });
     }
 
     fn shelve(self, next: Conversation) {
-        let id = next.id.clone();
         self.chats.refused.set(None);
         self.screen.spoken.set(String::new());
         self.chats.replace_open(next);
-        self.remember(|session| session.conversation = Some(id));
+        self.remember_open();
     }
 
     /// Gives a conversation a title: where it is stored, because another tab may have written on in it, and here if this tab
@@ -207,7 +212,7 @@ impl Store {
 
     /// Saves the conversations that this tab changed. One that another tab deleted meanwhile is given up; where another tab
     /// has stored something else, this tab goes on with a copy.
-    fn save(self) {
+    pub(super) fn save(self) {
         for write in self.chats.begin_writes(|| Revision(browser::seed())) {
             let id = write.mine.conversation.id.clone();
             leptos::task::spawn_local(async move {

@@ -3,6 +3,7 @@
 mod bench;
 mod chat;
 mod conversations;
+mod own_answers;
 mod own_rooms;
 mod room;
 mod tools;

@@ -7,6 +7,7 @@ mod chat_row;
 mod chats_page;
 mod composer;
 pub(crate) mod markdown;
+mod own_answers;
 mod panel;
 mod phase_line;
 mod prose;
@@ -23,5 +24,6 @@ mod waiting_list;
 
 pub use chat_list::ChatList;
 pub use chats_page::ChatsPage;
+pub use own_answers::OwnAnswers;
 pub use panel::ChatPanel;
 pub use shortcuts::Shortcuts;

@@ -6,6 +6,7 @@ use potluck_text::texts;
 use super::{
     chats_page::{NoneChosen, ReadingFoot},
     composer::Composer,
+    own_answers::{OwnAnswersButton, OwnAnswersMark},
     turn_view::TurnView,
 };
 use crate::{
@@ -36,6 +37,7 @@ pub fn ChatPanel() -> impl IntoView {
                 <span>{texts().chat.all()}</span>
             </button>
             <h2 class="chat-title" dir="auto">{title}</h2>
+            <OwnAnswersButton />
             <Show when=move || !reads.get()>
                 <button
                     type="button"
@@ -48,6 +50,7 @@ pub fn ChatPanel() -> impl IntoView {
                 </button>
             </Show>
         </header>
+        <OwnAnswersMark />
         {move || match (empty.get(), reads.get(), failed.get()) {
             (false, ..) => view! { <Turns /> }.into_any(),
             (true, true, _) => view! { <NoneChosen /> }.into_any(),

@@ -22,6 +22,8 @@ pub enum Symbol {
     Close,
     /// Settings.
     Sliders,
+    /// How one conversation is answered.
+    Dial,
     /// Conversations.
     Chats,
     /// Copy.
@@ -72,6 +74,7 @@ impl Symbol {
             Self::Plus => "M12 5v14M5 12h14",
             Self::Close => "M6 6l12 12M18 6L6 18",
             Self::Sliders => "M4 7h9M17 7h3M4 17h3M11 17h9M15 5v4M9 15v4",
+            Self::Dial => "M12 4a8 8 0 1 0 0 16a8 8 0 0 0 0-16M12 12l3.5-4.5M12 4v2M4 12h2M18 12h2",
             Self::Chats => "M4 5h12v9H9l-4 3v-3H4zM19 9h1v9h-1v3l-4-3h-5",
             Self::Copy => "M9 9h10v11H9zM6 15H5V4h10v2",
             Self::Check => "M5 12.5l4.5 4.5L19 7.5",

@@ -2,6 +2,7 @@
 
 mod about;
 mod access;
+mod answer_fields;
 mod answers;
 mod appearance;
 mod connections;
@@ -10,4 +11,5 @@ mod diagnostics;
 mod drawer;
 mod storage;
 
+pub use answer_fields::{AnswerFields, AnswersOf};
 pub use drawer::SettingsDrawer;

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use answer::{Answer, AnswerState};
 pub use tree::{TurnKey, Versioned, Versions};
 
+use super::{AnswerSettings, Difference};
 use answer::LONGEST_ANSWER;
 
 /// A conversation as stored in the browser.
@@ -30,6 +31,9 @@ pub struct Conversation {
     pub renamed: bool,
     /// Time of the last change, milliseconds since 1970.
     pub changed: f64,
+    /// How its answers are generated, where that is not as the page's settings say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_answers: Option<AnswerSettings>,
     /// The chosen branch: questions with their answers, oldest first. Where it is empty, there are no others.
     pub turns: Vec<Turn>,
     /// The turns of the other branches. Of those that follow the same one, the one that was shown last is behind.
@@ -88,6 +92,18 @@ impl Conversation {
     #[must_use]
     pub fn heading(&self) -> Heading {
         Heading { id: self.id.clone(), title: self.title.clone(), changed: self.changed }
+    }
+
+    /// How its answers are generated, if the page's settings are these.
+    #[must_use]
+    pub fn answer_settings<'a>(&'a self, usual: &'a AnswerSettings) -> &'a AnswerSettings {
+        self.own_answers.as_ref().unwrap_or(usual)
+    }
+
+    /// In what its own settings differ from those of the page.
+    #[must_use]
+    pub fn difference(&self, usual: &AnswerSettings) -> Option<Difference> {
+        self.own_answers.as_ref().and_then(|own| own.difference(usual))
     }
 
     /// The request that runs now.

@@ -1,5 +1,6 @@
 //! The page's state. [`Store`] combines the parts that hold signals; the rest is plain data with pure functions.
 
+mod answer_settings;
 mod bench;
 mod chats;
 mod conversation;
@@ -17,6 +18,7 @@ mod store;
 mod transfer;
 mod waiting;
 
+pub use answer_settings::{AnswerSettings, Difference};
 pub use bench::{BenchProgress, BenchState};
 pub use chats::{Chats, Stashed};
 pub use conversation::{Answer, AnswerState, Conversation, Heading, TakenBack, Turn, TurnId, Versioned, Versions};

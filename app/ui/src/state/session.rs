@@ -3,7 +3,7 @@
 use potluck_panel::{Doors, HostChoice, KeySeed, RoomKeys, Sharing};
 use serde::{Deserialize, Serialize};
 
-use super::Waiting;
+use super::{AnswerSettings, Waiting};
 use crate::route::{RoomAddress, Route};
 
 /// How many rooms' keys a tab remembers.
@@ -27,6 +27,9 @@ pub struct Session {
     /// Questions that wait for the answer before them.
     #[serde(default)]
     pub waiting: Waiting,
+    /// The settings of the open conversation while it has no question: it is not stored until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_answers: Option<AnswerSettings>,
 }
 
 impl Session {

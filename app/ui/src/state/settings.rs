@@ -1,8 +1,10 @@
 //! The user's settings, stored in the browser.
 
-use potluck_panel::{AccessTokens, BadPooling, DirectConnections, Ends, Pooling, ReasoningEffort, Sampling};
+use potluck_panel::{AccessTokens, BadPooling, DirectConnections, Ends, Pooling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use super::AnswerSettings;
 
 /// Light or dark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,16 +51,9 @@ pub struct Settings {
     pub direct: DirectConnections,
     /// Keep the screen awake while lending.
     pub awake: bool,
-    /// Instructions at the start of every conversation.
-    pub instructions: String,
-    /// Maximum tokens per answer.
-    pub max_tokens: u32,
-    /// How answers are sampled, but for the seed.
-    pub sampling: Sampling,
-    /// How much models are to reason; `None` as each does by itself.
-    pub reasoning: Option<ReasoningEffort>,
-    /// A fixed seed; `None` for a new one each time.
-    pub seed: Option<u64>,
+    /// How answers are generated, in conversations that have no settings of their own.
+    #[serde(flatten)]
+    pub answers: AnswerSettings,
     /// Addresses of GGUF files that the user kept, the latest first.
     pub links: Vec<String>,
     /// For links to files that a server gives only to those it knows. Stored apart, so that no tab brings back what another one forgot.
@@ -80,11 +75,7 @@ impl Default for Settings {
             bad_pooling: None,
             direct: DirectConnections::default(),
             awake: true,
-            instructions: String::new(),
-            max_tokens: 1024,
-            sampling: Sampling::default(),
-            reasoning: None,
-            seed: None,
+            answers: AnswerSettings::default(),
             links: Vec::new(),
             access_tokens: AccessTokens::default(),
         }
@@ -116,34 +107,29 @@ impl Settings {
         self.links.insert(0, link.to_owned());
         self.links.truncate(MOST_LINKS);
     }
-
-    /// The sampling parameters of a prompt; `fresh` is the seed unless one is fixed.
-    #[must_use]
-    pub fn sampling(&self, fresh: u64) -> Sampling {
-        Sampling { seed: self.seed.unwrap_or(fresh), ..self.sampling }.within_limits()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
-    use potluck_panel::{Hedging, WireType};
+    use potluck_panel::{Hedging, Sampling, WireType};
 
     #[test]
     fn old_settings_still_read() {
         let settings = Settings::read(r#"{"appearance":"Dark","temperature":0.2,"top_k":7,"seed":null}"#).unwrap();
         assert_eq!(settings.appearance, Appearance::Dark);
-        assert_eq!(settings.max_tokens, Settings::default().max_tokens);
-        assert_eq!(settings.sampling, Sampling { temperature: 0.2, top_k: 7, ..Sampling::default() });
-        assert_eq!(Settings::read(r#"{"temperature":0.2,"seed":5}"#).unwrap().seed, Some(5));
+        assert_eq!(settings.answers.max_tokens, AnswerSettings::default().max_tokens);
+        assert_eq!(settings.answers.sampling, Sampling { temperature: 0.2, top_k: 7, ..Sampling::default() });
+        assert_eq!(Settings::read(r#"{"temperature":0.2,"seed":5}"#).unwrap().answers.seed, Some(5));
     }
 
     #[test]
     fn settings_are_read_as_they_were_stored() {
         let sampling = Sampling { top_p: 0.9, ..Sampling::default() };
         let pooling = Pooling { replicas: 1, hedging: Hedging::Copies(2), wire: WireType::F16 };
-        let settings = Settings { sampling, seed: Some(5), awake: false, pooling, ..Settings::default() };
+        let answers = AnswerSettings { sampling, seed: Some(u64::MAX), ..AnswerSettings::default() };
+        let settings = Settings { answers, awake: false, pooling, ..Settings::default() };
         assert_eq!(Settings::read(&serde_json::to_string(&settings).unwrap()), Some(settings));
     }
 
@@ -173,15 +159,5 @@ mod tests {
         assert_eq!(settings.links, ["a", "b"]);
         (0..100).for_each(|number| settings.keep_link(&number.to_string()));
         assert_eq!(settings.links.len(), MOST_LINKS);
-    }
-
-    #[test]
-    fn a_fixed_seed_wins_and_values_stay_sane() {
-        let sampling = Sampling { temperature: 90.0, ..Sampling::default() };
-        let settings = Settings { seed: Some(5), sampling, ..Settings::default() };
-        let sampling = settings.sampling(9);
-        assert_eq!(sampling.seed, 5);
-        assert!(sampling.temperature <= 5.0);
-        assert_eq!(Settings::default().sampling(9).seed, 9);
     }
 }

@@ -37,6 +37,8 @@ pub enum DialogKind {
     Privacy,
     /// All conversations.
     Chats,
+    /// How the open conversation is answered.
+    OwnAnswers,
     /// Settings.
     Settings,
     /// Keyboard shortcuts.
@@ -127,6 +129,11 @@ impl Store {
             open,
             browser::hex(8),
         );
+        let own_answers = session.own_answers.take();
+        if chats.open.with_untracked(|open| open.turns.is_empty()) {
+            session.own_answers.clone_from(&own_answers);
+            chats.open.update_untracked(|open| open.own_answers = own_answers);
+        }
         session.conversation = Some(chats.open.with_untracked(|open| open.id.clone()));
         // Whoever looks at the bench or the door comes back. A room that this tab hosted is offered at the door.
         let stays = |place: &Place| match &route {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::{AnswerState, Conversation};
+use super::{AnswerSettings, AnswerState, Conversation};
 
 /// The version of the own form that this page writes.
 const VERSION: u64 = 1;
@@ -132,6 +132,7 @@ pub fn read(text: &str, id: String, now: f64) -> Result<Conversation, ImportErro
         turn.answer.request = None;
         turn.answer.requests.clear();
     }
+    conversation.own_answers = conversation.own_answers.map(AnswerSettings::within_limits);
     conversation.id = id;
     conversation.renamed = true;
     conversation.title = conversation.title.chars().filter(|letter| !letter.is_control()).take(LONGEST_TITLE).collect();
@@ -154,12 +155,21 @@ fn messages(conversation: &Conversation) -> Vec<Value> {
         let answer = (!turn.answer.text.is_empty()).then(|| message("assistant", &turn.answer.text));
         [Some(question), answer]
     };
-    conversation.turns.iter().flat_map(of_turn).flatten().collect()
+    let instructions = own_instructions(conversation).map(|instructions| message("system", instructions));
+    instructions.into_iter().chain(conversation.turns.iter().flat_map(of_turn).flatten()).collect()
+}
+
+/// Those of the page belong to the device, and are not written into a conversation's file.
+fn own_instructions(conversation: &Conversation) -> Option<&str> {
+    conversation.own_answers.as_ref().map(|own| own.instructions.trim()).filter(|instructions| !instructions.is_empty())
 }
 
 /// Headings of the first two levels; those of an answer may be the same, which is left as it is.
 fn markdown(conversation: &Conversation) -> String {
     let mut text = format!("# {}\n", conversation.title.lines().collect::<Vec<_>>().join(" "));
+    if let Some(instructions) = own_instructions(conversation) {
+        text.push_str(&format!("\n## {}\n\n{instructions}\n", texts().own_answers.instructions_heading()));
+    }
     for turn in &conversation.turns {
         text.push_str(&format!("\n## {}\n\n{}\n", texts().chat.asked(), turn.question.trim_end()));
         if !turn.answer.text.is_empty() {
@@ -261,6 +271,22 @@ mod tests {
             FileForm::Markdown.write(&soup),
             "# Soup?\n\n## You\n\nSoup?\n\n## Answer (tiny)\n\nIt is **hot**.\n\n## You\n\nCake?\n"
         );
+    }
+
+    #[test]
+    fn a_conversations_own_settings_travel_with_it() {
+        let mut soup = soup();
+        let own = AnswerSettings { instructions: "Be brief.".into(), max_tokens: 7, ..AnswerSettings::default() };
+        soup.own_answers = Some(own.clone());
+        assert_eq!(import(&parsed(FileForm::Own, &soup)).unwrap().own_answers, Some(own));
+        assert_eq!(parsed(FileForm::Messages, &soup)["messages"][0], json!({"role": "system", "content": "Be brief."}));
+        assert!(FileForm::Markdown.write(&soup).starts_with("# Soup?\n\n## Instructions\n\nBe brief.\n\n## You\n"));
+        let mut file = parsed(FileForm::Own, &soup);
+        file["conversation"]["own_answers"] = json!({"max_tokens": 0, "sampling": {"temperature": 1e9}});
+        let own = import(&file).unwrap().own_answers.unwrap();
+        assert!(own.max_tokens == 1 && own.sampling.temperature <= 5.0, "within limits");
+        file["conversation"]["own_answers"] = json!("brief");
+        assert_eq!(import(&file), Err(ImportError::Broken));
     }
 
     #[test]

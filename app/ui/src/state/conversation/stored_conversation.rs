@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::{Answer, Conversation, Turn, TurnKey};
+use super::{super::AnswerSettings, Answer, Conversation, Turn, TurnKey};
 
 /// A larger key leaves too few for the turns to come.
 const LARGEST_KEY: TurnKey = TurnKey(u32::MAX / 2);
@@ -16,6 +16,8 @@ pub(super) struct StoredConversation {
     title: String,
     renamed: bool,
     changed: f64,
+    #[serde(default)]
+    own_answers: Option<AnswerSettings>,
     turns: Vec<StoredTurn>,
     #[serde(default)]
     aside: Vec<StoredTurn>,
@@ -33,7 +35,7 @@ struct StoredTurn {
 
 impl From<StoredConversation> for Conversation {
     fn from(stored: StoredConversation) -> Self {
-        let StoredConversation { id, title, renamed, changed, turns, aside } = stored;
+        let StoredConversation { id, title, renamed, changed, own_answers, turns, aside } = stored;
         let (turns, aside) = if is_tree(&turns, &aside) {
             let as_stored = |StoredTurn { key, follows, question, answer }| Turn {
                 key: key.unwrap_or_default(),
@@ -45,7 +47,7 @@ impl From<StoredConversation> for Conversation {
         } else {
             with_new_keys(turns, aside)
         };
-        let mut conversation = Self { id, title, renamed, changed, turns, aside };
+        let mut conversation = Self { id, title, renamed, changed, own_answers, turns, aside };
         conversation.go_to_end();
         conversation
     }
@@ -132,6 +134,15 @@ mod tests {
         assert_eq!(serde_json::from_str::<Conversation>(&stored).unwrap(), soup);
         let plain = read(&[turn(None, None, "Soup?")], &[]);
         assert!(!serde_json::to_string(&plain).unwrap().contains("aside"), "one branch takes no more room");
+    }
+
+    #[test]
+    fn settings_of_a_conversation_are_stored_with_it_and_those_of_the_page_are_not() {
+        let mut soup = read(&[turn(None, None, "Soup?")], &[]);
+        assert_eq!(soup.own_answers, None, "an older page stored none");
+        assert!(!serde_json::to_string(&soup).unwrap().contains("own_answers"));
+        soup.own_answers = Some(AnswerSettings { instructions: "Be brief.".into(), ..AnswerSettings::default() });
+        assert_eq!(serde_json::from_str::<Conversation>(&serde_json::to_string(&soup).unwrap()).unwrap(), soup);
     }
 
     #[test]
