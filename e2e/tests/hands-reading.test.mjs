@@ -74,6 +74,33 @@ test('the conversation that was read is continued in a room', async () => {
   assertQuiet(device);
 });
 
+for (const viewport of WIDTHS) {
+  test(`a conversation that is pinned stays at the top, ${viewport.width} pixels wide`, async () => {
+    const device = await reader('reader', [ago(0, 'Of soup', [['Soup?', 'It is hot.']]), ago(2, 'Of bread', [['Bread?', 'It is fresh.']])], viewport);
+    const { page } = device;
+    const drawer = await chats(page);
+    assert.deepEqual(await titles(drawer), ['Of soup', 'Of bread']);
+    const pin = button(drawer, 'Pin Of bread');
+    await pin.focus();
+    await page.keyboard.press('Enter');
+    await drawer.getByRole('heading', { name: 'Pinned' }).waitFor();
+    assert.deepEqual(await titles(drawer), ['Of bread', 'Of soup']);
+    const isFocused = () => page.evaluate(() => document.activeElement.getAttribute('aria-label'));
+    await eventually(isFocused, (label) => label === 'Pin Of bread', 'the focus follows');
+    assert.equal(await pin.getAttribute('aria-pressed'), 'true');
+    await page.reload();
+    await chats(page);
+    await drawer.getByRole('heading', { name: 'Pinned' }).waitFor();
+    await button(drawer, 'Of bread').click();
+    await page.locator('.answer-model', { hasText: 'Reciting' }).waitFor();
+    await chats(page);
+    await pin.click();
+    await drawer.getByRole('heading', { name: 'Pinned' }).waitFor({ state: 'detached' });
+    assert.deepEqual(await titles(drawer), ['Of soup', 'Of bread']);
+    assertQuiet(device);
+  });
+}
+
 test('nobody without conversations is offered any', async () => {
   const { page } = await reader('newcomer', []);
   await page.getByRole('button', { name: 'Host a model' }).waitFor();

@@ -217,6 +217,8 @@ table! {
             [other] "Show { $older } older conversations";
         /// Asked before one is deleted.
         confirm_delete(title: Text) = "Delete “{ $title }” permanently?";
+        /// The button that keeps one at the top of the list, for screen readers. It is pressed or not.
+        pin(title: Text) = "Pin { $title }";
         /// The button, for screen readers.
         rename(title: Text) = "Rename { $title }";
         /// The button, for screen readers.
@@ -231,6 +233,8 @@ table! {
 table! {
     /// When a conversation was last changed: headings in their list.
     PeriodTexts {
+        /// Before all others: those that stay at the top.
+        pinned = "Pinned";
         /// The same day.
         today = "Today";
         /// The day before.

@@ -120,22 +120,30 @@ impl Store {
         self.remember_open();
     }
 
-    /// Gives a conversation a title: where it is stored, because another tab may have written on in it, and here if this tab
-    /// has what counts.
+    /// Gives a conversation a title.
     pub fn rename_conversation(self, id: &str, title: &str) {
         let title = title.trim().to_owned();
-        if title.is_empty() {
-            return;
+        if !title.is_empty() {
+            self.relabel_conversation(id, move |conversation| {
+                conversation.title = title;
+                conversation.renamed = true;
+            });
         }
-        let rename = move |conversation: &mut Conversation| {
-            conversation.title = title;
-            conversation.renamed = true;
-        };
+    }
+
+    /// Keeps a conversation at the top of the list, or not.
+    pub fn pin_conversation(self, id: &str, pinned: bool) {
+        self.relabel_conversation(id, move |conversation| conversation.pinned = pinned);
+    }
+
+    /// Changes what the list shows of a conversation: where it is stored, because another tab may have written on in it, and here
+    /// if this tab has what counts.
+    fn relabel_conversation(self, id: &str, relabel: impl FnOnce(&mut Conversation) + Clone + 'static) {
         let id = id.to_owned();
         leptos::task::spawn_local(async move {
-            match browser::rename_conversation(&id, rename.clone()).await {
+            match browser::relabel_conversation(&id, relabel.clone()).await {
                 _ if self.chats.is_own(&id) => {
-                    self.chats.change(&id, rename);
+                    self.chats.change(&id, relabel);
                     self.save();
                 }
                 Ok(Some(stored)) => self.chats.renew(stored),

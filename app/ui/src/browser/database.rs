@@ -113,12 +113,12 @@ fn known<T: DeserializeOwned>(stored: Option<JsValue>) -> Result<Option<T>, Erro
 ///
 /// # Errors
 /// The browser refuses the write (quota).
-pub async fn rename_conversation(id: &str, rename: impl FnOnce(&mut Conversation)) -> Result<Option<Record>, Error> {
+pub async fn relabel_conversation(id: &str, relabel: impl FnOnce(&mut Conversation)) -> Result<Option<Record>, Error> {
     let transaction = database().await?.transaction(&[CONVERSATIONS], TransactionMode::ReadWrite)?;
     let store = transaction.object_store(CONVERSATIONS)?;
     let stored = store.get(key(id))?.await?;
     let Some(mut record) = known::<Record>(stored)? else { return Ok(None) };
-    rename(&mut record.conversation);
+    relabel(&mut record.conversation);
     store.put(&text_of(&record), Some(&JsValue::from_str(id)))?.await?;
     commit(transaction).await?;
     Ok(Some(record))

@@ -15,7 +15,7 @@ pub use address::{current_route, focus_place, go, go_unless_there, origin, repla
 pub use confirm::confirm;
 pub use database::{
     StoredData, change_access_tokens, delete_conversation, forget_room, keep_conversation, keep_device_key, keep_draft,
-    keep_room, keep_settings, load, rename_conversation, stored_conversation, stored_room,
+    keep_room, keep_settings, load, relabel_conversation, stored_conversation, stored_room,
 };
 pub use device::{copy_text, device_kind, device_name, set_appearance, set_title, show_result, user_agent};
 pub use drawing::{end_drawing, forget_plain_answer, is_hidden, note_drawing, plain_answers};

@@ -1,4 +1,4 @@
-//! The line under an answer: copy, its versions, regenerate, continue; speed and time to first token in small print.
+//! The line under an answer: copy, its versions, regenerate, continue; in small print the model, speed and time to first token.
 
 use leptos::prelude::*;
 use potluck_panel::Timings;
@@ -26,11 +26,10 @@ fn timing_text(timings: &Timings) -> String {
     parts.join(" · ")
 }
 
-/// Who wrote it, and what was expected, for those who point at the numbers.
-fn details(answer: &Answer) -> String {
+/// What was expected, for those who point at the numbers.
+fn expected_text(answer: &Answer) -> Option<String> {
     let expected = answer.timings.map(|timings| timings.expected_first_ms).filter(|millis| *millis > 0.0);
-    let expected = expected.map(|millis| texts().answer.first_token_expected(millis));
-    [Some(answer.model.clone()), expected].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+    expected.map(|millis| texts().answer.first_token_expected(millis))
 }
 
 /// Actions for a finished answer.
@@ -62,7 +61,11 @@ pub fn AnswerFoot(
             Some(timing_text(timings))
         })
     };
-    let more = move || answer.with(|answer| answer.as_ref().map(details));
+    let expected = move || answer.with(|answer| answer.as_ref().and_then(expected_text));
+    let model = Signal::derive(move || {
+        let named = |answer: &Option<Answer>| answer.as_ref().map(|answer| answer.model.clone());
+        answer.with(named).filter(|model| !model.is_empty())
+    });
     view! {
         <div class="answer-foot">
             <Show when=written>
@@ -91,7 +94,12 @@ pub fn AnswerFoot(
                     <span>{texts().answer.go_on()}</span>
                 </button>
             </Show>
-            <span class="answer-numbers" title=more>{numbers}</span>
+            <span class="answer-small">
+                <Show when=move || model.with(Option::is_some)>
+                    <bdi class="answer-model">{model}</bdi>
+                </Show>
+                <span class="answer-numbers" title=expected>{numbers}</span>
+            </span>
         </div>
     }
 }

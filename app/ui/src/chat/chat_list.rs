@@ -1,4 +1,4 @@
-//! The list of conversations: search, open, rename, delete, export, import.
+//! The list of conversations: search, open, pin, rename, delete, export, import.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,11 @@ fn List() -> impl IntoView {
         store.chats.headings.with(|all| all.iter().filter(is_found).cloned().collect::<Vec<_>>())
     });
     let today = browser::local_day(browser::now());
-    let period = move |heading: &Heading| Period::of(browser::local_day(heading.changed), today);
+    // None for those that are pinned.
+    let period =
+        move |heading: &Heading| (!heading.pinned).then(|| Period::of(browser::local_day(heading.changed), today));
+    // The one that was just pinned, or is not any more: the focus follows it.
+    let moved = RwSignal::new(None::<String>);
     // Those that are listed, by the part of the list where they are.
     let listed = Memo::new(move |_| {
         let with_period = |heading: &Heading| (period(heading), heading.clone());
@@ -62,19 +66,19 @@ fn List() -> impl IntoView {
         store.new_conversation();
         store.screen.dialog.set(None);
     };
-    let part = move |period: Period| {
+    let part = move |period: Option<Period>| {
         let rows = move || {
-            let is_here = |(of, _): &&(Period, Heading)| *of == period;
-            let heading = |(_, heading): &(Period, Heading)| heading.clone();
+            let is_here = |(of, _): &&(Option<Period>, Heading)| *of == period;
+            let heading = |(_, heading): &(Option<Period>, Heading)| heading.clone();
             listed.with(|listed| listed.iter().filter(is_here).map(heading).collect::<Vec<_>>())
         };
         let words = Signal::derive(move || sought.with(|sought| sought.as_ref().map(|sought| sought.words.clone())));
         view! {
             <section class="chat-period">
-                <h3>{period_text(period)}</h3>
+                <h3>{period.map_or_else(|| texts().period.pinned().to_owned(), period_text)}</h3>
                 <ul class="chat-list">
-                    <For each=rows key=|heading| (heading.id.clone(), heading.title.clone()) let:heading>
-                        <Row heading words />
+                    <For each=rows key=|heading| (heading.id.clone(), heading.title.clone(), heading.pinned) let:heading>
+                        <Row heading words moved />
                     </For>
                 </ul>
             </section>

@@ -44,6 +44,8 @@ pub enum Symbol {
     Pencil,
     /// Delete.
     Bin,
+    /// Stays at the top.
+    Pin,
     /// Something is wrong.
     Warning,
     /// Good to know.
@@ -87,6 +89,7 @@ impl Symbol {
             }
             Self::Pencil => "M5 19l1-4L16 5l3 3L9 18zM14 7l3 3",
             Self::Bin => "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13M10.5 11v5M13.5 11v5",
+            Self::Pin => "M9 4h6l-.8 6.5L17 13H7l2.8-2.5zM12 13v7",
             Self::Warning => "M12 4l9 16H3zM12 10v4M12 17h.01",
             Self::Info => "M12 3a9 9 0 1 0 0 18a9 9 0 0 0 0-18M12 11v5M12 8h.01",
             Self::Lock => "M6 11h12v9H6zM8.5 11V7.5a3.5 3.5 0 0 1 7 0V11M12 14.5v2",

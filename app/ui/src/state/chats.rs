@@ -243,7 +243,8 @@ impl Chats {
                 headings.push(open.heading());
             }
         });
-        headings.sort_by(|left, right| right.changed.total_cmp(&left.changed));
+        let newer = |left: &Heading, right: &Heading| right.changed.total_cmp(&left.changed);
+        headings.sort_by(|left, right| right.pinned.cmp(&left.pinned).then_with(|| newer(left, right)));
         self.headings.set(headings);
     }
 
@@ -303,6 +304,18 @@ mod tests {
             assert_eq!(chats.unsaved(), []);
             let headings = chats.headings.get_untracked();
             assert_eq!(headings.iter().map(|heading| heading.id.as_str()).collect::<Vec<_>>(), ["y"]);
+        });
+    }
+
+    #[test]
+    fn what_is_pinned_comes_first() {
+        Owner::new().with(|| {
+            let chats = Browser::with(vec![answered("x", "Yes."), answered("y", "No.")]).tab(Vec::new(), None);
+            let order = || chats.headings.get_untracked().into_iter().map(|heading| heading.id).collect::<Vec<_>>();
+            chats.change("x", |conversation| conversation.changed = 1e12);
+            assert_eq!(order(), ["x", "y"]);
+            chats.change("y", |conversation| conversation.pinned = true);
+            assert_eq!(order(), ["y", "x"]);
         });
     }
 

@@ -29,6 +29,9 @@ pub struct Conversation {
     pub title: String,
     /// The user set the title.
     pub renamed: bool,
+    /// It stays at the top of the list.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
     /// Time of the last change, milliseconds since 1970.
     pub changed: f64,
     /// How its answers are generated, where that is not as the page's settings say.
@@ -48,6 +51,8 @@ pub struct Heading {
     pub id: String,
     /// Its title.
     pub title: String,
+    /// It stays at the top.
+    pub pinned: bool,
     /// Time of the last change, milliseconds since 1970.
     pub changed: f64,
 }
@@ -91,7 +96,7 @@ impl Conversation {
     /// Its entry in the list.
     #[must_use]
     pub fn heading(&self) -> Heading {
-        Heading { id: self.id.clone(), title: self.title.clone(), changed: self.changed }
+        Heading { id: self.id.clone(), title: self.title.clone(), pinned: self.pinned, changed: self.changed }
     }
 
     /// How its answers are generated, if the page's settings are these.

@@ -84,8 +84,8 @@ impl KnownRecord {
 }
 
 impl PendingWrite {
-    /// What becomes of this write where the database has `stored`. Only a renamed record's title counts more than this tab's:
-    /// the database learns of it first.
+    /// What becomes of this write where the database has `stored`. Only a renamed record's title, and whether it is pinned, count
+    /// more than what this tab has: the database learns of them first.
     #[must_use]
     pub fn onto(self, stored: Option<Record>) -> WriteOutcome {
         let Self { mut mine, seen } = self;
@@ -97,6 +97,7 @@ impl PendingWrite {
                 if before.renamed {
                     mine.conversation.take_title(&before);
                 }
+                mine.conversation.pinned = before.pinned;
                 WriteOutcome::Written(mine)
             }
         }
@@ -168,14 +169,16 @@ mod tests {
     }
 
     #[test]
-    fn a_write_keeps_the_title_that_another_tab_gave() {
+    fn a_write_keeps_the_title_and_the_pin_that_another_tab_gave() {
         let mut titled = record(OLD);
         titled.conversation.title = "Air".into();
         titled.conversation.renamed = true;
+        titled.conversation.pinned = true;
         let WriteOutcome::Written(written) = write(true, &[OLD]).onto(Some(titled)) else {
             panic!("renaming parts nothing")
         };
         assert_eq!((written.conversation.title.as_str(), written.revision), ("Air", NEW));
+        assert!(written.conversation.pinned);
     }
 
     #[test]

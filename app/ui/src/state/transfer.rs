@@ -135,6 +135,7 @@ pub fn read(text: &str, id: String, now: f64) -> Result<Conversation, ImportErro
     conversation.own_answers = conversation.own_answers.map(AnswerSettings::within_limits);
     conversation.id = id;
     conversation.renamed = true;
+    conversation.pinned = false;
     conversation.title = conversation.title.chars().filter(|letter| !letter.is_control()).take(LONGEST_TITLE).collect();
     if conversation.title.trim().is_empty() {
         conversation.title = texts().transfer.untitled().to_owned();
@@ -248,10 +249,12 @@ mod tests {
         let mut soup = soup();
         soup.title = "so\nup\u{7}".repeat(1_000);
         soup.changed = 1e300;
+        soup.pinned = true;
         let read = import(&parsed(FileForm::Own, &soup)).unwrap();
         assert_eq!(read.title.chars().count(), LONGEST_TITLE);
         assert!(!read.title.contains('\n'));
         assert_eq!(read.changed, 9.0, "not later than now");
+        assert!(!read.pinned, "nobody pinned it here");
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl Chats {
         self.unsaved().into_iter().map(begin).collect()
     }
 
-    /// The database has this. It still lacks what changed since, except for a title that another tab gave.
+    /// The database has this. It still lacks what changed since, except for a title and a pin that another tab gave.
     pub fn saved(self, written: &Record) {
         let Record { revision, conversation } = written;
         let id = &conversation.id;
@@ -56,8 +56,15 @@ impl Chats {
             return;
         }
         self.learn(id, |seen| seen.confirm(*revision));
-        if conversation.renamed && self.inspect(id, |now| now.title != conversation.title) == Some(true) {
-            self.alter(id, |now| now.take_title(conversation));
+        let has_other_title = |now: &Conversation| conversation.renamed && now.title != conversation.title;
+        let is_other = |now: &Conversation| has_other_title(now) || now.pinned != conversation.pinned;
+        if self.inspect(id, is_other) == Some(true) {
+            self.alter(id, |now| {
+                if conversation.renamed {
+                    now.take_title(conversation);
+                }
+                now.pinned = conversation.pinned;
+            });
             self.refresh_headings();
         }
         if self.inspect(id, |now| now == conversation) == Some(true) {

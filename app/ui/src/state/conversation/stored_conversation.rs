@@ -15,6 +15,8 @@ pub(super) struct StoredConversation {
     id: String,
     title: String,
     renamed: bool,
+    #[serde(default)]
+    pinned: bool,
     changed: f64,
     #[serde(default)]
     own_answers: Option<AnswerSettings>,
@@ -35,7 +37,7 @@ struct StoredTurn {
 
 impl From<StoredConversation> for Conversation {
     fn from(stored: StoredConversation) -> Self {
-        let StoredConversation { id, title, renamed, changed, own_answers, turns, aside } = stored;
+        let StoredConversation { id, title, renamed, pinned, changed, own_answers, turns, aside } = stored;
         let (turns, aside) = if is_tree(&turns, &aside) {
             let as_stored = |StoredTurn { key, follows, question, answer }| Turn {
                 key: key.unwrap_or_default(),
@@ -47,7 +49,7 @@ impl From<StoredConversation> for Conversation {
         } else {
             with_new_keys(turns, aside)
         };
-        let mut conversation = Self { id, title, renamed, changed, own_answers, turns, aside };
+        let mut conversation = Self { id, title, renamed, pinned, changed, own_answers, turns, aside };
         conversation.go_to_end();
         conversation
     }
