@@ -136,7 +136,7 @@ export const wide = (page) =>
     const found = [];
     while (texts.nextNode()) {
       const node = texts.currentNode;
-      if (!node.data.trim() || node.parentElement.closest('.table-scroll, pre')) continue;
+      if (!node.data.trim() || node.parentElement.closest('.table-scroll, .formula-block, .formula-long, pre')) continue;
       range.selectNodeContents(node);
       if (!reachesOut()) continue;
       for (const word of node.data.matchAll(/\S+/g)) {

@@ -7,6 +7,7 @@ mod chat_row;
 mod chats_page;
 mod composer;
 pub(crate) mod markdown;
+mod maths;
 mod own_answers;
 mod panel;
 mod phase_line;

@@ -8,7 +8,10 @@ use potluck_text::texts;
 use wasm_bindgen::JsCast;
 use web_sys::{Document, Element, HtmlElement, Node, Text};
 
-use super::markdown::{Block, Cell, Item, Row, Span};
+use super::{
+    markdown::{Block, Cell, Item, Row, Span},
+    maths,
+};
 use crate::{browser, common::CopyButton};
 
 /// Changes what is in `parent` from the blocks that were drawn there `before`.
@@ -210,6 +213,7 @@ impl Drawable for Span {
         match self {
             Self::Text(_) => return document().create_text_node("").into(),
             Self::AsWritten(_) => element("span", "as-written"),
+            Self::Formula(_) => element("span", ""),
             Self::Code(_) => element("code", ""),
             Self::Strong(_) => element("strong", ""),
             Self::Emphasis(_) => element("em", ""),
@@ -246,9 +250,32 @@ impl Drawable for Span {
                 };
                 patch(node, before, now);
             }
+            Self::Formula(now) => {
+                if let Some(place) = node.dyn_ref::<Element>() {
+                    draw_formula(place, now);
+                }
+            }
             Self::Break => {}
         }
     }
+}
+
+/// Shows a formula, or its text if it cannot be read.
+fn draw_formula(place: &Element, formula: &str) {
+    let Some((class, drawn)) = maths::read(formula).and_then(|read| {
+        let class = match (read.is_block(), read.may_be_long()) {
+            (true, _) => "formula formula-block",
+            (false, true) => "formula formula-long",
+            (false, false) => "formula",
+        };
+        Some((class, maths::draw(&document(), read)?))
+    }) else {
+        place.set_class_name("as-written");
+        return place.set_text_content(Some(formula));
+    };
+    place.set_class_name(class);
+    place.set_text_content(None);
+    append(place, &[&drawn]);
 }
 
 /// Changes a text node, or the only one in an element. What both texts begin with is not touched: a selection in it stays.

@@ -1,6 +1,6 @@
 //! Formulas as models write them: `\(a\)`, `\[a\]`, `$a$`, `$$a$$`. Markdown would take their backslashes, underscores and
 //! asterisks for its own, so each is replaced by a mark before parsing and put back as it was written. So is what nests too deeply
-//! for the parser, and what looks like such a mark.
+//! for the parser, and what looks like such a mark. [`crate::chat::maths`] reads formulas.
 
 mod ahead;
 
@@ -20,15 +20,20 @@ const LONGEST_IN_LINE: usize = 400;
 /// How often a text's bytes may be put back, taken together: once in their places, and in addresses that links refer to.
 const RESTORED: usize = 4;
 
+/// Formulas of a text that are drawn as such. Each becomes several elements.
+const MOST_DRAWN: usize = 1_000;
+
 /// A text's formulas, and the text with marks in their places.
 pub struct Formulas<'a> {
     /// The text with marks.
     pub marked: String,
-    found: Vec<&'a str>,
+    found: Vec<Part<'a>>,
     /// What is not a formula, but must not reach the parser either: what lies ahead, in order.
     hidden: VecDeque<Range<usize>>,
     /// Bytes that may still be put back.
     left: Cell<usize>,
+    /// Formulas that may still be drawn as such.
+    drawn: Cell<usize>,
 }
 
 impl<'a> Formulas<'a> {
@@ -47,21 +52,23 @@ impl<'a> Formulas<'a> {
             found: Vec::new(),
             hidden: hidden.into(),
             left: Cell::new(RESTORED * text.len()),
+            drawn: Cell::new(MOST_DRAWN),
         };
         let mut at = 0;
         let has_formulas = text.contains(['$', '\\']);
         while has_formulas && let Some(skip) = text[at..].find(['$', '\\', '`', '~']) {
             formulas.copy(text, at..at + skip);
             at += skip;
-            let (taken, is_formula) = match code_at(text, at, ahead) {
+            let (taken, kind) = match code_at(text, at, ahead) {
                 0 => formula(text, at, ahead),
-                code => (code, false),
+                code => (code, Kind::Text),
             };
             ahead.looked_at += skip + taken;
-            if is_formula {
-                formulas.mark(&text[at..at + taken]);
-            } else {
-                formulas.copy(text, at..at + taken);
+            let part = &text[at..at + taken];
+            match kind {
+                Kind::Text => formulas.copy(text, at..at + taken),
+                Kind::Mark => formulas.mark(Part::Hidden(part)),
+                Kind::Formula => formulas.mark(Part::Formula(part)),
             }
             at += taken;
         }
@@ -77,15 +84,15 @@ impl<'a> Formulas<'a> {
             if hidden.start >= at {
                 self.marked.push_str(&text[at..hidden.start]);
                 at = hidden.end;
-                self.mark(&text[hidden]);
+                self.mark(Part::Hidden(&text[hidden]));
             }
         }
         self.marked.push_str(&text[at..part.end]);
     }
 
-    fn mark(&mut self, formula: &'a str) {
+    fn mark(&mut self, part: Part<'a>) {
         self.marked.push_str(&format!("{OPEN}{}{CLOSE}", self.found.len()));
-        self.found.push(formula);
+        self.found.push(part);
     }
 
     /// The text with its formulas again, in place of marks.
@@ -97,9 +104,16 @@ impl<'a> Formulas<'a> {
     pub fn spans(&self, text: &str) -> Vec<Span> {
         let span = |part| match part {
             Part::Text(text) => Span::Text(text.to_owned()),
-            Part::Formula(formula) => Span::AsWritten(formula.to_owned()),
+            Part::Formula(formula) if self.may_draw() => Span::Formula(formula.to_owned()),
+            Part::Formula(text) | Part::Hidden(text) => Span::AsWritten(text.to_owned()),
         };
         self.parts(text).into_iter().map(span).collect()
+    }
+
+    fn may_draw(&self) -> bool {
+        let left = self.drawn.get();
+        self.drawn.set(left.saturating_sub(1));
+        left > 0
     }
 
     /// Text and formulas in turn.
@@ -110,10 +124,10 @@ impl<'a> Formulas<'a> {
             && let Some((before, marked)) = rest.split_once(OPEN)
         {
             let (number, after) = marked.split_once(CLOSE).unwrap_or((marked, ""));
-            let formula = number.parse().ok().and_then(|number: usize| self.found.get(number)).copied();
-            let formula = formula.filter(|formula| formula.len() <= self.left.get()).unwrap_or_default();
-            self.left.update(|left| left - formula.len());
-            parts.extend([Part::Text(before), Part::Formula(formula)]);
+            let part = number.parse().ok().and_then(|number: usize| self.found.get(number)).copied();
+            let part = part.filter(|part| part.text().len() <= self.left.get()).unwrap_or(Part::Text(""));
+            self.left.update(|left| left - part.text().len());
+            parts.extend([Part::Text(before), part]);
             rest = after;
         }
         parts.push(Part::Text(rest));
@@ -127,12 +141,23 @@ impl<'a> Formulas<'a> {
 enum Part<'a> {
     Text(&'a str),
     Formula(&'a str),
+    /// What the parser must not see.
+    Hidden(&'a str),
+}
+
+/// What stands at a place of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Text,
+    /// A mark of a formula that nothing closes, or opens. It keeps its backslash.
+    Mark,
+    Formula,
 }
 
 impl<'a> Part<'a> {
     fn text(self) -> &'a str {
         match self {
-            Self::Text(text) | Self::Formula(text) => text,
+            Self::Text(text) | Self::Formula(text) | Self::Hidden(text) => text,
         }
     }
 }
@@ -148,26 +173,26 @@ fn is_near(ahead: &mut Ahead, text: &str, at: usize, end: usize) -> bool {
     end - at <= LONGEST && ahead.find(text, "\n\n", at).is_none_or(|paragraph| end <= paragraph)
 }
 
-/// Bytes of the formula at `at`, or of text that is not one; true if it is one.
-fn formula(text: &str, at: usize, ahead: &mut Ahead) -> (usize, bool) {
+/// Bytes of the formula at `at`, or of text that is not one.
+fn formula(text: &str, at: usize, ahead: &mut Ahead) -> (usize, Kind) {
     let rest = &text[at..];
     let first = rest.chars().next().map_or(1, char::len_utf8);
+    let or = |found: Option<usize>, other| found.map_or(other, |length| (length, Kind::Formula));
     if rest.starts_with("\\(") {
-        // A bracket that nothing closes keeps its backslash all the same.
-        (closed(ahead, text, at, 2, "\\)").unwrap_or(2), true)
+        or(closed(ahead, text, at, 2, "\\)"), (2, Kind::Mark))
     } else if rest.starts_with("\\[") {
-        (closed(ahead, text, at, 2, "\\]").unwrap_or(2), true)
+        or(closed(ahead, text, at, 2, "\\]"), (2, Kind::Mark))
     } else if rest.starts_with("\\)") || rest.starts_with("\\]") {
-        (2, true)
+        (2, Kind::Mark)
     } else if rest.starts_with('\\') {
         // The next character is escaped, so it begins nothing.
-        (first + rest[first..].chars().next().map_or(0, char::len_utf8), false)
+        (first + rest[first..].chars().next().map_or(0, char::len_utf8), Kind::Text)
     } else if rest.starts_with("$$") {
-        closed(ahead, text, at, 2, "$$").map_or((2, false), |length| (length, true))
+        or(closed(ahead, text, at, 2, "$$"), (2, Kind::Text))
     } else if rest.starts_with('$') && !text[..at].ends_with(|before: char| before.is_alphanumeric()) {
-        in_line(rest, ahead).map_or((first, false), |length| (length, true))
+        or(in_line(rest, ahead), (first, Kind::Text))
     } else {
-        (first, false)
+        (first, Kind::Text)
     }
 }
 
@@ -244,7 +269,8 @@ mod tests {
     #[test]
     fn a_fence_with_words_after_it_closes_no_code() {
         let text = "```\n``` rust $a$\n````\n$b$";
-        assert_eq!(Formulas::find(text).found, ["$b$"]);
+        let found: Vec<_> = Formulas::find(text).found.iter().map(|part| part.text()).collect();
+        assert_eq!(found, ["$b$"]);
     }
 
     #[test]

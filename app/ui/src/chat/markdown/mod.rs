@@ -72,8 +72,10 @@ pub struct Cell {
 pub enum Span {
     /// Plain text.
     Text(String),
-    /// Text as it was written, with its lines: formulas, and what is nested too deeply.
+    /// Text as it was written, with its lines: what is nested too deeply, and formulas beyond the limit.
     AsWritten(String),
+    /// A formula with its marks, `$a$`.
+    Formula(String),
     /// Code.
     Code(String),
     /// Strong.
@@ -122,7 +124,9 @@ fn say_line(spans: &[Span], text: &mut String) {
 fn say_spans(spans: &[Span], text: &mut String) {
     for span in spans {
         match span {
-            Span::Text(words) | Span::AsWritten(words) | Span::Code(words) => text.push_str(words),
+            Span::Text(words) | Span::AsWritten(words) | Span::Formula(words) | Span::Code(words) => {
+                text.push_str(words)
+            }
             Span::Strong(inner) | Span::Emphasis(inner) | Span::Struck(inner) | Span::Link(_, inner) => {
                 say_spans(inner, text);
             }

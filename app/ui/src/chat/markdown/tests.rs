@@ -10,6 +10,10 @@ fn written(text: &str) -> Span {
     Span::AsWritten(text.into())
 }
 
+fn formula(text: &str) -> Span {
+    Span::Formula(text.into())
+}
+
 fn paragraph(spans: &[Span]) -> Vec<Block> {
     vec![Block::Paragraph(spans.to_vec())]
 }
@@ -79,25 +83,32 @@ fn bare_addresses_are_links_without_what_ends_their_sentence() {
 }
 
 #[test]
-fn formulas_are_left_as_they_were_written() {
+fn formulas_are_not_taken_for_markdown() {
     assert_eq!(
         parse(r"So \(a_1 * b_2 * c_3\) and $x_1 + x_2$ hold."),
         paragraph(&[
             text("So "),
-            written(r"\(a_1 * b_2 * c_3\)"),
+            formula(r"\(a_1 * b_2 * c_3\)"),
             text(" and "),
-            written("$x_1 + x_2$"),
+            formula("$x_1 + x_2$"),
             text(" hold.")
         ])
     );
     let display = "\\[\na_1\n= b * c * d\n- e\n\\]";
-    assert_eq!(parse(display), paragraph(&[written(display)]));
-    assert_eq!(parse("$$\n\\frac{a}{b}\n$$"), paragraph(&[written("$$\n\\frac{a}{b}\n$$")]));
+    assert_eq!(parse(display), paragraph(&[formula(display)]));
+    assert_eq!(parse("$$\n\\frac{a}{b}\n$$"), paragraph(&[formula("$$\n\\frac{a}{b}\n$$")]));
     assert_eq!(parse(r"It begins \(a_1 and"), paragraph(&[text("It begins "), written(r"\("), text("a_1 and")]));
 }
 
 #[test]
+fn so_many_formulas_are_drawn_and_no_more() {
+    let many = format!("{:?}", parse(&"$a$ ".repeat(3_000)));
+    assert_eq!((many.matches("Formula").count(), many.matches("AsWritten").count()), (1_000, 2_000));
+}
+
+#[test]
 fn prices_and_code_are_no_formulas() {
+    assert_eq!(parse("$5 and $10"), paragraph(&[text("$5 and $10")]));
     assert_eq!(parse("$5 or *$6* now"), paragraph(&[text("$5 or "), Span::Emphasis(vec![text("$6")]), text(" now")]));
     assert_eq!(
         parse("`$a` and `\\(b\\)`"),
@@ -226,7 +237,7 @@ fn a_text_without_end_is_not_parsed_without_end() {
 fn size(blocks: &[Block]) -> usize {
     fn of_spans(spans: &[Span]) -> usize {
         let of = |span: &Span| match span {
-            Span::Text(text) | Span::AsWritten(text) | Span::Code(text) => text.len(),
+            Span::Text(text) | Span::AsWritten(text) | Span::Formula(text) | Span::Code(text) => text.len(),
             Span::Strong(inner) | Span::Emphasis(inner) | Span::Struck(inner) => of_spans(inner),
             Span::Link(address, inner) => address.len() + of_spans(inner),
             Span::Break => 1,
