@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { WIDTHS, anew, assertFits, drawn, kitchen } from '../harness/hands.mjs';
-import { endedAnswers } from '../harness/table.mjs';
+import { WIDTHS, anew, assertFits, drawn, kitchen, wide } from '../harness/hands.mjs';
+import { endedAnswers, eventually, isUp, until } from '../harness/table.mjs';
 
 const here = kitchen({ soup: { text: 'Soup is hot.' } });
 const inBrowser = here.browser();
@@ -61,5 +61,51 @@ for (const viewport of WIDTHS) {
     await field(page).fill('A short one');
     await field(page).press('Enter');
     await endedAnswers(page).getByText('Soup is hot.').waitFor();
+  }));
+}
+
+const button = (page, name) => page.getByRole('button', { name, exact: true });
+const meter = (page, text) => page.locator('.context-meter', { hasText: text });
+/** A text of so many letters, none of which is trimmed. */
+const letters = (start, count) => start.padEnd(count, ' soup').replace(/ $/, 's');
+
+for (const viewport of WIDTHS) {
+  test(`a message is counted before it is sent, and a full conversation goes on, ${viewport.width} pixels wide`, inSmallRoom(async ({ page }) => {
+    await anew(page, viewport);
+    const title = `First ${viewport.width}`;
+    for (const [at, question] of [letters(title, 330), letters('Second', 60)].entries()) {
+      await field(page).fill(question);
+      await meter(page, /about \d+ of 512/).waitFor();
+      await field(page).press('Enter');
+      await eventually(() => endedAnswers(page).count(), (ended) => ended === at + 1, `${at + 1} answers`);
+    }
+    await meter(page, /^Context 4\d\d of 512$/).waitFor();
+    const draft = letters('Third', 392);
+    await field(page).fill(draft);
+    await meter(page, /^Context 4\d\d \+ about 9\d of 512$/).waitFor();
+    await page.getByText('This conversation has hardly any room left.').waitFor();
+    await assertFits(page);
+    await button(page, 'New conversation with this message').click();
+    await page.locator('.question').first().waitFor({ state: 'detached' });
+    await eventually(() => page.evaluate(() => document.activeElement.getAttribute('aria-label')), (label) => label === 'Message', 'the message can be sent');
+    assert.equal(await field(page).inputValue(), draft);
+    assert.equal(await button(page, 'Leave the oldest turns out').count(), 0, 'here is room');
+    await page.getByRole('button', { name: 'Chats', exact: true }).click();
+    await page.getByRole('dialog', { name: 'Chats' }).locator('.chat-name', { hasText: title }).click();
+    await button(page, 'Leave the oldest turns out').click();
+    const mark = page.getByText('The model no longer gets what stands above.');
+    await mark.waitFor();
+    await drawn(page);
+    assert.deepEqual(await wide(page), []);
+    await field(page).press('Enter');
+    await eventually(() => endedAnswers(page).count(), (ended) => ended === 3, 'it is answered');
+    await meter(page, /^Context 4\d\d of 512$/).waitFor();
+    await page.reload();
+    await until(page, isUp);
+    await mark.waitFor();
+    assert.equal(await page.locator('.turn-left-out').count(), 1);
+    // On a narrow screen, the button that leads to the end may lie over it.
+    await button(page, 'Send it again').press('Enter');
+    await mark.waitFor({ state: 'detached' });
   }));
 }

@@ -78,6 +78,10 @@ table! {
         field = "Your question";
         /// What becomes of the question that is changed.
         stays = "The former question and what followed stay as another version.";
+        /// Between the turns that are left out and those that are sent.
+        sent_from = "The model no longer gets what stands above.";
+        /// The button that takes that back.
+        send_again = "Send it again";
         /// The button that sends the changed question.
         ask = "Ask again";
     }
@@ -133,6 +137,18 @@ table! {
         take_back = "Take back";
         /// Tokens of the context that the conversation takes.
         context(used: Count, all: Count) = "Context { $used } of { $all }";
+        /// The same, or those of the first message, before the host has counted them.
+        context_estimated(used: Count, all: Count) = "Context about { $used } of { $all }";
+        /// The same, and about how many the message has that is written.
+        context_with(used: Count, message: Count, all: Count) = "Context { $used } + about { $message } of { $all }";
+        /// The conversation has no room for the message and an answer. Buttons follow.
+        full = "This conversation has hardly any room left.";
+        /// The button that begins a conversation with the message that is written.
+        anew_with_message = "New conversation with this message";
+        /// The button that begins a conversation with the question that was asked last.
+        anew_with_last = "New conversation with the last question";
+        /// The button after which the oldest turns are not sent to the model any more.
+        leave_out = "Leave the oldest turns out";
     }
 }
 

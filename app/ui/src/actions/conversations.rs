@@ -169,6 +169,29 @@ impl Store {
         self.change_open(|conversation| conversation.choose(at, of, version));
     }
 
+    /// Sends no turns of the open conversation before this place any more.
+    pub fn send_from(self, at: usize) {
+        self.change_open(|conversation| {
+            conversation.send_from(at);
+            true
+        });
+    }
+
+    /// Goes on in a new conversation with the message that is written, or else with the last question.
+    pub fn go_on_anew(self) {
+        let (own_answers, question) = self
+            .chats
+            .open
+            .with_untracked(|open| (open.own_answers.clone(), open.turns.last().map(|turn| turn.question.clone())));
+        let is_blank = self.chats.composer_is_blank();
+        self.new_conversation();
+        self.keep_own_answers(own_answers);
+        if let Some(question) = question.filter(|_| is_blank) {
+            self.give_draft(question);
+        }
+        request_animation_frame(browser::focus_composer);
+    }
+
     /// Deletes a turn of the open conversation, and the conversation with its last one.
     pub fn delete_turn(self, at: usize) {
         if self.change_open(|conversation| conversation.delete_turn(at)) {

@@ -10,12 +10,15 @@ use potluck_text::texts;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlTextAreaElement;
 
-use super::{too_long::TooLong, waiting_list::WaitingList};
+use super::{
+    context_meter::{ContextMeter, WaysOn, room_left},
+    too_long::TooLong,
+    waiting_list::WaitingList,
+};
 use crate::{
     browser,
     common::{Icon, Symbol},
-    state::{Turn, store},
-    text::percent,
+    state::{estimated_tokens, store},
 };
 
 /// Maximum height of the field in pixels; beyond that it scrolls.
@@ -40,8 +43,11 @@ pub fn Composer() -> impl IntoView {
     let too_long = RwSignal::new(None::<TooLong>);
     let pause = StoredValue::new_local(None::<Timeout>);
     let reported = StoredValue::new(f64::MIN);
-    let room = move || untrack(|| store.chats.open.with(|open| room_left(store, open)));
-    let weigh = move |text: &str| too_long.try_set(TooLong::check(text, room()));
+    let tokens = RwSignal::new(0_usize);
+    let weigh = move |text: &str| {
+        tokens.try_set(estimated_tokens(text.trim()));
+        too_long.try_set(TooLong::check(text, untrack(|| room_left(store))));
+    };
     let is_long = StoredValue::new(false);
     let measure = move |field: &HtmlTextAreaElement| {
         let length = field.text_length();
@@ -69,7 +75,7 @@ pub fn Composer() -> impl IntoView {
         });
     });
     // Another conversation, or room, has another context.
-    let left = Memo::new(move |_| store.chats.open.with(|open| room_left(store, open)));
+    let left = Memo::new(move |_| room_left(store));
     Effect::new(move |before: Option<()>| {
         left.track();
         if let (Some(()), Some(field)) = (before, field.get_untracked()) {
@@ -139,6 +145,7 @@ pub fn Composer() -> impl IntoView {
     view! {
         <form class="composer" on:submit=submit>
             <WaitingList />
+            <WaysOn draft=tokens />
             <div class="composer-box">
                 <textarea
                     node_ref=field
@@ -182,7 +189,7 @@ pub fn Composer() -> impl IntoView {
                 <span class="hint" class:hint-warning=move || wrong().is_some() role="status">
                     {move || wrong().or_else(|| why_not(store))}
                 </span>
-                <ContextMeter />
+                <ContextMeter draft=tokens />
             </div>
         </form>
     }
@@ -213,25 +220,4 @@ fn fit_height(field: &HtmlTextAreaElement, length: u32) {
 fn why_not(store: crate::state::Store) -> Option<String> {
     let sentence = store.room.status.with(crate::table::why_not_yet);
     sentence.filter(|_| !store.can_ask() || store.answering().is_none())
-}
-
-/// Positions of context that the conversation has left; `None` in no room.
-fn room_left(store: crate::state::Store, conversation: &crate::state::Conversation) -> Option<u32> {
-    let all = Some(store.room.context()).filter(|all| *all > 0)?;
-    let used = conversation.turns.iter().rev().find_map(|turn| turn.answer.context(all)).map_or(0, |(used, _)| used);
-    Some(all.saturating_sub(used))
-}
-
-/// How full the conversation's context is.
-#[component]
-fn ContextMeter() -> impl IntoView {
-    let store = store();
-    let used = Memo::new(move |_| {
-        let room = store.room.context();
-        let counted = |turn: &Turn| turn.answer.context(room);
-        store.chats.open.with(|conversation| conversation.turns.iter().rev().find_map(counted))
-    });
-    let line = move || used.get().map(|(used, all)| texts().composer.context(used, all));
-    let nearly_full = move || used.get().is_some_and(|(used, all)| percent(u64::from(used), u64::from(all)) >= 85);
-    view! { <span class="context-meter" class:context-full=nearly_full>{line}</span> }
 }

@@ -6,6 +6,7 @@ mod chat_list;
 mod chat_row;
 mod chats_page;
 mod composer;
+mod context_meter;
 pub(crate) mod markdown;
 mod maths;
 mod own_answers;

@@ -2,9 +2,10 @@
 
 use potluck_text::texts;
 
-/// Bytes of text that a token stands for: at least, usually, and in the longest words of the largest vocabularies.
+use crate::state::estimated_tokens;
+
+/// Bytes of text that a token stands for: at least, and in the longest words of the largest vocabularies.
 const FEWEST: usize = 1;
-const USUAL: usize = 4;
 const MOST: usize = 32;
 
 /// A message that is longer than what its conversation has room for.
@@ -27,10 +28,7 @@ impl TooLong {
         if fits(FEWEST) {
             return None;
         }
-        // Letters outside of ASCII take two to four bytes, and about a token each.
-        let letters = text.chars().filter(|letter| !letter.is_ascii()).count();
-        let ascii = text.bytes().filter(u8::is_ascii).count();
-        let tokens = ascii / USUAL + letters / 2;
+        let tokens = estimated_tokens(text);
         (tokens > room as usize).then(|| Self { tokens, room, is_certain: !fits(MOST) })
     }
 

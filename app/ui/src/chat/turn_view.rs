@@ -31,8 +31,22 @@ pub fn TurnView(
     let edits = Memo::new(move |_| editing.with(|editing| turn.with(|turn| editing.as_ref() == Some(turn))));
     // Whether the field was closed without a question: then the focus goes back to where it came from.
     let came_back = StoredValue::new(false);
+    let first_sent = Memo::new(move |_| store.chats.open.with(Conversation::first_sent));
     view! {
-        <article class="turn">
+        <Show when=move || { at > 0 && first_sent.get() == at }>
+            <p class="sent-from hint">
+                {texts().turn.sent_from()} " "
+                <button
+                    type="button"
+                    class="button button-quiet button-small"
+                    disabled=move || store.answering().is_some()
+                    on:click=move |_| store.send_from(0)
+                >
+                    {texts().turn.send_again()}
+                </button>
+            </p>
+        </Show>
+        <article class="turn" class:turn-left-out=move || { at < first_sent.get() }>
             <h3 class="visually-hidden">{texts().chat.asked()}</h3>
             <Show
                 when=move || edits.get()

@@ -1,6 +1,7 @@
 //! A conversation, its branches, and how its answers grow. Pure: equal events give equal conversations.
 
 mod answer;
+mod context;
 mod stored_answer;
 mod stored_conversation;
 #[cfg(test)]
@@ -14,6 +15,7 @@ use potluck_text::texts;
 use serde::{Deserialize, Serialize};
 
 pub use answer::{Answer, AnswerState};
+pub use context::{ContextUse, estimated_tokens};
 pub use tree::{TurnKey, Versioned, Versions};
 
 use super::{AnswerSettings, Difference};
@@ -37,6 +39,12 @@ pub struct Conversation {
     /// How its answers are generated, where that is not as the page's settings say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub own_answers: Option<AnswerSettings>,
+    /// The first turn that is sent; all of them where it is not in the chosen branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent_from: Option<TurnKey>,
+    /// The first turn of which the host's count of tokens counts: turns were left out, or sent again, before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counts_from: Option<TurnKey>,
     /// The chosen branch: questions with their answers, oldest first. Where it is empty, there are no others.
     pub turns: Vec<Turn>,
     /// The turns of the other branches. Of those that follow the same one, the one that was shown last is behind.
@@ -259,7 +267,7 @@ impl Conversation {
         any
     }
 
-    /// The messages of a prompt: instructions, then the turns of the chosen branch. Omits questions that got no text, because many templates
+    /// The messages of a prompt: instructions, then the turns of the chosen branch that are sent. Omits questions that got no text, because many templates
     /// refuse two questions in a row; the last question stands there to be answered, and its answer to be continued.
     #[must_use]
     pub fn messages(&self, instructions: &str) -> Vec<Message> {
@@ -268,7 +276,7 @@ impl Conversation {
             messages.push(Message::new(Role::System, instructions.trim().to_owned()));
         }
         let last = self.turns.len().saturating_sub(1);
-        for (index, Turn { question, answer, .. }) in self.turns.iter().enumerate() {
+        for (index, Turn { question, answer, .. }) in self.turns.iter().enumerate().skip(self.first_sent()) {
             // What was only thought can be gone on with, but says nothing to the next question.
             let said = !answer.text.is_empty() || !answer.tool_calls.is_empty();
             let answered = said || index == last && !answer.is_blank();

@@ -21,7 +21,10 @@ mod waiting;
 pub use answer_settings::{AnswerSettings, Difference};
 pub use bench::{BenchProgress, BenchState};
 pub use chats::{Chats, Stashed};
-pub use conversation::{Answer, AnswerState, Conversation, Heading, TakenBack, Turn, TurnId, Versioned, Versions};
+pub use conversation::{
+    Answer, AnswerState, ContextUse, Conversation, Heading, TakenBack, Turn, TurnId, Versioned, Versions,
+    estimated_tokens,
+};
 pub use diagnostics::diagnostics;
 pub use history::History;
 pub use notices::{Notices, ShownNotice};

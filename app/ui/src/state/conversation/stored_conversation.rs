@@ -20,6 +20,10 @@ pub(super) struct StoredConversation {
     changed: f64,
     #[serde(default)]
     own_answers: Option<AnswerSettings>,
+    #[serde(default)]
+    sent_from: Option<TurnKey>,
+    #[serde(default)]
+    counts_from: Option<TurnKey>,
     turns: Vec<StoredTurn>,
     #[serde(default)]
     aside: Vec<StoredTurn>,
@@ -37,19 +41,32 @@ struct StoredTurn {
 
 impl From<StoredConversation> for Conversation {
     fn from(stored: StoredConversation) -> Self {
-        let StoredConversation { id, title, renamed, pinned, changed, own_answers, turns, aside } = stored;
-        let (turns, aside) = if is_tree(&turns, &aside) {
+        let StoredConversation { turns, aside, .. } = stored;
+        let (turns, aside, is_tree) = if is_tree(&turns, &aside) {
             let as_stored = |StoredTurn { key, follows, question, answer }| Turn {
                 key: key.unwrap_or_default(),
                 follows,
                 question,
                 answer,
             };
-            (turns.into_iter().map(as_stored).collect(), aside.into_iter().map(as_stored).collect())
+            (turns.into_iter().map(as_stored).collect(), aside.into_iter().map(as_stored).collect(), true)
         } else {
-            with_new_keys(turns, aside)
+            let (turns, aside) = with_new_keys(turns, aside);
+            (turns, aside, false)
         };
-        let mut conversation = Self { id, title, renamed, pinned, changed, own_answers, turns, aside };
+        let mut conversation = Self {
+            id: stored.id,
+            title: stored.title,
+            renamed: stored.renamed,
+            pinned: stored.pinned,
+            changed: stored.changed,
+            own_answers: stored.own_answers,
+            // They name turns by their former keys.
+            sent_from: stored.sent_from.filter(|_| is_tree),
+            counts_from: stored.counts_from.filter(|_| is_tree),
+            turns,
+            aside,
+        };
         conversation.go_to_end();
         conversation
     }

@@ -88,6 +88,9 @@ impl Conversation {
             return false;
         }
         let Turn { key, follows, .. } = self.turns.remove(at);
+        if self.sent_from == Some(key) {
+            self.sent_from = self.turns.get(at).map(|turn| turn.key);
+        }
         for turn in self.all_turns_mut().filter(|turn| turn.follows == Some(key)) {
             turn.follows = follows;
         }
