@@ -6,6 +6,7 @@ runs llama.cpp on it teacher-forced, and keeps the answers beside the descriptio
 exact_architectures.py. Neither writes answers.
 """
 
+import gzip
 import json
 import math
 import pathlib
@@ -247,9 +248,9 @@ def golden(library, name, model):
     raw = path.read_bytes()
     reference = f"llama.cpp {library.version}, GELU without its table, weights and cache F32; gguf {GGUF_VERSION}"
     prompts = [{"ids": ids, **answer(logits)} for ids, logits in zip(prompts_of(model), rows)]
-    target = DATA / f"{name}.json"
+    target = DATA / f"{name}.json.gz"
     target.parent.mkdir(exist_ok=True)
-    target.write_text(document(model, model.seed, raw, reference, prompts))
+    target.write_bytes(gzip.compress(document(model, model.seed, raw, reference, prompts).encode(), mtime=0))
     report(name, path, rows, gap, target)
 
 

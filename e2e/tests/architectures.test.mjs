@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { after, before, test } from 'node:test';
+import { gunzipSync } from 'node:zlib';
 
 import { Device } from '../harness/browser.mjs';
 import { build, serve } from '../harness/judge.mjs';
@@ -28,7 +29,7 @@ after(async () => {
 
 for (const name of names) {
   test(`${name} in the browser answers as llama.cpp`, async () => {
-    const recipe = await readFile(resolve(recipes, `${name}.json`), 'utf8');
+    const recipe = gunzipSync(await readFile(resolve(recipes, `${name}.json.gz`))).toString();
     const { tolerance, metadata } = JSON.parse(recipe);
     const experts = metadata.some(([key]) => key.endsWith('.expert_count'));
     // Its blocks share keys and values.

@@ -20,6 +20,7 @@ use potluck_plan::{
     BlockIndex, Candidates, Cuts, ExpertOutputs, Input, KernelClass, KvCacheType, LmHeadTokens, ModelId, Outcome, Task,
     Then, Ticket, WeightUnit, Work,
 };
+use potluck_testkit::gunzip;
 use serde_json::Value;
 use support::{Bench, Model, Random, Recipe, forward, gpu_as, load, rows, top};
 
@@ -133,7 +134,7 @@ fn prompts() -> usize {
 fn judge(path: &Path, golden: &Value, model: &Model, (tier, prompts): (Tier, usize), spread: Spread<'_>) {
     let tolerance = golden["tolerance"].as_f64().unwrap();
     let mut engines = Engines::new(&gpu_as(Some(tier)), model, spread);
-    let name = path.file_stem().unwrap().to_string_lossy();
+    let name = name_of(path);
     let (mut checked, mut worst) = (0, 0.0f64);
     for prompt in golden["prompts"].as_array().unwrap().iter().take(prompts) {
         let numbers = |key: &str| prompt[key].as_array().unwrap().clone();
@@ -173,9 +174,19 @@ fn recipes() -> Vec<PathBuf> {
     let folder = format!("{}/../../e2e/golden/architectures", env!("CARGO_MANIFEST_DIR"));
     let files = std::fs::read_dir(folder).expect("the golden answers are there");
     let mut files: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "gz"));
     files.sort();
     files
+}
+
+/// `NAME` of `NAME.json.gz`.
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap().to_string_lossy();
+    name.split('.').next().unwrap().to_owned()
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_str(&gunzip(&std::fs::read(path).unwrap())).unwrap()
 }
 
 /// Architectures whose golden answers are those of `golden.rs`, which the Rust writer makes.
@@ -186,7 +197,7 @@ const WRITTEN_HERE: [Architecture; 4] =
 fn every_architecture_has_golden_answers() {
     let mut judged: BTreeSet<String> = WRITTEN_HERE.iter().map(|known| known.name().to_owned()).collect();
     for path in recipes() {
-        let golden: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let golden: Value = read(&path);
         judged.extend(golden["metadata"][0][2].as_str().map(str::to_owned));
     }
     let names = Architecture::ALL.iter().map(|known| known.name());
@@ -197,8 +208,8 @@ fn every_architecture_has_golden_answers() {
 #[test]
 fn the_table_of_models_is_current() {
     let described = |path: PathBuf| {
-        let golden: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let golden: Value = read(&path);
+        let name = name_of(&path);
         match ModelSpec::from_gguf(&join([parse(&file(&golden)).unwrap()]).unwrap()) {
             Ok((spec, _)) => Some((spec, name)),
             // Kept as a file that is refused.
@@ -225,7 +236,7 @@ const PARTS: usize = 4;
 fn judge_part(part: usize) {
     let wanted = std::env::var("POTLUCK_ARCHITECTURES").ok();
     for path in recipes().into_iter().skip(part).step_by(PARTS) {
-        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let name = name_of(&path);
         if wanted.as_ref().is_none_or(|wanted| wanted.split(',').any(|wanted| wanted == name)) {
             judge_file(&path, &name);
         }
@@ -254,7 +265,7 @@ fn the_fourth_architectures_answer_as_llama_cpp_does() {
 
 /// Makes the file of a recipe and compares its answers on all kinds of engines.
 fn judge_file(path: &Path, name: &str) {
-    let golden: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let golden: Value = read(path);
     let bytes = file(&golden);
     let (spec, units) = match ModelSpec::from_gguf(&join([parse(&bytes).unwrap()]).unwrap()) {
         Ok(read) => read,
@@ -298,8 +309,8 @@ fn hidden(gpu: &Gpu, model: &Model, parts: &[(usize, usize, KernelClass)]) -> Ve
 
 /// The model of a recipe.
 fn model(name: &str) -> Model {
-    let path = recipes().into_iter().find(|path| path.file_stem().is_some_and(|stem| stem == name)).unwrap();
-    let bytes = file(&serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap());
+    let path = recipes().into_iter().find(|path| name_of(path) == name).unwrap();
+    let bytes = file(&read(&path));
     let (spec, units) = ModelSpec::from_gguf(&join([parse(&bytes).unwrap()]).unwrap()).unwrap();
     Model { spec, units, file: bytes }
 }

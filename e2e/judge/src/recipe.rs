@@ -16,7 +16,7 @@ const ALIGNMENT: usize = 32;
 /// Context of the engines: longer than the original context of every scaled model, as for the reference.
 const CONTEXT: u32 = 128;
 
-/// `e2e/golden/architectures/NAME.json`: how outside software made a file, and what llama.cpp answered.
+/// `e2e/golden/architectures/NAME.json.gz`: how outside software made a file, and what llama.cpp answered.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Recipe {
     /// `general.architecture`.

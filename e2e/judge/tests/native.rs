@@ -36,8 +36,8 @@ fn a_model_is_split_only_as_it_can_be() {
     let gpu =
         block_on(Gpu::open(GpuOptions::default())).expect("these tests need a Vulkan adapter, a software one will do");
     let recipe = |name: &str| -> Recipe {
-        let path = format!("{}/../golden/architectures/{name}.json", env!("CARGO_MANIFEST_DIR"));
-        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+        let path = format!("{}/../golden/architectures/{name}.json.gz", env!("CARGO_MANIFEST_DIR"));
+        serde_json::from_str(&potluck_testkit::gunzip(&std::fs::read(path).unwrap())).unwrap()
     };
     let splits = |name: &str| recipe(name).splits().unwrap();
     assert_eq!(splits("phi3"), [Split::One, Split::ThreeStages]);
