@@ -7,6 +7,7 @@ use potluck_trust::{IdentityKeys, OwnerKey, RoomSecret};
 use super::*;
 use crate::events::{Receiver, channel};
 use crate::native::{Network, platform};
+use crate::platform::SocketMessage;
 use crate::relay::Relay;
 use crate::room::Listing;
 
