@@ -28,7 +28,7 @@ pub enum Step {
 
 /// Most connections of a device.
 const MAX_CONNECTIONS: usize = 16;
-/// Bytes for a member after which a connection is worth it: a member that only chats gets less.
+/// Bytes of work for a member after which a connection is worth it. Members that only chat get none.
 const WORTH_BYTES: u64 = 16 << 10;
 /// For an attempt, from offer to open channel.
 const ATTEMPT_MILLIS: f64 = 20_000.0;
@@ -87,8 +87,8 @@ impl Connecting {
         self.members.remove(&route)?.attempt.map(|attempt| Step::Close(attempt.connection))
     }
 
-    /// So much was sent to a member.
-    pub fn sent(&mut self, route: u32, bytes: usize) {
+    /// So many bytes of work go to a member.
+    pub fn works_with(&mut self, route: u32, bytes: usize) {
         if let Some(member) = self.members.get_mut(&route) {
             member.bytes = member.bytes.saturating_add(bytes as u64);
         }
@@ -233,7 +233,7 @@ mod tests {
         let mut device = Connecting::new(own, 0);
         device.allow(true);
         device.met(other);
-        device.sent(other, WORTH_BYTES as usize);
+        device.works_with(other, WORTH_BYTES as usize);
         device
     }
 
@@ -323,7 +323,7 @@ mod tests {
         let mut device = Connecting::new(0, 0);
         device.allow(true);
         (1..40).for_each(|route| device.met(route));
-        (1..40).for_each(|route| device.sent(route, WORTH_BYTES as usize));
+        (1..40).for_each(|route| device.works_with(route, WORTH_BYTES as usize));
         assert_eq!(device.tick(NOW, |_| true).len(), MAX_CONNECTIONS);
         assert_eq!(device.allow(false).len(), MAX_CONNECTIONS, "all are given up where the host takes its leave back");
     }

@@ -163,9 +163,13 @@ impl DirectLinks {
         MemberPath { is_direct: member.link.is_direct(), direct_ms, relay_ms }
     }
 
+    /// So many bytes of work go to a member.
+    pub fn works_with(&mut self, route: u32, bytes: usize) {
+        self.connecting.works_with(route, bytes);
+    }
+
     /// Sends a frame to a member.
     pub fn send(&mut self, route: u32, frame: Vec<u8>) {
-        self.connecting.sent(route, frame.len());
         match self.members.get_mut(&route) {
             Some(member) => match member.link.send(frame) {
                 Ok(outgoing) => self.transmit(route, outgoing),

@@ -207,7 +207,12 @@ impl Members {
         let sealed = self.sessions.borrow_mut().seal(Route(to.0), &plain);
         self.count(plain.len(), began);
         if let Some(sealed) = sealed {
-            self.with_connection(|connection| connection.links.send(to.0, sealed));
+            self.with_connection(|connection| {
+                if is_work(frame) {
+                    connection.links.works_with(to.0, sealed.len());
+                }
+                connection.links.send(to.0, sealed);
+            });
             self.end_slow_sessions();
         }
         Ok(())
@@ -487,6 +492,18 @@ impl Members {
     fn with_connection<T>(&self, work: impl FnOnce(&mut Connection) -> T) -> Option<T> {
         self.connection.borrow_mut().as_mut().map(work)
     }
+}
+
+/// Numbers and weights, of which a member that only chats gets none.
+fn is_work(frame: &Frame) -> bool {
+    matches!(
+        frame,
+        Frame::Forward(_)
+            | Frame::ExpertCall(_)
+            | Frame::ExpertResult(_)
+            | Frame::LogitsResult(_)
+            | Frame::Piece { .. }
+    )
 }
 
 fn proof_for_peer(proof: Proof) -> potluck_swarm::Proof {
