@@ -81,9 +81,12 @@ step('a tab is closed in the middle of an answer: the room goes on, and the answ
   await until(tabs[0], isUpOn(2));
 });
 
-step('a tab whose browser introduces nobody takes part through the relay', async () => {
+step('a tab whose browser introduces and connects nobody takes part through the relay', async () => {
   const alone = await browser.newTab();
-  await alone.addInitScript(() => delete window.SharedWorker);
+  await alone.addInitScript(() => {
+    delete window.SharedWorker;
+    delete window.RTCPeerConnection;
+  });
   await contribute(alone, link);
   await until(tabs[0], isUpOn(3));
   assert.deepEqual((await ask(guest.page, TEXT, PROMPT)).tokens, undisturbed);
