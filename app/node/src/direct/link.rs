@@ -9,7 +9,7 @@
 //!
 //! **Order.** Each path keeps its own order. A side that switches paths announces the switch in its last message on the
 //! old path. The other side reads the old path up to that message and holds back what arrives on the new one. A side goes back to the
-//! channel only when the other has acknowledged all that it sent there before, so at most one turn on the channel is ever unfinished.
+//! channel only when the other has read all up to its last switch, so at most one turn on the channel is ever unfinished.
 //!
 //! **Breaks.** A channel to another device can stall or close with frames on their way. Either side then says through the relay how
 //! many frames it has received from the channel, and reads nothing more there. The other side says the same, sends the missing frames
@@ -74,6 +74,8 @@ pub struct Link {
     /// Frames should take the channel.
     preferred: bool,
     sending: Path,
+    /// The other side has yet to read the channel up to where this side left it.
+    leaves: bool,
     /// Bytes and frames sent on the channel; the other side acknowledged the first so many of the bytes.
     sent: u64,
     sent_frames: u64,
@@ -107,6 +109,7 @@ impl Default for Link {
             ready: false,
             preferred: true,
             sending: Path::Relay,
+            leaves: false,
             sent: 0,
             sent_frames: 0,
             acknowledged: 0,
@@ -180,12 +183,12 @@ impl Link {
     fn choose_path(&mut self, bytes: usize) -> Vec<Outgoing> {
         let fits = self.sent - self.acknowledged + bytes as u64 <= self.limits.window;
         match self.sending {
-            Path::Relay if self.is_up() && self.preferred && fits && self.sent == self.acknowledged => {
+            Path::Relay if self.is_up() && self.preferred && fits && !self.leaves => {
                 self.sending = Path::Channel;
                 vec![Outgoing::RelayControl(RelayControl::Directly)]
             }
             Path::Channel if !fits || !self.preferred => {
-                self.sending = Path::Relay;
+                (self.sending, self.leaves) = (Path::Relay, true);
                 vec![Outgoing::ChannelControl(ChannelControl::ByRelay), Outgoing::RelayControl(RelayControl::ByRelay)]
             }
             _ => Vec::new(),
@@ -279,6 +282,7 @@ impl Link {
                     self.kept.pop_front();
                 }
             }
+            ChannelControl::ReadAll if self.leaves => self.leaves = false,
             _ => return Err(ProtocolViolation),
         }
         Ok(LinkOutput::default())
@@ -391,7 +395,8 @@ impl Link {
             Path::Channel => Path::Relay,
         };
         if path == Path::Channel && self.broken.is_none() {
-            output.outgoing.push(self.acknowledge());
+            let read_all = Outgoing::ChannelControl(ChannelControl::ReadAll);
+            output.outgoing.extend([self.acknowledge(), read_all]);
         }
     }
 }

@@ -18,6 +18,8 @@ pub enum ChannelControl {
     ByRelay,
     /// Total bytes of frames that the sender has consumed from the channel.
     Taken(u64),
+    /// The sender has read the channel up to [`Self::ByRelay`].
+    ReadAll,
     /// Answered by [`Self::Pong`] at once. The text is padding: a ping is about as long as a small frame.
     Ping(u32, String),
     /// Answer to the ping with this number.
@@ -153,6 +155,7 @@ mod tests {
             ChannelControl::Ready,
             ChannelControl::ByRelay,
             ChannelControl::Taken(u64::MAX),
+            ChannelControl::ReadAll,
             ChannelControl::Ping(3, "0".repeat(PING_PADDING)),
             ChannelControl::Pong(3),
         ] {
