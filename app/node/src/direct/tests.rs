@@ -17,6 +17,8 @@ struct Side {
     link: Link,
     /// It has opened this channel.
     opened: bool,
+    /// It can open none now.
+    is_busy: bool,
     /// Channels that are over.
     earlier: u32,
     relay: VecDeque<Relayed>,
@@ -52,7 +54,9 @@ impl Side {
             Some(Relayed::Control(control)) => self.link.on_relay_control(control).unwrap(),
             None => return Vec::new(),
         };
-        if self.opened && self.link.may_open() {
+        // It may never have opened the channel that the other side gave up.
+        let was_busy = std::mem::replace(&mut self.is_busy, !self.link.may_open());
+        if was_busy && !self.is_busy {
             (self.opened, self.earlier) = (false, self.earlier + 1);
             self.channel.clear();
         }
@@ -113,7 +117,7 @@ impl Pair {
                         self.lost = false;
                         self.sides.iter_mut().for_each(|side| side.channel.clear());
                     }
-                    self.sides[side].opened = true;
+                    (self.sides[side].opened, self.sides[side].is_busy) = (true, true);
                     let nonce = Nonce([side as u8; 16]);
                     let out = self.sides[side].link.opened(nonce, LIMITS);
                     self.put(1 - side, out);
