@@ -30,8 +30,10 @@ const CHANNEL_NUMBER: u16 = 0;
 pub(super) struct Connections {
     port: MessagePort,
     open: RefCell<BTreeMap<u32, Connection>>,
-    on_message: RefCell<Option<Closure<dyn FnMut(MessageEvent)>>>,
+    on_message: RefCell<Option<OnMessage>>,
 }
+
+type OnMessage = Closure<dyn FnMut(MessageEvent)>;
 
 struct Connection {
     connection: RtcPeerConnection,
