@@ -7,7 +7,7 @@ import { Device } from '../harness/browser.mjs';
 import { make } from '../harness/models.mjs';
 import { Relay } from '../harness/relay.mjs';
 import { SlowLine } from '../harness/slow_line.mjs';
-import { MB, ask, contribute, host, isUpOn, status, until } from '../harness/table.mjs';
+import { MB, ask, connectDirectly, contribute, host, isUpOn, status, until } from '../harness/table.mjs';
 import { intervals, median, quantile } from './hops.mjs';
 import { record } from './results.mjs';
 
@@ -17,14 +17,6 @@ const { values } = parseArgs({
 const PROMPT = { max_tokens: Number(values.tokens), temperature: 0, raw: true };
 const TEXT = 'Once upon a time there was a table';
 const path = ({ paths }) => paths[0]?.[1];
-
-async function choose(page, choice) {
-  await page.getByRole('button', { name: 'Settings' }).click();
-  const drawer = page.getByRole('dialog', { name: 'Settings' });
-  await drawer.getByRole('group', { name: 'Direct connections' }).getByRole('radio', { name: choice }).check();
-  await page.keyboard.press('Escape');
-  await drawer.waitFor({ state: 'hidden' });
-}
 
 const figures = [];
 for (const millis of values.lines.split(',').map(Number)) {
@@ -40,7 +32,7 @@ for (const millis of values.lines.split(',').map(Number)) {
     const runs = { relay: [], direct: [] };
     for (let round = 0; round < Number(values.rounds); round++)
       for (const way of ['relay', 'direct']) {
-        await choose(room, way === 'direct' ? 'Always' : 'Never');
+        await connectDirectly(room, way === 'direct' ? 'Always' : 'Never');
         await ask(room, TEXT, PROMPT);
         if (way === 'direct') await until(room, (status) => path(status)?.direct_ms > 0 && path(status).relay_ms > 0);
         const { timings } = await ask(room, TEXT, PROMPT);

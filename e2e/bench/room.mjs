@@ -35,8 +35,12 @@ export class Room {
     room.relay = await Relay.start({ models });
     room.engines = engines;
     room.devices = [await Device.start('host', { engine: engines[0] })];
-    // Tabs of one browser find each other through a shared worker.
-    if (relayed) await room.devices[0].context.addInitScript(() => delete window.SharedWorker);
+    // Tabs of one browser find each other through a shared worker, or connect as devices do.
+    if (relayed)
+      await room.devices[0].context.addInitScript(() => {
+        delete window.SharedWorker;
+        delete window.RTCPeerConnection;
+      });
     room.pages = [room.host];
     // Pages lend less by default than some models need, and the first device has to hold everything.
     const lends = Math.ceil(1.3 * (await room.ready())) + 1_000_000_000;

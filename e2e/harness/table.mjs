@@ -133,6 +133,15 @@ async function openTable(page) {
   if ((await strip.isVisible()) && (await strip.getAttribute('aria-expanded')) === 'false') await strip.click();
 }
 
+/** Chooses where a device connects directly, in its settings: Automatic, Always or Never. */
+export async function connectDirectly(page, choice) {
+  await page.getByRole('button', { name: 'Settings' }).click();
+  const drawer = page.getByRole('dialog', { name: 'Settings' });
+  await drawer.getByRole('group', { name: 'Direct connections' }).getByRole('radio', { name: choice }).check();
+  await page.keyboard.press('Escape');
+  await drawer.waitFor({ state: 'hidden' });
+}
+
 /** Opens a room's link to chat only. */
 export async function enter(page, link) {
   await page.goto(link);

@@ -8,7 +8,7 @@ import { make } from '../harness/models.mjs';
 import { Relay } from '../harness/relay.mjs';
 import { SlowLine } from '../harness/slow_line.mjs';
 import { story } from '../harness/story.mjs';
-import { MB, ask, assertQuiet, begin, contribute, host, isUpOn, status, until } from '../harness/table.mjs';
+import { MB, ask, assertQuiet, begin, connectDirectly, contribute, host, isUpOn, status, until } from '../harness/table.mjs';
 
 const MODEL = 'six-blocks';
 // One device is too small, two are enough.
@@ -42,14 +42,6 @@ const keepConnections = (context) =>
     };
   });
 
-async function choose(page, choice) {
-  await page.getByRole('button', { name: 'Settings' }).click();
-  const drawer = page.getByRole('dialog', { name: 'Settings' });
-  await drawer.getByRole('group', { name: 'Direct connections' }).getByRole('radio', { name: choice }).check();
-  await page.keyboard.press('Escape');
-  await drawer.waitFor({ state: 'hidden' });
-}
-
 before(async () => {
   relay = await Relay.start({ models: make(MODEL) });
   line = await SlowLine.to(relay, 25);
@@ -65,7 +57,7 @@ after(async () => {
 step('a host that wants no direct connections gets none', async () => {
   const [room, worker] = devices.map(({ page }) => page);
   await room.goto(line.through(relay.url));
-  await choose(room, 'Never');
+  await connectDirectly(room, 'Never');
   link = await host(room, { url: new URL(line.through(relay.url)).origin }, { model: MODEL, lends: LENDS, share: 'Everyone takes part', context: 512 });
   await contribute(worker, link, { lends: LENDS });
   await until(room, isUpOn(2));
@@ -79,7 +71,7 @@ step('a host that wants no direct connections gets none', async () => {
 
 step('two devices connect where the host allows it, because that is quicker', async () => {
   const [room, worker] = devices.map(({ page }) => page);
-  await choose(room, 'Automatic');
+  await connectDirectly(room, 'Automatic');
   const { tokens } = await ask(room, TEXT, LONG);
   assert.deepEqual(tokens, byRelay);
   // Each message chooses its path, so there must be some: heartbeats are.
@@ -115,7 +107,7 @@ step('a connection that ends in the middle of an answer costs no token, and anot
 step('a device that wants no direct connections has none from then on', async () => {
   const [room, worker] = devices.map(({ page }) => page);
   const { asked } = await begin(room, TEXT, LONG, 10);
-  await choose(worker, 'Never');
+  await connectDirectly(worker, 'Never');
   assert.deepEqual((await asked).tokens, byRelay);
   await until(worker, isByRelay);
   await until(room, isByRelay);

@@ -83,7 +83,7 @@ for (const viewport of WIDTHS) {
     const draft = letters('Third', 392);
     await field(page).fill(draft);
     await meter(page, /^Context 4\d\d \+ about 9\d of 512$/).waitFor();
-    await page.getByText('This conversation has hardly any room left.').waitFor();
+    await page.getByText('This conversation is almost full.').waitFor();
     await assertFits(page);
     await button(page, 'New conversation with this message').click();
     await page.locator('.question').first().waitFor({ state: 'detached' });
@@ -93,7 +93,7 @@ for (const viewport of WIDTHS) {
     await page.getByRole('button', { name: 'Chats', exact: true }).click();
     await page.getByRole('dialog', { name: 'Chats' }).locator('.chat-name', { hasText: title }).click();
     await button(page, 'Leave the oldest turns out').click();
-    const mark = page.getByText('The model no longer gets what stands above.');
+    const mark = page.getByText('The model no longer sees the turns above.');
     await mark.waitFor();
     await drawn(page);
     assert.deepEqual(await wide(page), []);

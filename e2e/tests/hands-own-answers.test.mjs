@@ -33,7 +33,7 @@ for (const viewport of WIDTHS) {
     const title = `Of soup, ${viewport.width} pixels`;
     let fields = await drawer(page);
     assert.equal(await fields.getByLabel('Instructions for this conversation').inputValue(), 'Rhyme.', 'at first as everywhere');
-    assert.ok(await button(fields, 'Use the settings of all conversations').isDisabled());
+    assert.ok(await button(fields, 'Use the general settings').isDisabled());
     await fields.getByLabel('Instructions for this conversation').fill('Say it with soup. '.repeat(20));
     await fields.getByLabel('Maximum answer length').fill('1');
     await page.keyboard.press('Escape');
@@ -57,7 +57,7 @@ for (const viewport of WIDTHS) {
     await mark(page).getByRole('button').click();
     fields = page.getByRole('dialog', { name: 'Answers in this conversation' });
     assert.equal(await fields.getByLabel('Maximum answer length').inputValue(), '1');
-    await button(fields, 'Use the settings of all conversations').click();
+    await button(fields, 'Use the general settings').click();
     assert.equal(await fields.getByLabel('Instructions for this conversation').inputValue(), 'Rhyme.');
     assert.equal(await fields.getByLabel('Temperature').inputValue(), '0.5');
     await button(fields, 'Close').click();

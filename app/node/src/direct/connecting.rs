@@ -35,6 +35,8 @@ const ATTEMPT_MILLIS: f64 = 20_000.0;
 /// Before the next attempt; twice that after each further failure.
 const PAUSE_MILLIS: f64 = 5_000.0;
 const MAX_PAUSE_MILLIS: f64 = 300_000.0;
+/// Between two offers of a member that are answered. Each costs the page a connection.
+const OFFER_MILLIS: f64 = 3_000.0;
 /// A connection that lasted so long did not fail.
 const LASTED_MILLIS: f64 = 60_000.0;
 
@@ -58,6 +60,8 @@ struct Attempt {
 struct Member {
     bytes: u64,
     attempt: Option<Attempt>,
+    /// When its last offer was answered.
+    answered: Option<Millis>,
     failures: u32,
     not_before: Option<Millis>,
 }
@@ -147,9 +151,11 @@ impl Connecting {
                     return Vec::new();
                 }
                 let fits = count < MAX_CONNECTIONS || member.attempt.is_some();
-                if !self.allowed || !fits || !can_open || description.len() > MAX_DESCRIPTION {
+                let is_early = member.answered.is_some_and(|at| now.0 - at.0 < OFFER_MILLIS);
+                if !self.allowed || !fits || !can_open || is_early || description.len() > MAX_DESCRIPTION {
                     return vec![Step::Signal(from, Signal::Declined(id))];
                 }
+                member.answered = Some(now);
                 let ended = member.attempt.take().map(|attempt| Step::Close(attempt.connection));
                 self.last = self.last.wrapping_add(1);
                 let connection = ConnectionId(self.last);
@@ -316,6 +322,17 @@ mod tests {
         let connection = offer(&mut device, NOW);
         assert_eq!(device.tick(Millis(ATTEMPT_MILLIS + 1.0), |_| true), [Step::Close(connection)]);
         assert!(device.signal(2, Signal::Answer(AttemptId(1), text()), true, NOW).is_empty(), "too late");
+    }
+
+    #[test]
+    fn a_member_that_offers_again_and_again_costs_little() {
+        let mut device = device(1, 2);
+        let offers = (0..600).map(|number| {
+            let now = Millis(f64::from(number) * 10.0);
+            device.signal(2, Signal::Offer(AttemptId(number), text()), true, now)
+        });
+        let answered = offers.filter(|steps| steps.iter().any(|step| matches!(step, Step::Answer(..)))).count();
+        assert_eq!(answered, 2, "of 600 in six seconds");
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod unread;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use potluck_panel::PathReport;
 use potluck_plan::Millis;
 use potluck_protocol::Signal;
 
@@ -71,17 +72,6 @@ pub enum Origin {
     Tab(u32),
     /// Another device.
     Device(ConnectionId),
-}
-
-/// How frames reach a member.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct MemberPath {
-    /// On a channel, not through the relay.
-    pub is_direct: bool,
-    /// Milliseconds there and back, as far as they were measured.
-    pub direct_ms: Option<f64>,
-    /// The same through the relay.
-    pub relay_ms: Option<f64>,
 }
 
 impl DirectLinks {
@@ -156,11 +146,11 @@ impl DirectLinks {
     }
 
     /// How frames reach a member.
-    pub fn path(&self, route: u32) -> MemberPath {
-        let Some(member) = self.members.get(&route) else { return MemberPath::default() };
+    pub fn path(&self, route: u32) -> PathReport {
+        let Some(member) = self.members.get(&route) else { return PathReport::default() };
         let connection = member.channel.as_ref().and_then(|channel| channel.connection.as_ref());
         let (direct_ms, relay_ms) = connection.map_or((None, None), |connection| connection.latency.round_trips());
-        MemberPath { is_direct: member.link.is_direct(), direct_ms, relay_ms }
+        PathReport { direct: member.link.is_direct(), direct_ms, relay_ms }
     }
 
     /// So many bytes of work go to a member.

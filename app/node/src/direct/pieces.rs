@@ -7,6 +7,8 @@ use crate::platform::SocketMessage;
 const PIECE: usize = 4_600;
 /// Bytes of a message at most: the longest frame.
 const MAX_MESSAGE: usize = 16 << 20;
+/// Bytes of a control message at most: the longest, a ping, has a little more than two kilobytes.
+const MAX_TEXT: usize = 4 << 10;
 
 /// The first byte of a piece.
 const MORE: u8 = 0;
@@ -47,7 +49,9 @@ impl Assembler {
             MORE => Ok(None),
             LAST_OF_FRAME => Ok(Some(SocketMessage::Binary(std::mem::take(&mut self.0)))),
             LAST_OF_TEXT => {
-                let text = String::from_utf8(std::mem::take(&mut self.0)).map_err(|_| BadPiece)?;
+                let bytes =
+                    Some(std::mem::take(&mut self.0)).filter(|bytes| bytes.len() <= MAX_TEXT).ok_or(BadPiece)?;
+                let text = String::from_utf8(bytes).map_err(|_| BadPiece)?;
                 Ok(Some(SocketMessage::Text(text)))
             }
             _ => Err(BadPiece),
@@ -62,8 +66,9 @@ mod tests {
     #[test]
     fn every_length_comes_together_again_and_no_piece_is_longer_than_four_packets() {
         let mut assembler = Assembler::default();
-        for len in [0, 1, PIECE - 2, PIECE - 1, PIECE, 2 * PIECE - 2, 2 * PIECE - 1, 100_000] {
-            for message in [SocketMessage::Binary(vec![7; len]), SocketMessage::Text("a".repeat(len))] {
+        for len in [0, 1, MAX_TEXT, PIECE - 2, PIECE - 1, PIECE, 2 * PIECE - 2, 2 * PIECE - 1, 100_000] {
+            let text = (len <= MAX_TEXT).then(|| SocketMessage::Text("a".repeat(len)));
+            for message in [SocketMessage::Binary(vec![7; len])].into_iter().chain(text) {
                 let pieces = cut(&message);
                 assert!(pieces.iter().all(|piece| piece.len() <= PIECE), "{len}");
                 let mut come: Vec<_> = pieces.iter().map(|piece| assembler.push(piece)).collect();
@@ -82,5 +87,7 @@ mod tests {
         let long = [&[MORE][..], &vec![0; MAX_MESSAGE / 2]].concat();
         assert!(assembler.push(&long).is_ok() && assembler.push(&long).is_ok());
         assert_eq!(assembler.push(&[MORE, 1]), Err(BadPiece), "endless");
+        let text = [&[LAST_OF_TEXT][..], &[b'a'; MAX_TEXT + 1]].concat();
+        assert_eq!(Assembler::default().push(&text), Err(BadPiece), "no control message is as long");
     }
 }

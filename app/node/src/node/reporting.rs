@@ -1,12 +1,10 @@
 //! What the page hears: notices and snapshots.
 
 use potluck_panel::{self as panel, BannedReport, DoorsReport, InviteReport};
-use potluck_plan::PeerId;
 use potluck_protocol::Doors;
 use potluck_swarm::Peer;
 
 use super::Node;
-use crate::direct::MemberPath;
 use crate::room::Members;
 use crate::status::{OwnState, snapshot};
 
@@ -51,7 +49,7 @@ impl Node {
             shadow: self.compute.shadows.report(),
             downloaded: self.models.traffic.bytes(),
             direct_frames: members.map_or(0, Members::direct_frames),
-            paths: members.map(paths).unwrap_or_default(),
+            paths: members.map(Members::paths).unwrap_or_default(),
             sealing: members.map(Members::sealing).unwrap_or_default(),
             why: self.peer.as_ref().and_then(Peer::why),
             measuring: self.contribution.is_measuring(),
@@ -73,10 +71,4 @@ impl Node {
             doors.banned.iter().map(|banned| BannedReport { device: banned.device, name: banned.name.clone() });
         Some(DoorsReport { invites: invites.collect(), banned: banned.collect(), log: doors.log.clone() })
     }
-}
-
-fn paths(members: &Members) -> Vec<(PeerId, panel::PathReport)> {
-    let report =
-        |MemberPath { is_direct, direct_ms, relay_ms }| panel::PathReport { direct: is_direct, direct_ms, relay_ms };
-    members.paths().into_iter().map(|(peer, path)| (peer, report(path))).collect()
 }

@@ -131,32 +131,29 @@ enum Wire {
     Port(MessagePort),
 }
 
-/// Listens on a channel, and tells when it is open and when it ends.
+/// Listens on a channel, and tells when it is open.
 fn open(connection: ConnectionId, wire: Wire, happened: Happened) {
     let (sender, messages) = mpsc::unbounded();
     let channel = Rc::new(Channel { wire: wire.clone(), ended: sender.clone() });
-    let (mut assembler, mut socket) = (Assembler::default(), Some((channel, messages)));
-    let opened = move |socket: Option<(Rc<Channel>, mpsc::UnboundedReceiver<SocketMessage>)>| {
-        if let Some((sender, messages)) = socket {
-            let socket = Socket { sender, messages: messages.boxed_local() };
+    let socket = RefCell::new(Some(Socket { sender: channel, messages: messages.boxed_local() }));
+    let opened = Rc::new(move || {
+        if let Some(socket) = socket.take() {
             // Fails if the stream was dropped.
             let _ = happened.unbounded_send(ConnectionEvent::Opened(connection, socket));
         }
-    };
-    let is_port = matches!(wire, Wire::Port(_));
-    let waiting = Rc::new(RefCell::new(if is_port { None } else { socket.take() }));
-    let tell = opened.clone();
+    });
+    let (mut assembler, port_opened) = (Assembler::default(), opened.clone());
     let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
         let data = event.data();
         if data.as_string().as_deref() == Some(OPEN) {
-            return tell(socket.take());
+            return port_opened();
         }
         let Ok(buffer) = data.dyn_into::<ArrayBuffer>() else { return };
         match assembler.push(&Uint8Array::new(&buffer).to_vec()) {
             // Fails if the receiving half was dropped.
             Ok(Some(message)) => drop(sender.unbounded_send(message)),
             Ok(None) => {}
-            // The pings that are missing end the connection.
+            // Nothing more is read, so pings stay without an answer, and the link gives the channel up.
             Err(_) => sender.close_channel(),
         }
     });
@@ -172,7 +169,7 @@ fn open(connection: ConnectionId, wire: Wire, happened: Happened) {
                     pause_for(LOOK_MILLIS).await;
                 }
                 if channel_state(&channel) == "open" {
-                    opened(waiting.take());
+                    opened();
                 }
             });
         }

@@ -79,7 +79,7 @@ table! {
         /// What becomes of the question that is changed.
         stays = "The former question and what followed stay as another version.";
         /// Between the turns that are left out and those that are sent.
-        sent_from = "The model no longer gets what stands above.";
+        sent_from = "The model no longer sees the turns above.";
         /// The button that takes that back.
         send_again = "Send it again";
         /// The button that sends the changed question.
@@ -142,7 +142,7 @@ table! {
         /// The same, and about how many the message has that is written.
         context_with(used: Count, message: Count, all: Count) = "Context { $used } + about { $message } of { $all }";
         /// The conversation has no room for the message and an answer. Buttons follow.
-        full = "This conversation has hardly any room left.";
+        full = "This conversation is almost full.";
         /// The button that begins a conversation with the message that is written.
         anew_with_message = "New conversation with this message";
         /// The button that begins a conversation with the question that was asked last.

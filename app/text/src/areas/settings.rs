@@ -104,7 +104,7 @@ table! {
         /// A choice.
         never = "Never";
         /// What they are, and what they tell.
-        hint = "Devices of a room send each other messages directly where that is quicker than through the relay. For this they learn each other's network addresses. Automatic: only if the relay is in a private network, for example at home. In a room that you host, the choice counts for everyone.";
+        hint = "Devices in a room send each other messages directly if that is faster than through the relay. To do so, they learn each other's network addresses. Automatic means: only if the relay is in a private network, for example at home. In a room that you host, Never applies to everyone.";
     }
 }
 
@@ -114,13 +114,13 @@ table! {
         /// The heading of the drawer, and the button in the conversation's header.
         title = "Answers in this conversation";
         /// Above the fields.
-        hint = "What you change here applies to this conversation only, from the next answer on. Press Regenerate to have the last question answered with it.";
+        hint = "Changes here apply only to this conversation, from the next answer on. To use them for the last question, press Regenerate.";
         /// The field for what is said before this conversation.
         instructions = "Instructions for this conversation";
         /// The heading above them in a file.
         instructions_heading = "Instructions";
         /// The button that takes all of it back.
-        use_usual = "Use the settings of all conversations";
+        use_usual = "Use the general settings";
         /// The mark in a conversation with other instructions than all others.
         instructions_differ = "Own instructions";
         /// The mark in a conversation with other sampling than all others.

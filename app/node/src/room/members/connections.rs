@@ -2,13 +2,14 @@
 
 use std::rc::Rc;
 
+use potluck_panel::PathReport;
 use potluck_plan::{Millis, PeerId};
 use potluck_protocol::{Frame, Signal};
 use potluck_swarm::RelayRoute;
 use potluck_trust::Route;
 
 use super::{Connection, Members};
-use crate::direct::{ConnectionId, DirectLinks, MemberPath, Origin};
+use crate::direct::{ConnectionId, DirectLinks, Origin};
 use crate::platform::{SocketMessage, SocketSender};
 
 impl Members {
@@ -18,7 +19,7 @@ impl Members {
     }
 
     /// How frames reach each member.
-    pub fn paths(&self) -> Vec<(PeerId, MemberPath)> {
+    pub fn paths(&self) -> Vec<(PeerId, PathReport)> {
         let newest = self.newest.borrow();
         let path = |connection: &mut Connection| {
             newest.iter().map(|(peer, newest)| (*peer, connection.links.path(newest.route.0))).collect()
