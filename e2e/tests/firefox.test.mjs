@@ -26,6 +26,10 @@ const step = story();
 /** Opens a room in which everyone takes part. */
 const open = (device) => host(device.page, relay, { model: MODEL, share: 'Everyone takes part', context: 512 });
 
+/** The other engine's device is reached past the relay, too. */
+const connects = (device) =>
+  until(device.page, ({ paths }) => paths.some(([, { direct_ms }]) => direct_ms > 0), 'the engines have a direct connection');
+
 const asks = async (device) => (await ask(device.page, TEXT, GREEDY)).text;
 
 /** `leaving` is killed while an answer of the room runs: it goes on and is the undisturbed one. */
@@ -61,6 +65,8 @@ step('Firefox lends its GPU to a host in Chromium, and both ask', async () => {
   await until(firefox.page, ({ device }) => device.self_test.state === 'Passed', 'every kernel is right in Firefox');
   assert.equal(await asks(chromium), alone);
   assert.equal(await asks(firefox), alone);
+  await connects(chromium);
+  await connects(firefox);
 });
 
 step('Firefox dies in the middle of an answer', async () => {
@@ -91,6 +97,8 @@ step('Chromium lends its GPU to a host in Firefox, and both ask', async () => {
   await until(firefox.page, isUpOn(2));
   assert.equal(await asks(firefox), alone);
   assert.equal(await asks(chromium), alone);
+  await connects(chromium);
+  await connects(firefox);
 });
 
 step('Chromium dies in the middle of an answer', async () => {
