@@ -73,6 +73,8 @@ pub struct Limits {
     pub download_wait: Duration,
     /// Longest title of a room, in characters.
     pub title_chars: usize,
+    /// Who hosts in a later term takes the seat of an owner that has sent no control message for so long.
+    pub owner_silence: Duration,
     /// Time between two pings.
     pub ping_every: Duration,
     /// Pings without a byte coming back before a member counts as gone. Several, so that a member survives a short loss of
@@ -162,6 +164,7 @@ impl Default for Limits {
             address_downloads: 64,
             download_wait: Duration::from_secs(10),
             title_chars: 80,
+            owner_silence: Duration::from_secs(4),
             ping_every: Duration::from_secs(2),
             missed_pings: 4,
             room_idle: Duration::from_secs(15 * 60),

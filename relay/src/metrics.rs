@@ -124,7 +124,7 @@ impl Metrics {
             Eviction::FrameTooLong => self.evicted_frame.inc(),
             Eviction::WindowExceeded => self.evicted_window.inc(),
             Eviction::RelayFull => self.evicted_memory.inc(),
-            Eviction::Replaced => self.evicted_replaced.inc(),
+            Eviction::Replaced | Eviction::Superseded => self.evicted_replaced.inc(),
             Eviction::PutOut | Eviction::InviteRevoked | Eviction::LinkRenewed => self.evicted_put_out.inc(),
             Eviction::Unknown => {}
         }

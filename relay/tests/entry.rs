@@ -10,7 +10,7 @@ use common::{Keys, Member, Running, TIMEOUT, config, connector, folder, fragment
 use futures_util::SinkExt;
 use potluck_relay::limits::{Limits, Rate};
 use potluck_relay::net::tls::Identity;
-use potluck_relay_api::{Binary, Control, Departure, EntryProof, Eviction, Refusal, Request, nonce_at};
+use potluck_relay_api::{Binary, Control, Departure, EntryProof, Eviction, Nonce, Refusal, Request, Term, nonce_at};
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_tungstenite::client_async;
@@ -88,8 +88,8 @@ async fn a_proof_is_for_one_room_and_one_role() {
     assert_eq!(relay.refused(&other.id(), |nonce| keys.owner(nonce)).await, Refusal::BadProof);
     let id = keys.id();
     let altered = relay.refused(&id, |nonce| match keys.owner(nonce) {
-        EntryProof::Owner { key, title, visible, signature, .. } => {
-            EntryProof::Owner { key, title, visible, signature, join_key: Binary([9; 32]) }
+        EntryProof::Owner { key, title, visible, term, signature, .. } => {
+            EntryProof::Owner { key, title, visible, term, signature, join_key: Binary([9; 32]) }
         }
         other => other,
     });
@@ -129,6 +129,41 @@ async fn a_second_owner_connection_replaces_the_first() {
     second.send(guest.route, b"hello again").await;
     assert_eq!(guest.frame().await, (second.route, b"hello again".to_vec()));
     assert_eq!(relay.metric("potluck_relay_rooms").await, 1);
+}
+
+/// A host whose laptop slept through it comes back as somebody with the link.
+#[tokio::test]
+async fn an_owner_of_an_earlier_term_does_not_come_back_as_the_owner() {
+    let limits = Limits { owner_silence: Duration::ZERO, ..Limits::default() };
+    let (relay, keys) = (relay("terms", limits).await, Keys::new(1));
+    let mut first = relay.own(&keys).await;
+    let in_term = |term| move |nonce: &Nonce| Keys::new(1).owner_in(Term(term), &Keys::new(1), nonce);
+    let second = relay.enter(&keys.id(), in_term(1)).await;
+    assert_eq!(second.owner, Some(second.route));
+    assert_eq!(first.evicted().await, Eviction::Superseded);
+    assert!(Eviction::Superseded.is_final());
+    assert_eq!(relay.refused(&keys.id(), in_term(0)).await, Refusal::Superseded);
+    let guest = relay.join(&keys).await;
+    assert_eq!(guest.owner, Some(second.route), "the present owner was left alone");
+    let mut again = relay.enter(&keys.id(), in_term(1)).await;
+    assert_eq!(again.owner, Some(again.route), "in the same term an owner replaces itself, as after a reload");
+    drop(second);
+    let third = relay.enter(&keys.id(), in_term(7)).await;
+    assert_eq!((again.evicted().await, third.owner), (Eviction::Superseded, Some(third.route)));
+}
+
+#[tokio::test]
+async fn nobody_takes_over_from_an_owner_that_is_heard() {
+    let limits = Limits { owner_silence: Duration::from_secs(60), ..Limits::default() };
+    let (relay, keys) = (relay("present", limits).await, Keys::new(1));
+    let in_term = |term| move |nonce: &Nonce| Keys::new(1).owner_in(Term(term), &Keys::new(1), nonce);
+    let first = relay.own(&keys).await;
+    assert_eq!(relay.refused(&keys.id(), in_term(1)).await, Refusal::HostPresent);
+    let mut guest = relay.join(&keys).await;
+    drop(first);
+    assert!(matches!(guest.control().await, Control::Leave { .. }));
+    let second = relay.enter(&keys.id(), in_term(1)).await;
+    assert_eq!(second.owner, Some(second.route), "the seat is vacant");
 }
 
 #[tokio::test]

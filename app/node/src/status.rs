@@ -110,6 +110,7 @@ pub fn snapshot(view: Option<&SwarmView<'_>>, own: OwnState<'_>) -> panel::Statu
         tokens_per_second: room.map_or(0.0, |room| room.tokens_per_second),
         tokens: room.map_or(0, |room| room.tokens),
         credits: room.map(|room| room.credits.clone()).unwrap_or_default(),
+        deputy: room.and_then(|room| room.deputy),
         pending: view.map(|view| view.pending.clone()).unwrap_or_default(),
     }
 }
@@ -246,6 +247,7 @@ mod tests {
             tokens_per_second: 0.0,
             tokens: 0,
             credits: Vec::new(),
+            deputy: None,
         };
         let waiting = |room: &wire::RoomView, measuring| plan_report(room, measuring).waiting;
         assert!(waiting(&room, true).is_none());

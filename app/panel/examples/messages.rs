@@ -115,6 +115,7 @@ fn status(devices: u8) -> Status {
             ..DeviceReport::default()
         },
         credits: numbers().map(credit).collect(),
+        deputy: None,
         pending: vec![RequestId(7)],
         tokens_per_second: 23.456_789_012_345_678,
         ..Status::default()

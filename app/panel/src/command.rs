@@ -2,7 +2,8 @@
 
 use potluck_plan::{Arithmetic, DeviceId, Ends, KvCacheType, ModelId, PeerId, Pooling, Sharing};
 use potluck_protocol::{
-    AnswerPart, DeviceKind, Doors, InviteId, InviteKind, Leaving, ModelSource, PromptRequest, RequestId,
+    AnswerPart, DeputyChoice, DeviceKind, Doors, InviteId, InviteKind, Leaving, ModelSource, PromptRequest, RequestId,
+    Term,
 };
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +74,8 @@ pub enum ToNode {
     DoorsLost(u32),
     /// How the host wants the work shared from now on.
     SetSharing(Sharing),
+    /// Choose who hosts the room if this device is lost.
+    SetDeputy(DeputyChoice),
     /// Somebody writes a question: devices get ready for it. Said again while they write, about once a second.
     Writing,
     /// Ask the model.
@@ -111,6 +114,15 @@ pub enum ToPage {
     },
     /// A room is opened with these keys. The page keeps them, to open it again after a reload.
     Hosting(RoomKeys),
+    /// The node hosts the room from now on, because its host is lost.
+    TookOver(Box<HostChoice>),
+    /// Another device hosts the room of this node, which enters it again like this.
+    SteppedDown {
+        /// The room's id.
+        room: String,
+        /// The secret of its link.
+        key: Option<String>,
+    },
     /// Who may come into the hosted room has changed. The page keeps it as long as the room, and says so with
     /// [`ToNode::DoorsKept`], or [`ToNode::DoorsLost`] if it cannot: renewed keys count from the first answer on.
     Doors(Box<Doors>),
@@ -178,6 +190,12 @@ pub struct HostChoice {
     /// How experts are spread over devices, where they are.
     #[serde(default)]
     pub pooling: Pooling,
+    /// Who hosts the room if this device is lost.
+    #[serde(default)]
+    pub deputy: DeputyChoice,
+    /// The term in which this device hosts.
+    #[serde(default)]
+    pub term: Term,
 }
 
 /// Who guesses which experts come next, where they load on demand.

@@ -80,6 +80,8 @@ pub struct Status {
     pub tokens: u64,
     /// What each device has computed for the room, those that left included.
     pub credits: Vec<CreditView>,
+    /// Who hosts the room if its host is lost.
+    pub deputy: Option<PeerId>,
     /// Prompts this tab waits for.
     pub pending: Vec<RequestId>,
 }

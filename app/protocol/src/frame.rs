@@ -4,9 +4,10 @@ use potluck_plan::{Channel, ModelId, PlanEpoch};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CalibrationRuns, Checkers, ExpertCall, ExpertCancel, ExpertHint, ExpertResult, Forward, Hello, Hold, Holding,
-    LoadFault, LogitsResult, ModelCard, PieceFault, PieceRequest, Prepare, PromptRequest, Residency, RoomView,
-    RowHashes, RowRange, Rows, RowsRequest, Signal, StageFault, StandbyOrder, TokenLogprobs, WorkerStatus,
+    CalibrationRuns, Checkers, ExpertCall, ExpertCancel, ExpertHint, ExpertResult, Followed, Forward, Hello, Hold,
+    Holding, LoadFault, LogitsResult, ModelCard, PieceFault, PieceRequest, Prepare, PromptRequest, Received, Residency,
+    RoomView, RowHashes, RowRange, Rows, RowsRequest, Signal, StageFault, StandbyOrder, Succession, TokenLogprobs,
+    WorkerStatus,
 };
 
 /// Names a prompt within one start of the asking peer.
@@ -227,8 +228,8 @@ pub enum Frame {
     Expect,
     /// A question.
     Prompt(PromptRequest),
-    /// Send an answer again from this piece on.
-    Resume(RequestId, u32),
+    /// Send an answer again from what was received on.
+    Resume(RequestId, Received),
     /// Stop an answer.
     Stop(RequestId),
     /// Part of an answer, to the asking peer.
@@ -273,4 +274,8 @@ pub enum Frame {
     Rows(Rows),
     /// About a direct connection. The connection to the room handles it; no state machine gets it.
     Signal(Signal),
+    /// The receiver is the room's deputy and hosts in the sender's place if it is lost; without anything, it no longer is.
+    Deputy(Option<Box<Succession>>),
+    /// What the deputy is to know of questions and answers, in order.
+    Follow(Box<Followed>),
 }

@@ -26,6 +26,7 @@ mod residency;
 mod room;
 mod rows;
 mod signal;
+mod succession;
 mod tools;
 mod values;
 
@@ -46,6 +47,7 @@ pub use doors::{
 pub use frame::{AnswerPart, AnswerStop, Frame, Leaving, Message, RequestId, Role, Timings};
 pub use logprobs::{LogitOptions, Logprob, TokenLogprobs};
 pub use potluck_plan::{Ends, Hedging, Sampling, Sharing};
+pub use potluck_relay_api::Term;
 pub use residency::{
     Checkers, ExpertPhase, ExpertWaits, Hold, HolderReport, Holding, Lineage, Residency, ResidencyChange, Work,
 };
@@ -55,5 +57,6 @@ pub use room::{
 };
 pub use rows::{RowHashes, RowRange, Rows, RowsHash, RowsRequest, StageHashes};
 pub use signal::{AttemptId, MAX_DESCRIPTION, Signal};
+pub use succession::{DeputyChoice, Followed, LoggedTokens, OwnerSecrets, Received, Succession};
 pub use tools::{ToolChoice, ToolOffer};
 pub use values::round;

@@ -345,4 +345,6 @@ pub struct RoomView {
     pub tokens: u64,
     /// What devices have computed since then, those that left included.
     pub credits: Vec<CreditView>,
+    /// Who hosts if the host is lost.
+    pub deputy: Option<PeerId>,
 }

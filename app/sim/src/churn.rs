@@ -2,13 +2,14 @@
 //! answer must end and be the undisturbed one, and no honest device may be blamed or put out.
 
 use potluck_plan::Ends;
-use potluck_protocol::{AnswerStop, Sharing};
+use potluck_protocol::{AnswerStop, DeputyChoice, Sharing};
 
 use super::device::SimDevice;
 use super::engine::SimModel;
 use super::fault::Fault;
 use super::network::Link;
 use super::oracle::{undisturbed, undisturbed_follow_up};
+use super::peer::device as device_of;
 use super::random::Random;
 use super::scenario::Run;
 use super::world::World;
@@ -22,6 +23,9 @@ const BUDGET: u64 = 620;
 /// What the log of a room says at its end if the host has found out who lies about passes.
 pub const LIAR_NAMED: &str = "the device that lies about passes was named";
 
+/// What the log of a room says at its end if a deputy has taken over.
+pub const DEPUTY_HOSTS: &str = "a deputy hosts the room";
+
 /// A question, and what its answer may be.
 struct Question {
     asker: usize,
@@ -32,21 +36,37 @@ struct Question {
 
 /// One room drawn from a seed.
 pub(crate) fn churn(seed: u64) -> Run {
-    room(seed, Ends::Anywhere, false)
+    room(seed, Ends::Anywhere, Extra::Nothing)
 }
 
 /// The same, with both ends of the model on the host.
 pub(crate) fn words_kept(seed: u64) -> Run {
-    room(seed, Ends::OnHost, false)
+    room(seed, Ends::OnHost, Extra::Nothing)
 }
 
 /// The same, with one more device, which lies about passes wherever it has a stage.
 pub(crate) fn false_passes(seed: u64) -> Run {
     let ends = if seed.is_multiple_of(2) { Ends::Anywhere } else { Ends::OnHost };
-    room(seed, ends, true)
+    room(seed, ends, Extra::Liar)
 }
 
-fn room(seed: u64, ends: Ends, lies: bool) -> Run {
+/// The same, with a host that has a deputy and is lost, for a while or for good.
+pub(crate) fn deputies(seed: u64) -> Run {
+    room(seed, Ends::Anywhere, Extra::Deputy)
+}
+
+/// What else is in a room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extra {
+    Nothing,
+    /// A device that lies about passes.
+    Liar,
+    /// The host has a deputy, and is lost.
+    Deputy,
+}
+
+fn room(seed: u64, ends: Ends, extra: Extra) -> Run {
+    let lies = extra == Extra::Liar;
     let mut random = Random(seed);
     // Every fourth room has a model with recurrent state.
     let state_bytes = u64::from(seed % 4 == 3);
@@ -68,13 +88,20 @@ fn room(seed: u64, ends: Ends, lies: bool) -> Run {
     }
     let mut event_log = vec![format!("{model:?}, {share:?}, {workers} devices besides the host")];
     let questions = questions(&mut world, &model, &mut random, &mut event_log);
-    for fault in faults(workers, &questions, &mut random) {
+    let mut faults = faults(workers, &questions, &mut random);
+    if extra == Extra::Deputy {
+        lose_host(&mut world, &mut faults, &mut random);
+    }
+    for fault in faults {
         event_log.push(format!("{:7.0} ms {:?}", fault.0, fault.1));
         world.fault(fault.1, fault.0);
     }
-    forgers(&mut world, &mut random, &mut event_log);
+    // A deputy may say what it likes, so nobody who forges may become one.
+    if world.deputy != DeputyChoice::Anyone {
+        forgers(&mut world, &mut random, &mut event_log);
+    }
     let liar = lies.then(|| liar(&mut world, &mut random, &mut event_log));
-    if lies {
+    if extra != Extra::Nothing {
         // Eleven devices fill the slowest lines with what they say of themselves, and then any token takes a minute.
         for link in world.peers.iter_mut().map(|peer| &mut peer.device.link) {
             (link.up, link.down) = (f64::INFINITY, f64::INFINITY);
@@ -89,6 +116,9 @@ fn room(seed: u64, ends: Ends, lies: bool) -> Run {
     let wrong = || questions.iter().find_map(|question| judge(&world, question));
     if liar.is_some_and(|liar| world.has_blamed(liar)) {
         event_log.push(LIAR_NAMED.to_owned());
+    }
+    if world.taken_over() > 0 {
+        event_log.push(DEPUTY_HOSTS.to_owned());
     }
     let failure = world.violation().map(str::to_owned).or_else(|| world.is_wronged()).or_else(wrong);
     Run::new(seed, &world, event_log, failure)
@@ -176,6 +206,35 @@ fn faults(workers: usize, questions: &[Question], random: &mut Random) -> Vec<(f
     }
     faults.sort_by(|a, b| a.0.total_cmp(&b.0));
     faults
+}
+
+/// The host chooses a deputy and is lost a little later. Two more devices come and stay, so that the others hold the model. A room that
+/// loses host and deputy at once is over, so while the host is lost for good no other device is lost.
+fn lose_host(world: &mut World, faults: &mut Vec<(f64, Fault)>, random: &mut Random) {
+    let [stays, _] = [0, 1].map(|_| {
+        let device = device(random, BUDGET);
+        world.add(device, 3_000.0 * random.unit())
+    });
+    let chosen = device_of(world.peers[stays].id);
+    world.choose_deputy(if random.below(2) == 0 { DeputyChoice::Anyone } else { DeputyChoice::Device(chosen) });
+    let (at, long) = (8_000.0 + 30_000.0 * random.unit(), 500.0 + 40_000.0 * random.unit() * random.unit());
+    let (fault, is_final) = match random.below(7) {
+        0 | 1 => (Fault::Kill(0), true),
+        2 => (Fault::Vanish(0), true),
+        3 => (Fault::Freeze(0, long), false),
+        4 => (Fault::Cut(0, long), false),
+        5 => (Fault::Outage(0, long), false),
+        // One that is back sooner than its deputy takes over has forgotten its answers, as without a deputy.
+        _ => (Fault::Reload(0, 8_000.0 + long), false),
+    };
+    const APART_MILLIS: f64 = 25_000.0;
+    let is_loss = |fault: &Fault| {
+        use Fault::{Cut, Freeze, Kill, Leave, Outage, RelayRestart, Reload};
+        matches!(fault, Kill(_) | Leave(_) | Reload(..) | Outage(..) | Cut(..) | Freeze(..) | RelayRestart(_))
+    };
+    faults.retain(|(other, fault)| !is_final || !is_loss(fault) || (other - at).abs() > APART_MILLIS + 30_000.0);
+    faults.push((at, fault));
+    faults.sort_by(|a, b| a.0.total_cmp(&b.0));
 }
 
 /// A stranger, a guest and often one more worker send what they should not, from time to time. The room has enough

@@ -12,9 +12,9 @@ use potluck_plan::{
 };
 use potluck_protocol::{
     AnswerPart, AnswerStop, CalibrationRuns, Contribution, DeviceKind, ExpertCall, ExpertCancel, ExpertFailure,
-    ExpertHint, ExpertResult, Forward, Frame, Hello, Hold, Holding, Leaving, LmHeadOutput, LoadFault, LogitOptions,
-    LogitsResult, Message, PassId, PieceRequest, PromptRequest, RequestId, Residency, ResidencyChange, Role, Sampling,
-    StageFault, StageFaultKind, StartId, Timings, ToolChoice, ToolOffer, WorkerStatus,
+    ExpertHint, ExpertResult, Followed, Forward, Frame, Hello, Hold, Holding, Leaving, LmHeadOutput, LoadFault,
+    LogitOptions, LogitsResult, Message, PassId, PieceRequest, PromptRequest, Received, RequestId, Residency,
+    ResidencyChange, Role, Sampling, StageFault, StageFaultKind, StartId, Timings, ToolChoice, ToolOffer, WorkerStatus,
 };
 use potluck_swarm::RelayRoute;
 
@@ -222,7 +222,7 @@ fn invented(random: &mut Random, ids: &[PeerId], epoch: PlanEpoch) -> Frame {
     let (request, conversation) = (RequestId(1 + random.below(3) as u32), ConversationId(1 + random.below(6) as u32));
     let (stage, pass) = (StageId(random.below(3) as u16), PassId(any(random, &[0, 1, random.0 % 500, u64::MAX])));
     let end = AnswerPart::End { pieces: 0, stop: AnswerStop::Complete, timings: Timings::default() };
-    match random.below(29) {
+    match random.below(31) {
         0 => Frame::Refused("Go away.".into()),
         1 => Frame::Bye,
         2 => Frame::Unknown,
@@ -242,7 +242,9 @@ fn invented(random: &mut Random, ids: &[PeerId], epoch: PlanEpoch) -> Frame {
         13 => Frame::Committed(epoch),
         14 => Frame::Expect,
         15 => Frame::Stop(request),
-        16 => Frame::Resume(request, 0),
+        29 => Frame::Deputy(None),
+        30 => Frame::Follow(Box::new(Followed::Forgot(peer))),
+        16 => Frame::Resume(request, Received { pieces: 3, tokens: 70, last: vec![u32::MAX; 64] }),
         17 => Frame::Answer(request, end),
         18 => Frame::Answer(request, AnswerPart::Unknown),
         19 => {

@@ -32,11 +32,12 @@ mod scenarios;
 mod seeds;
 mod shadow;
 mod slots;
+mod succession;
 mod vanishing;
 mod words;
 mod world;
 
-pub use churn::LIAR_NAMED;
+pub use churn::{DEPUTY_HOSTS, LIAR_NAMED};
 pub use device::{LogNormal, SimDevice};
 pub use engine::SimModel;
 pub use fault::{Fault, Wrong};

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{Channel, DeviceId, Millis, PeerId, WeightUnit};
 use potluck_protocol::{
-    AnswerPart, AnswerStop, DeviceKind, Doors, Invite, InviteId, InviteKind, RequestId, StartId, Timings, UnixSeconds,
+    AnswerPart, AnswerStop, DeviceKind, Doors, Invite, InviteId, InviteKind, RequestId, StartId, Term, Timings,
+    UnixSeconds,
 };
 use potluck_swarm::{Event, HintOptions, Identity, LoadRequest, Peer};
 
@@ -126,6 +127,10 @@ pub(super) struct SimPeer {
     pub stored: BTreeSet<WeightUnit>,
     pub answers: BTreeMap<RequestId, Answer>,
     pub is_host: bool,
+    /// The term in which it hosts or hosted last.
+    pub term: Term,
+    /// When it last told the relay that it is there.
+    pub renewed: f64,
     /// The group secret that it has, by its generation: the host let it in.
     pub group: Option<u32>,
     /// The number of the link that it has, over reloads; on the host of the room's link.
@@ -167,6 +172,8 @@ impl SimPeer {
             stored: BTreeSet::new(),
             answers: BTreeMap::new(),
             is_host: false,
+            term: Term::default(),
+            renewed: f64::NEG_INFINITY,
             group: None,
             link: 0,
             doors: Doors::default(),

@@ -42,6 +42,7 @@ impl World {
                 if let Some((to, lie)) = self.of_the_next_plan(index, &frame) {
                     self.send(index, to, lie);
                 }
+                self.note_text(index, &frame);
                 for frame in self.falsified(index, frame) {
                     self.send(index, to, frame);
                 }
@@ -116,6 +117,8 @@ impl World {
                 self.peers[index].doors = *doors;
                 self.tell_links(index);
             }
+            Action::TakeOver(succession) => self.take_over(index, &succession),
+            Action::StepDown => self.step_down(index),
             Action::Close { reason } => {
                 self.peers[index].closed = reason;
                 self.hang_up(index);

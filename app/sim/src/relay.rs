@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_protocol::{EarlierLinks, Frame, UnixSeconds};
+use potluck_plan::Millis;
+use potluck_protocol::{EarlierLinks, Frame, Term, UnixSeconds};
 use potluck_swarm::{Event, Proof, RelayRoute};
 
 use super::network::{Lane, Passage};
@@ -12,6 +13,8 @@ use super::world::{Scheduled, World};
 
 /// The relay ends a connection that was silent for this long (its pings: 2 s apart, 4 may be missed).
 const RELAY_TIMEOUT_MILLIS: f64 = 10_000.0;
+/// Who hosts in a later term takes the seat of an owner that was not heard for so long.
+const OWNER_SILENCE_MILLIS: f64 = 4_000.0;
 /// A driver redials after this time.
 const REDIAL_MILLIS: f64 = 1_000.0;
 /// Size of a frame where its length does not matter.
@@ -49,6 +52,10 @@ pub(super) struct Relay {
     behind: BTreeMap<RelayRoute, usize>,
     /// The number of the room's link and of its earlier ones, as the owner has said last.
     links: Option<(u32, EarlierLinks)>,
+    /// The latest term in which somebody hosted, and when that host was heard last.
+    term: Term,
+    heard: f64,
+    owner: Option<RelayRoute>,
 }
 
 /// What a peer sends to the relay.
@@ -57,6 +64,8 @@ pub(super) enum Uplink {
     To(RelayRoute, Message),
     /// The host says which links the room has and had.
     Links(u32, EarlierLinks),
+    /// The host is there, and said so at this time.
+    Renew(f64),
     /// The end of the connection.
     End,
 }
@@ -81,6 +90,10 @@ pub(super) enum Downlink {
     Left(RelayRoute),
     /// Another connection holds the owner's key.
     Replaced,
+    /// Another device hosts in a later term.
+    Superseded,
+    /// What the host said at this time was heard.
+    Renewed(f64),
     /// From another connection.
     From(RelayRoute, Message),
 }
@@ -98,10 +111,21 @@ impl World {
             return;
         }
         if peer.is_host {
+            let term = peer.term;
+            let is_present =
+                term > self.relay.term && self.owner().is_some() && self.now - self.relay.heard < OWNER_SILENCE_MILLIS;
+            if term < self.relay.term || is_present {
+                let refused = if is_present { Event::HostPresent } else { Event::Superseded };
+                return self.schedule(self.now, index, Scheduled::Event(refused));
+            }
+            let peer = &self.peers[index];
             self.relay.links = Some((peer.link, peer.doors.earlier_links(EARLIER_LINKS)));
-            if let Some(before) = self.owner() {
-                self.down(before, SHORT, Downlink::Replaced);
-                self.left(before);
+            let before = std::mem::replace(&mut self.relay.term, term);
+            self.relay.heard = self.now;
+            if let Some(owner) = self.owner() {
+                let why = if before < term { Downlink::Superseded } else { Downlink::Replaced };
+                self.down(owner, SHORT, why);
+                self.left(owner);
             }
         } else if let Some((link, earlier)) = self.relay.links.as_ref().filter(|_| peer.by_link()) {
             let has = peer.link;
@@ -119,6 +143,9 @@ impl World {
         let route = RelayRoute(self.relay.next_route);
         let members: Vec<RelayRoute> = self.relay.members.keys().copied().collect();
         self.relay.members.insert(route, index);
+        if self.peers[index].is_host {
+            self.relay.owner = Some(route);
+        }
         self.relay.behind.insert(route, index);
         let (others, sessions, ending) = Default::default();
         let (up, down) = Default::default();
@@ -131,7 +158,7 @@ impl World {
 
     /// The connection of the room's owner.
     fn owner(&self) -> Option<RelayRoute> {
-        self.relay.members.iter().find(|(_, index)| self.peers[**index].is_host).map(|(route, _)| *route)
+        self.relay.owner
     }
 
     /// The peer behind a connection; it may be gone.
@@ -382,7 +409,7 @@ impl World {
         }
     }
 
-    fn up(&mut self, index: usize, bytes: usize, what: Uplink) {
+    pub(super) fn up(&mut self, index: usize, bytes: usize, what: Uplink) {
         let (now, link) = (self.now, self.peers[index].device.link);
         let Some(line) = &mut self.peers[index].line else { return };
         let route = line.route;
@@ -405,6 +432,10 @@ impl World {
         match what {
             Uplink::End => self.left(route),
             Uplink::Links(link, earlier) => self.relay.links = Some((link, earlier)),
+            Uplink::Renew(asked) => {
+                self.relay.heard = self.now;
+                self.down(route, SHORT, Downlink::Renewed(asked));
+            }
             Uplink::To(to, message) => {
                 let bytes = self.length(&message);
                 self.down(to, bytes, Downlink::From(route, message));
@@ -414,6 +445,7 @@ impl World {
 
     fn left(&mut self, route: RelayRoute) {
         if self.relay.members.remove(&route).is_some() {
+            self.relay.owner.take_if(|owner| *owner == route);
             for other in self.relay.members.keys().copied().collect::<Vec<_>>() {
                 self.down(other, SHORT, Downlink::Left(route));
             }
@@ -458,6 +490,8 @@ impl World {
                 self.event(index, Event::RouteLeft(other));
             }
             Downlink::Replaced => self.event(index, Event::Replaced),
+            Downlink::Superseded => self.event(index, Event::Superseded),
+            Downlink::Renewed(asked) => self.event(index, Event::LeaseRenewed { asked: Millis(asked) }),
             Downlink::From(from, Message::Handshake(step, group)) => self.handshake(index, from, step, group),
             Downlink::From(_, Message::Secret(group, link)) => {
                 let others: Vec<RelayRoute> = line.others.iter().copied().collect();

@@ -42,7 +42,7 @@ pub struct Scenario {
 }
 
 /// All scenarios.
-pub const SCENARIOS: [Scenario; 16] = [
+pub const SCENARIOS: [Scenario; 17] = [
     Scenario { name: "two-devices", about: "a model too large for one device, on two", run: scenarios::two_devices },
     Scenario {
         name: "phone-joins",
@@ -110,6 +110,11 @@ pub const SCENARIOS: [Scenario; 16] = [
         name: "false-passes",
         about: "the same with a stage that lies about passes and conversations: no answer suffers, and only it is named",
         run: churn::false_passes,
+    },
+    Scenario {
+        name: "deputies",
+        about: "the same with a host that has a deputy and is lost, for a while or for good: answers go on, and one host writes",
+        run: churn::deputies,
     },
 ];
 

@@ -86,7 +86,10 @@ impl Carries {
             | Frame::Checkers(_)
             | Frame::CommitRows(_)
             | Frame::RowsRequest(_)
-            | Frame::Signal(_) => Self::Nothing,
+            | Frame::Signal(_)
+            | Frame::Deputy(_) => Self::Nothing,
+            // Only a host that chose a deputy sends them, and what the deputy reads is no secret to it.
+            Frame::Follow(_) => Self::Nothing,
         }
     }
 }

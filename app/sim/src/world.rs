@@ -4,16 +4,16 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use potluck_panel::Timeline;
-use potluck_plan::{Arithmetic, Ends, KvCacheType, LogitBias, Millis, Plan, PlanEpoch, Pooling};
+use potluck_plan::{Ends, KvCacheType, LogitBias, Millis, Plan, PlanEpoch, Pooling};
 use potluck_predict::PredictorKind;
 use potluck_protocol::{
-    Doors, Hedging, IssuedInvite, LogitOptions, Message, ModelSource, PlanStatus, PromptRequest, RequestId, Role,
-    Sharing, ToolOffer,
+    DeputyChoice, Doors, Hedging, IssuedInvite, LogitOptions, Message, ModelSource, PlanStatus, PromptRequest,
+    RequestId, Role, Sharing, ToolOffer,
 };
-use potluck_swarm::{Event, HintOptions, HostCommand, Membership, Peer, RelayRoute, SpotChecks, SwarmView, TraceLine};
+use potluck_swarm::{Event, HintOptions, Membership, Peer, RelayRoute, SpotChecks, SwarmView, TraceLine};
 
 use super::device::SimDevice;
-use super::engine::{CONTEXT, SimModel};
+use super::engine::SimModel;
 use super::false_passes::FalsePasses;
 use super::fault::Fault;
 use super::forge::Forging;
@@ -22,6 +22,7 @@ use super::peer::{Answer, SimPeer, invite};
 use super::random::{Random, mix};
 use super::relay::{Downlink, Relay, Uplink};
 use super::shadow::SimShadow;
+use super::succession::Hosts;
 use super::words::Heard;
 
 /// A driver sends ticks this often.
@@ -104,10 +105,12 @@ pub struct World {
     pub(super) timeline: Timeline,
     pub(super) shown_plan: Option<(PlanEpoch, bool)>,
     chats: Vec<Chat>,
-    share: Sharing,
-    kv_cache: Option<KvCacheType>,
-    in_advance: bool,
-    on_demand: bool,
+    pub(super) share: Sharing,
+    pub(super) kv_cache: Option<KvCacheType>,
+    pub(super) in_advance: bool,
+    pub(super) on_demand: bool,
+    pub(super) deputy: DeputyChoice,
+    pub(super) hosts: Hosts,
     pub(super) protect: bool,
     pub(super) ends: Ends,
     pub(super) heard: Heard,
@@ -117,8 +120,8 @@ pub struct World {
     pub(super) misleads: bool,
     /// Beside the host's stage.
     pub(super) shadow: Option<SimShadow>,
-    pooling: Pooling,
-    spot_checks: SpotChecks,
+    pub(super) pooling: Pooling,
+    pub(super) spot_checks: SpotChecks,
     due: BinaryHeap<Due>,
     pending: BTreeMap<u64, Scheduled>,
     sequence: u64,
@@ -144,6 +147,8 @@ impl World {
             kv_cache: None,
             in_advance: true,
             on_demand: false,
+            deputy: DeputyChoice::Nobody,
+            hosts: Hosts::default(),
             protect: false,
             ends: Ends::Anywhere,
             heard: Heard::default(),
@@ -492,6 +497,7 @@ impl World {
             Scheduled::Event(Event::Tick) => {
                 self.schedule(self.now + TICK_MILLIS, index, Scheduled::Event(Event::Tick));
                 self.report_progress(index);
+                self.renew_lease(index);
                 self.event(index, Event::Tick);
             }
             Scheduled::Event(event) => self.event(index, event),
@@ -528,26 +534,11 @@ impl World {
         peer.present = true;
         let first = if peer.is_host {
             (peer.link, peer.group) = (peer.doors.link, Some(peer.doors.generation));
-            Event::Host(HostCommand {
-                source: self.source.clone(),
-                context: CONTEXT,
-                kv_cache: self.kv_cache,
-                arithmetic: Arithmetic::Exact,
-                sharing: self.share,
-                ends: self.ends,
-                last_epoch: PlanEpoch(0),
-                in_advance: self.in_advance,
-                doors: peer.doors.clone(),
-                at: Default::default(),
-                pooling: self.pooling,
-                spot_checks: self.spot_checks,
-                on_demand: self.on_demand,
-                protect: self.protect,
-            })
+            Event::Host(self.host_command(index))
         } else {
             Event::Join
         };
-        let dial = self.now + DIAL_TRIPS * peer.device.link.latency;
+        let dial = self.now + DIAL_TRIPS * self.peers[index].device.link.latency;
         self.event(index, first);
         self.contribute(index);
         self.schedule(dial, index, Scheduled::Dial);

@@ -10,11 +10,12 @@ use potluck_plan::{
 };
 use potluck_predict::{PredictorKind, ShadowWord};
 use potluck_protocol::{
-    AnswerPart, CalibrationRuns, Contribution, DeviceKind, Doors, Frame, Invite, InviteId, Leaving, LoadFault,
-    LoadReport, ModelCard, ModelSource, PieceFault, PieceRequest, PromptRequest, RequestId, Sharing, UnixSeconds,
+    AnswerPart, CalibrationRuns, Contribution, DeputyChoice, DeviceKind, Doors, Frame, Invite, InviteId, Leaving,
+    LoadFault, LoadReport, ModelCard, ModelSource, PieceFault, PieceRequest, PromptRequest, RequestId, Sharing,
+    Succession, UnixSeconds,
 };
 
-use crate::{FileParts, Language};
+use crate::{FileParts, Language, Ownership};
 
 /// A peer's address on the relay; new at every connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,6 +90,8 @@ pub enum Event {
     DoorsLost(u32),
     /// The host chose another way of sharing the work.
     SetSharing(Sharing),
+    /// The host chose who hosts the room if it is lost.
+    SetDeputy(DeputyChoice),
     /// Somebody writes a question on the page.
     Writing,
     /// The page asks the model.
@@ -115,6 +118,15 @@ pub enum Event {
     RouteLeft(RelayRoute),
     /// The relay put this host out: a newer connection holds the room's owner key. The driver does not redial.
     Replaced,
+    /// The relay does not have this peer as the host any more: another device hosts the room in a later term.
+    Superseded,
+    /// The relay does not let this peer take over from a host that it hears.
+    HostPresent,
+    /// The relay has confirmed that this peer hosts.
+    LeaseRenewed {
+        /// When it was asked.
+        asked: Millis,
+    },
     /// The connection to the relay was lost; the driver redials.
     Disconnected,
     /// A frame arrived over the session with a peer.
@@ -202,6 +214,10 @@ pub struct HostCommand {
     pub on_demand: bool,
     /// The host keeps everything but experts, and sends of its file only the experts that a device is to hold.
     pub protect: bool,
+    /// Who hosts the room if this host is lost.
+    pub deputy: DeputyChoice,
+    /// The room's keys and the term, without which nobody can take over.
+    pub ownership: Option<Ownership>,
 }
 
 impl HostCommand {
@@ -223,6 +239,8 @@ impl HostCommand {
             spot_checks: SpotChecks::default(),
             on_demand: true,
             protect: false,
+            deputy: DeputyChoice::Nobody,
+            ownership: None,
         }
     }
 }
@@ -392,6 +410,10 @@ pub enum Action {
     /// Who may come in has changed: the driver keeps it as long as the room, and answers by [`Event::DoorsKept`] or
     /// [`Event::DoorsLost`]. Doors with the next number of the link hold renewed keys, which count from that answer on.
     DoorsChanged(Box<Doors>),
+    /// This deputy hosts the room from now on: the driver opens it with these keys in the next term, and answers by [`Event::Host`].
+    TakeOver(Box<Succession>),
+    /// Another device hosts the room: the driver enters it again as somebody with its link.
+    StepDown,
     /// This peer is out of the room: refused, or it left. The driver closes the connection.
     Close {
         /// One sentence, unless this tab asked for it.

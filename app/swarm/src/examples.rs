@@ -82,5 +82,7 @@ pub(crate) fn command() -> HostCommand {
         spot_checks: SpotChecks { share: 0.0, ..SpotChecks::default() },
         on_demand: false,
         protect: false,
+        deputy: Default::default(),
+        ownership: None,
     }
 }

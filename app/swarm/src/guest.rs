@@ -1,9 +1,11 @@
 //! A peer's own questions, and the room view that the coordinator sends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use potluck_plan::{Millis, PlanEpoch};
-use potluck_protocol::{AnswerPart, AnswerStop, Frame, PromptRequest, RequestId, RoomView, Timings, TokenLogprobs};
+use potluck_protocol::{
+    AnswerPart, AnswerStop, Frame, PromptRequest, Received, RequestId, RoomView, Timings, TokenLogprobs,
+};
 
 use crate::Action;
 use crate::event_context::EventContext;
@@ -24,7 +26,33 @@ struct Pending {
     prompt: PromptRequest,
     /// Pieces of text received.
     pieces: u32,
+    /// Tokens in those that count.
+    tokens: u32,
+    /// The last of these tokens.
+    last: VecDeque<u32>,
     heard: Millis,
+}
+
+impl Pending {
+    fn received(&self) -> Received {
+        Received { pieces: self.pieces, tokens: self.tokens, last: self.last.iter().copied().collect() }
+    }
+
+    fn takes(&mut self, part: &AnswerPart) {
+        match part {
+            AnswerPart::Text { tokens, .. } => {
+                self.pieces += 1;
+                self.tokens = self.tokens.saturating_add(tokens.len() as u32);
+                self.last.extend(tokens);
+                self.last.drain(..self.last.len().saturating_sub(Received::MAX_LAST));
+            }
+            AnswerPart::Void { .. } => {
+                self.pieces += 1;
+                (self.tokens, self.last) = Default::default();
+            }
+            _ => {}
+        }
+    }
 }
 
 impl Guest {
@@ -42,7 +70,8 @@ impl Guest {
     }
 
     pub fn ask(&mut self, prompt: PromptRequest, now: Millis) {
-        self.pending.insert(prompt.request, Pending { prompt, pieces: 0, heard: now });
+        let (pieces, tokens, last) = Default::default();
+        self.pending.insert(prompt.request, Pending { prompt, pieces, tokens, last, heard: now });
     }
 
     /// Takes a part of an answer. Returns what to send the coordinator if a piece is missing.
@@ -72,9 +101,9 @@ impl Guest {
             | AnswerPart::End { pieces: missed, .. }
                 if *missed > pending.pieces =>
             {
-                return Some(Frame::Resume(request, pending.pieces));
+                return Some(Frame::Resume(request, pending.received()));
             }
-            AnswerPart::Text { .. } | AnswerPart::Void { .. } => pending.pieces += 1,
+            AnswerPart::Text { .. } | AnswerPart::Void { .. } => pending.takes(&part),
             AnswerPart::Unknown if pending.pieces == 0 => return Some(Frame::Prompt(pending.prompt.clone())),
             AnswerPart::Unknown => {
                 self.fail(request, "The host started again before the answer was complete. Ask again.", cx);
@@ -96,9 +125,14 @@ impl Guest {
         overdue
             .map(|(request, pending)| {
                 pending.heard = now;
-                Frame::Resume(*request, pending.pieces)
+                Frame::Resume(*request, pending.received())
             })
             .collect()
+    }
+
+    /// Another device hosts the room: it is told how far each answer was received.
+    pub fn resume_all(&self) -> Vec<Frame> {
+        self.pending.iter().map(|(request, pending)| Frame::Resume(*request, pending.received())).collect()
     }
 
     pub fn fail(&mut self, request: RequestId, sentence: &str, cx: &mut EventContext) {

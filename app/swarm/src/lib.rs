@@ -17,6 +17,7 @@ mod executor;
 mod experts;
 mod file_parts;
 mod guest;
+mod inherited;
 mod kv_pages;
 mod language;
 mod likeness;
@@ -38,6 +39,7 @@ pub mod testing;
 mod trace;
 mod worker;
 
+pub use coordinator::Ownership;
 pub use event::{
     Action, Event, HintOptions, HostCommand, Identity, LoadRequest, OpenedModel, Proof, RelayRoute, Severity,
     SpotChecks,

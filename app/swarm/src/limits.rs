@@ -55,6 +55,9 @@ pub(crate) const KEPT_PER_PEER: usize = 8;
 /// Log-probabilities that are kept with them: as many as of two long answers.
 pub(crate) const KEPT_LOGPROBS: usize = 2 * 8_192 * 21;
 
+/// Tokens of conversations between answers that a deputy keeps, all together: 16 MiB of them, hundreds of long ones.
+pub(crate) const MAX_FOLLOWED_TOKENS: usize = 1 << 22;
+
 /// Pieces of the host's file that are read for one peer at a time. A loader keeps up to 16 requests open; 64 pieces are
 /// 16 MiB.
 pub(crate) const MAX_PIECES: u32 = 64;

@@ -83,6 +83,8 @@ pub(crate) fn may(from: PeerId, role: SenderRole, plans: &impl Plans, frame: &Fr
         | Frame::StandBy(_)
         | Frame::Expect
         | Frame::Answer(..)
+        | Frame::Deputy(_)
+        | Frame::Follow(_)
         | Frame::Piece { .. } => host(role),
         // Reports and questions. The coordinator knows from whom it awaits a report, and whose question it is.
         Frame::Writing | Frame::Prompt(_) | Frame::Resume(..) | Frame::Stop(_) => {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use potluck_node::open::split_names;
 use potluck_node::platform::{LocalFile, Platform};
-use potluck_panel::{Ends, HostChoice, ModelSource, Sharing};
+use potluck_panel::{DeputyChoice, Ends, HostChoice, ModelSource, Sharing};
 use potluck_plan::{Arithmetic, Hedging, Pooling, WireType};
 use potluck_text::texts;
 
@@ -20,7 +20,7 @@ use crate::run::source_of;
 use crate::session::Session;
 use crate::setup::Setup;
 use crate::signals::Stop;
-use crate::values::{parse_hedging, parse_relay, parse_rooms_arithmetic, parse_sharing, parse_wire};
+use crate::values::{parse_deputy, parse_hedging, parse_relay, parse_rooms_arithmetic, parse_sharing, parse_wire};
 use crate::waiting::Purpose;
 
 /// Options of `host`.
@@ -63,6 +63,11 @@ pub struct HostOptions {
     /// model's experts are spread over as many devices as possible)
     #[arg(long, value_name = "WHO", default_value = "fastest", value_parser = parse_sharing)]
     pub share: Sharing,
+    /// Who hosts the room if this program ends or loses its connection: nobody (the room waits for it) or anyone (another device
+    /// that takes part fully: answers go on there). That device gets the room's keys and all conversations. The model must be one of
+    /// the relay or of a link
+    #[arg(long, value_name = "WHO", default_value = "nobody", value_parser = parse_deputy)]
+    pub deputy: DeputyChoice,
     /// The model's context.
     #[command(flatten)]
     pub model_options: ModelOptions,
@@ -144,6 +149,9 @@ impl HostOptions {
     pub async fn open(&self, session: &mut Session) -> Result<(), Failure> {
         session.set_purpose(if self.answer.prompt.is_some() { Purpose::HostAndAsk } else { Purpose::Host });
         let Hosted { source, files } = self.hosted()?;
+        if self.deputy != DeputyChoice::Nobody && !files.is_empty() {
+            return Err(Failure::Usage(texts().terminal.deputy_needs_source().to_owned()));
+        }
         if self.protect && files.is_empty() {
             return Err(Failure::Usage(texts().terminal.protect_needs_file().to_owned()));
         }
@@ -162,6 +170,8 @@ impl HostOptions {
             protect: self.protect,
             guesser: Default::default(),
             pooling: Pooling { replicas, hedging, wire },
+            deputy: self.deputy,
+            term: Default::default(),
         };
         session.host(choice, files, self.room_keys.as_deref())?;
         session.write_log_to(self.log.as_deref())?;

@@ -215,6 +215,11 @@ impl Session {
                     }
                 }
             }
+            ToPage::TookOver(choice) => {
+                self.doors = choice.doors.clone();
+                say(texts().terminal.took_over());
+            }
+            ToPage::SteppedDown { .. } => say(texts().terminal.stepped_down()),
             ToPage::Notice(notice) if notice.level == NoticeLevel::Error => self.errors.push(notice.sentence.clone()),
             ToPage::Notice(notice) => say(&notice.sentence),
             _ => {}

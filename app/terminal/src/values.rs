@@ -3,7 +3,7 @@
 use potluck_engine::Eviction;
 use potluck_gguf::TensorType;
 use potluck_node::compute::ShadowSource;
-use potluck_panel::{KvCacheType, Sharing};
+use potluck_panel::{DeputyChoice, KvCacheType, Sharing};
 use potluck_plan::{Arithmetic, Hedging, WireType};
 use potluck_predict::PredictorKind;
 
@@ -82,6 +82,18 @@ pub fn parse_temperature(text: &str) -> Result<f32, String> {
 /// The expected form.
 pub fn parse_budget(text: &str) -> Result<u64, String> {
     parse_bytes(text).ok_or_else(|| "expected a number of bytes, such as 900M or 4G".to_owned())
+}
+
+/// Parses who hosts a room if its host is lost.
+///
+/// # Errors
+/// The expected form.
+pub fn parse_deputy(text: &str) -> Result<DeputyChoice, String> {
+    match text {
+        "nobody" => Ok(DeputyChoice::Nobody),
+        "anyone" => Ok(DeputyChoice::Anyone),
+        _ => Err("expected nobody or anyone".to_owned()),
+    }
 }
 
 /// Parses how work is shared.

@@ -122,6 +122,11 @@ impl RoomSecret {
         Self(Zeroizing::new(bytes))
     }
 
+    /// What to keep or to give to the room's deputy.
+    pub fn to_bytes(&self) -> [u8; Self::LEN] {
+        *self.0
+    }
+
     /// Reads the secret of a link; `None` if it is damaged.
     pub fn parse(text: &str) -> Option<Self> {
         Binary::decode(text).map(|Binary(bytes)| Self::from_bytes(bytes))

@@ -2,7 +2,7 @@
 
 use potluck_gguf::WriteError;
 use potluck_relay::models::range::{RangeRequest, parse};
-use potluck_relay_api::{Binary, DoorCertificate, EntryProof, Request, Route, join_parts, split_parts};
+use potluck_relay_api::{Binary, DoorCertificate, EntryProof, Request, Route, Term, join_parts, split_parts};
 
 /// Bytes of the file that ranges are cut from.
 const FILE_BYTES: u64 = 1_000;
@@ -53,6 +53,7 @@ pub fn message_seeds() -> Result<Vec<Vec<u8>>, WriteError> {
         join_key: Binary([2; 32]),
         title: "Kitchen".into(),
         visible: true,
+        term: Term(3),
         signature: Binary([3; 64]),
     };
     let certificate = DoorCertificate { terms: Binary([1; 11]), door: Binary([2; 32]), signature: Binary([3; 64]) };

@@ -71,7 +71,7 @@ pub fn room_id(owner: &PublicKey) -> String {
 #[serde(tag = "as", rename_all = "kebab-case")]
 pub enum EntryProof {
     /// It owns the room. This creates the room if the relay does not know it, and otherwise changes its join key and its
-    /// listing. An earlier connection of the owner is evicted.
+    /// listing. An earlier connection of the owner is evicted. Refused if the room has had an owner of a later term.
     Owner {
         /// The owner key; [`room_id`] of it is the room's id.
         key: PublicKey,
@@ -81,6 +81,9 @@ pub enum EntryProof {
         title: String,
         /// Whether `GET /rooms` lists the room, and visitors may enter.
         visible: bool,
+        /// The term in which it hosts.
+        #[serde(default, skip_serializing_if = "Term::is_first")]
+        term: Term,
         /// By the owner key, over [`entry_message`].
         signature: Signature,
     },
@@ -103,6 +106,26 @@ pub enum EntryProof {
     Visitor,
 }
 
+/// How often the room has got another host. Who takes over from a host raises it by one, so the relay knows who came later, and an
+/// earlier host that returns does not put out the present one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Term(pub u32);
+
+impl Term {
+    /// The room still has its first host.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        self.0 == 0
+    }
+
+    /// The term of whoever takes over.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
 /// What an entry's signature covers beside the room and the nonce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignedEntry<'a> {
@@ -114,6 +137,8 @@ pub enum SignedEntry<'a> {
         title: &'a str,
         /// Whether the room is listed.
         visible: bool,
+        /// The term in which it hosts.
+        term: Term,
     },
     /// [`EntryProof::Link`].
     Link,
@@ -135,12 +160,17 @@ pub fn nonce_at(host: &str, nonce: &Nonce) -> Nonce {
 /// The bytes that are signed to enter `room` over a connection with this nonce, which is one of [`nonce_at`].
 pub fn entry_message(room: &str, nonce: &Nonce, entry: SignedEntry<'_>) -> Vec<u8> {
     let kind: &[u8] = match entry {
-        SignedEntry::Owner { .. } => b"owner",
+        // As relays without terms know it.
+        SignedEntry::Owner { term, .. } if term.is_first() => b"owner",
+        SignedEntry::Owner { .. } => b"owner in term",
         SignedEntry::Link => b"link",
         SignedEntry::Invite => b"invite",
     };
     let mut message = [SIGNED_PREFIX, room.as_bytes(), b"\0", kind, b"\0", &nonce.0].concat();
-    if let SignedEntry::Owner { join_key, title, visible } = entry {
+    if let SignedEntry::Owner { join_key, title, visible, term } = entry {
+        if !term.is_first() {
+            message.extend_from_slice(&term.0.to_le_bytes());
+        }
         message.extend_from_slice(&join_key.0);
         message.push(visible.into());
         message.extend_from_slice(title.as_bytes());
@@ -170,11 +200,15 @@ mod tests {
         let invite = entry_message("abcd", &nonce, SignedEntry::Invite);
         assert_eq!(invite, format!("potluck relay entry v2\0abcd\0invite\0{n}").as_bytes());
         let join_key = Binary([b'j'; 32]);
-        let owner = SignedEntry::Owner { join_key: &join_key, title: "Küche", visible: true };
+        let owner = |term| SignedEntry::Owner { join_key: &join_key, title: "Küche", visible: true, term: Term(term) };
         let j = "j".repeat(32);
         assert_eq!(
-            entry_message("abcd", &nonce, owner),
+            entry_message("abcd", &nonce, owner(0)),
             format!("potluck relay entry v2\0abcd\0owner\0{n}{j}\u{1}Küche").as_bytes()
+        );
+        assert_eq!(
+            entry_message("abcd", &nonce, owner(5)),
+            format!("potluck relay entry v2\0abcd\0owner in term\0{n}\u{5}\0\0\0{j}\u{1}Küche").as_bytes()
         );
     }
 
@@ -206,6 +240,7 @@ mod tests {
             join_key: Binary([255; 32]),
             title: "Kitchen".into(),
             visible: false,
+            term: Term(0),
             signature: Binary([0; 64]),
         };
         let (zeros, ones, long) = ("A".repeat(43), format!("{}8", "_".repeat(42)), "A".repeat(86));
@@ -214,6 +249,9 @@ mod tests {
         );
         assert_eq!(serde_json::to_string(&proof).unwrap(), json);
         assert_eq!(serde_json::from_str::<EntryProof>(&json).unwrap(), proof);
+        let later = json.replace(r#""visible":false"#, r#""visible":false,"term":3"#);
+        let EntryProof::Owner { term, .. } = serde_json::from_str(&later).unwrap() else { panic!("not an owner") };
+        assert_eq!(term, Term(3));
         assert_eq!(serde_json::from_str::<EntryProof>(r#"{"as":"visitor"}"#).unwrap(), EntryProof::Visitor);
         assert!(serde_json::from_str::<EntryProof>(r#"{"as":"link","key":"AAAA","signature":"AAAA"}"#).is_err());
         assert!(serde_json::from_str::<EntryProof>(r#"{"as":"king"}"#).is_err());

@@ -41,8 +41,8 @@ mod route;
 
 pub use binary::{Binary, Nonce, PublicKey, Signature};
 pub use entry::{
-    DoorCertificate, EntryProof, ROOM_ID_CHARS, SignedEntry, TERMS_LEN, Terms, door_message, entry_message, nonce_at,
-    room_id,
+    DoorCertificate, EntryProof, ROOM_ID_CHARS, SignedEntry, TERMS_LEN, Term, Terms, door_message, entry_message,
+    nonce_at, room_id,
 };
 pub use message::{Control, MAX_EARLIER_LINKS, MAX_REVOKED, MemberLimits, Request, VERSION};
 pub use parts::{MAX_PARTS, join_parts, split_parts};

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// What somebody reads who comes by an earlier link of a room.
 pub const LINK_RENEWED: &str = "This link was replaced. Ask the host for the new one.";
 
+/// What the earlier host reads once another device has taken over.
+const SUPERSEDED: &str = "Another device hosts this room now.";
+
 /// Why a member left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -61,6 +64,10 @@ pub enum Refusal {
     InviteRevoked,
     /// The host renewed the room's link; this is an earlier one.
     LinkRenewed,
+    /// Another device has taken over from this owner and hosts the room now.
+    Superseded,
+    /// Somebody wants to take over from a host that is there.
+    HostPresent,
     /// The room has its maximum of members.
     RoomFull,
     /// The room has its maximum of visitors who wait for the host.
@@ -92,6 +99,8 @@ pub enum Eviction {
     RelayFull,
     /// The owner connected again. This connection must not come back by itself.
     Replaced,
+    /// Another device has taken over and hosts the room now. It must not come back as the owner.
+    Superseded,
     /// It sent a message far over the limit.
     FrameTooLong,
     /// The relay heard nothing from it for too long.
@@ -114,6 +123,7 @@ impl Refusal {
             Self::NoSuchRoom => 4404,
             Self::BadRoomId => 4400,
             Self::BadProof | Self::NotListed | Self::InviteRevoked | Self::LinkRenewed => 4403,
+            Self::Superseded | Self::HostPresent => 4409,
             Self::NoEntry => 4408,
             Self::TooManyConnections | Self::TooManyRooms | Self::TooManyVisitors | Self::TooManySeats => 4429,
             Self::RoomFull | Self::RelayFull | Self::ShuttingDown | Self::Unknown => 4503,
@@ -134,6 +144,8 @@ impl Refusal {
         match self {
             Self::NoSuchRoom => "This room does not exist any more: ask the host for a new link.",
             Self::BadRoomId => "This is not a room id: open the link exactly as the host sent it.",
+            Self::Superseded => SUPERSEDED,
+            Self::HostPresent => "The room's host is there: nobody else can host the room now.",
             Self::BadProof => "This link does not open the room: ask the host for a new one.",
             Self::NotListed => "This room is not public: ask the host for a link.",
             Self::NoEntry => "The connection was too slow to enter the room: try again.",
@@ -161,7 +173,7 @@ impl Eviction {
             Self::FrameTooLong => 1009,
             Self::WindowExceeded => 4413,
             Self::RelayFull => 4503,
-            Self::Replaced => 4409,
+            Self::Replaced | Self::Superseded => 4409,
             Self::PutOut | Self::InviteRevoked | Self::LinkRenewed => 4403,
         }
     }
@@ -169,7 +181,7 @@ impl Eviction {
     /// Whether the member must not reconnect by itself: two connections of one owner would replace each other forever, and an
     /// evicted member is not wanted.
     pub fn is_final(self) -> bool {
-        matches!(self, Self::Replaced | Self::PutOut | Self::InviteRevoked | Self::LinkRenewed)
+        matches!(self, Self::Replaced | Self::Superseded | Self::PutOut | Self::InviteRevoked | Self::LinkRenewed)
     }
 
     /// One sentence for the person at the evicted device.
@@ -182,6 +194,7 @@ impl Eviction {
             }
             Self::RelayFull => "The relay's memory is full: try again in a few minutes.",
             Self::Replaced => "This room was opened again in another place, which takes over from here.",
+            Self::Superseded => SUPERSEDED,
             Self::PutOut => "The host removed this device from the room.",
             Self::InviteRevoked => "The host took back the invite by which this device came.",
             Self::LinkRenewed => LINK_RENEWED,

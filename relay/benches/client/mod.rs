@@ -4,7 +4,8 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use potluck_relay_api::{
-    Binary, Control, EntryProof, Nonce, PublicKey, Request, Signature, SignedEntry, entry_message, nonce_at, room_id,
+    Binary, Control, EntryProof, Nonce, PublicKey, Request, Signature, SignedEntry, Term, entry_message, nonce_at,
+    room_id,
 };
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -33,9 +34,10 @@ impl Keys {
 
     fn owner(&self, nonce: &Nonce) -> EntryProof {
         let (title, visible, join_key) = (String::new(), false, public(&self.join));
-        let entry = SignedEntry::Owner { join_key: &join_key, title: &title, visible };
+        let term = Term::default();
+        let entry = SignedEntry::Owner { join_key: &join_key, title: &title, visible, term };
         let signature = sign(&self.owner, &entry_message(&self.id(), nonce, entry));
-        EntryProof::Owner { key: public(&self.owner), join_key, title, visible, signature }
+        EntryProof::Owner { key: public(&self.owner), join_key, title, visible, term, signature }
     }
 
     fn link(&self, nonce: &Nonce) -> EntryProof {

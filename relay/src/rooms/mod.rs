@@ -129,8 +129,8 @@ impl Rooms {
             return Err(Refusal::BadProof);
         }
         let role = match proof {
-            EntryProof::Owner { join_key, title, visible, .. } => {
-                EntryRole::Owner { join_key: *join_key, listing: self.listing(title, *visible) }
+            EntryProof::Owner { join_key, title, visible, term, .. } => {
+                EntryRole::Owner { join_key: *join_key, listing: self.listing(title, *visible), term: *term }
             }
             EntryProof::Link { key, .. } => EntryRole::Link { key: *key },
             EntryProof::Invite { certificate, .. } => EntryRole::Invite {
@@ -225,7 +225,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use std::net::Ipv4Addr;
 
-    use potluck_relay_api::{Binary, Departure, SignedEntry, entry_message};
+    use potluck_relay_api::{Binary, Departure, SignedEntry, Term, entry_message};
     use ring::signature::{Ed25519KeyPair, KeyPair};
 
     use super::*;
@@ -250,10 +250,11 @@ mod tests {
             let pair = Ed25519KeyPair::from_seed_unchecked(&[key; 32]).unwrap();
             let key = Binary(pair.public_key().as_ref().try_into().unwrap());
             let (id, join_key) = (RoomId::of_owner(&key), Binary([3; 32]));
-            let entry = SignedEntry::Owner { join_key: &join_key, title, visible: true };
+            let term = Term::default();
+            let entry = SignedEntry::Owner { join_key: &join_key, title, visible: true, term };
             let signature = pair.sign(&entry_message(id.as_str(), &NONCE, entry));
             let signature = Binary(signature.as_ref().try_into().unwrap());
-            let proof = EntryProof::Owner { key, join_key, title: title.into(), visible: true, signature };
+            let proof = EntryProof::Owner { key, join_key, title: title.into(), visible: true, term, signature };
             let share = self.quotas.share(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
             let (room, route, _outbox) = self.rooms.join(&id, &NONCE, &proof, &share, now)?;
             Ok((room, route))

@@ -30,8 +30,8 @@ pub struct RoomKeys {
 /// has; an owner brings its own. Visitors sign nothing. Whether an invite has expired or a link was renewed is not checked here.
 pub fn holds(room: &RoomId, nonce: &Nonce, proof: &EntryProof, keys: Option<&RoomKeys>) -> bool {
     match proof {
-        EntryProof::Owner { key, join_key, title, visible, signature } => {
-            let entry = SignedEntry::Owner { join_key, title, visible: *visible };
+        EntryProof::Owner { key, join_key, title, visible, term, signature } => {
+            let entry = SignedEntry::Owner { join_key, title, visible: *visible, term: *term };
             RoomId::of_owner(key) == *room && verify(key, &entry_message(room.as_str(), nonce, entry), signature)
         }
         EntryProof::Link { key, signature } => {
@@ -62,7 +62,7 @@ fn is_small_order(key: &PublicKey) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
-    use potluck_relay_api::{Binary, DoorCertificate, TERMS_LEN};
+    use potluck_relay_api::{Binary, DoorCertificate, TERMS_LEN, Term};
     use ring::signature::{Ed25519KeyPair, KeyPair};
 
     use super::*;
@@ -78,27 +78,30 @@ mod tests {
     }
 
     #[test]
-    fn an_owners_signature_covers_the_connection_the_key_and_the_listing() {
+    fn an_owners_signature_covers_the_connection_the_key_the_listing_and_the_term() {
         let (pair, key) = pair(1);
         let (room, nonce, join_key) = (RoomId::of_owner(&key), Binary([5; 32]), Binary([6; 32]));
-        let entry = SignedEntry::Owner { join_key: &join_key, title: "Kitchen", visible: true };
+        let entry = SignedEntry::Owner { join_key: &join_key, title: "Kitchen", visible: true, term: Term(1) };
         let signature = sign(&pair, &entry_message(room.as_str(), &nonce, entry));
-        let proof = |join_key, title: &str, visible| EntryProof::Owner {
+        let proof = |join_key, title: &str, visible, term| EntryProof::Owner {
             key,
             join_key,
             title: title.into(),
             visible,
+            term: Term(term),
             signature,
         };
-        let good = proof(join_key, "Kitchen", true);
+        let good = proof(join_key, "Kitchen", true, 1);
         assert!(holds(&room, &nonce, &good, None));
         assert!(!holds(&room, &Binary([4; 32]), &good, None), "another connection's nonce");
         let other_room = RoomId::of_owner(&Binary([9; 32]));
         assert!(!holds(&other_room, &nonce, &good, None), "another room");
         for bad in [
-            proof(Binary([7; 32]), "Kitchen", true),
-            proof(join_key, "kitchen", true),
-            proof(join_key, "Kitchen", false),
+            proof(Binary([7; 32]), "Kitchen", true, 1),
+            proof(join_key, "kitchen", true, 1),
+            proof(join_key, "Kitchen", false, 1),
+            proof(join_key, "Kitchen", true, 2),
+            proof(join_key, "Kitchen", true, 0),
         ] {
             assert!(!holds(&room, &nonce, &bad, None), "{bad:?}");
         }

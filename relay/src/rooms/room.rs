@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use axum::extract::ws::Message;
 use potluck_relay_api::{
     BadFrame, Control, Departure, Eviction, MAX_EARLIER_LINKS, MAX_REVOKED, PublicKey, ROUTE_BYTES, Refusal, Route,
-    VERSION,
+    Term, VERSION,
 };
 
 use super::control_text;
@@ -53,6 +53,8 @@ pub enum EntryRole {
         join_key: PublicKey,
         /// How the room is listed.
         listing: Listing,
+        /// The term in which it hosts.
+        term: Term,
     },
     /// Somebody with the link, or with an earlier one.
     Link {
@@ -122,6 +124,10 @@ struct Seat {
 struct State {
     members: BTreeMap<Route, Seat>,
     owner: Option<Route>,
+    /// The latest in which somebody hosted.
+    term: Term,
+    /// When the owner sent a control message last.
+    owner_heard: Instant,
     next_route: u32,
     join_key: PublicKey,
     /// Earlier links, by which only those come back whom the owner let in by them: it decides.
@@ -178,6 +184,8 @@ impl Room {
         let state = State {
             members: BTreeMap::new(),
             owner: None,
+            term: Term::default(),
+            owner_heard: now,
             next_route: first_route(),
             // The owner that creates the room registers its own.
             join_key: owner_key,
@@ -326,7 +334,8 @@ impl Room {
         since.is_some_and(|since| now.saturating_duration_since(since) >= self.limits.room_idle)
     }
 
-    /// Adds a member and notifies everyone. An owner takes the place of an earlier one.
+    /// Adds a member and notifies everyone. An owner takes the place of an earlier one of its term. In a later term it does so only if the
+    /// earlier one sends no control messages any more; in an earlier term it does not.
     ///
     /// # Errors
     /// The room is full, or not open for this member.
@@ -336,9 +345,12 @@ impl Room {
         let standing = state.standing(role);
         let route = Route(state.next_route);
         state.next_route += 1;
-        if let EntryRole::Owner { join_key, listing } = role {
+        if let EntryRole::Owner { join_key, listing, term } = role {
+            state.owner_heard = Instant::now();
+            let before = std::mem::replace(&mut state.term, *term);
             if let Some(earlier) = state.owner {
-                self.evict(&mut state, earlier, Eviction::Replaced);
+                let why = if before < *term { Eviction::Superseded } else { Eviction::Replaced };
+                self.evict(&mut state, earlier, why);
             }
             state.owner = Some(route);
             state.join_key = *join_key;
@@ -368,10 +380,25 @@ impl Room {
         Ok((route, outbox))
     }
 
+    fn has_present_owner(&self, state: &State) -> bool {
+        state.owner.is_some() && state.owner_heard.elapsed() < self.limits.owner_silence
+    }
+
+    /// A member sent a control message.
+    pub fn heard(&self, route: Route) {
+        if let Some(mut state) = self.of_owner(route) {
+            state.owner_heard = Instant::now();
+        }
+    }
+
     /// Whether there is a seat for somebody from this address. There is always one for the owner.
     fn check_seats(&self, state: &State, role: &EntryRole, holder: IpAddr) -> Result<(), Refusal> {
         let limits = &self.limits;
         let seats = match role {
+            EntryRole::Owner { term, .. } if *term < state.term => return Err(Refusal::Superseded),
+            EntryRole::Owner { term, .. } if *term > state.term && self.has_present_owner(state) => {
+                return Err(Refusal::HostPresent);
+            }
             EntryRole::Owner { .. } => return Ok(()),
             EntryRole::Visitor if !state.listing.visible => return Err(Refusal::NotListed),
             EntryRole::Invite { invite, .. } if state.revoked.contains(invite) => return Err(Refusal::InviteRevoked),

@@ -251,6 +251,7 @@ impl Member {
                             }
                         }
                         Some(Ok(Message::Text(request))) => {
+                            self.seat.room.heard(self.seat.route);
                             self.handle_request(&request);
                             self.throttle(request.len(), 0).await;
                         }

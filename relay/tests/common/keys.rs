@@ -1,7 +1,7 @@
 //! Keys of rooms, and proofs made with them.
 
 use potluck_relay_api::{
-    Binary, DoorCertificate, EntryProof, Nonce, PublicKey, Signature, SignedEntry, TERMS_LEN, door_message,
+    Binary, DoorCertificate, EntryProof, Nonce, PublicKey, Signature, SignedEntry, TERMS_LEN, Term, door_message,
     entry_message, room_id,
 };
 use ring::signature::{Ed25519KeyPair, KeyPair};
@@ -39,10 +39,15 @@ impl Keys {
 
     /// The owner registers the join key of another room's keys.
     pub fn owner_with(&self, link: &Self, nonce: &Nonce) -> EntryProof {
+        self.owner_in(Term::default(), link, nonce)
+    }
+
+    /// The owner hosts in this term.
+    pub fn owner_in(&self, term: Term, link: &Self, nonce: &Nonce) -> EntryProof {
         let (title, visible, join_key) = (self.title.clone(), self.visible, public(&link.join));
-        let entry = SignedEntry::Owner { join_key: &join_key, title: &title, visible };
+        let entry = SignedEntry::Owner { join_key: &join_key, title: &title, visible, term };
         let signature = sign(&self.owner, &entry_message(&self.id(), nonce, entry));
-        EntryProof::Owner { key: public(&self.owner), join_key, title, visible, signature }
+        EntryProof::Owner { key: public(&self.owner), join_key, title, visible, term, signature }
     }
 
     pub fn link(&self, nonce: &Nonce) -> EntryProof {

@@ -81,6 +81,8 @@ impl Node {
                 self.notice_of(notice_level(severity), sentence, condition);
             }
             Action::ViewChanged => self.page.mark_changed(),
+            Action::TakeOver(succession) => self.take_over(*succession),
+            Action::StepDown => self.step_down(),
             Action::Close { reason } => {
                 self.membership.close(reason);
                 self.tasks.abort_opening();

@@ -7,9 +7,9 @@ use potluck_panel::{
     DirectConnections, ExpertGuesser, HostChoice, InviteChoice, KeySeed, NoticeLevel, RoomKeys, ToNode, ToPage,
 };
 use potluck_plan::{Arithmetic, PlanEpoch, Pooling};
-use potluck_protocol::{Invite, InviteId, UnixSeconds};
+use potluck_protocol::{Invite, InviteId, OwnerSecrets, UnixSeconds};
 use potluck_relay_api::ROOM_ID_CHARS;
-use potluck_swarm::{Event, HostCommand, SpotChecks};
+use potluck_swarm::{Event, HostCommand, Ownership, SpotChecks};
 use potluck_text::texts;
 use potluck_trust::{IdentityKeys, OwnerKey, RoomRole, RoomSecret};
 
@@ -62,6 +62,7 @@ impl Node {
             ToNode::DoorsKept(link) => self.event(Event::DoorsKept(link)),
             ToNode::DoorsLost(link) => self.event(Event::DoorsLost(link)),
             ToNode::SetSharing(share) => self.event(Event::SetSharing(share)),
+            ToNode::SetDeputy(choice) => self.event(Event::SetDeputy(choice)),
             ToNode::Writing => self.event(Event::Writing),
             ToNode::Prompt(prompt) => self.event(Event::Prompt(prompt)),
             ToNode::Stop(request) => self.event(Event::Stop(request)),
@@ -93,8 +94,6 @@ impl Node {
     }
 
     fn host(&mut self, choice: HostChoice, files: Vec<Rc<dyn LocalFile>>) {
-        let Some(identity) = &self.identity else { return };
-        let (relay, keys, title) = (identity.relay.clone(), identity.keys.clone(), identity.name.clone());
         let (owner, secret) = match &choice.resume {
             None => (OwnerKey::generate(self.platform.random), RoomSecret::generate(self.platform.random)),
             Some(RoomKeys { owner, secret }) => match RoomSecret::parse(secret) {
@@ -106,6 +105,23 @@ impl Node {
             },
         };
         self.page.send(ToPage::Hosting(RoomKeys { owner: KeySeed(owner.seed()), secret: secret.text() }));
+        let budget = choice.budget;
+        self.open_room(choice, (owner, secret), files);
+        if budget > 0 {
+            self.contribute(budget);
+        }
+        self.page.mark_changed();
+    }
+
+    /// Hosts the room with these keys.
+    pub(super) fn open_room(
+        &mut self,
+        choice: HostChoice,
+        (owner, secret): (OwnerKey, RoomSecret),
+        files: Vec<Rc<dyn LocalFile>>,
+    ) {
+        let Some(identity) = &self.identity else { return };
+        let (relay, keys, title) = (identity.relay.clone(), identity.keys.clone(), identity.name.clone());
         let keys_of_room = RoomOwner { key: owner.clone(), first: secret.clone() };
         let (link, key) = (choice.doors.link, keys_of_room.link_key(choice.doors.link));
         self.hosting.start(files, choice.context, choice.cache, Some(keys_of_room));
@@ -113,6 +129,7 @@ impl Node {
         let resumed = choice.resume.is_some();
         let last_epoch = if resumed { epoch_after_reload(&self.platform) } else { Default::default() };
         let (generation, revoked) = (choice.doors.generation, choice.doors.revoked());
+        let secrets = OwnerSecrets { owner: owner.seed(), link: secret.to_bytes() };
         let earlier_links = choice.doors.earlier_links(EARLIER_LINKS);
         let command = HostCommand {
             source: choice.model,
@@ -129,6 +146,8 @@ impl Node {
             spot_checks: SpotChecks { secret: u64::from_le_bytes(self.platform.random_bytes()), ..self.spot_checks },
             on_demand: self.on_demand,
             protect: choice.protect,
+            deputy: choice.deputy,
+            ownership: Some(Ownership { secrets, term: choice.term, visible: choice.visible }),
         };
         let room = RoomName { id: owner.room(), key: Some(key), visible: choice.visible, chat_only: false };
         let options = LineOptions {
@@ -137,6 +156,7 @@ impl Node {
             role: RoomRole::Owner { key: owner, secret, link, generation, visible: choice.visible },
             // The relay learns the host's name only where the host wants it listed.
             listing: Listing { title: if choice.visible { title } else { String::new() }, visible: choice.visible },
+            term: choice.term,
             revoked,
             earlier_links,
             keys,
@@ -145,10 +165,6 @@ impl Node {
         self.membership.enter(room);
         self.event(Event::Host(command));
         self.open_line(options);
-        if choice.budget > 0 {
-            self.contribute(choice.budget);
-        }
-        self.page.mark_changed();
     }
 
     pub(super) fn host_alone(&mut self, command: HostCommand, budget: u64, files: Vec<Rc<dyn LocalFile>>) {
@@ -159,7 +175,7 @@ impl Node {
     }
 
     /// Whether this device connects to others past the relay.
-    fn connects(&self) -> bool {
+    pub(super) fn connects(&self) -> bool {
         match self.direct {
             DirectConnections::Always => true,
             DirectConnections::Never => false,
@@ -193,9 +209,10 @@ impl Node {
         match role {
             Ok(role) => {
                 self.event(Event::Join);
-                let (listing, revoked, earlier_links) = Default::default();
+                let (listing, term, revoked, earlier_links) = Default::default();
                 let connects = self.connects();
-                self.open_line(LineOptions { relay, room, role, listing, revoked, earlier_links, keys, connects });
+                let options = LineOptions { relay, room, role, listing, term, revoked, earlier_links, keys, connects };
+                self.open_line(options);
             }
             Err(sentence) => self.membership.close(Some(sentence.to_owned())),
         }
@@ -231,7 +248,7 @@ impl Node {
 }
 
 /// How somebody with this link, or without one, enters a room.
-fn guest_role(room: &str, key: Option<&str>) -> Result<RoomRole, &'static str> {
+pub(super) fn guest_role(room: &str, key: Option<&str>) -> Result<RoomRole, &'static str> {
     let Some(key) = key else { return Ok(RoomRole::Visitor) };
     if room.len() != ROOM_ID_CHARS {
         return Err(OLD_LINK);

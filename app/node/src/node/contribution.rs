@@ -29,6 +29,11 @@ impl ContributionState {
         (self.budget, self.measured) = (None, None);
     }
 
+    /// Bytes that the page lends; 0 for none.
+    pub fn budget(&self) -> u64 {
+        self.budget.map_or(0, |budget| budget.0)
+    }
+
     /// What this device contributes now, and what was measured of it.
     pub fn made(&self) -> Option<(Bytes, Measured)> {
         self.budget.zip(self.measured)

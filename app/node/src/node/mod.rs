@@ -23,6 +23,7 @@ mod models;
 mod page;
 mod reporting;
 mod storage;
+mod succession;
 mod tasks;
 mod ticking;
 

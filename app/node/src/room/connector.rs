@@ -51,6 +51,8 @@ enum ConnectionEnd {
     SocketsRefused,
     /// The relay refuses, so connecting again is pointless.
     Refused(String),
+    /// Somebody else hosts the room, and the state machine knows: this peer comes back in another role.
+    NotTheHost,
 }
 
 impl Connector {
@@ -88,6 +90,7 @@ impl Connector {
             attempt += 1;
             self.state(match ended {
                 ConnectionEnd::Refused(sentence) => return self.state(LineState::Closed(sentence)),
+                ConnectionEnd::NotTheHost => return,
                 ConnectionEnd::Lost(cause) => LineState::Reconnecting { attempt, cause },
                 ConnectionEnd::SocketsRefused => LineState::SocketsRefused { attempt },
             });
@@ -172,6 +175,20 @@ impl Connector {
             Control::Limited { wait_ms } => {
                 log::warn!("the relay stops reading for {wait_ms} ms: this device sends too fast")
             }
+            Control::Refused { reason: Refusal::Superseded, .. }
+            | Control::Evicted { reason: Eviction::Superseded, .. } => {
+                self.member(MemberEvent::Superseded);
+                return Some(ConnectionEnd::NotTheHost);
+            }
+            Control::Refused { reason: Refusal::HostPresent, .. } => {
+                self.member(MemberEvent::HostPresent);
+                return Some(ConnectionEnd::NotTheHost);
+            }
+            // Whoever took over and is replaced in the same term takes part in the room.
+            Control::Evicted { reason: Eviction::Replaced, .. } if !self.options.term.is_first() => {
+                self.member(MemberEvent::Replaced);
+                return Some(ConnectionEnd::NotTheHost);
+            }
             Control::Refused { reason, message } => {
                 // A relay that restarts forgets its rooms until their owners are back, and one that is full may have
                 // room a little later. When many return at once, the relay still counts seats of closed connections. And it learns
@@ -198,7 +215,8 @@ impl Connector {
                 return Some(ConnectionEnd::Lost(texts().node_relay.closed().to_owned()));
             }
             Control::Shutdown { message } => log::info!("{message}"),
-            Control::Pong { .. } | Control::Unknown => {}
+            Control::Pong { nonce } => self.members.lease_renewed(nonce),
+            Control::Unknown => {}
         }
         None
     }
@@ -211,9 +229,10 @@ impl Connector {
             RoomRole::Owner { key, secret, link, .. } => {
                 let Listing { title, visible } = self.options.listing.clone();
                 let join_key = Binary(key.link(secret, *link).join_public());
-                let entry = SignedEntry::Owner { join_key: &join_key, title: &title, visible };
+                let term = self.options.term;
+                let entry = SignedEntry::Owner { join_key: &join_key, title: &title, visible, term };
                 let signature = Binary(key.sign(&entry_message(room, nonce, entry)));
-                EntryProof::Owner { key: Binary(key.public()), join_key, title, visible, signature }
+                EntryProof::Owner { key: Binary(key.public()), join_key, title, visible, term, signature }
             }
             RoomRole::Guest(secret) => {
                 let signature = Binary(secret.sign(&entry_message(room, nonce, SignedEntry::Link)));

@@ -21,6 +21,9 @@ use crate::events::EventSink;
 use crate::platform::{Clock, Platform, SocketSender};
 use crate::relay::RelaySender;
 
+/// A host tells the relay this often that it is there.
+const RENEW_MILLIS: f64 = 1_000.0;
+
 /// The sessions with the members, and the way to them while the relay is connected.
 pub struct Members {
     sessions: RefCell<Sessions>,
@@ -40,6 +43,8 @@ pub struct Members {
     room: String,
     /// The room is this peer's.
     is_owner: bool,
+    /// When it last told the relay that it is there.
+    renewing: Cell<Millis>,
     /// The revoked invites.
     revoked: RefCell<RevokedInvites>,
     /// The links that the room had before.
@@ -97,6 +102,7 @@ impl Members {
             connection: RefCell::default(),
             leaving: RefCell::default(),
             direct_frames: Cell::new(0),
+            renewing: Cell::new(Millis(f64::MIN)),
             connects: Cell::new(options.connects),
             host_allows: Cell::new(false),
             sealing: Cell::default(),
@@ -347,7 +353,25 @@ impl Members {
             self.sessions.borrow_mut().tick(self.clock.now());
             self.perform();
             self.with_connection(|connection| connection.relay.tick(self.clock.now()));
+            self.renew_lease();
             self.on_links(|links, now| links.tick(now));
+        }
+    }
+
+    /// A host tells the relay that it is there. The relay's answer has the time at which it did so.
+    fn renew_lease(&self) {
+        let now = self.clock.now();
+        if self.is_owner && now.0 - self.renewing.get().0 >= RENEW_MILLIS {
+            self.renewing.set(now);
+            self.ask(&Request::Ping { nonce: now.0.max(0.0) as u64 });
+        }
+    }
+
+    /// The relay has heard what this host said at a time.
+    pub(super) fn lease_renewed(&self, nonce: u64) {
+        let asked = Millis(nonce as f64);
+        if self.is_owner && asked.0 <= self.clock.now().0 {
+            self.events.send(Event::Member(MemberEvent::LeaseRenewed { asked }));
         }
     }
 

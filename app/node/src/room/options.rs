@@ -1,6 +1,6 @@
 //! How a node enters a room.
 
-use potluck_protocol::{EarlierLinks, RevokedInvites};
+use potluck_protocol::{EarlierLinks, RevokedInvites, Term};
 use potluck_trust::{IdentityKeys, RoomRole};
 
 use crate::relay::Relay;
@@ -24,6 +24,8 @@ pub struct LineOptions {
     pub role: RoomRole,
     /// The listing of a room that this peer hosts.
     pub listing: Listing,
+    /// The term in which it hosts.
+    pub term: Term,
     /// The revoked invites of this room.
     pub revoked: RevokedInvites,
     /// The links that it had before it was renewed.

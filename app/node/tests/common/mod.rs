@@ -273,6 +273,8 @@ pub fn choice(model: ModelSource, budget: u64) -> HostChoice {
         protect: false,
         guesser: Default::default(),
         pooling: Default::default(),
+        deputy: Default::default(),
+        term: Default::default(),
     }
 }
 

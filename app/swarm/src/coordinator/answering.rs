@@ -10,7 +10,7 @@ use potluck_plan::{
 };
 use potluck_predict::ShadowWord;
 use potluck_protocol::{
-    AnswerPart, Forward, Frame, LogitOptions, Logprob, PassId, PromptRequest, Timings, TokenLogprobs,
+    AnswerPart, Forward, Frame, LogitOptions, Logprob, PassId, PromptRequest, Received, Timings, TokenLogprobs,
 };
 
 use super::conversations::Conversation;
@@ -109,6 +109,8 @@ pub(super) struct Answering {
     pub channel: Channel,
     /// Its KV cache was given up for others; it goes on when there is room.
     pub paused: bool,
+    /// Another host has begun it: it goes on once the asker says how far it got.
+    pub awaits_asker: bool,
     /// Positions sent to the first stage.
     sent: usize,
     /// Oldest first.
@@ -160,6 +162,7 @@ impl Answering {
             stream,
             channel: Channel::default(),
             paused: false,
+            awaits_asker: false,
             sent: reused,
             in_flight: VecDeque::new(),
             guess: VecDeque::new(),
@@ -181,6 +184,43 @@ impl Answering {
         }
     }
 
+    /// Goes on with tokens that another host has written, but sends nothing before the asker says how far it got.
+    pub fn inherit(&mut self, written: &[u32], now: Millis) {
+        self.awaits_asker = true;
+        self.take(written);
+        self.expected_first = Some(0.0);
+        self.first_token = (!written.is_empty()).then_some(now);
+    }
+
+    /// Tokens of the answer that are not computed here. Their text was sent before.
+    fn take(&mut self, written: &[u32]) {
+        for token in written {
+            self.conversation.log.push(*token);
+            if let Some(last) = self.stream.push(*token).last() {
+                self.channel = last.channel;
+            }
+        }
+    }
+
+    /// The asker has received so much of an inherited answer. It may know more of it than this host, whose predecessor was lost in
+    /// between. False if what it lacks cannot be made up, so that the answer must begin again.
+    pub fn goes_on_from(&mut self, received: &Received, language: &dyn Language, vocabulary: u32) -> bool {
+        let pieces = received.pieces as usize;
+        if !std::mem::take(&mut self.awaits_asker) || pieces <= self.transcript.pieces() {
+            return true;
+        }
+        let lacking = (received.tokens as usize).checked_sub(self.answer_tokens());
+        let last = lacking.and_then(|lacking| received.last.len().checked_sub(lacking));
+        let missing = last.map(|from| received.last[from..].to_vec()).filter(|missing| {
+            let is_token = |token: &u32| *token < vocabulary && !language.is_end(*token);
+            missing.iter().all(is_token) && self.conversation.log.len() + missing.len() <= self.context
+        });
+        let (goes_on, missing) = (missing.is_some(), missing.unwrap_or_default());
+        self.take(&missing);
+        self.transcript.sent_elsewhere(pieces, self.channel, missing);
+        goes_on
+    }
+
     /// Its prompt is not fully processed yet.
     pub fn is_reading(&self) -> bool {
         self.conversation.log.computed() < self.prompt_tokens
@@ -188,7 +228,7 @@ impl Answering {
 
     /// The next chunk, if fewer than `window` are in flight.
     pub fn next_chunk(&self, window: usize, prefill_tokens: usize) -> Option<Chunk> {
-        if self.paused || self.in_flight.len() >= window {
+        if self.paused || self.awaits_asker || self.in_flight.len() >= window {
             None
         } else {
             self.conversation.log.chunk(self.sent, prefill_tokens)

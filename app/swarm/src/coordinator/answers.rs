@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use potluck_panel::{DraftDecision, DraftReport};
 use potluck_plan::{ConversationId, Millis, PeerId, Plan};
 use potluck_predict::ShadowWord;
-use potluck_protocol::{AnswerPart, AnswerStop, Frame, PassId, PromptRequest, RequestId, Timings};
+use potluck_protocol::{AnswerPart, AnswerStop, Frame, PassId, PromptRequest, Received, RequestId, Timings};
 
 use super::answering::{Answering, DecodePass, PrefillPass, expected_pages};
 use super::chunk_size::ChunkSize;
@@ -18,9 +18,11 @@ use super::multi_step::MultiStep;
 use super::queue::{Question, Queue};
 use super::sending;
 use super::shown_answers::ShownAnswers;
+use super::token_log::TokenLog;
 use super::transcript::Transcript;
 use crate::event::OpenedModel;
 use crate::event_context::EventContext;
+use crate::inherited::{Inherited, InheritedAnswer, InheritedConversation, InheritedQuestion, InheritedTranscript};
 use crate::kv_pages::{least_pages, pages};
 use crate::limits::{self, KEPT_LOGPROBS, KEPT_PER_PEER, KEPT_TRANSCRIPTS};
 use crate::refusal::Refusal;
@@ -124,8 +126,98 @@ impl Answers {
         }
     }
 
+    /// What another host knew of questions and answers. Answers that have begun go on once their askers say how far they got.
+    pub fn inherit(&mut self, inherited: Inherited, model: &OpenedModel, context: usize, cx: &mut EventContext) {
+        let Inherited { questions, ended, conversations } = inherited;
+        for InheritedConversation { asker, name, log } in conversations {
+            if let Some(log) = TokenLog::of(log) {
+                self.conversations.inherit(asker, name, log);
+            }
+        }
+        self.conversations.shrink_to(pages(context));
+        for InheritedTranscript { asker, request, parts } in ended {
+            self.keep(Transcript::inherited(asker, request, parts));
+        }
+        for InheritedQuestion { asker, prompt, answer, .. } in questions {
+            let log = answer.as_ref().and_then(|answer| TokenLog::of(answer.prompt.clone()));
+            let begun = answer.zip(log).filter(|(_, log)| log.len() < context && log.len() > 0);
+            match begun {
+                Some((answer, log)) if self.active.len() < MAX_CONCURRENT => {
+                    self.go_on(asker, prompt, answer, log, model, context, cx);
+                }
+                _ => {
+                    if !self.queue.push(Question { asker, prompt, asked: cx.now, tokens: None }) {
+                        // No host lets so many wait.
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one call; a struct of these would only rename them")]
+    fn go_on(
+        &mut self,
+        asker: PeerId,
+        prompt: PromptRequest,
+        answer: InheritedAnswer,
+        log: TokenLog,
+        model: &OpenedModel,
+        context: usize,
+        cx: &mut EventContext,
+    ) {
+        let (tokens, written) = (log.tokens().to_vec(), answer.tokens());
+        let mut conversation = self.conversations.take(asker, &prompt.conversation);
+        let recurrent = model.shape.is_recurrent();
+        (conversation.log, conversation.least) = (log, least_pages(recurrent, context));
+        conversation.bases = Bases::new(recurrent);
+        let transcript = Transcript::inherited(asker, prompt.request, answer.parts);
+        let stream = model.language.decoder(&prompt, &tokens);
+        let mut answering = Answering::new(transcript, prompt, conversation, &tokens, stream, context, cx.now, cx.now);
+        answering.inherit(&written, cx.now);
+        self.active.push(answering);
+    }
+
+    /// An asker says how far it has received an answer that another host began.
+    fn go_on_from(&mut self, index: usize, received: &Received, model: &OpenedModel, cx: &mut EventContext) {
+        let active = &mut self.active[index];
+        if !active.awaits_asker {
+            return;
+        }
+        if !active.goes_on_from(received, model.language.as_ref(), model.shape.vocabulary) {
+            let prompt = &active.conversation.log.tokens()[..active.prompt_tokens];
+            let stream = model.language.decoder(&active.prompt, prompt);
+            active.begin_again(self.conversations.fresh_id(), stream, cx);
+        } else if active.stream.ended() {
+            self.finish(index, AnswerStop::Complete, cx);
+        } else if active.is_full() {
+            self.finish(index, AnswerStop::Length, cx);
+        }
+    }
+
+    /// Answers that have ended, oldest first.
+    pub fn all_ended(&self) -> impl Iterator<Item = &Transcript> {
+        self.finished.iter()
+    }
+
+    /// The newest answer to a question that has ended.
+    pub fn ended(&self, asker: PeerId, request: RequestId) -> Option<&Transcript> {
+        self.finished.iter().rev().find(|kept| kept.is(asker, request))
+    }
+
     /// Sends the pieces again that an asker lost.
-    pub fn resume(&self, asker: PeerId, request: RequestId, piece: u32, cx: &mut EventContext) {
+    pub fn resume(
+        &mut self,
+        asker: PeerId,
+        request: RequestId,
+        received: &Received,
+        model: Option<&OpenedModel>,
+        cx: &mut EventContext,
+    ) {
+        if let (Some(index), Some(model)) = (self.position(asker, request), model) {
+            self.go_on_from(index, received, model, cx);
+        }
+        let piece = received.pieces;
         let active = self.active.iter().map(|active| &active.transcript);
         // The newest first: a reloaded tab counts its requests from the beginning.
         let known = active.chain(self.finished.iter().rev()).find(|kept| kept.is(asker, request));

@@ -1,9 +1,9 @@
 //! Conversations between answers: token logs, and the KV cache that devices keep for them until its pages are needed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{ConversationId, KernelClass, PeerId, StateHistory};
-use potluck_protocol::PassId;
+use potluck_protocol::{LoggedTokens, PassId};
 
 use super::token_log::TokenLog;
 use crate::kv_pages::pages;
@@ -92,6 +92,24 @@ impl Conversations {
                 used: 0,
             }
         })
+    }
+
+    /// A conversation that another host kept, without KV cache.
+    pub fn inherit(&mut self, asker: PeerId, name: String, log: TokenLog) {
+        let mut conversation = self.take(asker, &name);
+        conversation.log = log;
+        self.keep(asker, name, conversation);
+    }
+
+    /// Whose conversations are kept.
+    pub fn askers(&self) -> BTreeSet<PeerId> {
+        self.kept.keys().map(|(asker, _)| *asker).collect()
+    }
+
+    /// The kept conversations of an asker.
+    pub fn of(&self, asker: PeerId) -> impl Iterator<Item = (&str, LoggedTokens)> {
+        let its = self.kept.iter().filter(move |((of, _), _)| *of == asker);
+        its.map(|((_, name), kept)| (name.as_str(), kept.log.first(usize::MAX)))
     }
 
     /// An id that no conversation of the room has had.

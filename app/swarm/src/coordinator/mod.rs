@@ -7,6 +7,7 @@ mod checkers;
 mod chunk_size;
 mod conversations;
 mod credits;
+mod deputy;
 mod draft;
 mod expected_tokens;
 mod experts_view;
@@ -33,12 +34,13 @@ use potluck_plan::{ConversationId, Millis, PeerId, Plan, PlanEpoch};
 use potluck_planner::PlannerView;
 use potluck_predict::ShadowWord;
 use potluck_protocol::{
-    Frame, Holding, Lineage, LogitsResult, ModelSource, PieceRequest, PromptRequest, RequestId, RoomView, Sharing,
-    StartId,
+    DeputyChoice, Doors, Frame, Holding, Lineage, LogitsResult, ModelSource, PieceRequest, PromptRequest, Received,
+    RequestId, RoomView, Sharing, StartId,
 };
 
 use crate::event::{HostCommand, OpenedModel};
 use crate::event_context::EventContext;
+use crate::inherited::Inherited;
 use crate::limits;
 use crate::members::{Member, Members};
 use crate::refusal::Refusal;
@@ -49,12 +51,14 @@ use answers::Answers;
 use away::AwayAskers;
 use checkers::ToldCheckers;
 use credits::Credits;
+use deputy::Deputy;
 use faults::Wrong;
 use handover::Handover;
 use layer_checks::LayerChecks;
 use planning::{PlanRequest, Planning, Usage};
 use published_view::PublishedView;
 
+pub use deputy::Ownership;
 #[cfg(feature = "testing")]
 pub use planning::Searches;
 
@@ -76,7 +80,17 @@ pub(crate) struct Coordinator {
     passed: Vec<(PlanEpoch, DecodePass, Millis)>,
     /// When devices were last told that work is about to come.
     announced: Millis,
+    deputy: Deputy,
+    /// What another host knew of questions and answers, until the model is open.
+    inherited: Option<Inherited>,
+    /// How far askers have received its answers, if they said so before.
+    received: Vec<(PeerId, RequestId, Received)>,
+    /// Results came that it could not use, because its lease was over.
+    missed: bool,
 }
+
+/// Askers that are remembered until the model is open.
+const MAX_RECEIVED: usize = 256;
 
 /// While somebody writes, devices are told this often that work is about to come.
 const EXPECT_MILLIS: f64 = 500.0;
@@ -101,6 +115,49 @@ impl Coordinator {
             published,
             passed: Vec::new(),
             announced: Millis(f64::MIN),
+            deputy: Deputy::default(),
+            inherited: None,
+            received: Vec::new(),
+            missed: false,
+        }
+    }
+
+    /// Goes on with what another host knew. Who asked may be gone, and has some time to come back.
+    pub fn inherit(&mut self, inherited: Inherited, cx: &mut EventContext) {
+        for question in &inherited.questions {
+            if let Some(start) = question.start.filter(|_| question.asker != cx.members.me) {
+                self.away.leave(question.asker, start, cx.now);
+            }
+        }
+        self.inherited = Some(inherited);
+    }
+
+    pub fn set_deputy(&mut self, choice: DeputyChoice) {
+        self.command.deputy = choice;
+    }
+
+    /// Chooses the deputy and tells it what has changed about the room.
+    pub fn choose_deputy(&mut self, doors: &Doors, cx: &mut EventContext) {
+        let before = self.deputy.peer();
+        self.deputy.choose(&self.command, doors, cx);
+        if self.deputy.peer() != before {
+            self.refresh(true, cx);
+        }
+    }
+
+    /// Tells the deputy what became of questions and answers.
+    pub fn inform_deputy(&mut self, cx: &mut EventContext) {
+        // Until the model is open, only what was inherited is known.
+        if self.inherited.is_none() {
+            self.deputy.inform(&self.answers, cx);
+        }
+    }
+
+    /// The relay has confirmed that this device hosts, as it was asked at this time.
+    pub fn lease_renewed(&mut self, asked: Millis, cx: &mut EventContext) {
+        self.deputy.renewed(asked);
+        if self.deputy.may_write(cx.now) && std::mem::take(&mut self.missed) {
+            self.resend(cx);
         }
     }
 
@@ -137,9 +194,15 @@ impl Coordinator {
             return self.open_failed(sentence, cx);
         }
         self.command.context = self.command.context.clamp(64, model.card.context.max(64));
-        self.model = Some(model);
         self.planning.plans.has_no_model = false;
+        if let Some(inherited) = self.inherited.take() {
+            self.answers.inherit(inherited, &model, self.command.context as usize, cx);
+        }
+        self.model = Some(model);
         self.replan(cx);
+        for (asker, request, received) in std::mem::take(&mut self.received) {
+            self.resume(asker, request, &received, cx);
+        }
     }
 
     /// The model cannot be opened, or its bytes proved unusable when they were loaded. An active plan goes on.
@@ -149,7 +212,7 @@ impl Coordinator {
             return;
         }
         // Nobody is asked to load it again.
-        self.model = None;
+        (self.model, self.inherited) = (None, None);
         self.planning.reason.clone_from(&sentence);
         self.planning.plans.has_no_model = true;
         self.answers.fail_all(&sentence, cx);
@@ -234,6 +297,10 @@ impl Coordinator {
     }
 
     fn continue_answers(&mut self, cx: &mut EventContext) {
+        if !self.deputy.may_write(cx.now) {
+            self.missed = true;
+            return;
+        }
         if let (Some(model), Some(plan)) = (&self.model, self.planning.plans.up()) {
             self.answers.advance(model, plan, self.command.context, cx);
         }
@@ -274,11 +341,21 @@ impl Coordinator {
         self.continue_answers(cx);
     }
 
-    /// An asker lost pieces of an answer.
-    pub fn resume(&self, asker: PeerId, request: RequestId, piece: u32, cx: &mut EventContext) {
+    /// An asker lost pieces of an answer, or meets another host.
+    pub fn resume(&mut self, asker: PeerId, request: RequestId, received: &Received, cx: &mut EventContext) {
+        if self.inherited.is_some() {
+            self.received.retain(|(other, known, _)| (*other, *known) != (asker, request));
+            if self.received.len() < MAX_RECEIVED && received.last.len() <= Received::MAX_LAST {
+                self.received.push((asker, request, received.clone()));
+            }
+            return;
+        }
         // One more is asked for in a moment.
-        if cx.members.standing(asker, cx.now).resumes.take(limits::RESUMES, cx.now) {
-            self.answers.resume(asker, request, piece, cx);
+        let may_ask =
+            self.deputy.may_write(cx.now) && cx.members.standing(asker, cx.now).resumes.take(limits::RESUMES, cx.now);
+        if may_ask && received.last.len() <= Received::MAX_LAST {
+            self.answers.resume(asker, request, received, self.model.as_deref(), cx);
+            self.after_answer(cx);
         }
     }
 
@@ -288,6 +365,10 @@ impl Coordinator {
     }
 
     pub fn logits_result(&mut self, from: PeerId, mut reply: LogitsResult, cx: &mut EventContext) {
+        if !self.deputy.may_write(cx.now) {
+            self.missed = true;
+            return;
+        }
         if let Some(handover) = self.handover.as_mut().filter(|handover| handover.epoch == reply.epoch) {
             handover.completed(reply.conversation, reply.pass);
             self.try_commit(cx);
@@ -462,6 +543,7 @@ impl Coordinator {
         let mut view =
             view::room(self.model.as_deref(), &self.command, planning, answers, credits, &cx.members, known_plan);
         view.plan.checks = self.layer_checks.view().clone();
+        view.deputy = self.deputy.peer();
         self.published.update(view, at_once, cx);
     }
 

@@ -52,6 +52,10 @@ impl Queue {
         true
     }
 
+    pub fn iter(&self) -> impl Iterator<Item = &Question> {
+        self.waiting.iter()
+    }
+
     pub fn contains(&self, asker: PeerId, request: RequestId) -> bool {
         self.waiting.iter().any(|waiting| waiting.is(asker, request))
     }

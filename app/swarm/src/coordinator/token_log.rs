@@ -1,6 +1,7 @@
 //! The token log: the single source of truth of a conversation. Any KV cache can be recomputed from it, bit for bit.
 
 use potluck_plan::{KernelClass, Work};
+use potluck_protocol::LoggedTokens;
 
 use super::draft::Drafts;
 use crate::mutation::{Mutation, has_mutation};
@@ -28,6 +29,18 @@ pub(crate) struct Chunk {
 }
 
 impl TokenLog {
+    /// A log that another device kept; `None` if it is malformed. Nothing of it is computed.
+    pub fn of(logged: LoggedTokens) -> Option<Self> {
+        let classes = logged.classes()?;
+        Some(Self { tokens: logged.tokens, classes, computed: 0 })
+    }
+
+    /// Its first tokens.
+    pub fn first(&self, tokens: usize) -> LoggedTokens {
+        let end = tokens.min(self.tokens.len());
+        LoggedTokens::new(&self.tokens[..end], &self.classes[..end])
+    }
+
     pub fn len(&self) -> usize {
         self.tokens.len()
     }

@@ -74,6 +74,41 @@ impl Transcript {
         Self { asker, request, pieces: Vec::new(), end: None }
     }
 
+    /// What another host sent of an answer.
+    pub fn inherited(asker: PeerId, request: RequestId, parts: Vec<AnswerPart>) -> Self {
+        let mut transcript = Self::new(asker, request);
+        for part in parts {
+            match part {
+                AnswerPart::Text { channel, delta, tokens, logprobs, .. } => {
+                    transcript.pieces.push(Sent::Piece(Piece { channel, delta, tokens, logprobs }));
+                }
+                AnswerPart::Void { .. } => transcript.pieces.push(Sent::Void),
+                AnswerPart::End { stop, timings, .. } => transcript.end = Some((stop, timings)),
+                _ => {}
+            }
+        }
+        transcript
+    }
+
+    /// Pieces so far.
+    pub fn pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// The asker has so many pieces, which another host sent. Those that are not known here have these tokens.
+    pub fn sent_elsewhere(&mut self, pieces: usize, channel: Channel, mut tokens: Vec<u32>) {
+        while self.pieces.len() < pieces {
+            let (delta, tokens, logprobs) = (String::new(), std::mem::take(&mut tokens), Vec::new());
+            self.pieces.push(Sent::Piece(Piece { channel, delta, tokens, logprobs }));
+        }
+    }
+
+    /// What was sent after so many parts: pieces, and at last the end.
+    pub fn parts_from(&self, known: usize) -> Vec<AnswerPart> {
+        let pieces = (known..self.pieces.len()).filter_map(|index| self.part(index));
+        pieces.chain(self.end_part().filter(|_| known <= self.pieces.len())).collect()
+    }
+
     /// Log-probabilities in it.
     pub fn logprobs(&self) -> usize {
         let of = |sent: &Sent| match sent {
@@ -116,22 +151,32 @@ impl Transcript {
         self.send_end(cx);
     }
 
-    fn send_piece(&self, index: usize, cx: &mut EventContext) {
+    fn part(&self, index: usize) -> Option<AnswerPart> {
         let number = index as u32;
-        match self.pieces.get(index) {
-            Some(Sent::Piece(Piece { channel, delta, tokens, logprobs })) => {
+        Some(match self.pieces.get(index)? {
+            Sent::Piece(Piece { channel, delta, tokens, logprobs }) => {
                 let (delta, tokens, logprobs) = (delta.clone(), tokens.clone(), logprobs.clone());
-                self.send(AnswerPart::Text { index: number, channel: *channel, delta, tokens, logprobs }, cx);
+                AnswerPart::Text { index: number, channel: *channel, delta, tokens, logprobs }
             }
-            Some(Sent::Void) => self.send(AnswerPart::Void { index: number }, cx),
-            None => {}
+            Sent::Void => AnswerPart::Void { index: number },
+        })
+    }
+
+    fn end_part(&self) -> Option<AnswerPart> {
+        let (stop, timings) = self.end.as_ref()?;
+        let pieces = self.pieces.len() as u32;
+        Some(AnswerPart::End { pieces, stop: stop.clone(), timings: *timings })
+    }
+
+    fn send_piece(&self, index: usize, cx: &mut EventContext) {
+        if let Some(part) = self.part(index) {
+            self.send(part, cx);
         }
     }
 
     fn send_end(&self, cx: &mut EventContext) {
-        if let Some((stop, timings)) = &self.end {
-            let pieces = self.pieces.len() as u32;
-            self.send(AnswerPart::End { pieces, stop: stop.clone(), timings: *timings }, cx);
+        if let Some(part) = self.end_part() {
+            self.send(part, cx);
         }
     }
 }

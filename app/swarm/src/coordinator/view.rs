@@ -25,6 +25,7 @@ pub(super) fn empty(me: PeerId, command: &HostCommand) -> RoomView {
         tokens_per_second: 0.0,
         tokens: 0,
         credits: Vec::new(),
+        deputy: None,
     }
 }
 
@@ -54,6 +55,7 @@ pub(super) fn room(
         tokens_per_second: answers.tokens_per_second,
         tokens: answers.tokens,
         credits: credits.view(members),
+        deputy: None,
     }
 }
 

@@ -7,9 +7,10 @@ use potluck_plan::{
     ModelId, ModelShape, Position, RemoteExperts, Stage, WireType,
 };
 use potluck_protocol::{
-    AnswerPart, AnswerStop, Checkers, ExpertCancel, ExpertHint, ExpertResult, Forward, Hedging, Hello, Holding,
-    Leaving, LmHeadOutput, LoadFault, LogitOptions, ModelCard, ModelSource, PassId, PieceRequest, PlanView, Prepare,
-    PromptRequest, RequestId, RoomView, RowRange, Sampling, Sharing, Signal, StandbyOrder, Timings, ToolOffer,
+    AnswerPart, AnswerStop, Checkers, ExpertCancel, ExpertHint, ExpertResult, Followed, Forward, Hedging, Hello,
+    Holding, Leaving, LmHeadOutput, LoadFault, LogitOptions, ModelCard, ModelSource, PassId, PieceRequest, PlanView,
+    Prepare, PromptRequest, Received, RequestId, RoomView, RowRange, Sampling, Sharing, Signal, StandbyOrder, Timings,
+    ToolOffer,
 };
 
 use super::*;
@@ -195,6 +196,7 @@ fn room() -> Box<RoomView> {
         tokens_per_second: 0.0,
         tokens: 0,
         credits: Vec::new(),
+        deputy: None,
     })
 }
 
@@ -270,11 +272,13 @@ fn table() -> Vec<(Frame, [&'static str; 3])> {
         (Frame::RowsRequest(RowsRequest { range: rows(1), page: 0 }), ["", "h", ""]),
         (Frame::Rows(Rows { request: RowsRequest { range: rows(0), page: 0 }, values: Vec::new() }), ["1", "", ""]),
         (Frame::Signal(Signal::Allowed(true)), ["", "", ""]),
+        (Frame::Deputy(None), ["", "h", "h"]),
+        (Frame::Follow(Box::new(Followed::Anew)), ["", "h", "h"]),
         (fault(1, StageFaultKind::Gap(Position(0))), ["2", "", ""]),
         (Frame::Writing, ["cg12x", "", ""]),
         (Frame::Expect, ["", "h", "h"]),
         (prompt(), ["cg12x", "", ""]),
-        (Frame::Resume(RequestId(1), 0), ["cg12x", "", ""]),
+        (Frame::Resume(RequestId(1), Received::default()), ["cg12x", "", ""]),
         (Frame::Stop(RequestId(1)), ["cg12x", "", ""]),
         (Frame::Answer(RequestId(1), end), ["", "h", "h"]),
         (Frame::Unknown, ["cg12x", "g1xh", "g12h"]),
@@ -295,7 +299,7 @@ fn everyone_says_only_what_it_may() {
 fn the_table_has_every_frame() {
     let number = |frame: &Frame| potluck_protocol::encode(frame).map_or(u8::MAX, |bytes| bytes[6]);
     let numbers: BTreeSet<u8> = table().iter().map(|(frame, _)| number(frame)).collect();
-    assert_eq!(numbers, (0..43).collect(), "frame numbers");
+    assert_eq!(numbers, (0..45).collect(), "frame numbers");
 }
 
 /// Row 3: `pass = MAX, live = []` would free every conversation.

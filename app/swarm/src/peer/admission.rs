@@ -256,7 +256,8 @@ impl Peer {
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.refresh(true, &mut self.cx);
         } else if is_host {
-            return self.wait_for_host("The host left. This device waits for it to come back.");
+            self.wait_for_host("The host left. This device waits for it to come back.");
+            return self.take_over_if_due();
         }
         self.cx.holders.forget(peer);
         self.worker.check_timers(&mut self.cx);

@@ -64,6 +64,9 @@ impl Peer {
         {
             coordinator.thawed(from, &mut self.cx);
         }
+        if self.cx.members.host == Some(from) {
+            self.heard_host();
+        }
         match frame {
             Frame::Hello(hello) => {
                 self.cx.out.set_route(from, Some(route));
@@ -91,7 +94,8 @@ impl Peer {
     /// On the host whoever it let in is a member; elsewhere whoever has the secret that it gives them.
     fn role(&self, peer: PeerId, proof: Proof) -> SenderRole {
         match (&self.coordinator, proof) {
-            (None, Proof::Host) => SenderRole::Host,
+            // One that was replaced may still be there.
+            (None, Proof::Host) if self.cx.members.host.is_none_or(|host| host == peer) => SenderRole::Host,
             (None, Proof::Group) => SenderRole::Member,
             (Some(_), _) => {
                 match self.cx.members.get(peer).filter(|member| member.admitted).map(|member| member.access) {
@@ -148,11 +152,16 @@ impl Peer {
             // An implausible room is not shown.
             Frame::Room(view) | Frame::RoomUpdate(_, view) if !limits::is_room(&view) => {}
             Frame::Room(view) => {
+                self.keep_appointment(view.deputy);
                 self.membership = Membership::Inside;
                 self.guest.room = Some(*view);
                 self.cx.out.act(Action::ViewChanged);
+                if std::mem::take(&mut self.meets_host) {
+                    self.guest.resume_all().into_iter().for_each(|frame| self.cx.out.send(from, frame));
+                }
             }
             Frame::RoomUpdate(epoch, view) => {
+                self.keep_appointment(view.deputy);
                 if self.guest.update(epoch, *view) {
                     self.membership = Membership::Inside;
                     self.cx.out.act(Action::ViewChanged);
@@ -182,6 +191,8 @@ impl Peer {
             Frame::Residency(residency) if !limits::is_residency(&residency) => {}
             Frame::Residency(residency) => self.worker.move_experts(&residency, &mut self.cx),
             Frame::Hold(order) => self.worker.hold(from, order, &mut self.cx),
+            Frame::Deputy(succession) => self.appointed(succession),
+            Frame::Follow(followed) => self.follow(*followed),
             Frame::Piece { id, failed, bytes } => {
                 let bytes = failed.map_or(Ok(bytes), Err);
                 self.cx.out.act(Action::DeliverPiece { id, bytes });
@@ -206,7 +217,7 @@ impl Peer {
             Frame::Rows(rows) => coordinator.rows(from, rows, cx),
             Frame::Writing => coordinator.writing(cx),
             Frame::Prompt(prompt) => coordinator.prompt(from, prompt, cx),
-            Frame::Resume(request, piece) => coordinator.resume(from, request, piece, cx),
+            Frame::Resume(request, received) => coordinator.resume(from, request, &received, cx),
             Frame::Stop(request) => coordinator.stop(from, request, cx),
             Frame::PieceRequest(request) => self.read_piece(from, request),
             _ => {}

@@ -7,6 +7,7 @@ mod presence;
 mod putting_out;
 mod renewing;
 mod running_choices;
+mod succeeding;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ use crate::event::{HintOptions, Identity, OpenedModel};
 use crate::event_context::EventContext;
 use crate::experts::Holders;
 use crate::guest::Guest;
+use crate::inherited::Inherited;
 use crate::limits;
 use crate::lineages::lineages;
 use crate::members::Members;
@@ -37,6 +39,7 @@ use crate::{Action, Event, Proof};
 
 use liveness::Liveness;
 use running_choices::RunningChoices;
+use succeeding::Appointment;
 
 /// A driver's timers may be this much too soon.
 const TOO_SOON_MILLIS: f64 = 2.0;
@@ -83,6 +86,16 @@ pub struct Peer {
     membership: Membership,
     hidden: bool,
     connected: bool,
+    /// Since when.
+    connected_at: Millis,
+    /// A host has not been told yet how far its answers were received.
+    meets_host: bool,
+    /// The host made this peer its deputy.
+    deputy: Option<Appointment>,
+    /// What it knew as the deputy, while it takes over.
+    inheritance: Option<Inherited>,
+    /// It takes over, and the relay has not confirmed that yet.
+    claim: Option<Appointment>,
     worker: Worker,
     guest: Guest,
     coordinator: Option<Coordinator>,
@@ -109,6 +122,11 @@ impl Peer {
             membership: Membership::Outside,
             hidden: false,
             connected: false,
+            connected_at: Millis(f64::MAX),
+            meets_host: false,
+            deputy: None,
+            inheritance: None,
+            claim: None,
             worker: Worker::default(),
             guest: Guest::default(),
             coordinator: None,
@@ -162,6 +180,9 @@ impl Peer {
             self.frame(self.identity.peer, frame);
         }
         self.worker.start(&mut self.cx);
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.inform_deputy(&mut self.cx);
+        }
         self.log_wrong_numbers();
         if let Some(doors) = self.doorkeeper.take_change(now) {
             self.cx.out.act(Action::DoorsChanged(Box::new(doors)));
@@ -308,6 +329,12 @@ impl Peer {
                     coordinator.set_share(share, &mut self.cx);
                 }
             }
+            Event::SetDeputy(choice) => {
+                if let Some(coordinator) = &mut self.coordinator {
+                    coordinator.set_deputy(choice);
+                    coordinator.choose_deputy(self.doorkeeper.doors(), &mut self.cx);
+                }
+            }
             Event::Writing => self.send_host(Frame::Writing),
             Event::Prompt(prompt) => self.prompt(prompt),
             Event::Stop(request) => self.send_host(Frame::Stop(request)),
@@ -319,6 +346,13 @@ impl Peer {
             }
             Event::RouteLeft(route) => self.route_left(route),
             Event::Replaced => self.replaced(),
+            Event::Superseded => self.step_down(),
+            Event::HostPresent => self.host_present(),
+            Event::LeaseRenewed { asked } => {
+                if let Some(coordinator) = &mut self.coordinator {
+                    coordinator.lease_renewed(asked, &mut self.cx);
+                }
+            }
             Event::Disconnected => self.disconnected(),
             Event::Frame { route, from, frame } => self.received(route, from, frame),
             Event::ModelOpened(model) => self.model_opened(model),
@@ -453,10 +487,12 @@ impl Peer {
         if self.membership == Membership::Waiting {
             self.guest.fail_abandoned(&mut self.cx);
         }
+        self.look_after_host();
         self.worker.check_timers(&mut self.cx);
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.look_who_is_checked(&self.worker, &mut self.cx);
             coordinator.tick(&mut self.cx);
+            coordinator.choose_deputy(self.doorkeeper.doors(), &mut self.cx);
         }
         self.tell_checkers();
         self.record_running_choices();

@@ -31,8 +31,13 @@ impl Peer {
         self.membership = Membership::Inside;
         self.doorkeeper = Doorkeeper::new(command.doors.clone());
         self.doorkeeper.hear_time(command.at, self.cx.now);
-        self.coordinator = Some(Coordinator::new(command, self.planner_view, &mut self.cx));
+        let mut coordinator = Coordinator::new(command, self.planner_view, &mut self.cx);
+        if let Some(inherited) = self.inheritance.take() {
+            coordinator.inherit(inherited, &mut self.cx);
+        }
+        self.coordinator = Some(coordinator);
         self.announce();
+        self.resume_own();
     }
 
     pub(super) fn join(&mut self) {
@@ -60,6 +65,7 @@ impl Peer {
                 let sentence =
                     "The host has closed this room for now. This device joins again as soon as the host opens it.";
                 self.wait_for_host(sentence);
+                self.take_over_if_due();
             }
         }
     }
@@ -74,6 +80,7 @@ impl Peer {
         self.guest.fail_all(to_askers, &mut self.cx);
         self.worker.stop(&mut self.cx);
         self.coordinator = None;
+        (self.deputy, self.inheritance, self.claim) = (None, None, None);
         self.cx.kv_cache.for_checks = 0;
         self.guest.room = None;
         self.membership = Membership::Outside;
@@ -101,6 +108,8 @@ impl Peer {
 
     pub(super) fn connected(&mut self) {
         self.connected = true;
+        self.claim = None;
+        self.connected_at = self.cx.now;
         self.announce();
     }
 
@@ -117,14 +126,17 @@ impl Peer {
         if self.membership == Membership::Outside || peer == self.identity.peer {
             return;
         }
-        if proof == Proof::Host && self.coordinator.is_some() {
-            // Whoever came later with the room's key hosts it.
-            return self.replaced();
+        if proof == Proof::Host
+            && let Some(coordinator) = &self.coordinator
+        {
+            // Which of them hosts the room, the relay says where it knows terms. Else it is whoever came later with the room's key.
+            return if coordinator.command.ownership.is_some() { () } else { self.replaced() };
         }
         self.route_left(route);
         if let Some((older, _)) = self.cx.out.sessions.of(peer) {
             self.route_left(older);
         }
+        self.meets_host |= proof == Proof::Host;
         if proof == Proof::Host
             && let Some(before) = self.cx.members.host.replace(peer).filter(|before| *before != peer)
         {
@@ -159,6 +171,11 @@ impl Peer {
 
     /// Another device holds the room's owner key and hosts the room from now on.
     pub(super) fn replaced(&mut self) {
+        let took_over =
+            |coordinator: &Coordinator| coordinator.command.ownership.is_some_and(|own| !own.term.is_first());
+        if self.coordinator.as_ref().is_some_and(took_over) {
+            return self.step_down();
+        }
         self.turned_away("This room is hosted elsewhere now. Open its link to take part.".to_owned());
     }
 }

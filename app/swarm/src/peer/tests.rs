@@ -3,13 +3,14 @@
 use potluck_plan::{BlockIndex, Bytes, DeviceId, ExpertId, Millis, PeerId, PlanEpoch};
 use potluck_protocol::{
     AnswerPart, AnswerStop, Contribution, DeviceKind, Frame, Hello, Invite, InviteId, InviteKind, Leaving,
-    LogitOptions, MemberView, Message, PieceRequest, PromptRequest, RequestId, Residency, ResidencyChange, Role,
-    Sampling, StartId, ToolOffer, UnixSeconds,
+    LogitOptions, MemberView, Message, PieceRequest, PromptRequest, Received, RequestId, Residency, ResidencyChange,
+    Role, Sampling, StartId, ToolOffer, UnixSeconds,
 };
 
 mod leaving;
 mod log;
 mod renewing;
+mod succeeding;
 
 use super::{Membership, Peer};
 use crate::{Action, Event, HostCommand, Identity, Proof, RelayRoute, examples, limits};
@@ -137,9 +138,9 @@ fn a_hello_over_another_route_moves_nobody() {
     enter(&mut host, ROUTE_A, A, Proof::Link(0));
     enter(&mut host, ROUTE_B, B, Proof::Link(0));
     frame(&mut host, ROUTE_B, A, Frame::Hello(hello()));
-    let actions = frame(&mut host, ROUTE_B, A, Frame::Resume(RequestId(1), 0));
+    let actions = frame(&mut host, ROUTE_B, A, Frame::Resume(RequestId(1), Received::default()));
     assert!(sent(&actions, ROUTE_B).is_empty(), "the transcript of A is nothing for B");
-    let actions = frame(&mut host, ROUTE_A, A, Frame::Resume(RequestId(1), 0));
+    let actions = frame(&mut host, ROUTE_A, A, Frame::Resume(RequestId(1), Received::default()));
     assert_eq!(sent(&actions, ROUTE_A).len(), 1, "A is where it was");
 }
 
@@ -198,10 +199,17 @@ fn the_newest_session_of_a_peer_counts() {
     let mut host = host();
     enter(&mut host, ROUTE_A, A, Proof::Link(0));
     enter(&mut host, ROUTE_B, A, Proof::Link(0));
-    assert!(frame(&mut host, ROUTE_A, A, Frame::Resume(RequestId(1), 0)).is_empty(), "the old one is over");
-    assert_eq!(frame(&mut host, ROUTE_B, A, Frame::Resume(RequestId(1), 0)).len(), 1);
+    assert!(
+        frame(&mut host, ROUTE_A, A, Frame::Resume(RequestId(1), Received::default())).is_empty(),
+        "the old one is over"
+    );
+    assert_eq!(frame(&mut host, ROUTE_B, A, Frame::Resume(RequestId(1), Received::default())).len(), 1);
     on(&mut host, Event::RouteLeft(ROUTE_A));
-    assert_eq!(frame(&mut host, ROUTE_B, A, Frame::Resume(RequestId(1), 0)).len(), 1, "its end changes nothing");
+    assert_eq!(
+        frame(&mut host, ROUTE_B, A, Frame::Resume(RequestId(1), Received::default())).len(),
+        1,
+        "its end changes nothing"
+    );
 }
 
 #[test]

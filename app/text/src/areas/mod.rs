@@ -22,6 +22,7 @@ mod bench;
 mod catalog;
 mod chat;
 mod decision;
+mod deputy;
 mod dialog;
 mod door;
 mod door_log;
@@ -49,6 +50,7 @@ pub use chat::{
     TurnTexts, VersionsTexts,
 };
 pub use decision::{DeviceDecisionTexts, PlanDecisionTexts, RunningDecisionTexts, WhyTexts};
+pub use deputy::DeputyTexts;
 pub use dialog::{HostTexts, OptionsTexts, VerdictTexts};
 pub use door::{DoorTexts, RelayTexts, RoomsTexts};
 pub use door_log::DoorLogTexts;
@@ -134,6 +136,8 @@ areas! {
     arithmetic: ArithmeticTexts,
     /// How the room's work is shared.
     sharing: SharingTexts,
+    /// The deputy.
+    deputy: DeputyTexts,
     /// Who guesses experts.
     guesser: GuesserTexts,
     /// How experts are spread over devices.

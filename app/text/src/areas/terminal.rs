@@ -17,6 +17,12 @@ table! {
         calling_relay = "Connecting to the relay.";
         /// The relay is called again, with what was heard of the failed call.
         relay_silent(cause: Text) = "The relay does not answer ({ $cause }). Trying again.";
+        /// A model on this disk goes with this program.
+        deputy_needs_source = "--deputy needs a model of the relay or a link: a file on this disk is of no use to another device once this program has ended.";
+        /// The host is lost, and this program was its deputy.
+        took_over = "The host is gone. This device hosts the room now.";
+        /// Another device took over from this host.
+        stepped_down = "Another device hosts this room now. This device takes part in it.";
         /// A listed room, whose host asks nobody.
         visible_admits_nobody = "The relay lists the room, but nobody can join it from the list: joining from the list needs the host's approval, and this program cannot ask for it. Send the link to those who may come in.";
         /// In place of what was heard of a failed call, while the first one goes on.

@@ -1,7 +1,10 @@
 //! Opens, enters and leaves rooms, and lends this device.
 
 use leptos::prelude::*;
-use potluck_panel::{BUILD, Connection, ContributeChoice, HostChoice, Leaving, PeerId, Sharing, ToNode};
+use potluck_panel::{
+    BUILD, Connection, ContributeChoice, DeputyChoice, HostChoice, Leaving, NoticeLevel, PeerId, Sharing, ToNode,
+};
+use potluck_text::texts;
 
 use crate::{
     browser,
@@ -214,6 +217,41 @@ impl Store {
         });
         self.room.status.with_untracked(|status| self.keep_own_room(status));
         self.send(ToNode::SetSharing(sharing));
+    }
+
+    /// Changes who hosts the room if this device leaves, and keeps it for when the room is hosted again.
+    pub fn set_deputy(self, deputy: DeputyChoice) {
+        self.remember(|session| {
+            if let Some(place) = &mut session.place {
+                place.keep_deputy(deputy, browser::now());
+            }
+        });
+        self.room.status.with_untracked(|status| self.keep_own_room(status));
+        self.send(ToNode::SetDeputy(deputy));
+    }
+
+    /// This tab hosts its room from now on: it was the deputy, and the host is gone.
+    pub(crate) fn took_over(self, choice: HostChoice) {
+        self.tell(NoticeLevel::Info, texts().deputy.took_over(), "");
+        let room = self.session.with_untracked(|session| session.place.as_ref().map(|place| place.room.clone()));
+        self.remember(|session| {
+            if let Some(place) = &mut session.place {
+                (place.part, place.changed) = (Part::Host(Box::new(choice)), browser::now());
+            }
+        });
+        if let Some(room) = room {
+            self.hold_room(room);
+        }
+    }
+
+    /// Another device hosts the room of this tab.
+    pub(crate) fn stepped_down(self, room: &str, key: Option<String>) {
+        self.remember(|session| {
+            if let Some(place) = session.place.as_mut().filter(|place| place.room == room) {
+                (place.part, place.key) = (Part::Guest, key);
+            }
+        });
+        self.node.link.with_value(|link| link.release_room());
     }
 
     /// Admits or rejects a peer.

@@ -15,5 +15,5 @@ pub use dialog::Dialog;
 pub use icon::{Icon, Symbol, device_symbol, device_symbol_path};
 pub use lend_slider::LendSlider;
 pub use notices::NoticeStack;
-pub use privacy::{Privacy, WhoSeesWhat};
+pub use privacy::{Privacy, WhoSeesWhat, deputy_name};
 pub use qr::QrCode;

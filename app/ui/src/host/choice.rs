@@ -2,7 +2,8 @@
 
 use leptos::prelude::*;
 use potluck_panel::{
-    Arithmetic, Bytes, Ends, ExpertGuesser, HostChoice, KvCacheType, ModelLink, ModelSource, Pooling, Sharing,
+    Arithmetic, Bytes, DeputyChoice, Ends, ExpertGuesser, HostChoice, KvCacheType, ModelLink, ModelSource, Pooling,
+    Sharing,
 };
 use potluck_text::texts;
 
@@ -220,6 +221,8 @@ impl Choice {
             protect: self.protect.get() && self.tab.get() == Tab::Device,
             guesser: guesser::chosen(self),
             pooling: self.pooling.get(),
+            deputy: DeputyChoice::Nobody,
+            term: Default::default(),
         })
     }
 }

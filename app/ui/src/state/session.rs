@@ -1,6 +1,6 @@
 //! What a tab remembers across a reload: its identity and its place at a table.
 
-use potluck_panel::{Doors, HostChoice, KeySeed, RoomKeys, Sharing};
+use potluck_panel::{DeputyChoice, Doors, HostChoice, KeySeed, RoomKeys, Sharing};
 use serde::{Deserialize, Serialize};
 
 use super::{AnswerSettings, Waiting};
@@ -116,6 +116,23 @@ impl Place {
         }
     }
 
+    /// Keeps who hosts the room if this tab is lost.
+    pub fn keep_deputy(&mut self, deputy: DeputyChoice, now: f64) {
+        if let Part::Host(choice) = &mut self.part {
+            choice.deputy = deputy;
+            self.changed = now;
+        }
+    }
+
+    /// Who hosts the room if this tab is lost; `None` where another one hosts.
+    #[must_use]
+    pub fn deputy(&self) -> Option<DeputyChoice> {
+        match &self.part {
+            Part::Host(choice) => Some(choice.deputy),
+            Part::Guest => None,
+        }
+    }
+
     /// It can be hosted again.
     #[must_use]
     pub fn has_keys(&self) -> bool {
@@ -152,6 +169,8 @@ mod tests {
             protect: false,
             guesser: Default::default(),
             pooling: Default::default(),
+            deputy: Default::default(),
+            term: Default::default(),
         }
     }
 

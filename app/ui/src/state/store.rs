@@ -195,6 +195,8 @@ impl Store {
                 self.node.ready.set(true);
             }
             ToPage::Hosting(keys) => self.keep_room_keys(keys),
+            ToPage::TookOver(choice) => self.took_over(*choice),
+            ToPage::SteppedDown { room, key } => self.stepped_down(&room, key),
             ToPage::Doors(doors) => self.keep_doors(*doors),
             ToPage::Status(status) => self.take_status(*status),
             ToPage::Answer { request, event } => self.take_answer(request, event),

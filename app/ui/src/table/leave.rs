@@ -5,7 +5,7 @@ use potluck_panel::MemberStatus;
 use potluck_text::texts;
 
 use crate::{
-    common::Dialog,
+    common::{Dialog, deputy_name},
     state::{DialogKind, store},
 };
 
@@ -32,6 +32,10 @@ fn Choice() -> impl IntoView {
                 .count()
         })
     };
+    let for_now = move || {
+        let deputy = store.room.status.with(deputy_name);
+        deputy.map_or_else(|| texts.for_now().to_owned(), |name| potluck_text::texts().deputy.goes_on(&name))
+    };
     let end = move |_| {
         store.screen.dialog.set(None);
         store.leave();
@@ -45,7 +49,7 @@ fn Choice() -> impl IntoView {
             <p>{move || texts.what(guests())}</p>
             <section class="leave-choice">
                 <button type="button" class="button button-main" on:click=close>{texts.close()}</button>
-                <p class="hint">{texts.for_now()}</p>
+                <p class="hint">{for_now}</p>
             </section>
             <section class="leave-choice">
                 <button type="button" class="button" on:click=end>{texts.end()}</button>

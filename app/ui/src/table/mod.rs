@@ -2,6 +2,7 @@
 
 mod admit;
 mod credit;
+mod deputy;
 mod door_log;
 mod experts;
 mod failure;

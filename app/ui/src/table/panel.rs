@@ -7,6 +7,7 @@ use potluck_text::texts;
 use super::{
     admit::Admissions,
     credit::CreditCard,
+    deputy::DeputyChoice,
     experts::{ExpertsCard, OnDemandLine},
     failure::failure,
     seat_list::SeatList,
@@ -55,6 +56,7 @@ pub fn TablePanel() -> impl IntoView {
             <ContributeCard />
             <SeatList selected />
             <ShareChoice />
+            <DeputyChoice />
             <CreditCard />
             <TimelineCard />
         </Show>

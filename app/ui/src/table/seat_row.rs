@@ -31,6 +31,7 @@ pub fn SeatRow(
     let is_self = Memo::new(move |_| store.room.status.with(|status| status.peer == Some(peer)));
     let open = Memo::new(move |_| selected.get() == Some(peer));
     let slowest = Memo::new(move |_| slow.get() == Some(peer));
+    let deputy = Memo::new(move |_| store.room.status.with(|status| status.deputy == Some(peer)));
     let toggle = move |_| selected.set((!open.get_untracked()).then_some(peer));
     let held = Memo::new(move |_| {
         store.room.status.with(|status| {
@@ -92,6 +93,7 @@ pub fn SeatRow(
                     let link = link.and_then(|member| direct.map(direct_text).or_else(|| round_trip_text(member)));
                     link.map(|link| view! { <span class="chip" title=title>{link}</span> })
                 })}
+                {move || deputy.get().then(|| view! { <span class="chip">{texts().deputy.seat()}</span> })}
                 {move || slowest.get().then(|| view! { <span class="chip chip-slow">{texts().seat.slowest()}</span> })}
             </div>
             {move || member.with(|member| {

@@ -41,6 +41,11 @@ impl ReplayLog {
                     choice.sharing = *sharing;
                 }
             }
+            ToNode::SetDeputy(deputy) => {
+                if let Some((ToNode::Host(choice), _)) = &mut self.room {
+                    choice.deputy = *deputy;
+                }
+            }
             ToNode::Visibility { hidden } => self.hidden = *hidden,
             _ => {}
         }
@@ -48,6 +53,13 @@ impl ReplayLog {
 
     /// Learns from a message of the node: the keys and the doors of a hosted room, to open it again with.
     pub fn reply(&mut self, message: &ToPage) {
+        match message {
+            ToPage::TookOver(choice) => self.room = Some((ToNode::Host((**choice).clone()), None)),
+            ToPage::SteppedDown { room, key } => {
+                self.room = Some((ToNode::Join { room: room.clone(), key: key.clone() }, None));
+            }
+            _ => {}
+        }
         let Some((ToNode::Host(choice), _)) = &mut self.room else { return };
         match message {
             ToPage::Hosting(keys) => choice.resume = Some(keys.clone()),
