@@ -1,16 +1,17 @@
-// A worker's browser is killed or frozen in the middle of an answer: when the room notices, and when the next token comes.
-//   node e2e/bench/recovery.mjs --models DIR --devices 4 --rounds 3
-// The last device that holds blocks and is not the host is lost; POTLUCK_… as in stages.mjs.
+// A browser is killed or frozen in the middle of an answer: when the room notices, and when the next token comes.
+//   node e2e/bench/recovery.mjs --models DIR --devices 4 --rounds 3 [--lose host] [--at 500 --tokens 700]
+// The last device that holds blocks and is not the host is lost, or the host, which has a deputy; POTLUCK_… as in stages.mjs.
 import { writeFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
 
-import { until } from '../harness/table.mjs';
+import { ask, until } from '../harness/table.mjs';
 import { record } from './results.mjs';
 import { Room, options } from './room.mjs';
 
-const { models, title, devices, rounds, context, out, tokens, at, prompt } = options({
+const { models, title, devices, rounds, context, out, tokens, at, prompt, lose } = options({
   tokens: { type: 'string', default: '200' },
   at: { type: 'string', default: '20' },
+  lose: { type: 'string', default: 'worker' },
   prompt: { type: 'string', default: 'Once upon a time there was a table, and on the table stood a pot.' },
 });
 
@@ -22,7 +23,7 @@ const watch = () => {
   const timer = setInterval(() => {
     const now = window.potluck.status();
     const at = performance.timeOrigin + performance.now();
-    const written = now.answering?.tokens ?? 0;
+    const written = now.tokens_received;
     if (written > count) seen.tokens.push([at, written]);
     count = written;
     const room = JSON.stringify([now.plan?.state, now.plan?.stages.map((stage) => stage.peer), now.peers.map(({ peer, status }) => [peer, status])]);
@@ -41,16 +42,22 @@ for (let round = 1; round <= rounds; round++) {
     const room = await Room.open({ models, title, context });
     try {
       while (room.devices.length < devices) await room.join();
-      const calm = await room.ask(prompt, Number(tokens));
-      await room.host.evaluate(watch);
-      const asked = room.ask(prompt, Number(tokens));
-      await until(room.host, (now) => now.answering?.tokens >= Number(at), `${at} tokens are here`);
-      const lost = room.devices.at(-1);
+      const [asker, lost] = lose === 'host' ? [room.devices.at(-1).page, room.devices[0]] : [room.host, room.devices.at(-1)];
+      if (lose === 'host') {
+        await room.host.getByLabel('If this device leaves').selectOption('anyone');
+        await until(asker, ({ deputy }) => deputy !== null);
+      }
+      const question = { max_tokens: Number(tokens), temperature: 0, raw: true };
+      const calm = await ask(asker, prompt, question);
+      await asker.evaluate(watch);
+      const begun = await asker.evaluate(() => window.potluck.status().tokens_received);
+      const asked = ask(asker, prompt, question);
+      await until(asker, (now) => now.tokens_received >= begun + Number(at), `${at} tokens are here`);
       const lostAt = Date.now();
       if (loss === 'kill') await lost.kill();
       else lost.freeze();
       const answer = await asked;
-      const seen = await room.host.evaluate(() => window.stopWatching());
+      const seen = await asker.evaluate(() => window.stopWatching());
       const noticed = seen.rooms.find(([when]) => when > lostAt);
       const next = seen.tokens.find(([when]) => noticed && when > noticed[0]);
       const same = JSON.stringify(answer.tokens) === JSON.stringify(calm.tokens);
@@ -67,7 +74,7 @@ for (let round = 1; round <= rounds; round++) {
 }
 
 const slowest = (loss) => Math.max(...results.filter((result) => result.loss === loss).map((result) => result.noticedMs + result.nextTokenMs)) / 1000;
-await record('recovery', [
-  { label: `one of ${devices} browsers killed: time until the next token (slowest of ${rounds})`, value: slowest('kill'), unit: 's', target: '3 s', peer: 'DGP: 7 s' },
-  { label: `one of ${devices} browsers frozen: time until the next token (slowest of ${rounds})`, value: slowest('freeze'), unit: 's', target: '6 s', peer: 'DGP: 7 s' },
+await record(lose === 'host' ? 'deputy' : 'recovery', [
+  { label: `${lose === 'host' ? 'the host' : 'one'} of ${devices} browsers killed: time until the next token (slowest of ${rounds})`, value: slowest('kill'), unit: 's', target: '3 s', peer: 'DGP: 7 s' },
+  { label: `${lose === 'host' ? 'the host' : 'one'} of ${devices} browsers frozen: time until the next token (slowest of ${rounds})`, value: slowest('freeze'), unit: 's', target: '6 s', peer: 'DGP: 7 s' },
 ]);

@@ -4,14 +4,18 @@
 use std::collections::VecDeque;
 
 use potluck_plan::PeerId;
-use potluck_protocol::{AnswerPart, Followed, LoggedTokens, PromptRequest, RequestId, StartId};
+use potluck_protocol::{AnswerPart, Followed, LoggedTokens, PromptRequest, RequestId, StartId, TokenLogprobs};
 
 use crate::limits::{KEPT_TRANSCRIPTS, MAX_FOLLOWED_TOKENS, MAX_WAITING};
 
 /// Questions that wait or are being answered: more than any host has.
 const MAX_QUESTIONS: usize = 2 * MAX_WAITING;
-/// Parts of one answer. Most have a token or more.
-const MAX_PARTS: usize = 1 << 20;
+/// Answers that are being written: more than any host writes at once.
+const MAX_BEGUN: usize = 16;
+/// Bytes of one answer's parts, and of those of all answers that have ended. A long answer has less than a megabyte, with
+/// log-probabilities four.
+const MAX_ANSWER_BYTES: usize = 8 << 20;
+const MAX_ENDED_BYTES: usize = 32 << 20;
 
 /// A question that is not answered yet.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +33,8 @@ pub(crate) struct InheritedAnswer {
     pub prompt: LoggedTokens,
     /// What the asker was sent, in order.
     pub parts: Vec<AnswerPart>,
+    /// Bytes of these parts.
+    bytes: usize,
 }
 
 impl InheritedAnswer {
@@ -50,6 +56,8 @@ pub(crate) struct InheritedTranscript {
     pub asker: PeerId,
     pub request: RequestId,
     pub parts: Vec<AnswerPart>,
+    /// Bytes of these parts.
+    bytes: usize,
 }
 
 /// A conversation between answers.
@@ -80,8 +88,9 @@ impl Inherited {
                 }
             }
             Followed::Began { asker, request, prompt } => {
-                if let Some(question) = self.question(asker, request) {
-                    question.answer = Some(InheritedAnswer { prompt, parts: Vec::new() });
+                let begun = self.questions.iter().filter(|question| question.answer.is_some()).count();
+                if let Some(question) = self.question(asker, request).filter(|_| begun < MAX_BEGUN) {
+                    question.answer = Some(InheritedAnswer { prompt, ..InheritedAnswer::default() });
                 }
             }
             Followed::Wrote { asker, request, parts } => self.wrote(asker, request, parts),
@@ -100,15 +109,17 @@ impl Inherited {
 
     fn wrote(&mut self, asker: PeerId, request: RequestId, parts: Vec<AnswerPart>) {
         let ends = matches!(parts.last(), Some(AnswerPart::End { .. }));
+        let bytes: usize = parts.iter().map(bytes_of).sum();
         let Some(question) = self.question(asker, request) else {
             // A question that was refused, or an answer that had ended before this device became the deputy.
-            return self.end(InheritedTranscript { asker, request, parts });
+            return self.end(InheritedTranscript { asker, request, parts, bytes });
         };
         let answer = question.answer.get_or_insert_default();
-        if answer.parts.len().saturating_add(parts.len()) > MAX_PARTS {
-            return;
+        // Its asker knows more of it then, and the answer begins again.
+        if answer.bytes.saturating_add(bytes) <= MAX_ANSWER_BYTES {
+            answer.bytes += bytes;
+            answer.parts.extend(parts);
         }
-        answer.parts.extend(parts);
         if !ends {
             return;
         }
@@ -123,12 +134,17 @@ impl Inherited {
             log.tokens.extend(written);
             self.keep(InheritedConversation { asker, name: prompt.conversation, log });
         }
-        self.end(InheritedTranscript { asker, request, parts: answer.parts });
+        self.end(InheritedTranscript { asker, request, parts: answer.parts, bytes: answer.bytes });
     }
 
     fn end(&mut self, transcript: InheritedTranscript) {
         self.ended.push_back(transcript);
         self.ended.drain(..self.ended.len().saturating_sub(KEPT_TRANSCRIPTS));
+        let mut bytes: usize = self.ended.iter().map(|ended| ended.bytes).sum();
+        while bytes > MAX_ENDED_BYTES {
+            let Some(oldest) = self.ended.pop_front() else { break };
+            bytes -= oldest.bytes;
+        }
     }
 
     /// Keeps a conversation, and forgets the oldest ones where all together are too long.
@@ -139,6 +155,17 @@ impl Inherited {
         while tokens > MAX_FOLLOWED_TOKENS && self.conversations.len() > 1 {
             tokens -= self.conversations.remove(0).log.tokens.len();
         }
+    }
+}
+
+/// About how much memory a part of an answer takes.
+fn bytes_of(part: &AnswerPart) -> usize {
+    match part {
+        AnswerPart::Text { delta, tokens, logprobs, .. } => {
+            let of = |scored: &TokenLogprobs| 32 * (1 + scored.top.len());
+            64 + delta.len() + 4 * tokens.len() + logprobs.iter().map(of).sum::<usize>()
+        }
+        _ => 64,
     }
 }
 

@@ -135,7 +135,7 @@ impl Answers {
             }
         }
         self.conversations.shrink_to(pages(context));
-        for InheritedTranscript { asker, request, parts } in ended {
+        for InheritedTranscript { asker, request, parts, .. } in ended {
             self.keep(Transcript::inherited(asker, request, parts));
         }
         for InheritedQuestion { asker, prompt, answer, .. } in questions {
