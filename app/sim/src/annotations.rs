@@ -13,9 +13,10 @@ impl World {
     }
 
     pub(super) fn annotate(&mut self, fault: Fault) {
-        let name = fault.device().map_or_else(|| "The relay".to_owned(), |index| self.peers[index].name());
+        let device = fault.device().or_else(|| self.host_now().filter(|_| fault == Fault::KillHost));
+        let name = device.map_or_else(|| "The relay".to_owned(), |index| self.peers[index].name());
         let (kind, what) = match fault {
-            Fault::Kill(_) => (MarkKind::Leave, "is killed"),
+            Fault::Kill(_) | Fault::KillHost => (MarkKind::Leave, "is killed"),
             Fault::Vanish(_) => (MarkKind::Leave, "vanishes"),
             Fault::Reload(..) => (MarkKind::Leave, "is reloaded"),
             Fault::Outage(..) => (MarkKind::Leave, "loses its line"),

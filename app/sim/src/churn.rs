@@ -229,10 +229,17 @@ fn lose_host(world: &mut World, faults: &mut Vec<(f64, Fault)>, random: &mut Ran
     };
     const APART_MILLIS: f64 = 25_000.0;
     let is_loss = |fault: &Fault| {
-        use Fault::{Cut, Freeze, Kill, Leave, Outage, RelayRestart, Reload};
-        matches!(fault, Kill(_) | Leave(_) | Reload(..) | Outage(..) | Cut(..) | Freeze(..) | RelayRestart(_))
+        use Fault::{Cut, Freeze, Kill, KillHost, Leave, Outage, RelayRestart, Reload};
+        matches!(
+            fault,
+            Kill(_) | KillHost | Leave(_) | Reload(..) | Outage(..) | Cut(..) | Freeze(..) | RelayRestart(_)
+        )
     };
     faults.retain(|(other, fault)| !is_final || !is_loss(fault) || (other - at).abs() > APART_MILLIS + 30_000.0);
+    if is_final && world.deputy == DeputyChoice::Anyone && random.below(2) == 0 {
+        // So is the deputy, once it has one of its own.
+        faults.push((at + APART_MILLIS, Fault::KillHost));
+    }
     faults.push((at, fault));
     faults.sort_by(|a, b| a.0.total_cmp(&b.0));
 }

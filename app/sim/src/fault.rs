@@ -17,6 +17,8 @@ pub(super) const TRICKLE_MILLIS: f64 = 100_000.0;
 pub enum Fault {
     /// The tab is killed.
     Kill(usize),
+    /// The tab of whoever hosts the room then is killed.
+    KillHost,
     /// The device is gone without a word: its connection stays until the relay finds it silent.
     Vanish(usize),
     /// The tab is reloaded: a new session of the same peer enters after this time.
@@ -149,7 +151,7 @@ impl Fault {
             | Self::Leave(index)
             | Self::Forge(index, _) => Some(index),
             Self::CloseForNow(_) | Self::Sharing(_) => Some(0),
-            Self::RelayRestart(_) => None,
+            Self::RelayRestart(_) | Self::KillHost => None,
         }
     }
 }
@@ -159,6 +161,11 @@ impl World {
         self.annotate(fault);
         match fault {
             Fault::Kill(index) => self.kill(index),
+            Fault::KillHost => {
+                if let Some(host) = self.host_now() {
+                    self.kill(host);
+                }
+            }
             Fault::Vanish(index) => {
                 self.fall_silent(index);
                 self.end(index);

@@ -156,6 +156,11 @@ impl World {
         }
     }
 
+    /// Who hosts the room, by the relay's word.
+    pub(super) fn host_now(&self) -> Option<usize> {
+        self.owner().and_then(|route| self.behind(route))
+    }
+
     /// The connection of the room's owner.
     fn owner(&self) -> Option<RelayRoute> {
         self.relay.owner
