@@ -6,7 +6,7 @@ use thiserror::Error;
 use crate::{Frame, values};
 
 /// Version of the frames; peers of another version are asked to reload.
-pub const VERSION: u16 = 26;
+pub const VERSION: u16 = 27;
 
 /// Largest frame we send or read, in bytes: sealed and with a route it stays under the relay's limit of 16 MiB.
 pub const MAX_FRAME: usize = 16 * 1024 * 1024 - 64;
@@ -156,6 +156,7 @@ mod tests {
             sampling: None,
             lm_head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
             bias: LogitBias::default(),
+            allowed: Vec::new(),
             stage_millis: vec![1.5],
             wire,
             hidden,
@@ -192,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_frame_names_nobody() {
-        assert_eq!(encode(&Frame::Bye).unwrap(), [26, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
+        assert_eq!(encode(&Frame::Bye).unwrap(), [27, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
     }
 
     #[test]

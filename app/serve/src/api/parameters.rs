@@ -50,12 +50,13 @@ pub(super) fn logits_of_chat(fields: &Fields<'_>) -> Result<LogitOptions, ApiErr
         Some(false) | None if likeliest.is_none_or(|count| count == 0) => None,
         Some(false) | None => return Err(ApiError::invalid("top_logprobs", "expected logprobs to be true as well")),
     };
-    Ok(LogitOptions { bias: logit_bias(fields)?, top_logprobs })
+    Ok(LogitOptions { bias: logit_bias(fields)?, top_logprobs, ..LogitOptions::default() })
 }
 
 /// What a completion wants of the logits.
 pub(super) fn logits_of_completion(fields: &Fields<'_>) -> Result<LogitOptions, ApiError> {
-    Ok(LogitOptions { bias: logit_bias(fields)?, top_logprobs: likeliest(fields, "logprobs")? })
+    let top_logprobs = likeliest(fields, "logprobs")?;
+    Ok(LogitOptions { bias: logit_bias(fields)?, top_logprobs, ..LogitOptions::default() })
 }
 
 fn likeliest(fields: &Fields<'_>, name: &str) -> Result<Option<u8>, ApiError> {
