@@ -1,8 +1,10 @@
 //! Answers that must have a form: whatever happens, they are the undisturbed ones of the same form, and the others keep theirs.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use potluck_protocol::{AnswerStop, Sharing};
-use potluck_sim::{EVERY_THIRD, Fault, NOTHING_LATER, SimDevice, SimModel, World, undisturbed, undisturbed_formed};
+use potluck_protocol::{AnswerStop, MemberStatus, Sharing};
+use potluck_sim::{
+    EVERY_THIRD, Fault, NOTHING_LATER, SimDevice, SimModel, World, Wrong, undisturbed, undisturbed_formed,
+};
 
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
 const TOKENS: u32 = 40;
@@ -88,6 +90,28 @@ fn honest_stages_of_an_answer_of_a_form_are_not_blamed() {
         checked += checks.equal;
     }
     assert!(checked > 0, "no stage was computed again");
+}
+
+/// The host lends nothing, so that the LM head is another device's, which chooses tokens that may not come.
+#[test]
+fn a_token_that_may_not_come_is_never_shown() {
+    let mut caught = 0;
+    for seed in 0..20u64 {
+        let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::default());
+        (0..3).for_each(|index| _ = world.add(SimDevice::with_budget(620), 10.0 * f64::from(index)));
+        world.run(7_000.0, |_| false);
+        let Some(last) = world.plan_up().and_then(|plan| Some(plan.stages.last()?.peer)) else { continue };
+        let liar = usize::from(last.0[0]) - 1;
+        world.fault(Fault::Wrong(liar, Wrong::LiesInLayers(1)), 7_900.0);
+        world.ask_formed(0, 1, TEXT, TOKENS, EVERY_THIRD, 8_000.0);
+        world.run(200_000.0, |world| ended(world, 0, 1..=1));
+        let event_log = format!("seed {seed}, device {liar} chooses wrongly");
+        assert_is(&world, 0, 1, &formed(), &event_log);
+        let room = world.view(0).room.unwrap();
+        let liar = room.members.iter().find(|member| member.peer == last).unwrap();
+        caught += u32::from(liar.status == MemberStatus::Failed);
+    }
+    assert!(caught > 10, "{caught} of 20 were caught");
 }
 
 #[test]
