@@ -467,6 +467,19 @@ params! {
         /// Pairs of a row, at most.
         most: u32,
     }
+    /// Which logits of each row may be chosen.
+    MaskLogits {
+        /// Batch rows.
+        n: u32,
+        /// Masked row of batch row 0.
+        first: u32,
+        /// Logits per row.
+        vocabulary: u32,
+        /// Rows that may have masks.
+        rows: u32,
+        /// Words of a row.
+        words: u32,
+    }
     /// Log-sum-exp of each row.
     LogSumExp {
         /// Batch rows.

@@ -9,9 +9,9 @@ use potluck_engine::{EngineError, Gpu, Settings, Tier};
 use potluck_gguf::TensorType;
 use potluck_model::Architecture;
 use potluck_plan::{
-    BatchToken, BiasedTokens, BlockIndex, BlockRange, Candidates, ConversationId, ExpertId, FirstToken, Input,
-    KernelClass, KvCacheType, LmHeadRequest, LmHeadTokens, LogitBias, LogitsRequest, Outcome, Position, SampledSteps,
-    Sampling, Task, Then, Ticket, WeightUnit, Work,
+    AllowedTokens, BatchToken, BiasedTokens, BlockIndex, BlockRange, Candidates, ConversationId, ExpertId, FirstToken,
+    Input, KernelClass, KvCacheType, LmHeadRequest, LmHeadTokens, LogitBias, LogitsRequest, Outcome, Position,
+    SampledSteps, Sampling, Task, Then, Ticket, WeightUnit, Work,
 };
 use potluck_shaders::reference;
 use support::{Bench, Model, Recipe, TALK, forward, gpu_as, logits, rows, top};
@@ -307,6 +307,7 @@ fn expected_with(logits: &[f32], vocabulary: usize, biases: &[BiasedTokens], cou
         let mut row = row.to_vec();
         let of_row = biases.iter().find(|biased| biased.tokens.contains(&(at as u32)));
         of_row.iter().for_each(|biased| biased.bias.apply(&mut row));
+        of_row.iter().filter_map(|biased| biased.allowed.as_ref()).for_each(|allowed| allowed.apply(&mut row));
         let best = reference::top(&row, count).into_iter().map(|(id, _)| id).collect();
         (best, reference::log_sum_exp(&row))
     };
@@ -340,7 +341,10 @@ fn biases_change_only_their_rows_and_sums_are_those_of_all_logits() {
         let bias = |pairs: &[(u32, f32)]| LogitBias::new(BTreeMap::from_iter(pairs.iter().copied())).unwrap();
         let ban = bias(&[(best(3), -100.0), (best(4), -100.0), (vocabulary as u32 - 1, 60.0)]);
         let many = bias(&(0..vocabulary as u32 / 2).map(|id| (id * 2, 1.0 - id as f32 / 100.0)).collect::<Vec<_>>());
-        let biases = [BiasedTokens { tokens: 3..5, bias: ban.clone() }, BiasedTokens { tokens: 9..10, bias: many }];
+        let biases = [
+            BiasedTokens { tokens: 3..5, bias: ban.clone(), allowed: None },
+            BiasedTokens { tokens: 9..10, bias: many, allowed: None },
+        ];
         let biased = run(KernelClass::Decode, all, &biases);
         let expected = expected_with(&logits, vocabulary, &biases, usize::from(count));
         for (row, (got, (ids, sum))) in biased.iter().zip(&expected).enumerate() {
@@ -361,6 +365,77 @@ fn biases_change_only_their_rows_and_sums_are_those_of_all_logits() {
             run(KernelClass::Prefill, request(LmHeadTokens::Last, LogitsRequest::Top(1)), &BiasedTokens::all(12, &ban));
         assert_eq!(last[0].ids, [vocabulary as u32 - 1], "{tier:?}: the end of a prompt");
     }
+}
+
+/// Masks act before candidates are chosen, each on its own rows and together with a bias, on every tier; the others keep their bits.
+#[test]
+fn masks_leave_only_what_is_allowed_and_change_only_their_rows() {
+    let model = Recipe::new(Architecture::Llama, TensorType::Q4_K).build();
+    let (prompt, count) = (tokens(&model)[..12].to_vec(), 128);
+    for tier in TIERS {
+        let mut bench = Bench::new(&gpu_as(Some(tier)), &model, &model.all_units(), settings());
+        let mut logits = Vec::new();
+        for at in 0..12 {
+            let batch = rows(at..at + 1);
+            let (input, then) = (Input::Tokens(vec![prompt[at as usize]]), self::logits(LmHeadTokens::Last));
+            logits.extend(bench.hidden(forward(batch, KernelClass::Decode, input, (0, 3), then)));
+        }
+        let vocabulary = logits.len() / 12;
+        let mut run = |class, request: LmHeadRequest, biases: &[BiasedTokens]| {
+            let task = forward(rows(0..12), class, Input::Tokens(prompt.clone()), (0, 3), Then::LmHead(request));
+            let Task::Forward { batch, class, input, blocks, then, .. } = task else { unreachable!() };
+            bench.candidates(Task::Forward { batch, class, input, blocks, then, biases: biases.to_vec() })
+        };
+        let request = |tokens, logits| LmHeadRequest { tokens, logits };
+        let all = request(LmHeadTokens::All, LogitsRequest::TopWithSum(count));
+        let plain = run(KernelClass::Decode, all, &[]);
+        // The tokens that the model finds least likely: none of them is among the best 128 without a mask.
+        let row = &logits[3 * vocabulary..4 * vocabulary];
+        let worst: Vec<u32> = reference::top(row, vocabulary).iter().rev().take(5).map(|(id, _)| *id).collect();
+        let allowed = |tokens: &[u32]| AllowedTokens::only(vocabulary as u32, tokens.iter().copied()).ok();
+        let odd: Vec<u32> = (0..vocabulary as u32).filter(|id| id % 2 == 1).collect();
+        let bias = LogitBias::new([(worst[0], -100.0), (worst[1], 50.0)]).unwrap();
+        let (none, free) = (LogitBias::default(), AllowedTokens::all(vocabulary as u32).ok());
+        let biases = [
+            BiasedTokens { tokens: 3..4, bias: none.clone(), allowed: allowed(&worst) },
+            BiasedTokens { tokens: 4..6, bias: none.clone(), allowed: allowed(&odd) },
+            BiasedTokens { tokens: 7..8, bias: none.clone(), allowed: free },
+            BiasedTokens { tokens: 9..10, bias: bias.clone(), allowed: allowed(&worst) },
+        ];
+        let masked = run(KernelClass::Decode, all, &biases);
+        let expected = expected_with(&logits, vocabulary, &biases, usize::from(count));
+        for (row, (got, (ids, sum))) in masked.iter().zip(&expected).enumerate() {
+            assert_eq!(got.ids, *ids, "{tier:?}: row {row}");
+            let got = f64::from(got.log_sum_exp.unwrap());
+            assert!((got - sum).abs() < 1e-4 * sum.abs().max(1.0), "{tier:?}: row {row}: {got}, and not {sum}");
+        }
+        for row in [0, 1, 2, 6, 7, 8, 10, 11] {
+            assert_eq!(masked[row], plain[row], "{tier:?}: row {row} has no mask");
+        }
+        let chosen = masked[3].without_banned();
+        assert!(chosen.ids.len() == 5 && chosen.ids.iter().all(|id| worst.contains(id)), "{tier:?}: {chosen:?}");
+        assert_eq!(masked[9].ids[0], worst[1], "{tier:?}: bias and mask");
+        assert!(masked[9].without_banned().ids.iter().all(|id| *id != worst[0]));
+        let greedy = run(KernelClass::Decode, request(LmHeadTokens::All, LogitsRequest::Top(1)), &biases);
+        assert_eq!(greedy[3].ids, masked[3].ids[..1], "{tier:?}: greedily, too");
+        let last = [BiasedTokens { tokens: 0..12, bias: none, allowed: allowed(&worst[2..3]) }];
+        let last = run(KernelClass::Prefill, request(LmHeadTokens::Last, LogitsRequest::Top(1)), &last);
+        assert_eq!(last[0].ids, worst[2..3], "{tier:?}: the end of a prompt");
+        assert_eq!(run(KernelClass::Decode, all, &[]), plain, "{tier:?}: nothing of it is left");
+    }
+}
+
+#[test]
+fn a_mask_of_another_vocabulary_is_refused() {
+    let model = Recipe::new(Architecture::Llama, TensorType::Q4_K).build();
+    let bench = Bench::new(&gpu_as(Some(Tier::Full)), &model, &model.all_units(), settings());
+    let task = forward(rows(0..1), KernelClass::Decode, Input::Tokens(vec![1]), (0, 3), top(LmHeadTokens::Last, 1));
+    let Task::Forward { batch, class, input, blocks, then, .. } = task else { unreachable!() };
+    let biases = vec![BiasedTokens { tokens: 0..1, bias: LogitBias::default(), allowed: AllowedTokens::all(7).ok() }];
+    let submitted = bench
+        .engine
+        .submit(Work { ticket: Ticket(1), task: Task::Forward { batch, class, input, blocks, then, biases } });
+    assert_eq!(submitted, Err(EngineError::OtherVocabulary));
 }
 
 #[test]

@@ -65,8 +65,8 @@ pub use spec::{
 };
 pub use stop::{StopStrings, StopTokens, Streamed};
 pub use template::{
-    ChatTemplate, LocalTime, Message, PLAIN_CALL_OPENING, RenderOptions, TemplateChoice, TemplateError, TemplateFault,
-    TemplateOrigin, ToolCall, ToolSupport, TurnFamily, plain_call, plain_offer, plain_result,
+    CallForm, ChatTemplate, LocalTime, Message, PLAIN_CALL_OPENING, RenderOptions, TemplateChoice, TemplateError,
+    TemplateFault, TemplateOrigin, ToolCall, ToolSupport, TurnFamily, plain_call, plain_offer, plain_result,
 };
 pub use tokenizer::{Detokenizer, SpecialText, SplitRule, TokenKind, Tokenizer, TokenizerError, TokenizerWarning};
 pub use units::{FileRange, TensorRole, UnitMap, UnitTensor};

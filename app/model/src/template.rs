@@ -21,7 +21,7 @@ use jinja::{Fault, Limits, Template, Value};
 use message::{Content, Shield};
 pub use message::{Message, ToolCall};
 pub use time::LocalTime;
-pub use tools::{PLAIN_CALL_OPENING, ToolSupport, plain_call, plain_offer, plain_result};
+pub use tools::{CallForm, PLAIN_CALL_OPENING, ToolSupport, plain_call, plain_offer, plain_result};
 
 /// ChatML, which most instruction-tuned models understand.
 const CHATML: &str = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n\

@@ -1,10 +1,12 @@
 //! The text side of a model: tokenizer and chat template of `potluck-model`.
 
+mod forms;
 mod tools;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use potluck_gguf::Metadata;
+use potluck_grammar::{GrammarError, Vocabulary};
 use potluck_model::{
     ChannelParser, Channels, ChatTemplate, LocalTime, PLAIN_CALL_OPENING, RenderOptions, SpecialText, StopStrings,
     StopTokens, Streamed, TemplateChoice, TemplateError, TemplateFault, TemplateOrigin, Tokenizer, TokenizerError,
@@ -12,7 +14,7 @@ use potluck_model::{
 };
 use potluck_plan::{Candidates, Channel, ChannelText};
 use potluck_protocol::{PromptRequest, Role, Sampling, ToolChoice};
-use potluck_swarm::{Language, Refusal, TextStream};
+use potluck_swarm::{Grammar, Language, Refusal, TextStream};
 use potluck_text::texts;
 use thiserror::Error;
 use tools::Form;
@@ -69,6 +71,8 @@ pub struct ModelLanguage {
     /// By which markers it separates reasoning, answer and tool calls.
     channels: Arc<Channels>,
     stop: StopTokens,
+    /// Its tokens as grammars see them, once one was needed.
+    vocabulary: OnceLock<Result<Vocabulary, GrammarError>>,
     /// The time that every prompt states. It does not change, so that the KV cache of a conversation stays valid.
     now: LocalTime,
     /// Most bytes of text in a prompt.
@@ -89,7 +93,11 @@ impl ModelLanguage {
         let (channels, support) = (Channels::new(&tokenizer, &template), template.tool_support());
         let stop = StopTokens::from_metadata(metadata, &tokenizer)?;
         let max_bytes = Self::most_bytes(&tokenizer, context);
-        Ok((Self { tokenizer: Arc::new(tokenizer), template, support, channels, stop, now, max_bytes }, remarks))
+        let vocabulary = OnceLock::new();
+        Ok((
+            Self { tokenizer: Arc::new(tokenizer), template, support, channels, stop, vocabulary, now, max_bytes },
+            remarks,
+        ))
     }
 
     /// Most bytes of a text that can fit a context of this many tokens: a longer text certainly has more tokens.
@@ -196,18 +204,19 @@ impl Language for ModelLanguage {
     }
 
     fn decoder(&self, question: &PromptRequest, prompt: &[u32]) -> Box<dyn TextStream> {
-        let begun = question.messages.last().filter(|last| question.raw || last.role == Role::Assistant);
-        // A text that is continued as it is has no channels: markers in it are the text's.
-        let channels = if question.raw { Arc::default() } else { self.channels.clone() };
-        let parser = match begun {
-            // In a prompt, the functions that it called are at its end.
-            Some(begun) if !begun.content.is_empty() || !begun.tool_calls.is_empty() => {
-                channels.parser_within(&self.tokenizer, Channel::Answer)
-            }
-            Some(begun) if !begun.reasoning.is_empty() => channels.parser_within(&self.tokenizer, Channel::Reasoning),
-            _ => return self.of_answer(channels, question, prompt),
-        };
-        Box::new(self.stream(question, parser))
+        match self.parser_within(question) {
+            Some(parser) => Box::new(self.stream(question, parser)),
+            None => self.of_answer(question, prompt),
+        }
+    }
+
+    fn grammar(
+        &self,
+        question: &PromptRequest,
+        prompt: &[u32],
+        vocabulary: u32,
+    ) -> Result<Option<Box<dyn Grammar>>, String> {
+        self.form(question, prompt, vocabulary).map_err(|error| error.to_string())
     }
 
     fn is_end(&self, token: u32) -> bool {
@@ -222,8 +231,26 @@ impl Language for ModelLanguage {
 }
 
 impl ModelLanguage {
+    /// A text that is continued as it is has no channels: markers in it are the text's.
+    fn channels_of(&self, question: &PromptRequest) -> Arc<Channels> {
+        if question.raw { Arc::default() } else { self.channels.clone() }
+    }
+
+    /// A parser for an answer that goes on with what the question has of it.
+    fn parser_within(&self, question: &PromptRequest) -> Option<ChannelParser> {
+        let begun = question.messages.last().filter(|last| question.raw || last.role == Role::Assistant)?;
+        let channels = self.channels_of(question);
+        // In a prompt, the functions that it called are at its end.
+        if !begun.content.is_empty() || !begun.tool_calls.is_empty() {
+            Some(channels.parser_within(&self.tokenizer, Channel::Answer))
+        } else {
+            (!begun.reasoning.is_empty()).then(|| channels.parser_within(&self.tokenizer, Channel::Reasoning))
+        }
+    }
+
     /// A decoder for an answer, which may have begun with a call.
-    fn of_answer(&self, channels: Arc<Channels>, question: &PromptRequest, prompt: &[u32]) -> Box<dyn TextStream> {
+    fn of_answer(&self, question: &PromptRequest, prompt: &[u32]) -> Box<dyn TextStream> {
+        let channels = self.channels_of(question);
         let opening = if question.raw { Vec::new() } else { self.opening(question).unwrap_or_default() };
         let before = prompt.strip_suffix(&opening[..]).unwrap_or(prompt);
         let mut stream = self.stream(question, channels.parser(&self.tokenizer, before));

@@ -46,10 +46,11 @@ pub use potluck_plan::{
 };
 pub use potluck_predict::{ForesightReport, Guessing, PredictorKind};
 pub use potluck_protocol::{
-    AnswerPart, AnswerStop, CreditView, DeputyChoice, DeviceKind, Doors, ExpertsView, ForecastView, HolderView,
-    HopView, Invite, InviteId, InviteKind, LayerChecksView, Leaving, LoadPhase, LoadReport, LogEntry, LogEvent,
-    LogitOptions, Logprob, MemberStatus, MemberView, Message, ModelCard, ModelSource, PlanStatus, PromptRequest,
-    RequestId, Role, Sampling, Term, Timings, TokenLogprobs, ToolChoice, ToolOffer, UnixSeconds, Way, Work,
+    AnswerForm, AnswerPart, AnswerStop, CreditView, DeputyChoice, DeviceKind, Doors, ExpertsView, ForecastView,
+    HolderView, HopView, Invite, InviteId, InviteKind, LayerChecksView, Leaving, LoadPhase, LoadReport, LogEntry,
+    LogEvent, LogitOptions, Logprob, MemberStatus, MemberView, Message, ModelCard, ModelSource, PlanStatus,
+    PromptRequest, RequestId, Role, Sampling, Term, Timings, TokenLogprobs, ToolChoice, ToolOffer, UnixSeconds, Way,
+    Work,
 };
 pub use status::{
     BannedReport, CallTimes, Connection, DeviceReport, DoorsReport, DraftCount, DraftReport, ExpertHolding,

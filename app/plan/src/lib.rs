@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod allowed_tokens;
 mod arithmetic;
 mod channel;
 mod hedging;
@@ -25,6 +26,7 @@ mod unit;
 mod wire_type;
 mod work;
 
+pub use allowed_tokens::{AllowedTokens, BadAllowedTokens};
 pub use arithmetic::{Arithmetic, UnknownArithmetic};
 pub use channel::{Channel, ChannelText, ReasoningEffort};
 pub use hedging::{Hedging, UnknownHedging};

@@ -5,6 +5,8 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::AllowedTokens;
+
 /// What is added to the logits of a few tokens, before the LM head selects candidates. Everybody who gets one may rely on its limits.
 ///
 /// ```
@@ -73,6 +75,11 @@ impl LogitBias {
         &self.0
     }
 
+    /// Tokens that it bans, ascending.
+    pub fn banned(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().filter(|(_, bias)| *bias <= -Self::MAX).map(|(id, _)| *id)
+    }
+
     /// A token that a vocabulary of this size does not have.
     #[must_use]
     pub fn unknown(&self, vocabulary: u32) -> Option<u32> {
@@ -97,13 +104,15 @@ impl TryFrom<Vec<(u32, f32)>> for LogitBias {
     }
 }
 
-/// Tokens of a batch whose logits have a bias.
+/// Tokens of a batch whose logits are changed before candidates are chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BiasedTokens {
     /// Which of the batch, by index.
     pub tokens: Range<u32>,
     /// What is added to the logits of each of them.
     pub bias: LogitBias,
+    /// Which tokens may be chosen in their place; `None`: all.
+    pub allowed: Option<AllowedTokens>,
 }
 
 impl BiasedTokens {
@@ -111,16 +120,17 @@ impl BiasedTokens {
     #[must_use]
     pub fn all(count: usize, bias: &LogitBias) -> Vec<Self> {
         let tokens = 0..count as u32;
-        (!bias.is_empty()).then(|| Self { tokens, bias: bias.clone() }).into_iter().collect()
+        (!bias.is_empty()).then(|| Self { tokens, bias: bias.clone(), allowed: None }).into_iter().collect()
     }
 
     /// Those of a part of a batch, by index within the part.
     #[must_use]
     pub fn within(all: &[Self], part: &Range<usize>) -> Vec<Self> {
         let (first, end) = (part.start as u32, part.end as u32);
-        let cut = all.iter().map(|Self { tokens, bias }| Self {
+        let cut = all.iter().map(|Self { tokens, bias, allowed }| Self {
             tokens: tokens.start.clamp(first, end) - first..tokens.end.clamp(first, end) - first,
             bias: bias.clone(),
+            allowed: allowed.clone(),
         });
         cut.filter(|biased| !biased.tokens.is_empty()).collect()
     }
@@ -155,8 +165,10 @@ mod tests {
     #[test]
     fn a_part_of_a_batch_keeps_its_biases() {
         let [a, b] = [3.0, 4.0].map(|bias| LogitBias::new([(1, bias)]).unwrap());
-        let all = [BiasedTokens { tokens: 0..2, bias: a }, BiasedTokens { tokens: 4..9, bias: b.clone() }];
-        assert_eq!(BiasedTokens::within(&all, &(3..6)), [BiasedTokens { tokens: 1..3, bias: b }]);
+        let allowed = AllowedTokens::only(9, [1]).ok();
+        let of_b = |tokens| BiasedTokens { tokens, bias: b.clone(), allowed: allowed.clone() };
+        let all = [BiasedTokens { tokens: 0..2, bias: a, allowed: None }, of_b(4..9)];
+        assert_eq!(BiasedTokens::within(&all, &(3..6)), [of_b(1..3)]);
         assert_eq!(BiasedTokens::within(&all, &(2..4)), []);
     }
 }

@@ -1,8 +1,8 @@
 //! Frames of a token's pass: stage to stage, stage to experts and back, last stage to coordinator.
 
 use potluck_plan::{
-    BlockIndex, Candidates, ConversationId, ExpertId, KernelClass, LmHeadRequest, LogitBias, PeerId, PlanEpoch,
-    Position, SampledSteps, StageId, WireType,
+    AllowedTokens, BlockIndex, Candidates, ConversationId, ExpertId, KernelClass, LmHeadRequest, LogitBias, PeerId,
+    PlanEpoch, Position, SampledSteps, StageId, WireType,
 };
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,8 @@ pub struct Forward {
     pub lm_head: Option<LmHeadRequest>,
     /// What is added to the logits of each token that passes the LM head. Not in multi-step decode.
     pub bias: LogitBias,
+    /// Which tokens may be chosen in place of each token that passes the LM head, in their order; none: all may. Not in multi-step decode.
+    pub allowed: Vec<AllowedTokens>,
     /// Engine milliseconds at each stage passed so far, in order.
     pub stage_millis: Vec<f64>,
     /// Number format of `hidden` in the tail.

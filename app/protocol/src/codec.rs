@@ -156,6 +156,7 @@ mod tests {
             sampling: None,
             lm_head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
             bias: LogitBias::default(),
+            allowed: Vec::new(),
             stage_millis: vec![1.5],
             wire,
             hidden,
@@ -192,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_frame_names_nobody() {
-        assert_eq!(encode(&Frame::Bye).unwrap(), [26, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
+        assert_eq!(encode(&Frame::Bye).unwrap(), [27, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
     }
 
     #[test]

@@ -15,6 +15,7 @@
 #![warn(missing_docs)]
 
 mod activation;
+mod answer_form;
 mod codec;
 mod control;
 mod door_log;
@@ -34,6 +35,7 @@ pub use activation::{
     ExpertCall, ExpertCancel, ExpertFailure, ExpertHint, ExpertResult, Forward, LmHeadOutput, LogitsResult, PassId,
     StageFault, StageFaultKind,
 };
+pub use answer_form::AnswerForm;
 pub use codec::{FrameError, MAX_FRAME, VERSION, decode, encode};
 pub use control::{
     CalibrationRuns, Contribution, Hello, LoadFault, ModelCard, ModelSource, PieceFault, PieceRequest, Prepare,

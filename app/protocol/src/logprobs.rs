@@ -3,6 +3,8 @@
 use potluck_plan::LogitBias;
 use serde::{Deserialize, Serialize};
 
+use crate::AnswerForm;
+
 /// What a question wants of the logits besides a token.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -12,6 +14,8 @@ pub struct LogitOptions {
     /// The log-probability of each token of the answer, and those of so many of the likeliest tokens in its place: at most
     /// [`LogitOptions::MAX_TOP`]. `None`: neither.
     pub top_logprobs: Option<u8>,
+    /// The form that the answer must have.
+    pub form: AnswerForm,
 }
 
 impl LogitOptions {
@@ -23,7 +27,7 @@ impl LogitOptions {
     /// Tokens can be chosen on the GPU, without a look at all logits.
     #[must_use]
     pub fn are_usual(&self) -> bool {
-        self.bias.is_empty() && self.top_logprobs.is_none()
+        self.bias.is_empty() && self.top_logprobs.is_none() && self.form.is_free()
     }
 }
 

@@ -38,6 +38,8 @@ pub(crate) struct Tools {
     pub offer: ToolOffer,
     /// The answer ends with its first call.
     pub is_single: bool,
+    /// Calls must fit the schemas of their functions.
+    pub is_strict: bool,
 }
 
 /// How an answer is delivered.

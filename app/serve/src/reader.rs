@@ -403,7 +403,7 @@ mod tests {
     fn read_calls(is_single: bool, parts: impl IntoIterator<Item = AnswerPart>) -> Vec<Piece> {
         let functions = vec![r#"{"type": "function", "function": {"name": "now"}}"#.to_owned()];
         let offer = ToolOffer { functions, choice: ToolChoice::Free };
-        let mut reader = Reader::new(vec!["END".to_owned()], &Tools { offer, is_single }, 1);
+        let mut reader = Reader::new(vec!["END".to_owned()], &Tools { offer, is_single, is_strict: false }, 1);
         let mut pieces = Vec::new();
         for part in parts {
             pieces.extend(reader.take(part).unwrap());

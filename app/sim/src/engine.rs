@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
-    BatchToken, BiasedTokens, BlockIndex, BlockRange, BlockShape, Bytes, Candidates, ConversationId, Cuts, ExpertId,
-    ExpertOutputs, ExpertRoute, FeedForwardShape, FirstToken, Input, KV_PAGE_TOKENS, KernelClass, KvCacheType,
-    LmHeadRequest, LmHeadTokens, LogitBias, LogitsRequest, ModelId, ModelShape, Outcome, PooledExperts, Position,
-    STATE_CONVERSATIONS, SampledSteps, StateHistory, Task, Then, WeightUnit, Work,
+    AllowedTokens, BatchToken, BiasedTokens, BlockIndex, BlockRange, BlockShape, Bytes, Candidates, ConversationId,
+    Cuts, ExpertId, ExpertOutputs, ExpertRoute, FeedForwardShape, FirstToken, Input, KV_PAGE_TOKENS, KernelClass,
+    KvCacheType, LmHeadRequest, LmHeadTokens, LogitBias, LogitsRequest, ModelId, ModelShape, Outcome, PooledExperts,
+    Position, STATE_CONVERSATIONS, SampledSteps, StateHistory, Task, Then, WeightUnit, Work,
 };
 
 use super::language;
@@ -30,7 +30,7 @@ const WIDTH: usize = 2;
 /// A token's values. They use all bits of an f32, so that a sum depends on the order of its terms.
 type Values = [f32; WIDTH];
 /// Every token is an ASCII character, so that an answer can be part of the next prompt.
-const VOCABULARY: u64 = 128;
+pub(crate) const VOCABULARY: u64 = 128;
 /// Context of a simulated room in positions, and its pages.
 pub(crate) const CONTEXT: u32 = 256;
 const PAGE: usize = KV_PAGE_TOKENS as usize;
@@ -377,7 +377,7 @@ impl SimEngine {
                 };
                 let best = |(row, last): (usize, &Values)| {
                     let biased = biases.iter().rfind(|biased| biased.tokens.contains(&(row as u32)));
-                    let id = best_token(bits(*last), biased.map_or(&[], |biased| biased.bias.tokens()));
+                    let id = best_token(bits(*last), biased);
                     let log_sum_exp = request.logits.sums().then(|| 2.0 + id as f32 / VOCABULARY as f32);
                     Candidates { ids: vec![id], logits: vec![1.0], sampled: None, log_sum_exp }
                 };
@@ -387,16 +387,22 @@ impl SimEngine {
     }
 }
 
-/// The best token after these values: one of a hash that no bias bans. Every bias makes another hash, so that an answer shows if one was
-/// lost, or was another conversation's.
-fn best_token(values: u64, biases: &[(u32, f32)]) -> u32 {
+/// The best token after these values: one of a hash that no bias bans and that may be chosen. Every bias and every mask makes another
+/// hash, so that an answer shows if one was lost, or was another conversation's.
+fn best_token(values: u64, changes: Option<&BiasedTokens>) -> u32 {
+    let (biases, allowed) =
+        changes.map_or((&[][..], None), |changes| (changes.bias.tokens(), changes.allowed.as_ref()));
     let with = |hash: u64, (id, bias): &(u32, f32)| mix(hash ^ u64::from(*id) << 32 ^ u64::from(bias.to_bits()));
-    let mut hash = biases.iter().fold(values, with);
+    let words = allowed.map_or_else(Vec::new, AllowedTokens::words);
+    let hash = words.into_iter().fold(values, |hash, word| mix(hash ^ u64::from(word)));
+    let mut hash = biases.iter().fold(hash, with);
     // Not all are banned.
-    for _ in 0..1_000 {
+    for _ in 0..10_000 {
         hash = mix(hash);
         let id = 1 + (hash % (VOCABULARY - 1)) as u32;
-        if !biases.iter().any(|(of, bias)| *of == id && *bias <= -LogitBias::MAX) {
+        if allowed.is_none_or(|allowed| allowed.contains(id))
+            && !biases.iter().any(|(of, bias)| *of == id && *bias <= -LogitBias::MAX)
+        {
             return id;
         }
     }

@@ -270,6 +270,7 @@ fn invented(random: &mut Random, ids: &[PeerId], epoch: PlanEpoch) -> Frame {
             sampling: any(random, &[false, true]).then(|| sampled(random)),
             lm_head: None,
             bias: LogitBias::default(),
+            allowed: Vec::new(),
             stage_millis: Vec::new(),
             wire: WireType::F32,
             hidden: Vec::new(),

@@ -1,13 +1,13 @@
 //! The reference: what one undisturbed device would answer.
 
 use potluck_plan::{
-    BatchToken, BiasedTokens, BlockRange, Candidates, ConversationId, Input, KernelClass, LmHeadRequest, LmHeadTokens,
-    LogitBias, LogitsRequest, Outcome, PooledExperts, Position, Task, Then, Ticket, WeightUnit, Work,
+    AllowedTokens, BatchToken, BiasedTokens, BlockRange, Candidates, ConversationId, Input, KernelClass, LmHeadRequest,
+    LmHeadTokens, LogitBias, LogitsRequest, Outcome, PooledExperts, Position, Task, Then, Ticket, WeightUnit, Work,
 };
 use potluck_swarm::Language;
 
 use super::engine::{SimEngine, SimModel};
-use super::language::{Bytewise, sampling};
+use super::language::{Bytewise, formed, sampling};
 
 /// The answer of one undisturbed device: `count` tokens after the prompt.
 pub fn undisturbed(model: &SimModel, prompt: &[u32], count: usize) -> Vec<u32> {
@@ -17,6 +17,19 @@ pub fn undisturbed(model: &SimModel, prompt: &[u32], count: usize) -> Vec<u32> {
 /// The same with a bias of the logits.
 pub fn undisturbed_biased(model: &SimModel, prompt: &[u32], count: usize, bias: &LogitBias) -> Vec<u32> {
     Device { bias: bias.clone(), ..Device::new(model) }.answer(prompt, count)
+}
+
+/// The same of the form [`crate::EVERY_THIRD`].
+pub fn undisturbed_formed(model: &SimModel, prompt: &[u32], count: usize) -> Vec<u32> {
+    let mut device = Device::new(model);
+    let next = |last: Option<u32>, allowed| {
+        device.allowed = Some(allowed);
+        match last {
+            None => device.run(prompt, KernelClass::Prefill),
+            Some(token) => device.run(&[token], KernelClass::Decode),
+        }
+    };
+    formed(next, count)
 }
 
 /// The same, sampled with this seed and a temperature.
@@ -48,6 +61,7 @@ struct Device<'a> {
     engine: SimEngine,
     position: u32,
     bias: LogitBias,
+    allowed: Option<AllowedTokens>,
 }
 
 impl<'a> Device<'a> {
@@ -61,7 +75,7 @@ impl<'a> Device<'a> {
         }
         let mut engine = SimEngine::default();
         engine.set_resident(&units, &PooledExperts::default());
-        Self { model, engine, position: 0, bias: LogitBias::default() }
+        Self { model, engine, position: 0, bias: LogitBias::default(), allowed: None }
     }
 
     fn answer(&mut self, prompt: &[u32], count: usize) -> Vec<u32> {
@@ -81,8 +95,9 @@ impl<'a> Device<'a> {
             (self.position..).zip(tokens).map(|(at, _)| BatchToken { conversation, position: Position(at) }).collect();
         let then = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
         let (input, blocks) = (Input::Tokens(tokens.to_vec()), BlockRange::new(0, self.model.blocks));
-        let task =
-            Task::Forward { batch, class, input, blocks, then, biases: BiasedTokens::all(tokens.len(), &self.bias) };
+        let (count, bias, allowed) = (tokens.len() as u32, self.bias.clone(), self.allowed.clone());
+        let biases = vec![BiasedTokens { tokens: 0..count, bias, allowed }];
+        let task = Task::Forward { batch, class, input, blocks, then, biases };
         self.position += tokens.len() as u32;
         match self.engine.run(self.model, &Work { ticket: Ticket(0), task }) {
             Outcome::Candidates(candidates) => candidates.first()?.ids.first().copied(),

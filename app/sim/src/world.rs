@@ -7,8 +7,8 @@ use potluck_panel::Timeline;
 use potluck_plan::{Ends, KvCacheType, LogitBias, Millis, Plan, PlanEpoch, Pooling};
 use potluck_predict::PredictorKind;
 use potluck_protocol::{
-    DeputyChoice, Doors, Hedging, IssuedInvite, LogitOptions, Message, ModelSource, PlanStatus, PromptRequest,
-    RequestId, Role, Sharing, ToolOffer,
+    AnswerForm, DeputyChoice, Doors, Hedging, IssuedInvite, LogitOptions, Message, ModelSource, PlanStatus,
+    PromptRequest, RequestId, Role, Sharing, ToolOffer,
 };
 use potluck_swarm::{Event, HintOptions, Membership, Peer, RelayRoute, SpotChecks, SwarmView, TraceLine};
 
@@ -312,7 +312,15 @@ impl World {
     /// A peer asks at a time, in a conversation of its own, with a bias of the logits, and for log-probabilities.
     pub fn ask_biased(&mut self, index: usize, request: u32, text: &str, max_tokens: u32, bias: LogitBias, at: f64) {
         let name = format!("conversation {request}");
-        let logits = LogitOptions { bias, top_logprobs: Some(1) };
+        let logits = LogitOptions { bias, top_logprobs: Some(1), form: AnswerForm::Free };
+        let question = PromptRequest { logits, ..question(request, &name, text, max_tokens, None) };
+        self.schedule(at, index, Scheduled::Prompt(question));
+    }
+
+    /// A peer asks at a time, in a conversation of its own, for an answer of this form: one of the language's expressions.
+    pub fn ask_formed(&mut self, index: usize, request: u32, text: &str, max_tokens: u32, form: &str, at: f64) {
+        let name = format!("conversation {request}");
+        let logits = LogitOptions { form: AnswerForm::Regex(form.to_owned()), ..LogitOptions::default() };
         let question = PromptRequest { logits, ..question(request, &name, text, max_tokens, None) };
         self.schedule(at, index, Scheduled::Prompt(question));
     }

@@ -1,7 +1,10 @@
 //! Text to tokens and back, as the coordinator needs it. `potluck-node` implements it with `potluck-model`.
 
-use potluck_plan::{Candidates, ChannelText};
+use potluck_plan::{AllowedTokens, Candidates, ChannelText};
 use potluck_protocol::{PromptRequest, Sampling};
+
+/// Why a question is not taken whose answer must have a form, by a host that knows none.
+const NO_FORMS: &str = "This room's host cannot hold an answer to a form. Ask without one.";
 
 /// The language side of a model.
 pub trait Language: Send + Sync {
@@ -33,11 +36,47 @@ pub trait Language: Send + Sync {
     /// that has begun, goes on with its leading space.
     fn decoder(&self, question: &PromptRequest, prompt: &[u32]) -> Box<dyn TextStream>;
 
+    /// What holds the answer to a question to its form; `None`: its form is free. The prompt has these tokens, and the model chooses among
+    /// this many.
+    ///
+    /// # Errors
+    /// One sentence: what cannot be read of the form, or is too large.
+    fn grammar(
+        &self,
+        question: &PromptRequest,
+        _prompt: &[u32],
+        _vocabulary: u32,
+    ) -> Result<Option<Box<dyn Grammar>>, String> {
+        if question.logits.form.is_free() { Ok(None) } else { Err(NO_FORMS.to_owned()) }
+    }
+
     /// The token ends an answer.
     fn is_end(&self, token: u32) -> bool;
 
     /// Samples the token at `position` from the candidates. Pure, so that a replay samples the same token.
     fn choose(&self, candidates: &Candidates, sampling: &Sampling, position: u32, log: &[u32]) -> u32;
+}
+
+/// Holds an answer to a form: says which tokens may come next. It depends on nothing but the tokens that it was given.
+pub trait Grammar: Send {
+    /// Which tokens may come next, then which may come after each of these drafts: one more than there are drafts. The first draft that may
+    /// not come is taken away, with those behind it. Nothing changes.
+    ///
+    /// # Errors
+    /// One sentence: it takes too long to find out, or nothing may come.
+    fn allowed(&mut self, drafts: &mut Vec<u32>) -> Result<Vec<AllowedTokens>, String>;
+
+    /// The answer goes on with this token.
+    ///
+    /// # Errors
+    /// One sentence: it does not fit the form.
+    fn push(&mut self, token: u32) -> Result<(), String>;
+
+    /// The answer has its form, and nothing can follow.
+    fn is_complete(&self) -> bool;
+
+    /// The answer begins again.
+    fn begin_again(&mut self);
 }
 
 /// Turns tokens into the texts of their channels without ever splitting a character.

@@ -45,7 +45,7 @@ pub use event::{
     SpotChecks,
 };
 pub use file_parts::FileParts;
-pub use language::{Language, TextStream};
+pub use language::{Grammar, Language, TextStream};
 pub use limits::{MAX_FUNCTIONS, prompt as check_prompt};
 pub use memory::resident_bytes;
 pub use peer::{Membership, Peer, SwarmView};

@@ -8,8 +8,8 @@ use potluck_plan::{
     SampledSteps, Work,
 };
 use potluck_protocol::{
-    CalibrationRuns, CreditView, ExpertCall, ExpertWaits, Forward, Hello, HolderReport, LayerChecksView, LogitOptions,
-    MemberView, PassId, PromptRequest, Residency, ResidencyChange, RoomView, StandbyOrder, WorkerStatus,
+    AnswerForm, CalibrationRuns, CreditView, ExpertCall, ExpertWaits, Forward, Hello, HolderReport, LayerChecksView,
+    LogitOptions, MemberView, PassId, PromptRequest, Residency, ResidencyChange, RoomView, StandbyOrder, WorkerStatus,
 };
 
 use crate::kv_pages;
@@ -308,6 +308,12 @@ pub fn prompt(prompt: &PromptRequest) -> Result<(), String> {
         let most = LogitOptions::MAX_TOP;
         return Err(format!("The question wants too many likely tokens. Ask for at most {most}."));
     }
+    if prompt.logits.form.bytes() > AnswerForm::MAX_BYTES {
+        let most = AnswerForm::MAX_BYTES >> 10;
+        return Err(format!(
+            "The form that the answer must have is too long. Ask with a schema or a grammar of at most {most} KiB."
+        ));
+    }
     Ok(())
 }
 
@@ -317,8 +323,9 @@ pub(crate) fn is_chunk(forward: &Forward, plan: &Plan) -> bool {
     let end = base.0.checked_add(*count).and_then(|end| end.checked_add(u32::from(*further_steps)));
     let candidates = |lm_head: LmHeadRequest| lm_head.logits.candidates();
     let top = lm_head.is_none_or(|lm_head| candidates(lm_head).is_some_and(|max| max <= LogitsRequest::MAX_TOP));
-    // Tokens are not computed ahead of a bias.
-    let biased = forward.bias.is_empty() || *further_steps == 0;
+    // Tokens are not computed ahead of a bias or of a choice of tokens.
+    let biased = (forward.bias.is_empty() && forward.allowed.is_empty()) || *further_steps == 0;
+    let allowed = forward.allowed.len() <= Work::DECODE_TOKENS;
     *count as usize <= Work::PREFILL_TOKENS
         && *further_steps < Work::MAX_STEPS
         && sampling.as_ref().is_none_or(|steps| steps.recent.len() <= SampledSteps::MAX_WINDOW as usize)
@@ -329,6 +336,7 @@ pub(crate) fn is_chunk(forward: &Forward, plan: &Plan) -> bool {
         && live.contains(conversation)
         && top
         && biased
+        && allowed
         // Each stage before has added one. With one more, a later stage would take this stage for the liar.
         && plan.stage(forward.stage).is_some_and(|(before, _)| are_stage_times(stage_millis, before))
 }

@@ -45,6 +45,7 @@ impl Kernel {
             Self::ExpertBias,
             Self::ScaleLogits,
             Self::BiasLogits,
+            Self::MaskLogits,
         ];
         all.extend([Glu::Silu, Glu::Gelu, Glu::Clamped, Glu::Sigmoid].map(Self::Glu));
         all.extend([false, true].map(|expert| Self::ScaleBy { expert }));

@@ -204,6 +204,8 @@ pub enum Kernel {
     ScaleLogits,
     /// Biases of a few logits of each row: biases, logits.
     BiasLogits,
+    /// Which logits of each row may be chosen: masks, logits.
+    MaskLogits,
     /// Log-sum-exp of each row: logits, sums.
     LogSumExp(Strategy),
     /// Factors of rows: factors, values; or of experts: then the chosen ones.

@@ -73,6 +73,7 @@ fn template(name: &str) -> Option<&'static str> {
         "choose" => include_str!("../../wgsl/choose.wgsl"),
         "expert_bias" => include_str!("../../wgsl/expert_bias.wgsl"),
         "scale_by" => include_str!("../../wgsl/scale_by.wgsl"),
+        "mask_logits" => include_str!("../../wgsl/mask_logits.wgsl"),
         "bias_logits" => include_str!("../../wgsl/bias_logits.wgsl"),
         "log_sum_exp" => include_str!("../../wgsl/log_sum_exp.wgsl"),
         "scale_logits" => include_str!("../../wgsl/scale_logits.wgsl"),

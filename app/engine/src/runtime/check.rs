@@ -77,12 +77,18 @@ impl Model {
         }
     }
 
-    /// Requires that the vocabulary has all biased tokens, and that no more than [`Work::DECODE_TOKENS`] pass the LM head.
+    /// Requires that the vocabulary has all biased tokens, that masks are of the same vocabulary, and that no more than [`Work::DECODE_TOKENS`] pass the LM head.
     fn check_biases(&self, biases: &[BiasedTokens], rows: usize) -> Result<(), EngineError> {
         if !biases.is_empty() && rows > Work::DECODE_TOKENS {
             return Err(EngineError::TooManyRows { rows, max: Work::DECODE_TOKENS });
         }
-        let unknown = biases.iter().find_map(|biased| biased.bias.unknown(self.spec.vocabulary));
+        let vocabulary = self.spec.vocabulary;
+        let of_another =
+            |biased: &&BiasedTokens| biased.allowed.as_ref().is_some_and(|allowed| allowed.vocabulary() != vocabulary);
+        if biases.iter().any(|biased| of_another(&biased)) {
+            return Err(EngineError::OtherVocabulary);
+        }
+        let unknown = biases.iter().find_map(|biased| biased.bias.unknown(vocabulary));
         unknown.map_or(Ok(()), |token| Err(EngineError::UnknownToken(token)))
     }
 

@@ -183,6 +183,9 @@ pub enum EngineError {
     /// A token outside the vocabulary.
     #[error("Token {0} is outside the vocabulary.")]
     UnknownToken(u32),
+    /// A mask of the logits is of another vocabulary.
+    #[error("A mask of the logits is of another vocabulary.")]
+    OtherVocabulary,
     /// A position leaves a gap, or positions are not consecutive.
     #[error("Conversation {conversation:?} knows {known} positions here, work starts at {wanted}.")]
     Gap {

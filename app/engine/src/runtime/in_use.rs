@@ -30,7 +30,7 @@ impl Model {
                 WeightUnit::LmHead => {
                     all.extend([self.profile.norm(), self.profile.segments(), self.profile.top()]);
                     all.extend(self.profile.sampler());
-                    all.extend([self.profile.log_sum_exp(), Kernel::BiasLogits]);
+                    all.extend([self.profile.log_sum_exp(), Kernel::BiasLogits, Kernel::MaskLogits]);
                     all.extend(self.scales_logits().then_some(Kernel::ScaleLogits));
                     let matrices = self.formats(unit).filter(|(role, _)| *role != TensorRole::OutputNorm);
                     for (_, format) in matrices {

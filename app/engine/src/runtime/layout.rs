@@ -114,6 +114,8 @@ pub(crate) enum Scratch {
     Logits,
     /// Biases of the logits of rows: how many each has, then those.
     Biases,
+    /// Masks of the logits of rows: whether each has one, then those.
+    Masks,
     Best,
     Candidates,
     /// The log-sum-exp of each row.

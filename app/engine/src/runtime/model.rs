@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_model::{AttentionSpec, ExpertsSpec, FeedForwardSpec, ModelSpec, RopeFactors, TensorRole, UnitMap};
-use potluck_plan::{BiasedTokens, BlockIndex, LmHeadTokens, LogitBias, LogitsRequest, Then, WeightUnit, Work};
+use potluck_plan::{
+    AllowedTokens, BiasedTokens, BlockIndex, LmHeadTokens, LogitBias, LogitsRequest, Then, WeightUnit, Work,
+};
 use potluck_shaders::{Format, Kernel};
 
 use crate::runtime::error::EngineError;
@@ -13,7 +15,7 @@ use crate::runtime::memory::{Memory, Slice};
 use crate::runtime::profile::Profile;
 use crate::runtime::sampled_tokens::SampledTokens;
 use crate::runtime::settings::Settings;
-use crate::runtime::submit::BufferCopy;
+use crate::runtime::submit::{BufferCopy, LogitChanges};
 use crate::runtime::weights::Weights;
 
 /// What checks and recording look at. Only [`crate::runtime::core::Core`] changes it.
@@ -135,14 +137,19 @@ impl Model {
             .collect()
     }
 
-    /// Writes the biases of a batch of `rows` tokens for those that pass the LM head. False if none of them has one.
-    pub(crate) fn write_biases(&self, rows: usize, then: Then, biases: &[BiasedTokens]) -> bool {
-        const PAIR: u64 = 8;
-        let Then::LmHead(request) = then else { return false };
+    /// Writes the biases and masks of a batch of `rows` tokens for those that pass the LM head. Says which of both there are.
+    pub(crate) fn write_changes(&self, rows: usize, then: Then, biases: &[BiasedTokens]) -> LogitChanges {
+        let Then::LmHead(request) = then else { return LogitChanges::default() };
         let passing = if request.tokens == LmHeadTokens::Last { rows.saturating_sub(1)..rows } else { 0..rows };
         let biases = BiasedTokens::within(biases, &passing);
+        LogitChanges { biases: self.write_biases(&biases), masks: self.write_masks(&biases) }
+    }
+
+    /// False if no row has a bias.
+    fn write_biases(&self, biases: &[BiasedTokens]) -> bool {
+        const PAIR: u64 = 8;
         let mut counts = [[0u32; 2]; Work::DECODE_TOKENS];
-        for BiasedTokens { tokens, bias } in &biases {
+        for BiasedTokens { tokens, bias, .. } in biases {
             let pairs: Vec<[u32; 2]> = bias.tokens().iter().map(|(id, bias)| [*id, bias.to_bits()]).collect();
             for (row, count) in counts.iter_mut().enumerate().filter(|(row, _)| tokens.contains(&(*row as u32))) {
                 *count = [pairs.len() as u32, 0];
@@ -150,10 +157,32 @@ impl Model {
                 self.write(Scratch::Biases, first as u64 * PAIR, bytemuck::cast_slice(&pairs));
             }
         }
-        if !biases.is_empty() {
+        let has_some = counts.iter().any(|[count, _]| *count > 0);
+        if has_some {
             self.write(Scratch::Biases, 0, bytemuck::cast_slice(&counts));
         }
-        !biases.is_empty()
+        has_some
+    }
+
+    /// False if every token may be chosen in each row.
+    fn write_masks(&self, biases: &[BiasedTokens]) -> bool {
+        const WORD: u64 = 4;
+        let mut has_mask = [0u32; Work::DECODE_TOKENS];
+        for BiasedTokens { tokens, allowed, .. } in biases {
+            let words = allowed.as_ref().filter(|allowed| !allowed.are_all()).map(AllowedTokens::words);
+            for (row, has_mask) in has_mask.iter_mut().enumerate().filter(|(row, _)| tokens.contains(&(*row as u32))) {
+                *has_mask = u32::from(words.is_some());
+                if let Some(words) = &words {
+                    let first = Work::DECODE_TOKENS + row * words.len();
+                    self.write(Scratch::Masks, first as u64 * WORD, bytemuck::cast_slice(words));
+                }
+            }
+        }
+        let has_some = has_mask.contains(&1);
+        if has_some {
+            self.write(Scratch::Masks, 0, bytemuck::cast_slice(&has_mask));
+        }
+        has_some
     }
 
     /// Writes to a scratch buffer, from byte `at` on.

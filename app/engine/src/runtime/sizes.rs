@@ -190,6 +190,7 @@ pub(crate) fn scratch_sizes(
         // A sampled token stands behind its candidates.
         (Scratch::Candidates, if head { (rows * u64::from(potluck_plan::LogitsRequest::MAX_TOP) + 1) * 8 } else { 0 }),
         (Scratch::Biases, if head { decode_rows * (1 + LogitBias::MAX_TOKENS as u64) * 8 } else { 0 }),
+        (Scratch::Masks, if head { decode_rows * (1 + vocabulary.div_ceil(32)) * 4 } else { 0 }),
         (Scratch::LogSums, if head { rows * 4 } else { 0 }),
         (Scratch::Rows, rows * 16),
         (Scratch::KvPages, u64::from(page_count(settings)) * 4),

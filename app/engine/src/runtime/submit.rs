@@ -18,12 +18,20 @@ pub const PASSING: u32 = PARAMS_COUNT as u32 / 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProgramKey {
     /// `n` decode tokens through blocks. `slot` receives the best token of the last batch row; 0 if none is sampled.
-    /// `biased`: logits have biases.
-    Forward { n: u32, from: Source, blocks: BlockRange, then: Then, biased: bool, slot: usize },
+    Forward { n: u32, from: Source, blocks: BlockRange, then: Then, changes: LogitChanges, slot: usize },
     /// One step of a continuation, starting from the token in a slot.
     Continue { slot: usize, choice: Choice },
     /// Experts of a block for `n` decode tokens, and perhaps the weighted sum of each.
     Experts { n: u32, block: BlockIndex, sums: bool },
+}
+
+/// What is done to the logits of some rows before candidates are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct LogitChanges {
+    /// Biases are added.
+    pub biases: bool,
+    /// What may not be chosen is banned.
+    pub masks: bool,
 }
 
 /// What a forward pass starts from; its values are in scratch buffers.

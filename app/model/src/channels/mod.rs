@@ -63,6 +63,11 @@ pub struct Channels {
 }
 
 impl Channels {
+    /// Tokens that are markers.
+    pub fn markers(&self) -> impl Iterator<Item = u32> {
+        self.by_id.keys().copied()
+    }
+
     /// The markers of a model with this vocabulary and template.
     pub fn new(tokenizer: &Tokenizer, template: &ChatTemplate) -> Arc<Self> {
         let ids = TokenIds::new(tokenizer);

@@ -78,6 +78,15 @@ impl Text {
 }
 
 impl ChannelParser {
+    /// The channel that the answer is in; `None`: in the name of one.
+    #[must_use]
+    pub fn channel(&self) -> Option<Channel> {
+        match self.at {
+            At::Text(text) => Some(text.channel),
+            At::Header(_) => None,
+        }
+    }
+
     /// The text that is complete after this token; often none.
     pub fn push(&mut self, tokenizer: &Tokenizer, id: u32) -> Vec<ChannelText> {
         let mut out = Vec::new();

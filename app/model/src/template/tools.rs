@@ -56,13 +56,50 @@ impl ChatTemplate {
     /// What follows the prompt where an answer begins with a call, up to the name of the function: `<tool_call>\n{"name": "` of Qwen.
     /// `None`: it is not clear from this template.
     pub fn call_opening(&self, options: &RenderOptions) -> Option<String> {
+        self.written_call(options).map(|(opening, _)| opening)
+    }
+
+    /// How a call is written whose arguments are JSON. `None`: it is not clear from this template, or its calls have another form.
+    pub fn call_form(&self, options: &RenderOptions) -> Option<CallForm> {
+        let (opening, rest) = self.written_call(options)?;
+        let at = rest[..rest.find(KEY)?].rfind('{')?;
+        let mut arguments = serde_json::Deserializer::from_str(&rest[at..]).into_iter::<serde_json::Value>();
+        let read = arguments.next()?.ok()?;
+        let closing = &rest[at + arguments.byte_offset()..];
+        // What a call has of its own cannot be written for it.
+        let has_own = |text: &str| text.contains(ID) || text.contains(NAME);
+        let is_whole = read == serde_json::json!({ KEY: ARGUMENT }) && !has_own(&rest[..at]) && !has_own(closing);
+        is_whole.then(|| CallForm { opening, between: rest[..at].to_owned(), closing: closing.to_owned() })
+    }
+
+    /// A call in place of an answer: up to the name of the function, and from there on.
+    fn written_call(&self, options: &RenderOptions) -> Option<(String, String)> {
         let options =
             |add_generation_prompt| RenderOptions { tools: vec![function()], add_generation_prompt, ..options.clone() };
         let prompt = self.render(&[question()], &options(true)).ok()?;
         let whole = self.render(&[question(), call()], &options(false)).ok()?;
         // The prompt has the name once, where it offers the function.
-        let opening = whole.strip_prefix(&prompt)?.split_once(NAME)?.0;
-        (!opening.trim().is_empty()).then(|| opening.to_owned())
+        let (opening, rest) = whole.strip_prefix(&prompt)?.split_once(NAME)?;
+        (!opening.trim().is_empty()).then(|| (opening.to_owned(), rest.to_owned()))
+    }
+}
+
+/// How calls are written whose arguments are JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallForm {
+    /// Up to the name of the function.
+    pub opening: String,
+    /// From the name to the arguments.
+    pub between: String,
+    /// Behind the arguments, with what ends the answer.
+    pub closing: String,
+}
+
+impl CallForm {
+    /// As [`plain_offer`] asks for calls.
+    pub fn plain() -> Self {
+        let (between, closing) = ("\", \"arguments\": ".to_owned(), "}\n</tool_call>".to_owned());
+        Self { opening: PLAIN_CALL_OPENING.to_owned(), between, closing }
     }
 }
 

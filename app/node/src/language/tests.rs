@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod conversations;
+mod forms;
 mod tools;
 
 use potluck_gguf::synthetic::Synthetic;

@@ -1,11 +1,11 @@
 //! `POST /v1/chat/completions`.
 
 use potluck_model::ToolCall;
-use potluck_panel::{Channel, TokenLogprobs};
+use potluck_panel::{Channel, LogitOptions, TokenLogprobs};
 use serde_json::{Value, json};
 
 use super::{
-    Event, Head, Shape, Whole, logprobs, messages, parameters, reply, tools, usage_event, usage_json, usage_of,
+    Event, Head, Shape, Whole, forms, logprobs, messages, parameters, reply, tools, usage_event, usage_json, usage_of,
 };
 use crate::error::ApiError;
 use crate::fields::Fields;
@@ -14,7 +14,8 @@ use crate::question::{Finish, Question, Usage};
 /// The question in a request's body.
 pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
     let fields = &Fields::of(body)?;
-    parameters::refuse_forms("response_format", fields.get("response_format"))?;
+    let tools = tools::tools(fields)?;
+    let logits = parameters::logits_of_chat(fields)?;
     Ok(Question {
         model: fields.text("model")?.map(str::to_owned),
         messages: messages::with_joined_instructions(messages::messages(fields)?),
@@ -24,8 +25,8 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
         seed: parameters::seed(fields)?,
         reasoning: parameters::reasoning(fields),
         stops: parameters::stops(fields, "stop")?,
-        tools: tools::tools(fields)?,
-        logits: parameters::logits_of_chat(fields)?,
+        logits: LogitOptions { form: forms::with_calls(logits.form, &tools), ..logits },
+        tools,
         answers: parameters::answers(fields)?,
         delivery: parameters::delivery(fields)?,
     })
@@ -169,12 +170,8 @@ mod tests {
     }
 
     #[test]
-    fn a_form_that_is_demanded_is_refused() {
-        for wrong in [
-            json!({ "function_call": { "name": "f" } }),
-            json!({ "response_format": { "type": "json_object" } }),
-            json!({ "response_format": "json" }),
-        ] {
+    fn a_form_that_nobody_knows_is_refused() {
+        for wrong in [json!({ "function_call": { "name": "f" } }), json!({ "response_format": { "type": "xml" } })] {
             let error = question(&with(wrong.clone())).unwrap_err();
             assert!(matches!(error, ApiError::Unsupported { .. }), "{wrong}: {error}");
         }

@@ -5,6 +5,7 @@ mod calls;
 pub(crate) mod chat;
 pub(crate) mod completions;
 mod event;
+mod forms;
 mod logprobs;
 mod messages;
 pub(crate) mod models;

@@ -3,6 +3,7 @@
 use potluck_panel::{LogitBias, LogitOptions, ReasoningEffort, Sampling};
 use serde_json::Value;
 
+use super::forms;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::question::Delivery;
@@ -50,12 +51,13 @@ pub(super) fn logits_of_chat(fields: &Fields<'_>) -> Result<LogitOptions, ApiErr
         Some(false) | None if likeliest.is_none_or(|count| count == 0) => None,
         Some(false) | None => return Err(ApiError::invalid("top_logprobs", "expected logprobs to be true as well")),
     };
-    Ok(LogitOptions { bias: logit_bias(fields)?, top_logprobs })
+    Ok(LogitOptions { bias: logit_bias(fields)?, top_logprobs, form: forms::of_chat(fields)? })
 }
 
 /// What a completion wants of the logits.
 pub(super) fn logits_of_completion(fields: &Fields<'_>) -> Result<LogitOptions, ApiError> {
-    Ok(LogitOptions { bias: logit_bias(fields)?, top_logprobs: likeliest(fields, "logprobs")? })
+    let top_logprobs = likeliest(fields, "logprobs")?;
+    Ok(LogitOptions { bias: logit_bias(fields)?, top_logprobs, form: forms::of_chat(fields)? })
 }
 
 fn likeliest(fields: &Fields<'_>, name: &str) -> Result<Option<u8>, ApiError> {
@@ -99,14 +101,6 @@ pub(super) fn refuse_what_cannot_be(fields: &Fields<'_>) -> Result<(), ApiError>
         return Err(ApiError::unsupported("logit_bias", NO_BIAS));
     }
     Ok(())
-}
-
-/// Refuses a form of the answer other than text.
-pub(super) fn refuse_forms(name: &str, form: Option<&Value>) -> Result<(), ApiError> {
-    match form.map(|form| form.get("type").and_then(Value::as_str)) {
-        None | Some(Some("text")) => Ok(()),
-        Some(_) => Err(ApiError::unsupported(name, "only text is supported so far")),
-    }
 }
 
 /// How tokens are sampled, but for the seed: what is not given is as the page's settings have it.

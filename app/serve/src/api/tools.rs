@@ -14,7 +14,7 @@ use crate::question::Tools;
 
 /// Bytes of a function's name, at most.
 const MAX_NAME: usize = 128;
-/// The usual order of a schema's fields, which models know. Others follow by name.
+/// The usual order of a schema's fields, which models know. Others follow as the program has them.
 const ORDER: [&str; 8] = ["type", "title", "description", "enum", "format", "items", "properties", "required"];
 /// Of a function without parameters.
 const NO_PARAMETERS: &str = r#"{"type": "object", "properties": {}}"#;
@@ -46,8 +46,9 @@ pub(super) fn tools(fields: &Fields<'_>) -> Result<Tools, ApiError> {
     // Anthropic's API has it in the choice.
     let not_parallel = given.and_then(|choice| choice.get("disable_parallel_tool_use")).and_then(Value::as_bool);
     let is_single = fields.boolean("parallel_tool_calls")? == Some(false) || not_parallel == Some(true);
+    let is_strict = functions.iter().any(|function| function.is_strict);
     let functions = functions.into_iter().map(|function| function.text).collect();
-    Ok(Tools { offer: ToolOffer { functions, choice }, is_single })
+    Ok(Tools { offer: ToolOffer { functions, choice }, is_single, is_strict })
 }
 
 enum Choice {
@@ -92,6 +93,8 @@ struct Function {
     name: String,
     /// In the form that chat templates read.
     text: String,
+    /// Its calls must fit its schema.
+    is_strict: bool,
 }
 
 /// The functions among the tools; others are ignored, because programs offer them to every model.
@@ -135,10 +138,11 @@ fn function(tool: &Value, place: &str) -> Result<Option<Function>, ApiError> {
         _ = write!(text, r#", "description": {description}"#);
     }
     _ = write!(text, r#", "parameters": {parameters}}}}}"#);
-    Ok(Some(Function { name: name.to_owned(), text }))
+    let is_strict = [tool, function].iter().any(|object| object.get("strict") == Some(&Value::Bool(true)));
+    Ok(Some(Function { name: name.to_owned(), text, is_strict }))
 }
 
-/// A schema as JSON with its fields in their usual order: what reads a request's body sorts them by name. Parameters that are required
+/// A schema as JSON with its fields in their usual order, the others as the program has them. Parameters that are required
 /// come first.
 fn schema_text(schema: &Value) -> String {
     let mut text = String::new();
@@ -242,6 +246,14 @@ mod tests {
         assert_eq!(choice(json!({ "type": "allowed_tools", "allowed_tools": allowed })), Ok((1, ToolChoice::Any)));
         assert!(with_choice(&json!({ "type": "auto", "disable_parallel_tool_use": true })).unwrap().is_single);
         assert!(read(&json!({ "parallel_tool_calls": false })).unwrap().is_single);
+        for (strict, tool) in [
+            (true, json!({ "type": "function", "strict": true, "name": "a" })),
+            (true, json!({ "type": "function", "function": { "name": "a", "strict": true } })),
+            (true, json!({ "name": "a", "input_schema": {}, "strict": true })),
+            (false, json!({ "type": "function", "function": { "name": "a", "strict": null } })),
+        ] {
+            assert_eq!(read(&json!({ "tools": [tool] })).unwrap().is_strict, strict, "{tool}");
+        }
     }
 
     #[test]

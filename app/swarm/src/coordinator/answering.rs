@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use potluck_panel::{DraftDecision, Drafter};
 use potluck_plan::{
-    Candidates, Channel, ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitBias, LogitsRequest, Millis,
-    PeerId, Plan, Position, SampledSteps,
+    AllowedTokens, Candidates, Channel, ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitBias,
+    LogitsRequest, Millis, PeerId, Plan, Position, SampledSteps,
 };
 use potluck_predict::ShadowWord;
 use potluck_protocol::{
@@ -23,7 +23,7 @@ use super::token_log::Chunk;
 use super::transcript::Transcript;
 use crate::event_context::EventContext;
 use crate::kv_pages::{left_in_page, pages};
-use crate::language::{Language, TextStream};
+use crate::language::{Grammar, Language, TextStream};
 use crate::mutation::{Mutation, has_mutation};
 
 /// Growth that is reserved for an answer when the next one is admitted, in positions.
@@ -32,6 +32,9 @@ const EXPECTED_GROWTH: usize = 64;
 const SUM_TOLERANCE: f32 = 1e-3;
 /// Chunks are sent again after this silence. That is safe: receivers truncate first.
 const STALL_MILLIS: f64 = 60_000.0;
+
+/// Why an answer ends that has a bias and a form.
+const NOTHING_ALLOWED: &str = "The logit bias bans every token with which the answer could have the form that it must have. Ask with another bias.";
 
 /// A chunk somewhere between the first stage and us.
 pub(super) struct Pass {
@@ -105,6 +108,10 @@ pub(super) struct Answering {
     pub prompt: PromptRequest,
     pub conversation: Conversation,
     pub stream: Box<dyn TextStream>,
+    /// What holds it to a form; it has the tokens of the log that the answer has.
+    pub grammar: Option<Box<dyn Grammar>>,
+    /// Which tokens may be chosen after each of those that were sent through the LM head last; none: all may.
+    allowed: Vec<AllowedTokens>,
     /// Of the last text: tokens without any belong to it.
     pub channel: Channel,
     /// Its KV cache was given up for others; it goes on when there is room.
@@ -160,6 +167,8 @@ impl Answering {
             prompt,
             conversation,
             stream,
+            grammar: None,
+            allowed: Vec::new(),
             channel: Channel::default(),
             paused: false,
             awaits_asker: false,
@@ -184,22 +193,30 @@ impl Answering {
         }
     }
 
-    /// Goes on with tokens that another host has written, but sends nothing before the asker says how far it got.
-    pub fn inherit(&mut self, written: &[u32], now: Millis) {
+    /// Goes on with tokens that another host has written, but sends nothing before the asker says how far it got. False if they do not
+    /// have the form that they must have, so that the answer must begin again.
+    #[must_use]
+    pub fn inherit(&mut self, written: &[u32], now: Millis) -> bool {
         self.awaits_asker = true;
-        self.take(written);
         self.expected_first = Some(0.0);
         self.first_token = (!written.is_empty()).then_some(now);
+        self.take(written)
     }
 
-    /// Tokens of the answer that are not computed here. Their text was sent before.
-    fn take(&mut self, written: &[u32]) {
-        for token in written {
+    /// Tokens of the answer that are not computed here. Their text was sent before. False if they do not have its form.
+    fn take(&mut self, written: &[u32]) -> bool {
+        written.iter().all(|token| {
             self.conversation.log.push(*token);
             if let Some(last) = self.stream.push(*token).last() {
                 self.channel = last.channel;
             }
-        }
+            self.grammar.as_mut().is_none_or(|grammar| grammar.push(*token).is_ok())
+        })
+    }
+
+    /// Nothing can follow what is written.
+    pub fn is_complete(&self) -> bool {
+        self.stream.ended() || self.grammar.as_ref().is_some_and(|grammar| grammar.is_complete())
     }
 
     /// The asker has received so much of an inherited answer. It may know more of it than this host, whose predecessor was lost in
@@ -215,8 +232,8 @@ impl Answering {
             let is_token = |token: &u32| *token < vocabulary && !language.is_end(*token);
             missing.iter().all(is_token) && self.conversation.log.len() + missing.len() <= self.context
         });
-        let (goes_on, missing) = (missing.is_some(), missing.unwrap_or_default());
-        self.take(&missing);
+        let (is_known, missing) = (missing.is_some(), missing.unwrap_or_default());
+        let goes_on = is_known && self.take(&missing);
         self.transcript.sent_elsewhere(pieces, self.channel, missing);
         goes_on
     }
@@ -263,6 +280,25 @@ impl Answering {
         let is_sampled = further_steps > 0 && self.logits_request() != LogitsRequest::Top(1);
         let sampling = is_sampled.then_some(self.prompt.sampling)?;
         SampledSteps::after(sampling, self.conversation.log.tokens())
+    }
+
+    /// Finds out which tokens may be chosen after a chunk and each of its drafts, and drops drafts that may not be.
+    ///
+    /// # Errors
+    /// One sentence: none may.
+    pub fn constrain(&mut self, chunk: &mut Chunk) -> Result<(), String> {
+        let Some(grammar) = self.grammar.as_mut().filter(|_| chunk.last) else { return Ok(()) };
+        let bias = &self.prompt.logits.bias;
+        let mut allowed = grammar.allowed(&mut chunk.drafts.tokens)?;
+        // What a draft would lead to is not certain.
+        let certain = allowed.iter().take_while(|allowed| allowed.have_some(bias)).count();
+        if certain == 0 {
+            return Err(NOTHING_ALLOWED.to_owned());
+        }
+        allowed.truncate(certain);
+        chunk.drafts.tokens.truncate(certain - 1);
+        self.allowed = allowed;
+        Ok(())
     }
 
     /// The tokens that ran ahead of the log are not its own: work goes on after those that are.
@@ -356,9 +392,13 @@ impl Answering {
         let bias = if chunk.last { self.prompt.logits.bias.clone() } else { LogitBias::default() };
         // Where the LM head is on this device, no frame needs to name the biased tokens.
         let is_own = plan.stages.last().is_some_and(|last| last.peer == cx.members.me);
-        let (own, bias) = if is_own { (bias, LogitBias::default()) } else { (LogitBias::default(), bias) };
+        let allowed = if chunk.last { self.allowed.clone() } else { Vec::new() };
+        let (own, (bias, allowed)) = match is_own {
+            true => ((bias, allowed), Default::default()),
+            false => (Default::default(), (bias, allowed)),
+        };
         if chunk.last {
-            cx.biases.put(self.conversation.id, own);
+            cx.biases.put(self.conversation.id, own.0, own.1);
         }
         let held = chunk.base + tokens.len() + usize::from(chunk.further_steps);
         self.conversation.held = self.conversation.held.max(held);
@@ -377,6 +417,7 @@ impl Answering {
             sampling,
             lm_head: chunk.last.then(|| LmHeadRequest { tokens: lm_head_tokens, logits: self.logits_request() }),
             bias,
+            allowed,
             stage_millis: Vec::new(),
             wire: plan.wire,
             hidden: Vec::new(),
@@ -468,6 +509,7 @@ impl Answering {
         self.kv_cache_lost();
         self.conversation.id = fresh;
         (self.stream, self.channel) = (stream, Channel::default());
+        self.grammar.iter_mut().for_each(|grammar| grammar.begin_again());
         self.guess.clear();
         self.computed_by.clear();
         (self.reused, self.furthest, self.first_token) = (0, 0, None);
@@ -553,19 +595,26 @@ impl Answering {
         }
     }
 
-    /// The candidates that its bias does not ban.
+    /// The candidates that neither its bias nor its form bans.
     pub fn allowed<'a>(&self, best_of: &'a Candidates) -> Cow<'a, Candidates> {
-        let is_biased = !self.prompt.logits.bias.is_empty();
+        let is_biased = !self.prompt.logits.bias.is_empty() || self.grammar.is_some();
         if is_biased { Cow::Owned(best_of.without_banned()) } else { Cow::Borrowed(best_of) }
     }
 
-    /// A result is what was asked for: candidates with numbers, and their log-sum-exp if it was wanted.
-    pub fn is_result(&self, best_of: &Candidates, vocabulary: u32) -> bool {
+    /// The result of a token, the first one of a pass or a later one, is what was asked for: candidates with numbers that may be chosen,
+    /// and their log-sum-exp if it was wanted.
+    pub fn is_result(&self, index: usize, best_of: &Candidates, vocabulary: u32) -> bool {
         let fits = !best_of.ids.is_empty() && best_of.ids.len() == best_of.logits.len();
         let is_sum = |sum: f32| {
             sum.is_finite() && best_of.logits.iter().all(|logit| *logit <= sum + SUM_TOLERANCE * sum.abs().max(1.0))
         };
-        fits && best_of.ids.len() <= usize::from(LogitsRequest::MAX_TOP)
+        let may_come = |allowed: &AllowedTokens| {
+            let best = best_of.without_banned();
+            best.ids.iter().all(|id| allowed.contains(*id))
+        };
+        let allowed = self.allowed.get(index).filter(|_| self.grammar.is_some());
+        fits && allowed.is_none_or(may_come)
+            && best_of.ids.len() <= usize::from(LogitsRequest::MAX_TOP)
             && best_of.ids.iter().all(|id| *id < vocabulary)
             && !best_of.logits.iter().any(|logit| logit.is_nan())
             && best_of.log_sum_exp.is_some() == self.prompt.logits.top_logprobs.is_some()

@@ -15,7 +15,7 @@ use super::draft::DraftCost;
 use super::handover::Replay;
 use super::layer_checks::EndedAnswer;
 use super::multi_step::MultiStep;
-use super::queue::{Question, Queue};
+use super::queue::{Question, Queue, Rendered};
 use super::sending;
 use super::shown_answers::ShownAnswers;
 use super::token_log::TokenLog;
@@ -83,7 +83,7 @@ impl Answers {
         if self.queue.contains(asker, request) || self.position(asker, request).is_some() {
             return;
         }
-        if self.queue.push(Question { asker, prompt, asked: cx.now, tokens: None }) {
+        if self.queue.push(Question { asker, prompt, asked: cx.now, rendered: None }) {
             self.send_positions(cx);
         } else {
             Self::reject(asker, request, &Refusal::QueueFull.to_string(), cx);
@@ -146,7 +146,7 @@ impl Answers {
                     self.go_on(asker, prompt, answer, log, model, context, cx);
                 }
                 _ => {
-                    if !self.queue.push(Question { asker, prompt, asked: cx.now, tokens: None }) {
+                    if !self.queue.push(Question { asker, prompt, asked: cx.now, rendered: None }) {
                         // No host lets so many wait.
                         return;
                     }
@@ -173,8 +173,22 @@ impl Answers {
         conversation.bases = Bases::new(recurrent);
         let transcript = Transcript::inherited(asker, prompt.request, answer.parts);
         let stream = model.language.decoder(&prompt, &tokens);
+        let grammar = model.language.grammar(&prompt, &tokens, model.shape.vocabulary);
         let mut answering = Answering::new(transcript, prompt, conversation, &tokens, stream, context, cx.now, cx.now);
-        answering.inherit(&written, cx.now);
+        let fits = match grammar {
+            Ok(grammar) => {
+                answering.grammar = grammar;
+                answering.inherit(&written, cx.now)
+            }
+            Err(sentence) => {
+                answering.transcript.end(AnswerStop::Failed(sentence), answering.timings(cx.now), cx);
+                return self.keep(answering.transcript);
+            }
+        };
+        if !fits {
+            let stream = model.language.decoder(&answering.prompt, &tokens);
+            answering.begin_again(self.conversations.fresh_id(), stream, cx);
+        }
         self.active.push(answering);
     }
 
@@ -188,7 +202,7 @@ impl Answers {
             let prompt = &active.conversation.log.tokens()[..active.prompt_tokens];
             let stream = model.language.decoder(&active.prompt, prompt);
             active.begin_again(self.conversations.fresh_id(), stream, cx);
-        } else if active.stream.ended() {
+        } else if active.is_complete() {
             self.finish(index, AnswerStop::Complete, cx);
         } else if active.is_full() {
             self.finish(index, AnswerStop::Length, cx);
@@ -290,18 +304,18 @@ impl Answers {
             let (asker, request) = next?;
             let taken: usize = self.active.iter().map(Answering::expected_pages).sum();
             let question = self.queue.get_mut(asker, request)?;
-            let tokens = match question.tokens.take() {
-                Some(tokens) => Ok(tokens),
+            let rendered = match question.rendered.take() {
+                Some(rendered) => Ok(rendered),
                 None if *turn == Turn::Taken => {
                     self.next_turn = Some(cx.now);
                     return None;
                 }
                 None => {
                     *turn = Turn::Taken;
-                    prompt_tokens(&question.prompt, model, context)
+                    render(&question.prompt, model, context)
                 }
             };
-            match tokens {
+            match rendered {
                 Err(sentence) => {
                     let bytes = question.bytes() as f64;
                     cx.members.standing(asker, cx.now).in_vain.spend(bytes, limits::IN_VAIN, cx.now);
@@ -309,10 +323,11 @@ impl Answers {
                     self.queue.take(asker, request);
                     self.refuse(asker, request, AnswerStop::Refused(sentence), cx);
                 }
-                Ok(tokens) => {
+                Ok(rendered) => {
                     let least = least_pages(model.shape.is_recurrent(), context);
-                    let needed = expected_pages(tokens.len(), question.prompt.max_tokens as usize, context).max(least);
-                    question.tokens = Some(tokens);
+                    let len = rendered.tokens.len();
+                    let needed = expected_pages(len, question.prompt.max_tokens as usize, context).max(least);
+                    question.rendered = Some(rendered);
                     let fits = self.active.is_empty()
                         || taken + needed + self.reserved + cx.kv_cache.for_checks <= pages(context);
                     if !fits {
@@ -327,8 +342,8 @@ impl Answers {
     }
 
     fn begin(&mut self, question: Question, model: &OpenedModel, context: usize, cx: &mut EventContext) {
-        let Question { asker, prompt, asked, tokens } = question;
-        let tokens = tokens.unwrap_or_default();
+        let Question { asker, prompt, asked, rendered } = question;
+        let Some(Rendered { tokens, grammar }) = rendered else { return };
         let mut conversation = self.conversations.take(asker, &prompt.conversation);
         let recurrent = model.shape.is_recurrent();
         conversation.least = least_pages(recurrent, context);
@@ -339,7 +354,8 @@ impl Answers {
         let tokens = if own.len() < context { own } else { tokens };
         let transcript = Transcript::new(asker, prompt.request);
         let stream = model.language.decoder(&prompt, &tokens);
-        let answering = Answering::new(transcript, prompt, conversation, &tokens, stream, context, asked, cx.now);
+        let mut answering = Answering::new(transcript, prompt, conversation, &tokens, stream, context, asked, cx.now);
+        answering.grammar = grammar;
         // A program wants to know at the beginning how long its prompt is, and how much of it was known.
         answering.report_reading(cx);
         self.active.push(answering);
@@ -554,7 +570,7 @@ enum Turn {
     Taken,
 }
 
-fn prompt_tokens(prompt: &PromptRequest, model: &OpenedModel, context: usize) -> Result<Vec<u32>, String> {
+fn render(prompt: &PromptRequest, model: &OpenedModel, context: usize) -> Result<Rendered, String> {
     let tokens = match &prompt.messages[..] {
         [] => Vec::new(),
         [.., last] if prompt.raw => model.language.tokenize(&last.content)?,
@@ -564,7 +580,10 @@ fn prompt_tokens(prompt: &PromptRequest, model: &OpenedModel, context: usize) ->
         0 => Err("There is nothing to answer: the message is empty.".to_owned()),
         _ if prompt.logits.bias.unknown(model.shape.vocabulary).is_some() => Err(UNKNOWN_BIAS.to_owned()),
         tokens if tokens + 1 > context => Err(Refusal::TooManyTokens { tokens, context }.to_string()),
-        _ => Ok(tokens),
+        _ => {
+            let grammar = model.language.grammar(prompt, &tokens, model.shape.vocabulary)?;
+            Ok(Rendered { tokens, grammar })
+        }
     }
 }
 

@@ -194,6 +194,7 @@ impl Replay {
             sampling: None,
             lm_head: None,
             bias: LogitBias::default(),
+            allowed: Vec::new(),
             stage_millis: Vec::new(),
             wire: plan.wire,
             hidden: Vec::new(),

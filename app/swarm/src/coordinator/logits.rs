@@ -33,10 +33,10 @@ impl Answers {
             LmHeadOutput::NotRequested => answering.report_reading(cx),
             LmHeadOutput::Candidates(candidates) => {
                 let is_newest = pass.end == answering.conversation.log.len() || has_mutation(Mutation::ReplyTwice);
-                let is_valid = |best_of: &Candidates| answering.is_result(best_of, model.shape.vocabulary);
+                let is_valid = |(index, best_of)| answering.is_result(index, best_of, model.shape.vocabulary);
                 if is_newest
                     && candidates.len() == pass.drafts.tokens.len() + usize::from(pass.further_steps) + 1
-                    && candidates.iter().all(is_valid)
+                    && candidates.iter().enumerate().all(is_valid)
                 {
                     if let Some(millis) = pass.decode_millis(cx.now) {
                         self.measure(&pass, millis);
@@ -102,8 +102,10 @@ impl Answers {
         for (best_of, draft) in candidates.iter().zip(drafts.iter().map(Some).chain([None])) {
             let log = &answering.conversation.log;
             let position = log.len().saturating_sub(1);
-            // Longer conversations are not computed again.
-            if position.saturating_mul(model.shape.hidden as usize) < limits::MAX_SHOWN_VALUES {
+            // Longer conversations are not computed again, nor is what was chosen of an answer that must have a form.
+            if answering.grammar.is_none()
+                && position.saturating_mul(model.shape.hidden as usize) < limits::MAX_SHOWN_VALUES
+            {
                 answering.results.insert(position as u32, best_of.clone());
             }
             let allowed = answering.allowed(best_of);
@@ -122,6 +124,16 @@ impl Answers {
             }
             pieces.push(token, answering.channel, logprobs, texts);
             written += 1;
+            if let Some(grammar) = &mut answering.grammar {
+                if let Err(sentence) = grammar.push(token) {
+                    stop = Some(AnswerStop::Failed(sentence));
+                    break;
+                }
+                if grammar.is_complete() {
+                    stop = Some(AnswerStop::Complete);
+                    break;
+                }
+            }
             if answering.stream.ended() {
                 stop = Some(AnswerStop::Complete);
                 break;

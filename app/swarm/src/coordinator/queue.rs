@@ -5,20 +5,28 @@ use std::collections::BTreeMap;
 use potluck_plan::{Millis, PeerId};
 use potluck_protocol::{PromptRequest, RequestId};
 
+use crate::language::Grammar;
 use crate::limits::{MAX_WAITING, MAX_WAITING_BYTES_PER_PEER, MAX_WAITING_PER_PEER};
 
 pub(super) struct Question {
     pub asker: PeerId,
     pub prompt: PromptRequest,
     pub asked: Millis,
-    /// Its tokens, once they were needed.
-    pub tokens: Option<Vec<u32>>,
+    /// What the model is given, once it was needed.
+    pub rendered: Option<Rendered>,
+}
+
+/// A question as the model is given it.
+pub(super) struct Rendered {
+    pub tokens: Vec<u32>,
+    /// What holds its answer to a form.
+    pub grammar: Option<Box<dyn Grammar>>,
 }
 
 impl Question {
-    /// Bytes of its texts.
+    /// Bytes of its texts, and of the form that its answer must have.
     pub fn bytes(&self) -> usize {
-        self.prompt.bytes()
+        self.prompt.bytes().saturating_add(self.prompt.logits.form.bytes())
     }
 
     pub fn is(&self, asker: PeerId, request: RequestId) -> bool {
@@ -129,7 +137,7 @@ mod tests {
             tools: ToolOffer::default(),
             logits: LogitOptions::default(),
         };
-        Question { asker, prompt, asked: Millis(0.0), tokens: None }
+        Question { asker, prompt, asked: Millis(0.0), rendered: None }
     }
 
     fn order(queue: &Queue, answered_now: &[(PeerId, usize)]) -> Vec<(PeerId, u32)> {

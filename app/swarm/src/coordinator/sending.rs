@@ -1,7 +1,7 @@
 //! Sends the chunks of all running answers, and keeps their KV cache within the pages of the plan.
 
 use potluck_plan::{ConversationId, Plan};
-use potluck_protocol::PassId;
+use potluck_protocol::{AnswerStop, PassId};
 
 use super::answers::Answers;
 use super::multi_step;
@@ -37,6 +37,11 @@ impl Answers {
                     let (drafts, decision) = answering.drafts(&chunk, &self.draft_cost, hops, model.language.as_ref());
                     chunk.drafts = drafts;
                     self.draft_decision = decision.or(self.draft_decision);
+                }
+                if let Err(sentence) = answering.constrain(&mut chunk) {
+                    self.finish(index, AnswerStop::Failed(sentence), cx);
+                    sent = true;
+                    break;
                 }
                 answering.send(chunk, pass, live, plan, cx);
                 self.frees_later = false;

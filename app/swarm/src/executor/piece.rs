@@ -59,21 +59,29 @@ pub(super) fn lm_head(jobs: &[Job]) -> Then {
     jobs.iter().filter_map(|job| job.forward.lm_head).reduce(both).map_or(Then::Nothing, Then::LmHead)
 }
 
-/// What is added to the logits of each job's tokens. `own`: what the host's device knows without having been sent it.
+/// What is added to the logits of each job's tokens, and which tokens may be chosen. `own`: what the host's device knows without having
+/// been sent it.
 pub(super) fn biases(jobs: &[Job], own: Option<&OwnBiases>) -> Vec<BiasedTokens> {
     let mut end = 0;
-    let all = jobs.iter().map(|job| {
+    let all = jobs.iter().flat_map(|job| {
         let tokens = end..end + job.forward.count;
         end = tokens.end;
-        let bias = match own {
+        let (bias, allowed) = match own {
             // Where the LM head is the host's, only the host's own word counts: other stages have none of it.
             Some(own) if job.forward.lm_head.is_some() => own.of(job.forward.conversation),
-            Some(_) => LogitBias::default(),
-            None => job.forward.bias.clone(),
+            Some(_) => (LogitBias::default(), Vec::new()),
+            None => (job.forward.bias.clone(), job.forward.allowed.clone()),
         };
-        BiasedTokens { tokens, bias }
+        // One for each of the last tokens: those before do not pass the LM head.
+        let first = tokens.end.saturating_sub(allowed.len() as u32).max(tokens.start);
+        let before = BiasedTokens { tokens: tokens.start..first, bias: bias.clone(), allowed: None };
+        let masked = (first..tokens.end).zip(allowed).map(|(token, allowed)| {
+            let allowed = (!allowed.are_all()).then_some(allowed);
+            BiasedTokens { tokens: token..token + 1, bias: bias.clone(), allowed }
+        });
+        [before].into_iter().chain(masked).collect::<Vec<_>>()
     });
-    all.filter(|biased| !biased.bias.is_empty()).collect()
+    all.filter(|biased| !biased.tokens.is_empty() && (!biased.bias.is_empty() || biased.allowed.is_some())).collect()
 }
 
 /// Each job's part of the result; `None` if it does not fit them.
@@ -138,8 +146,8 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use potluck_plan::{
-        BlockIndex, ConversationId, ExpertId, ExpertRoute, KernelClass, LogitBias, LogitsRequest, PlanEpoch, StageId,
-        WireType,
+        AllowedTokens, BlockIndex, ConversationId, ExpertId, ExpertRoute, KernelClass, LogitBias, LogitsRequest,
+        PlanEpoch, StageId, WireType,
     };
     use potluck_protocol::{Forward, PassId};
 
@@ -160,6 +168,7 @@ mod tests {
             sampling: None,
             lm_head: Some(lm_head),
             bias: LogitBias::default(),
+            allowed: Vec::new(),
             stage_millis: Vec::new(),
             wire: WireType::F32,
             hidden: Vec::new(),
@@ -195,10 +204,11 @@ mod tests {
         let mut jobs = [job(1, 7, 2, plain), job(2, 3, 1, summed), job(3, 0, 3, plain)];
         let bias = LogitBias::new([(4, 2.0)]).unwrap();
         jobs[1].forward.bias = bias.clone();
-        assert_eq!(biases(&jobs, None), [BiasedTokens { tokens: 2..3, bias: bias.clone() }], "nobody else's tokens");
+        let plain = |tokens| BiasedTokens { tokens, bias: bias.clone(), allowed: None };
+        assert_eq!(biases(&jobs, None), [plain(2..3)], "nobody else's tokens");
         let mut own = OwnBiases::default();
-        own.put(ConversationId(3), bias.clone());
-        let of_host = BiasedTokens { tokens: 3..6, bias };
+        own.put(ConversationId(3), bias.clone(), Vec::new());
+        let of_host = plain(3..6);
         assert_eq!(
             biases(&jobs, Some(&own)),
             [of_host],
@@ -213,6 +223,24 @@ mod tests {
         let one = Candidates { ids: vec![12], logits: vec![1.0], sampled: None, log_sum_exp: Some(1.5) };
         let expected = [candidates(11), one, candidates(15)].map(|best| Outcome::Candidates(vec![best]));
         assert_eq!(parts, expected);
+    }
+
+    #[test]
+    fn each_of_the_last_tokens_has_its_own_choice() {
+        let last = |logits| LmHeadRequest { tokens: LmHeadTokens::Last, logits };
+        let mut jobs = [LogitsRequest::Top(1), LogitsRequest::Top(2)].map(|logits| job(1, 7, 3, last(logits)));
+        let only = |token| AllowedTokens::only(9, [token]).unwrap();
+        jobs[0].forward.allowed = vec![only(4)];
+        jobs[1].forward.allowed = vec![only(5), AllowedTokens::all(9).unwrap(), only(6)];
+        let of = |tokens, token| BiasedTokens { tokens, bias: LogitBias::default(), allowed: Some(only(token)) };
+        assert_eq!(biases(&jobs, None), [of(2..3, 4), of(3..4, 5), of(5..6, 6)], "all tokens need no mask");
+        // More than tokens are of no token.
+        jobs[0].forward.allowed = vec![only(1); 9];
+        assert_eq!(biases(&jobs[..1], None), [of(0..1, 1), of(1..2, 1), of(2..3, 1)]);
+        jobs[0].forward.bias = LogitBias::new([(4, 2.0)]).unwrap();
+        jobs[0].forward.allowed = vec![only(4)];
+        let with_bias = |tokens, allowed| BiasedTokens { tokens, bias: jobs[0].forward.bias.clone(), allowed };
+        assert_eq!(biases(&jobs[..1], None), [with_bias(0..2, None), with_bias(2..3, Some(only(4)))]);
     }
 
     #[test]

@@ -201,6 +201,7 @@ mod tests {
             sampling: None,
             lm_head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
             bias: LogitBias::default(),
+            allowed: Vec::new(),
             stage_millis: Vec::new(),
             wire: WireType::F32,
             hidden: Vec::new(),

@@ -62,6 +62,7 @@ fn chunk(stage: u16, pass: u64, base: u32) -> Forward {
         sampling: None,
         lm_head: Some(last),
         bias: LogitBias::default(),
+        allowed: Vec::new(),
         stage_millis: Vec::new(),
         wire: WireType::F32,
         hidden: if stage == 0 { Vec::new() } else { vec![0.5; WIDTH] },

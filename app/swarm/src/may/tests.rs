@@ -97,6 +97,7 @@ fn forward(stage: u16) -> Frame {
         sampling: None,
         lm_head: None,
         bias: LogitBias::default(),
+        allowed: Vec::new(),
         stage_millis: Vec::new(),
         wire: WireType::F32,
         hidden: vec![0.0; 4],

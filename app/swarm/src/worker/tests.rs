@@ -103,6 +103,7 @@ fn token(epoch: PlanEpoch, conversation: u32, pass: u64, base: u32, live: &[u32]
         sampling: None,
         lm_head: None,
         bias: LogitBias::default(),
+        allowed: Vec::new(),
         stage_millis: Vec::new(),
         wire: WireType::F32,
         hidden: vec![0.5; 2],

@@ -10,6 +10,7 @@ mod process;
 mod world;
 
 mod apis;
+mod forms;
 mod many;
 mod server;
 
@@ -50,6 +51,10 @@ fn programs_ask_the_built_in_model() {
     apis::anthropics_messages(&server);
     apis::openais_responses(&server);
     apis::tools_reach_the_model(&server);
+    forms::answers_fit_their_schemas(&server);
+    forms::other_forms_hold_in_each_api(&server);
+    forms::calls_fit_their_functions(&server);
+    forms::forms_that_cannot_be_held_to_are_refused(&server);
     many::each_client_gets_its_own_answer(&server);
     many::two_hundred_ask_at_once(&server);
     refuses_bad_input_with_a_reason(&server);

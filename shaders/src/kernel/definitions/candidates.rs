@@ -45,6 +45,16 @@ pub fn bias_logits() -> Definition {
     }
 }
 
+pub fn mask_logits() -> Definition {
+    Definition {
+        name: "mask of logits".to_owned(),
+        template: "mask_logits",
+        params: params::MaskLogits::WGSL,
+        bindings: vec![Read, Write],
+        values: Values::none(),
+    }
+}
+
 pub fn log_sum_exp(strategy: Strategy) -> Definition {
     Definition {
         name: format!("log-sum-exp {}", by(strategy)),

@@ -112,6 +112,7 @@ impl Kernel {
             Self::Segments(strategy) => candidates::segments(strategy),
             Self::Top(strategy) => candidates::top(strategy),
             Self::BiasLogits => candidates::bias_logits(),
+            Self::MaskLogits => candidates::mask_logits(),
             Self::LogSumExp(strategy) => candidates::log_sum_exp(strategy),
             Self::Sample => candidates::sample(),
             Self::Stream => rates::stream(),

@@ -1,6 +1,6 @@
 //! Test cases for each kernel: odd shapes, ties, several pages, missing experts.
 
-use potluck_plan::LogitBias;
+use potluck_plan::{AllowedTokens, LogitBias};
 use potluck_shaders::{Format, Glu, Kernel, NO_SLOT, Operand, SEGMENT, Strategy, params, reference};
 
 use super::case::{SLOTS, by_row, case, floats};
@@ -70,6 +70,7 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         }
         Kernel::ScaleBy { expert } => vec![general::scale_by(kernel, expert)],
         Kernel::BiasLogits => vec![bias_logits(kernel)],
+        Kernel::MaskLogits => vec![mask_logits(kernel)],
         Kernel::LogSumExp(strategy) => vec![log_sum_exp(kernel, strategy)],
         Kernel::Segments(strategy) => vec![segments(kernel, strategy)],
         Kernel::Sample => sample::of(kernel),
@@ -453,6 +454,31 @@ fn bias_logits(kernel: Kernel) -> Case {
     let expected = expected.iter().map(|logit| logit.to_bits()).collect();
     let x = (3 * most).div_ceil(kernel.threads());
     case(kernel, vec![raw(&biases.concat()), raw(&before)], params, (x, 1), 1, Expected::Words(expected))
+}
+
+/// Masks of the second row of four and of the last, which are the first and the last here; the third row has none.
+fn mask_logits(kernel: Kernel) -> Case {
+    const ROWS: usize = 4;
+    const WORDS: usize = 32;
+    let before = logits(1001);
+    let of_row = |is_allowed: fn(&u32) -> bool| AllowedTokens::only(1001, (0..1001).filter(is_allowed));
+    let rows = [
+        (1, of_row(|id| id % 3 == 1).expect("tokens of a vocabulary")),
+        (3, of_row(|id| matches!(id, 0 | 31 | 32 | 1000)).expect("tokens of a vocabulary")),
+    ];
+    let mut masks = [0u32; ROWS + ROWS * WORDS];
+    // What is left of an earlier row does not count.
+    masks[ROWS + 2 * WORDS..][..WORDS].fill(7);
+    let mut expected = before.clone();
+    for (row, allowed) in &rows {
+        masks[*row] = 1;
+        masks[ROWS + row * WORDS..][..WORDS].copy_from_slice(&allowed.words());
+        allowed.apply(&mut expected[(row - 1) * 1001..row * 1001]);
+    }
+    let params = params::MaskLogits { n: 3, first: 1, vocabulary: 1001, rows: ROWS as u32, words: WORDS as u32 };
+    let expected = expected.iter().map(|logit| logit.to_bits()).collect();
+    let x = (3 * 1001u32).div_ceil(kernel.threads());
+    case(kernel, vec![raw(&masks), raw(&before)], params, (x, 1), 1, Expected::Words(expected))
 }
 
 /// Rows whose sum is nearly all in one logit, spread over many, and with banned tokens.

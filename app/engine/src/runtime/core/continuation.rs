@@ -12,7 +12,7 @@ use crate::runtime::kv_pages::Rows;
 use crate::runtime::layout::Scratch;
 use crate::runtime::memory::Slice;
 use crate::runtime::sampled_tokens::{Choice, sampler_state};
-use crate::runtime::submit::{BufferCopy, ProgramKey, Run};
+use crate::runtime::submit::{BufferCopy, LogitChanges, ProgramKey, Run};
 
 impl Core {
     /// Multi-step decode: each step runs the same program on the batch row and token that the previous step left.
@@ -59,7 +59,7 @@ impl Core {
             let logits = LogitsRequest::Top(count as u16);
             let then = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits });
             encoder.embed(&encoder.model().sampled_token(slot), batch)?;
-            encoder.record_forward(batch, blocks, then, false, slot)?;
+            encoder.record_forward(batch, blocks, then, LogitChanges::default(), slot)?;
             if let (Choice::Sampled, Some(kernel)) = (choice, encoder.model().profile.sampler()) {
                 encoder.sample(kernel, count, slot);
             }

@@ -271,21 +271,21 @@ impl Core {
             }
         };
         let last = rows[rows.len() - 1];
-        let biased = self.model.write_biases(rows.len(), then, biases);
+        let changes = self.model.write_changes(rows.len(), then, biases);
         let samples = matches!(then, Then::LmHead(request) if request.logits.candidates().is_some());
         // A conversation keeps its slot from token to token, so that its program stays the same.
         rows.iter().filter(|row| !samples || row.conversation != last.conversation).for_each(|row| {
             self.conversations.sampled_tokens().forget(row.conversation);
         });
         let slot = if samples { self.conversations.sampled_tokens().slot(last.conversation) } else { 0 };
-        let key = ProgramKey::Forward { n: batch.n, from, blocks, then, biased, slot };
+        let key = ProgramKey::Forward { n: batch.n, from, blocks, then, changes, slot };
         let program = self.program(class, key, |encoder| {
             match from {
                 Source::Tokens => encoder.embed(&encoder.model().scratch(Scratch::Tokens), batch)?,
                 Source::Hidden => {}
                 Source::Experts(block) => encoder.combine(block, batch)?,
             }
-            encoder.record_forward(batch, blocks, then, biased, slot)
+            encoder.record_forward(batch, blocks, then, changes, slot)
         })?;
         if samples {
             self.conversations.sampled_tokens().keep(slot, Position(last.position.0 + 1), Choice::Best);

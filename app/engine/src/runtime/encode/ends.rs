@@ -88,6 +88,16 @@ impl Encoder<'_> {
         self.dispatch(Kernel::BiasLogits, &[&biases, &logits], &params, groups, 1);
     }
 
+    /// Bans what may not be chosen of the rows `first..first + n` that pass the LM head, in the `n` rows in `Scratch::Logits`.
+    pub fn mask_logits(&mut self, first: u32, n: u32) {
+        let vocabulary = self.model.spec.vocabulary;
+        let (rows, words) = (Work::DECODE_TOKENS as u32, vocabulary.div_ceil(32));
+        let params = params::MaskLogits { n, first, vocabulary, rows, words };
+        let (masks, logits) = (self.model.scratch(Scratch::Masks), self.model.scratch(Scratch::Logits));
+        let groups = Self::groups(Kernel::MaskLogits, n * vocabulary);
+        self.dispatch(Kernel::MaskLogits, &[&masks, &logits], &params, groups, 1);
+    }
+
     /// The log-sum-exp of the `n` rows in `Scratch::Logits` into `first..first + n` of `Scratch::LogSums`.
     pub fn log_sum_exp(&mut self, first: u32, n: u32) {
         let kernel = self.model.profile.log_sum_exp();

@@ -5,15 +5,16 @@ use potluck_plan::{BlockRange, LmHeadTokens, Then};
 use super::{Batch, Encoder};
 use crate::runtime::error::EngineError;
 use crate::runtime::sizes::lm_head_tokens;
+use crate::runtime::submit::LogitChanges;
 
 impl Encoder<'_> {
-    /// Blocks and what follows them, from the hidden vectors on. `biased`: `Scratch::Biases` has biases for the LM head's rows.
+    /// Blocks and what follows them, from the hidden vectors on. `changes` of the logits are in scratch buffers.
     pub fn record_forward(
         &mut self,
         batch: Batch,
         blocks: BlockRange,
         then: Then,
-        biased: bool,
+        changes: LogitChanges,
         slot: usize,
     ) -> Result<(), EngineError> {
         for block in blocks.iter() {
@@ -37,8 +38,11 @@ impl Encoder<'_> {
                 for done in (0..n).step_by(max as usize) {
                     let some = max.min(n - done);
                     self.logits(first + done, some)?;
-                    if biased {
+                    if changes.biases {
                         self.bias_logits(done, some);
+                    }
+                    if changes.masks {
+                        self.mask_logits(done, some);
                     }
                     if request.logits.sums() {
                         self.log_sum_exp(done, some);

@@ -4,7 +4,7 @@ use potluck_model::ToolCall;
 use potluck_panel::{Channel, LogitOptions, ReasoningEffort};
 use serde_json::{Value, json};
 
-use super::{Event, Head, Shape, Whole, messages, parameters, tools};
+use super::{Event, Head, Shape, Whole, forms, messages, parameters, tools};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::question::{Finish, Question, Usage};
@@ -17,8 +17,11 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
     let fields = &Fields::of(body)?;
     let output = fields.get("output_config");
     let of_output = |name: &str| output.and_then(|output| output.get(name)).filter(|value| !value.is_null());
-    parameters::refuse_forms("output_format", fields.get("output_format"))?;
-    parameters::refuse_forms("output_config.format", of_output("format"))?;
+    let form = match of_output("format") {
+        Some(format) => forms::of_format("output_config.format", Some(format))?,
+        None => forms::of_format("output_format", fields.get("output_format"))?,
+    };
+    let tools = tools::tools(fields)?;
     let instructions = messages::instructions(fields, "system")?;
     let messages = messages::messages(fields)?;
     let effort = of_output("effort").and_then(Value::as_str).and_then(parameters::effort_of);
@@ -31,8 +34,8 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
         seed: parameters::seed(fields)?,
         reasoning: Some(reasoning(fields, effort)?),
         stops: parameters::stops(fields, "stop_sequences")?,
-        tools: tools::tools(fields)?,
-        logits: LogitOptions::default(),
+        logits: LogitOptions { form: forms::with_calls(form, &tools), ..LogitOptions::default() },
+        tools,
         answers: 1,
         delivery: parameters::delivery(fields)?,
     })

@@ -5,7 +5,7 @@ use potluck_text::texts;
 use serde_json::Value;
 
 use crate::api::calls::{Call, Calls};
-use crate::api::{messages, parameters, tools};
+use crate::api::{forms, messages, parameters, tools};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::question::Question;
@@ -20,7 +20,9 @@ const NOTHING_STORED: &str =
 pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
     let fields = &Fields::of(body)?;
     parameters::refuse_what_cannot_be(fields)?;
-    parameters::refuse_forms("text.format", fields.get("text").and_then(|text| text.get("format")))?;
+    let format = fields.get("text").and_then(|text| text.get("format")).filter(|format| !format.is_null());
+    let form = forms::of_format("text.format", format)?;
+    let tools = tools::tools(fields)?;
     if let Some(name) = LEFT_BEFORE.into_iter().find(|name| fields.get(name).is_some()) {
         return Err(ApiError::unsupported(name, NOTHING_STORED));
     }
@@ -38,8 +40,8 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
         seed: parameters::seed(fields)?,
         reasoning: parameters::reasoning(fields),
         stops: Vec::new(),
-        tools: tools::tools(fields)?,
-        logits: LogitOptions::default(),
+        logits: LogitOptions { form: forms::with_calls(form, &tools), ..LogitOptions::default() },
+        tools,
         answers: 1,
         delivery: parameters::delivery(fields)?,
     })
@@ -181,7 +183,7 @@ mod tests {
             (json!({ "input": "a", "previous_response_id": "resp_1" }), "previous_response_id"),
             (json!({ "input": "a", "background": true }), "background"),
             (json!({ "input": "a", "tool_choice": "required" }), "tool_choice"),
-            (json!({ "input": "a", "text": { "format": { "type": "json_schema" } } }), "text.format"),
+            (json!({ "input": "a", "text": { "format": { "type": "json_schema" } } }), "text.format.schema"),
         ] {
             let error = question(&wrong).unwrap_err().to_json();
             assert_eq!(error["error"]["param"], field, "{wrong}: {error}");
