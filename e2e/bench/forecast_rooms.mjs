@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 const root = resolve(import.meta.dirname, '../..');
 const GB = 1e9;
 const MB = 1e6;
-export const MAPE = '12%';
+export const BAR = '12%';
 
 /** Options of `synthetic` that make a file; `built-in` has none. */
 const files = {
