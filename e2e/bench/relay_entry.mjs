@@ -60,7 +60,7 @@ export async function signer(byte) {
     const covered = number ? [] : [...open(x), 0, ...ascii('paths')];
     const message = [...ascii(`potluck relay entry v2\0${room}\0${as}\0`), ...nonceAt(host, nonce), ...covered];
     const signature = text(await crypto.subtle.sign('Ed25519', key, new Uint8Array(message)));
-    const listing = number ? {} : { key: x, join_key: x, title: 'paths', visible: false };
+    const listing = number ? { key: x } : { key: x, join_key: x, title: 'paths', visible: false };
     return JSON.stringify({ type: 'enter', proof: { as, ...listing, signature } });
   };
   return { enter };

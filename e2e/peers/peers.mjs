@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util';
 
 import { record } from '../bench/results.mjs';
 import { SOFTWARE, inFreshBrowser } from './browser.mjs';
+import * as llamaCpp from './llama_cpp.mjs';
 import * as potluck from './potluck.mjs';
 import { figures, markdown, summarize } from './report.mjs';
 import { serve } from './server.mjs';
@@ -24,6 +25,8 @@ const { values } = parseArgs({
     model: { type: 'string', multiple: true },
     onnx: { type: 'string' },
     dtype: { type: 'string', default: 'q4' },
+    'llama-cpp': { type: 'string' },
+    'llama-libs': { type: 'string' },
     workloads: { type: 'string', default: '512/128' },
     peers: { type: 'string', default: 'potluck,wllama,wllama-cpu' },
     runs: { type: 'string', default: '5' },
@@ -83,8 +86,12 @@ const engines = {
   'transformers.js': (model) => transformers.measure(files, { model, workloads, answers, gpu: true, dtype: values.dtype }),
   'transformers.js-cpu': (model) => transformers.measure(files, { model, workloads, answers, gpu: false, dtype: values.dtype }),
 };
-const unknown = peers.filter((peer) => !(peer in engines));
-if (unknown.length > 0) throw new Error(`unknown peer ${unknown.join(', ')}; known are ${Object.keys(engines).join(', ')}`);
+// Without a browser.
+const native = {
+  'llama.cpp': (model) => llamaCpp.measure({ binary: values['llama-cpp'], libraries: values['llama-libs'] }, { path: join(resolve(values.models), `${model}.gguf`), workloads, answers }),
+};
+const unknown = peers.filter((peer) => !(peer in engines) && !(peer in native));
+if (unknown.length > 0) throw new Error(`unknown peer ${unknown.join(', ')}; known are ${[...Object.keys(engines), ...Object.keys(native)].join(', ')}`);
 
 const runs = [];
 const more = peers.flatMap((peer) => flagsOf(peer).filter((flag) => !args.includes(flag)).map((flag) => `${peer} also \`${flag}\``));
@@ -96,10 +103,8 @@ try {
     for (let number = 1; number <= Number(values.runs); number++) {
       for (const peer of peers) {
         const load = loadavg()[0];
-        const run = await inFreshBrowser({ ...browser, args: flagsOf(peer) }, engines[peer](model)).catch((error) => ({
-          error: String(error.message ?? error),
-          log: error.log,
-        }));
+        const measured = native[peer]?.(model) ?? inFreshBrowser({ ...browser, args: flagsOf(peer) }, engines[peer](model));
+        const run = await measured.catch((error) => ({ error: String(error.message ?? error), log: error.log }));
         runs.push({ model, peer, number, load, ...run });
         const shown = run.error ?? run.results.map((r) => `${r.prompt}/${r.answer}: ${r.prefill.toFixed(1)} / ${r.decode.toFixed(2)} tok/s`).join(', ');
         console.log(`${model} ${peer} ${number}: ${shown}`);
@@ -114,7 +119,8 @@ try {
   await relay.stop();
 }
 console.log(`\n${markdown(summarize(runs), about)}`);
-await record(values.memory ? 'memory' : values.flags ? 'browser-peers' : 'software-adapter', figures(summarize(runs), values.memory));
+const kept = values.memory ? 'memory' : peers.includes('llama.cpp') ? 'browser-llama-cpp' : values.flags ? 'browser-peers' : 'software-adapter';
+await record(kept, figures(summarize(runs), values.memory));
 
 /** What each process took at the peak, in MiB, and the GPU's memory. */
 function processes({ peakProcesses, peakTotalBytes }) {

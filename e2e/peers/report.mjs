@@ -69,14 +69,21 @@ export function figures(rows, memory) {
   const mebibytes = (bytes) => bytes / 2 ** 20;
   const measures = memory
     ? [['peak of processes and GPU', 'MiB', (row) => mebibytes(row.peakTotalBytes), '20% below the other engine'], ['growth', 'MiB', (row) => mebibytes(row.growthBytes)]]
-    : [['decode', 'tok/s', (row) => row.decode, '5 × the other engine'], ['prefill', 'tok/s', (row) => row.prefill, '4 × the other engine']];
+    : [['decode', 'tok/s', (row) => row.decode, ['5 × the other engine', '1.25 × llama.cpp']], ['prefill', 'tok/s', (row) => row.prefill, ['4 × the other engine', '0.7 × llama.cpp']]];
   return rows
-    .filter((row) => row.peer === 'potluck' && row.runs > 0)
+    .filter((row) => row.peer.startsWith('potluck') && row.runs > 0)
     .flatMap((mine) =>
       measures.map(([label, unit, value, target]) => {
-        const others = rows.filter((row) => row.peer !== 'potluck' && row.runs > 0 && row.model === mine.model && row.workload === mine.workload);
+        const others = rows.filter((row) => !row.peer.startsWith('potluck') && row.runs > 0 && row.model === mine.model && row.workload === mine.workload);
         const peer = others.map((row) => `${row.peer}: ${digits(value(row))}`).join('; ');
-        return { label: `${mine.model}, ${mine.workload}, ${label}`, value: value(mine), unit, target: peer ? target : undefined, peer: peer || undefined };
+        const packed = mine.peer === 'potluck-packed' ? ', packed' : '';
+        return { label: `${mine.model}, ${mine.workload}, ${label}${packed}`, value: value(mine), unit, target: peer ? goal(target, others) : undefined, peer: peer || undefined };
       }),
     );
+}
+
+/** A browser's engine is measured against others in browsers, or against llama.cpp without one. */
+function goal(target, others) {
+  const [browsers, native] = [target].flat();
+  return native && others.every(({ peer }) => peer === 'llama.cpp') ? native : browsers;
 }

@@ -160,6 +160,17 @@ pub enum StartError {
         "--host {0:?} is not a name that a certificate can have: use a to z, digits, - and dots, and xn--… for other letters"
     )]
     Host(String),
+    /// Another relay keeps its keys in this folder.
+    #[error(
+        "another relay{of_process} keeps its certificate in {folder}: stop it, or give this one a folder of its own with --data",
+        of_process = process.map_or_else(String::new, |process| format!(" (process {process})"))
+    )]
+    FolderInUse {
+        /// The folder.
+        folder: PathBuf,
+        /// The other one's process, if it said so.
+        process: Option<u32>,
+    },
     /// A certificate or key cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {

@@ -29,6 +29,7 @@ pub mod rooms;
 mod routes;
 pub mod server;
 
+pub use error::StartError;
 pub use missing::Missing;
 pub use operator::Operator;
 pub use server::{Config, Relay};

@@ -9,13 +9,15 @@ mod signals;
 
 use std::process::ExitCode;
 
-use potluck_relay::Relay;
+use potluck_relay::{Relay, StartError};
 
 use options::Options;
 use settings::SettingsError;
 
 /// The exit code of `clap` for wrong options, used for wrong settings as well.
 const WRONG_SETTINGS: u8 = 2;
+/// Another relay has the data folder.
+const FOLDER_IN_USE: u8 = 3;
 
 fn main() -> ExitCode {
     let mut options = match settings::parse(std::env::args_os().collect(), |name| std::env::var_os(name)) {
@@ -44,7 +46,10 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("potluck-relay: {error}");
-            ExitCode::FAILURE
+            match error.downcast_ref() {
+                Some(StartError::FolderInUse { .. }) => ExitCode::from(FOLDER_IN_USE),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -32,7 +32,7 @@ use crate::net::hosts::Hosts;
 use crate::net::names::{Machine, Names, could_be_top_level};
 use crate::net::proxy::Proxies;
 use crate::net::tls::decide::Wanted;
-use crate::net::tls::{self, Identity};
+use crate::net::tls::{self, FolderLock, Identity};
 use crate::net::{Client, Door, HttpStream, Opened, Reach, Refused, listen, machine_name, wanted};
 use crate::operator::Operator;
 use crate::page::Page;
@@ -103,13 +103,15 @@ pub struct Relay {
     door: Arc<Door>,
     shared: Arc<Shared>,
     missing: Vec<Missing>,
+    /// Held while it runs.
+    lock: Option<FolderLock>,
 }
 
 impl Relay {
     /// Loads or makes the certificate, scans for models and opens the port.
     ///
     /// # Errors
-    /// The port or the certificate cannot be used, or a thread cannot be started.
+    /// The port, the certificate or its folder cannot be used, or a thread cannot be started.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let limits = Arc::new(config.limits);
         let metrics = Arc::new(Metrics::default());
@@ -120,6 +122,7 @@ impl Relay {
         if config.identity.as_ref().is_some_and(Identity::is_own) {
             check_hosts(&config.hosts, &config.machine)?;
         }
+        let lock = config.identity.as_ref().map(Identity::lock).transpose()?.flatten();
         let wanted = wanted(&config.hosts, &config.machine, &found);
         let machine = machine_name(&config.machine);
         let tls = config.identity.as_ref().map(|identity| identity.load(tls::now(), &wanted, machine)).transpose()?;
@@ -157,7 +160,7 @@ impl Relay {
         };
         // Not awaited: a file that is asked for before its turn is compressed then.
         tokio::task::spawn_blocking(move || page.compress_all());
-        Ok(Self { listener, address, door: Arc::new(door), shared: Arc::new(shared), missing })
+        Ok(Self { listener, address, door: Arc::new(door), shared: Arc::new(shared), missing, lock })
     }
 
     /// Whether a relay could start like this, as far as that shows without making anything.
@@ -197,7 +200,7 @@ impl Relay {
 
     /// Serves until `stop` resolves, then notifies the rooms and gives connections a moment to finish.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) {
-        let Self { listener, door, shared, .. } = self;
+        let Self { listener, door, shared, lock: _lock, .. } = self;
         let limits = &shared.limits;
         let app = routes(shared.clone());
         let (draining, drain) = watch::channel(false);

@@ -46,6 +46,23 @@ fn a_check_finds_mistakes_and_starts_nothing() {
     assert!(!folder.exists(), "no certificate was made");
 }
 
+/// They would renew the certificate against each other. Without a certificate of its own, a relay shares only hashes.
+#[test]
+fn a_second_relay_does_not_use_the_same_keys() {
+    let data = folder("locked");
+    let second =
+        |arguments: &[&str]| command().args(["--port", "0", "--data"]).arg(&data).args(arguments).output().unwrap();
+    let first = Program::start(&data, &[]);
+    let refused = second(&[]);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(3), "{said}");
+    assert!(said.contains("another relay (process ") && said.contains("with --data"), "{said}");
+    Program::start(&data, &["--local"]).end();
+    // SIGKILL: nobody unlocks anything.
+    first.end();
+    Program::start(&data, &[]).end();
+}
+
 #[test]
 fn a_log_in_json_has_an_object_in_each_line() {
     let data = folder("json");

@@ -16,21 +16,9 @@ const DISPATCHES = { host: 16, holder: 6 };
 /** Measures a case of kind `bare`. */
 export async function measureBare(room, relay, { blocks, others }, wire) {
   const vector = WIDTH * BYTES[wire];
-  room.step = 'bare pages open';
   const began = Date.now();
-  const open = async (number) => {
-    const page = await room.browser(`bare ${number}`);
-    // A page of the relay that is no page of Potluck's.
-    await page.goto(`${relay.url}/models`);
-    return page;
-  };
-  // The first one owns the room, so it enters first.
-  const [host, ...holders] = await Promise.all(Array.from({ length: others + 1 }, (_, number) => open(number)));
-  const url = `${relay.url.replace('http', 'ws')}/rooms/${ROOM}`;
-  const code = `(${work})(${signer})`;
-  await host.evaluate(start, [code, { url, number: 0, dispatches: DISPATCHES.host }]);
   const answer = Math.ceil(USED / others) * vector;
-  await Promise.all(holders.map((page, index) => page.evaluate(start, [code, { url, number: index + 1, dispatches: DISPATCHES.holder, answer }])));
+  const host = await openBare(room, relay, others, { ...DISPATCHES, answer });
   const up = (Date.now() - began) / 1_000;
   const measured = {};
   for (const [part, how] of Object.entries({ all: { messages: true, gpu: true }, messages: { messages: true, gpu: false }, gpu: { messages: false, gpu: true } })) {
@@ -54,6 +42,34 @@ export async function measureBare(room, relay, { blocks, others }, wire) {
   };
 }
 
+/**
+ * Stages in bare pages: the host's work, a message to the next one, its work, and so on, and a small message back to the host. Milliseconds
+ * of each token.
+ */
+export async function measureBareStages(room, relay, { others, dispatches, tokens }) {
+  const host = await openBare(room, relay, others, { host: dispatches, holder: dispatches, answer: 8_192 });
+  room.step = 'bare stages';
+  return host.evaluate((how) => window.bare(how), { messages: true, gpu: true, chain: true, others, vector: 8_192, count: tokens });
+}
+
+/** A host's page and others, all in the relay's room; `host` and `holder` are dispatches. */
+async function openBare(room, relay, others, { host: first, holder, answer }) {
+  room.step = 'bare pages open';
+  const open = async (number) => {
+    const page = await room.browser(`bare ${number}`);
+    // A page of the relay that is no page of Potluck's.
+    await page.goto(`${relay.url}/models`);
+    return page;
+  };
+  // The first one owns the room, so it enters first.
+  const [host, ...holders] = await Promise.all(Array.from({ length: others + 1 }, (_, number) => open(number)));
+  const url = `${relay.url.replace('http', 'ws')}/rooms/${ROOM}`;
+  const code = `(${work})(${signer})`;
+  await host.evaluate(start, [code, { url, number: 0, dispatches: first }]);
+  await Promise.all(holders.map((page, index) => page.evaluate(start, [code, { url, number: index + 1, dispatches: holder, answer }])));
+  return host;
+}
+
 /** Runs in the page. */
 async function start([code, opened]) {
   const worker = new Worker(URL.createObjectURL(new Blob([code], { type: 'text/javascript' })));
@@ -72,6 +88,8 @@ async function start([code, opened]) {
 /** Runs in a worker: answers messages with work of its own, and measures when asked. */
 function work(signer) {
   const PARTS = 0xffff_fffe;
+  /** A message that stages pass on begins with this. */
+  const CHAIN = 2;
   let socket;
   let came;
   const peers = [];
@@ -147,12 +165,40 @@ function work(signer) {
   /** A holder answers, the host counts. A message begins with its other end's route. */
   async function received(message, number) {
     if (number === 0) return came?.();
+    if (new Uint8Array(message)[4] === CHAIN) return passOn(message);
     const withGpu = new Uint8Array(message)[4] === 1;
     const output = withGpu ? await compute(new Uint8Array(message, 4)) : new ArrayBuffer(8_192);
     const reply = new Uint8Array(4 + output.byteLength);
     reply.set(new Uint8Array(message, 0, 4));
     reply.set(new Uint8Array(output), 4);
     socket.send(reply);
+  }
+
+  /** A stage: its work, and the vector to the next one, or the first numbers of it back to the host. The host's route is known to the first. */
+  async function passOn(message) {
+    const view = new DataView(message);
+    const [left, host] = [view.getUint8(5), view.getUint32(8) || view.getUint32(0)];
+    await compute(new Uint8Array(message, 4));
+    if (left === 0) {
+      const back = new DataView(new ArrayBuffer(64));
+      back.setUint32(0, host);
+      return socket.send(back.buffer);
+    }
+    view.setUint32(0, view.getUint32(12));
+    view.setUint8(5, left - 1);
+    view.setUint32(8, host);
+    for (let index = 0; index + 1 < left; index += 1) view.setUint32(12 + 4 * index, view.getUint32(16 + 4 * index));
+    socket.send(message);
+  }
+
+  /** A vector for the first of these stages, with the routes of the others. */
+  function chain([first, ...others], bytes) {
+    const view = new DataView(new ArrayBuffer(4 + bytes));
+    view.setUint32(0, first);
+    view.setUint8(4, CHAIN);
+    view.setUint8(5, others.length);
+    others.forEach((route, index) => view.setUint32(12 + 4 * index, route));
+    return view.buffer;
   }
 
   /** One message to the relay for all. */
@@ -169,19 +215,21 @@ function work(signer) {
     return message;
   }
 
-  async function measure({ messages, gpu, others, vector, count }) {
+  async function measure({ messages, gpu, chain: chained, others, vector, count }) {
     const asked = peers.slice(0, others);
     if (asked.length < others) throw new Error(`${asked.length} of ${others} others are here`);
-    const message = together(asked, vector, gpu ? 1 : 0);
-    const input = new Uint8Array(8 * vector);
+    const message = chained ? () => chain(asked, vector) : () => whole;
+    const whole = together(asked, vector, gpu ? 1 : 0);
+    const answers = chained ? Math.min(1, others) : others;
+    const input = new Uint8Array(chained ? vector : 8 * vector);
     const times = [];
     for (let block = 0; block < count; block += 1) {
       const began = performance.now();
       if (gpu) await compute(input);
-      if (messages) {
-        let left = others;
+      if (messages && others > 0) {
+        let left = answers;
         const all = new Promise((done) => (came = () => (left -= 1) === 0 && done()));
-        socket.send(message);
+        socket.send(message());
         await all;
       }
       times.push(performance.now() - began);

@@ -6,7 +6,7 @@
 const KEPT = 1 << 16;
 
 /** The worker of a tab's node, once it runs. */
-async function node(page) {
+export async function node(page) {
   for (;;) {
     const worker = page.workers().find((worker) => worker.url().includes('/node_loader.js'));
     if (worker) return worker;

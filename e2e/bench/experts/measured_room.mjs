@@ -21,18 +21,24 @@ export class MeasuredRoom {
   devices = [];
   pages = [];
 
-  /** Opens what the case says, on a relay that serves its file as its only one; `choice` is more of what the host's dialog asks. */
+  /**
+   * Opens what the case says, on a relay that serves its file as its only one; `choice` is more of what the host's dialog asks. `lends` may
+   * be a list, one for each of the others.
+   */
   static async open(room, relay, { kind, host: hosts, others = 0, lends, tabs = false }, choice) {
     const first = await room.browser('host');
-    const link = await host(first, relay, { lends: hosts, share: SHARES[kind], ...choice });
-    const join = async (page) => {
-      await lendByDefault(page, relay, lends);
-      await contribute(page, link);
-    };
+    room.link = await host(first, relay, { lends: hosts, share: SHARES[kind], ...choice });
     // Only the newest tab of a browser is in front, where it can be clicked.
-    if (tabs) for (let count = 0; count < others; count += 1) await join(await room.tab());
-    else await Promise.all(Array.from({ length: others }, async (_, index) => join(await room.browser(`device ${index + 2}`))));
+    if (tabs) for (let count = 0; count < others; count += 1) await room.join(relay, { lends, tabs });
+    else await Promise.all(Array.from({ length: others }, (_, index) => room.join(relay, { lends, index })));
     return room.settle(kind, others);
+  }
+
+  /** One more device contributes; `index` counts the others. */
+  async join(relay, { lends, tabs = false, index = this.pages.length - 1 }) {
+    const page = tabs ? await this.tab() : await this.browser(`device ${index + 2}`);
+    await lendByDefault(page, relay, Array.isArray(lends) ? lends[index] : lends);
+    await contribute(page, this.link);
   }
 
   async browser(name) {

@@ -10,6 +10,7 @@ pub mod decide;
 mod files;
 mod given;
 mod keeper;
+mod lock;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -27,6 +28,7 @@ use crate::error::StartError;
 use decide::Wanted;
 pub use given::Given;
 pub use keeper::Keeper;
+pub use lock::FolderLock;
 
 /// The authority's key and certificate, in the folder of [`Identity::Own`].
 pub const AUTHORITY_FILE: &str = "authority.pem";
@@ -58,6 +60,17 @@ impl Identity {
     /// Whether browsers warn about it until its authority is installed.
     pub fn is_own(&self) -> bool {
         matches!(self, Self::Own { .. })
+    }
+
+    /// Takes the folder that this relay writes keys to, if there is one.
+    ///
+    /// # Errors
+    /// Another relay has it.
+    pub fn lock(&self) -> Result<Option<FolderLock>, StartError> {
+        match self {
+            Self::Files { .. } => Ok(None),
+            Self::Own { folder } => FolderLock::take(folder),
+        }
     }
 
     /// Loads the certificate, or makes one for the wanted names. `machine` is how people call this machine.
