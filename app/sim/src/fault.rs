@@ -17,7 +17,7 @@ pub(super) const TRICKLE_MILLIS: f64 = 100_000.0;
 pub enum Fault {
     /// The tab is killed.
     Kill(usize),
-    /// The tab of whoever hosts the room then is killed.
+    /// The tab of whoever hosts the room then is killed, if it lends: others may ask in it.
     KillHost,
     /// The device is gone without a word: its connection stays until the relay finds it silent.
     Vanish(usize),
@@ -162,7 +162,7 @@ impl World {
         match fault {
             Fault::Kill(index) => self.kill(index),
             Fault::KillHost => {
-                if let Some(host) = self.host_now() {
+                if let Some(host) = self.host_now().filter(|host| self.peers[*host].device.budget.is_some()) {
                     self.kill(host);
                 }
             }

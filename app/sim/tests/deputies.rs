@@ -8,7 +8,7 @@ const TEXT: &str = "a question that is a little longer than one chunk of sixty-f
 #[test]
 fn in_hundreds_of_rooms_answers_go_on_when_the_host_is_lost() {
     let deputies = scenario("deputies").expect("it is in the list");
-    let hosts = of_seeds(0..700, |seed| {
+    let hosts = of_seeds(0..500, |seed| {
         let run = (deputies.run)(seed);
         if let Some(failure) = run.failure {
             panic!("{failure}\n{}\nreplay: cargo xtask simulate deputies --seed {seed}", run.event_log.join("\n"));
@@ -16,7 +16,7 @@ fn in_hundreds_of_rooms_answers_go_on_when_the_host_is_lost() {
         run.event_log.iter().any(|line| line == DEPUTY_HOSTS)
     });
     let hosts = hosts.into_iter().filter(|hosts| *hosts).count();
-    assert!(hosts > 350, "a deputy must often take over, only {hosts} times one did");
+    assert!(hosts > 250, "a deputy must often take over, only {hosts} times one did");
 }
 
 const TOKENS: u32 = 140;

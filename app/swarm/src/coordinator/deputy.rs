@@ -211,7 +211,8 @@ fn can_be_followed(source: &ModelSource) -> bool {
     !matches!(source, ModelSource::File { .. })
 }
 
-/// The deputy as the host wishes it, as long as it is there. Where anybody may be it, whoever is it stays it.
+/// The deputy as the host wishes it, as long as it is there. Where anybody may be it, it is one that lends, and no phone, if there is such a
+/// device; whoever is it stays it otherwise.
 fn chosen(choice: DeputyChoice, now: Option<PeerId>, cx: &EventContext) -> Option<PeerId> {
     let me = cx.members.me;
     let own = cx.members.device(me);
@@ -229,7 +230,7 @@ fn chosen(choice: DeputyChoice, now: Option<PeerId>, cx: &EventContext) -> Optio
         if is_there && is_wanted {
             let lends = member.hello.contribution.is_some();
             let stays = member.hello.kind != DeviceKind::Phone;
-            let rank = (Some(*peer) == now, lends, stays, !member.hello.hidden);
+            let rank = (lends, stays, Some(*peer) == now, !member.hello.hidden);
             if best.is_none_or(|(other, _)| other < rank) {
                 best = Some((rank, *peer));
             }
