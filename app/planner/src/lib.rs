@@ -50,5 +50,5 @@ pub use prefill::{Prefill, first_token_millis, predict_prefill};
 pub use preload::{plan_keeping, preload};
 pub use room::{Device, Effort, PlannerView, Presence, Room, Speed, see_all};
 pub use spares::{Spare, SpareReason};
-pub use standby::{Exposed, Standby, StandbyKind, StandbySearch, Standbys, standby, standby_keeping};
+pub use standby::{Exposed, HostLoss, Standby, StandbyKind, StandbySearch, Standbys, standby, standby_keeping};
 pub use step::Step;

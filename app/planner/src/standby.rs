@@ -18,7 +18,7 @@ use crate::{Device, Prediction, Room, placement};
 
 use reserved::{Reserved, layer_sizes};
 
-pub use search::{StandbySearch, standby, standby_keeping};
+pub use search::{HostLoss, StandbySearch, standby, standby_keeping};
 
 /// Who takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,7 +55,7 @@ pub struct Exposed {
     pub missing: Bytes,
 }
 
-/// Standby plans for the loss of each peer with work. The coordinator is not among them: without it there is no room.
+/// Standby plans for the loss of each peer with work. The coordinator is among them only if the room survives its loss.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Standbys {
     /// Peers with a standby plan.

@@ -221,6 +221,13 @@ pub struct HostCommand {
 }
 
 impl HostCommand {
+    /// Another device may host the room if this host is lost. A file on its disk goes with it.
+    #[must_use]
+    pub fn has_deputy(&self) -> bool {
+        let is_file = matches!(self.source, ModelSource::File { .. });
+        self.deputy != DeputyChoice::Nobody && self.ownership.is_some() && !is_file
+    }
+
     /// Opens a model with this context; nothing else is chosen.
     #[must_use]
     pub fn of(source: ModelSource, context: u32) -> Self {

@@ -18,7 +18,16 @@ pub fn standby(room: &Room<'_>, plan: &Plan) -> Standbys {
 /// The same where standby plans for this plan exist already: those that still fit are kept, with everything that was
 /// loaded for them. A host that has more to do takes the steps of a [`StandbySearch`] instead.
 pub fn standby_keeping(room: &Room<'_>, plan: &Plan, made: Vec<Standby>) -> Standbys {
-    run(StandbySearch::keeping(room, plan, made), |search| search.step(room, plan))
+    run(StandbySearch::keeping(room, plan, made, HostLoss::EndsRoom), |search| search.step(room, plan))
+}
+
+/// What the loss of the coordinator means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostLoss {
+    /// The room waits for it: nobody stands by for it.
+    EndsRoom,
+    /// Another device hosts the room then, and needs somebody to take over its part.
+    IsSurvived,
 }
 
 /// A search for standby plans that looks for one of them a step. All steps are for the same room and plan.
@@ -32,8 +41,9 @@ pub struct StandbySearch {
 
 impl StandbySearch {
     /// A search that has made no step yet. Of the standby plans that were `made` for this plan it keeps those that still fit.
-    pub fn keeping(room: &Room<'_>, plan: &Plan, made: Vec<Standby>) -> Self {
-        let mut lost: Vec<PeerId> = plan.peers().into_iter().filter(|peer| *peer != room.coordinator).collect();
+    pub fn keeping(room: &Room<'_>, plan: &Plan, made: Vec<Standby>, host: HostLoss) -> Self {
+        let may_be_lost = |peer: &PeerId| *peer != room.coordinator || host == HostLoss::IsSurvived;
+        let mut lost: Vec<PeerId> = plan.peers().into_iter().filter(may_be_lost).collect();
         let departures = |peer: &PeerId| room.device(*peer).map_or(0, |device| device.presence.departures);
         lost.sort_by_key(|peer| (std::cmp::Reverse(departures(peer)), *peer));
         let mut reserved = Reserved::of(room, plan);
@@ -101,7 +111,7 @@ mod tests {
     }
 
     fn in_steps(room: &Room<'_>, plan: &Plan, made: Vec<Standby>) -> (Standbys, usize) {
-        let (mut search, mut steps) = (StandbySearch::keeping(room, plan, made), 0);
+        let (mut search, mut steps) = (StandbySearch::keeping(room, plan, made, HostLoss::EndsRoom), 0);
         loop {
             steps += 1;
             match search.step(room, plan) {
@@ -122,6 +132,32 @@ mod tests {
             device
         };
         (0..count).map(device).collect()
+    }
+
+    #[test]
+    fn somebody_stands_by_for_the_host_where_the_room_survives_its_loss() {
+        let mut random = Random::new(5);
+        let mut survived = 0;
+        for seed in 0..200 {
+            let shape: ModelShape = fixtures::shape(1 + random.below(4), 8, 2);
+            let layers = Layers::from_shape(&shape, 10, WireType::F32);
+            let mut links = Links::default();
+            let devices = devices(&mut random, &mut links);
+            let room = fixtures::room(&shape, &layers, &devices, &links);
+            let Ok(planned) = crate::plan(&room) else { continue };
+            let (plan, host) = (&planned.plan, room.coordinator);
+            let found =
+                |loss| run(StandbySearch::keeping(&room, plan, Vec::new(), loss), |search| search.step(&room, plan));
+            let (ends, survives) = (found(HostLoss::EndsRoom), found(HostLoss::IsSurvived));
+            assert!(ends.covered.iter().all(|standby| standby.lost != host), "room {seed}");
+            assert!(ends.exposed.iter().all(|exposed| exposed.lost != host), "room {seed}");
+            let covered = survives.covered.iter().find(|standby| standby.lost == host);
+            let is_exposed = survives.exposed.iter().any(|exposed| exposed.lost == host);
+            assert_eq!(covered.is_some() || is_exposed, plan.peers().contains(&host), "room {seed}");
+            assert!(covered.is_none_or(|standby| !standby.plan.peers().contains(&host)), "room {seed}");
+            survived += usize::from(covered.is_some());
+        }
+        assert!(survived > 20, "only {survived} rooms are large enough");
     }
 
     #[test]

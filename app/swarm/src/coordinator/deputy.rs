@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{Millis, PeerId};
 use potluck_protocol::{
-    AnswerPart, DeputyChoice, DeviceKind, Doors, Followed, Frame, ModelSource, OwnerSecrets, RequestId, Succession,
-    Term,
+    AnswerPart, DeputyChoice, DeviceKind, Doors, Followed, Frame, OwnerSecrets, RequestId, Succession, Term,
 };
 
 use super::answers::Answers;
@@ -77,7 +76,7 @@ impl Deputy {
 
     /// Chooses the deputy, and tells it what has changed about the room.
     pub fn choose(&mut self, command: &HostCommand, doors: &Doors, cx: &mut EventContext) {
-        let chosen = command.ownership.filter(|_| can_be_followed(&command.source)).and_then(|ownership| {
+        let chosen = command.ownership.filter(|_| command.has_deputy()).and_then(|ownership| {
             let peer = chosen(command.deputy, self.peer(), cx)?;
             if self.peer() != Some(peer) {
                 self.newest = self.newest.max(ownership.term).next();
@@ -204,11 +203,6 @@ fn more(transcript: &Transcript, known: &mut usize) -> Option<Followed> {
     *known += parts.len();
     let (asker, request) = (transcript.asker, transcript.request);
     (!parts.is_empty()).then_some(Followed::Wrote { asker, request, parts })
-}
-
-/// A file on this device's disk goes with it.
-fn can_be_followed(source: &ModelSource) -> bool {
-    !matches!(source, ModelSource::File { .. })
 }
 
 /// The deputy as the host wishes it, as long as it is there. Where anybody may be it, it is one that lends, and no phone, if there is such a

@@ -23,6 +23,8 @@ table! {
         sees(name: Text) = "{ $name } takes over if the host leaves: it sees every question and answer too, and has the room's keys.";
         /// In the dialog of a host that leaves, instead of guests who wait.
         goes_on(name: Text) = "{ $name } hosts the room from then on, and running answers go on. You can come back by the room's link.";
+        /// The button of a host that leaves, in place of "Close it for now".
+        leave = "Leave; the room goes on";
         /// This device took the host's place.
         took_over = "The host left. This device hosts the room now.";
     }

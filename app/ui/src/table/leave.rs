@@ -36,6 +36,10 @@ fn Choice() -> impl IntoView {
         let deputy = store.room.status.with(deputy_name);
         deputy.map_or_else(|| texts.for_now().to_owned(), |name| potluck_text::texts().deputy.goes_on(&name))
     };
+    let close_words = move || {
+        let has_deputy = store.room.status.with(|status| status.deputy.is_some());
+        if has_deputy { potluck_text::texts().deputy.leave() } else { texts.close() }
+    };
     let end = move |_| {
         store.screen.dialog.set(None);
         store.leave();
@@ -48,7 +52,7 @@ fn Choice() -> impl IntoView {
         <div class="dialog-body">
             <p>{move || texts.what(guests())}</p>
             <section class="leave-choice">
-                <button type="button" class="button button-main" on:click=close>{texts.close()}</button>
+                <button type="button" class="button button-main" on:click=close>{close_words}</button>
                 <p class="hint">{for_now}</p>
             </section>
             <section class="leave-choice">

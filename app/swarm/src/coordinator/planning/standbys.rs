@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_panel::{PlanDecision, ReplacedReason, StandbyDecision};
 use potluck_plan::{BlockIndex, Bytes, ExpertId, Millis, ModelShape, PeerId, Plan, PlanEpoch, WeightUnit};
-use potluck_planner::{Device, Exposed, Planned, Room, Standby, StandbySearch, Standbys, Step, preload};
+use potluck_planner::{Device, Exposed, HostLoss, Planned, Room, Standby, StandbySearch, Standbys, Step, preload};
 use potluck_protocol::{Frame, LoadFault, StandbyOrder};
 
 use super::choosing::can_run;
@@ -57,6 +57,8 @@ struct Basis {
     plan: Option<PlanEpoch>,
     /// Memory budget of each device.
     budgets: Vec<(PeerId, Bytes)>,
+    /// What the loss of this host means.
+    host: HostLoss,
 }
 
 /// A search for the standby plans of this active plan. Where its experts lie changes without a new epoch.
@@ -220,7 +222,7 @@ impl StandbyPlans {
             let made = self.covered.iter().map(|covered| covered.standby.clone()).collect();
             let begin = |room: &Room<'_>| Covering {
                 active: active.clone(),
-                search: StandbySearch::keeping(room, active, made),
+                search: StandbySearch::keeping(room, active, made, basis.host),
             };
             Sliced::new(basis.clone(), input, epoch, now, begin)
         });
@@ -391,7 +393,8 @@ impl Planning {
         let budgets: BTreeMap<PeerId, Bytes> = devices.iter().map(|device| (device.peer, device.budget)).collect();
         self.standbys.limit(devices, cx.now);
         let may_hold = devices.iter().map(|device| (device.peer, device.budget)).collect();
-        let basis = Basis { plan: self.plans.active().map(|plan| plan.epoch), budgets: may_hold };
+        let host = if request.command.has_deputy() { HostLoss::IsSurvived } else { HostLoss::EndsRoom };
+        let basis = Basis { plan: self.plans.active().map(|plan| plan.epoch), budgets: may_hold, host };
         if !self.standbys.is_due(&basis, cx.now) {
             return Slice::Nothing;
         }
