@@ -55,20 +55,24 @@ impl TokenBucket {
     }
 }
 
-/// One bucket per key. Full buckets are dropped, so memory follows recent traffic.
+/// One bucket per key. Full buckets are dropped, so memory follows recent traffic; and there is a limit, for somebody with many addresses.
 #[derive(Debug)]
 pub struct KeyedBuckets<K> {
     rate: Rate,
     buckets: HashMap<K, TokenBucket>,
+    /// Above this number of buckets, full ones are dropped. Twice as many as stayed the last time, so that each call pays a few steps.
+    clean_up_above: usize,
 }
 
-/// Above this number of buckets, full ones are dropped.
-const CLEAN_UP_ABOVE: usize = 1024;
+/// Fewer buckets than this are kept, full or not.
+const FEW: usize = 1024;
+/// There are never more. If so many addresses use it at once, those that used it least are forgotten, and may begin anew.
+const MOST: usize = 1 << 16;
 
 impl<K: Hash + Eq> KeyedBuckets<K> {
     /// No buckets yet; each starts full.
     pub fn new(rate: Rate) -> Self {
-        Self { rate, buckets: HashMap::new() }
+        Self { rate, buckets: HashMap::new(), clean_up_above: FEW }
     }
 
     /// Takes one token from the bucket of `key`, or returns how long until there is one.
@@ -76,10 +80,25 @@ impl<K: Hash + Eq> KeyedBuckets<K> {
     /// # Errors
     /// The bucket is empty.
     pub fn try_take(&mut self, key: K, now: Instant) -> Result<(), Duration> {
-        if self.buckets.len() > CLEAN_UP_ABOVE {
-            self.buckets.retain(|_, bucket| !bucket.is_full(now));
+        if self.buckets.len() > self.clean_up_above {
+            self.clean_up(now);
         }
         self.buckets.entry(key).or_insert_with(|| TokenBucket::new(self.rate, now)).try_take(now)
+    }
+
+    fn clean_up(&mut self, now: Instant) {
+        self.buckets.retain(|_, bucket| !bucket.is_full(now));
+        let mut left: Vec<f64> = self.buckets.values().map(|bucket| bucket.tokens).collect();
+        if left.len() > MOST / 2 {
+            let (_, &mut most, _) = left.select_nth_unstable_by(MOST / 2, f64::total_cmp);
+            let mut equal = MOST / 2 - self.buckets.values().filter(|bucket| bucket.tokens < most).count();
+            self.buckets.retain(|_, bucket| {
+                let ties = bucket.tokens == most && equal > 0;
+                equal -= usize::from(ties);
+                bucket.tokens < most || ties
+            });
+        }
+        self.clean_up_above = (2 * self.buckets.len()).clamp(FEW, MOST - 1);
     }
 }
 
@@ -112,11 +131,24 @@ mod tests {
     fn keys_have_their_own_buckets_and_full_ones_are_dropped() {
         let start = Instant::now();
         let mut buckets = KeyedBuckets::new(RATE);
-        for key in 0..=CLEAN_UP_ABOVE {
+        for key in 0..=FEW {
             assert!(buckets.try_take(key, start).is_ok());
         }
         let later = start + Duration::from_secs(10);
         assert!(buckets.try_take(0, later).is_ok());
         assert_eq!(buckets.buckets.len(), 1);
+    }
+
+    /// Each address of many takes once, so that no bucket is ever full; looking through all of them each time took minutes.
+    #[test]
+    fn however_many_addresses_come_the_memory_has_a_limit_and_who_used_most_is_remembered() {
+        let start = Instant::now();
+        let mut buckets = KeyedBuckets::new(RATE);
+        while buckets.try_take(0, start).is_ok() {}
+        for key in 1..=3 * MOST {
+            assert!(buckets.try_take(key, start).is_ok());
+            assert!(buckets.buckets.len() <= MOST, "{key}");
+        }
+        assert!(buckets.try_take(0, start).is_err(), "it has nothing left");
     }
 }

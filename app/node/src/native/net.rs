@@ -3,6 +3,8 @@
 //! Two kinds of servers are told apart: the relay, which the person at this device chose, and the servers of model links,
 //! which a room's host chose.
 
+mod redirects;
+
 use std::io::{self, Read};
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -249,20 +251,10 @@ fn link_reason(error: &ureq::Error) -> String {
 type Reply = ureq::http::Response<ureq::Body>;
 
 fn send(agent: &ureq::Agent, request: &HttpRequest) -> Result<Reply, ureq::Error> {
-    let HttpRequest { method, url, range, body, access, .. } = request;
+    let HttpRequest { method, url, body, .. } = request;
     match method {
         Method::Post => agent.post(url).content_type("application/json").send(body.as_deref().unwrap_or_default()),
-        Method::Get => {
-            let mut builder = agent.get(url);
-            if let Some(range) = range {
-                builder = builder.header("range", format!("bytes={}-{}", range.start, range.end.saturating_sub(1)));
-            }
-            // No redirect passes it on, as ureq has it by default: its other choice compares servers without their ports.
-            if let Some(access) = access {
-                builder = builder.header("authorization", access.header());
-            }
-            builder.call()
-        }
+        Method::Get => redirects::get(agent, request),
     }
 }
 

@@ -89,7 +89,7 @@ pub struct HttpRequest {
     pub range: Option<Range<u64>>,
     /// JSON, for [`Method::Post`].
     pub body: Option<String>,
-    /// Who asks, for a server that wants to know. It does not follow a redirect to another server, and natively none at all.
+    /// Who asks, for a server that wants to know. It does not follow a redirect to another server.
     pub access: Option<AccessToken>,
     /// Counts the content as it arrives.
     pub arrived: Traffic,

@@ -20,6 +20,21 @@ fn server(ip: &str, reply: String) -> u16 {
     port
 }
 
+/// Answers requests by what they say.
+fn answering(reply: impl Fn(&str) -> String + Send + 'static) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            let mut request = [0; 4096];
+            let len = socket.read(&mut request).unwrap_or(0);
+            let _ = socket.write_all(reply(&String::from_utf8_lossy(&request[..len]).to_lowercase()).as_bytes());
+        }
+    });
+    port
+}
+
 fn get(agent: &ureq::Agent, url: &str) -> Result<HttpReply, ureq::Error> {
     answer(agent, HttpRequest::get(url))
 }
@@ -48,6 +63,36 @@ fn every_redirect_is_checked_again() {
     assert!(matches!(refused, Err(ureq::Error::HostNotFound)), "{refused:?}");
     let followed = get(&to_links(|_| true, false), &format!("http://127.0.0.1:{port}/")).unwrap();
     assert_eq!(followed.body, b"secret");
+}
+
+/// A gated repository of the Hub that was renamed leads to its new name, which wants the token again.
+#[test]
+fn a_token_follows_a_redirect_to_its_own_server_only() {
+    let says = |request: &str| {
+        let known = if request.contains("authorization: bearer hf_mine") { "known" } else { "a guest" };
+        format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{known}", known.len())
+    };
+    let leads =
+        |to: &str| format!("HTTP/1.1 307 Go\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    let other = answering(says);
+    let port = answering(move |request| match request.split(' ').nth(1) {
+        Some("/old/model.gguf") => leads("/new/model.gguf"),
+        Some("/new/model.gguf") => says(request),
+        Some("/store/model.gguf") => leads(&format!("http://127.0.0.1:{other}/model.gguf")),
+        _ => leads("/circle"),
+    });
+    let with_token = |path: &str| {
+        let access = Some("hf_mine".parse().unwrap());
+        answer(
+            &to_links(|_| true, false),
+            HttpRequest { access, ..HttpRequest::get(format!("http://127.0.0.1:{port}{path}")) },
+        )
+    };
+    for (path, who) in [("/new", "known"), ("/old", "known"), ("/store", "a guest")] {
+        let reply = with_token(&format!("{path}/model.gguf")).unwrap();
+        assert_eq!((reply.status, reply.body), (200, who.as_bytes().to_vec()), "{path}");
+    }
+    assert!(matches!(with_token("/circle"), Err(ureq::Error::TooManyRedirects)));
 }
 
 #[test]
