@@ -55,6 +55,10 @@ pub enum BadAllowedTokens {
 impl AllowedTokens {
     /// Tokens of a vocabulary, at most.
     pub const MAX_VOCABULARY: u32 = 1 << 21;
+    /// Candidates that are always worth asking for.
+    const FEW: u32 = 32;
+    /// Words of the tokens of which the LM head finds the best at once: 128 tokens.
+    const PART_WORDS: usize = 4;
     /// Bytes that a token's number takes, at most, if its vocabulary has no more than [`Self::MAX_VOCABULARY`].
     const ID_BYTES: usize = 3;
 
@@ -164,6 +168,17 @@ impl AllowedTokens {
         }
     }
 
+    /// So many candidates are worth asking for, of at most `most`: no more than there are tokens. Where these lie close together, a GPU
+    /// finds candidates one after another, and some that compute on a processor stop early: then it is a few.
+    #[must_use]
+    pub fn candidates(&self, most: u16) -> u16 {
+        let words = self.words();
+        let tokens: u32 = words.iter().map(|word| word.count_ones()).sum();
+        let parts = words.chunks(Self::PART_WORDS).filter(|part| part.iter().any(|word| *word > 0)).count() as u32;
+        let worth = tokens.min(parts.max(Self::FEW)).max(1);
+        most.min(u16::try_from(worth).unwrap_or(u16::MAX))
+    }
+
     /// Bans all other logits of a vocabulary, as the GPU does.
     pub fn apply(&self, logits: &mut [f32]) {
         let banned = logits.iter_mut().zip(0..).filter(|(_, id)| !self.contains(*id));
@@ -237,6 +252,15 @@ mod tests {
         assert!(matches!(with(10_000, |id| id % 2 == 0).form, Form::Bits(bits) if bits.len() == 1_250));
         let stray = AllowedTokens::from_words(33, &[0, u32::MAX]).unwrap();
         assert_eq!(stray, with(33, |id| id == 32), "bits behind the last token do not count");
+    }
+
+    #[test]
+    fn no_more_candidates_are_worth_asking_for_than_there_are() {
+        assert_eq!(with(10_000, |id| id < 5).candidates(128), 5);
+        assert_eq!(with(10_000, |id| id < 120).candidates(128), 32, "close together");
+        assert_eq!(with(10_000, |id| id % 128 < 3).candidates(128), 79, "one of each part");
+        assert_eq!(AllowedTokens::all(100_000).unwrap().candidates(128), 128);
+        assert_eq!((with(100, |_| false).candidates(128), with(100, |_| true).candidates(1)), (1, 1));
     }
 
     #[test]

@@ -589,9 +589,15 @@ impl Answering {
 
     fn logits_request(&self) -> LogitsRequest {
         let request = self.prompt.sampling.request();
-        match self.prompt.logits.top_logprobs {
+        let request = match self.prompt.logits.top_logprobs {
             Some(likeliest) => request.of_both(LogitsRequest::TopWithSum(likeliest.max(1).into())).unwrap_or(request),
             None => request,
+        };
+        let worth = |most| self.allowed.iter().map(|allowed| allowed.candidates(most)).max().unwrap_or(most);
+        match request {
+            LogitsRequest::Top(most) => LogitsRequest::Top(worth(most)),
+            LogitsRequest::TopWithSum(most) => LogitsRequest::TopWithSum(worth(most)),
+            all @ LogitsRequest::Logits => all,
         }
     }
 
