@@ -96,7 +96,7 @@ impl Deputy {
         match &mut self.now {
             Some(now) if now.peer == peer && now.route == route => {
                 if *now.succession != succession {
-                    now.succession = Box::new(succession);
+                    *now.succession = succession;
                     cx.out.send(peer, Frame::Deputy(Some(now.succession.clone())));
                 }
             }

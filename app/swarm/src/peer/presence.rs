@@ -130,7 +130,11 @@ impl Peer {
             && let Some(coordinator) = &self.coordinator
         {
             // Which of them hosts the room, the relay says where it knows terms. Else it is whoever came later with the room's key.
-            return if coordinator.command.ownership.is_some() { () } else { self.replaced() };
+            let relay_decides = coordinator.command.ownership.is_some();
+            if !relay_decides {
+                self.replaced();
+            }
+            return;
         }
         self.route_left(route);
         if let Some((older, _)) = self.cx.out.sessions.of(peer) {
