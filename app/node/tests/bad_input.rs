@@ -166,6 +166,8 @@ fn a_missing_model_and_a_missing_relay_are_reported() {
             protect: false,
             guesser: Default::default(),
             pooling: Default::default(),
+            deputy: Default::default(),
+            term: Default::default(),
         };
         session.page(ToNode::Host(choice.clone()));
         let sentence = complaint(&mut session).await;
