@@ -78,6 +78,7 @@ impl Tab {
             room,
             role,
             listing,
+            term: Default::default(),
             revoked,
             earlier_links: Default::default(),
             keys,

@@ -157,6 +157,8 @@ async fn in_room(case: &Case, model: &Measured, settings: &Settings, settled: Du
         protect: false,
         guesser: Default::default(),
         pooling: Default::default(),
+        deputy: Default::default(),
+        term: Default::default(),
     }));
     let link = host.link().await?;
     let joiners: Vec<Joiner> = (1..configuration.devices.len())

@@ -72,6 +72,7 @@ impl End {
             earlier_links: Default::default(),
             keys: IdentityKeys::generate(platform.random),
             connects: false,
+            term: Default::default(),
         };
         let (events, receiver) = channel();
         let members = Members::new(&platform, &options, events.sink());
