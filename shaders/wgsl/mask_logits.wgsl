@@ -14,5 +14,5 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let masked = params.first + row;
     if (masks[masked] == 0u) { return; }
     let word = masks[params.rows + masked * params.words + token / 32u];
-    if ((word >> (token % 32u) & 1u) == 0u) { logits[index] = -1.0e30; }
+    if (((word >> (token % 32u)) & 1u) == 0u) { logits[index] = -1.0e30; }
 }
