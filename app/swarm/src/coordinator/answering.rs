@@ -1,6 +1,9 @@
 //! One running answer.
 
-use std::borrow::Cow;
+mod choice;
+mod pass;
+mod takeover;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use potluck_panel::{DraftDecision, Drafter};
@@ -9,10 +12,10 @@ use potluck_plan::{
     LogitsRequest, Millis, PeerId, Plan, Position, SampledSteps,
 };
 use potluck_predict::ShadowWord;
-use potluck_protocol::{
-    AnswerPart, Forward, Frame, LogitOptions, Logprob, PassId, PromptRequest, Received, Timings, TokenLogprobs,
-};
+use potluck_protocol::{AnswerPart, Forward, Frame, PassId, PromptRequest, Timings};
 
+pub(super) use self::pass::{DecodePass, Pass, PrefillPass, Reading};
+pub(super) use self::takeover::Continuation;
 use super::conversations::Conversation;
 use super::draft::{Acceptance, DraftCost, Drafts, MAX_DRAFTS, look_up};
 use super::expected_tokens::ExpectedTokens;
@@ -28,80 +31,8 @@ use crate::mutation::{Mutation, has_mutation};
 
 /// Growth that is reserved for an answer when the next one is admitted, in positions.
 const EXPECTED_GROWTH: usize = 64;
-/// No logit is larger than the log-sum-exp of all by more than this share of it.
-const SUM_TOLERANCE: f32 = 1e-3;
 /// Chunks are sent again after this silence. That is safe: receivers truncate first.
 const STALL_MILLIS: f64 = 60_000.0;
-
-/// Why an answer ends that has a bias and a form.
-const NOTHING_ALLOWED: &str = "The logit bias bans every token with which the answer could have the form that it must have. Ask with another bias.";
-
-/// A chunk somewhere between the first stage and us.
-pub(super) struct Pass {
-    pub id: PassId,
-    /// Log position after its last token.
-    pub end: usize,
-    /// Tokens that it computes, drafts and further steps included.
-    pub tokens: u64,
-    /// Draft tokens after it.
-    pub drafts: Drafts,
-    /// Tokens that are computed after it.
-    pub further_steps: u16,
-    sent: Millis,
-    /// A single decoded token, with or without drafts.
-    is_decode: bool,
-}
-
-/// A token's pass through all stages while nothing else was in flight.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct DecodePass {
-    /// Tokens computed in this pass, one after another.
-    pub steps: u16,
-    /// Milliseconds of the engine at each stage.
-    pub stage_millis: Vec<f64>,
-    /// Milliseconds from sending the first frame to receiving the result.
-    pub millis: f64,
-    /// It is the first token of its answer.
-    pub is_first: bool,
-}
-
-impl Pass {
-    /// A chunk of a replayed log.
-    pub fn replayed(id: PassId, end: usize, tokens: usize, now: Millis) -> Self {
-        Self {
-            id,
-            end,
-            tokens: tokens as u64,
-            drafts: Drafts::default(),
-            further_steps: 0,
-            sent: now,
-            is_decode: false,
-        }
-    }
-
-    /// Positions of KV cache it leaves behind, right or wrong.
-    fn held(&self) -> usize {
-        self.end + self.drafts.tokens.len() + usize::from(self.further_steps)
-    }
-
-    /// How long it was in flight, if it was a single token with its drafts.
-    pub fn decode_millis(&self, now: Millis) -> Option<f64> {
-        self.is_decode.then_some(now.0 - self.sent.0)
-    }
-}
-
-/// A prompt chunk that passed the stages while no other answer ran.
-pub(super) struct PrefillPass {
-    pub tokens: usize,
-    /// Milliseconds of the engine at each stage.
-    pub stage_millis: Vec<f64>,
-}
-
-/// A prompt chunk that arrived `millis` after the one before it.
-pub(super) struct Reading {
-    pub tokens: usize,
-    pub millis: f64,
-}
 
 pub(super) struct Answering {
     pub transcript: Transcript,
@@ -193,49 +124,9 @@ impl Answering {
         }
     }
 
-    /// Goes on with tokens that another host has written, but sends nothing before the asker says how far it got. False if they do not
-    /// have the form that they must have, so that the answer must begin again.
-    #[must_use]
-    pub fn inherit(&mut self, written: &[u32], now: Millis) -> bool {
-        self.awaits_asker = true;
-        self.expected_first = Some(0.0);
-        self.first_token = (!written.is_empty()).then_some(now);
-        self.take(written)
-    }
-
-    /// Tokens of the answer that are not computed here. Their text was sent before. False if they do not have its form.
-    fn take(&mut self, written: &[u32]) -> bool {
-        written.iter().all(|token| {
-            self.conversation.log.push(*token);
-            if let Some(last) = self.stream.push(*token).last() {
-                self.channel = last.channel;
-            }
-            self.grammar.as_mut().is_none_or(|grammar| grammar.push(*token).is_ok())
-        })
-    }
-
     /// Nothing can follow what is written.
     pub fn is_complete(&self) -> bool {
         self.stream.ended() || self.grammar.as_ref().is_some_and(|grammar| grammar.is_complete())
-    }
-
-    /// The asker has received so much of an inherited answer. It may know more of it than this host, whose predecessor was lost in
-    /// between. False if what it lacks cannot be made up, so that the answer must begin again.
-    pub fn goes_on_from(&mut self, received: &Received, language: &dyn Language, vocabulary: u32) -> bool {
-        let pieces = received.pieces as usize;
-        if !std::mem::take(&mut self.awaits_asker) || pieces <= self.transcript.pieces() {
-            return true;
-        }
-        let lacking = (received.tokens as usize).checked_sub(self.answer_tokens());
-        let last = lacking.and_then(|lacking| received.last.len().checked_sub(lacking));
-        let missing = last.map(|from| received.last[from..].to_vec()).filter(|missing| {
-            let is_token = |token: &u32| *token < vocabulary && !language.is_end(*token);
-            missing.iter().all(is_token) && self.conversation.log.len() + missing.len() <= self.context
-        });
-        let (is_known, missing) = (missing.is_some(), missing.unwrap_or_default());
-        let goes_on = is_known && self.take(&missing);
-        self.transcript.sent_elsewhere(pieces, self.channel, missing);
-        goes_on
     }
 
     /// Its prompt is not fully processed yet.
@@ -280,25 +171,6 @@ impl Answering {
         let is_sampled = further_steps > 0 && self.logits_request() != LogitsRequest::Top(1);
         let sampling = is_sampled.then_some(self.prompt.sampling)?;
         SampledSteps::after(sampling, self.conversation.log.tokens())
-    }
-
-    /// Finds out which tokens may be chosen after a chunk and each of its drafts, and drops drafts that may not be.
-    ///
-    /// # Errors
-    /// One sentence: none may.
-    pub fn constrain(&mut self, chunk: &mut Chunk) -> Result<(), String> {
-        let Some(grammar) = self.grammar.as_mut().filter(|_| chunk.last) else { return Ok(()) };
-        let bias = &self.prompt.logits.bias;
-        let mut allowed = grammar.allowed(&mut chunk.drafts.tokens)?;
-        // What a draft would lead to is not certain.
-        let certain = allowed.iter().take_while(|allowed| allowed.have_some(bias)).count();
-        if certain == 0 {
-            return Err(NOTHING_ALLOWED.to_owned());
-        }
-        allowed.truncate(certain);
-        chunk.drafts.tokens.truncate(certain - 1);
-        self.allowed = allowed;
-        Ok(())
     }
 
     /// The tokens that ran ahead of the log are not its own: work goes on after those that are.
@@ -502,13 +374,13 @@ impl Answering {
 
     /// The text so far does not count, and nothing that was computed of it. What is still on its way belongs to
     /// nothing, because the conversation has another id.
-    pub fn begin_again(&mut self, fresh: ConversationId, stream: Box<dyn TextStream>, cx: &mut EventContext) {
+    pub fn begin_again(&mut self, fresh: ConversationId, language: &dyn Language, cx: &mut EventContext) {
         let log = &mut self.conversation.log;
         let prompt = log.tokens()[..self.prompt_tokens].to_vec();
         log.begin(&prompt);
         self.kv_cache_lost();
         self.conversation.id = fresh;
-        (self.stream, self.channel) = (stream, Channel::default());
+        (self.stream, self.channel) = (language.decoder(&self.prompt, &prompt), Channel::default());
         self.grammar.iter_mut().for_each(|grammar| grammar.begin_again());
         self.guess.clear();
         self.computed_by.clear();
@@ -585,60 +457,6 @@ impl Answering {
     /// There will be a new plan, for want of experts.
     pub fn recover_for_experts(&mut self) {
         self.recoveries_in_vain += u32::from(!self.in_flight.is_empty());
-    }
-
-    fn logits_request(&self) -> LogitsRequest {
-        let request = self.prompt.sampling.request();
-        let request = match self.prompt.logits.top_logprobs {
-            Some(likeliest) => request.of_both(LogitsRequest::TopWithSum(likeliest.max(1).into())).unwrap_or(request),
-            None => request,
-        };
-        let worth = |most| self.allowed.iter().map(|allowed| allowed.candidates(most)).max().unwrap_or(most);
-        match request {
-            LogitsRequest::Top(most) => LogitsRequest::Top(worth(most)),
-            LogitsRequest::TopWithSum(most) => LogitsRequest::TopWithSum(worth(most)),
-            all @ LogitsRequest::Logits => all,
-        }
-    }
-
-    /// The candidates that neither its bias nor its form bans.
-    pub fn allowed<'a>(&self, best_of: &'a Candidates) -> Cow<'a, Candidates> {
-        let is_biased = !self.prompt.logits.bias.is_empty() || self.grammar.is_some();
-        if is_biased { Cow::Owned(best_of.without_banned()) } else { Cow::Borrowed(best_of) }
-    }
-
-    /// The result of a token, the first one of a pass or a later one, is what was asked for: candidates with numbers that may be chosen,
-    /// and their log-sum-exp if it was wanted.
-    pub fn is_result(&self, index: usize, best_of: &Candidates, vocabulary: u32) -> bool {
-        let fits = !best_of.ids.is_empty() && best_of.ids.len() == best_of.logits.len();
-        let is_sum = |sum: f32| {
-            sum.is_finite() && best_of.logits.iter().all(|logit| *logit <= sum + SUM_TOLERANCE * sum.abs().max(1.0))
-        };
-        let may_come = |allowed: &AllowedTokens| {
-            let best = best_of.without_banned();
-            best.ids.iter().all(|id| allowed.contains(*id))
-        };
-        let allowed = self.allowed.get(index).filter(|_| self.grammar.is_some());
-        fits && allowed.is_none_or(may_come)
-            && best_of.ids.len() <= usize::from(LogitsRequest::MAX_TOP)
-            && best_of.ids.iter().all(|id| *id < vocabulary)
-            && !best_of.logits.iter().any(|logit| logit.is_nan())
-            && best_of.log_sum_exp.is_some() == self.prompt.logits.top_logprobs.is_some()
-            && best_of.log_sum_exp.is_none_or(is_sum)
-    }
-
-    /// The log-probabilities of a token and of the likeliest ones in its place, if they are wanted.
-    pub fn logprobs(&self, token: u32, best_of: &Candidates, language: &dyn Language) -> Option<TokenLogprobs> {
-        let likeliest = self.prompt.logits.top_logprobs.filter(|_| self.answer_tokens() < LogitOptions::MAX_SCORED)?;
-        let sum = best_of.log_sum_exp?;
-        let of = |(id, logit): (&u32, &f32)| Logprob {
-            token: *id,
-            bytes: language.piece(*id),
-            logprob: (logit - sum).min(0.0),
-        };
-        let mut all = best_of.ids.iter().zip(&best_of.logits);
-        let top = all.clone().take(likeliest.into()).map(of).collect();
-        Some(TokenLogprobs { chosen: all.find(|(id, _)| **id == token).map(of)?, top })
     }
 
     pub fn timings(&self, now: Millis) -> Timings {

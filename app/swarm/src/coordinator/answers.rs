@@ -1,6 +1,8 @@
 //! Answers: several at once, interleaved token by token, the others in a fair queue. Each has its own pages of the KV
 //! cache that the plan reserves.
 
+mod takeover;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use potluck_panel::{DraftDecision, DraftReport};
@@ -22,7 +24,6 @@ use super::token_log::TokenLog;
 use super::transcript::Transcript;
 use crate::event::OpenedModel;
 use crate::event_context::EventContext;
-use crate::inherited::{Inherited, InheritedAnswer, InheritedConversation, InheritedQuestion, InheritedTranscript};
 use crate::kv_pages::{least_pages, pages};
 use crate::limits::{self, KEPT_LOGPROBS, KEPT_PER_PEER, KEPT_TRANSCRIPTS};
 use crate::refusal::Refusal;
@@ -123,89 +124,6 @@ impl Answers {
             let before = self.finished.len().saturating_sub(1);
             let Some(oldest) = self.finished.iter().take(before).position(|kept| kept.logprobs() > 0) else { break };
             self.finished.remove(oldest);
-        }
-    }
-
-    /// What another host knew of questions and answers. Answers that have begun go on once their askers say how far they got.
-    pub fn inherit(&mut self, inherited: Inherited, model: &OpenedModel, context: usize, cx: &mut EventContext) {
-        let Inherited { questions, ended, conversations } = inherited;
-        for InheritedConversation { asker, name, log } in conversations {
-            if let Some(log) = TokenLog::of(log) {
-                self.conversations.inherit(asker, name, log);
-            }
-        }
-        self.conversations.shrink_to(pages(context));
-        for InheritedTranscript { asker, request, parts, .. } in ended {
-            self.keep(Transcript::inherited(asker, request, parts));
-        }
-        for InheritedQuestion { asker, prompt, answer, .. } in questions {
-            let log = answer.as_ref().and_then(|answer| TokenLog::of(answer.prompt.clone()));
-            let begun = answer.zip(log).filter(|(_, log)| log.len() < context && log.len() > 0);
-            match begun {
-                Some((answer, log)) if self.active.len() < MAX_CONCURRENT => {
-                    self.go_on(asker, prompt, answer, log, model, context, cx);
-                }
-                _ => {
-                    if !self.queue.push(Question { asker, prompt, asked: cx.now, rendered: None }) {
-                        // No host lets so many wait.
-                        return;
-                    }
-                }
-            }
-        }
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "one call; a struct of these would only rename them")]
-    fn go_on(
-        &mut self,
-        asker: PeerId,
-        prompt: PromptRequest,
-        answer: InheritedAnswer,
-        log: TokenLog,
-        model: &OpenedModel,
-        context: usize,
-        cx: &mut EventContext,
-    ) {
-        let (tokens, written) = (log.tokens().to_vec(), answer.tokens());
-        let mut conversation = self.conversations.take(asker, &prompt.conversation);
-        let recurrent = model.shape.is_recurrent();
-        (conversation.log, conversation.least) = (log, least_pages(recurrent, context));
-        conversation.bases = Bases::new(recurrent);
-        let transcript = Transcript::inherited(asker, prompt.request, answer.parts);
-        let stream = model.language.decoder(&prompt, &tokens);
-        let grammar = model.language.grammar(&prompt, &tokens, model.shape.vocabulary);
-        let mut answering = Answering::new(transcript, prompt, conversation, &tokens, stream, context, cx.now, cx.now);
-        let fits = match grammar {
-            Ok(grammar) => {
-                answering.grammar = grammar;
-                answering.inherit(&written, cx.now)
-            }
-            Err(sentence) => {
-                answering.transcript.end(AnswerStop::Failed(sentence), answering.timings(cx.now), cx);
-                return self.keep(answering.transcript);
-            }
-        };
-        if !fits {
-            let stream = model.language.decoder(&answering.prompt, &tokens);
-            answering.begin_again(self.conversations.fresh_id(), stream, cx);
-        }
-        self.active.push(answering);
-    }
-
-    /// An asker says how far it has received an answer that another host began.
-    fn go_on_from(&mut self, index: usize, received: &Received, model: &OpenedModel, cx: &mut EventContext) {
-        let active = &mut self.active[index];
-        if !active.awaits_asker {
-            return;
-        }
-        if !active.goes_on_from(received, model.language.as_ref(), model.shape.vocabulary) {
-            let prompt = &active.conversation.log.tokens()[..active.prompt_tokens];
-            let stream = model.language.decoder(&active.prompt, prompt);
-            active.begin_again(self.conversations.fresh_id(), stream, cx);
-        } else if active.is_complete() {
-            self.finish(index, AnswerStop::Complete, cx);
-        } else if active.is_full() {
-            self.finish(index, AnswerStop::Length, cx);
         }
     }
 
@@ -515,9 +433,7 @@ impl Answers {
     pub fn begin_again_without(&mut self, peer: PeerId, model: &OpenedModel, cx: &mut EventContext) {
         self.shown.doubt(peer, cx);
         for active in self.active.iter_mut().filter(|active| active.computed_by.contains(&peer)) {
-            let prompt = &active.conversation.log.tokens()[..active.prompt_tokens];
-            let stream = model.language.decoder(&active.prompt, prompt);
-            active.begin_again(self.conversations.fresh_id(), stream, cx);
+            active.begin_again(self.conversations.fresh_id(), model.language.as_ref(), cx);
         }
     }
 

@@ -4,13 +4,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use potluck_plan::{BlockRange, Bytes, Candidates, ChannelText, Stage, StageId};
-use potluck_protocol::{LogitOptions, Message, ModelCard, ModelSource, Role, Sampling, ToolOffer};
+use potluck_plan::{BlockRange, Bytes, Candidates, ChannelText, KernelClass, Stage, StageId};
+use potluck_protocol::{
+    Followed, LoggedTokens, LogitOptions, Message, ModelCard, ModelSource, Role, Sampling, ToolOffer,
+};
 
 use super::*;
 use crate::event::HintOptions;
 use crate::examples;
 use crate::experts::Holders;
+use crate::inherited::Inherited;
 use crate::language::{Language, TextStream};
 use crate::members::Members;
 use crate::outbox::Outbox;
@@ -107,20 +110,33 @@ fn room() -> Room {
     Room { answers: Answers::default(), language, model, plan, cx }
 }
 
+fn question(request: u32, bytes: usize) -> PromptRequest {
+    PromptRequest {
+        request: RequestId(request),
+        conversation: request.to_string(),
+        messages: vec![Message::new(Role::User, "x".repeat(bytes))],
+        raw: false,
+        max_tokens: 4,
+        sampling: Sampling::greedy(),
+        reasoning: None,
+        tools: ToolOffer::default(),
+        logits: LogitOptions::default(),
+    }
+}
+
 impl Room {
     fn ask(&mut self, asker: PeerId, request: u32, bytes: usize) {
-        let prompt = PromptRequest {
-            request: RequestId(request),
-            conversation: request.to_string(),
-            messages: vec![Message::new(Role::User, "x".repeat(bytes))],
-            raw: false,
-            max_tokens: 4,
-            sampling: Sampling::greedy(),
-            reasoning: None,
-            tools: ToolOffer::default(),
-            logits: LogitOptions::default(),
-        };
-        self.answers.ask(asker, prompt, &mut self.cx);
+        self.answers.ask(asker, question(request, bytes), &mut self.cx);
+    }
+
+    /// Another host had begun an answer with two tokens of prompt and none of its own. Its asker has this much of it.
+    fn take_over(&mut self, received: &Received) {
+        let mut inherited = Inherited::default();
+        inherited.follow(Followed::Asked { asker: A, start: None, prompt: Box::new(question(1, 2)) });
+        let prompt = LoggedTokens::new(&[1, 2], &[KernelClass::Prefill; 2]);
+        inherited.follow(Followed::Began { asker: A, request: RequestId(1), prompt });
+        self.answers.inherit(inherited, &self.model, CONTEXT as usize, &mut self.cx);
+        self.answers.resume(A, RequestId(1), received, Some(&self.model), &mut self.cx);
     }
 
     fn advance(&mut self) {
@@ -173,4 +189,31 @@ fn the_next_question_is_rendered_in_a_turn_of_its_own_which_is_asked_for() {
     assert_eq!((room.answers(A), room.answers.next_turn), (1, Some(Millis(0.0))));
     (0..2).for_each(|_| room.advance());
     assert_eq!((room.answers(A), room.rendered()), (3, 3), "each is rendered once");
+}
+
+#[test]
+fn an_answer_of_another_host_goes_on_behind_what_its_asker_has() {
+    let mut room = room();
+    room.take_over(&Received { pieces: 3, tokens: 3, last: vec![3, 4, 5] });
+    let [active] = &room.answers.active[..] else { panic!("it does not go on") };
+    assert_eq!((active.conversation.log.tokens(), active.transcript.pieces()), (&[1, 2, 3, 4, 5][..], 3));
+}
+
+#[test]
+fn an_answer_begins_again_if_its_asker_has_too_many_tokens_to_name() {
+    let mut room = room();
+    room.take_over(&Received { pieces: 80, tokens: 80, last: vec![3; 64] });
+    let [active] = &room.answers.active[..] else { panic!("it does not go on") };
+    assert_eq!((active.answer_tokens(), active.transcript.pieces()), (0, 81), "the last piece voids those before it");
+}
+
+/// Each of them would take memory of the host.
+#[test]
+fn an_asker_that_has_more_pieces_than_were_ever_sent_gets_an_end() {
+    let mut room = room();
+    room.take_over(&Received { pieces: u32::MAX, tokens: 3, last: vec![3, 4, 5] });
+    let ended = room.answers.ended(A, RequestId(1)).expect("the answer ends");
+    assert!(!room.answers.is_answering());
+    assert_eq!(ended.pieces(), 0);
+    assert!(matches!(ended.parts_from(0)[..], [AnswerPart::End { stop: AnswerStop::Failed(_), .. }]));
 }
