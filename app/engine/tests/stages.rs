@@ -301,6 +301,40 @@ fn continue_decode(position: u32, token: FirstToken, steps: u16) -> Task {
     Task::Continue { row: rows(position..position + 1)[0], token, steps, sampling: None }
 }
 
+/// The logits of each of these tokens, one row after another: an engine returns the logits of few rows at a time.
+fn logits_one_by_one(bench: &mut Bench, prompt: &[u32]) -> Vec<f32> {
+    let mut all = Vec::new();
+    for (at, token) in (0..).zip(prompt) {
+        let (batch, input) = (rows(at..at + 1), Input::Tokens(vec![*token]));
+        all.extend(bench.hidden(forward(batch, KernelClass::Decode, input, (0, 3), logits(LmHeadTokens::Last))));
+    }
+    all
+}
+
+/// The candidates of a prompt that is computed at once.
+fn candidates_with(
+    bench: &mut Bench,
+    prompt: &[u32],
+    class: KernelClass,
+    request: LmHeadRequest,
+    biases: &[BiasedTokens],
+) -> Vec<Candidates> {
+    let batch = rows(0..prompt.len() as u32);
+    let task = forward(batch, class, Input::Tokens(prompt.to_vec()), (0, 3), Then::LmHead(request));
+    let Task::Forward { batch, class, input, blocks, then, .. } = task else { unreachable!() };
+    bench.candidates(Task::Forward { batch, class, input, blocks, then, biases: biases.to_vec() })
+}
+
+/// These are the expected candidates and sums, row by row.
+fn assert_candidates(got: &[Candidates], expected: &[(Vec<u32>, f64)], tier: Tier) {
+    assert_eq!(got.len(), expected.len(), "{tier:?}");
+    for (row, (got, (ids, sum))) in got.iter().zip(expected).enumerate() {
+        assert_eq!(got.ids, *ids, "{tier:?}: row {row}");
+        let got = f64::from(got.log_sum_exp.unwrap());
+        assert!((got - sum).abs() < 1e-4 * sum.abs().max(1.0), "{tier:?}: row {row}: {got}, and not {sum}");
+    }
+}
+
 /// Each row's logits as they were computed, and what its candidates and its sum must be with these biases.
 fn expected_with(logits: &[f32], vocabulary: usize, biases: &[BiasedTokens], count: usize) -> Vec<(Vec<u32>, f64)> {
     let row = |(at, row): (usize, &[f32])| {
@@ -321,19 +355,10 @@ fn biases_change_only_their_rows_and_sums_are_those_of_all_logits() {
     let (prompt, count) = (tokens(&model)[..12].to_vec(), 128);
     for tier in TIERS {
         let mut bench = Bench::new(&gpu_as(Some(tier)), &model, &model.all_units(), settings());
-        // One row after another: an engine returns the logits of few rows at a time.
-        let mut logits = Vec::new();
-        for at in 0..12 {
-            let batch = rows(at..at + 1);
-            let (input, then) = (Input::Tokens(vec![prompt[at as usize]]), self::logits(LmHeadTokens::Last));
-            logits.extend(bench.hidden(forward(batch, KernelClass::Decode, input, (0, 3), then)));
-        }
+        let logits = logits_one_by_one(&mut bench, &prompt);
         let vocabulary = logits.len() / 12;
-        let mut run = |class, request: LmHeadRequest, biases: &[BiasedTokens]| {
-            let task = forward(rows(0..12), class, Input::Tokens(prompt.clone()), (0, 3), Then::LmHead(request));
-            let Task::Forward { batch, class, input, blocks, then, .. } = task else { unreachable!() };
-            bench.candidates(Task::Forward { batch, class, input, blocks, then, biases: biases.to_vec() })
-        };
+        let mut run =
+            |class, request, biases: &[BiasedTokens]| candidates_with(&mut bench, &prompt, class, request, biases);
         let request = |tokens, logits| LmHeadRequest { tokens, logits };
         let all = request(LmHeadTokens::All, LogitsRequest::TopWithSum(count));
         let plain = run(KernelClass::Decode, all, &[]);
@@ -346,12 +371,7 @@ fn biases_change_only_their_rows_and_sums_are_those_of_all_logits() {
             BiasedTokens { tokens: 9..10, bias: many, allowed: None },
         ];
         let biased = run(KernelClass::Decode, all, &biases);
-        let expected = expected_with(&logits, vocabulary, &biases, usize::from(count));
-        for (row, (got, (ids, sum))) in biased.iter().zip(&expected).enumerate() {
-            assert_eq!(got.ids, *ids, "{tier:?}: row {row}");
-            let got = f64::from(got.log_sum_exp.unwrap());
-            assert!((got - sum).abs() < 1e-4 * sum.abs().max(1.0), "{tier:?}: row {row}: {got}, and not {sum}");
-        }
+        assert_candidates(&biased, &expected_with(&logits, vocabulary, &biases, usize::from(count)), tier);
         for row in [0, 1, 2, 5, 6, 7, 8, 10, 11] {
             assert_eq!(biased[row], plain[row], "{tier:?}: row {row} has no bias");
         }
@@ -374,18 +394,10 @@ fn masks_leave_only_what_is_allowed_and_change_only_their_rows() {
     let (prompt, count) = (tokens(&model)[..12].to_vec(), 128);
     for tier in TIERS {
         let mut bench = Bench::new(&gpu_as(Some(tier)), &model, &model.all_units(), settings());
-        let mut logits = Vec::new();
-        for at in 0..12 {
-            let batch = rows(at..at + 1);
-            let (input, then) = (Input::Tokens(vec![prompt[at as usize]]), self::logits(LmHeadTokens::Last));
-            logits.extend(bench.hidden(forward(batch, KernelClass::Decode, input, (0, 3), then)));
-        }
+        let logits = logits_one_by_one(&mut bench, &prompt);
         let vocabulary = logits.len() / 12;
-        let mut run = |class, request: LmHeadRequest, biases: &[BiasedTokens]| {
-            let task = forward(rows(0..12), class, Input::Tokens(prompt.clone()), (0, 3), Then::LmHead(request));
-            let Task::Forward { batch, class, input, blocks, then, .. } = task else { unreachable!() };
-            bench.candidates(Task::Forward { batch, class, input, blocks, then, biases: biases.to_vec() })
-        };
+        let mut run =
+            |class, request, biases: &[BiasedTokens]| candidates_with(&mut bench, &prompt, class, request, biases);
         let request = |tokens, logits| LmHeadRequest { tokens, logits };
         let all = request(LmHeadTokens::All, LogitsRequest::TopWithSum(count));
         let plain = run(KernelClass::Decode, all, &[]);
@@ -403,12 +415,7 @@ fn masks_leave_only_what_is_allowed_and_change_only_their_rows() {
             BiasedTokens { tokens: 9..10, bias: bias.clone(), allowed: allowed(&worst) },
         ];
         let masked = run(KernelClass::Decode, all, &biases);
-        let expected = expected_with(&logits, vocabulary, &biases, usize::from(count));
-        for (row, (got, (ids, sum))) in masked.iter().zip(&expected).enumerate() {
-            assert_eq!(got.ids, *ids, "{tier:?}: row {row}");
-            let got = f64::from(got.log_sum_exp.unwrap());
-            assert!((got - sum).abs() < 1e-4 * sum.abs().max(1.0), "{tier:?}: row {row}: {got}, and not {sum}");
-        }
+        assert_candidates(&masked, &expected_with(&logits, vocabulary, &biases, usize::from(count)), tier);
         for row in [0, 1, 2, 6, 7, 8, 10, 11] {
             assert_eq!(masked[row], plain[row], "{tier:?}: row {row} has no mask");
         }

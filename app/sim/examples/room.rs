@@ -11,7 +11,7 @@ const TOKENS: u32 = 40;
 
 fn main() {
     // A block takes 160 bytes: no device can hold six of them and the rest, two can.
-    let model = SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 };
+    let model = SimModel::dense(6);
     let mut world = World::new(7, model.clone(), Sharing::Fastest, SimDevice::with_budget(620));
     let laptop = world.add(SimDevice::with_budget(620), 0.0);
     world.add(SimDevice::with_budget(620).at_speed(0.5), 0.0);

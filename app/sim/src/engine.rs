@@ -26,6 +26,14 @@ pub struct SimModel {
     pub state_bytes: u64,
 }
 
+impl SimModel {
+    /// A dense model whose KV cache takes nothing.
+    #[must_use]
+    pub const fn dense(blocks: u16) -> Self {
+        Self { blocks, experts: 0, kv_bytes: 0, state_bytes: 0 }
+    }
+}
+
 const WIDTH: usize = 2;
 /// A token's values. They use all bits of an f32, so that a sum depends on the order of its terms.
 type Values = [f32; WIDTH];

@@ -340,7 +340,7 @@ mod tests {
     /// The host looks at its own rows before it sends them, so it knows who lies.
     #[test]
     fn a_stage_that_accuses_the_host_falsely_loses_its_own_work() {
-        let model = SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 };
+        let model = SimModel::dense(6);
         let (mut world, asker, plan, place) = (1..60u32)
             .find_map(|seed| {
                 let workers = 1 + seed % 3;

@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn a_replayed_peer_is_where_the_recorded_one_is() {
-        let model = SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 };
+        let model = SimModel::dense(6);
         let mut world = World::new(1, model, Sharing::Everyone, SimDevice::with_budget(620));
         let worker = world.add(SimDevice::with_budget(620), 5.0);
         [0, worker].into_iter().for_each(|index| world.record(index));

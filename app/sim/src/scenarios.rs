@@ -14,10 +14,6 @@ use super::world::World;
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
 const TOKENS: u32 = 48;
 
-fn dense() -> SimModel {
-    SimModel { blocks: 12, experts: 0, kv_bytes: 0, state_bytes: 0 }
-}
-
 /// 12 blocks of 160 and two ends of 50: 2,020 bytes and 10 of overhead a device.
 fn device(budget: u64) -> SimDevice {
     SimDevice { block_millis: 4.0, prefill_millis: 1.0, noise: 0.05, ..SimDevice::with_budget(budget) }
@@ -81,13 +77,13 @@ fn longest_pause(timeline: &Timeline) -> f64 {
 }
 
 pub(super) fn two_devices(seed: u64) -> Run {
-    let mut world = World::new(seed, dense(), Sharing::Fastest, device(1_200));
+    let mut world = World::new(seed, SimModel::dense(12), Sharing::Fastest, device(1_200));
     world.add(device(1_200), 200.0);
     chatting(world, seed, 30_000.0, vec!["two equal devices, neither holds the model alone".into()])
 }
 
 pub(super) fn phone_joins(seed: u64) -> Run {
-    let mut world = World::new(seed, dense(), Sharing::Fastest, device(1_200));
+    let mut world = World::new(seed, SimModel::dense(12), Sharing::Fastest, device(1_200));
     world.add(device(1_200), 200.0);
     let phone = world.add(phone(1_200), 15_000.0);
     world.fault(Fault::Leave(phone), 45_000.0);
@@ -95,7 +91,7 @@ pub(super) fn phone_joins(seed: u64) -> Run {
 }
 
 pub(super) fn kill_during_answer(seed: u64) -> Run {
-    let mut world = World::new(seed, dense(), Sharing::Fastest, device(1_200));
+    let mut world = World::new(seed, SimModel::dense(12), Sharing::Fastest, device(1_200));
     let worker = world.add(device(1_200), 200.0);
     world.add(device(1_200).at_speed(0.5), 400.0);
     world.fault(Fault::Kill(worker), 12_000.0);
@@ -107,7 +103,7 @@ pub(super) fn kill_during_answer(seed: u64) -> Run {
 pub(super) fn standby(seed: u64) -> Run {
     const LONGEST_MILLIS: f64 = 3_000.0;
     let slow_line = SimDevice { download: 100.0, prefill_millis: 0.25, ..device(1_200) };
-    let mut world = World::new(seed, dense(), Sharing::Fastest, slow_line);
+    let mut world = World::new(seed, SimModel::dense(12), Sharing::Fastest, slow_line);
     let worker = world.add(slow_line, 200.0);
     world.add(slow_line.at_speed(0.8), 400.0);
     world.fault(Fault::Kill(worker), 60_000.0);
@@ -119,7 +115,7 @@ pub(super) fn standby(seed: u64) -> Run {
 }
 
 pub(super) fn frozen_tab(seed: u64) -> Run {
-    let mut world = World::new(seed, dense(), Sharing::Fastest, device(1_200));
+    let mut world = World::new(seed, SimModel::dense(12), Sharing::Fastest, device(1_200));
     let worker = world.add(device(1_200), 200.0);
     world.add(device(1_200).at_speed(0.5), 400.0);
     world.fault(Fault::Freeze(worker, 12_000.0), 12_000.0);
@@ -127,7 +123,7 @@ pub(super) fn frozen_tab(seed: u64) -> Run {
 }
 
 pub(super) fn partition(seed: u64) -> Run {
-    let mut world = World::new(seed, dense(), Sharing::Fastest, device(1_200));
+    let mut world = World::new(seed, SimModel::dense(12), Sharing::Fastest, device(1_200));
     let workers: Vec<usize> = (0..3).map(|i| world.add(device(1_200), 200.0 + 50.0 * f64::from(i))).collect();
     for worker in &workers[..2] {
         world.fault(Fault::Cut(*worker, 15_000.0), 12_000.0);
@@ -137,7 +133,7 @@ pub(super) fn partition(seed: u64) -> Run {
 
 pub(super) fn case_study(seed: u64) -> Run {
     // The paper's Aidos, Thor and Agx: speeds about 3 : 2 : 1.
-    let mut world = World::new(seed, dense(), Sharing::Fastest, device(400));
+    let mut world = World::new(seed, SimModel::dense(12), Sharing::Fastest, device(400));
     let fast = world.add(device(1_900).at_speed(1.5), 100.0);
     let middle = world.add(device(1_900), 100.0);
     world.add(device(1_900).at_speed(0.5), 100.0);
@@ -154,7 +150,7 @@ pub(super) fn case_study(seed: u64) -> Run {
 /// Three stages, each on a device that the two others cannot replace.
 fn three_stages(seed: u64, latency: f64) -> World {
     let near = device(900).behind(Link::after(latency / 2.0));
-    let mut world = World::new(seed, dense(), Sharing::Everyone, near);
+    let mut world = World::new(seed, SimModel::dense(12), Sharing::Everyone, near);
     world.add(near, 100.0);
     world.add(near, 100.0);
     world
@@ -227,7 +223,7 @@ struct SlopePoint {
 /// Milliseconds a decoded token in a room of this many stages whose messages take `latency` from peer to peer.
 fn slope_point(seed: u64, stages: u32, latency: f64) -> SlopePoint {
     let near = SimDevice { noise: 0.0, ..device(3_000) }.behind(Link::after(latency / 2.0));
-    let mut world = World::new(seed, dense(), Sharing::Everyone, near);
+    let mut world = World::new(seed, SimModel::dense(12), Sharing::Everyone, near);
     for _ in 1..stages {
         world.add(near, 100.0);
     }

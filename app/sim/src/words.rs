@@ -197,7 +197,7 @@ mod tests {
 
     /// A host that keeps both ends of a model of four blocks, and another device, once they have met.
     fn room() -> World {
-        let model = SimModel { blocks: 4, experts: 0, kv_bytes: 0, state_bytes: 0 };
+        let model = SimModel::dense(4);
         let mut world = World::new(1, model, Sharing::Fastest, SimDevice::with_budget(900));
         world.keep_ends();
         world.add(SimDevice::default(), 100.0);

@@ -83,7 +83,7 @@ type Due = Reverse<(u64, u64, usize, u64)>;
 /// use potluck_protocol::Sharing;
 /// use potluck_sim::{Fault, SimDevice, SimModel, World, undisturbed};
 ///
-/// let model = SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 };
+/// let model = SimModel::dense(6);
 /// let device = || SimDevice::with_budget(620);
 /// let mut world = World::new(1, model.clone(), Sharing::Fastest, device());
 /// let worker = world.add(device(), 0.0);

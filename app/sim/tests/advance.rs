@@ -137,11 +137,6 @@ fn the_room_is_up_sooner_and_never_much_later() {
     assert!(share < 0.9 && sooner > 400, "{share:.2} of the wait, {sooner} rooms up sooner");
 }
 
-/// 6 blocks of 160 and two ends of 50: 1,060 bytes and 10 of overhead a device.
-fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }
-}
-
 fn seats(world: &World) -> Vec<(MemberStatus, Option<String>, u64)> {
     let members = &world.view(0).room.unwrap().members;
     members.iter().map(|member| (member.status, member.standby.clone(), member.used.0)).collect()
@@ -150,7 +145,7 @@ fn seats(world: &World) -> Vec<(MemberStatus, Option<String>, u64)> {
 #[test]
 fn devices_show_what_they_load_in_advance_and_drop_what_the_plan_does_not_need() {
     let slow = SimDevice { download: 50.0, ..SimDevice::with_budget(400) };
-    let mut world = World::new(1, dense(), Sharing::Fastest, slow);
+    let mut world = World::new(1, SimModel::dense(6), Sharing::Fastest, slow);
     world.add(slow, 10.0);
     world.run(8_000.0, |_| false);
     let loads = (MemberStatus::Loading, Some("Loads its part in advance.".to_owned()));
@@ -178,7 +173,7 @@ fn devices_show_what_they_load_in_advance_and_drop_what_the_plan_does_not_need()
 #[test]
 fn a_device_is_timed_before_it_loads_in_advance() {
     let slow = SimDevice { download: 5.0, ..SimDevice::with_budget(620) };
-    let mut world = World::new(1, dense(), Sharing::Fastest, slow);
+    let mut world = World::new(1, SimModel::dense(6), Sharing::Fastest, slow);
     world.run(10_000.0, |_| false);
     assert_eq!(seats(&world)[0].1.as_deref(), Some("Loads its part in advance."));
     world.add(SimDevice { download: 5_000.0, ..slow }, 10_000.0);
@@ -190,7 +185,7 @@ fn a_device_is_timed_before_it_loads_in_advance() {
 #[test]
 fn a_room_that_became_too_small_keeps_what_it_holds() {
     let device = SimDevice { download: 50.0, ..SimDevice::with_budget(620) };
-    let mut world = World::new(1, dense(), Sharing::Fastest, device);
+    let mut world = World::new(1, SimModel::dense(6), Sharing::Fastest, device);
     let other = world.add(device, 10.0);
     world.run(60_000.0, is_up);
     assert!(is_up(&world));

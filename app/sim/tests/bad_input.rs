@@ -9,10 +9,6 @@ use potluck_swarm::Membership;
 const TEXT: &str = "how do bees find home?";
 const TOKENS: u32 = 60;
 
-fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }
-}
-
 fn hash(seed: u64) -> u64 {
     let value = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (value ^ (value >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
@@ -35,7 +31,7 @@ fn a_stage_that_sends_wrong_numbers_is_named_and_planned_around() {
     for seed in 0..200u64 {
         let hash = hash(seed);
         let share = if hash.is_multiple_of(2) { Sharing::Fastest } else { Sharing::Everyone };
-        let mut world = World::new(seed, dense(), share, SimDevice::with_budget(620));
+        let mut world = World::new(seed, SimModel::dense(6), share, SimDevice::with_budget(620));
         world.add(SimDevice::with_budget(620), 5.0);
         world.add(SimDevice::with_budget(620), 9.0);
         let asker = world.add(SimDevice::default(), 10.0);
@@ -52,7 +48,7 @@ fn a_stage_that_sends_wrong_numbers_is_named_and_planned_around() {
         let had_work = has_work(&world);
         world.run(60_000.0, |world| ended(world, asker, 1));
         let event_log = format!("seed {seed}, {share:?}, device {victim} {wrong:?}");
-        assert_undisturbed(&world, &dense(), asker, &event_log);
+        assert_undisturbed(&world, &SimModel::dense(6), asker, &event_log);
         if had_work {
             assert!(!has_work(&world), "{event_log}: the room goes on without it");
             let member = world.view(0).room.unwrap().members.iter().find(|member| member.peer == peer).unwrap();
@@ -71,7 +67,7 @@ fn a_stage_that_sends_wrong_numbers_is_named_and_planned_around() {
 fn a_device_with_wrong_numbers_gets_no_work_for_lending_a_byte_more() {
     let mut tried = 0;
     for seed in 0..40u64 {
-        let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::with_budget(620));
+        let mut world = World::new(seed, SimModel::dense(6), Sharing::Everyone, SimDevice::with_budget(620));
         world.add(SimDevice::with_budget(620), 5.0);
         world.add(SimDevice::with_budget(620), 9.0);
         let asker = world.add(SimDevice::default(), 10.0);
@@ -121,7 +117,7 @@ fn experts_with_wrong_sums_are_named_and_planned_around() {
 #[test]
 fn wrong_numbers_of_the_only_device_end_the_answer_with_its_name() {
     for wrong in [Wrong::NotFinite, Wrong::Short] {
-        let mut world = World::new(1, dense(), Sharing::Fastest, SimDevice::with_budget(2_000));
+        let mut world = World::new(1, SimModel::dense(6), Sharing::Fastest, SimDevice::with_budget(2_000));
         world.prompt(0, 1, TEXT, TOKENS, 2_000.0);
         world.fault(Fault::Wrong(0, wrong), 2_100.0);
         world.run(20_000.0, |world| ended(world, 0, 1));
@@ -134,7 +130,7 @@ fn wrong_numbers_of_the_only_device_end_the_answer_with_its_name() {
 #[test]
 fn a_second_host_replaces_the_first_and_the_room_goes_on() {
     for seed in 0..100u64 {
-        let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::with_budget(620));
+        let mut world = World::new(seed, SimModel::dense(6), Sharing::Everyone, SimDevice::with_budget(620));
         // The second host may have a smaller id than the workers, or a larger one.
         let early = seed % 2 == 0;
         let mut second = 0;
@@ -154,6 +150,6 @@ fn a_second_host_replaces_the_first_and_the_room_goes_on() {
         assert_eq!(told, "This room is hosted elsewhere now. Open its link to take part.", "{event_log}");
         assert_eq!(world.view(0).membership, Membership::Outside, "{event_log}");
         assert!(world.closed(second).is_none() && world.view(second).coordinator, "{event_log}: the second goes on");
-        assert_undisturbed(&world, &dense(), asker, &event_log);
+        assert_undisturbed(&world, &SimModel::dense(6), asker, &event_log);
     }
 }

@@ -8,16 +8,12 @@ use potluck_sim::{Fault, SimDevice, SimModel, World, undisturbed, undisturbed_bi
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
 const TOKENS: u32 = 40;
 
-fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }
-}
-
 fn prompt() -> Vec<u32> {
     TEXT.bytes().map(u32::from).collect()
 }
 
 fn plain() -> Vec<u32> {
-    undisturbed(&dense(), &prompt(), TOKENS as usize)
+    undisturbed(&SimModel::dense(6), &prompt(), TOKENS as usize)
 }
 
 /// Bans the first tokens of the answer without a bias.
@@ -29,7 +25,7 @@ fn bans() -> LogitBias {
 }
 
 fn biased(bias: &LogitBias) -> Vec<u32> {
-    undisturbed_biased(&dense(), &prompt(), TOKENS as usize, bias)
+    undisturbed_biased(&SimModel::dense(6), &prompt(), TOKENS as usize, bias)
 }
 
 fn ended(world: &World, index: usize, requests: std::ops::RangeInclusive<u32>) -> bool {
@@ -49,7 +45,7 @@ fn assert_is(world: &World, index: usize, request: u32, bias: &LogitBias, event_
 /// Several answers at once, each with its own bias or none, on a device alone, which would compute tokens ahead without a bias.
 #[test]
 fn each_answer_has_its_own_bias() {
-    let mut world = World::new(1, dense(), Sharing::Fastest, SimDevice::with_budget(3_000));
+    let mut world = World::new(1, SimModel::dense(6), Sharing::Fastest, SimDevice::with_budget(3_000));
     let other = LogitBias::new([(70, 5.0)]).unwrap();
     world.prompt(0, 1, TEXT, TOKENS, 2_000.0);
     world.ask_biased(0, 2, TEXT, TOKENS, bans(), 2_000.0);
@@ -68,7 +64,7 @@ fn each_answer_has_its_own_bias() {
 fn a_biased_answer_goes_on_when_a_device_leaves() {
     let mut recovered = 0;
     for seed in 0..40u64 {
-        let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::with_budget(620));
+        let mut world = World::new(seed, SimModel::dense(6), Sharing::Everyone, SimDevice::with_budget(620));
         world.add(SimDevice::with_budget(620), 5.0);
         world.add(SimDevice::with_budget(620), 9.0);
         let asker = world.add(SimDevice::default(), 10.0);
@@ -90,7 +86,7 @@ fn a_biased_answer_goes_on_when_a_device_leaves() {
 fn honest_stages_of_a_biased_answer_are_not_blamed() {
     let mut checked = 0;
     for seed in 0..20u64 {
-        let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::with_budget(3_000));
+        let mut world = World::new(seed, SimModel::dense(6), Sharing::Everyone, SimDevice::with_budget(3_000));
         (0..3).for_each(|index| _ = world.add(SimDevice::with_budget(430), 10.0 * f64::from(index)));
         world.check_answers(1.0);
         world.ask_biased(0, 1, "a short question", TOKENS, bans(), 8_000.0);
@@ -106,7 +102,7 @@ fn honest_stages_of_a_biased_answer_are_not_blamed() {
 
 #[test]
 fn a_bias_for_another_model_is_refused() {
-    let mut world = World::new(1, dense(), Sharing::Fastest, SimDevice::with_budget(3_000));
+    let mut world = World::new(1, SimModel::dense(6), Sharing::Fastest, SimDevice::with_budget(3_000));
     world.ask_biased(0, 1, TEXT, TOKENS, LogitBias::new([(50_000, 5.0)]).unwrap(), 2_000.0);
     world.run(60_000.0, |world| ended(world, 0, 1..=1));
     let end = world.answer(0, 1).unwrap().end.clone();

@@ -22,7 +22,7 @@ fn in_hundreds_of_rooms_answers_go_on_when_the_host_is_lost() {
 const TOKENS: u32 = 140;
 
 fn model() -> SimModel {
-    SimModel { blocks: 12, experts: 0, kv_bytes: 0, state_bytes: 0 }
+    SimModel::dense(12)
 }
 
 /// Three devices, of which two hold the model, and a guest that asks for an answer that is disturbed.

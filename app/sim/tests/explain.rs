@@ -4,11 +4,6 @@
 use potluck_protocol::{PlanStatus, PlanView, Sharing};
 use potluck_sim::{Link, SimDevice, SimModel, World};
 
-/// 6 blocks of 160 and two ends of 50: 1,060 bytes and 10 of overhead a device.
-fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }
-}
-
 fn plan(world: &World) -> &PlanView {
     &world.view(0).room.unwrap().plan
 }
@@ -19,7 +14,7 @@ const LATENCIES: [f64; 3] = [1.0, 12.0, 4.0];
 #[test]
 fn each_stage_and_each_message_has_its_expected_and_its_measured_time() {
     let device = |latency| SimDevice { noise: 0.1, ..SimDevice::with_budget(460) }.behind(Link::after(latency));
-    let mut world = World::new(1, dense(), Sharing::Everyone, device(LATENCIES[0]));
+    let mut world = World::new(1, SimModel::dense(6), Sharing::Everyone, device(LATENCIES[0]));
     LATENCIES[1..].iter().for_each(|latency| _ = world.add(device(*latency), 100.0));
     world.run(20_000.0, |_| false);
     let waiting = plan(&world);
@@ -47,7 +42,7 @@ fn each_stage_and_each_message_has_its_expected_and_its_measured_time() {
 fn an_idle_link_is_measured_awake() {
     // Each access link takes 4 ms longer when it was idle, and tokens never leave it idle for that long.
     let link = Link { wake: 4.0, ..Link::after(1.0) };
-    let mut world = World::new(5, dense(), Sharing::Fastest, SimDevice::with_budget(460).behind(link));
+    let mut world = World::new(5, SimModel::dense(6), Sharing::Fastest, SimDevice::with_budget(460).behind(link));
     (0..2).for_each(|_| _ = world.add(SimDevice::with_budget(460).behind(link), 10.0));
     world.run(9_000.0, |_| false);
     let room = world.view(0).room.unwrap();
@@ -59,13 +54,13 @@ fn an_idle_link_is_measured_awake() {
 #[test]
 fn a_room_shows_what_would_help() {
     // What is missing.
-    let mut world = World::new(2, dense(), Sharing::Fastest, SimDevice::with_budget(700));
+    let mut world = World::new(2, SimModel::dense(6), Sharing::Fastest, SimDevice::with_budget(700));
     world.run(20_000.0, |_| false);
     let expected =
         ["If one more device lends 380 bytes, the model fits.", "If Device 1 lends 370 bytes more, the model fits."];
     assert_eq!(plan(&world).help, expected);
     // A host that is quick, and so small that a slow device far away has to do the rest.
-    let mut world = World::new(3, dense(), Sharing::Fastest, SimDevice::with_budget(700));
+    let mut world = World::new(3, SimModel::dense(6), Sharing::Fastest, SimDevice::with_budget(700));
     let slow = SimDevice::with_budget(700).at_speed(0.2).behind(Link::after(20.0));
     world.add(slow, 100.0);
     world.run(20_000.0, |_| false);
@@ -86,7 +81,7 @@ fn the_first_token_is_predicted_from_earlier_prompts() {
     let device =
         |latency| SimDevice { noise: 0.02, in_use: 1.5, ..SimDevice::with_budget(620) }.behind(Link::after(latency));
     for (share, latency) in [(Sharing::Fastest, 1.0), (Sharing::Everyone, 1.0), (Sharing::Everyone, 10.0)] {
-        let mut world = World::new(1, dense(), share, device(latency));
+        let mut world = World::new(1, SimModel::dense(6), share, device(latency));
         world.add(device(latency), 100.0);
         world.run(30_000.0, |_| false);
         let text = |letter: &str| letter.repeat(230);

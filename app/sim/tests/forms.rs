@@ -9,20 +9,16 @@ use potluck_sim::{
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
 const TOKENS: u32 = 40;
 
-fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }
-}
-
 fn prompt() -> Vec<u32> {
     TEXT.bytes().map(u32::from).collect()
 }
 
 fn plain() -> Vec<u32> {
-    undisturbed(&dense(), &prompt(), TOKENS as usize)
+    undisturbed(&SimModel::dense(6), &prompt(), TOKENS as usize)
 }
 
 fn formed() -> Vec<u32> {
-    undisturbed_formed(&dense(), &prompt(), TOKENS as usize)
+    undisturbed_formed(&SimModel::dense(6), &prompt(), TOKENS as usize)
 }
 
 fn ended(world: &World, index: usize, requests: std::ops::RangeInclusive<u32>) -> bool {
@@ -38,7 +34,7 @@ fn assert_is(world: &World, index: usize, request: u32, expected: &[u32], event_
 #[test]
 fn answers_of_a_form_are_written_beside_others() {
     assert_ne!(plain(), formed());
-    let mut world = World::new(1, dense(), Sharing::Fastest, SimDevice::with_budget(3_000));
+    let mut world = World::new(1, SimModel::dense(6), Sharing::Fastest, SimDevice::with_budget(3_000));
     world.prompt(0, 1, TEXT, TOKENS, 2_000.0);
     world.ask_formed(0, 2, TEXT, TOKENS, EVERY_THIRD, 2_000.0);
     world.ask_formed(0, 3, TEXT, TOKENS, EVERY_THIRD, 2_000.0);
@@ -56,7 +52,7 @@ fn answers_of_a_form_are_written_beside_others() {
 fn an_answer_of_a_form_goes_on_when_a_device_leaves() {
     let mut recovered = 0;
     for seed in 0..40u64 {
-        let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::with_budget(620));
+        let mut world = World::new(seed, SimModel::dense(6), Sharing::Everyone, SimDevice::with_budget(620));
         world.add(SimDevice::with_budget(620), 5.0);
         world.add(SimDevice::with_budget(620), 9.0);
         let asker = world.add(SimDevice::default(), 10.0);
@@ -78,7 +74,7 @@ fn an_answer_of_a_form_goes_on_when_a_device_leaves() {
 fn honest_stages_of_an_answer_of_a_form_are_not_blamed() {
     let mut checked = 0;
     for seed in 0..20u64 {
-        let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::with_budget(3_000));
+        let mut world = World::new(seed, SimModel::dense(6), Sharing::Everyone, SimDevice::with_budget(3_000));
         (0..3).for_each(|index| _ = world.add(SimDevice::with_budget(430), 10.0 * f64::from(index)));
         world.check_answers(1.0);
         world.ask_formed(0, 1, "a short question", TOKENS, EVERY_THIRD, 8_000.0);
@@ -97,7 +93,7 @@ fn honest_stages_of_an_answer_of_a_form_are_not_blamed() {
 fn a_token_that_may_not_come_is_never_shown() {
     let mut caught = 0;
     for seed in 0..20u64 {
-        let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::default());
+        let mut world = World::new(seed, SimModel::dense(6), Sharing::Everyone, SimDevice::default());
         (0..3).for_each(|index| _ = world.add(SimDevice::with_budget(620), 10.0 * f64::from(index)));
         world.run(7_000.0, |_| false);
         let Some(last) = world.plan_up().and_then(|plan| Some(plan.stages.last()?.peer)) else { continue };
@@ -116,7 +112,7 @@ fn a_token_that_may_not_come_is_never_shown() {
 
 #[test]
 fn a_form_that_cannot_be_read_or_met_ends_the_answer_with_a_sentence() {
-    let mut world = World::new(1, dense(), Sharing::Fastest, SimDevice::with_budget(3_000));
+    let mut world = World::new(1, SimModel::dense(6), Sharing::Fastest, SimDevice::with_budget(3_000));
     world.ask_formed(0, 1, TEXT, TOKENS, "unknown", 2_000.0);
     world.ask_formed(0, 2, TEXT, TOKENS, NOTHING_LATER, 2_000.0);
     world.run(60_000.0, |world| ended(world, 0, 1..=2));

@@ -53,8 +53,7 @@ fn waits(world: &World) -> bool {
 fn room(seed: u64, setting: Setting) -> Outcome {
     let device = SimDevice { download: 160.0 / setting.load, ..SimDevice::with_budget(800) };
     let slow = device.at_speed(setting.speed);
-    let mut world =
-        World::new(seed, SimModel { blocks: 12, experts: 0, kv_bytes: 0, state_bytes: 0 }, Sharing::Fastest, slow);
+    let mut world = World::new(seed, SimModel::dense(12), Sharing::Fastest, slow);
     (1..3).for_each(|index| _ = world.add(slow, 200.0 * f64::from(index)));
     let asker = world.add(SimDevice::default(), 10.0);
     world.run(10.0 * MINUTE, is_up);

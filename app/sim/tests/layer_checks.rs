@@ -11,10 +11,6 @@ const TOKENS: u32 = 60;
 const SHORT: &str = "a short question";
 const FEW: u32 = 40;
 
-fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }
-}
-
 fn hash(seed: u64) -> u64 {
     let value = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (value ^ (value >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
@@ -49,10 +45,10 @@ fn failed(world: &World) -> Vec<usize> {
 #[test]
 fn honest_stages_are_checked_and_answers_stay_what_they_are() {
     let prompt: Vec<u32> = TEXT.bytes().map(u32::from).collect();
-    let expected = undisturbed(&dense(), &prompt, TOKENS as usize);
+    let expected = undisturbed(&SimModel::dense(6), &prompt, TOKENS as usize);
     let mut repeated = 0;
     for seed in 0..40 {
-        let mut world = room(seed, dense(), SimDevice::with_budget(2_000));
+        let mut world = room(seed, SimModel::dense(6), SimDevice::with_budget(2_000));
         let asker = world.add(SimDevice::default(), 40.0);
         world.run(60_000.0, |world| checks(world).checked.len() >= 2);
         let begin = world.now() + 100.0;
@@ -76,7 +72,7 @@ fn honest_stages_are_not_blamed_when_devices_come_and_go() {
     let mut repeated = 0;
     for seed in 0..60 {
         let hash = hash(seed);
-        let mut world = room(seed, dense(), SimDevice::with_budget(2_000));
+        let mut world = room(seed, SimModel::dense(6), SimDevice::with_budget(2_000));
         let asker = world.add(SimDevice::default(), 40.0);
         world.run(60_000.0, |world| !checks(world).checked.is_empty());
         let begin = world.now() + 100.0;
@@ -108,7 +104,7 @@ fn honest_stages_are_not_blamed_when_devices_come_and_go() {
 fn a_stage_that_lies_loses_its_work_and_no_other_does() {
     let mut found = 0;
     for seed in 0..60 {
-        let mut world = room(seed, dense(), SimDevice::with_budget(2_000));
+        let mut world = room(seed, SimModel::dense(6), SimDevice::with_budget(2_000));
         let asker = world.add(SimDevice::default(), 40.0);
         world.run(60_000.0, |world| checks(world).checked.len() >= 2);
         let checked = checks(&world).checked;
@@ -137,10 +133,10 @@ fn a_stage_that_lies_loses_its_work_and_no_other_does() {
 #[test]
 fn answers_of_a_stage_that_lied_are_marked_or_written_again() {
     let prompt: Vec<u32> = SHORT.bytes().map(u32::from).collect();
-    let expected = undisturbed(&dense(), &prompt, FEW as usize);
+    let expected = undisturbed(&SimModel::dense(6), &prompt, FEW as usize);
     let (mut marked, mut begun_again, mut wrong) = (0, 0, 0);
     for seed in 100..160 {
-        let mut world = room(seed, dense(), SimDevice::with_budget(2_000));
+        let mut world = room(seed, SimModel::dense(6), SimDevice::with_budget(2_000));
         let askers = [1, 2].map(|index| world.add(SimDevice::default(), 40.0 * f64::from(index)));
         world.run(60_000.0, |world| checks(world).checked.len() >= 2);
         let checked = checks(&world).checked;
@@ -179,7 +175,7 @@ fn answers_of_a_stage_that_lied_are_marked_or_written_again() {
 /// A model with recurrent state: what a stage keeps of it is computed again as well.
 #[test]
 fn recurrent_stages_are_checked_too() {
-    let model = SimModel { state_bytes: 1, ..dense() };
+    let model = SimModel { state_bytes: 1, ..SimModel::dense(6) };
     let mut repeated = 0;
     for seed in 0..20 {
         let mut world = room(seed, model.clone(), SimDevice::with_budget(3_000));
@@ -201,7 +197,7 @@ fn recurrent_stages_are_checked_too() {
 fn written(share: f64, seeds: std::ops::Range<u64>) -> (usize, u32) {
     let (mut tokens, mut repeated) = (0, 0);
     for seed in seeds {
-        let mut world = room(seed, dense(), SimDevice::with_budget(2_000));
+        let mut world = room(seed, SimModel::dense(6), SimDevice::with_budget(2_000));
         world.check_answers(share);
         world.check_by(hash(seed));
         let asker = world.add(SimDevice::default(), 40.0);
@@ -234,7 +230,7 @@ fn a_stage_of_another_or_an_unknown_kind_that_lies_is_named_and_not_convicted() 
         // Browsers may hide their GPUs: two without a name need not be of one kind.
         let (hosts, others) = if seed % 2 == 0 { ("simulated", "another") } else { ("", "") };
         let host = SimDevice { adapter: hosts, ..SimDevice::with_budget(2_000) };
-        let mut world = World::new(seed, dense(), Sharing::Everyone, host);
+        let mut world = World::new(seed, SimModel::dense(6), Sharing::Everyone, host);
         let other = SimDevice { adapter: others, ..SimDevice::with_budget(430) };
         (0..3).for_each(|index| _ = world.add(other, 10.0 * f64::from(index)));
         world.check_answers(1.0);
@@ -257,7 +253,7 @@ fn a_stage_of_another_or_an_unknown_kind_that_lies_is_named_and_not_convicted() 
 #[test]
 fn where_the_host_holds_no_copy_nobody_is_checked_or_convicted() {
     for seed in 0..10 {
-        let mut world = room(seed, dense(), SimDevice::default());
+        let mut world = room(seed, SimModel::dense(6), SimDevice::default());
         let asker = world.add(SimDevice::default(), 40.0);
         world.run(60_000.0, |world| world.plan_up().is_some());
         let begin = world.now() + 100.0;

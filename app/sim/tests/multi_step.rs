@@ -7,10 +7,6 @@ use potluck_sim::{Fault, SimDevice, SimModel, World, undisturbed, undisturbed_fo
 const TEXT: &str = "how do bees find home?";
 const TOKENS: u32 = 100;
 
-fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }
-}
-
 fn prompt(text: &str) -> Vec<u32> {
     text.bytes().map(u32::from).collect()
 }
@@ -31,11 +27,11 @@ fn ended(world: &World, index: usize, request: u32) -> bool {
 
 #[test]
 fn readbacks_are_shared_by_several_tokens() {
-    let mut world = World::new(1, dense(), Sharing::Fastest, device(5.0));
+    let mut world = World::new(1, SimModel::dense(6), Sharing::Fastest, device(5.0));
     world.prompt(0, 1, TEXT, TOKENS, 2_000.0);
     world.run(60_000.0, |world| ended(world, 0, 1));
     let answer = world.answer(0, 1).unwrap();
-    assert_eq!(answer.tokens, undisturbed(&dense(), &prompt(TEXT), TOKENS as usize));
+    assert_eq!(answer.tokens, undisturbed(&SimModel::dense(6), &prompt(TEXT), TOKENS as usize));
     let (millis, one_by_one) = (answer.token_millis(20).unwrap(), 6.0);
     println!("{millis:.2} ms a token, one by one {one_by_one:.2}");
     assert!(millis < 0.4 * one_by_one, "{millis:.2} ms a token");
@@ -46,7 +42,7 @@ fn readbacks_are_shared_by_several_tokens() {
 #[test]
 fn sampled_answers_run_ahead_unless_the_gpu_samples_otherwise() {
     for (seed, state_bytes) in [(1, 0), (2, 0), (3, 1), (4, 1)] {
-        let model = SimModel { state_bytes, ..dense() };
+        let model = SimModel { state_bytes, ..SimModel::dense(6) };
         let expected = undisturbed_sampled(&model, &prompt(TEXT), TOKENS as usize, seed);
         let [ahead, dropped] = [false, true].map(|samples_otherwise| {
             let device = SimDevice { samples_otherwise, budget: Some(3_000), ..device(5.0) };
@@ -65,7 +61,7 @@ fn sampled_answers_run_ahead_unless_the_gpu_samples_otherwise() {
 /// A slow device takes no further steps: its tokens come one by one.
 #[test]
 fn a_slow_device_writes_one_by_one() {
-    let mut world = World::new(1, dense(), Sharing::Fastest, device(5.0).at_speed(0.02));
+    let mut world = World::new(1, SimModel::dense(6), Sharing::Fastest, device(5.0).at_speed(0.02));
     world.prompt(0, 1, TEXT, TOKENS, 2_000.0);
     world.run(60_000.0, |world| ended(world, 0, 1));
     let times = &world.answer(0, 1).unwrap().times;
@@ -80,7 +76,7 @@ fn multi_step_decode_never_changes_the_text() {
         let hash = hash(seed);
         let share = if seed % 2 == 0 { Sharing::Fastest } else { Sharing::Everyone };
         let beside = hash.is_multiple_of(3);
-        let mut world = World::new(seed, dense(), share, device(2.0));
+        let mut world = World::new(seed, SimModel::dense(6), share, device(2.0));
         let asker = world.add(SimDevice::default(), 10.0);
         world.ask(asker, 1, "a", TEXT, TOKENS, 2_000.0);
         if beside {
@@ -97,15 +93,19 @@ fn multi_step_decode_never_changes_the_text() {
         world.run(20_000.0, |world| ended(world, asker, 1));
         let event_log = format!("seed {seed}, stopped at {stops:.0} ms");
         let first = world.answer(asker, 1).unwrap().tokens.clone();
-        assert_eq!(first, undisturbed(&dense(), &prompt(TEXT), TOKENS as usize)[..first.len()], "{event_log}");
+        assert_eq!(
+            first,
+            undisturbed(&SimModel::dense(6), &prompt(TEXT), TOKENS as usize)[..first.len()],
+            "{event_log}"
+        );
 
         let letters: String = first.iter().filter_map(|token| char::from_u32(*token)).collect();
         let whole = format!("{TEXT}{letters}and then?");
         world.ask(asker, 2, "a", &whole, 30, world.now());
         world.run(60_000.0, |world| ended(world, asker, 2) && (!beside || ended(world, 0, 9)));
         let second = world.answer(asker, 2).unwrap();
-        let kept = undisturbed_follow_up(&dense(), &prompt(TEXT), &first, &prompt("and then?"), 30);
-        let anew = undisturbed(&dense(), &prompt(&whole), 30);
+        let kept = undisturbed_follow_up(&SimModel::dense(6), &prompt(TEXT), &first, &prompt("and then?"), 30);
+        let anew = undisturbed(&SimModel::dense(6), &prompt(&whole), 30);
         assert_eq!(second.end, Some(AnswerStop::Length), "{event_log}");
         assert!(
             [&kept, &anew].contains(&&second.tokens),
@@ -114,7 +114,11 @@ fn multi_step_decode_never_changes_the_text() {
         );
         if beside {
             let other = &world.answer(0, 9).unwrap().tokens;
-            assert_eq!(*other, undisturbed(&dense(), &prompt("another question beside it"), 30), "{event_log}, beside");
+            assert_eq!(
+                *other,
+                undisturbed(&SimModel::dense(6), &prompt("another question beside it"), 30),
+                "{event_log}, beside"
+            );
         }
     }
 }

@@ -27,7 +27,7 @@ fn anything_happens(seed: u64) -> Option<String> {
 /// A tab freezes in the middle of a long answer and goes on later: what it sends then belongs to an older plan.
 fn a_tab_goes_on(seed: u64) -> Option<String> {
     let mut random = Random::new(seed);
-    let model = SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 };
+    let model = SimModel::dense(6);
     let link = Link { latency: 20.0, jitter: 2.0, ..Link::default() };
     let device = |random: &mut Random| {
         let budget = 560 + 20 * random.below(10) as u64;

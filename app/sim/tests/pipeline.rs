@@ -4,10 +4,6 @@
 use potluck_protocol::{AnswerStop, Sharing};
 use potluck_sim::{Fault, Link, SimDevice, SimModel, World, undisturbed, undisturbed_sampled};
 
-fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }
-}
-
 /// A path from peer to peer has two access links.
 fn device(budget: Option<u64>, one_way: f64) -> SimDevice {
     SimDevice { budget, ..SimDevice::default() }.behind(Link::after(one_way / 2.0))
@@ -15,7 +11,7 @@ fn device(budget: Option<u64>, one_way: f64) -> SimDevice {
 
 /// Three stages (each device has room for two blocks and an end) and a guest that asks.
 fn three_stages(seed: u64, one_way: f64) -> (World, usize) {
-    let mut world = World::new(seed, dense(), Sharing::Fastest, device(Some(460), one_way));
+    let mut world = World::new(seed, SimModel::dense(6), Sharing::Fastest, device(Some(460), one_way));
     world.add(device(Some(460), one_way), 10.0);
     world.add(device(Some(460), one_way), 20.0);
     let guest = world.add(device(None, one_way), 30.0);
@@ -28,7 +24,11 @@ fn assert_undisturbed(world: &World, asker: usize, request: u32, text: &str, tok
     let prompt: Vec<u32> = text.bytes().map(u32::from).collect();
     let answer = world.answer(asker, request).unwrap();
     assert_eq!(answer.end, Some(AnswerStop::Length), "{event_log}: question {request} must be answered: {answer:?}");
-    assert_eq!(answer.tokens, undisturbed(&dense(), &prompt, tokens as usize), "{event_log}: question {request}");
+    assert_eq!(
+        answer.tokens,
+        undisturbed(&SimModel::dense(6), &prompt, tokens as usize),
+        "{event_log}: question {request}"
+    );
 }
 
 fn all_ended(asker: usize, requests: std::ops::RangeInclusive<u32>) -> impl Fn(&World) -> bool {
@@ -184,9 +184,9 @@ fn drafts_give_several_tokens_a_round_trip_and_the_same_answer() {
         world.run(120_000.0, all_ended(guest, 1..=1));
         let answer = world.answer(guest, 1).unwrap();
         let expected = if song {
-            undisturbed_sampled(&dense(), &prompt, TOKENS as usize, 7)
+            undisturbed_sampled(&SimModel::dense(6), &prompt, TOKENS as usize, 7)
         } else {
-            undisturbed(&dense(), &prompt, TOKENS as usize)
+            undisturbed(&SimModel::dense(6), &prompt, TOKENS as usize)
         };
         assert_eq!(answer.tokens, expected, "song: {song}");
         1e3 / answer.token_millis(0).unwrap()
@@ -221,7 +221,7 @@ fn drafts_survive_faults_and_neighbours() {
             let answer = world.answer(guest, request).unwrap();
             let event_log = format!("seed {seed}, {fault:?}, song {request}: {answer:?}");
             assert_eq!(answer.end, Some(AnswerStop::Length), "{event_log}");
-            assert_eq!(answer.tokens, undisturbed_sampled(&dense(), &prompt, 40, seed), "{event_log}");
+            assert_eq!(answer.tokens, undisturbed_sampled(&SimModel::dense(6), &prompt, 40, seed), "{event_log}");
         }
     }
 }

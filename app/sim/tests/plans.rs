@@ -11,10 +11,6 @@ const TOKENS: u32 = 24;
 const SHORT: &str = "how do bees find home?";
 const LONG: u32 = 100;
 
-fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }
-}
-
 fn hash(seed: u64) -> u64 {
     let value = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (value ^ (value >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
@@ -25,7 +21,7 @@ fn answered(world: &World, index: usize, request: u32) -> bool {
 }
 
 fn assert_undisturbed(world: &World, index: usize, request: u32, text: &str, tokens: u32, event_log: &str) {
-    let (model, prompt) = (&dense(), text.bytes().map(u32::from).collect::<Vec<_>>());
+    let (model, prompt) = (&SimModel::dense(6), text.bytes().map(u32::from).collect::<Vec<_>>());
     let answer = world.answer(index, request).unwrap_or_else(|| panic!("{event_log}: no answer"));
     assert_eq!(answer.end, Some(AnswerStop::Length), "{event_log}: the answer must end by length: {answer:?}");
     assert_eq!(
@@ -48,7 +44,7 @@ fn budgets_that_shrink_while_a_plan_is_prepared_come_up() {
         let hash = hash(seed);
         // The engines take a little more than the model's sizes say.
         let device = SimDevice { padding: hash >> 50 & 15, ..SimDevice::with_budget(460) };
-        let mut world = World::new(seed, dense(), Sharing::Everyone, device);
+        let mut world = World::new(seed, SimModel::dense(6), Sharing::Everyone, device);
         for index in 1..3 {
             let joins = 200.0 + (hash >> (8 * index)) as f64 % 400.0;
             let shrinks = joins + 20.0 + (hash >> (11 * index)) as f64 % 900.0;
@@ -72,7 +68,7 @@ fn a_load_that_never_ends_is_given_up_and_begun_again() {
     let faults: [fn(usize) -> Fault; 2] = [Fault::StuckLoad, Fault::Trickle];
     for (seed, fault) in (0..100u64).flat_map(|seed| faults.map(|fault| (seed, fault))) {
         let device = SimDevice::with_budget(460);
-        let mut world = World::new(seed, dense(), Sharing::Everyone, device);
+        let mut world = World::new(seed, SimModel::dense(6), Sharing::Everyone, device);
         let joins = |index: u64| 300.0 + (hash(seed) >> (8 * index)) as f64 % 400.0;
         (1..3).for_each(|index| _ = world.add(device, joins(index)));
         let stuck = (seed % 3) as usize;
@@ -90,7 +86,7 @@ fn a_load_that_never_ends_is_given_up_and_begun_again() {
 #[test]
 fn a_slow_line_is_waited_for() {
     let device = SimDevice::with_budget(460);
-    let mut world = World::new(1, dense(), Sharing::Everyone, device);
+    let mut world = World::new(1, SimModel::dense(6), Sharing::Everyone, device);
     world.add(device, 300.0);
     world.add(SimDevice { download: 0.5, ..device }, 400.0);
     let prepared = |world: &World| world.view(0).room.unwrap().plan.plan.as_ref().map(|plan| plan.epoch);
@@ -104,7 +100,7 @@ fn a_slow_line_is_waited_for() {
 /// A device that would only cost time is kept as a spare, and shows what it would cost.
 #[test]
 fn a_spare_shows_why() {
-    let mut world = World::new(1, dense(), Sharing::Fastest, SimDevice::with_budget(2_500));
+    let mut world = World::new(1, SimModel::dense(6), Sharing::Fastest, SimDevice::with_budget(2_500));
     world.add(SimDevice::with_budget(460).at_speed(0.05), 5_000.0);
     world.run(30_000.0, |_| false);
     let room = world.view(0).room.unwrap();
@@ -136,7 +132,7 @@ fn a_better_plan_is_swapped_in_during_an_answer_without_a_gap() {
     for seed in 0..150u64 {
         let hash = hash(seed);
         let share = if seed % 2 == 0 { Sharing::Fastest } else { Sharing::Everyone };
-        let mut world = World::new(seed, dense(), share, SimDevice::with_budget(1_500).at_speed(0.05));
+        let mut world = World::new(seed, SimModel::dense(6), share, SimDevice::with_budget(1_500).at_speed(0.05));
         let asker = world.add(SimDevice::default(), 10.0);
         world.prompt(asker, 1, SHORT, LONG, 1_000.0);
         world.add(SimDevice::with_budget(2_500), 3_000.0 + (hash % 1_000) as f64);
@@ -162,7 +158,8 @@ fn a_better_plan_is_swapped_in_during_an_answer_without_a_gap() {
 fn an_answer_moves_into_the_pages_of_a_conversation_that_has_ended() {
     for seed in 0..150u64 {
         let hash = hash(seed);
-        let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::with_budget(2_500).at_speed(0.05));
+        let mut world =
+            World::new(seed, SimModel::dense(6), Sharing::Everyone, SimDevice::with_budget(2_500).at_speed(0.05));
         let asker = world.add(SimDevice::default(), 10.0);
         // Two pages each: the room is full.
         world.prompt(asker, 1, TEXT, TOKENS, 1_000.0);
@@ -183,7 +180,7 @@ fn an_answer_moves_into_the_pages_of_a_conversation_that_has_ended() {
 
 /// Three devices of which any two hold the model, and a guest that asks. Its answer begins at 10 s.
 fn room_of_three(seed: u64) -> (World, usize) {
-    let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::with_budget(620));
+    let mut world = World::new(seed, SimModel::dense(6), Sharing::Everyone, SimDevice::with_budget(620));
     world.add(SimDevice::with_budget(620), 5.0);
     world.add(SimDevice::with_budget(620), 9.0);
     let asker = world.add(SimDevice::default(), 10.0);

@@ -18,7 +18,7 @@ fn received(world: &mut World, index: usize) -> Vec<(f64, bool)> {
 
 #[test]
 fn a_plan_is_sent_when_it_changes_and_to_who_may_not_have_it() {
-    let model = SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 };
+    let model = SimModel::dense(6);
     let device = SimDevice::with_budget(620).behind(Link { jitter: 1.0, ..Link::after(2.0) });
     let mut world = World::new(3, model, Sharing::Everyone, device);
     let member = world.add(device, 10.0);
@@ -45,7 +45,7 @@ fn a_plan_is_sent_when_it_changes_and_to_who_may_not_have_it() {
 /// need it.
 #[test]
 fn the_view_that_everybody_gets_names_the_server_of_a_link_and_nothing_else() {
-    let model = SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 };
+    let model = SimModel::dense(6);
     let mut world = World::new(3, model, Sharing::Everyone, SimDevice::with_budget(620));
     let address = "https://me:word@models.example/private/a.gguf?token=secret";
     world.source = ModelSource::Link { url: address.into() };

@@ -15,10 +15,6 @@ const KEPT_MILLIS: f64 = 7_000.0;
 /// A host renews the keys again after this time.
 const AGAIN_MILLIS: f64 = 10_000.0;
 
-fn dense() -> SimModel {
-    SimModel { blocks: 2, experts: 0, kv_bytes: 0, state_bytes: 0 }
-}
-
 fn drawn(random: &mut Random, range: std::ops::Range<f64>) -> f64 {
     range.start + (range.end - range.start) * random.unit()
 }
@@ -40,7 +36,7 @@ fn renewals(seed: u64) -> Renewals {
     let mut random = Random::new(seed);
     let link = |random: &mut Random| Link { latency: drawn(random, 1.0..150.0), jitter: 2.0, ..Link::default() };
     let guest = |random: &mut Random| SimDevice { budget: None, ..SimDevice::default() }.behind(link(random));
-    let mut world = World::new(seed, dense(), Sharing::Fastest, SimDevice::with_budget(2_000));
+    let mut world = World::new(seed, SimModel::dense(2), Sharing::Fastest, SimDevice::with_budget(2_000));
     world.give_out_invites(1);
     let mut members = Vec::new();
     for _ in 0..2 + random.below(4) {
@@ -214,7 +210,7 @@ fn keys_that_are_given_to_nobody_are_found() {
 #[test]
 fn an_answer_goes_on_without_a_gap_while_the_keys_are_renewed() {
     for seed in 1..=50 {
-        let model = SimModel { blocks: 6, ..dense() };
+        let model = SimModel::dense(6);
         let link = Link { latency: 20.0, jitter: 2.0, ..Link::default() };
         let device = |budget| SimDevice::with_budget(budget).behind(link);
         let mut world = World::new(seed, model.clone(), Sharing::Everyone, device(700));

@@ -16,10 +16,6 @@ fn guest() -> SimDevice {
     SimDevice::default()
 }
 
-fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }
-}
-
 fn expected(model: &SimModel) -> Vec<u32> {
     let prompt: Vec<u32> = TEXT.bytes().map(u32::from).collect();
     undisturbed(model, &prompt, TOKENS as usize)
@@ -37,13 +33,13 @@ fn assert_undisturbed(answer: &Answer, model: &SimModel, event_log: &str) {
 /// Six dense blocks of 160 and two ends of 50: 1,060 bytes and 10 of overhead a device.
 #[test]
 fn three_devices_answer_what_one_would() {
-    let mut world = World::new(1, dense(), Sharing::Fastest, device(460));
+    let mut world = World::new(1, SimModel::dense(6), Sharing::Fastest, device(460));
     world.add(device(460), 10.0);
     world.add(device(460), 20.0);
     let asker = world.add(guest(), 30.0);
     world.prompt(asker, 1, TEXT, TOKENS, 5_000.0);
     world.run(120_000.0, finished(asker));
-    assert_undisturbed(world.answer(asker, 1).unwrap(), &dense(), "three stages");
+    assert_undisturbed(world.answer(asker, 1).unwrap(), &SimModel::dense(6), "three stages");
     let room = world.view(0).room.unwrap().clone();
     assert_eq!(room.plan.status, PlanStatus::Up);
     assert_eq!(room.plan.plan.unwrap().stages.len(), 3);
@@ -52,7 +48,7 @@ fn three_devices_answer_what_one_would() {
 /// The next prompt has what was said, not what was thought; a continued answer has both.
 #[test]
 fn reasoning_and_answer_reach_the_asker_apart_and_go_into_the_next_prompt_as_the_template_wants() {
-    let mut world = World::new(1, dense(), Sharing::Fastest, device(2_000));
+    let mut world = World::new(1, SimModel::dense(6), Sharing::Fastest, device(2_000));
     let asked = Message::new(Role::User, "why?<think>");
     world.converse(0, 1, vec![asked.clone()], TOKENS, 5_000.0);
     world.run(60_000.0, |world| world.answer(0, 1).is_some_and(|answer| answer.end.is_some()));
@@ -75,7 +71,7 @@ fn reasoning_and_answer_reach_the_asker_apart_and_go_into_the_next_prompt_as_the
 
 #[test]
 fn a_model_too_large_for_the_room_says_by_how_much_and_starts_when_help_comes() {
-    let mut world = World::new(2, dense(), Sharing::Fastest, device(460));
+    let mut world = World::new(2, SimModel::dense(6), Sharing::Fastest, device(460));
     world.prompt(0, 1, TEXT, TOKENS, 500.0);
     world.run(5_000.0, |_| false);
     let plan = world.view(0).room.unwrap().plan.clone();
@@ -84,7 +80,7 @@ fn a_model_too_large_for_the_room_says_by_how_much_and_starts_when_help_comes() 
     world.add(device(400), 6_000.0);
     world.add(device(400), 6_000.0);
     world.run(120_000.0, finished(0));
-    assert_undisturbed(world.answer(0, 1).unwrap(), &dense(), "help came later");
+    assert_undisturbed(world.answer(0, 1).unwrap(), &SimModel::dense(6), "help came later");
 }
 
 #[test]
@@ -103,7 +99,7 @@ fn experts_on_other_peers_answer_what_one_device_would() {
 
 #[test]
 fn a_device_without_the_key_gets_nothing_until_the_host_lets_it_in() {
-    let mut world = World::new(4, dense(), Sharing::Everyone, device(2_000));
+    let mut world = World::new(4, SimModel::dense(6), Sharing::Everyone, device(2_000));
     let stranger = world.add(SimDevice { invited: false, ..device(2_000) }, 10.0);
     world.run(3_000.0, |_| false);
     assert_eq!(world.view(stranger).membership, Membership::Waiting);
@@ -118,7 +114,7 @@ fn a_device_without_the_key_gets_nothing_until_the_host_lets_it_in() {
 
 #[test]
 fn a_device_that_is_turned_away_is_out() {
-    let mut world = World::new(5, dense(), Sharing::Everyone, device(2_000));
+    let mut world = World::new(5, SimModel::dense(6), Sharing::Everyone, device(2_000));
     let stranger = world.add(SimDevice { invited: false, ..device(2_000) }, 10.0);
     world.run(1_000.0, |_| false);
     world.admit(stranger, false);
@@ -128,7 +124,7 @@ fn a_device_that_is_turned_away_is_out() {
 
 #[test]
 fn a_removed_device_comes_back_and_a_banned_one_does_not() {
-    let mut world = World::new(6, dense(), Sharing::Everyone, device(620));
+    let mut world = World::new(6, SimModel::dense(6), Sharing::Everyone, device(620));
     let [removed, banned] = [5.0, 9.0].map(|at| world.add(device(620), at));
     world.run(5_000.0, |_| false);
     world.remove(removed);
@@ -150,7 +146,7 @@ fn a_removed_device_comes_back_and_a_banned_one_does_not() {
 #[test]
 fn a_ban_during_an_answer_does_not_change_it() {
     for seed in 0..300u64 {
-        let mut world = World::new(seed, dense(), Sharing::Everyone, device(620));
+        let mut world = World::new(seed, SimModel::dense(6), Sharing::Everyone, device(620));
         let workers = [5.0, 9.0, 13.0].map(|at| world.add(device(620), at));
         let banned = workers[(seed % 3) as usize];
         let asker = world.add(guest(), 20.0);
@@ -158,7 +154,7 @@ fn a_ban_during_an_answer_does_not_change_it() {
         world.run(3_000.0 + (seed * 37 % 900) as f64, |_| false);
         world.ban(banned);
         world.run(400_000.0, finished(asker));
-        assert_undisturbed(world.answer(asker, 1).unwrap(), &dense(), &format!("seed {seed}"));
+        assert_undisturbed(world.answer(asker, 1).unwrap(), &SimModel::dense(6), &format!("seed {seed}"));
         let later = world.now() + 5_000.0;
         world.run(later, |_| false);
         for index in workers.into_iter().filter(|index| *index != banned) {
@@ -174,8 +170,11 @@ fn thousands_of_rooms_survive_one_fault() {
     let mut recoveries = 0;
     for seed in 0..3_000u64 {
         let hash = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let model =
-            if seed % 3 == 0 { SimModel { blocks: 4, experts: 6, kv_bytes: 0, state_bytes: 0 } } else { dense() };
+        let model = if seed % 3 == 0 {
+            SimModel { blocks: 4, experts: 6, kv_bytes: 0, state_bytes: 0 }
+        } else {
+            SimModel::dense(6)
+        };
         let share = if seed % 2 == 0 { Sharing::Fastest } else { Sharing::Everyone };
         let budget = 620;
         let mut world = World::new(seed, model.clone(), share, device(budget));
@@ -208,7 +207,7 @@ fn thousands_of_rooms_survive_one_fault() {
 fn joins_during_an_answer_do_not_disturb_it() {
     for seed in 0..500u64 {
         let share = if seed % 2 == 0 { Sharing::Fastest } else { Sharing::Everyone };
-        let mut world = World::new(seed, dense(), share, device(1_100));
+        let mut world = World::new(seed, SimModel::dense(6), share, device(1_100));
         world.prompt(0, 1, TEXT, TOKENS, 1_000.0);
         for i in 0..3 {
             let at = 1_000.0 + (seed.wrapping_mul(77 + i) % 1_500) as f64;
@@ -219,7 +218,7 @@ fn joins_during_an_answer_do_not_disturb_it() {
         for request in [1, 2] {
             assert_undisturbed(
                 world.answer(0, request).unwrap(),
-                &dense(),
+                &SimModel::dense(6),
                 &format!("seed {seed}, question {request}"),
             );
         }
@@ -229,7 +228,7 @@ fn joins_during_an_answer_do_not_disturb_it() {
 #[test]
 fn a_host_that_reloads_answers_the_next_question_without_a_press() {
     for seed in 0..200u64 {
-        let mut world = World::new(seed, dense(), Sharing::Everyone, device(620));
+        let mut world = World::new(seed, SimModel::dense(6), Sharing::Everyone, device(620));
         world.add(device(620), 5.0);
         world.add(device(620), 9.0);
         let asker = world.add(guest(), 12.0);
@@ -239,14 +238,18 @@ fn a_host_that_reloads_answers_the_next_question_without_a_press() {
         world.run(200_000.0, |world| world.answer(asker, 2).is_some_and(|answer| answer.end.is_some()));
         let first = world.answer(asker, 1).unwrap();
         assert!(first.end.is_some(), "seed {seed}: the interrupted answer must end and say so");
-        assert_undisturbed(world.answer(asker, 2).unwrap(), &dense(), &format!("seed {seed}, after the reload"));
+        assert_undisturbed(
+            world.answer(asker, 2).unwrap(),
+            &SimModel::dense(6),
+            &format!("seed {seed}, after the reload"),
+        );
     }
 }
 
 #[test]
 fn a_room_whose_host_leaves_is_over_for_its_workers_and_askers() {
     for seed in 0..200u64 {
-        let mut world = World::new(seed, dense(), Sharing::Everyone, device(620));
+        let mut world = World::new(seed, SimModel::dense(6), Sharing::Everyone, device(620));
         let workers = [5.0, 9.0].map(|at| world.add(device(620), at));
         let asker = world.add(guest(), 12.0);
         world.prompt(asker, 1, TEXT, TOKENS, 3_000.0);
@@ -269,7 +272,7 @@ fn a_room_whose_host_leaves_is_over_for_its_workers_and_askers() {
 #[test]
 fn a_room_that_is_closed_for_now_is_waited_for_and_answers_when_it_is_open_again() {
     for seed in 0..200u64 {
-        let mut world = World::new(seed, dense(), Sharing::Everyone, device(620));
+        let mut world = World::new(seed, SimModel::dense(6), Sharing::Everyone, device(620));
         let workers = [5.0, 9.0].map(|at| world.add(device(620), at));
         let asker = world.add(guest(), 12.0);
         world.prompt(asker, 1, TEXT, TOKENS, 3_000.0);
@@ -283,13 +286,13 @@ fn a_room_that_is_closed_for_now_is_waited_for_and_answers_when_it_is_open_again
         world.run(200_000.0, |world| world.answer(asker, 2).is_some_and(|answer| answer.end.is_some()));
         let first = world.answer(asker, 1).unwrap();
         assert!(first.end.is_some(), "seed {seed}: the interrupted answer must end and say so");
-        assert_undisturbed(world.answer(asker, 2).unwrap(), &dense(), &format!("seed {seed}, open again"));
+        assert_undisturbed(world.answer(asker, 2).unwrap(), &SimModel::dense(6), &format!("seed {seed}, open again"));
     }
 }
 
 #[test]
 fn the_kv_cache_of_conversations_that_a_reloaded_host_forgot_is_freed() {
-    let mut world = World::new(7, dense(), Sharing::Everyone, device(620));
+    let mut world = World::new(7, SimModel::dense(6), Sharing::Everyone, device(620));
     world.add(device(620), 5.0);
     let asker = world.add(guest(), 12.0);
     world.prompt(asker, 1, TEXT, TOKENS, 3_000.0);
@@ -301,5 +304,5 @@ fn the_kv_cache_of_conversations_that_a_reloaded_host_forgot_is_freed() {
     let prompt: Vec<u32> = long.bytes().map(u32::from).collect();
     let answer = world.answer(asker, 3).unwrap();
     assert_eq!(answer.end, Some(AnswerStop::Length), "the whole context must be free again");
-    assert_eq!(answer.tokens, undisturbed(&dense(), &prompt, TOKENS as usize));
+    assert_eq!(answer.tokens, undisturbed(&SimModel::dense(6), &prompt, TOKENS as usize));
 }

@@ -7,10 +7,6 @@ use potluck_sim::{Fault, Link, SimDevice, SimModel, World, undisturbed};
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
 const TOKENS: u32 = 100;
 
-fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 }
-}
-
 fn hash(seed: u64) -> u64 {
     let value = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (value ^ (value >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
@@ -31,7 +27,11 @@ fn assert_undisturbed(world: &World, index: usize, request: u32, event_log: &str
     let prompt: Vec<u32> = TEXT.bytes().map(u32::from).collect();
     let answer = world.answer(index, request).unwrap_or_else(|| panic!("{event_log}: no answer"));
     assert_eq!(answer.end, Some(AnswerStop::Length), "{event_log}: the answer must end by length: {answer:?}");
-    assert_eq!(answer.tokens, undisturbed(&dense(), &prompt, TOKENS as usize), "{event_log}: it must be undisturbed");
+    assert_eq!(
+        answer.tokens,
+        undisturbed(&SimModel::dense(6), &prompt, TOKENS as usize),
+        "{event_log}: it must be undisturbed"
+    );
 }
 
 /// Devices with work besides the host, by their index.
@@ -56,7 +56,7 @@ fn covered_room(seed: u64) -> (World, usize, f64) {
     let hash = hash(seed);
     let share = if seed.is_multiple_of(2) { Sharing::Fastest } else { Sharing::Everyone };
     let link = Link { latency: [2.0, 10.0, 20.0][hash as usize % 3], jitter: 0.5, ..Link::default() };
-    let mut world = World::new(seed, dense(), share, device().behind(link));
+    let mut world = World::new(seed, SimModel::dense(6), share, device().behind(link));
     for index in 1..5 {
         world.add(device().behind(link), 10.0 * f64::from(index));
     }
@@ -168,7 +168,7 @@ fn orders_stay_when_the_room_is_looked_at_again() {
 /// A device that holds a copy keeps it when somebody joins who would do as well.
 #[test]
 fn a_warm_spare_stays_warm_when_somebody_joins() {
-    let mut world = World::new(1, dense(), Sharing::Fastest, device());
+    let mut world = World::new(1, SimModel::dense(6), Sharing::Fastest, device());
     world.add(device(), 10.0);
     world.add(device().at_speed(0.5), 20.0);
     world.run(60_000.0, any_may_leave);
@@ -189,7 +189,7 @@ fn a_warm_spare_stays_warm_when_somebody_joins() {
 fn a_plan_does_not_wait_for_what_is_loaded_in_advance() {
     for seed in 0..50u64 {
         let slow = SimDevice { download: 5.0, ..device().at_speed(0.5) };
-        let mut world = World::new(seed, dense(), Sharing::Fastest, device());
+        let mut world = World::new(seed, SimModel::dense(6), Sharing::Fastest, device());
         world.add(device(), 10.0);
         let spare = world.add(slow, 20.0);
         world.run(30_000.0, |world| !standing_by(world).is_empty());
@@ -208,7 +208,7 @@ fn a_plan_does_not_wait_for_what_is_loaded_in_advance() {
 /// Without memory for a standby plan the room says what would help, and a loss is survived as before.
 #[test]
 fn a_room_without_memory_for_it_says_so() {
-    let mut world = World::new(1, dense(), Sharing::Fastest, SimDevice::with_budget(620));
+    let mut world = World::new(1, SimModel::dense(6), Sharing::Fastest, SimDevice::with_budget(620));
     world.add(SimDevice::with_budget(620), 10.0);
     world.run(20_000.0, |_| false);
     let reason = world.view(0).room.unwrap().plan.reason.clone();
@@ -221,7 +221,7 @@ fn a_room_without_memory_for_it_says_so() {
 fn a_copy_that_does_not_fit_after_all_leaves_the_plan_alone() {
     for seed in 0..50u64 {
         let tight = SimDevice { padding: 1 + hash(seed) % 300, ..SimDevice::with_budget(1_070) };
-        let mut world = World::new(seed, dense(), Sharing::Everyone, tight);
+        let mut world = World::new(seed, SimModel::dense(6), Sharing::Everyone, tight);
         world.add(tight, 10.0);
         let asker = world.add(SimDevice::default(), 20.0);
         world.run(20_000.0, |_| false);

@@ -44,7 +44,7 @@ const DEVICE: SimDevice = SimDevice {
 impl Equals {
     /// Plans over ten minutes, after the first has settled. Somebody asks once a minute.
     fn plans(&self, seed: u64) -> BTreeSet<u32> {
-        let model = SimModel { blocks: 12, experts: 0, kv_bytes: 0, state_bytes: 0 };
+        let model = SimModel::dense(12);
         let mut world = World::new(seed, model, self.share, self.device);
         (1..self.devices).for_each(|index| _ = world.add(self.device, 200.0 * index as f64));
         let asker = world.add(SimDevice::default(), 10.0);
@@ -103,7 +103,7 @@ fn devices_that_are_slower_in_use_than_when_timed_keep_their_plan() {
 /// One of two workers is a little faster, and leaves again and again. Returns for how many seconds, in the minute
 /// after it came back for the last time, the host's plan uses it, and what is said about it in the end.
 fn counted_on(seed: u64, departures: u32, quicker: f64) -> (u32, Option<String>) {
-    let model = SimModel { blocks: 12, experts: 0, kv_bytes: 0, state_bytes: 0 };
+    let model = SimModel::dense(12);
     // The host keeps a few blocks, one of the workers has the rest.
     let device = SimDevice { budget: Some(1_900), noise: 0.02, ..DEVICE };
     let mut world = World::new(seed, model, Sharing::Fastest, SimDevice { budget: Some(400), ..device });

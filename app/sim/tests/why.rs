@@ -10,7 +10,7 @@ use potluck_protocol::{Hedging, Sharing};
 use potluck_sim::{Fault, Link, LogNormal, SimDevice, SimModel, World};
 
 /// 6 blocks of 160 and two ends of 50: 1,060 bytes and 10 of overhead a device.
-const DENSE: SimModel = SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 };
+const DENSE: SimModel = SimModel::dense(6);
 /// A block takes 100 + 5 + 8 × 20 bytes.
 const EXPERTS: SimModel = SimModel { blocks: 3, experts: 8, kv_bytes: 0, state_bytes: 0 };
 

@@ -9,7 +9,7 @@ use potluck_protocol::{Ends, Hedging, Sharing};
 use potluck_sim::{Carries, Fault, SimDevice, SimModel, World, of_seeds, scenario, undisturbed, undisturbed_biased};
 
 /// 6 blocks of 160 and two ends of 50: 1,060 bytes and 10 of overhead a device.
-const DENSE: SimModel = SimModel { blocks: 6, experts: 0, kv_bytes: 0, state_bytes: 0 };
+const DENSE: SimModel = SimModel::dense(6);
 /// A block takes 100 + 5 + 8 × 20 bytes.
 const EXPERTS: SimModel = SimModel { blocks: 4, experts: 8, kv_bytes: 0, state_bytes: 0 };
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
