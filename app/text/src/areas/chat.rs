@@ -110,6 +110,28 @@ table! {
 }
 
 table! {
+    /// Text files that go along with a question.
+    AttachTexts {
+        /// The button, and the place to drop files.
+        title = "Attach text files";
+        /// The files of a question that is written, for screen readers.
+        files = "Attached files";
+        /// About how many tokens a file has.
+        tokens(tokens: Count) = "about { $tokens } tokens";
+        /// The button that takes a file out again.
+        remove(name: Text) = "Remove { $name }";
+        /// The name of a file that has too many bytes, and how many all files of a question may have.
+        too_large(name: Text, most: Bytes) = "{ $name } is too large: the files of a message may have { $most } together.";
+        /// The name of a file that is something else.
+        no_text(name: Text) = "{ $name } is not a text file. Copy its text and paste it into the message.";
+        /// The most files of a message.
+        too_many(most: Count) = "A message can have { $most } files. Send these first, or remove one.";
+        /// The name of a file, or of a folder.
+        unreadable(name: Text) = "{ $name } cannot be read. If it is a folder, choose the files in it.";
+    }
+}
+
+table! {
     /// What is wrong with the message in the composer.
     ComposerTexts {
         /// Estimated tokens of the message, and how many fit.

@@ -46,8 +46,8 @@ mod weights;
 pub use bench::BenchTexts;
 pub use catalog::CatalogTexts;
 pub use chat::{
-    AnswerTexts, ChatTexts, ComposerTexts, ConversationsTexts, KeysTexts, NotYetTexts, PeriodTexts, TransferTexts,
-    TurnTexts, VersionsTexts,
+    AnswerTexts, AttachTexts, ChatTexts, ComposerTexts, ConversationsTexts, KeysTexts, NotYetTexts, PeriodTexts,
+    TransferTexts, TurnTexts, VersionsTexts,
 };
 pub use decision::{DeviceDecisionTexts, PlanDecisionTexts, RunningDecisionTexts, WhyTexts};
 pub use deputy::DeputyTexts;
@@ -154,6 +154,8 @@ areas! {
     turn: TurnTexts,
     /// Steps through versions of a question or an answer.
     versions: VersionsTexts,
+    /// Text files that go along with a question.
+    attach: AttachTexts,
     /// What is wrong with the message in the composer.
     composer: ComposerTexts,
     /// A device that asks to come in.

@@ -6,7 +6,7 @@ use potluck_panel::{AnswerPart, AnswerStop, LogitOptions, PromptRequest, Request
 use crate::{
     browser,
     route::Route,
-    state::{Store, TakenBack},
+    state::{QuestionParts, Store, TakenBack},
 };
 
 impl Store {
@@ -144,7 +144,7 @@ impl Store {
                     if self.chats.open.with_untracked(|open| open.turns.is_empty()) {
                         texts.extend(std::iter::from_fn(|| self.take_waiting(0)));
                     }
-                    self.give_draft(texts.join("\n"));
+                    self.give_draft(QuestionParts::joined(texts.iter().map(String::as_str)).whole());
                     let own_answers = self.chats.open.with_untracked(|open| open.own_answers.clone());
                     self.forget_blank();
                     // The question that is sent next begins the same conversation.

@@ -1,5 +1,6 @@
 //! The user's actions, as methods of the store.
 
+mod attaching;
 mod bench;
 mod chat;
 mod conversations;

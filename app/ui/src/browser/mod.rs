@@ -5,6 +5,7 @@ mod confirm;
 mod database;
 mod device;
 mod drawing;
+mod files;
 mod keys;
 mod random;
 mod save;
@@ -19,6 +20,7 @@ pub use database::{
 };
 pub use device::{copy_text, device_kind, device_name, set_appearance, set_title, show_result, user_agent};
 pub use drawing::{end_drawing, forget_plain_answer, is_hidden, note_drawing, plain_answers};
+pub use files::{decode_text, file_bytes, files_of};
 pub use keys::{focus_composer, is_composing};
 pub use random::{hex, key_seed, seed};
 pub use save::save_text;

@@ -11,6 +11,7 @@ use wasm_bindgen::JsCast;
 use web_sys::HtmlTextAreaElement;
 
 use super::{
+    attached_files::{AttachButton, FileChips},
     context_meter::{ContextMeter, WaysOn, room_left},
     too_long::TooLong,
     waiting_list::WaitingList,
@@ -18,7 +19,7 @@ use super::{
 use crate::{
     browser,
     common::{Icon, Symbol},
-    state::{estimated_tokens, store},
+    state::{QuestionParts, estimated_tokens, store},
 };
 
 /// Maximum height of the field in pixels; beyond that it scrolls.
@@ -39,7 +40,9 @@ pub fn Composer() -> impl IntoView {
     let field = NodeRef::<html::Textarea>::new();
     let running = Memo::new(move |_| store.answering().is_some());
     let ready = Memo::new(move |_| store.can_ask());
-    let blank = RwSignal::new(true);
+    let files = store.chats.files;
+    let no_text = RwSignal::new(true);
+    let blank = Memo::new(move |_| no_text.get() && files.with(Vec::is_empty));
     let too_long = RwSignal::new(None::<TooLong>);
     let pause = StoredValue::new_local(None::<Timeout>);
     let reported = StoredValue::new(f64::MIN);
@@ -52,16 +55,22 @@ pub fn Composer() -> impl IntoView {
     let measure = move |field: &HtmlTextAreaElement| {
         let length = field.text_length();
         is_long.set_value(length > SURELY_TALL);
-        blank.set(length < SURELY_SOMETHING && field.value().trim().is_empty());
+        no_text.set(length < SURELY_SOMETHING && field.value().trim().is_empty());
         fit_height(field, length);
     };
     // A draft that the page gives.
     Effect::new(move |_| {
-        let (Some(field), text) = (field.get(), store.chats.draft.get()) else { return };
+        let (Some(field), draft) = (field.get(), store.chats.draft.get()) else { return };
+        let QuestionParts { text, files: drafted } = QuestionParts::of(&draft);
         if field.value() != text {
             field.set_value(&text);
         }
-        weigh(&text);
+        weigh(&draft);
+        files.maybe_update(|files| {
+            let is_new = *files != drafted;
+            *files = drafted;
+            is_new
+        });
         measure(&field);
     });
     // A second button beside the field makes it narrower.
@@ -74,16 +83,17 @@ pub fn Composer() -> impl IntoView {
             }
         });
     });
-    // Another conversation, or room, has another context.
+    // Another conversation, or room, has another context, and files take of it.
     let left = Memo::new(move |_| room_left(store));
-    Effect::new(move |before: Option<()>| {
+    Effect::new(move |_| {
         left.track();
-        if let (Some(()), Some(field)) = (before, field.get_untracked()) {
-            weigh(&field.value());
+        files.track();
+        if let Some(field) = field.get() {
+            weigh(&store.chats.with_files(field.value()));
         }
     });
     let read = move |field: &HtmlTextAreaElement| {
-        let text = field.value();
+        let text = store.chats.with_files(field.value());
         weigh(&text);
         measure(field);
         store.keep_draft(text);
@@ -111,7 +121,7 @@ pub fn Composer() -> impl IntoView {
     });
     let send = move || {
         let Some(field) = field.get_untracked() else { return };
-        let text = field.value();
+        let text = store.chats.with_files(field.value());
         weigh(&text);
         let is_too_long = too_long.with_untracked(|long| long.as_ref().is_some_and(|long| long.is_certain));
         if is_too_long || !(store.ask(&text) || store.wait(&text)) {
@@ -138,6 +148,13 @@ pub fn Composer() -> impl IntoView {
         event.prevent_default();
         send();
     };
+    let pasted = move |event: ev::ClipboardEvent| {
+        let files = browser::files_of(event.clipboard_data().and_then(|data| data.files()));
+        if !files.is_empty() {
+            event.prevent_default();
+            store.attach(files);
+        }
+    };
     let wrong =
         move || store.chats.refused.get().or_else(|| too_long.with(|long| long.as_ref().map(TooLong::sentence)));
     let may_send =
@@ -146,7 +163,9 @@ pub fn Composer() -> impl IntoView {
         <form class="composer" on:submit=submit>
             <WaitingList />
             <WaysOn draft=tokens />
+            <FileChips files remove=move |at| store.detach(at) />
             <div class="composer-box">
+                <AttachButton />
                 <textarea
                     node_ref=field
                     class="composer-field"
@@ -156,6 +175,7 @@ pub fn Composer() -> impl IntoView {
                     enterkeyhint="send"
                     on:input=typed
                     on:keydown=keys
+                    on:paste=pasted
                 ></textarea>
                 <Show
                     when=move || running.get()

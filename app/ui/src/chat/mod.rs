@@ -2,6 +2,7 @@
 
 mod answer_foot;
 mod answer_view;
+mod attached_files;
 mod chat_list;
 mod chat_row;
 mod chats_page;

@@ -3,9 +3,10 @@
 use leptos::{ev, html, prelude::*};
 use potluck_text::texts;
 
+use super::attached_files::FileChips;
 use crate::{
     browser,
-    state::{TurnId, store},
+    state::{QuestionParts, TurnId, store},
 };
 
 /// A question's text in a field of its own.
@@ -22,11 +23,15 @@ pub fn QuestionEditor(
 ) -> impl IntoView {
     let store = store();
     let field = NodeRef::<html::Textarea>::new();
-    let blank = RwSignal::new(false);
+    let QuestionParts { text, files } = question.with_untracked(|question| QuestionParts::of(question));
+    let files = RwSignal::new(files);
+    let no_text = RwSignal::new(text.trim().is_empty());
+    let text = StoredValue::new(text);
+    let blank = Memo::new(move |_| no_text.get() && files.with(Vec::is_empty));
     let may_ask = Memo::new(move |_| store.can_ask() && store.answering().is_none() && !blank.get());
     Effect::new(move |_| {
         let Some(field) = field.get() else { return };
-        field.set_value(&question.get_untracked());
+        field.set_value(&text.get_value());
         let end = field.text_length();
         // Ignore the errors: a field of text has a selection, and whoever cannot focus it may click it.
         let _refused = (field.set_selection_range(end, end), field.focus());
@@ -37,7 +42,7 @@ pub fn QuestionEditor(
     };
     let ask = move || {
         let text = field.get_untracked().map(|field| field.value()).unwrap_or_default();
-        if store.edit(at, &text) {
+        if store.edit(at, &QuestionParts { text, files: files.get_untracked() }.whole()) {
             editing.set(None);
             // The field is gone, and the next message goes into this one.
             request_animation_frame(browser::focus_composer);
@@ -70,9 +75,10 @@ pub fn QuestionEditor(
                 rows="3"
                 dir="auto"
                 aria-label=texts().turn.field()
-                on:input=move |event| blank.set(event_target_value(&event).trim().is_empty())
+                on:input=move |event| no_text.set(event_target_value(&event).trim().is_empty())
                 on:keydown=keys
             ></textarea>
+            <FileChips files remove=move |at: usize| files.update(|files| drop(files.remove(at))) />
             <div class="row question-editor-row">
                 <span class="hint">{texts().turn.stays()}</span>
                 <button type="button" class="button button-quiet" on:click=move |_| leave()>{texts().button.cancel()}</button>

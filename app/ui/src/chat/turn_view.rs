@@ -3,8 +3,10 @@
 use leptos::prelude::*;
 use potluck_text::texts;
 
-use super::{answer_view::AnswerView, question_editor::QuestionEditor, question_foot::QuestionFoot};
-use crate::state::{Conversation, Turn, TurnId, store};
+use super::{
+    answer_view::AnswerView, attached_files::SentFiles, question_editor::QuestionEditor, question_foot::QuestionFoot,
+};
+use crate::state::{Conversation, QuestionParts, Turn, TurnId, store};
 
 /// The turn at one place of the open conversation, whichever version of it is shown.
 #[component]
@@ -22,6 +24,9 @@ pub fn TurnView(
     });
     let question =
         Memo::new(move |_| store.chats.open.with(|conversation| of_turn(conversation, |turn| turn.question.clone())));
+    let parts = Memo::new(move |_| question.with(|question| QuestionParts::of(question)));
+    let text = Memo::new(move |_| parts.with(|parts| parts.text.clone()));
+    let files = Memo::new(move |_| parts.with(|parts| parts.files.clone()));
     let answer = Memo::new(move |_| {
         store.chats.open.with(|conversation| conversation.turns.get(at).map(|turn| turn.answer.clone()))
     });
@@ -52,7 +57,10 @@ pub fn TurnView(
                 when=move || edits.get()
                 fallback=move || view! {
                     <div class="asked">
-                        <p class="question" dir="auto">{question}</p>
+                        <Show when=move || text.with(|text| !text.is_empty())>
+                            <p class="question" dir="auto">{text}</p>
+                        </Show>
+                        <SentFiles files />
                         <QuestionFoot at turn question editing came_back />
                     </div>
                 }

@@ -3,7 +3,10 @@
 use leptos::prelude::*;
 use potluck_text::texts;
 
-use crate::{browser, state::store};
+use crate::{
+    browser,
+    state::{QuestionParts, store},
+};
 
 /// Above the field for a message.
 #[component]
@@ -32,16 +35,14 @@ pub fn WaitingList() -> impl IntoView {
     let take_back = move |at: usize| {
         if let Some(question) = store.take_waiting(at) {
             let written = store.chats.draft_to_keep().unwrap_or_else(|| store.chats.draft.get_untracked());
-            let parts = [question, written];
-            let parts: Vec<_> = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
-            store.give_draft(parts.join("\n"));
+            store.give_draft(QuestionParts::joined([question.as_str(), &written]).whole());
             request_animation_frame(browser::focus_composer);
         }
     };
     let row = move |(at, question): (usize, String)| {
         view! {
             <li>
-                <span dir="auto">{texts().composer.asked_next()} " " {question}</span>
+                <span dir="auto">{texts().composer.asked_next()} " " {QuestionParts::of(&question).summary()}</span>
                 <button type="button" class="button button-quiet button-small" on:click=move |_| take_back(at)>
                     {texts().composer.take_back()}
                 </button>

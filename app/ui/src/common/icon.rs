@@ -44,6 +44,8 @@ pub enum Symbol {
     Pencil,
     /// Delete.
     Bin,
+    /// A file that goes along.
+    Clip,
     /// Stays at the top.
     Pin,
     /// Something is wrong.
@@ -89,6 +91,7 @@ impl Symbol {
             }
             Self::Pencil => "M5 19l1-4L16 5l3 3L9 18zM14 7l3 3",
             Self::Bin => "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13M10.5 11v5M13.5 11v5",
+            Self::Clip => "M18.5 11.5l-7 7a4.2 4.2 0 0 1-6-6l7.5-7.5a2.8 2.8 0 0 1 4 4l-7 7a1.4 1.4 0 0 1-2-2l6-6",
             Self::Pin => "M9 4h6l-.8 6.5L17 13H7l2.8-2.5zM12 13v7",
             Self::Warning => "M12 4l9 16H3zM12 10v4M12 17h.01",
             Self::Info => "M12 3a9 9 0 1 0 0 18a9 9 0 0 0 0-18M12 11v5M12 8h.01",

@@ -12,7 +12,7 @@ use potluck_panel::{AnswerPart, RequestId};
 
 pub use storing::Stashed;
 
-use super::{AnswerState, Conversation, Heading, KnownRecord, Record, TakenBack};
+use super::{AnswerState, AttachedFile, Conversation, Heading, KnownRecord, QuestionParts, Record, TakenBack};
 
 /// The conversations. Copies are handles to the same ones.
 #[derive(Clone, Copy)]
@@ -23,7 +23,9 @@ pub struct Chats {
     pub headings: RwSignal<Vec<Heading>>,
     /// Text that the page puts into the composer. It is told of what is typed there, but not at once.
     pub draft: RwSignal<String>,
-    /// Why the question was refused that was put back into the composer.
+    /// The files that go along with the text in the composer.
+    pub files: RwSignal<Vec<AttachedFile>>,
+    /// Why the question was refused that was put back into the composer, or a file was not taken.
     pub refused: RwSignal<Option<String>>,
     /// The composer's field, while it has a text that is not kept yet.
     pub typing: StoredValue<Option<web_sys::HtmlTextAreaElement>, LocalStorage>,
@@ -78,6 +80,7 @@ impl Chats {
         let chats = Self {
             open: RwSignal::new(open),
             headings: RwSignal::new(Vec::new()),
+            files: RwSignal::new(QuestionParts::of(&draft).files),
             draft: RwSignal::new(draft),
             refused: RwSignal::new(None),
             typing: StoredValue::new_local(None),
@@ -155,7 +158,13 @@ impl Chats {
 
     /// Text of the composer that is not kept yet.
     pub fn draft_to_keep(self) -> Option<String> {
-        self.typing.with_value(|field| field.as_ref().map(web_sys::HtmlTextAreaElement::value))
+        let text = self.typing.with_value(|field| field.as_ref().map(web_sys::HtmlTextAreaElement::value))?;
+        Some(self.with_files(text))
+    }
+
+    /// A text with the files of the composer.
+    pub fn with_files(self, text: String) -> String {
+        QuestionParts { text, files: self.files.get_untracked() }.whole()
     }
 
     /// Nothing is written in the composer.

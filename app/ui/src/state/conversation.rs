@@ -18,7 +18,7 @@ pub use answer::{Answer, AnswerState};
 pub use context::{ContextUse, estimated_tokens};
 pub use tree::{TurnKey, Versioned, Versions};
 
-use super::{AnswerSettings, Difference};
+use super::{AnswerSettings, Difference, QuestionParts};
 use answer::LONGEST_ANSWER;
 
 /// A conversation as stored in the browser.
@@ -292,9 +292,11 @@ impl Conversation {
     }
 }
 
-/// The first line of a question, cut at a word boundary.
+/// The first line of a question, or the names of its files, cut at a word boundary.
 fn title_of(question: &str) -> String {
-    let line = question.trim().lines().next().unwrap_or_default();
+    let parts = QuestionParts::of(question);
+    let text = if parts.text.trim().is_empty() { parts.summary() } else { parts.text };
+    let line = text.trim().lines().next().unwrap_or_default();
     if line.chars().count() <= TITLE {
         return line.to_owned();
     }

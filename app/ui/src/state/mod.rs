@@ -1,6 +1,7 @@
 //! The page's state. [`Store`] combines the parts that hold signals; the rest is plain data with pure functions.
 
 mod answer_settings;
+mod attached;
 mod bench;
 mod chats;
 mod conversation;
@@ -19,6 +20,7 @@ mod transfer;
 mod waiting;
 
 pub use answer_settings::{AnswerSettings, Difference};
+pub use attached::{AttachedFile, QuestionParts, encoding_of};
 pub use bench::{BenchProgress, BenchState};
 pub use chats::{Chats, Stashed};
 pub use conversation::{
