@@ -49,9 +49,15 @@ async function lend(scope, bytes) {
   await field.press('Tab');
 }
 
+/** Opens what few people change. */
+async function moreOptions(dialog) {
+  const fold = dialog.locator('details:has(> summary:text("More options"))');
+  if ((await fold.getAttribute('open')) === null) await fold.locator('> summary').click();
+}
+
 /** Chooses how experts are spread, by the values that the command line takes. */
 async function spread(dialog, { wire, copies, hedging }) {
-  const fold = dialog.locator('details', { has: dialog.page().locator('summary', { hasText: 'How experts are spread' }) });
+  const fold = dialog.locator('details:has(> summary:text("How experts are spread"))');
   if ((await fold.getAttribute('open')) === null) await fold.locator('summary').click();
   const chosen = { 'Numbers sent to experts and back': wire, 'Devices that hold each expert': copies, 'When a second device is asked': hedging };
   for (const [label, value] of Object.entries(chosen)) if (value) await fold.getByLabel(label).selectOption(String(value));
@@ -67,6 +73,7 @@ export async function host(page, relay, { model, lends, share, keepWords, contex
   const dialog = page.getByRole('dialog', { name: 'Host a model' });
   if (model) await dialog.locator('label', { hasText: named(model) }).click();
   if (lends) await lend(dialog, lends);
+  if ([share, keepWords, context, guesser, wire, copies, hedging].some((choice) => choice !== undefined)) await moreOptions(dialog);
   if (share) await dialog.locator('label', { hasText: share }).first().click();
   if (keepWords !== undefined) await dialog.getByLabel('Keep my words here').setChecked(keepWords);
   if (context) await dialog.getByLabel('Context length').selectOption(String(context));
@@ -85,7 +92,10 @@ export async function hostFile(page, relay, path, { share } = {}) {
   const dialog = page.getByRole('dialog', { name: 'Host a model' });
   await dialog.getByRole('tab', { name: 'This device' }).click();
   await dialog.locator('input[type=file]').setInputFiles(path);
-  if (share) await dialog.locator('label', { hasText: share }).first().click();
+  if (share) {
+    await moreOptions(dialog);
+    await dialog.locator('label', { hasText: share }).first().click();
+  }
   await dialog.getByRole('button', { name: 'Open the room' }).click();
 }
 

@@ -36,7 +36,7 @@ const spreading = ({ plan: { experts } }) => ({ wire: experts.wire, hedging: exp
 const CHOSEN = { wire: 'F16', hedging: { Copies: 2 }, copies: 2 };
 
 /** The fold in the host dialog. */
-const fold = (page) => page.getByRole('dialog', { name: 'Host a model' }).locator('details', { has: page.locator('summary', { hasText: 'How experts are spread' }) });
+const fold = (page) => page.getByRole('dialog', { name: 'Host a model' }).locator('details:has(> summary:text("How experts are spread"))');
 
 step('a host chooses f16 and two copies, a contributor joins, and an answer comes', async () => {
   const link = await host(devices.host.page, relay, CHOICE);

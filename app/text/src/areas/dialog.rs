@@ -69,6 +69,10 @@ table! {
 table! {
     /// The options below the model.
     OptionsTexts {
+        /// Below the field for this device's name.
+        name_hint = "A room that is listed is called so, too.";
+        /// What few people change, folded.
+        more = "More options: sharing, context, precision";
         /// How the work is shared.
         share = "Share the work";
         /// The type of the KV cache.

@@ -99,7 +99,7 @@ table! {
         /// How fast the room is.
         pace(pace: Pace) = "{ $pace } measured";
         /// How long a token should take.
-        expected(time: Millis) = "{ $time } per token expected";
+        expected(pace: Pace) = "{ $pace } expected";
         /// What the first tokens of the last answer said of the others.
         forecast(tokens: Number, time: Millis, forecast: Millis) = "Last answer: the first { $tokens } tokens took { $time } each, and the rest were expected to take { $forecast } each";
         /// The forecast, and how it was.

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use potluck_text::texts;
 
 use crate::{
-    common::{Icon, Symbol},
+    common::{Icon, NameField, Symbol},
     route::{RoomAddress, Route},
     state::store,
 };
@@ -61,6 +61,7 @@ pub fn JoinCard(
                 <span class="press-hint" aria-hidden="true" id="chat-hint">{texts().door.chat_hint()}</span>
             </button>
         </div>
+        <div class="door-name"><NameField /></div>
         <button type="button" class="button button-quiet door-elsewhere" on:click=elsewhere>{texts().connection.go_to_front()}</button>
     }
 }

@@ -5,7 +5,7 @@ use potluck_text::{strangers_title, texts};
 
 use super::room_list::watch_rooms;
 use crate::{
-    common::{Dialog, Icon, Symbol},
+    common::{Dialog, Icon, NameField, Symbol},
     relay::Room,
     route::{RoomAddress, Route},
     state::{DialogKind, Store, store},
@@ -41,6 +41,7 @@ pub fn RoomPicker() -> impl IntoView {
         <Dialog kind=DialogKind::Rooms title=texts().rooms.title()>
             <Rooms />
             <ByLink />
+            <NameField />
         </Dialog>
     }
 }

@@ -1,4 +1,4 @@
-//! How much to lend, how to share the work, how much context.
+//! How much to lend and under which name; folded, what few people change.
 
 use leptos::prelude::*;
 use potluck_panel::{Arithmetic, Ends, KvCacheType, Sharing};
@@ -8,27 +8,38 @@ use potluck_text::texts;
 use super::{
     choice::{Choice, Tab},
     guesser::GuesserChoice,
-    pooling::PoolingChoice,
+    pooling::{PoolingChoice, has_unusual_pooling},
 };
-use crate::{common::LendSlider, relay::Model, state::store};
+use crate::{
+    common::{LendSlider, NameField},
+    relay::Model,
+    state::store,
+};
 
 const CONTEXTS: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 131_072];
 
 /// The options below the model.
 #[component]
 pub fn Options(choice: Choice) -> impl IntoView {
+    let is_open = untrack(|| choice.ends.get() == Ends::OnHost) || has_unusual_pooling(store(), choice);
     view! {
         <Show when=move || choice.can_lend.get() fallback=|| view! { <p class="hint hint-warning">{texts().own.hosts_without_gpu()}</p> }>
             <LendSlider value=choice.lend label=texts().own.memory() />
             <p class="hint">{texts().own.choose_memory()}</p>
         </Show>
-        <ShareChoice choice />
-        <PoolingChoice choice />
-        <EndsChoice choice />
-        <ContextChoice choice />
-        <CacheChoice choice />
-        <ArithmeticChoice choice />
-        <GuesserChoice choice />
+        <NameField hint=texts().options.name_hint() />
+        <details class="fold more-options" open=is_open>
+            <summary>{texts().options.more()}</summary>
+            <div class="dialog-body">
+                <ShareChoice choice />
+                <PoolingChoice choice />
+                <EndsChoice choice />
+                <ContextChoice choice />
+                <CacheChoice choice />
+                <ArithmeticChoice choice />
+                <GuesserChoice choice />
+            </div>
+        </details>
     }
 }
 

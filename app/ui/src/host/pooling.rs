@@ -5,7 +5,7 @@ use potluck_panel::{Hedging, Pooling, WireType};
 use potluck_text::texts;
 
 use super::choice::Choice;
-use crate::state::store;
+use crate::state::{Store, store};
 
 /// Numbers of holders that are offered.
 const HOLDERS: [u8; 4] = [1, 2, 3, 4];
@@ -18,13 +18,20 @@ fn with_chosen<T: PartialEq + Copy>(offered: &[T], chosen: T) -> Vec<T> {
     offered.iter().copied().chain(further).collect()
 }
 
+/// Something was chosen before, or cannot be used any more.
+pub fn has_unusual_pooling(store: Store, choice: Choice) -> bool {
+    untrack(|| {
+        choice.pooling.get() != Pooling::default() || store.settings.with(|settings| settings.bad_pooling.is_some())
+    })
+}
+
 /// Folded, unless something was chosen before; not where it is known that the model has no experts.
 #[component]
 pub fn PoolingChoice(choice: Choice) -> impl IntoView {
     let store = store();
     let is_shown = Memo::new(move |_| choice.may_have_experts());
     let bad = move || store.settings.with(|settings| settings.bad_pooling).map(|error| texts().pooling.replaced(error));
-    let is_open = untrack(|| choice.pooling.get() != Pooling::default() || bad().is_some());
+    let is_open = has_unusual_pooling(store, choice);
     view! {
         <Show when=move || is_shown.get()>
             <details class="fold" open=is_open>

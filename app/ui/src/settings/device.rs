@@ -5,6 +5,7 @@ use potluck_panel::{DeviceReport, SelfTest, SelfTestState, ToNode};
 use potluck_text::texts;
 
 use crate::{
+    common::NameField,
     state::store,
     text::{bytes, rate},
 };
@@ -18,16 +19,7 @@ pub fn Device() -> impl IntoView {
     view! {
         <section class="settings-part" aria-label=texts().own.heading()>
             <h3>{texts().own.heading()}</h3>
-            <label class="labelled">
-                <span>{texts().device.name()}</span>
-                <input
-                    class="field"
-                    type="text"
-                    maxlength="40"
-                    prop:value=move || store.own_name()
-                    on:change=move |event| store.rename(&event_target_value(&event))
-                />
-            </label>
+            <NameField />
             <dl class="numbers">
                 {move || device.with(rows).into_iter().map(|(name, value)| view! { <dt>{name}</dt><dd>{value}</dd> }).collect_view()}
             </dl>

@@ -124,9 +124,9 @@ fn plan_line(plan: &PlanReport, pace: f64) -> String {
     if pace > 0.0 {
         parts.push(texts().path.pace(pace));
     }
-    // Show the same number as the token's path: the one from planning time would contradict it.
+    // What the token's path shows, in the unit of what is measured.
     if plan.token_ms > 0.0 && plan.waiting.is_none() {
-        parts.push(texts().path.expected(plan.token_ms));
+        parts.push(texts().path.expected(1_000.0 / plan.token_ms));
     }
     let mut line = parts.join(" · ");
     // A separate card shows what is missing.
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn the_plan_line_and_the_token_path_expect_the_same() {
         let plan = PlanReport { token_ms: 41.3, reason: "Everyone takes part.".into(), ..plan_of(&["a", "b"]) };
-        assert_eq!(plan_line(&plan, 22.0), "22 tok/s measured · 41 ms per token expected. Everyone takes part.");
+        assert_eq!(plan_line(&plan, 22.0), "22 tok/s measured · 24.2 tok/s expected. Everyone takes part.");
         let path = crate::table::token_path::times(45.0, plan.token_ms);
         assert_eq!(path, "45 ms measured, 41 ms expected");
     }
