@@ -4,6 +4,7 @@
 //! (`Trunk.toml`). It is a crate of its own so that `cargo xtask` itself stays quick to compile.
 #![forbid(unsafe_code)]
 
+mod c_functions;
 mod html;
 mod manifest;
 mod page;

@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow};
 use wasm_bindgen_cli_support::Bindgen;
 
+use crate::c_functions;
 use crate::manifest::{self, Request};
 use crate::trusted;
 
@@ -93,7 +94,10 @@ fn bind(bindgen: &mut Bindgen, bin: &str, compiled: &Path, out: &Path) -> Result
     bindgen.omit_default_module_path(false).typescript(false);
     // A third of what people download and browsers keep in memory. Panics name their file and line all the same.
     bindgen.remove_name_section(true);
-    bindgen.input_path(compiled.join(format!("{bin}.wasm"))).out_name(bin);
+    let path = compiled.join(format!("{bin}.wasm"));
+    let program = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let program = c_functions::without(&program).with_context(|| format!("in {}", path.display()))?;
+    bindgen.input_module(bin, program);
     bindgen.generate(out).with_context(|| format!("wasm-bindgen cannot process the program {bin}"))
 }
 
