@@ -312,7 +312,7 @@ table! {
         /// The heading, which unfolds the rest.
         title = "Export and import";
         /// What the buttons do.
-        export_hint = "Export the open conversation. Only Potluck’s own form has all versions, and only it can be imported.";
+        export_hint = "Export the open conversation. Only Potluck’s own form has all versions.";
         /// The button for a file that people read.
         markdown = "Markdown";
         /// The button for a file that Potluck reads.
@@ -320,11 +320,23 @@ table! {
         /// The button for a file that programs read.
         messages = "OpenAI messages (JSON)";
         /// The field for a file.
-        import = "Import a conversation";
+        import = "Import conversations";
+        /// What can be imported.
+        import_hint = "Exports of Potluck, of ChatGPT (conversations.json) and of Open WebUI, and OpenAI messages.";
+        /// How many conversations came from a file.
+        imported(conversations: Count) = [one] "{ $conversations } conversation was imported."
+            [other] "{ $conversations } conversations were imported.";
+        /// How many others there are.
+        unreadable(conversations: Count) = [one] "{ $conversations } other conversation of the file cannot be read."
+            [other] "{ $conversations } other conversations of the file cannot be read.";
+        /// In place of a picture or a file of another program's conversation.
+        not_text = "(not text)";
+        /// The button for a file that browsers show.
+        page = "Web page (HTML)";
         /// A file that is not read.
-        too_large(limit: Bytes) = "This file is too large: files of up to { $limit }, with up to 5,000 turns, can be imported.";
+        too_large(limit: Bytes) = "This file is too large: files of up to { $limit } can be imported, with up to 5,000 turns a conversation.";
         /// A file that is not read.
-        not_ours = "This is no conversation that Potluck exported. Choose a file whose name ends with .potluck.json.";
+        not_ours = "This file has no conversation that can be read. Choose an export of Potluck (.potluck.json), ChatGPT (conversations.json) or Open WebUI, or OpenAI messages.";
         /// A file that is not read.
         newer = "A newer version of Potluck exported this conversation. Reload this page, or ask whoever runs the relay to update it.";
         /// A file that is not read.

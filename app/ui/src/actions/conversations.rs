@@ -7,7 +7,7 @@ use potluck_text::texts;
 use crate::{
     browser,
     route::Route,
-    state::{Conversation, ImportError, Record, Revision, Store, Versioned, WriteOutcome, read_file},
+    state::{Conversation, ImportError, Imported, Record, Revision, Store, Versioned, WriteOutcome, read_file},
 };
 
 /// Minimum time between two saves of a growing answer, milliseconds.
@@ -38,16 +38,24 @@ impl Store {
         self.show_open();
     }
 
-    /// Reads a conversation from a file and opens it.
+    /// Reads conversations from a file, and opens the newest of them.
     ///
     /// # Errors
     /// The file is something else, damaged, too large, or of a later version of the page.
-    pub fn import_conversation(self, text: &str) -> Result<(), ImportError> {
-        let conversation = read_file(text, browser::hex(8), browser::now())?;
-        let id = conversation.id.clone();
-        self.shelve(conversation);
-        self.chats.change(&id, |_| {});
+    pub fn import_conversations(self, text: &str) -> Result<(), ImportError> {
+        let Imported { conversations, unreadable } = read_file(text, || browser::hex(8), browser::now())?;
+        let newest = conversations.iter().max_by(|left, right| left.changed.total_cmp(&right.changed));
+        let newest = newest.map(|conversation| conversation.id.clone());
+        let count = conversations.len();
+        self.chats.add(conversations);
         self.save();
+        if let Some(newest) = newest {
+            self.open_conversation(&newest);
+        }
+        if count > 1 || unreadable > 0 {
+            let details = (unreadable > 0).then(|| texts().transfer.unreadable(unreadable)).unwrap_or_default();
+            self.tell(NoticeLevel::Info, texts().transfer.imported(count), details);
+        }
         self.show_open();
         Ok(())
     }

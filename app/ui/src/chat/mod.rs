@@ -8,6 +8,7 @@ mod chat_row;
 mod chats_page;
 mod composer;
 mod context_meter;
+mod html_file;
 pub(crate) mod markdown;
 mod maths;
 mod own_answers;

@@ -93,6 +93,15 @@ impl Chats {
         chats
     }
 
+    /// Adds conversations from a file to the list.
+    pub fn add(self, conversations: Vec<Conversation>) {
+        for conversation in conversations {
+            self.mark(&conversation.id);
+            self.shelved.update_value(|shelved| drop(shelved.insert(conversation.id.clone(), conversation)));
+        }
+        self.refresh_headings();
+    }
+
     /// Opens `next`, and shelves the previously open conversation unless it was empty.
     pub fn replace_open(self, next: Conversation) {
         let before = self.open.try_update(|open| std::mem::replace(open, next));

@@ -38,5 +38,5 @@ pub use search::{Search, Words, excerpt};
 pub use session::{Part, Place, Session};
 pub use settings::{Appearance, Settings};
 pub use store::{DialogKind, StorageReport, Store, arrive, store};
-pub use transfer::{FileForm, ImportError, LARGEST_FILE, read as read_file};
+pub use transfer::{FileForm, ImportError, Imported, LARGEST_FILE, read as read_file};
 pub use waiting::Waiting;

@@ -90,6 +90,18 @@ impl Answer {
         }
     }
 
+    /// One that another program has.
+    pub(in crate::state) fn written(reasoning: String, text: String, model: String) -> Self {
+        Self {
+            request: None,
+            reasoning,
+            text,
+            requests: Vec::new(),
+            state: AnswerState::Complete,
+            ..Self::new(RequestId(0), &model)
+        }
+    }
+
     /// Another request goes on with it.
     pub(super) fn go_on(&mut self, request: RequestId) {
         self.before = self.texts().map(str::len);

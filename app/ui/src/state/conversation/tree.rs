@@ -105,7 +105,7 @@ impl Conversation {
     }
 
     /// Follows the chosen branch to its end: of several turns, the one that was shown last.
-    pub(super) fn go_to_end(&mut self) {
+    pub(in crate::state) fn go_to_end(&mut self) {
         let next = |this: &Self| {
             let end = this.turns.last().map(|turn| turn.key);
             this.aside.iter().rposition(|turn| turn.follows == end)

@@ -1,18 +1,22 @@
-//! A conversation as a file: as Markdown, as the messages of OpenAI's API, and in a form of its own that is read again.
+//! Conversations as files: as Markdown, as the messages of OpenAI's API, and in a form of its own that is read again. What other
+//! programs export is read, too.
+
+mod others;
 
 use potluck_text::texts;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use thiserror::Error;
 
 use super::{AnswerSettings, AnswerState, Conversation};
+use others::Exported;
 
 /// The version of the own form that this page writes.
 const VERSION: u64 = 1;
 /// What a file in the own form says it is.
 const FORM: &str = "potluck-conversation";
 /// Largest file that is read, in bytes.
-pub const LARGEST_FILE: u64 = 32 << 20;
+pub const LARGEST_FILE: u64 = 64 << 20;
 /// Turns of a conversation that is imported: stepping between versions looks at all of them.
 const MOST_TURNS: usize = 5_000;
 /// Most letters of a title from a file.
@@ -33,9 +37,7 @@ impl FileForm {
     /// The name of a conversation's file.
     #[must_use]
     pub fn file_name(self, conversation: &Conversation) -> String {
-        let is_plain = |letter: char| letter.is_alphanumeric() || " -_".contains(letter);
-        let name: String = conversation.title.chars().filter(|letter| is_plain(*letter)).take(60).collect();
-        let name = if name.trim().is_empty() { "potluck" } else { name.trim() };
+        let name = conversation.file_stem();
         match self {
             Self::Markdown => format!("{name}.md"),
             Self::Own => format!("{name}.potluck.json"),
@@ -60,6 +62,16 @@ impl FileForm {
             Self::Own => pretty(&Envelope { form: FORM, version: VERSION, conversation }),
             Self::Messages => pretty(&json!({ "messages": messages(conversation) })),
         }
+    }
+}
+
+impl Conversation {
+    /// The name of a file with it, without what says its form.
+    #[must_use]
+    pub fn file_stem(&self) -> String {
+        let is_plain = |letter: char| letter.is_alphanumeric() || " -_".contains(letter);
+        let name: String = self.title.chars().filter(|letter| is_plain(*letter)).take(60).collect();
+        if name.trim().is_empty() { "potluck".to_owned() } else { name.trim().to_owned() }
     }
 }
 
@@ -90,30 +102,86 @@ pub enum ImportError {
     Empty,
 }
 
-/// Reads a file in the own form, as a conversation with another id.
+/// What was read from a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Imported {
+    /// The conversations, each with an id of its own.
+    pub conversations: Vec<Conversation>,
+    /// So many others of the file cannot be read.
+    pub unreadable: usize,
+}
+
+/// Reads a file: one conversation in the own form, or what other programs export. Each conversation gets an id from `ids`.
 ///
 /// # Errors
-/// The file is something else, damaged, too large, or of a later version.
-pub fn read(text: &str, id: String, now: f64) -> Result<Conversation, ImportError> {
+/// The file is something else, damaged, too large, or of a later version, and nothing of it can be read.
+pub fn read(text: &str, mut ids: impl FnMut() -> String, now: f64) -> Result<Imported, ImportError> {
+    if text.len() as u64 > LARGEST_FILE {
+        return Err(ImportError::TooLarge);
+    }
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    if !text.starts_with('[') {
+        let conversation = read_one(text, ids(), now)?;
+        return Ok(Imported { conversations: vec![conversation], unreadable: 0 });
+    }
+    // One after the other: the damage of one is none of the others.
+    let all: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| match error.classify() {
+        serde_json::error::Category::Eof if text.len() > 2 => ImportError::Broken,
+        _ => ImportError::NotOurs,
+    })?;
+    let mut imported = Imported { conversations: Vec::new(), unreadable: 0 };
+    let mut first_error = None;
+    for one in all {
+        match read_one(one.get(), ids(), now) {
+            Ok(conversation) => imported.conversations.push(conversation),
+            // Programs keep conversations that nobody began.
+            Err(ImportError::Empty) => {}
+            Err(error) => {
+                imported.unreadable += 1;
+                first_error.get_or_insert(error);
+            }
+        }
+    }
+    if imported.conversations.is_empty() { Err(first_error.unwrap_or(ImportError::Empty)) } else { Ok(imported) }
+}
+
+/// Reads one conversation, in any of the forms.
+fn read_one(text: &str, id: String, now: f64) -> Result<Conversation, ImportError> {
+    let mut conversation = match read_own(text)? {
+        Some(conversation) => Conversation { id, ..conversation },
+        None => serde_json::from_str::<Exported>(text).map_err(|_| ImportError::NotOurs)?.read(id)?,
+    };
+    conversation.own_answers = conversation.own_answers.map(AnswerSettings::within_limits);
+    conversation.renamed = true;
+    conversation.pinned = false;
+    conversation.title = conversation.title.chars().filter(|letter| !letter.is_control()).take(LONGEST_TITLE).collect();
+    if conversation.title.trim().is_empty() {
+        conversation.title = texts().transfer.untitled().to_owned();
+    }
+    conversation.changed = if conversation.changed.is_finite() { conversation.changed.clamp(0.0, now) } else { now };
+    Ok(conversation)
+}
+
+/// Reads a conversation in the own form; `None` if it has another one.
+fn read_own(text: &str) -> Result<Option<Conversation>, ImportError> {
     /// What every version has.
     #[derive(Deserialize)]
     struct Head {
-        form: String,
+        form: Option<String>,
+        #[serde(default)]
         version: u64,
         #[serde(default)]
         conversation: Value,
     }
-    if text.len() as u64 > LARGEST_FILE {
-        return Err(ImportError::TooLarge);
-    }
     let head: Head = serde_json::from_str(text).map_err(|error| match error.classify() {
         // It begins as JSON and does not end.
-        serde_json::error::Category::Eof if text.contains(FORM) => ImportError::Broken,
-        serde_json::error::Category::Syntax if text.contains(FORM) => ImportError::Broken,
+        serde_json::error::Category::Eof | serde_json::error::Category::Syntax if is_like_an_export(text) => {
+            ImportError::Broken
+        }
         _ => ImportError::NotOurs,
     })?;
-    if head.form != FORM {
-        return Err(ImportError::NotOurs);
+    if head.form.as_deref() != Some(FORM) {
+        return Ok(None);
     }
     if head.version > VERSION {
         return Err(ImportError::Newer);
@@ -132,16 +200,12 @@ pub fn read(text: &str, id: String, now: f64) -> Result<Conversation, ImportErro
         turn.answer.request = None;
         turn.answer.requests.clear();
     }
-    conversation.own_answers = conversation.own_answers.map(AnswerSettings::within_limits);
-    conversation.id = id;
-    conversation.renamed = true;
-    conversation.pinned = false;
-    conversation.title = conversation.title.chars().filter(|letter| !letter.is_control()).take(LONGEST_TITLE).collect();
-    if conversation.title.trim().is_empty() {
-        conversation.title = texts().transfer.untitled().to_owned();
-    }
-    conversation.changed = if conversation.changed.is_finite() { conversation.changed.clamp(0.0, now) } else { now };
-    Ok(conversation)
+    Ok(Some(conversation))
+}
+
+/// A part of it would be a conversation of some form.
+fn is_like_an_export(text: &str) -> bool {
+    [FORM, "\"mapping\"", "\"messages\""].iter().any(|name| text.contains(name))
 }
 
 fn pretty<T: Serialize>(value: &T) -> String {
@@ -211,7 +275,7 @@ mod tests {
     }
 
     fn import(value: &Value) -> Result<Conversation, ImportError> {
-        read(&value.to_string(), "fresh".into(), 9.0)
+        read(&value.to_string(), || "fresh".into(), 9.0).map(|mut imported| imported.conversations.remove(0))
     }
 
     #[test]
@@ -231,10 +295,14 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_told_in_one_sentence() {
         let whole = FileForm::Own.write(&soup());
-        let failed = |text: &str| read(text, "fresh".into(), 9.0).unwrap_err();
-        for nothing in ["", "hello", "[1, 2]", "{}", r#"{"messages":[]}"#, r#"{"form":"another","version":1}"#] {
+        let failed = |text: &str| read(text, || "fresh".into(), 9.0).unwrap_err();
+        for nothing in ["", "hello", "[1, 2]", "[", "{}", r#"{"form":"another","version":1}"#] {
             assert_eq!(failed(nothing), ImportError::NotOurs, "{nothing}");
         }
+        for empty in ["[]", r#"{"messages":[]}"#, r#"[{"messages":[]}]"#] {
+            assert_eq!(failed(empty), ImportError::Empty, "{empty}");
+        }
+        assert_eq!(failed(r#"[{"title":"x","mapping":{"a":"#), ImportError::Broken);
         assert_eq!(failed(&whole[..whole.len() / 2]), ImportError::Broken, "half of it");
         assert_eq!(failed(&whole.replace("\"turns\"", "\"turnips\"")), ImportError::Broken);
         assert_eq!(failed(&whole.replace("\"version\": 1", "\"version\": 2")), ImportError::Newer);
@@ -242,6 +310,21 @@ mod tests {
         assert_eq!(import(&parsed(FileForm::Own, &Conversation::new("x".into()))), Err(ImportError::Empty));
         let deep = format!(r#"{{"form":"{FORM}","version":1,"conversation":{}"#, "[".repeat(100_000));
         assert_eq!(failed(&deep), ImportError::Broken, "it never ends");
+    }
+
+    #[test]
+    fn of_many_conversations_the_damaged_ones_are_counted() {
+        let messages = |text: &str| json!({"messages": [{"role": "user", "content": text}]});
+        let mut number = 0;
+        let mut ids = || {
+            number += 1;
+            number.to_string()
+        };
+        let file = json!([messages("Soup?"), {"mapping": 7}, {"messages": []}, messages("Bread?"), parsed(FileForm::Own, &soup())]);
+        let imported = read(&file.to_string(), &mut ids, 9.0).unwrap();
+        assert_eq!(imported.unreadable, 1, "one that nobody began is none");
+        let named: Vec<_> = imported.conversations.iter().map(|one| (one.id.as_str(), one.title.as_str())).collect();
+        assert_eq!(named, [("1", "Imported conversation"), ("4", "Imported conversation"), ("5", "Soup?")]);
     }
 
     #[test]
