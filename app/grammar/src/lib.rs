@@ -1,14 +1,13 @@
 //! Which tokens may come next in an answer that must have a form. What a form is, is said by [`Rules`]; [`Vocabulary`] makes a [`Matcher`] of
 //! them, which reads the answer token by token.
 
-mod error;
 mod limits;
 mod matcher;
 mod rules;
 mod vocabulary;
+#[cfg(target_arch = "wasm32")]
+mod web;
 
-pub use error::GrammarError;
-pub use limits::MAX_RULES;
 pub use matcher::Matcher;
-pub use rules::{Begun, CallRules, Function, Part, Rules, Strictness};
+pub use potluck_forms::{Begun, CallRules, Function, GrammarError, MAX_RULES, Part, Rules, Strictness};
 pub use vocabulary::Vocabulary;

@@ -2,14 +2,6 @@
 
 use llguidance::api::ParserLimits;
 
-/// Bytes of rules, at most.
-pub const MAX_RULES: usize = 128 * 1024;
-
-/// Values of a schema, at most: the time that it takes grows faster than its properties.
-pub const MAX_VALUES: usize = 2_000;
-/// Values of the schemas of all functions together, at most.
-pub const MAX_VALUES_IN_ALL: usize = 6_000;
-
 /// Limits of the parser. The comments say what they allow natively; in a browser it takes about twice as long.
 pub(crate) fn of_parser() -> ParserLimits {
     ParserLimits {

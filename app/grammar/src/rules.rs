@@ -1,4 +1,4 @@
-//! What an answer must be, as rules of a grammar.
+//! Rules as a grammar of llguidance.
 
 use std::fmt::Write;
 
@@ -6,161 +6,72 @@ use llguidance::JsonCompileOptions;
 use llguidance::api::TopLevelGrammar;
 use serde_json::Value;
 
-use crate::GrammarError;
-use crate::limits::{MAX_RULES, MAX_VALUES, MAX_VALUES_IN_ALL};
+use potluck_forms::{
+    Begun, CallRules, GrammarError, MAX_RULES, MAX_VALUES, MAX_VALUES_IN_ALL, Part, Rules, Strictness,
+};
 
 /// White space between the parts of JSON: a space, or a line break with some indentation. More would let small models write nothing else.
 const WHITE_SPACE: &str = r" |\n[ \t]{0,24}";
 /// How the parts of calls are divided, as templates write them: in one line.
 const IN_CALLS: [&str; 2] = [", ?", ": ?"];
 
-/// What an answer must be.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Rules {
-    /// JSON that fits this schema, itself JSON.
-    Schema(String),
-    /// The same, or calls.
-    SchemaOrCalls(String, CallRules),
-    /// Calls only.
-    Calls(CallRules),
-    /// A text that this regular expression matches from beginning to end.
-    Regex(String),
-    /// A text of this grammar, in the form of Lark that llguidance reads.
-    Lark(String),
-}
-
-/// What is made of the parts of a schema that are not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strictness {
-    /// The schema is refused.
-    Strict,
-    /// They do not count.
-    Lenient,
-}
-
-/// How calls of functions are written.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CallRules {
-    /// What stands in front of a function's name.
-    pub opening: Vec<Part>,
-    /// What stands between its name and its arguments, which are JSON.
-    pub between: Vec<Part>,
-    /// What stands behind its arguments.
-    pub closing: Vec<Part>,
-    /// The functions.
-    pub functions: Vec<Function>,
-    /// What is written of the first call.
-    pub begun: Begun,
-    /// More calls may follow the first one.
-    pub repeats: bool,
-    /// What is made of unknown parts of schemas.
-    pub strictness: Strictness,
-}
-
-/// What is written of the first call when the answer begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Begun {
-    /// Nothing.
-    Nothing,
-    /// Its first part, a token.
-    Token,
-    /// All that stands in front of the function's name.
-    Opening,
-    /// Also the name, of the first function, and these letters behind it.
-    Name(String),
-}
-
-/// A part of how calls are written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// A text.
-    Text(String),
-    /// A token that is no text.
-    Token(u32),
-}
-
-/// A function that may be called.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Function {
-    /// Its name.
-    pub name: String,
-    /// The schema of its arguments, itself JSON.
-    pub parameters: String,
-}
-
 /// Calls behind the first one, at most.
 const MORE_CALLS: usize = 15;
 
-impl Rules {
-    /// As llguidance reads them.
-    pub(crate) fn grammar(&self) -> Result<TopLevelGrammar, GrammarError> {
-        let bytes = self.bytes();
-        if bytes > MAX_RULES {
-            return Err(GrammarError::TooLong(bytes));
-        }
-        let mut left = MAX_VALUES_IN_ALL;
-        Ok(match self {
-            Self::Schema(text) => {
-                TopLevelGrammar::from_json_schema(schema(text, Strictness::Strict, Place::Answer, &mut left)?)
-            }
-            Self::Regex(text) => TopLevelGrammar::from_regex(text),
-            Self::Lark(text) => TopLevelGrammar::from_lark(text.clone()),
-            Self::Calls(calls) => TopLevelGrammar::from_lark(calls.lark("start: first\n".to_owned(), &mut left)?),
-            Self::SchemaOrCalls(text, calls) => {
-                let schema = schema(text, Strictness::Strict, Place::Answer, &mut left)?;
-                TopLevelGrammar::from_lark(
-                    calls.lark(format!("start: answer | first\nanswer: %json {schema}\n"), &mut left)?,
-                )
-            }
-        })
+/// Rules as llguidance reads them.
+pub(crate) fn grammar_of(rules: &Rules) -> Result<TopLevelGrammar, GrammarError> {
+    let bytes = rules.bytes();
+    if bytes > MAX_RULES {
+        return Err(GrammarError::TooLong(bytes));
     }
-
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Schema(text) | Self::Regex(text) | Self::Lark(text) => text.len(),
-            Self::Calls(calls) => calls.bytes(),
-            Self::SchemaOrCalls(text, calls) => text.len().saturating_add(calls.bytes()),
+    let mut left = MAX_VALUES_IN_ALL;
+    Ok(match rules {
+        Rules::Schema(text) => {
+            TopLevelGrammar::from_json_schema(schema(text, Strictness::Strict, Place::Answer, &mut left)?)
         }
-    }
+        Rules::Regex(text) => TopLevelGrammar::from_regex(text),
+        Rules::Lark(text) => TopLevelGrammar::from_lark(text.clone()),
+        Rules::Calls(calls) => {
+            TopLevelGrammar::from_lark(lark_of_calls(calls, "start: first\n".to_owned(), &mut left)?)
+        }
+        Rules::SchemaOrCalls(text, calls) => {
+            let schema = schema(text, Strictness::Strict, Place::Answer, &mut left)?;
+            let start = format!("start: answer | first\nanswer: %json {schema}\n");
+            TopLevelGrammar::from_lark(lark_of_calls(calls, start, &mut left)?)
+        }
+    })
 }
 
-impl CallRules {
-    fn bytes(&self) -> usize {
-        self.functions.iter().map(|function| function.name.len() + function.parameters.len()).sum()
-    }
-
-    /// With the rule `first`, for the first call and those behind it.
-    fn lark(&self, mut rules: String, left: &mut usize) -> Result<String, GrammarError> {
-        let more = if self.repeats { format!("more: (\"\\n\"? call){{0,{MORE_CALLS}}}\n") } else { String::new() };
-        let rest =
-            |first: &str| format!("{first} {}{}", lark_of(&self.closing), if self.repeats { " more" } else { "" });
-        let first = match &self.begun {
-            Begun::Nothing => rest(&format!("{} body", lark_of(&self.opening))),
-            Begun::Token => rest(&format!("{} body", lark_of(self.opening.get(1..).unwrap_or_default()))),
-            Begun::Opening => rest("body"),
-            Begun::Name(written) => {
-                let between = without(&self.between, written)
-                    .ok_or_else(|| GrammarError::unusable("a call that was begun is of another form"))?;
-                rest(&format!("{} arguments_0", lark_of(&between)))
-            }
-        };
-        let bodies: Vec<String> = (0..self.functions.len()).map(|index| format!("body_{index}")).collect();
-        // Writing to a string does not fail.
-        _ = write!(
-            rules,
-            "first: {first}\ncall: {} body {}\n{more}body: {}\n",
-            lark_of(&self.opening),
-            lark_of(&self.closing),
-            bodies.join(" | ")
-        );
-        for (index, function) in self.functions.iter().enumerate() {
-            let name = Part::Text(function.name.clone());
-            let schema = schema(&function.parameters, self.strictness, Place::Call, left)?;
-            let before = lark_of([&[name], &self.between[..]].concat().as_slice());
-            _ = write!(rules, "body_{index}: {before} arguments_{index}\narguments_{index}: %json {schema}\n");
+/// With the rule `first`, for the first call and those behind it.
+fn lark_of_calls(calls: &CallRules, mut rules: String, left: &mut usize) -> Result<String, GrammarError> {
+    let more = if calls.repeats { format!("more: (\"\\n\"? call){{0,{MORE_CALLS}}}\n") } else { String::new() };
+    let rest = |first: &str| format!("{first} {}{}", lark_of(&calls.closing), if calls.repeats { " more" } else { "" });
+    let first = match &calls.begun {
+        Begun::Nothing => rest(&format!("{} body", lark_of(&calls.opening))),
+        Begun::Token => rest(&format!("{} body", lark_of(calls.opening.get(1..).unwrap_or_default()))),
+        Begun::Opening => rest("body"),
+        Begun::Name(written) => {
+            let between = without(&calls.between, written)
+                .ok_or_else(|| GrammarError::unusable("a call that was begun is of another form"))?;
+            rest(&format!("{} arguments_0", lark_of(&between)))
         }
-        Ok(rules)
+    };
+    let bodies: Vec<String> = (0..calls.functions.len()).map(|index| format!("body_{index}")).collect();
+    // Writing to a string does not fail.
+    _ = write!(
+        rules,
+        "first: {first}\ncall: {} body {}\n{more}body: {}\n",
+        lark_of(&calls.opening),
+        lark_of(&calls.closing),
+        bodies.join(" | ")
+    );
+    for (index, function) in calls.functions.iter().enumerate() {
+        let name = Part::Text(function.name.clone());
+        let schema = schema(&function.parameters, calls.strictness, Place::Call, left)?;
+        let before = lark_of([&[name], &calls.between[..]].concat().as_slice());
+        _ = write!(rules, "body_{index}: {before} arguments_{index}\narguments_{index}: %json {schema}\n");
     }
+    Ok(rules)
 }
 
 /// Parts in a row, as Lark has them.

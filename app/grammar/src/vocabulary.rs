@@ -5,6 +5,7 @@ use std::sync::Arc;
 use llguidance::ParserFactory;
 use llguidance::toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 
+use crate::rules::grammar_of;
 use crate::{GrammarError, Matcher, Rules, limits};
 
 /// A model's tokens, ready for grammars. To make it takes a while, so it is made once.
@@ -79,7 +80,7 @@ impl Vocabulary {
     /// # Errors
     /// Any [`GrammarError`] but [`GrammarError::Stuck`].
     pub fn matcher(&self, rules: &Rules) -> Result<Matcher, GrammarError> {
-        let parser = self.factory.create_parser(rules.grammar()?).map_err(GrammarError::unusable)?;
+        let parser = self.factory.create_parser(grammar_of(rules)?).map_err(GrammarError::unusable)?;
         let mut matcher = Matcher::new(parser, self.len());
         // What is too complex often fails here.
         match matcher.allowed() {

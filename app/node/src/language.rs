@@ -5,8 +5,10 @@ mod tools;
 
 use std::sync::{Arc, OnceLock};
 
+use potluck_forms::GrammarError;
 use potluck_gguf::Metadata;
-use potluck_grammar::{GrammarError, Vocabulary};
+#[cfg(not(target_arch = "wasm32"))]
+use potluck_grammar::Vocabulary;
 use potluck_model::{
     ChannelParser, Channels, ChatTemplate, LocalTime, PLAIN_CALL_OPENING, RenderOptions, SpecialText, StopStrings,
     StopTokens, Streamed, TemplateChoice, TemplateError, TemplateFault, TemplateOrigin, Tokenizer, TokenizerError,
@@ -18,6 +20,9 @@ use potluck_swarm::{Grammar, Language, Refusal, TextStream};
 use potluck_text::texts;
 use thiserror::Error;
 use tools::Form;
+
+#[cfg(target_arch = "wasm32")]
+use crate::web::forms::Vocabulary;
 
 /// Most messages of a conversation. Each costs the template steps, and an empty one costs its sender almost nothing.
 pub const MAX_MESSAGES: usize = 4_096;

@@ -24,6 +24,8 @@ pub enum Request<'a> {
     Page(&'a str),
     /// The program of a worker. It keeps its name, because loaders name it.
     Worker(&'a str),
+    /// A program that a worker loads beside its own, as a global named after it. It keeps its name, too.
+    Library(&'a str),
 }
 
 impl<'a> Request<'a> {
@@ -63,6 +65,7 @@ fn request<'a>(attributes: &BTreeMap<&'a str, &'a str>) -> Result<Request<'a>> {
         "css" => Request::Css(href),
         "page" => Request::Page(href),
         "worker" => Request::Worker(href),
+        "library" => Request::Library(href),
         other => bail!("cannot build {other:?}"),
     })
 }

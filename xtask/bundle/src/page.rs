@@ -43,6 +43,10 @@ pub fn build(index: &Path, compiled: &Path, out: &Path) -> Result<()> {
                 page.push_str(&start(&name));
                 preloads.push_str(&preload(&name));
             }
+            Request::Library(bin) => {
+                let global = format!("potluck_{bin}");
+                bind(Bindgen::new().no_modules(true)?.no_modules_global(&global)?, bin, compiled, out)?;
+            }
             Request::Worker(bin) => bind(Bindgen::new().no_modules(true)?, bin, compiled, out)?,
         }
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::*;
-use crate::{Matcher, Vocabulary};
+use crate::{Function, Matcher, Vocabulary};
 
 /// Every byte is a token; then some words, and at last the end of an answer, another token that ends one, and a marker.
 const WORDS: [&str; 8] = ["\"name\"", "{\"", "\": ", "true", "false", "null", "12", "</call>"];

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use potluck_grammar::{Begun, CallRules, Function, GrammarError, Matcher, Part, Rules, Strictness, Vocabulary};
+use potluck_forms::{Begun, CallRules, Function, GrammarError, Part, Rules, Strictness};
+#[cfg(not(target_arch = "wasm32"))]
+use potluck_grammar::{Matcher, Vocabulary};
 use potluck_model::{CallForm, ChannelParser, SpecialText, TokenKind, Tokenizer};
 use potluck_plan::{AllowedTokens, Channel};
 use potluck_protocol::{AnswerForm, PromptRequest, ToolChoice};
@@ -11,6 +13,8 @@ use potluck_swarm::Grammar;
 use serde_json::Value;
 
 use super::ModelLanguage;
+#[cfg(target_arch = "wasm32")]
+use crate::web::forms::{Matcher, Vocabulary};
 
 /// Any JSON object.
 const OBJECT: &str = r#"{"type": "object"}"#;
@@ -24,7 +28,7 @@ impl ModelLanguage {
         vocabulary: u32,
     ) -> Result<Option<Box<dyn Grammar>>, GrammarError> {
         let Some((rules, begins)) = self.rules(question)? else { return Ok(None) };
-        let tokens = self.vocabulary.get_or_init(|| self.read_vocabulary(vocabulary)).as_ref().map_err(Clone::clone)?;
+        let tokens = self.vocabulary(vocabulary)?;
         let fresh = match tokens.matcher(&rules) {
             // As without a grammar: nobody has asked for one.
             Err(_) if question.logits.form == (AnswerForm::Calls { strict: false }) => return Ok(None),
@@ -39,6 +43,19 @@ impl ModelLanguage {
         };
         let (at, tokenizer) = (State { parser, matcher: fresh, is_held }, self.tokenizer.clone());
         Ok(Some(Box::new(FormGrammar { tokenizer, vocabulary, begins, fresh: at.clone(), at })))
+    }
+
+    /// The tokens as grammars see them, made once.
+    fn vocabulary(&self, count: u32) -> Result<&Vocabulary, GrammarError> {
+        let known = match self.vocabulary.get() {
+            Some(known) => known,
+            None => match self.read_vocabulary(count) {
+                // It may be there next time.
+                Err(error @ GrammarError::NotLoaded(_)) => return Err(error),
+                read => self.vocabulary.get_or_init(|| read),
+            },
+        };
+        known.as_ref().map_err(Clone::clone)
     }
 
     /// What is asked for, and where it begins.

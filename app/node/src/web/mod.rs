@@ -11,6 +11,7 @@
 
 mod connections;
 mod files;
+pub(crate) mod forms;
 mod http;
 mod js;
 mod locks;

@@ -53,7 +53,7 @@ impl Store {
             self.open_conversation(&newest);
         }
         if count > 1 || unreadable > 0 {
-            let details = (unreadable > 0).then(|| texts().transfer.unreadable(unreadable)).unwrap_or_default();
+            let details = if unreadable > 0 { texts().transfer.unreadable(unreadable) } else { String::new() };
             self.tell(NoticeLevel::Info, texts().transfer.imported(count), details);
         }
         self.show_open();

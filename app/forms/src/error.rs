@@ -1,5 +1,6 @@
 //! Why an answer cannot be held to a form.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::limits::{MAX_RULES, MAX_VALUES, MAX_VALUES_IN_ALL};
@@ -8,7 +9,7 @@ use crate::limits::{MAX_RULES, MAX_VALUES, MAX_VALUES_IN_ALL};
 const MAX_REASON: usize = 400;
 
 /// Why an answer cannot be held to a form: a sentence for whoever asked.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
 pub enum GrammarError {
     /// The schema is no JSON object.
     #[error("The schema cannot be read: it must be a JSON object.")]
@@ -27,14 +28,19 @@ pub enum GrammarError {
     /// No token may come next, or it takes too long to find out which ones.
     #[error("The answer cannot go on in the form that it must have: {0}.")]
     Stuck(String),
+    /// What reads forms is not here: a browser loads it when it is first needed.
+    #[error("The host could not load what holds answers to a form: {0}. Try again.")]
+    NotLoaded(String),
 }
 
 impl GrammarError {
-    pub(crate) fn unusable(reason: impl ToString) -> Self {
+    /// [`Self::Unusable`], for this reason.
+    pub fn unusable(reason: impl ToString) -> Self {
         Self::Unusable(shortened(&reason.to_string()))
     }
 
-    pub(crate) fn stuck(reason: impl ToString) -> Self {
+    /// [`Self::Stuck`], for this reason.
+    pub fn stuck(reason: impl ToString) -> Self {
         Self::Stuck(shortened(&reason.to_string()))
     }
 }
