@@ -36,6 +36,9 @@ for (const viewport of WIDTHS) {
     assert.ok(await button(fields, 'Use the general settings').isDisabled());
     await fields.getByLabel('Instructions for this conversation').fill('Say it with soup. '.repeat(20));
     await fields.getByLabel('Maximum answer length').fill('1');
+    await fields.getByLabel('Save these as a character').fill('Cook');
+    await button(fields, 'Save').click();
+    await eventually(() => fields.getByLabel('Saved characters').inputValue(), (name) => name === 'Cook', 'it is saved, and in use');
     await page.keyboard.press('Escape');
     await fields.waitFor({ state: 'hidden' });
     await mark(page).getByText('Own instructions and sampling').waitFor();
@@ -57,6 +60,12 @@ for (const viewport of WIDTHS) {
     await mark(page).getByRole('button').click();
     fields = page.getByRole('dialog', { name: 'Answers in this conversation' });
     assert.equal(await fields.getByLabel('Maximum answer length').inputValue(), '1');
+    await button(fields, 'Use the general settings').click();
+    await eventually(() => fields.getByLabel('Saved characters').inputValue(), (name) => name === '', 'none is in use');
+    await fields.getByLabel('Saved characters').selectOption('Cook');
+    await eventually(() => fields.getByLabel('Maximum answer length').inputValue(), (length) => length === '1', 'it is used again');
+    await button(fields, 'Forget').click();
+    await fields.getByLabel('Saved characters').waitFor({ state: 'detached' });
     await button(fields, 'Use the general settings').click();
     assert.equal(await fields.getByLabel('Instructions for this conversation').inputValue(), 'Rhyme.');
     assert.equal(await fields.getByLabel('Temperature').inputValue(), '0.5');

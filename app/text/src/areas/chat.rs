@@ -3,6 +3,10 @@
 table! {
     /// How an answer of the chat goes.
     AnswerTexts {
+        /// The button above code whose lines are too long.
+        wrap = "Wrap lines";
+        /// The button that saves code as a file.
+        save_code = "Save as a file";
         /// On its way to the host.
         sending = "Sending your question.";
         /// Only one question is before it.

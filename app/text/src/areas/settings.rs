@@ -121,6 +121,16 @@ table! {
         instructions_heading = "Instructions";
         /// The button that takes all of it back.
         use_usual = "Use the general settings";
+        /// Chooses instructions and sampling that were saved.
+        saved = "Saved characters";
+        /// None of them is in use.
+        none_chosen = "Choose one";
+        /// The button that forgets the one in use.
+        forget = "Forget";
+        /// The field for a name, under which those of the conversation are saved.
+        save_as = "Save these as a character";
+        /// Its button.
+        save = "Save";
         /// The mark in a conversation with other instructions than all others.
         instructions_differ = "Own instructions";
         /// The mark in a conversation with other sampling than all others.

@@ -1,7 +1,5 @@
 //! A conversation as a web page of its own, without programs and without anything to load: to share, or to print.
 
-use wasm_bindgen::JsCast;
-
 use super::{markdown::parse, prose};
 use crate::{
     browser,
@@ -49,7 +47,9 @@ fn drawn(text: &str) -> String {
     while let Some(button) = element.query_selector("button").ok().flatten() {
         button.remove();
     }
-    element.unchecked_into::<web_sys::HtmlElement>().inner_html()
+    // Not `innerHTML`: no program of the page may make elements of strings, and that name does both.
+    let serialized = web_sys::XmlSerializer::new().and_then(|serializer| serializer.serialize_to_string(&element));
+    serialized.unwrap_or_else(|_| escaped(text))
 }
 
 fn escaped(text: &str) -> String {

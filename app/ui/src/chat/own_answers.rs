@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 use potluck_text::texts;
 
+use super::saved_answers::SavedAnswersFields;
 use crate::{
     common::{Dialog, Icon, Symbol},
     settings::{AnswerFields, AnswersOf},
@@ -26,6 +27,7 @@ fn Fields() -> impl IntoView {
     view! {
         <section class="settings-part" aria-label=texts().own_answers.title()>
             <p class="hint">{texts().own_answers.hint()}</p>
+            <SavedAnswersFields />
             <AnswerFields of=AnswersOf::OpenConversation />
             <button type="button" class="button" disabled=move || !differs.get() on:click=move |_| store.keep_own_answers(None)>
                 {texts().own_answers.use_usual()}

@@ -9,10 +9,11 @@ use wasm_bindgen::JsCast;
 use web_sys::{Document, Element, HtmlElement, Node, Text};
 
 use super::{
+    code_buttons::CodeButtons,
     markdown::{Block, Cell, Item, Row, Span},
     maths,
 };
-use crate::{browser, common::CopyButton};
+use crate::browser;
 
 /// Changes what is in `parent` from the blocks that were drawn there `before`.
 pub fn draw(parent: &Element, before: &[Block], now: &[Block]) {
@@ -315,12 +316,18 @@ fn code_block() -> Element {
     // Whatever a comment in it is written in.
     set(&figure, "dir", "ltr");
     set(&scroll, "tabindex", "0");
-    append(&top, &[&element("span", "code-name")]);
+    let name = element("span", "code-name");
+    append(&top, &[&name]);
     append(&scroll, &[&code]);
     append(&figure, &[&top, &scroll]);
     let code = StoredValue::new_local(code);
     let text = move || code.try_with_value(|code| code.text_content()).flatten().unwrap_or_default();
-    let button = move || view! { <CopyButton text=Signal::derive(text) class="button button-quiet button-small" /> };
+    let (name, scroll_kept) = (StoredValue::new_local(name), StoredValue::new_local(scroll));
+    let language = move || name.try_with_value(|name| name.text_content()).flatten().unwrap_or_default();
+    let wrap = move |wraps: bool| {
+        scroll_kept.try_with_value(|scroll| set(scroll, "class", if wraps { "code-wrapped" } else { "" }));
+    };
+    let button = move || view! { <CodeButtons text=Signal::derive(text) language=Signal::derive(language) wrap /> };
     // It goes with the answer, to whose owner the value belongs.
     let _mounted = StoredValue::new_local(mount_to(top.unchecked_into::<HtmlElement>(), button));
     figure

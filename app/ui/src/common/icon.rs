@@ -58,6 +58,10 @@ pub enum Symbol {
     Leave,
     /// Opens.
     Down,
+    /// Lines that wrap.
+    Wrap,
+    /// Into a file.
+    Save,
     /// The one before.
     Before,
     /// The one after.
@@ -98,6 +102,8 @@ impl Symbol {
             Self::Lock => "M6 11h12v9H6zM8.5 11V7.5a3.5 3.5 0 0 1 7 0V11M12 14.5v2",
             Self::Leave => "M10 4H5v16h5M14 8l4 4-4 4M18 12H9",
             Self::Down => "M6 9l6 6 6-6",
+            Self::Wrap => "M4 6h16M4 12h13a3 3 0 0 1 0 6h-4M15.5 15.5L13 18l2.5 2.5M4 18h5",
+            Self::Save => "M12 4v10M7.5 10l4.5 4.5 4.5-4.5M5 19h14",
             Self::Before => "M14.5 6l-6 6 6 6",
             Self::After => "M9.5 6l6 6-6 6",
         }

@@ -61,7 +61,7 @@ pub fn JoinCard(
                 <span class="press-hint" aria-hidden="true" id="chat-hint">{texts().door.chat_hint()}</span>
             </button>
         </div>
-        <div class="door-name"><NameField /></div>
+        <div class="door-called"><NameField /></div>
         <button type="button" class="button button-quiet door-elsewhere" on:click=elsewhere>{texts().connection.go_to_front()}</button>
     }
 }

@@ -4,7 +4,7 @@ use potluck_panel::{AccessTokens, BadPooling, DirectConnections, Ends, Pooling};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::AnswerSettings;
+use super::{AnswerSettings, SavedAnswers};
 
 /// Light or dark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +54,8 @@ pub struct Settings {
     /// How answers are generated, in conversations that have no settings of their own.
     #[serde(flatten)]
     pub answers: AnswerSettings,
+    /// Instructions and sampling that the user saved.
+    pub saved: SavedAnswers,
     /// Addresses of GGUF files that the user kept, the latest first.
     pub links: Vec<String>,
     /// For links to files that a server gives only to those it knows. Stored apart, so that no tab brings back what another one forgot.
@@ -76,6 +78,7 @@ impl Default for Settings {
             direct: DirectConnections::default(),
             awake: true,
             answers: AnswerSettings::default(),
+            saved: SavedAnswers::default(),
             links: Vec::new(),
             access_tokens: AccessTokens::default(),
         }
