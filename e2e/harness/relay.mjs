@@ -13,12 +13,13 @@ export const builtPage = process.env.POTLUCK_PAGE ?? join(root, 'dist');
 
 export class Relay {
   /** Starts a relay on a free port, serving the built page, or the one in `page`, and the models in `models`; with `local: false` also
-   * over TLS, and to other devices. */
-  static async start({ models, page = builtPage, port = 0, local = true }) {
+   * over TLS, and to other devices. `args` are further options. */
+  static async start({ models, page = builtPage, port = 0, local = true, args = [] }) {
     const relay = new Relay();
     relay.local = local;
     relay.page = page;
     relay.models = models;
+    relay.args = args;
     relay.port = port || (await freePort());
     relay.data = await mkdtemp(join(tmpdir(), 'potluck-relay-'));
     await relay.spawn();
@@ -27,7 +28,7 @@ export class Relay {
 
   async spawn() {
     const models = [this.models].flat().flatMap((folder) => ['--models', folder]);
-    const args = [...(this.local ? ['--local'] : []), '--port', String(this.port), '--page', this.page, '--data', this.data, ...models];
+    const args = [...(this.local ? ['--local'] : []), '--port', String(this.port), '--page', this.page, '--data', this.data, ...models, ...this.args];
     this.process = spawn(binary, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     const exited = new Promise((_, reject) => {
       this.process.once('exit', (code) => reject(new Error(`the relay stopped with ${code}`)));
@@ -69,7 +70,7 @@ export class Relay {
   }
 }
 
-function freePort() {
+export function freePort() {
   return new Promise((done, reject) => {
     const server = createServer();
     server.once('error', reject);

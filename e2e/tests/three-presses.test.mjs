@@ -1,9 +1,11 @@
-// Four people: a host, two contributors whose parts are needed, a guest. Kill, reload, second visit.
+// Four people: a host, two contributors whose parts are needed, a guest. Kill, reload, second visit. The guest comes through HAProxy, in
+// a folder and over TLS, where HAProxy is installed.
 import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
 
 import { Device } from '../harness/browser.mjs';
 import { make } from '../harness/models.mjs';
+import { Proxy, TRUSTING, missing } from '../harness/proxy.mjs';
 import { Relay } from '../harness/relay.mjs';
 import { story } from '../harness/story.mjs';
 import {
@@ -17,6 +19,7 @@ const PROMPT = { max_tokens: 24, temperature: 0, raw: true };
 const TEXT = 'Once upon a time there was a table';
 
 let relay;
+let proxy;
 const devices = {};
 let link;
 let undisturbed;
@@ -24,11 +27,13 @@ const step = story();
 
 before(async () => {
   relay = await Relay.start({ models: make(MODEL) });
-  for (const name of ['host', 'first', 'second', 'guest']) devices[name] = await Device.start(name);
+  if (!missing('haproxy')) proxy = await Proxy.start('haproxy', relay);
+  for (const name of ['host', 'first', 'second', 'guest']) devices[name] = await Device.start(name, TRUSTING);
 });
 
 after(async () => {
   for (const device of Object.values(devices)) await device.stop();
+  await proxy?.stop();
   await relay?.stop();
 });
 
@@ -70,7 +75,7 @@ step('two contributors make it fit, and each holds a stage that is needed', asyn
 });
 
 step('a guest asks and reads the answer, as text on the page', async () => {
-  await enter(devices.guest.page, link);
+  await enter(devices.guest.page, link.replace(relay.url, (proxy ?? relay).url));
   await until(devices.guest.page, isUp);
   const answer = await ask(devices.guest.page, TEXT, PROMPT);
   assert.deepEqual(answer.tokens, undisturbed, 'three stages answer what one device answers');

@@ -8,13 +8,12 @@
 mod client;
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::process::{Child, Command, Stdio};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use client::{Keys, Member, frame, pong};
+use client::{Keys, Member, ROOMS_PER_ADDRESS, Relay, frame, home, pong};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
@@ -23,59 +22,8 @@ use tokio::time::{sleep, timeout};
 const FRAME_BYTES: usize = 8 * 1024;
 const IDLE_ROOMS: usize = 2500;
 const ROOM_MEMBERS: usize = 4;
-/// Rooms that an address may create at once, by the relay's limits.
-const ROOMS_PER_ADDRESS: usize = 25;
 /// Files that the generator keeps for itself.
 const OTHER_FILES: usize = 100;
-
-struct Relay {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Relay {
-    async fn start() -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-        let data = std::env::temp_dir().join(format!("potluck-load-{port}"));
-        let program = std::env::var_os("POTLUCK_RELAY").unwrap_or_else(|| env!("CARGO_BIN_EXE_potluck-relay").into());
-        let mut command = Command::new(program);
-        command
-            .args(["--local", "--port", &port.to_string(), "--models", "none", "--page", "none", "--data"])
-            .arg(data);
-        let child = command.stdout(Stdio::null()).spawn().unwrap();
-        let address = (Ipv4Addr::LOCALHOST, port).into();
-        while TcpStream::connect(address).await.is_err() {
-            sleep(Duration::from_millis(10)).await;
-        }
-        Self { child, address }
-    }
-
-    fn resident_megabytes(&self) -> f64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or("VmRSS: 0 kB");
-        line.split_ascii_whitespace().nth(1).unwrap().parse::<f64>().unwrap() * 1024.0 / 1e6
-    }
-
-    /// Seconds of processor time so far.
-    fn cpu_seconds(&self) -> f64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace().collect();
-        let ticks = |i: usize| fields.get(i).and_then(|ticks| ticks.parse::<f64>().ok()).unwrap_or_default();
-        (ticks(11) + ticks(12)) / 100.0
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// An address of this machine of its own.
-fn home(group: u8, number: usize) -> Ipv4Addr {
-    Ipv4Addr::new(127, group, (number / 250) as u8, (number % 250 + 1) as u8)
-}
 
 async fn pair(relay: SocketAddr, group: u8, number: usize) -> io::Result<(Member, Member)> {
     let keys = Keys::new(u32::from(group) << 24 | number as u32);
@@ -97,7 +45,7 @@ fn main() {
             throughput().await;
         }
         if is_wanted("hop") {
-            let relay = Relay::start().await;
+            let relay = Relay::start(false).await;
             let alone = hop(&relay, 1, 10).await;
             latency(&alone).await;
             hostile(&relay, alone).await;
@@ -107,12 +55,9 @@ fn main() {
 }
 
 async fn idle() {
-    let relay = Relay::start().await;
+    let relay = Relay::start(false).await;
     let empty = relay.resident_megabytes();
-    let files = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let files = files.lines().find(|line| line.starts_with("Max open files"));
-    let files = files.and_then(|line| line.split_ascii_whitespace().nth(3)?.parse().ok()).unwrap_or(1024_usize);
-    let rooms = IDLE_ROOMS.min(files.saturating_sub(OTHER_FILES) / ROOM_MEMBERS);
+    let rooms = IDLE_ROOMS.min(client::open_files().saturating_sub(OTHER_FILES) / ROOM_MEMBERS);
     let start = Instant::now();
     let mut tasks = Vec::new();
     for number in 0..rooms {
@@ -170,7 +115,7 @@ async fn stream(sender: Member, receiver: Member, received: Arc<AtomicU64>, time
 
 async fn throughput() {
     for pairs in [8, 24, 64] {
-        let relay = Relay::start().await;
+        let relay = Relay::start(false).await;
         let (received, time) = (Arc::new(AtomicU64::new(0)), Duration::from_secs(5));
         let mut tasks = Vec::new();
         for number in 0..pairs {

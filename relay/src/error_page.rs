@@ -6,6 +6,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use potluck_relay_api::base::way_up;
 
 /// What the error page says. An error response carries it as an extension until [`html_for_browsers`] takes it.
 #[derive(Clone, Debug)]
@@ -32,6 +33,7 @@ a:focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }";
 /// Middleware: turns an error into HTML if the request asks for HTML.
 pub async fn html_for_browsers(request: Request, next: Next) -> Response {
     let wants_html = accepts_html(request.headers());
+    let home = way_up(request.uri().path());
     let mut response = next.run(request).await;
     let Some(text) = response.extensions_mut().remove::<ErrorText>() else { return response };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
@@ -39,7 +41,7 @@ pub async fn html_for_browsers(request: Request, next: Next) -> Response {
         return response;
     }
     let (parts, _) = response.into_parts();
-    let mut page = (parts.status, Body::from(html(&text))).into_response();
+    let mut page = (parts.status, Body::from(html(&text, &home))).into_response();
     *page.headers_mut() = parts.headers;
     let headers = page.headers_mut();
     // These described the JSON body.
@@ -59,11 +61,12 @@ fn accepts_html(headers: &HeaderMap) -> bool {
     })
 }
 
-fn html(text: &ErrorText) -> String {
+fn html(text: &ErrorText, home: &str) -> String {
     let mut letters = text.sentence.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().collect::<String>()).unwrap_or_default();
     let sentence = escape_html(&format!("{first}{}.", letters.as_str()));
-    let link = if text.has_page { "<p><a href=\"/\">Go to the front page</a></p>" } else { "" };
+    let link = format!("<p><a href=\"{home}\">Go to the front page</a></p>");
+    let link = if text.has_page { &link } else { "" };
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
          content=\"width=device-width\"><title>Potluck</title><style>{STYLE}</style></head>\
@@ -93,7 +96,7 @@ mod tests {
     #[test]
     fn a_name_from_the_address_is_escaped() {
         let text = ErrorText { sentence: "no \"<script>alert(1)</script>\" & no 'x'".into(), has_page: true };
-        let page = html(&text);
+        let page = html(&text, "./");
         assert!(
             page.contains("<p>No &quot;&lt;script&gt;alert(1)&lt;/script&gt;&quot; &amp; no &#39;x&#39;.</p>"),
             "{page}"

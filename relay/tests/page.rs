@@ -14,7 +14,7 @@ use ring::digest::{SHA256, digest};
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-const INDEX: &str = "<!doctype html><script type=\"module\">start()</script><title>Potluck</title>";
+const INDEX: &str = "<!doctype html><base href=\"./\" /><script type=\"module\">start()</script><title>Potluck</title>";
 const HASHED: &str = "page-0123456789abcdef.js";
 
 async fn relay(test: &str) -> (Running, std::path::PathBuf) {
@@ -32,7 +32,8 @@ async fn every_view_of_the_page_is_the_page() {
     let (relay, _) = relay("places").await;
     for place in ["/", "/bench", "/chats", "/r/k3v9abcd", "/index.html"] {
         let reply = relay.get(place).await;
-        assert_eq!((reply.status, reply.text().as_str()), (200, INDEX), "{place}");
+        let expected = if place == "/r/k3v9abcd" { INDEX.replace("./", "../") } else { INDEX.to_owned() };
+        assert_eq!((reply.status, reply.text()), (200, expected), "{place}: its addresses start in the relay's folder");
         assert_eq!(reply.header("content-type"), Some("text/html; charset=utf-8"));
         assert_eq!(reply.header("cache-control"), Some("no-cache"));
         assert_eq!(reply.header("cross-origin-opener-policy"), Some("same-origin"));
@@ -142,16 +143,17 @@ async fn files_have_types_and_cache_lifetimes() {
 async fn a_browser_gets_an_error_page_and_a_program_gets_json() {
     const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
     let (relay, _) = relay("person").await;
-    for (path, status, sentence, error) in [
-        ("/nothing", 404, "There is nothing at this address.", "not-found"),
-        ("/r/a/b", 404, "There is nothing at this address.", "not-found"),
-        ("/models/none.gguf", 404, "There is no model file named &quot;none.gguf&quot; here", "no-such-model"),
-        ("/rooms/k3v9abcd", 400, "This address is for connections to a room", "no-connection"),
+    for (path, status, sentence, error, home) in [
+        ("/nothing", 404, "There is nothing at this address.", "not-found", "./"),
+        ("/r/a/b", 404, "There is nothing at this address.", "not-found", "../../"),
+        ("/models/none.gguf", 404, "There is no model file named &quot;none.gguf&quot; here", "no-such-model", "../"),
+        ("/rooms/k3v9abcd", 400, "This address is for connections to a room", "no-connection", "../"),
     ] {
         let read = relay.get_with(path, &[("Accept", BROWSER), ("Accept-Encoding", "br")]).await;
         assert_eq!((read.status, read.header("content-type")), (status, Some("text/html; charset=utf-8")), "{path}");
         assert!(read.text().contains(sentence), "{path}: {}", read.text());
-        assert!(read.text().contains("<a href=\"/\">"), "{path}: the front page is one press away");
+        let link = format!("<a href=\"{home}\">");
+        assert!(read.text().contains(&link), "{path}: the front page is one press away, also in a proxy's folder");
         assert!(read.header("content-security-policy").unwrap().starts_with("default-src 'none';"), "{path}");
         assert_eq!(read.header("content-encoding"), None, "{path}");
         assert_eq!(read.header("cross-origin-opener-policy"), Some("same-origin"));

@@ -6,15 +6,15 @@ use std::str::FromStr;
 use potluck_node::native::Fingerprint;
 use thiserror::Error;
 
-use crate::values::is_origin;
+use crate::values::is_relay;
 
 /// What precedes the fingerprint of the relay's certificate in the fragment of a room's link.
 const FINGERPRINT: &str = "fp=";
 
-/// A room's link: `https://host/r/ROOM#KEY`, or `https://host/r/ROOM#KEY&fp=HEX`.
+/// A room's link: `https://host/r/ROOM#KEY`, or `https://host/folder/r/ROOM#KEY&fp=HEX`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomLink {
-    /// The relay's origin.
+    /// The relay's address.
     pub relay: String,
     /// The room's id.
     pub room: String,
@@ -39,19 +39,18 @@ impl FromStr for RoomLink {
     type Err = BadLink;
 
     fn from_str(link: &str) -> Result<Self, BadLink> {
-        let (scheme, rest) = link.split_once("://").ok_or(BadLink::Form)?;
-        let (host, path) = rest.split_once("/r/").ok_or(BadLink::Form)?;
-        let (room, fragment) = path.split_once('#').unwrap_or((path, ""));
+        let (address, fragment) = link.split_once('#').unwrap_or((link, ""));
+        let (relay, room) = address.rsplit_once("/r/").ok_or(BadLink::Form)?;
         let room = room.trim_end_matches('/');
         let is_plain = !room.is_empty() && room.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-        if !is_plain || !is_origin(&format!("{scheme}://{host}")) {
+        if !is_plain || !is_relay(relay) {
             return Err(BadLink::Form);
         }
         let mut parts = fragment.split('&');
         let key = parts.next().filter(|key| !key.is_empty()).map(str::to_owned);
         let fingerprint = parts.find_map(|part| part.strip_prefix(FINGERPRINT)).map(str::parse).transpose();
         Ok(Self {
-            relay: format!("{scheme}://{host}"),
+            relay: relay.to_owned(),
             room: room.to_owned(),
             key,
             fingerprint: fingerprint.map_err(|_| BadLink::Fingerprint)?,
@@ -84,7 +83,10 @@ mod tests {
         assert_eq!((link.relay.as_str(), link.room.as_str()), ("https://192.168.1.5:8787", "k3v9"));
         assert_eq!((link.key.as_deref(), link.fingerprint), (Some("00ff"), None));
         assert_eq!(read("http://h/r/k3v9/").key, None);
-        for wrong in ["http://h/rooms/k3v9", "http://h/r/a b", "http://h/r/", "http:///r/k3v9", "k3v9"] {
+        assert_eq!(read("https://h/r/a/r/k3v9#/r/x").relay, "https://h/r/a", "in a proxy's folder");
+        for wrong in
+            ["http://h/a?b/r/k3v9", "http://h/rooms/k3v9", "http://h/r/a b", "http://h/r/", "http:///r/k3v9", "k3v9"]
+        {
             assert_eq!(wrong.parse::<RoomLink>(), Err(BadLink::Form), "{wrong}");
         }
     }

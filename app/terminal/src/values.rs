@@ -7,25 +7,36 @@ use potluck_panel::{DeputyChoice, KvCacheType, Sharing};
 use potluck_plan::{Arithmetic, Hedging, WireType};
 use potluck_predict::PredictorKind;
 
-/// Parses a relay's address: its origin.
+/// Parses a relay's address.
 ///
 /// # Errors
 /// The expected form.
 pub fn parse_relay(text: &str) -> Result<String, String> {
-    let origin = text.trim_end_matches('/');
-    if is_origin(origin) {
-        return Ok(origin.to_owned());
+    let address = text.trim_end_matches('/');
+    if address.rsplit('/').nth(1) == Some("r") {
+        return Err("expected the relay's address, which is a room's link without /r/ and all that follows".to_owned());
     }
-    let with_scheme = format!("https://{origin}");
-    Err(match is_origin(&with_scheme) {
+    if is_relay(address) {
+        return Ok(address.to_owned());
+    }
+    let with_scheme = format!("https://{address}");
+    Err(match is_relay(&with_scheme) {
         true => format!("expected the relay's address with http:// or https://, such as {with_scheme}"),
         false => "expected the relay's address, such as https://relay.example:8787".to_owned(),
     })
 }
 
-/// A scheme, a name or address, and perhaps a port.
-pub fn is_origin(text: &str) -> bool {
-    let Some(host) = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://")) else { return false };
+/// A scheme, a name or address, perhaps a port, and perhaps the folder in which a proxy shows the relay.
+pub fn is_relay(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://")) else { return false };
+    let mut parts = rest.split('/');
+    let in_folder = |letter: char| letter.is_ascii_alphanumeric() || ['-', '.', '_', '~', '%'].contains(&letter);
+    let is_folder = |name: &str| !["", ".", ".."].contains(&name) && name.chars().all(in_folder);
+    parts.next().is_some_and(is_authority) && parts.all(is_folder)
+}
+
+/// A name or address, and perhaps a port.
+fn is_authority(host: &str) -> bool {
     let (name, port) = match host.strip_prefix('[').and_then(|host| host.split_once(']')) {
         Some((address, rest)) if address.parse::<std::net::Ipv6Addr>().is_ok() => (address, rest.strip_prefix(':')),
         Some(_) => return false,
@@ -203,14 +214,25 @@ mod tests {
 
     #[test]
     fn a_relay_has_a_scheme_and_a_name() {
-        for right in ["http://localhost:8787", "https://relay.example/", "http://[::1]:80", "https://1.2.3.4"] {
+        for right in [
+            "http://localhost:8787",
+            "https://relay.example/",
+            "http://[::1]:80",
+            "https://1.2.3.4",
+            "https://school.example/potluck/",
+            "https://school.example:8443/a/b-1",
+        ] {
             assert_eq!(parse_relay(right), Ok(right.trim_end_matches('/').to_owned()));
         }
         for wrong in [
             "ftp://host",
             "",
             "http://",
-            "https://a/b",
+            "https://a//b",
+            "https://a/../b",
+            "https://a/b?c",
+            "https://a/b#c",
+            "https://a/b/r/k3v9abcd",
             "http://a:b",
             "http://a:99999",
             "http://a:0",

@@ -9,6 +9,8 @@ use potluck_text::texts;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
+use crate::browser;
+
 /// Why a list could not be fetched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RelayError {
@@ -48,7 +50,8 @@ pub async fn addresses() -> Result<Addresses, RelayError> {
 }
 
 async fn get<T: DeserializeOwned>(path: &str) -> Result<T, RelayError> {
-    let answer = Request::get(path).send().await.map_err(|error| RelayError::Unreachable(error.to_string()))?;
+    let answer =
+        Request::get(&browser::at(path)).send().await.map_err(|error| RelayError::Unreachable(error.to_string()))?;
     if !answer.ok() {
         return Err(RelayError::Status(answer.status()));
     }
@@ -65,7 +68,8 @@ const MAX_HASHES: usize = 256 << 10;
 /// # Errors
 /// [`RelayError`] if that is not known.
 pub async fn release_hash() -> Result<Option<String>, RelayError> {
-    let answer = Request::get(HASHES).send().await.map_err(|error| RelayError::Unreachable(error.to_string()))?;
+    let answer =
+        Request::get(&browser::at(HASHES)).send().await.map_err(|error| RelayError::Unreachable(error.to_string()))?;
     match answer.status() {
         200 => {}
         404 => return Ok(None),

@@ -1,5 +1,5 @@
-//! The page's addresses: `/` is the door, `/r/ID` a room, `/chats` the conversations, `/bench` the bench. A room's link is `/r/ID#KEY`; its key leaves the
-//! address bar as soon as it is read.
+//! The page's addresses, in the relay's folder: `/` is the door, `/r/ID` a room, `/chats` the conversations, `/bench` the bench. A room's
+//! link is `/r/ID#KEY`; its key leaves the address bar as soon as it is read.
 
 use serde::{Deserialize, Serialize};
 
@@ -67,7 +67,7 @@ impl Route {
             return Some(RoomAddress { id: text.to_owned(), key: None });
         }
         let (address, fragment) = text.split_once('#').unwrap_or((text, ""));
-        let path = &address[address.find("/r/")?..];
+        let path = &address[address.rfind("/r/")?..];
         match Self::parse(path.split('?').next().unwrap_or(path), fragment) {
             Self::Room(room) => Some(room),
             Self::Door | Self::Chats | Self::Bench => None,
@@ -118,6 +118,11 @@ mod tests {
             Route::parse_link("/r/k3v9abcd# #k\u{c}&fp=1").unwrap().key.as_deref(),
             Some("k"),
             "found by the fuzzer"
+        );
+        assert_eq!(
+            Route::parse_link("https://a.example/r/potluck/r/k3v9abcd#k").unwrap().id,
+            "k3v9abcd",
+            "in a folder"
         );
         assert_eq!(Route::parse_link("hello there"), None);
     }

@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod base;
 mod binary;
 mod entry;
 pub mod http;

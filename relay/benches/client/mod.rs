@@ -1,4 +1,7 @@
-//! A member with as little work as possible, so that the generator does not limit what it measures.
+//! A member with as little work as possible, so that the generator does not limit what it measures, and the relay it talks to.
+#![allow(dead_code, reason = "no benchmark uses all of it")]
+
+mod program;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -8,9 +11,37 @@ use potluck_relay_api::{
     room_id,
 };
 use ring::signature::{Ed25519KeyPair, KeyPair};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+pub use program::{Relay, open_files};
+
+/// Rooms that an address may create at once, by the relay's limits.
+pub const ROOMS_PER_ADDRESS: usize = 25;
+
+/// An address of this machine of its own.
+pub fn home(group: u8, number: usize) -> Ipv4Addr {
+    Ipv4Addr::new(127, group, (number / 250) as u8, (number % 250 + 1) as u8)
+}
+
+/// How a member reaches the relay.
+#[derive(Clone)]
+pub struct Door {
+    pub address: SocketAddr,
+    /// Over TLS with this.
+    pub tls: Option<TlsConnector>,
+}
+
+impl From<SocketAddr> for Door {
+    fn from(address: SocketAddr) -> Self {
+        Self { address, tls: None }
+    }
+}
+
+/// The writing half of a connection.
+pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// The keys of a room.
 pub struct Keys {
@@ -61,6 +92,12 @@ pub fn frame(route: u32, content: &[u8]) -> Vec<u8> {
     message(2, &[&route.to_be_bytes(), content].concat())
 }
 
+/// Writes, over TLS as well.
+pub async fn send(writer: &mut Writer, bytes: &[u8]) -> io::Result<()> {
+    writer.write_all(bytes).await?;
+    writer.flush().await
+}
+
 /// The answer to a ping.
 pub fn pong() -> Vec<u8> {
     message(10, &[])
@@ -86,7 +123,7 @@ fn message(opcode: u8, payload: &[u8]) -> Vec<u8> {
 
 /// Reads messages.
 pub struct Reader {
-    stream: BufReader<OwnedReadHalf>,
+    stream: BufReader<Box<dyn AsyncRead + Send + Unpin>>,
 }
 
 impl Reader {
@@ -130,22 +167,22 @@ impl Reader {
 /// A member in its room.
 pub struct Member {
     reader: Reader,
-    writer: OwnedWriteHalf,
+    writer: Writer,
     pub route: u32,
     pub window_bytes: u64,
 }
 
 impl Member {
-    pub async fn own(relay: SocketAddr, from: Ipv4Addr, keys: &Keys) -> io::Result<Self> {
-        Self::enter(relay, from, &keys.id(), |nonce| keys.owner(nonce)).await
+    pub async fn own(relay: impl Into<Door>, from: Ipv4Addr, keys: &Keys) -> io::Result<Self> {
+        Self::enter(relay.into(), from, &keys.id(), |nonce| keys.owner(nonce)).await
     }
 
-    pub async fn join(relay: SocketAddr, from: Ipv4Addr, keys: &Keys) -> io::Result<Self> {
-        Self::enter(relay, from, &keys.id(), |nonce| keys.link(nonce)).await
+    pub async fn join(relay: impl Into<Door>, from: Ipv4Addr, keys: &Keys) -> io::Result<Self> {
+        Self::enter(relay.into(), from, &keys.id(), |nonce| keys.link(nonce)).await
     }
 
     async fn enter(
-        relay: SocketAddr,
+        Door { address: relay, tls }: Door,
         from: Ipv4Addr,
         room: &str,
         proof: impl FnOnce(&Nonce) -> EntryProof,
@@ -156,12 +193,23 @@ impl Member {
         socket.bind((from, 0).into())?;
         let stream: TcpStream = socket.connect(relay).await?;
         stream.set_nodelay(true)?;
-        let (read, mut writer) = stream.into_split();
+        let (read, mut writer): (Box<dyn AsyncRead + Send + Unpin>, Writer) = match tls {
+            None => {
+                let (read, write) = stream.into_split();
+                (Box::new(read), Box::new(write))
+            }
+            Some(tls) => {
+                let name = ServerName::try_from("localhost").map_err(io::Error::other)?;
+                let (read, write) = tokio::io::split(tls.connect(name, stream).await?);
+                (Box::new(read), Box::new(write))
+            }
+        };
         let head = format!(
             "GET /rooms/{room} HTTP/1.1\r\nHost: {relay}\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
         );
         writer.write_all(head.as_bytes()).await?;
+        writer.flush().await?;
         let mut stream = BufReader::with_capacity(16 * 1024, read);
         let mut line = String::new();
         while line != "\r\n" {
@@ -174,6 +222,7 @@ impl Member {
         };
         let enter = serde_json::to_vec(&Request::Enter { proof: proof(&nonce_at(&relay.to_string(), &nonce)) })?;
         writer.write_all(&message(1, &enter)).await?;
+        writer.flush().await?;
         match reader.control().await? {
             Control::Welcome { route, limits, .. } => {
                 Ok(Self { reader, writer, route: route.0, window_bytes: limits.window_bytes })
@@ -183,7 +232,7 @@ impl Member {
     }
 
     /// Both directions on their own.
-    pub fn split(self) -> (Reader, OwnedWriteHalf) {
+    pub fn split(self) -> (Reader, Writer) {
         (self.reader, self.writer)
     }
 
@@ -191,7 +240,7 @@ impl Member {
     pub async fn answer_pings(self) {
         let (mut reader, mut writer) = self.split();
         while let Some((opcode, _)) = reader.skip().await {
-            if opcode == 9 && writer.write_all(&pong()).await.is_err() {
+            if opcode == 9 && send(&mut writer, &pong()).await.is_err() {
                 return;
             }
         }

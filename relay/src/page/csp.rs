@@ -30,7 +30,7 @@ pub fn policy(html: Option<&str>) -> HeaderValue {
         "img-src 'self' data: blob:",
         "font-src 'self'",
         "manifest-src 'self'",
-        // index.html has a base element that names the relay itself.
+        // index.html has a base element that leads to the relay's own folder.
         "base-uri 'self'",
         "form-action 'none'",
         "frame-ancestors 'none'",

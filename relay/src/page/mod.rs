@@ -17,6 +17,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use percent_encoding::percent_decode_str;
+use potluck_relay_api::base::in_room;
 
 use crate::error::ApiError;
 use crate::etag;
@@ -27,6 +28,8 @@ use encoding::Encoded;
 #[derive(Debug)]
 struct Asset {
     modified: Option<std::time::SystemTime>,
+    /// Of the file, which may not be that of `bytes`.
+    length: u64,
     bytes: Bytes,
     content_type: HeaderValue,
     etag: HeaderValue,
@@ -35,11 +38,20 @@ struct Asset {
     encoded: OnceLock<Encoded>,
 }
 
+/// From where a file is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    /// At its own name, or in the relay's folder.
+    Folder,
+    /// At a room's address, one folder further down.
+    Room,
+}
+
 /// The folder with the built page.
 #[derive(Debug)]
 pub struct Page {
     folder: Option<PathBuf>,
-    assets: Mutex<HashMap<PathBuf, Arc<Asset>>>,
+    assets: Mutex<HashMap<(PathBuf, Place), Arc<Asset>>>,
 }
 
 impl Page {
@@ -56,7 +68,7 @@ impl Page {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
                 match entry.file_type() {
                     Ok(kind) if kind.is_dir() => folders.push(entry.path()),
-                    _ => _ = self.read(&entry.path()).inspect(|asset| _ = asset.compress()),
+                    _ => _ = self.read(&entry.path(), Place::Folder).inspect(|asset| _ = asset.compress()),
                 }
             }
         }
@@ -65,48 +77,56 @@ impl Page {
     /// The asset for the path of a request.
     fn asset(&self, path: &str) -> Result<Arc<Asset>, ApiError> {
         let folder = self.folder.as_deref().ok_or(ApiError::NoPage)?;
-        let is_view =
-            matches!(path, "/" | "/bench" | "/chats") || path.strip_prefix("/r/").is_some_and(|id| !id.contains('/'));
+        let is_room = path.strip_prefix("/r/").is_some_and(|id| !id.contains('/'));
+        let is_view = matches!(path, "/" | "/bench" | "/chats") || is_room;
         let relative = if is_view { PathBuf::from("index.html") } else { relative(path).ok_or(ApiError::NotFound)? };
-        match self.read(&folder.join(&relative)) {
+        match self.read(&folder.join(&relative), if is_room { Place::Room } else { Place::Folder }) {
             Ok(asset) => Ok(asset),
             Err(_) if is_view => Err(ApiError::NoPage),
             Err(_) => Err(ApiError::NotFound),
         }
     }
 
-    fn read(&self, path: &Path) -> io::Result<Arc<Asset>> {
+    fn read(&self, path: &Path, place: Place) -> io::Result<Arc<Asset>> {
         let metadata = fs::metadata(path)?;
         if !metadata.is_file() {
             return Err(io::ErrorKind::NotFound.into());
         }
         let modified = metadata.modified().ok();
         let mut assets = self.assets.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = assets.get(path)
+        let key = (path.to_owned(), place);
+        if let Some(known) = assets.get(&key)
             && known.modified == modified
-            && known.bytes.len() as u64 == metadata.len()
+            && known.length == metadata.len()
         {
             return Ok(known.clone());
         }
-        let asset = Arc::new(Asset::new(path, fs::read(path)?, modified));
-        assets.insert(path.to_owned(), asset.clone());
+        let bytes = fs::read(path)?;
+        let length = bytes.len() as u64;
+        let bytes = match place {
+            Place::Folder => bytes,
+            Place::Room => in_room(&String::from_utf8_lossy(&bytes)).into_bytes(),
+        };
+        let asset = Arc::new(Asset { length, ..Asset::new(path, bytes.into(), modified) });
+        assets.insert(key, asset.clone());
         Ok(asset)
     }
 }
 
 impl Asset {
-    fn new(path: &Path, bytes: Vec<u8>, modified: Option<std::time::SystemTime>) -> Self {
+    fn new(path: &Path, bytes: Bytes, modified: Option<std::time::SystemTime>) -> Self {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let html = name.ends_with(".html").then(|| String::from_utf8_lossy(&bytes).into_owned());
         // Weak, because compression sends the same content as other bytes.
         let etag = format!("W/\"{}\"", &blake3::hash(&bytes).to_hex()[..32]);
         Self {
             modified,
+            length: bytes.len() as u64,
             content_type: content_type(name),
             etag: HeaderValue::try_from(etag).unwrap_or(HeaderValue::from_static("W/\"\"")),
             policy: csp::policy(html.as_deref()),
             cache: if is_hashed(name) { "public, max-age=31536000, immutable" } else { "no-cache" },
-            bytes: bytes.into(),
+            bytes,
             encoded: OnceLock::new(),
         }
     }

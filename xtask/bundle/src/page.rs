@@ -62,7 +62,7 @@ fn style(path: &Path, out: &Path) -> Result<String> {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
     let name = format!("{stem}-{}.css", hash(&bytes));
     copy(path, out, &name)?;
-    Ok(format!("<link rel=\"stylesheet\" href=\"/{name}\"/>"))
+    Ok(format!("<link rel=\"stylesheet\" href=\"{name}\"/>"))
 }
 
 /// Makes the page's own program, named after its content: the name without extension. It may start `scripts`.
@@ -108,16 +108,16 @@ fn bind(bindgen: &mut Bindgen, bin: &str, compiled: &Path, out: &Path) -> Result
 /// The script that starts the page.
 fn start(name: &str) -> String {
     format!(
-        "<script type=\"module\">\nimport init from '/{name}.js';\n\
-         await init({{ module_or_path: '/{name}_bg.wasm' }});\n</script>"
+        "<script type=\"module\">\nimport init from './{name}.js';\n\
+         await init({{ module_or_path: './{name}_bg.wasm' }});\n</script>"
     )
 }
 
 /// Both files are fetched at once, not the second when the first has run.
 fn preload(name: &str) -> String {
     format!(
-        "<link rel=\"modulepreload\" href=\"/{name}.js\" crossorigin=\"anonymous\">\
-         <link rel=\"preload\" href=\"/{name}_bg.wasm\" crossorigin=\"anonymous\" as=\"fetch\" type=\"application/wasm\">"
+        "<link rel=\"modulepreload\" href=\"{name}.js\" crossorigin=\"anonymous\">\
+         <link rel=\"preload\" href=\"{name}_bg.wasm\" crossorigin=\"anonymous\" as=\"fetch\" type=\"application/wasm\">"
     )
 }
 

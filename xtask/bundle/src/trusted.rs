@@ -47,7 +47,6 @@ pub fn guard(glue: &str, program: &[u8], scripts: &[&str]) -> Result<String> {
     if let Some(way) = REFUSED.iter().find(|way| calls(&guarded, way)) {
         bail!("the page's program uses {way:?}, which makes markup or programs of strings");
     }
-    let scripts: Vec<String> = scripts.iter().map(|name| format!("/{name}")).collect();
     guarded.push_str(&POLICY.replace("START", &data.start.to_string()).replace("END", &data.end.to_string()));
     Ok(guarded.replace("SCRIPTS", &format!("{scripts:?}")))
 }
@@ -60,14 +59,16 @@ fn calls(text: &str, word: &str) -> bool {
 
 const POLICY: &str = "
 // In this page, strings become markup or the address of a script here alone.
+// Its scripts lie in the folder of this module, whatever a base element says.
+const folder = new URL('.', import.meta.url);
 const rules = {
     createHTML(text, at, length) {
         if (at >= START && at + length <= END) return text;
         throw new TypeError('this text is no template of the page');
     },
     createScriptURL(text) {
-        const { origin, pathname } = new URL(text, location.origin);
-        if (origin === location.origin && SCRIPTS.includes(pathname)) return text;
+        const { href } = new URL(text, folder);
+        if (SCRIPTS.some((name) => href.split('?')[0] === folder.href + name)) return href;
         throw new TypeError('this address is no script of the page');
     },
 };
@@ -164,7 +165,7 @@ mod tests {
     fn every_string_that_becomes_markup_or_a_script_goes_by_the_policy() {
         let guarded = guard(&glue(), PROGRAM, &["node_loader.js"]).unwrap();
         assert!(guarded.contains("at >= 1048576 && at + length <= 1048581"), "{guarded}");
-        assert!(guarded.contains("[\"/node_loader.js\"].includes(pathname)"), "{guarded}");
+        assert!(guarded.contains("[\"node_loader.js\"].some((name) =>"), "{guarded}");
         assert_eq!(guarded.matches(".innerHTML =").count(), 1, "{guarded}");
         assert!(!guarded.contains("Worker(getStringFromWasm0"), "{guarded}");
     }

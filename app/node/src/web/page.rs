@@ -120,7 +120,7 @@ impl PageHalf {
         self.0.discovers.set(false);
         self.0.connections.take();
         self.0.supervision.borrow_mut().starts();
-        let worker = match Worker::new(&format!("/node_loader.js?v={BUILD}")) {
+        let worker = match Worker::new(&format!("node_loader.js?v={BUILD}")) {
             Ok(worker) => worker,
             Err(error) => {
                 return self.notice(NoticeLevel::Error, "Part of this page cannot start.", &js::error_text(&error));

@@ -26,7 +26,7 @@ pub(super) const DISCOVERY_PORT: &str = "discovery";
 /// everything goes through the relay.
 pub(super) fn connect(worker: &Worker) {
     // Tabs of another build may use another protocol, so they get a shared worker of their own.
-    let connected = SharedWorker::new(&format!("/same_browser.js?v={BUILD}")).and_then(|shared| {
+    let connected = SharedWorker::new(&format!("same_browser.js?v={BUILD}")).and_then(|shared| {
         let (message, port) = (Object::new(), shared.port());
         js::set(&message, DISCOVERY_PORT, &port);
         worker.post_message_with_transfer(&message, &Array::of1(&port))

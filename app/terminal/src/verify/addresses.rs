@@ -31,10 +31,12 @@ pub(super) fn addresses(html: &str) -> Vec<&str> {
     found
 }
 
-/// The file of the page's folder that an address names, empty for the page itself; `None` if it leads elsewhere.
-pub(super) fn file_of(address: &str) -> Option<&str> {
+/// The file of the page's folder that an address names, empty for the page itself; `None` if it leads elsewhere, as an address from
+/// the root does where the relay is in a folder.
+pub(super) fn file_of(address: &str, in_folder: bool) -> Option<&str> {
     let path = address.split(['?', '#']).next()?;
-    let path = path.strip_prefix("./").or_else(|| path.strip_prefix('/')).unwrap_or(path);
+    let from_root = || path.strip_prefix('/').filter(|_| !in_folder);
+    let path = path.strip_prefix("./").or_else(from_root).unwrap_or(path);
     (!path.contains(['/', ':', '\\'])).then_some(path)
 }
 
@@ -48,11 +50,11 @@ mod tests {
 
     #[test]
     fn addresses_of_the_bundlers_page_are_found() {
-        let html = "<html lang=\"en\"><meta content=\"width=device-width, a=1\" /><base href=\"/\" />\n\
-            <link rel=\"stylesheet\" href=\"/base-0123.css\"/><link rel=\"icon\" href=\"/favicon.svg\" />\n\
-            <script type=\"module\">\nimport init from '/page-45.js';\n\
-            await init({ module_or_path: '/page-45_bg.wasm' });\n</script><p>It isn't / here's none.</p>";
-        assert_eq!(addresses(html), ["/", "/base-0123.css", "/favicon.svg", "/page-45.js", "/page-45_bg.wasm"]);
+        let html = "<html lang=\"en\"><meta content=\"width=device-width, a=1\" /><base href=\"./\" />\n\
+            <link rel=\"stylesheet\" href=\"base-0123.css\"/><link rel=\"icon\" href=\"favicon.svg\" />\n\
+            <script type=\"module\">\nimport init from './page-45.js';\n\
+            await init({ module_or_path: './page-45_bg.wasm' });\n</script><p>It isn't / here's none.</p>";
+        assert_eq!(addresses(html), ["./", "./page-45.js", "./page-45_bg.wasm", "base-0123.css", "favicon.svg"]);
     }
 
     #[test]
@@ -81,7 +83,11 @@ mod tests {
             ("/models/a.js", None),
             ("data:text/javascript,a", None),
         ] {
-            assert_eq!(file_of(address), file, "{address}");
+            assert_eq!(file_of(address, false), file, "{address}");
         }
+        assert_eq!(
+            (file_of("/a.js", true), file_of("./a.js", true), file_of("../a.js", false)),
+            (None, Some("a.js"), None)
+        );
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use potluck_node::native::{Fingerprint, NativeTransport, Network};
 use potluck_node::platform::{HttpReply, HttpRequest, NetError, Transport};
+use potluck_relay_api::base::in_room;
 use potluck_text::texts;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -24,8 +25,10 @@ use crate::values::parse_relay;
 
 /// Where the relay has the list of the page's files.
 const LIST: &str = "SHA256SUMS";
-/// Where the relay shows the page besides `index.html`; the last one is a room that nobody has opened.
-const VIEWS: [&str; 3] = ["/", "/bench", "/r/aaaaaaaaaaaaaaaaaaaaaaaaaa"];
+/// Where the relay shows the page besides `index.html`.
+const VIEWS: [&str; 2] = ["/", "/bench"];
+/// A room that nobody has opened: the page with another base.
+const ROOM: &str = "/r/aaaaaaaaaaaaaaaaaaaaaaaaaa";
 /// No list is longer.
 const MAX_LIST: usize = 256 << 10;
 /// No file of a page is longer. A reply that is longer is not read to its end.
@@ -157,10 +160,13 @@ impl ServedPage<'_> {
     async fn files_that_differ(&self, list: &FileList) -> Result<Vec<String>, Failure> {
         let files = list.0.iter().map(|(name, hash)| (format!("/{name}"), *hash));
         let index = list.0.get(INDEX).into_iter();
-        let views = index.flat_map(|hash| VIEWS.iter().map(move |view| ((*view).to_owned(), *hash)));
+        let views = index.flat_map(|hash| VIEWS.iter().chain([&ROOM]).map(move |view| ((*view).to_owned(), *hash)));
         let paths: Vec<(String, FileHash)> = files.chain(views).collect();
         let (texts, mut faults) = (&texts().verify, Vec::new());
+        let in_folder = self.relay.matches('/').count() > 2;
+        let mut room = None;
         for (done, (path, hash)) in paths.iter().enumerate() {
+            let hash = room.as_ref().filter(|_| path == ROOM).unwrap_or(hash);
             let line = texts.checking(done as u64, paths.len() as u64);
             progress(&Progress { step: self.relay, share: Some(done as f64 / paths.len() as f64), line });
             let reply = self.read(path).await?;
@@ -173,8 +179,10 @@ impl ServedPage<'_> {
             } else if path.ends_with(INDEX) {
                 let html = String::from_utf8_lossy(&reply.body);
                 let is_outside =
-                    |address: &&str| file_of(address).is_none_or(|file| !file.is_empty() && !list.has(file));
+                    |address: &&str| file_of(address, in_folder).is_none_or(|file| !file.is_empty() && !list.has(file));
                 faults.extend(addresses(&html).into_iter().filter(is_outside).map(|address| texts.outside(address)));
+            } else if VIEWS.contains(&path.as_str()) {
+                room = Some(FileHash::of(in_room(&String::from_utf8_lossy(&reply.body)).as_bytes()));
             }
         }
         Ok(faults)

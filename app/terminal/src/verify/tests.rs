@@ -9,7 +9,8 @@ use potluck_node::platform::Socket;
 use super::*;
 
 const RELAY: &str = "https://relay.example";
-const HTML: &str = "<link rel=\"stylesheet\" href=\"/base.css\"/><script>import init from '/page.js';</script>";
+const HTML: &str =
+    "<base href=\"./\" /><link rel=\"stylesheet\" href=\"base.css\"/><script>import init from './page.js';</script>";
 
 /// A relay: what it answers to each path.
 #[derive(Clone)]
@@ -27,6 +28,7 @@ impl Served {
             .concat();
         served.put("/SHA256SUMS", &list);
         VIEWS.iter().for_each(|view| served.put(view, html));
+        served.put(ROOM, &in_room(html));
         served
     }
 
@@ -97,7 +99,9 @@ async fn every_way_to_serve_another_page_is_found() {
         (page.clone().with("/index.html", "<script src=/page.js>"), "/index.html differs"),
         (page.clone().with("/", "another page"), "/ differs"),
         (page.clone().with("/bench", "another page"), "/bench differs"),
-        (page.clone().with(VIEWS[2], "another page"), "/r/aaaaaaaaaaaaaaaaaaaaaaaaaa differs"),
+        (page.clone().with(ROOM, "another page"), "/r/aaaaaaaaaaaaaaaaaaaaaaaaaa differs"),
+        // Its files would come from /r/, where nothing is checked.
+        (page.clone().with(ROOM, HTML), "/r/aaaaaaaaaaaaaaaaaaaaaaaaaa differs"),
         (
             replied("/base.css", HttpReply { status: 404, ..HttpReply::default() }),
             "/base.css is not there (status 404)",

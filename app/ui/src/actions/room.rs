@@ -19,7 +19,7 @@ impl Store {
         let tab_key = self.session.with_untracked(|session| session.tab_key.clone());
         self.send(ToNode::Start {
             build: BUILD.to_owned(),
-            relay: browser::origin(),
+            relay: browser::home(),
             device_key: self.node.device_key.get_value(),
             tab_key: tab_key.unwrap_or_else(browser::key_seed),
             name: untrack(|| self.own_name()),

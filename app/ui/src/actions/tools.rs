@@ -169,7 +169,7 @@ fn status(store: Store) -> JsValue {
     let link = store
         .room
         .status
-        .with_untracked(|status| status.room.as_ref().map(|room| format!("{}{}", browser::origin(), room.link)));
+        .with_untracked(|status| status.room.as_ref().map(|room| format!("{}{}", browser::home(), room.link)));
     if let Some(fields) = value.as_object_mut() {
         fields.insert("link".into(), link.into());
         let timings = serde_json::to_value(store.room.last_timings.get_untracked()).unwrap_or_default();

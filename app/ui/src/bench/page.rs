@@ -27,7 +27,7 @@ pub fn BenchPage() -> impl IntoView {
     view! {
         <main class="bench">
             <header class="bench-head">
-                <a class="button button-quiet" href="/" on:click=home>
+                <a class="button button-quiet" href="./" on:click=home>
                     <Icon symbol=Symbol::Leave />
                     "Potluck"
                 </a>

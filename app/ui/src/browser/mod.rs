@@ -12,7 +12,7 @@ mod save;
 mod session;
 mod timer;
 
-pub use address::{current_route, focus_place, go, go_unless_there, origin, replace};
+pub use address::{at, current_route, focus_place, go, go_unless_there, home, replace};
 pub use confirm::confirm;
 pub use database::{
     StoredData, change_access_tokens, delete_conversation, forget_room, keep_conversation, keep_device_key, keep_draft,

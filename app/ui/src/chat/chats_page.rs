@@ -46,7 +46,7 @@ fn DoorLink() -> impl IntoView {
         browser::go("/");
         store.follow_route(Route::Door);
     };
-    view! { <a class="button button-quiet" href="/" on:click=open>{texts().chat.to_door()}</a> }
+    view! { <a class="button button-quiet" href="./" on:click=open>{texts().chat.to_door()}</a> }
 }
 
 /// In place of the turns, before a conversation is chosen.

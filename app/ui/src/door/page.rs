@@ -120,7 +120,7 @@ fn BenchLink() -> impl IntoView {
         store.screen.route.set(Route::Bench);
     };
     view! {
-        <a class="button button-quiet button-small" href="/bench" on:click=open>{texts().door.bench()}</a>
+        <a class="button button-quiet button-small" href="bench" on:click=open>{texts().door.bench()}</a>
     }
 }
 

@@ -41,7 +41,7 @@ fn Release() -> impl IntoView {
         Some(Ok(None)) => view! { <p class="hint">{settings.no_release()}</p> }.into_any(),
         Some(Ok(Some(hash))) => {
             let [before, after] = settings.release();
-            let hint = settings.release_hint(browser::origin());
+            let hint = settings.release_hint(browser::home());
             view! {
                 <p>{before}<span class="mono">{hash}</span>{after}</p>
                 <p class="hint">{hint}</p>

@@ -88,7 +88,7 @@ fn Inside() -> impl IntoView {
         let known = relay::addresses().await.unwrap_or_default();
         addresses.try_set(Some(known));
     });
-    let reach = move || addresses.get().map(|addresses| reach(&addresses, &browser::origin()));
+    let reach = move || addresses.get().map(|addresses| reach(&addresses, &browser::home()));
     let path = Memo::new(move |_| store.room.status.with(|status| status.room.as_ref().map(|room| room.link.clone())));
     let hosts = Memo::new(move |_| store.room.status.with(|status| status.doors.is_some()));
     let kind = RwSignal::new(LinkKind::Room);

@@ -6,6 +6,7 @@ use potluck_relay_api::path;
 use potluck_text::texts;
 
 use crate::{
+    browser,
     common::{Icon, Symbol},
     state::store,
 };
@@ -91,7 +92,7 @@ pub fn Threshold() -> impl IntoView {
                     <h2>{texts().connection.sockets_refused_heading()}</h2>
                     <p class="hint">{texts().connection.sockets_refused_why()}</p>
                     <div class="row">
-                        <a class="button button-main" href=path::CERTIFICATE target="_blank">{texts().connection.install_certificate()}</a>
+                        <a class="button button-main" href=browser::at(path::CERTIFICATE) target="_blank">{texts().connection.install_certificate()}</a>
                     </div>
                 </div>
             </section>

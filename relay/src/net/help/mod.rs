@@ -39,7 +39,7 @@ pub async fn page(
     let keeper = shared.reach.keeper().ok_or(ApiError::NoAuthority)?;
     let host = host_of(&uri, &headers).ok_or(ApiError::NoHost)?;
     let is_here = names_loopback(&host) && client.transport == Transport::Plain;
-    let open = if is_here { "/".to_owned() } else { format!("https://{host}/") };
+    let open = if is_here { "./".to_owned() } else { format!("https://{host}/") };
     let is_direct = client.address.is_loopback() && !client.is_proxied && !proxy::is_passed_on(&headers);
     let compare = if is_here && is_direct {
         format!("The SHA-256 fingerprint of the right certificate is <code>{}</code>.", pairs(&keeper.fingerprint()))

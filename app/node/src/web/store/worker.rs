@@ -42,7 +42,7 @@ impl StorageWorker {
         let waiting = Waiting::default();
         let (up_sender, up) = oneshot::channel();
         let up_sender = Rc::new(RefCell::new(Some(up_sender)));
-        let worker = Worker::new(&format!("/storage_loader.js?v={BUILD}")).ok();
+        let worker = Worker::new(&format!("storage_loader.js?v={BUILD}")).ok();
         if let Some(worker) = &worker {
             let (requests, up_once) = (waiting.clone(), up_sender.clone());
             let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {

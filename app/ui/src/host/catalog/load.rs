@@ -5,7 +5,7 @@ use std::{cell::RefCell, rc::Rc};
 use gloo_net::http::Request;
 
 use super::entry::{Catalog, Entry};
-use crate::host::choice::is_gguf_address;
+use crate::{browser, host::choice::is_gguf_address};
 
 /// Where the catalogue is.
 const PATH: &str = "/catalog.json";
@@ -19,7 +19,7 @@ pub async fn entries() -> Option<Rc<Vec<Entry>>> {
     if let Some(known) = KNOWN.with_borrow(Clone::clone) {
         return Some(known);
     }
-    let answer = Request::get(PATH).send().await.ok().filter(gloo_net::http::Response::ok)?;
+    let answer = Request::get(&browser::at(PATH)).send().await.ok().filter(gloo_net::http::Response::ok)?;
     let mut entries = answer.json::<Catalog>().await.ok()?.models;
     entries.retain(|entry| entry.runs_here() && is_gguf_address(&entry.address));
     let entries = Rc::new(entries);
