@@ -68,7 +68,7 @@ for (const viewport of WIDTHS) {
       '{"messages": []}': 'This file has no question.',
       [own.text.slice(0, 200)]: 'This file is damaged.',
       [own.text.replace('"version": 1', '"version": 2')]: 'A newer version of Potluck exported this conversation.',
-      [' '.repeat(68_000_000)]: 'This file is too large',
+      [' '.repeat(51_000_000)]: 'This file is too large',
     };
     for (const [text, sentence] of Object.entries(refused)) {
       await upload(drawer, 'x.json', text);

@@ -61,7 +61,7 @@ for (const viewport of WIDTHS) {
     fields = page.getByRole('dialog', { name: 'Answers in this conversation' });
     assert.equal(await fields.getByLabel('Maximum answer length').inputValue(), '1');
     await button(fields, 'Use the general settings').click();
-    await eventually(() => fields.getByLabel('Saved characters').inputValue(), (name) => name === '', 'none is in use');
+    await fields.locator('option:checked', { hasText: 'Choose one' }).waitFor({ state: 'attached' });
     await fields.getByLabel('Saved characters').selectOption('Cook');
     await eventually(() => fields.getByLabel('Maximum answer length').inputValue(), (length) => length === '1', 'it is used again');
     await button(fields, 'Forget').click();

@@ -47,6 +47,7 @@ mod spec;
 mod stop;
 mod template;
 mod tensors;
+mod title;
 mod tokenizer;
 mod units;
 mod unknown;
@@ -68,5 +69,6 @@ pub use template::{
     CallForm, ChatTemplate, LocalTime, Message, PLAIN_CALL_OPENING, RenderOptions, TemplateChoice, TemplateError,
     TemplateFault, TemplateOrigin, ToolCall, ToolSupport, TurnFamily, plain_call, plain_offer, plain_result,
 };
+pub use title::title;
 pub use tokenizer::{Detokenizer, SpecialText, SplitRule, TokenKind, Tokenizer, TokenizerError, TokenizerWarning};
 pub use units::{FileRange, TensorRole, UnitMap, UnitTensor};

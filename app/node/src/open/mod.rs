@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use potluck_engine::{Settings, fixed_overhead};
 use potluck_gguf::Metadata;
-use potluck_model::{LocalTime, ModelSpec, Profile, UnitMap};
+use potluck_model::{LocalTime, ModelSpec, Profile, UnitMap, title};
 use potluck_plan::{Arithmetic, Bytes, KvCacheType, ModelId};
 use potluck_protocol::{ModelCard, ModelSource};
 use potluck_swarm::{FileParts, OpenedModel};
@@ -264,7 +264,7 @@ fn finish(
     let card = ModelCard {
         id,
         source: source.clone(),
-        name: profile.name.unwrap_or_else(|| name.to_owned()),
+        name: title(profile.name.as_deref(), name),
         architecture: profile.architecture,
         quantization: profile.quantization,
         bytes: Bytes(headers.bytes),

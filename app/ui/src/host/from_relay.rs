@@ -1,6 +1,7 @@
 //! The tab "This relay": the relay's models, with the embedded one first and preselected.
 
 use leptos::prelude::*;
+use potluck_model::title as model_title;
 use potluck_text::texts;
 
 use super::{choice::Choice, verdict_view::VerdictView};
@@ -122,15 +123,12 @@ fn ModelCard(model: Model, title: String, choice: Choice) -> impl IntoView {
 
 /// A title for each model, in order. File names distinguish models with equal titles.
 fn titles(models: &[Model]) -> Vec<String> {
-    let title =
-        |model: &Model| model.title.as_deref().map(str::trim).filter(|title| !title.is_empty()).map(str::to_owned);
-    let own: Vec<Option<String>> = models.iter().map(title).collect();
-    let shared = |wanted: &str| own.iter().flatten().filter(|title| title.eq_ignore_ascii_case(wanted)).count() > 1;
-    let named = own.iter().zip(models).map(|(title, model)| match title {
-        Some(title) if shared(title) => format!("{title} ({})", model.name),
-        Some(title) => title.clone(),
-        None => model.name.clone(),
-    });
+    let own: Vec<String> = models.iter().map(|model| model_title(model.title.as_deref(), &model.name)).collect();
+    let shared = |wanted: &str| own.iter().filter(|title| title.eq_ignore_ascii_case(wanted)).count() > 1;
+    let named = own
+        .iter()
+        .zip(models)
+        .map(|(title, model)| if shared(title) { format!("{title} ({})", model.name) } else { title.clone() });
     named.collect()
 }
 
@@ -172,12 +170,12 @@ mod tests {
     fn models_that_share_a_title_show_their_file_names() {
         let titled = |name: &str, title: Option<&str>| Model { title: title.map(Into::into), ..model(name, 1) };
         let list = [
-            titled("smol-q4.gguf", Some("SmolLM2")),
-            titled("smol-q8.gguf", Some("smollm2 ")),
-            titled("qwen.gguf", Some("Qwen3")),
-            titled("bare.gguf", Some(" ")),
+            titled("smollm2-Q4_K_M.gguf", Some("SmolLM2")),
+            titled("SmolLM2-Q8_0.gguf", Some("smollm2 ")),
+            titled("qwen3.gguf", Some("Qwen3")),
+            titled("bare-F16.gguf", Some(" ")),
         ];
-        let expected = ["SmolLM2 (smol-q4.gguf)", "smollm2 (smol-q8.gguf)", "Qwen3", "bare.gguf"];
+        let expected = ["SmolLM2 (smollm2-Q4_K_M.gguf)", "smollm2 (SmolLM2-Q8_0.gguf)", "Qwen3", "bare"];
         assert_eq!(titles(&list), expected);
     }
 

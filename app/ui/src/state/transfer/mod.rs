@@ -16,7 +16,7 @@ const VERSION: u64 = 1;
 /// What a file in the own form says it is.
 const FORM: &str = "potluck-conversation";
 /// Largest file that is read, in bytes.
-pub const LARGEST_FILE: u64 = 64 << 20;
+pub const LARGEST_FILE: u64 = 48 << 20;
 /// Turns of a conversation that is imported: stepping between versions looks at all of them.
 const MOST_TURNS: usize = 5_000;
 /// Most letters of a title from a file.
