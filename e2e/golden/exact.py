@@ -5,6 +5,7 @@ these, and whether any argmax differs. Two programs with nothing in common that 
 are why a small tolerance is enough (README.md).
 """
 
+import gzip
 import json
 
 import gguf
@@ -107,7 +108,7 @@ CLOSEST_CALL = 1e-4
 
 
 def compare(name, path, description, plain, library):
-    golden = json.loads((HERE / "data" / f"{name}.json").read_text())
+    golden = json.loads(gzip.decompress((HERE / "data" / f"{name}.json.gz").read_bytes()))
     exact = Exact(path, description)
     worst, flips, gap, rms, f16 = 0.0, [], np.inf, [], 0.0
     with library.load(plain, repack=False) as model:

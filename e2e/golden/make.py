@@ -2,10 +2,11 @@
 compares with; with `--cache` what is answered with smaller keys and values; with `--exact` it measures how exact the reference is and writes nothing.
 
 Builds every model of models.json from its seed with the Rust writer, turns it into F32 with PyPI `gguf`, runs llama.cpp on
-that file with an f32 KV cache, teacher-forced, and writes data/NAME.json. What it needs it installs into e2e/out/golden.
+that file with an f32 KV cache, teacher-forced, and writes data/NAME.json.gz. What it needs it installs into e2e/out/golden.
 README.md says what the numbers mean.
 """
 
+import gzip
 import json
 import pathlib
 import subprocess
@@ -120,9 +121,9 @@ def golden(library, name, fields):
         "tolerance": TOLERANCE,
         "prompts": prompts,
     }
-    target = HERE / "data" / f"{name}.json"
+    target = HERE / "data" / f"{name}.json.gz"
     target.parent.mkdir(exist_ok=True)
-    target.write_text(compact(result) + "\n")
+    target.write_bytes(gzip.compress(f"{compact(result)}\n".encode(), mtime=0))
     margins = sorted(m for prompt in prompts for m in prompt["margin"])
     print(f"{name}: {len(raw)} bytes, margins from {margins[0]} with median {margins[len(margins) // 2]}, "
           f"{len({a for prompt in prompts for a in prompt['argmax']})} different answers, {target.stat().st_size} bytes of data")
@@ -158,9 +159,9 @@ def caches(library, name, fields):
                 "tolerance": tolerance,
                 "prompts": prompts,
             }
-            target = HERE / "cache" / f"{name}.{cache}.json"
+            target = HERE / "cache" / f"{name}.{cache}.json.gz"
             target.parent.mkdir(exist_ok=True)
-            target.write_text(compact(result) + "\n")
+            target.write_bytes(gzip.compress(f"{compact(result)}\n".encode(), mtime=0))
             clear = sum(m >= tolerance for prompt in prompts for m in prompt["margin"])
             print(f"{name} {cache}: logits move by up to {moved:.2g}, {clear} of {PROMPTS * POSITIONS} margins are clear")
     plain.unlink()

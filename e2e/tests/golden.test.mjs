@@ -5,6 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { readFile, readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { after, before, test } from 'node:test';
+import { gunzipSync } from 'node:zlib';
 
 import { Device } from '../harness/browser.mjs';
 import { example } from '../harness/cargo.mjs';
@@ -12,8 +13,8 @@ import { build, serve } from '../harness/judge.mjs';
 
 const data = resolve(import.meta.dirname, '../golden/data');
 // Their kernels differ from others in one function, which the self-test covers; each costs half a minute.
-const SKIPPED = ['F16', 'F32', 'Q4_0', 'Q6_K', 'Q8_0'].map((type) => `qwen3moe-${type}.json`);
-const names = (await readdir(data)).filter((name) => name.endsWith('.json') && !SKIPPED.includes(name)).sort();
+const SKIPPED = ['F16', 'F32', 'Q4_0', 'Q6_K', 'Q8_0'].map((type) => `qwen3moe-${type}.json.gz`);
+const names = (await readdir(data)).filter((name) => name.endsWith('.json.gz') && !SKIPPED.includes(name)).sort();
 let device;
 let site;
 
@@ -53,7 +54,7 @@ test('Chromium accepts every variant of every kernel', async () => {
 
 for (const name of names) {
   test(`${name} in the browser answers as llama.cpp`, async () => {
-    const golden = await readFile(join(data, name), 'utf8');
+    const golden = gunzipSync(await readFile(join(data, name))).toString();
     const verdicts = JSON.parse(await device.page.evaluate((golden) => window.judge(golden), golden));
     for (const { name, counted, wrong, worst } of verdicts) {
       console.log(`${name}: ${counted} positions, worst logit ${worst.toExponential(1)}`);

@@ -14,6 +14,7 @@ use potluck_gguf::synthetic::Synthetic;
 use potluck_gguf::{join, parse};
 use potluck_model::ModelSpec;
 use potluck_plan::{Input, KernelClass, KvCacheType, LmHeadTokens};
+use potluck_testkit::gunzip;
 use support::built_in::built_in;
 use support::{Bench, forward, gpu_as, load, logits, rows, top};
 
@@ -27,7 +28,7 @@ fn model(description: &serde_json::Value) -> support::Model {
 
 /// Judges all prompts with the full kernels, and the first one with those of software adapters.
 fn judge(path: &Path) {
-    let golden: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let golden: serde_json::Value = serde_json::from_str(&gunzip(&std::fs::read(path).unwrap())).unwrap();
     let model = model(&golden["model"]);
     let prompts = golden["prompts"].as_array().unwrap();
     judge_prompts(path, &golden, &model, (Tier::Full, prompts));

@@ -3,6 +3,7 @@
 
 use potluck_gguf::synthetic::Synthetic;
 use potluck_gguf::{Array, TensorType, Value, dequantize, parse};
+use potluck_testkit::gunzip;
 
 #[test]
 fn a_file_by_the_python_package_is_read() {
@@ -61,7 +62,8 @@ fn the_models_of_the_golden_answers_are_made_here_byte_for_byte() {
     let folder = format!("{}/../../e2e/golden/data", env!("CARGO_MANIFEST_DIR"));
     let mut models = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
-        let golden: serde_json::Value = serde_json::from_slice(&std::fs::read(entry.unwrap().path()).unwrap()).unwrap();
+        let text = gunzip(&std::fs::read(entry.unwrap().path()).unwrap());
+        let golden: serde_json::Value = serde_json::from_str(&text).unwrap();
         let model: Synthetic = serde_json::from_value(golden["model"].clone()).unwrap();
         let file = model.to_bytes().unwrap();
         assert_eq!(golden["file"]["bytes"], file.len(), "{}", golden["name"]);

@@ -3,7 +3,7 @@
 use potluck_gguf::synthetic::Synthetic;
 use serde::Deserialize;
 
-/// `e2e/golden/data/NAME.json`.
+/// `e2e/golden/data/NAME.json.gz`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Golden {
     /// Name of the model.

@@ -6,11 +6,12 @@ fn main() -> anyhow::Result<()> {
     use futures::executor::block_on;
     use potluck_engine::{Gpu, GpuOptions};
     use potluck_judge::{Golden, Split, judge};
+    use potluck_testkit::gunzip;
 
     let gpu = block_on(Gpu::open(GpuOptions::default()))?;
     println!("{}", gpu.capabilities().name);
     for path in std::env::args().skip(1) {
-        let golden: Golden = serde_json::from_slice(&std::fs::read(&path)?)?;
+        let golden: Golden = serde_json::from_str(&gunzip(&std::fs::read(&path)?))?;
         let moe = golden.model.architecture.has_experts();
         for split in [Split::One, Split::ThreeStages, Split::ExpertsElsewhere] {
             if split != Split::ExpertsElsewhere || moe {

@@ -147,3 +147,14 @@ pub fn BackToTable() -> impl IntoView {
         </Show>
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_seen_before_the_program_has_loaded_says_the_same() {
+        let html = include_str!("../../../../index.html");
+        assert!(html.contains(&format!(">{}<", texts().door.about())), "index.html has the door's sentence");
+    }
+}
