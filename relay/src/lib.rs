@@ -23,6 +23,7 @@ pub mod models;
 pub mod net;
 mod operator;
 pub mod page;
+mod peers;
 pub mod quotas;
 mod rate;
 pub mod rooms;

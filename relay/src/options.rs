@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use axum::http::uri::Authority;
 use clap::{Parser, ValueEnum};
 use potluck_relay::Config;
 use potluck_relay::limits::Limits;
@@ -53,6 +54,10 @@ pub struct Options {
     /// Take clients' addresses from the PROXY protocol instead: the trusted proxies begin each connection with its header
     #[arg(long, requires = "trusted_proxy")]
     proxy_protocol: bool,
+    /// Another relay behind the same proxy, as NAME:PORT. When it comes back, all members of this relay connect again, so that the proxy leads
+    /// rooms home. Not needed with haproxy.cfg. Give the option several times for several relays
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_peer)]
+    peer: Vec<Authority>,
     /// How many seconds to go on after SIGTERM while /readyz fails, so that a proxy leads new rooms to other relays [default: 3 with
     /// --trusted-proxy, 0 without]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(..=3600))]
@@ -73,6 +78,11 @@ pub struct Options {
     /// Open the page in this machine's browser
     #[arg(long)]
     pub open: bool,
+}
+
+fn parse_peer(text: &str) -> Result<Authority, String> {
+    let peer = text.parse().ok().filter(|peer: &Authority| peer.port_u16().is_some() && !text.contains('@'));
+    peer.ok_or_else(|| "expected a name or address and a port, such as 10.0.0.2:8787".to_owned())
 }
 
 /// How lines of the log are written.
@@ -109,6 +119,7 @@ impl Options {
             limits: limits(raise_file_limit()),
             hosts: self.host,
             proxies: Proxies { addresses: self.trusted_proxy, send_header: self.proxy_protocol },
+            peers: self.peer,
             public_metrics: self.public_metrics,
         }
     }
@@ -198,6 +209,9 @@ mod tests {
         let error = |arguments: &[&str]| parse(arguments).unwrap_err();
         assert_eq!(error(&["--tls-cert", "c"]), ErrorKind::MissingRequiredArgument);
         assert_eq!(error(&["--tls-cert", "c", "--tls-key", "k", "--local"]), ErrorKind::ArgumentConflict);
+        for wrong in ["10.0.0.2", "http://10.0.0.2:8787", "", "a@b:1", "10.0.0.2:99999"] {
+            assert_eq!(error(&["--peer", wrong]), ErrorKind::ValueValidation, "{wrong}");
+        }
         assert_eq!(error(&["--port", "many"]), ErrorKind::ValueValidation);
         assert_eq!(error(&["--log", "loud"]), ErrorKind::ValueValidation);
         assert_eq!(error(&["--prot", "1"]), ErrorKind::UnknownArgument);

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::uri::Authority;
 use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -36,6 +37,7 @@ use crate::net::tls::{self, FolderLock, Identity};
 use crate::net::{Client, Door, HttpStream, Opened, Reach, Refused, listen, machine_name, wanted};
 use crate::operator::Operator;
 use crate::page::Page;
+use crate::peers;
 use crate::quotas::{Quotas, Resource};
 use crate::rooms::Rooms;
 use crate::routes::{refusal, routes};
@@ -66,6 +68,8 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// The proxies that are trusted.
     pub proxies: Proxies,
+    /// Other relays behind the same proxy.
+    pub peers: Vec<Authority>,
     /// Whether `/metrics` is shown to everyone.
     pub public_metrics: bool,
     /// The limits.
@@ -103,6 +107,7 @@ pub struct Relay {
     door: Arc<Door>,
     shared: Arc<Shared>,
     missing: Vec<Missing>,
+    peers: Vec<Authority>,
     /// Held while it runs.
     lock: Option<FolderLock>,
 }
@@ -160,7 +165,15 @@ impl Relay {
         };
         // Not awaited: a file that is asked for before its turn is compressed then.
         tokio::task::spawn_blocking(move || page.compress_all());
-        Ok(Self { listener, address, door: Arc::new(door), shared: Arc::new(shared), missing, lock })
+        Ok(Self {
+            listener,
+            address,
+            door: Arc::new(door),
+            shared: Arc::new(shared),
+            missing,
+            peers: config.peers,
+            lock,
+        })
     }
 
     /// Whether a relay could start like this, as far as that shows without making anything.
@@ -200,11 +213,15 @@ impl Relay {
 
     /// Serves until `stop` resolves, then notifies the rooms and gives connections a moment to finish.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) {
-        let Self { listener, door, shared, lock: _lock, .. } = self;
+        let Self { listener, door, shared, peers, lock: _lock, .. } = self;
         let limits = &shared.limits;
         let app = routes(shared.clone());
         let (draining, drain) = watch::channel(false);
         let mut connections = JoinSet::new();
+        let mut watches = JoinSet::new();
+        for peer in peers {
+            watches.spawn(peers::watch(peer, shared.rooms.clone()));
+        }
         let mut expire_rooms = interval(limits.room_idle / 16);
         let mut refresh = interval(limits.refresh_every);
         // A machine that slept looks once, not once for each time that it missed.
@@ -254,7 +271,7 @@ impl Relay {
                 }
             }
         }
-        drop(listener);
+        drop((listener, watches));
         shared.rooms.shut_down();
         let _ = draining.send(true);
         let finished = async {

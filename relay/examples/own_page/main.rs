@@ -26,6 +26,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         machine: Machine::default(),
         hosts: Vec::new(),
         proxies: Proxies::default(),
+        peers: Vec::new(),
         public_metrics: false,
         limits: Limits::default(),
     })

@@ -191,7 +191,7 @@ impl Rooms {
         let state = self.state();
         self.phase.send_replace(Phase::Closing);
         for room in state.rooms.values() {
-            room.shut_down();
+            room.close("The relay is restarting: this page reconnects by itself.");
         }
     }
 
@@ -242,6 +242,12 @@ mod tests {
     fn relay(limits: Limits) -> Relay {
         let limits = Arc::new(limits);
         Relay { rooms: Rooms::new(limits.clone(), Arc::default()), quotas: Quotas::new(limits) }
+    /// Asks all members to connect again: their rooms may have another home now.
+    pub fn send_home(&self) {
+        let rooms: Vec<Arc<Room>> = self.state().rooms.values().cloned().collect();
+        rooms.iter().for_each(|room| room.close("Another relay is back: this page looks for its room there."));
+    }
+
     }
 
     impl Relay {

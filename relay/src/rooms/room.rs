@@ -469,9 +469,9 @@ impl Room {
         self.deliver(&mut state, &[route], control);
     }
 
-    /// Notifies everyone that the relay stops, and closes the connections once their queues are sent.
-    pub fn shut_down(&self) {
-        let control = Control::Shutdown { message: "The relay is restarting: this page reconnects by itself.".into() };
+    /// Tells everyone to connect again, and closes the connections once their queues are sent.
+    pub fn close(&self, why: &str) {
+        let control = Control::Shutdown { message: why.into() };
         for seat in self.state().members.values() {
             seat.outbox.finish(Closing { control: Some(control.clone()), code: 1001 });
         }

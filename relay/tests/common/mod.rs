@@ -48,6 +48,7 @@ pub fn config(test: &str) -> Config {
         machine: Default::default(),
         hosts: Vec::new(),
         proxies: Proxies::default(),
+        peers: Vec::new(),
         public_metrics: false,
         limits: Limits::default(),
     }

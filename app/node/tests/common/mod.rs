@@ -82,6 +82,7 @@ pub async fn start_relay(models: &Path, port: u16, identity: Option<Identity>) -
         machine: Default::default(),
         hosts: Vec::new(),
         proxies: Default::default(),
+        peers: Vec::new(),
         public_metrics: false,
         limits: Limits::default(),
     };
