@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod access;
 pub mod error;
 pub mod error_page;
 mod etag;
@@ -21,6 +22,7 @@ pub mod metrics;
 mod missing;
 pub mod models;
 pub mod net;
+mod operate;
 mod operator;
 pub mod page;
 mod peers;

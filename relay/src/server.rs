@@ -24,6 +24,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tracing::{debug, info, warn};
 
+use crate::access::{Access, AccessConfig};
 use crate::error::StartError;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
@@ -70,6 +71,8 @@ pub struct Config {
     pub proxies: Proxies,
     /// Other relays behind the same proxy.
     pub peers: Vec<Authority>,
+    /// Who may open rooms, and who operates it.
+    pub access: AccessConfig,
     /// Whether `/metrics` is shown to everyone.
     pub public_metrics: bool,
     /// The limits.
@@ -96,6 +99,8 @@ pub struct Shared {
     pub hosts: Arc<Hosts>,
     /// The proxies that are trusted.
     pub proxies: Proxies,
+    /// Who may open rooms, and who operates it.
+    pub access: Access,
     /// Whether `/metrics` is shown to everyone.
     pub public_metrics: bool,
 }
@@ -118,6 +123,7 @@ impl Relay {
     /// # Errors
     /// The port, the certificate or its folder cannot be used, or a thread cannot be started.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        let access = Access::new(&config.access)?;
         let limits = Arc::new(config.limits);
         let metrics = Arc::new(Metrics::default());
         let quotas = Quotas::new(limits.clone());
@@ -161,6 +167,7 @@ impl Relay {
             reach: Arc::new(reach),
             hosts,
             proxies: config.proxies,
+            access,
             public_metrics: config.public_metrics,
         };
         // Not awaited: a file that is asked for before its turn is compressed then.
@@ -181,6 +188,7 @@ impl Relay {
     /// # Errors
     /// A name or the owner's certificate cannot be used.
     pub fn check(config: &Config) -> Result<Vec<Missing>, StartError> {
+        Access::new(&config.access)?;
         match &config.identity {
             Some(Identity::Own { .. }) => check_hosts(&config.hosts, &config.machine)?,
             Some(given @ Identity::Files { .. }) => {

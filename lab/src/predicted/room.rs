@@ -357,6 +357,7 @@ fn start_relay(models: &Path, cache: &Path) -> Result<(SocketAddr, oneshot::Send
         hosts: Vec::new(),
         proxies: Default::default(),
         peers: Vec::new(),
+        access: Default::default(),
         public_metrics: false,
         limits: Limits::default(),
     };

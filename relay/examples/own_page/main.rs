@@ -27,6 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         hosts: Vec::new(),
         proxies: Proxies::default(),
         peers: Vec::new(),
+        access: Default::default(),
         public_metrics: false,
         limits: Limits::default(),
     })

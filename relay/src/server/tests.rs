@@ -24,6 +24,7 @@ fn config(data: &Path) -> Config {
         hosts: Vec::new(),
         proxies: Proxies::default(),
         peers: Vec::new(),
+        access: Default::default(),
         public_metrics: false,
         limits: Limits::default(),
     }

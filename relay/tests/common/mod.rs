@@ -49,6 +49,7 @@ pub fn config(test: &str) -> Config {
         hosts: Vec::new(),
         proxies: Proxies::default(),
         peers: Vec::new(),
+        access: Default::default(),
         public_metrics: false,
         limits: Limits::default(),
     }

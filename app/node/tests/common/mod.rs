@@ -83,6 +83,7 @@ pub async fn start_relay(models: &Path, port: u16, identity: Option<Identity>) -
         hosts: Vec::new(),
         proxies: Default::default(),
         peers: Vec::new(),
+        access: Default::default(),
         public_metrics: false,
         limits: Limits::default(),
     };

@@ -162,6 +162,7 @@ fn relay(models: &Path, cache: PathBuf, page: Option<PathBuf>, identity: Option<
         hosts: Vec::new(),
         proxies: Default::default(),
         peers: Vec::new(),
+        access: Default::default(),
         public_metrics: false,
         limits: Limits::default(),
     };
