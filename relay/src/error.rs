@@ -60,6 +60,12 @@ pub enum ApiError {
     /// 403.
     #[error("the counters are shown on the relay's own machine only: start it with --public-metrics to show them here")]
     PrivateMetrics,
+    /// 403.
+    #[error("this is for the operator: open it on the relay's own machine, or send the token of --operator-token-file")]
+    NotOperator,
+    /// 404.
+    #[error("there is no such room")]
+    NoSuchRoom,
     /// 403: a page of another site tries to use this relay.
     #[error("this request comes from a page of another site, which may not use this relay")]
     ForeignOrigin,
@@ -97,6 +103,8 @@ impl ApiError {
             Self::NoHost => (StatusCode::BAD_REQUEST, "no-host"),
             Self::ForeignHost(_) => (StatusCode::MISDIRECTED_REQUEST, "foreign-host"),
             Self::PrivateMetrics => (StatusCode::FORBIDDEN, "private-metrics"),
+            Self::NotOperator => (StatusCode::FORBIDDEN, "not-operator"),
+            Self::NoSuchRoom => (StatusCode::NOT_FOUND, "no-such-room"),
             Self::NotWebSocket => (StatusCode::BAD_REQUEST, "no-connection"),
             Self::ForeignOrigin => (StatusCode::FORBIDDEN, "foreign-origin"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not-found"),
@@ -171,7 +179,13 @@ pub enum StartError {
         /// The other one's process, if it said so.
         process: Option<u32>,
     },
-    /// A certificate or key cannot be read.
+    /// A file holds no token.
+    #[error("{path} holds no token: write one line of 16 to 256 letters, digits and signs into it, without spaces")]
+    Token {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A certificate, a key or a token cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
         /// The file.

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod access;
 pub mod error;
 pub mod error_page;
 mod etag;
@@ -21,8 +22,10 @@ pub mod metrics;
 mod missing;
 pub mod models;
 pub mod net;
+mod operate;
 mod operator;
 pub mod page;
+mod peers;
 pub mod quotas;
 mod rate;
 pub mod rooms;

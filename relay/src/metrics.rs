@@ -64,7 +64,7 @@ pub struct Metrics {
     pub evicted_memory: Counter,
     /// Owners replaced by a later connection of theirs.
     pub evicted_replaced: Counter,
-    /// Members that their room's owner evicted, or whose invite it revoked.
+    /// Members that their room's owner evicted, or whose invite it revoked, and those of rooms that the operator ended.
     pub evicted_put_out: Counter,
     /// Connections closed at once because there were too many.
     pub connections_refused: Counter,
@@ -125,7 +125,9 @@ impl Metrics {
             Eviction::WindowExceeded => self.evicted_window.inc(),
             Eviction::RelayFull => self.evicted_memory.inc(),
             Eviction::Replaced | Eviction::Superseded => self.evicted_replaced.inc(),
-            Eviction::PutOut | Eviction::InviteRevoked | Eviction::LinkRenewed => self.evicted_put_out.inc(),
+            Eviction::PutOut | Eviction::InviteRevoked | Eviction::LinkRenewed | Eviction::Ended => {
+                self.evicted_put_out.inc()
+            }
             Eviction::Unknown => {}
         }
     }

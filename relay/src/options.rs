@@ -4,8 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use axum::http::HeaderName;
+use axum::http::uri::Authority;
 use clap::{Parser, ValueEnum};
 use potluck_relay::Config;
+use potluck_relay::access::AccessConfig;
 use potluck_relay::limits::Limits;
 use potluck_relay::net::names::Machine;
 use potluck_relay::net::proxy::Proxies;
@@ -53,6 +56,21 @@ pub struct Options {
     /// Take clients' addresses from the PROXY protocol instead: the trusted proxies begin each connection with its header
     #[arg(long, requires = "trusted_proxy")]
     proxy_protocol: bool,
+    /// Another relay behind the same proxy, as NAME:PORT. When it comes back, all members of this relay connect again, so that the proxy leads
+    /// rooms home. Not needed with haproxy.cfg. Give the option several times for several relays
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_peer)]
+    peer: Vec<Authority>,
+    /// Only people with the token in this file may open rooms; everybody may join. Browsers enter it at /access, potluck-node has
+    /// --relay-token-file
+    #[arg(long, value_name = "FILE", conflicts_with = "create_header")]
+    create_token_file: Option<PathBuf>,
+    /// Only people whom the trusted proxy names in this header may open rooms; everybody may join. The proxy signs them in, and must not
+    /// let clients send the header
+    #[arg(long, value_name = "NAME", requires = "trusted_proxy", conflicts_with = "proxy_protocol")]
+    create_header: Option<HeaderName>,
+    /// Whoever sends the token in this file may see /operator from elsewhere. Without it, only this machine sees it
+    #[arg(long, value_name = "FILE")]
+    operator_token_file: Option<PathBuf>,
     /// How many seconds to go on after SIGTERM while /readyz fails, so that a proxy leads new rooms to other relays [default: 3 with
     /// --trusted-proxy, 0 without]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(..=3600))]
@@ -73,6 +91,11 @@ pub struct Options {
     /// Open the page in this machine's browser
     #[arg(long)]
     pub open: bool,
+}
+
+fn parse_peer(text: &str) -> Result<Authority, String> {
+    let peer = text.parse().ok().filter(|peer: &Authority| peer.port_u16().is_some() && !text.contains('@'));
+    peer.ok_or_else(|| "expected a name or address and a port, such as 10.0.0.2:8787".to_owned())
 }
 
 /// How lines of the log are written.
@@ -109,6 +132,12 @@ impl Options {
             limits: limits(raise_file_limit()),
             hosts: self.host,
             proxies: Proxies { addresses: self.trusted_proxy, send_header: self.proxy_protocol },
+            peers: self.peer,
+            access: AccessConfig {
+                create_token: self.create_token_file,
+                create_header: self.create_header,
+                operator_token: self.operator_token_file,
+            },
             public_metrics: self.public_metrics,
         }
     }
@@ -198,6 +227,14 @@ mod tests {
         let error = |arguments: &[&str]| parse(arguments).unwrap_err();
         assert_eq!(error(&["--tls-cert", "c"]), ErrorKind::MissingRequiredArgument);
         assert_eq!(error(&["--tls-cert", "c", "--tls-key", "k", "--local"]), ErrorKind::ArgumentConflict);
+        for wrong in ["10.0.0.2", "http://10.0.0.2:8787", "", "a@b:1", "10.0.0.2:99999"] {
+            assert_eq!(error(&["--peer", wrong]), ErrorKind::ValueValidation, "{wrong}");
+        }
+        let proxied = |more: &[&str]| error(&[&["--trusted-proxy", "::1", "--create-header", "x-user"], more].concat());
+        assert_eq!(proxied(&["--proxy-protocol"]), ErrorKind::ArgumentConflict, "clients would write the header");
+        assert_eq!(proxied(&["--create-token-file", "t"]), ErrorKind::ArgumentConflict);
+        assert_eq!(error(&["--create-header", "x-user"]), ErrorKind::MissingRequiredArgument);
+        assert_eq!(error(&["--trusted-proxy", "::1", "--create-header", "x user"]), ErrorKind::ValueValidation);
         assert_eq!(error(&["--port", "many"]), ErrorKind::ValueValidation);
         assert_eq!(error(&["--log", "loud"]), ErrorKind::ValueValidation);
         assert_eq!(error(&["--prot", "1"]), ErrorKind::UnknownArgument);

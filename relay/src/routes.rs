@@ -9,11 +9,12 @@ use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get};
+use axum::routing::{any, delete, get};
 use axum::{Extension, Json, Router};
 use potluck_relay_api::http::RoomList;
 use potluck_relay_api::path;
 
+use crate::access;
 use crate::error::ApiError;
 use crate::error_page::html_for_browsers;
 use crate::headers::{self, isolate};
@@ -21,6 +22,7 @@ use crate::metrics::{Format, Gauges};
 use crate::models::serve;
 use crate::net::hosts::{host_of, is_of_other_site, names_loopback};
 use crate::net::{Client, Transport, help, proxy, redirect};
+use crate::operate;
 use crate::page;
 use crate::quotas::{Exhausted, Resource};
 use crate::rooms::{Arrival, Phase, serve_socket};
@@ -43,6 +45,9 @@ pub fn routes(shared: Arc<Shared>) -> Router {
         .route(path::CERTIFICATE, get(help::page))
         .route(path::AUTHORITY_DER, get(help::der))
         .route(path::AUTHORITY_PEM, get(help::pem))
+        .route(path::ACCESS, get(access::show).post(access::enter))
+        .route(path::OPERATOR, get(operate::report))
+        .route(&format!("{}{}/{{id}}", path::OPERATOR, path::ROOMS), delete(operate::end_room))
         .route(path::MODELS, get(serve::list))
         .route(&format!("{}/{{name}}", path::MODELS), get(serve::file))
         .route(path::ROOMS, get(list_rooms))
@@ -115,17 +120,24 @@ async fn ready(State(shared): State<Arc<Shared>>, uri: Uri) -> Result<Response, 
     Ok(response)
 }
 
+/// Whether somebody on the relay's own machine asks.
+///
+/// # Errors
+/// The request names no host.
+pub fn is_on_this_machine(client: &Client, uri: &Uri, headers: &HeaderMap) -> Result<bool, ApiError> {
+    // An undeclared proxy on this machine forwards requests of others. It adds a header, or at least names the relay as they do.
+    let host = host_of(uri, headers).ok_or(ApiError::NoHost)?;
+    let is_direct = !proxy::is_passed_on(headers) && names_loopback(&host);
+    Ok(client.address.is_loopback() && (client.is_proxied || is_direct))
+}
+
 async fn metrics(
     State(shared): State<Arc<Shared>>,
     Extension(client): Extension<Client>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    // An undeclared proxy on this machine forwards requests of others. It adds a header, or at least names the relay as they do.
-    let host = host_of(&uri, &headers).ok_or(ApiError::NoHost)?;
-    let is_direct = !proxy::is_passed_on(&headers) && names_loopback(&host);
-    let is_local = client.address.is_loopback() && (client.is_proxied || is_direct);
-    if !is_local && !shared.public_metrics {
+    if !shared.public_metrics && !is_on_this_machine(&client, &uri, &headers)? {
         return Err(ApiError::PrivateMetrics);
     }
     let gauges = Gauges {
@@ -164,7 +176,9 @@ async fn join_room(
     let host = host_of(&uri, &headers).ok_or(ApiError::NoHost)?;
     let upgrade = upgrade.map_err(|_| ApiError::NotWebSocket)?;
     let share = shared.quotas.share(client.address);
-    let arrival = Arrival { share, activity: client.activity, lease: client.lease, room, host: host.to_string() };
+    let creation = shared.access.may_create(&client, &headers);
+    let arrival =
+        Arrival { creation, share, activity: client.activity, lease: client.lease, room, host: host.to_string() };
     let max_bytes = shared.limits.max_message_bytes();
     let upgrade = upgrade.max_message_size(max_bytes).max_frame_size(max_bytes).read_buffer_size(READ_BYTES);
     let upgrade = upgrade.max_write_buffer_size(shared.limits.frame_bytes.saturating_add(PONG_BYTES));

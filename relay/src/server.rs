@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::uri::Authority;
 use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -23,6 +24,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tracing::{debug, info, warn};
 
+use crate::access::{Access, AccessConfig};
 use crate::error::StartError;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
@@ -36,6 +38,7 @@ use crate::net::tls::{self, FolderLock, Identity};
 use crate::net::{Client, Door, HttpStream, Opened, Reach, Refused, listen, machine_name, wanted};
 use crate::operator::Operator;
 use crate::page::Page;
+use crate::peers;
 use crate::quotas::{Quotas, Resource};
 use crate::rooms::Rooms;
 use crate::routes::{refusal, routes};
@@ -66,6 +69,10 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// The proxies that are trusted.
     pub proxies: Proxies,
+    /// Other relays behind the same proxy.
+    pub peers: Vec<Authority>,
+    /// Who may open rooms, and who operates it.
+    pub access: AccessConfig,
     /// Whether `/metrics` is shown to everyone.
     pub public_metrics: bool,
     /// The limits.
@@ -92,6 +99,8 @@ pub struct Shared {
     pub hosts: Arc<Hosts>,
     /// The proxies that are trusted.
     pub proxies: Proxies,
+    /// Who may open rooms, and who operates it.
+    pub access: Access,
     /// Whether `/metrics` is shown to everyone.
     pub public_metrics: bool,
 }
@@ -103,6 +112,7 @@ pub struct Relay {
     door: Arc<Door>,
     shared: Arc<Shared>,
     missing: Vec<Missing>,
+    peers: Vec<Authority>,
     /// Held while it runs.
     lock: Option<FolderLock>,
 }
@@ -113,6 +123,7 @@ impl Relay {
     /// # Errors
     /// The port, the certificate or its folder cannot be used, or a thread cannot be started.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        let access = Access::new(&config.access)?;
         let limits = Arc::new(config.limits);
         let metrics = Arc::new(Metrics::default());
         let quotas = Quotas::new(limits.clone());
@@ -156,11 +167,20 @@ impl Relay {
             reach: Arc::new(reach),
             hosts,
             proxies: config.proxies,
+            access,
             public_metrics: config.public_metrics,
         };
         // Not awaited: a file that is asked for before its turn is compressed then.
         tokio::task::spawn_blocking(move || page.compress_all());
-        Ok(Self { listener, address, door: Arc::new(door), shared: Arc::new(shared), missing, lock })
+        Ok(Self {
+            listener,
+            address,
+            door: Arc::new(door),
+            shared: Arc::new(shared),
+            missing,
+            peers: config.peers,
+            lock,
+        })
     }
 
     /// Whether a relay could start like this, as far as that shows without making anything.
@@ -168,6 +188,7 @@ impl Relay {
     /// # Errors
     /// A name or the owner's certificate cannot be used.
     pub fn check(config: &Config) -> Result<Vec<Missing>, StartError> {
+        Access::new(&config.access)?;
         match &config.identity {
             Some(Identity::Own { .. }) => check_hosts(&config.hosts, &config.machine)?,
             Some(given @ Identity::Files { .. }) => {
@@ -200,11 +221,15 @@ impl Relay {
 
     /// Serves until `stop` resolves, then notifies the rooms and gives connections a moment to finish.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) {
-        let Self { listener, door, shared, lock: _lock, .. } = self;
+        let Self { listener, door, shared, peers, lock: _lock, .. } = self;
         let limits = &shared.limits;
         let app = routes(shared.clone());
         let (draining, drain) = watch::channel(false);
         let mut connections = JoinSet::new();
+        let mut watches = JoinSet::new();
+        for peer in peers {
+            watches.spawn(peers::watch(peer, shared.rooms.clone()));
+        }
         let mut expire_rooms = interval(limits.room_idle / 16);
         let mut refresh = interval(limits.refresh_every);
         // A machine that slept looks once, not once for each time that it missed.
@@ -254,7 +279,7 @@ impl Relay {
                 }
             }
         }
-        drop(listener);
+        drop((listener, watches));
         shared.rooms.shut_down();
         let _ = draining.send(true);
         let finished = async {

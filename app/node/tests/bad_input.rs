@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
+#[path = "common/eavesdropper.rs"]
+mod eavesdropper;
 
 use std::cell::Cell;
 use std::path::Path;
@@ -9,6 +11,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use common::*;
+use eavesdropper::Eavesdropper;
 use futures::future::LocalBoxFuture;
 use potluck_gguf::synthetic::{Architecture, Synthetic};
 use potluck_gguf::{GgufWriter, TensorType, Value};
@@ -135,13 +138,9 @@ fn a_model_too_large_for_the_room_says_how_much_is_missing() {
 fn joining_an_unknown_room_fails_with_a_sentence() {
     test(async {
         let relay = relay(&folder("models"), 0).await;
-        let mut session = peer("lost", &relay.origin, folder("lost"));
+        let session = peer("lost", &relay.origin, folder("lost"));
         join_room(&session, &format!("{}/r/nosuchroom234567nosuchroom#CQkJCQkJCQkJCQkJCQkJCQ", relay.origin), None);
-        let sentence = loop {
-            if let Err(failure) = session.next().await {
-                break failure.to_string();
-            }
-        };
+        let sentence = end_of(session).await;
         assert!(sentence.to_lowercase().contains("room"), "{sentence}");
         relay.stop().await;
     });
@@ -261,14 +260,15 @@ fn a_model_that_opens_after_its_room_was_left_does_not_come_into_the_next_room()
 }
 
 #[test]
-fn a_room_survives_a_restart_of_the_relay() {
+fn a_room_goes_on_when_a_later_relay_takes_the_place_of_its_own() {
     test(async {
         let (models, model) = (folder("models"), small());
         let path = write(&model, &models, "model");
         let text = "The quick brown fox";
         let expected = alone(&path, text, 12).await;
         let first_relay = relay(&models, 0).await;
-        let (origin, port) = (first_relay.origin.clone(), first_relay.port());
+        let (between, port) = (Rc::new(Eavesdropper::default()), first_relay.port());
+        let origin = between.clone().listen(&first_relay.origin).await;
         let mut first = peer("host", &origin, folder("host"));
         let link = host(&mut first, &origin, ModelSource::Relay { name: "model".into() }, 4_000_000_000).await;
         let mut guest = peer("guest", &origin, folder("guest"));
@@ -279,6 +279,7 @@ fn a_room_survives_a_restart_of_the_relay() {
         first_relay.stop().await;
         let lost = |status: &potluck_panel::Status| matches!(status.connection, Connection::Reconnecting { .. });
         until(&mut guest, "the loss", lost).await;
+        between.later.set(Some(potluck_relay_api::VERSION));
         let second_relay = restart(&models, port).await;
         let back = |status: &potluck_panel::Status| status.connection == Connection::Connected && is_up(status, 1);
         until(&mut first, "the host's return", back).await;
@@ -287,6 +288,32 @@ fn a_room_survives_a_restart_of_the_relay() {
         drop((first, guest));
         second_relay.stop().await;
     });
+}
+
+#[test]
+fn a_peer_says_what_to_do_when_the_relay_speaks_another_version() {
+    test(async {
+        let relay = relay(&folder("models"), 0).await;
+        for version in [potluck_relay_api::VERSION - 1, potluck_relay_api::VERSION + 1] {
+            let between = Rc::new(Eavesdropper::default());
+            between.later.set(Some(version));
+            let origin = between.listen(&relay.origin).await;
+            let session = peer("guest", &origin, folder("guest"));
+            join_room(&session, &format!("{origin}/r/nosuchroom234567nosuchroom#CQkJCQkJCQkJCQkJCQkJCQ"), None);
+            let sentence = end_of(session).await;
+            assert!(sentence.contains("different versions of Potluck. Reload the page, or update"), "{version}: {sentence}");
+        }
+        relay.stop().await;
+    });
+}
+
+/// The sentence with which a session ends.
+async fn end_of(mut session: Session) -> String {
+    loop {
+        if let Err(failure) = session.next().await {
+            return failure.to_string();
+        }
+    }
 }
 
 /// Starts a relay on the same port again.

@@ -206,8 +206,13 @@ impl ServeOptions {
             Target::Room(link) => {
                 let relay_fingerprint = self.room.relay_fingerprint.or(link.fingerprint);
                 let name = self.room.name.clone().unwrap_or_else(|| NetworkOptions::DEFAULT_NAME.to_owned());
-                let network =
-                    NetworkOptions { name, relay_fingerprint, allow_private_links: false, access_tokens: None };
+                let network = NetworkOptions {
+                    name,
+                    relay_fingerprint,
+                    relay_token_file: None,
+                    allow_private_links: false,
+                    access_tokens: None,
+                };
                 Setup::of_this_device(&network, &link.relay, &self.device)
             }
         }

@@ -356,6 +356,8 @@ fn start_relay(models: &Path, cache: &Path) -> Result<(SocketAddr, oneshot::Send
         machine: Default::default(),
         hosts: Vec::new(),
         proxies: Default::default(),
+        peers: Vec::new(),
+        access: Default::default(),
         public_metrics: false,
         limits: Limits::default(),
     };

@@ -14,6 +14,10 @@ pub const CERTIFICATE: &str = "/certificate";
 pub const AUTHORITY_DER: &str = "/certificate/potluck.crt";
 /// `GET`: the same as PEM, for Linux and Firefox.
 pub const AUTHORITY_PEM: &str = "/certificate/potluck.pem";
+/// `GET`: a form for the token of those who may open rooms, if the relay asks for one.
+pub const ACCESS: &str = "/access";
+/// `GET`: what the operator may know of the relay. Below `/rooms`, one path per room, which `DELETE` ends.
+pub const OPERATOR: &str = "/operator";
 /// `GET`: [`ModelList`](crate::http::ModelList). Below it, one path per file.
 pub const MODELS: &str = "/models";
 /// `GET`: [`RoomList`](crate::http::RoomList). Below it, one WebSocket per room.

@@ -10,6 +10,9 @@ pub const LINK_RENEWED: &str = "This link was replaced. Ask the host for the new
 /// What the earlier host reads once another device has taken over.
 const SUPERSEDED: &str = "Another device hosts this room now.";
 
+/// What everybody reads whose room the operator ended.
+const ENDED: &str = "Whoever runs the relay has ended this room.";
+
 /// Why a member left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -80,6 +83,12 @@ pub enum Refusal {
     TooManyConnections,
     /// Too many rooms from this address.
     TooManyRooms,
+    /// Only those who have the relay's token may open rooms.
+    NeedsToken,
+    /// Only those whom the proxy in front has signed in may open rooms.
+    NeedsSignIn,
+    /// The relay's operator ended this room.
+    Ended,
     /// The relay is about to stop.
     ShuttingDown,
     /// A reason of a newer relay.
@@ -111,6 +120,8 @@ pub enum Eviction {
     InviteRevoked,
     /// The host renewed the room's link while this member, who came by the earlier one, was not let in yet.
     LinkRenewed,
+    /// The relay's operator ended the room.
+    Ended,
     /// A reason of a newer relay.
     #[serde(other, skip_serializing)]
     Unknown,
@@ -122,7 +133,13 @@ impl Refusal {
         match self {
             Self::NoSuchRoom => 4404,
             Self::BadRoomId => 4400,
-            Self::BadProof | Self::NotListed | Self::InviteRevoked | Self::LinkRenewed => 4403,
+            Self::BadProof
+            | Self::NotListed
+            | Self::InviteRevoked
+            | Self::LinkRenewed
+            | Self::NeedsToken
+            | Self::NeedsSignIn
+            | Self::Ended => 4403,
             Self::Superseded | Self::HostPresent => 4409,
             Self::NoEntry => 4408,
             Self::TooManyConnections | Self::TooManyRooms | Self::TooManyVisitors | Self::TooManySeats => 4429,
@@ -159,6 +176,15 @@ impl Refusal {
             Self::RelayFull => "The relay is full: try again in a few minutes.",
             Self::TooManyConnections => "Too many connections from your address: wait a few seconds and try again.",
             Self::TooManyRooms => "Too many new rooms from your address: wait a minute and try again.",
+            Self::NeedsToken => {
+                "Only people with this relay's token may open rooms here: enter it at the relay's address with /access behind it, or \
+                 give it to potluck-node with --relay-token-file."
+            }
+            Self::NeedsSignIn => {
+                "Only people who have signed in may open rooms here: open the relay's address again and sign in. If you have, tell \
+                 whoever runs the relay that its proxy does not say so."
+            }
+            Self::Ended => ENDED,
             Self::ShuttingDown => "The relay is restarting: try again in a few seconds.",
             Self::Unknown => "The relay refused the connection.",
         }
@@ -174,14 +200,17 @@ impl Eviction {
             Self::WindowExceeded => 4413,
             Self::RelayFull => 4503,
             Self::Replaced | Self::Superseded => 4409,
-            Self::PutOut | Self::InviteRevoked | Self::LinkRenewed => 4403,
+            Self::PutOut | Self::InviteRevoked | Self::LinkRenewed | Self::Ended => 4403,
         }
     }
 
     /// Whether the member must not reconnect by itself: two connections of one owner would replace each other forever, and an
     /// evicted member is not wanted.
     pub fn is_final(self) -> bool {
-        matches!(self, Self::Replaced | Self::Superseded | Self::PutOut | Self::InviteRevoked | Self::LinkRenewed)
+        matches!(
+            self,
+            Self::Replaced | Self::Superseded | Self::PutOut | Self::InviteRevoked | Self::LinkRenewed | Self::Ended
+        )
     }
 
     /// One sentence for the person at the evicted device.
@@ -198,6 +227,7 @@ impl Eviction {
             Self::PutOut => "The host removed this device from the room.",
             Self::InviteRevoked => "The host took back the invite by which this device came.",
             Self::LinkRenewed => LINK_RENEWED,
+            Self::Ended => ENDED,
             Self::Silent => "The relay heard nothing from this device for too long and closed the connection.",
             Self::Unknown => "The relay closed the connection.",
         }

@@ -26,6 +26,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         machine: Machine::default(),
         hosts: Vec::new(),
         proxies: Proxies::default(),
+        peers: Vec::new(),
+        access: Default::default(),
         public_metrics: false,
         limits: Limits::default(),
     })

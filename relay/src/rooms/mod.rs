@@ -6,7 +6,7 @@ mod proof;
 mod room;
 mod socket;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -14,6 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use axum::extract::ws::Message;
 use potluck_relay_api::http::RoomEntry;
 use potluck_relay_api::{Control, EntryProof, Nonce, Refusal, Route};
+use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::limits::Limits;
@@ -26,8 +27,23 @@ use proof::RoomKeys;
 use room::{EntryRole, Listing, Room};
 pub use socket::{Arrival, serve as serve_socket};
 
+/// Most rooms that are kept closed: an operator ends few.
+const MAX_ENDED: usize = 4_096;
+
+/// A room as the operator sees it: no title, which may say much, and no address.
+#[derive(Debug, Serialize)]
+pub struct RoomReport {
+    id: String,
+    members: usize,
+    age_seconds: u64,
+    /// Bytes that its members sent each other.
+    bytes: u64,
+}
+
 struct State {
     rooms: HashMap<RoomId, Arc<Room>>,
+    /// Rooms that the operator ended.
+    ended: HashSet<RoomId>,
     create_rates: KeyedBuckets<IpAddr>,
     join_rates: KeyedBuckets<IpAddr>,
 }
@@ -56,6 +72,7 @@ impl Rooms {
     pub fn new(limits: Arc<Limits>, metrics: Arc<Metrics>) -> Self {
         let state = State {
             rooms: HashMap::new(),
+            ended: HashSet::new(),
             create_rates: KeyedBuckets::new(limits.room_rate),
             join_rates: KeyedBuckets::new(limits.join_rate),
         };
@@ -110,13 +127,14 @@ impl Rooms {
     }
 
     /// Adds a member to the room `id` if its proof holds for the connection with this nonce. An owner creates the room if
-    /// need be.
+    /// need be, and if `creation` lets it.
     fn join(
         &self,
         id: &RoomId,
         nonce: &Nonce,
         proof: &EntryProof,
         share: &Arc<Share>,
+        creation: Result<(), Refusal>,
         now: Instant,
     ) -> Result<(Arc<Room>, Route, Arc<Outbox>), Refusal> {
         let known = self.state().rooms.get(id).cloned();
@@ -145,11 +163,15 @@ impl Rooms {
         if phase == Phase::Closing {
             return Err(Refusal::ShuttingDown);
         }
+        if state.ended.contains(id) {
+            return Err(Refusal::Ended);
+        }
         let room = match (state.rooms.get(id), proof) {
             (Some(room), _) => room.clone(),
             // It would be closed in a moment. The owner tries again, and a proxy then leads it to another relay.
             (None, EntryProof::Owner { .. }) if phase == Phase::Draining => return Err(Refusal::ShuttingDown),
             (None, EntryProof::Owner { key, .. }) => {
+                creation?;
                 state.create_rates.try_take(share.holder(), now).map_err(|_| Refusal::TooManyRooms)?;
                 let lease = share.take(Resource::Room).map_err(|exhausted| match exhausted {
                     Exhausted::Address => Refusal::TooManyRooms,
@@ -175,6 +197,31 @@ impl Rooms {
         self.metrics.rooms_expired.add((before - state.rooms.len()) as u64);
     }
 
+    /// What the operator may know of all rooms, those with most bytes first.
+    pub fn report(&self, now: Instant) -> Vec<RoomReport> {
+        let rooms: Vec<Arc<Room>> = self.state().rooms.values().cloned().collect();
+        let report = |room: &Arc<Room>| RoomReport {
+            id: room.id().to_string(),
+            members: room.members(),
+            age_seconds: now.saturating_duration_since(room.opened()).as_secs(),
+            bytes: room.bytes(),
+        };
+        let mut rooms: Vec<RoomReport> = rooms.iter().map(report).collect();
+        rooms.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.id.cmp(&b.id)));
+        rooms
+    }
+
+    /// Ends a room for good: its id stays closed until the relay starts again. False if it is not there.
+    pub fn end(&self, id: &RoomId) -> bool {
+        let mut state = self.state();
+        let Some(room) = state.rooms.remove(id) else { return false };
+        if state.ended.len() < MAX_ENDED {
+            state.ended.insert(id.clone());
+        }
+        room.end();
+        true
+    }
+
     /// Refuses new rooms from now on.
     pub fn drain(&self) {
         self.phase.send_if_modified(|phase| {
@@ -191,8 +238,14 @@ impl Rooms {
         let state = self.state();
         self.phase.send_replace(Phase::Closing);
         for room in state.rooms.values() {
-            room.shut_down();
+            room.close("The relay is restarting: this page reconnects by itself.");
         }
+    }
+
+    /// Asks all members to connect again: their rooms may have another home now.
+    pub fn send_home(&self) {
+        let rooms: Vec<Arc<Room>> = self.state().rooms.values().cloned().collect();
+        rooms.iter().for_each(|room| room.close("Another relay is back: this page looks for its room there."));
     }
 
     /// Resolves once the relay stops.
@@ -256,7 +309,7 @@ mod tests {
             let signature = Binary(signature.as_ref().try_into().unwrap());
             let proof = EntryProof::Owner { key, join_key, title: title.into(), visible: true, term, signature };
             let share = self.quotas.share(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
-            let (room, route, _outbox) = self.rooms.join(&id, &NONCE, &proof, &share, now)?;
+            let (room, route, _outbox) = self.rooms.join(&id, &NONCE, &proof, &share, Ok(()), now)?;
             Ok((room, route))
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -164,6 +165,7 @@ pub struct Room {
     id: RoomId,
     owner_key: PublicKey,
     opened: Instant,
+    bytes: AtomicU64,
     limits: Arc<Limits>,
     metrics: Arc<Metrics>,
     state: Mutex<State>,
@@ -196,7 +198,16 @@ impl Room {
             listing: Listing { title: String::new(), visible: false },
             empty_since: Some(now),
         };
-        Self { id, owner_key, opened: now, limits, metrics, state: Mutex::new(state), _lease: lease }
+        Self {
+            id,
+            owner_key,
+            opened: now,
+            bytes: AtomicU64::new(0),
+            limits,
+            metrics,
+            state: Mutex::new(state),
+            _lease: lease,
+        }
     }
 
     /// Its id.
@@ -207,6 +218,16 @@ impl Room {
     /// When it was created, or created again.
     pub fn opened(&self) -> Instant {
         self.opened
+    }
+
+    /// Bytes that its members sent each other, routes included.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// How many members it has.
+    pub fn members(&self) -> usize {
+        self.state().members.len()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -458,6 +479,7 @@ impl Room {
             Some(Ok(())) => {
                 self.metrics.frames_forwarded.inc();
                 self.metrics.bytes_forwarded.add(length as u64);
+                self.bytes.fetch_add(length as u64, Ordering::Relaxed);
                 Forwarded::Queued
             }
         }
@@ -469,11 +491,20 @@ impl Room {
         self.deliver(&mut state, &[route], control);
     }
 
-    /// Notifies everyone that the relay stops, and closes the connections once their queues are sent.
-    pub fn shut_down(&self) {
-        let control = Control::Shutdown { message: "The relay is restarting: this page reconnects by itself.".into() };
+    /// Tells everyone to connect again, and closes the connections once their queues are sent.
+    pub fn close(&self, why: &str) {
+        let control = Control::Shutdown { message: why.into() };
         for seat in self.state().members.values() {
             seat.outbox.finish(Closing { control: Some(control.clone()), code: 1001 });
+        }
+    }
+
+    /// Puts everyone out, because the operator ends the room.
+    pub fn end(&self) {
+        let mut state = self.state();
+        let everyone: Vec<Route> = state.members.keys().copied().collect();
+        for route in everyone {
+            self.put_out(&mut state, route, Eviction::Ended);
         }
     }
 

@@ -41,6 +41,8 @@ pub struct Arrival {
     pub room: String,
     /// The name under which it called the relay.
     pub host: String,
+    /// Whether it may open a room.
+    pub creation: Result<(), Refusal>,
 }
 
 /// Serves one connection until it ends.
@@ -95,7 +97,7 @@ async fn enter(
     let proof = proof(stream, &arrival.activity).await?;
     let nonce = nonce_at(&arrival.host, &nonce);
     let (room, route, outbox) =
-        rooms.join(&id, &nonce, &proof, &arrival.share, Instant::now()).map_err(Left::Refused)?;
+        rooms.join(&id, &nonce, &proof, &arrival.share, arrival.creation, Instant::now()).map_err(Left::Refused)?;
     Ok(Seat { room, route, outbox, _lease: lease })
 }
 

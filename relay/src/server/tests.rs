@@ -23,6 +23,8 @@ fn config(data: &Path) -> Config {
         machine: Machine::at(vec![Ipv4Addr::new(192, 168, 7, 5).into()]),
         hosts: Vec::new(),
         proxies: Proxies::default(),
+        peers: Vec::new(),
+        access: Default::default(),
         public_metrics: false,
         limits: Limits::default(),
     }

@@ -20,6 +20,16 @@ impl Keys {
         Self { owner: key_pair(seed), join: key_pair(seed ^ 0x80), title: String::new(), visible: false }
     }
 
+    /// For more rooms than a seed has values.
+    pub fn of_room(number: u16) -> Self {
+        let pair = |kind: u8| {
+            let mut seed = [kind; 32];
+            seed[..2].copy_from_slice(&number.to_le_bytes());
+            Ed25519KeyPair::from_seed_unchecked(&seed).unwrap()
+        };
+        Self { owner: pair(1), join: pair(2), title: String::new(), visible: false }
+    }
+
     pub fn listed(seed: u8, title: &str) -> Self {
         Self { title: title.into(), visible: true, ..Self::new(seed) }
     }

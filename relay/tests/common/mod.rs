@@ -48,6 +48,8 @@ pub fn config(test: &str) -> Config {
         machine: Default::default(),
         hosts: Vec::new(),
         proxies: Proxies::default(),
+        peers: Vec::new(),
+        access: Default::default(),
         public_metrics: false,
         limits: Limits::default(),
     }

@@ -1,5 +1,5 @@
 //! Three relays behind HAProxy, as `relay/deploy/haproxy.cfg` sets it up, and thirty rooms: one relay is killed, one drained, one
-//! freezes, and all come back.
+//! freezes, and all come back. The same behind Envoy where `POTLUCK_ENVOY` names its program. `POTLUCK_ROOMS` takes other numbers of rooms.
 //!
 //! `-- --nocapture` shows how long rooms were silent. That depends on what else the machine does, so it is not asserted.
 #![cfg(unix)]
@@ -10,7 +10,7 @@ mod common;
 mod rooms;
 
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,10 +21,15 @@ use rustix::process::Signal;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-const CONFIG: &str = include_str!("../../deploy/haproxy.cfg");
-const ROOMS: u8 = 30;
+const HAPROXY: &str = include_str!("../../deploy/haproxy.cfg");
+const ENVOY: &str = include_str!("../../deploy/envoy.yaml");
+const ROOMS: u16 = 30;
 /// Time between two looks at what has not happened yet.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+fn rooms() -> u16 {
+    std::env::var("POTLUCK_ROOMS").map_or(ROOMS, |rooms| rooms.parse().unwrap())
+}
 
 /// Debian keeps it where only an administrator's `PATH` leads.
 fn haproxy() -> Option<Command> {
@@ -48,23 +53,33 @@ fn free_port() -> u16 {
 
 /// A relay that comes back at the same address.
 struct Relay {
-    data: std::path::PathBuf,
+    data: PathBuf,
     port: u16,
+    /// The ports of others that it watches.
+    peers: Vec<u16>,
     program: Option<Program>,
     is_frozen: bool,
 }
 
 impl Relay {
-    fn new() -> Self {
-        let mut relay = Self { data: folder("many"), port: free_port(), program: None, is_frozen: false };
-        relay.start();
-        relay
+    /// Three of them, which watch each other if they have to.
+    fn three(watch: bool) -> [Self; 3] {
+        let ports = [free_port(), free_port(), free_port()];
+        ports.map(|port| {
+            let peers = ports.into_iter().filter(|other| watch && *other != port).collect();
+            let mut relay = Self { data: folder("many"), port, peers, program: None, is_frozen: false };
+            relay.start();
+            relay
+        })
     }
 
     fn start(&mut self) {
         let port = self.port.to_string();
         let arguments = ["--local", "--trusted-proxy", "127.0.0.1", "--port", &port, "--data"];
-        self.program = Some(Program::run(command().args(arguments).arg(&self.data)));
+        let mut command = command();
+        command.args(arguments).arg(&self.data);
+        command.args(self.peers.iter().map(|port| format!("--peer=127.0.0.1:{port}")));
+        self.program = Some(Program::run(&mut command));
     }
 
     /// Stops all its threads, or lets them go on.
@@ -92,7 +107,7 @@ struct School {
 
 impl School {
     fn open(front: Arc<Front>) -> Self {
-        let rooms: Vec<_> = (1..=ROOMS).map(|number| Arc::new(Room::new(number))).collect();
+        let rooms: Vec<_> = (1..=rooms()).map(|number| Arc::new(Room::new(number))).collect();
         let mut tasks = JoinSet::new();
         rooms.iter().for_each(|room| room.open(&front, &mut tasks));
         Self { front, rooms, tasks }
@@ -137,21 +152,16 @@ impl School {
     }
 }
 
-fn start_haproxy(mut haproxy: Command, data: &Path, relays: &[Relay; 3], port: u16) -> Ends {
-    let mut config = CONFIG.replace(
-        ":443 ssl crt /etc/haproxy/potluck.pem",
-        &format!("127.0.0.1:{port} ssl crt {}", data.join("relay.pem").display()),
-    );
-    config = config.replace("bind :80", &format!("bind 127.0.0.1:{}", free_port()));
-    // This machine may allow few open files.
-    config = config.replace("maxconn 20000", "maxconn 400");
-    for (number, relay) in relays.iter().enumerate() {
-        config = config.replace(&format!("10.0.0.{}:8787", number + 1), &format!("127.0.0.1:{}", relay.port));
+/// The proxy in front of the relays, with its file's addresses and ports replaced.
+fn start_proxy(mut proxy: Command, arguments: &[&str], config: String, file: &Path, relays: &[Relay; 3]) -> Ends {
+    let mut config = config;
+    for (number, relay) in (1..).zip(relays) {
+        let (port, own) = (relay.port, format!("10.0.0.{number}"));
+        config = config.replace(&format!("{own}:8787"), &format!("127.0.0.1:{port}"));
+        config = config.replace(&format!("{own}, port_value: 8787"), &format!("127.0.0.1, port_value: {port}"));
     }
-    let path = data.join("haproxy.cfg");
-    std::fs::write(&path, config).unwrap();
-    haproxy.args(["-db", "-f"]).arg(&path).stdout(Stdio::null()).stderr(Stdio::null());
-    Ends(haproxy.spawn().unwrap())
+    std::fs::write(file, config).unwrap();
+    Ends(proxy.args(arguments).arg(file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -160,16 +170,53 @@ async fn rooms_are_together_again_when_a_relay_dies_drains_freezes_or_comes_back
         println!("skipped: HAProxy is not installed");
         return;
     };
+    let (data, front) = front();
+    let relays = Relay::three(false);
+    let config = HAPROXY
+        .replace(
+            ":443 ssl crt /etc/haproxy/potluck.pem",
+            &format!("127.0.0.1:{} ssl crt {}", front.port, data.join("relay.pem").display()),
+        )
+        .replace("bind :80", &format!("bind 127.0.0.1:{}", free_port()))
+        // This machine may allow few open files.
+        .replace("maxconn 20000", &format!("maxconn {}", 100 + 10 * rooms()));
+    let _haproxy = start_proxy(haproxy, &["-db", "-f"], config, &data.join("haproxy.cfg"), &relays);
+    scenario(front, relays).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_behind_envoy() {
+    let Some(envoy) = std::env::var_os("POTLUCK_ENVOY") else {
+        println!("skipped: POTLUCK_ENVOY names no program");
+        return;
+    };
+    let (data, front) = front();
+    // It leaves connections where they are when a relay comes back.
+    let relays = Relay::three(true);
+    let config = ENVOY
+        .replace(
+            "address: \"::\", ipv4_compat: true, port_value: 443",
+            &format!("address: 127.0.0.1, port_value: {}", front.port),
+        )
+        .replace("/etc/envoy/potluck.pem", &data.join("relay.pem").display().to_string());
+    let arguments = ["--use-dynamic-base-id", "--concurrency", "2", "-l", "off", "-c"];
+    let _envoy = start_proxy(Command::new(envoy), &arguments, config, &data.join("envoy.yaml"), &relays);
+    scenario(front, relays).await;
+}
+
+/// The proxy's port, and a folder with a certificate for it.
+fn front() -> (PathBuf, Arc<Front>) {
     let data = folder("front");
     // It makes a certificate, here for the proxy.
     drop(Program::start(&data, &[]));
-    let mut relays = [Relay::new(), Relay::new(), Relay::new()];
-    let front = Front { port: free_port(), tls: connector(&std::fs::read(data.join("authority.pem")).unwrap()) };
-    let front = Arc::new(front);
-    let _haproxy = start_haproxy(haproxy, &data, &relays, front.port);
+    let tls = connector(&std::fs::read(data.join("authority.pem")).unwrap());
+    (data, Arc::new(Front { port: free_port(), tls }))
+}
+
+async fn scenario(front: Arc<Front>, mut relays: [Relay; 3]) {
     let mut school = School::open(front.clone());
     school.together("the start").await;
-    let all = 2 * u64::from(ROOMS);
+    let all = 2 * u64::from(rooms());
     let elsewhere = |members: [u64; 3]| members.iter().sum::<u64>() == all;
     // Newcomers of the check before may still be leaving.
     school.until_members(&relays, elsewhere).await;

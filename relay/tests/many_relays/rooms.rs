@@ -72,9 +72,13 @@ pub struct Room {
 }
 
 impl Room {
-    pub fn new(number: u8) -> Self {
+    pub fn new(number: u16) -> Self {
         let chat = Chat { seen: Vec::new(), answered: 0, last: Instant::now(), longest: Duration::ZERO };
-        Self { keys: Keys::new(number), from: Ipv4Addr::new(127, 1, 0, number), chat: Mutex::new(chat) }
+        Self {
+            keys: Keys::of_room(number),
+            from: Ipv4Addr::new(127, 1, number.to_be_bytes()[0], number.to_be_bytes()[1]),
+            chat: Mutex::new(chat),
+        }
     }
 
     pub fn chat(&self) -> MutexGuard<'_, Chat> {

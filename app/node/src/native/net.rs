@@ -18,7 +18,9 @@ use futures::{SinkExt, StreamExt};
 use potluck_panel::AccessTokens;
 use potluck_text::texts;
 use rustls::ClientConfig;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
+use tokio_tungstenite::tungstenite::http::header::AUTHORIZATION;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{Connector, connect_async_tls_with_config};
@@ -28,6 +30,7 @@ use ureq::unversioned::transport::{ConnectProxyConnector, Connector as _, Defaul
 use super::fingerprint::Fingerprint;
 use super::public::AllowedAddresses;
 use super::relay_tls::RelayTls;
+use super::relay_token::RelayToken;
 use super::tls::{certificate_fault, explain, relay_config, speaks_no_tls};
 use crate::links::is_public;
 use crate::platform::{
@@ -50,6 +53,8 @@ pub struct Network {
     pub relay: String,
     /// The fingerprint of the relay's certificate; without one a known authority must have signed it.
     pub relay_fingerprint: Option<Fingerprint>,
+    /// With it, this device may open rooms on the relay.
+    pub relay_token: Option<RelayToken>,
     /// Links to models may lead to private addresses and need no TLS.
     pub allow_private_links: bool,
     /// For links to files that a server gives only to those it knows.
@@ -68,6 +73,7 @@ impl SameBrowser for NoSameBrowser {
 /// The network of this machine.
 pub struct NativeTransport {
     relay: String,
+    token: Option<RelayToken>,
     /// An error if the TLS library does not work.
     tls: Result<Arc<ClientConfig>, String>,
     to_relay: Option<ureq::Agent>,
@@ -80,7 +86,13 @@ impl NativeTransport {
         let tls = relay_config(network.relay_fingerprint);
         let to_relay = tls.as_ref().ok().map(|tls| to_relay(tls.clone()));
         let to_links = if network.allow_private_links { to_links(|_| true, false) } else { to_links(is_public, true) };
-        Self { relay: network.relay.trim_end_matches('/').to_owned(), tls, to_relay, to_links }
+        Self {
+            relay: network.relay.trim_end_matches('/').to_owned(),
+            token: network.relay_token.clone(),
+            tls,
+            to_relay,
+            to_links,
+        }
     }
 
     fn is_relays(&self, url: &str) -> bool {
@@ -124,11 +136,15 @@ impl Transport for NativeTransport {
     }
 
     fn connect(&self, url: String) -> LocalBoxFuture<'static, Result<Socket, NetError>> {
-        let tls = self.tls.clone();
+        let (tls, token) = (self.tls.clone(), self.token.clone());
         Box::pin(async move {
             let tls = tls.map_err(|error| NetError::unreachable(&url, error))?;
             let config = WebSocketConfig::default().max_message_size(Some(32 << 20)).max_frame_size(Some(32 << 20));
-            let dial = connect_async_tls_with_config(&url, Some(config), true, Some(Connector::Rustls(tls)));
+            let mut request = url.as_str().into_client_request().map_err(|error| no_socket(&url, error))?;
+            if let Some(token) = token {
+                request.headers_mut().insert(AUTHORIZATION, token.header());
+            }
+            let dial = connect_async_tls_with_config(request, Some(config), true, Some(Connector::Rustls(tls)));
             let dialled = tokio::time::timeout(TIMEOUT, dial).await;
             let (socket, _) = dialled
                 .map_err(|_| NetError::unreachable(&url, "no answer in time"))?

@@ -2,7 +2,7 @@
 //! messages what a test tells it to.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use futures::{SinkExt, StreamExt};
@@ -32,6 +32,8 @@ pub struct Eavesdropper {
     pub seen: RefCell<Vec<Vec<u8>>>,
     /// Decides about each binary message by its number.
     pub misdeed: RefCell<Option<Decide>>,
+    /// The relay's own messages look like those of a later relay with this version: they have more in them, and some are new.
+    pub later: Cell<Option<u32>>,
     count: RefCell<u64>,
     /// What was done, for the test to check that something was.
     pub done: RefCell<Vec<Misdeed>>,
@@ -102,7 +104,7 @@ impl Eavesdropper {
             let (mut held, mut older) = (None, Vec::new());
             while let Some(Ok(message)) = from_relay.next().await {
                 self.keep(&message);
-                for message in self.tamper(message, &mut held, &mut older) {
+                for message in self.make_later(message).flat_map(|message| self.tamper(message, &mut held, &mut older)) {
                     if to_device.send(message).await.is_err() {
                         return;
                     }
@@ -117,6 +119,22 @@ impl Eavesdropper {
 
     fn keep(&self, message: &Message) {
         self.seen.borrow_mut().push(message.clone().into_data().to_vec());
+    }
+
+    fn make_later(&self, message: Message) -> impl Iterator<Item = Message> + use<> {
+        let news = Message::Text(r#"{"type":"weather","rain":5}"#.into());
+        let later = match (self.later.get(), &message) {
+            (Some(version), Message::Text(text)) => {
+                let mut control: serde_json::Value = serde_json::from_str(text).unwrap();
+                control["moon"] = "full".into();
+                if control["version"].is_number() {
+                    control["version"] = version.into();
+                }
+                [Some(news), Some(Message::Text(control.to_string().into()))]
+            }
+            _ => [Some(message), None],
+        };
+        later.into_iter().flatten()
     }
 
     fn tamper(&self, message: Message, held: &mut Option<Message>, older: &mut Vec<Message>) -> Vec<Message> {

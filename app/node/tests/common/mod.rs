@@ -82,6 +82,8 @@ pub async fn start_relay(models: &Path, port: u16, identity: Option<Identity>) -
         machine: Default::default(),
         hosts: Vec::new(),
         proxies: Default::default(),
+        peers: Vec::new(),
+        access: Default::default(),
         public_metrics: false,
         limits: Limits::default(),
     };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use potluck_node::native::{Fingerprint, Network};
+use potluck_node::native::{BadRelayToken, Fingerprint, Network, RelayToken};
 use potluck_panel::AccessTokens;
 
 /// The network, as a room needs it.
@@ -16,6 +16,9 @@ pub struct NetworkOptions {
     /// authority vouches for the relay, unless the room's link contains the fingerprint
     #[arg(long, value_name = "HEX")]
     pub relay_fingerprint: Option<Fingerprint>,
+    /// The token with which you may open rooms on this relay, if it asks for one: a file with one line
+    #[arg(long, value_name = "FILE", value_parser = read_relay_token)]
+    pub relay_token_file: Option<RelayToken>,
     /// Also follow links to models that use http, or that lead to this device or its private network. Without this option, only links
     /// to the relay and https links to public addresses are followed, because a room's host chooses the link for all its devices
     #[arg(long)]
@@ -39,6 +42,7 @@ impl NetworkOptions {
         Network {
             relay: relay.to_owned(),
             relay_fingerprint: self.relay_fingerprint,
+            relay_token: self.relay_token_file.clone(),
             allow_private_links: self.allow_private_links,
             access_tokens: with_hub_token(
                 self.access_tokens.clone().unwrap_or_default(),
@@ -56,6 +60,11 @@ fn with_hub_token(mut tokens: AccessTokens, variable: Option<String>) -> AccessT
         log::warn!("{HUB_TOKEN} is not used: {error}");
     }
     tokens
+}
+
+fn read_relay_token(path: &str) -> Result<RelayToken, String> {
+    let text = std::fs::read_to_string(Path::new(path)).map_err(|error| error.to_string())?;
+    text.parse().map_err(|error: BadRelayToken| error.to_string())
 }
 
 fn read_access_tokens(path: &str) -> Result<AccessTokens, String> {

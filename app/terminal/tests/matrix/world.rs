@@ -161,6 +161,8 @@ fn relay(models: &Path, cache: PathBuf, page: Option<PathBuf>, identity: Option<
         machine: Default::default(),
         hosts: Vec::new(),
         proxies: Default::default(),
+        peers: Vec::new(),
+        access: Default::default(),
         public_metrics: false,
         limits: Limits::default(),
     };
