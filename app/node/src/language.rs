@@ -100,6 +100,12 @@ impl ModelLanguage {
         ))
     }
 
+    /// What turns text into tokens and back.
+    #[must_use]
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.tokenizer
+    }
+
     /// Most bytes of a text that can fit a context of this many tokens: a longer text certainly has more tokens.
     fn most_bytes(tokenizer: &Tokenizer, context: u32) -> usize {
         (context as usize).saturating_mul(tokenizer.longest_piece()).min(MAX_TEXT_BYTES)

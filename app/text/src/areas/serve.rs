@@ -35,6 +35,8 @@ table! {
         foreign_host = "Without an API key, requests are answered at 127.0.0.1, [::1] and localhost only. Start potluck-node serve with a key to use another name.";
         /// There is nothing at this address.
         no_route = "This API has nothing at that address. It has /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages and /v1/models.";
+        /// Tokens and texts are asked of a program that has not the model's file.
+        not_here = "Only the room's host has the model's tokenizer. Start potluck-node serve with the model's file to use this.";
         /// Another method.
         no_method(method: Text) = "Use { $method } at this address.";
         /// The name of another model.
