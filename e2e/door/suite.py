@@ -21,13 +21,17 @@ PORT = "8080"
 SECONDS = "30"  # for a test
 # The first that is found in what a test says of its failure, and in the error of the server's last reply.
 CAUSES = [
+    (r"today's date|eneration prompt|end with|in prompt:|in content \(", "a template chosen on llama.cpp's command line"),
+    (r"assert 403 == 200", "a web page's request, which is refused here"),
     (r"huggingface", "a model from the network"),
     (r"no model of that name|model_not_found", "another model's name"),
     (r"unknown_url|method_not_allowed|nothing at that address|assert 404 ==|404 == 501", "a route that is not there"),
     (r"not_implemented", "needs the model's file"),
+    (r"non empty content delta|assert '' is None", "an empty text in the first chunk, as OpenAI has it"),
+    (r"xpected (1|no) tool call|assert \(?None\)?$|tool_calls", "the model calls otherwise, or not"),
     (r"unsupported_value", "a field that is refused"),
     (r"context_length_exceeded|prompt is too long", "a context of another size"),
-    (r"== 401|No such file|__verbose|all\(\[|Access-Control|access-control|FileNotFound", "an option of llama.cpp's command line"),
+    (r"== 401|No such file|__verbose|all\(\[|[Aa]ccess-[Cc]ontrol|cors|FileNotFound", "an option of llama.cpp's command line"),
     (r"KeyError|is None|NoneType|assert \S+ in \{", "a field of llama.cpp's own in the reply"),
     (r"200 == [45]00|200 == 501|DID NOT RAISE", "what llama.cpp refuses is answered"),
     (r"match_regex|tinyllama|assert .* (==|>|>=|<|<=|!=) |assert False|assert None", "what their model says, or how many tokens it takes"),

@@ -63,6 +63,8 @@ table! {
         no_text = "(There was something here that is not text. This model reads text only.)";
         /// A call is demanded, and it is not clear how one begins.
         no_tools = "This model cannot be made to call a tool. Leave tool_choice out: then the model decides.";
+        /// The model's file names no tokens for texts between two others.
+        no_infill = "This model cannot write between two texts: its file names no tokens for that. Leave the suffix out.";
         /// A call or a result in the conversation that is not of a function.
         no_tool_messages = "Only calls of functions and their results are passed to the model. Leave this out of the conversation.";
         /// The result of a call that is not there.
