@@ -31,7 +31,7 @@ CAUSES = [
     (r"xpected (1|no) tool call|assert \(?None\)?$|tool_calls", "the model calls otherwise, or not"),
     (r"unsupported_value", "a field that is refused"),
     (r"context_length_exceeded|prompt is too long", "a context of another size"),
-    (r"== 401|No such file|__verbose|all\(\[|[Aa]ccess-[Cc]ontrol|cors|FileNotFound", "an option of llama.cpp's command line"),
+    (r"== 401|No such file|__verbose|all\(\[|(?i:access-control)|cors|FileNotFound", "an option of llama.cpp's command line"),
     (r"KeyError|is None|NoneType|assert \S+ in \{", "a field of llama.cpp's own in the reply"),
     (r"200 == [45]00|200 == 501|DID NOT RAISE", "what llama.cpp refuses is answered"),
     (r"match_regex|tinyllama|assert .* (==|>|>=|<|<=|!=) |assert False|assert None", "what their model says, or how many tokens it takes"),
