@@ -10,9 +10,9 @@ use potluck_gguf::Metadata;
 #[cfg(not(target_arch = "wasm32"))]
 use potluck_grammar::Vocabulary;
 use potluck_model::{
-    ChannelParser, Channels, ChatTemplate, LocalTime, PLAIN_CALL_OPENING, RenderOptions, SpecialText, StopStrings,
-    StopTokens, Streamed, TemplateChoice, TemplateError, TemplateFault, TemplateOrigin, Tokenizer, TokenizerError,
-    ToolSupport,
+    ChannelParser, Channels, ChatTemplate, Infill, LocalTime, PLAIN_CALL_OPENING, RenderOptions, SpecialText,
+    StopStrings, StopTokens, Streamed, TemplateChoice, TemplateError, TemplateFault, TemplateOrigin, Tokenizer,
+    TokenizerError, ToolSupport,
 };
 use potluck_plan::{Candidates, Channel, ChannelText};
 use potluck_protocol::{PromptRequest, Role, Sampling, ToolChoice};
@@ -76,6 +76,8 @@ pub struct ModelLanguage {
     /// By which markers it separates reasoning, answer and tool calls.
     channels: Arc<Channels>,
     stop: StopTokens,
+    /// The tokens around texts between which it writes.
+    infill: Option<Infill>,
     /// Its tokens as grammars see them, once one was needed.
     vocabulary: OnceLock<Result<Vocabulary, GrammarError>>,
     /// The time that every prompt states. It does not change, so that the KV cache of a conversation stays valid.
@@ -98,11 +100,28 @@ impl ModelLanguage {
         let (channels, support) = (Channels::new(&tokenizer, &template), template.tool_support());
         let stop = StopTokens::from_metadata(metadata, &tokenizer)?;
         let max_bytes = Self::most_bytes(&tokenizer, context);
+        let infill = Infill::from_metadata(metadata, &tokenizer)?;
         let vocabulary = OnceLock::new();
         Ok((
-            Self { tokenizer: Arc::new(tokenizer), template, support, channels, stop, vocabulary, now, max_bytes },
+            Self {
+                tokenizer: Arc::new(tokenizer),
+                template,
+                support,
+                channels,
+                stop,
+                infill,
+                vocabulary,
+                now,
+                max_bytes,
+            },
             remarks,
         ))
+    }
+
+    /// What turns text into tokens and back.
+    #[must_use]
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.tokenizer
     }
 
     /// Most bytes of a text that can fit a context of this many tokens: a longer text certainly has more tokens.
@@ -202,6 +221,12 @@ impl Language for ModelLanguage {
     fn tokenize(&self, text: &str) -> Result<Vec<u32>, String> {
         self.check(1, text.len()).map_err(|error| error.to_string())?;
         Ok(self.tokenizer.encode_prompt(text, SpecialText::Literal))
+    }
+
+    fn infill(&self, before: &str, after: &str) -> Result<Vec<u32>, String> {
+        self.check(2, before.len() + after.len()).map_err(|error| error.to_string())?;
+        let infill = self.infill.ok_or_else(|| texts().api.no_infill().to_owned())?;
+        Ok(infill.encode(&self.tokenizer, before, after))
     }
 
     fn piece(&self, token: u32) -> Vec<u8> {

@@ -1,11 +1,13 @@
 //! An answer on its way: pieces one by one, or the whole of it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use potluck_panel::Channel;
 
 use crate::api::Whole;
 use crate::error::ApiError;
+use crate::meter::Meter;
 use crate::question::Question;
 use crate::reader::{Piece, Reader};
 use crate::room::{Asked, RoomLine};
@@ -41,7 +43,8 @@ impl Asking {
         }
         let asked = self.line.ask(self.question.clone(), self.seed).await?;
         let reader = Reader::new(self.question.stops.clone(), &self.question.tools, self.ids);
-        Ok(self.before.insert(Answer::new(asked, reader)))
+        let meter = self.line.meter().clone();
+        Ok(self.before.insert(Answer { asked, reader, ready: VecDeque::new(), meter }))
     }
 
     /// The answer that was begun last.
@@ -67,14 +70,10 @@ pub(crate) struct Answer {
     asked: Asked,
     reader: Reader,
     ready: VecDeque<Piece>,
+    meter: Arc<Meter>,
 }
 
 impl Answer {
-    /// The answer to a question.
-    fn new(asked: Asked, reader: Reader) -> Self {
-        Self { asked, reader, ready: VecDeque::new() }
-    }
-
     /// The next piece, as long as [`Piece::End`] has not come. May be dropped while it waits.
     ///
     /// # Errors
@@ -82,10 +81,26 @@ impl Answer {
     pub async fn next(&mut self) -> Result<Piece, ApiError> {
         loop {
             if let Some(piece) = self.ready.pop_front() {
+                if let Piece::End(_, usage) = &piece {
+                    self.meter.add(*usage);
+                }
                 return Ok(piece);
             }
             let part = self.asked.next().await.ok_or_else(ApiError::ended)?;
             self.ready = self.reader.take(part)?;
+        }
+    }
+
+    /// The tokens of its prompt, once the room has counted them.
+    ///
+    /// # Errors
+    /// The room does not take the question.
+    pub async fn prompt_tokens(&mut self) -> Result<u32, ApiError> {
+        loop {
+            match self.next().await? {
+                Piece::Taken(usage) | Piece::End(_, usage) => return Ok(usage.prompt),
+                Piece::Logprobs(_) | Piece::Text(..) | Piece::Call(_) | Piece::Void => {}
+            }
         }
     }
 

@@ -58,6 +58,9 @@ pub(crate) enum ApiError {
     /// The body ended early.
     #[error("{}", texts().api.cut_short())]
     CutShort,
+    /// Only the room's host can do it.
+    #[error("{}", texts().api.not_here())]
+    NotHere,
     /// Too many ask.
     #[error("{sentence}")]
     Busy { sentence: String, retry_after: u32 },
@@ -121,6 +124,7 @@ impl ApiError {
             Self::WrongKey => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::NoRoute | Self::NoModel(_) => StatusCode::NOT_FOUND,
+            Self::NotHere => StatusCode::NOT_IMPLEMENTED,
             Self::NoMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -148,6 +152,7 @@ impl ApiError {
             Self::WrongKey => Some("invalid_api_key"),
             Self::Forbidden(_) => Some("forbidden"),
             Self::NoRoute => Some("unknown_url"),
+            Self::NotHere => Some("not_implemented"),
             Self::NoMethod(_) => Some("method_not_allowed"),
             Self::NoModel(_) => Some("model_not_found"),
             Self::TooLarge(_) => Some("request_too_large"),

@@ -14,13 +14,16 @@ mod connections;
 mod conversations;
 mod error;
 mod fields;
+mod meter;
 mod question;
 mod reader;
 mod room;
 mod route;
 mod server;
 mod stream;
+mod text_side;
 
 pub use access::{Access, ApiKey, BadAccess, Origin};
 pub use room::{Order, Parts, RoomState};
 pub use server::Server;
+pub use text_side::{TextSide, Words};

@@ -1,6 +1,6 @@
 //! What a program asks, whichever API it uses.
 
-use potluck_panel::{LogitOptions, Message, ReasoningEffort, Sampling, ToolOffer};
+use potluck_panel::{LogitOptions, Message, PromptRequest, ReasoningEffort, RequestId, Sampling, ToolOffer};
 
 /// A question to the model. Each API is translated into it.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +29,23 @@ pub(crate) struct Question {
     pub answers: u8,
     /// How the answer is delivered.
     pub delivery: Delivery,
+}
+
+impl Question {
+    /// As a room gets it, but for its number, its conversation and its seed.
+    pub fn into_prompt(self) -> PromptRequest {
+        PromptRequest {
+            request: RequestId(0),
+            conversation: String::new(),
+            messages: self.messages,
+            raw: self.raw,
+            max_tokens: self.max_tokens.unwrap_or(u32::MAX),
+            sampling: self.sampling,
+            reasoning: self.reasoning,
+            tools: self.tools.offer,
+            logits: self.logits,
+        }
+    }
 }
 
 /// The functions that a question offers.

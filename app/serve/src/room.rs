@@ -10,6 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use crate::api::models;
 use crate::conversations::Conversations;
 use crate::error::ApiError;
+use crate::meter::Meter;
 use crate::question::Question;
 
 /// Questions that are with the room at a time. It answers up to eight at once: people beside the programs need not wait for one to end.
@@ -102,6 +103,7 @@ pub(crate) struct RoomLine {
     newest: Arc<AtomicU32>,
     conversations: Arc<Mutex<Conversations>>,
     slots: Arc<Semaphore>,
+    meter: Arc<Meter>,
 }
 
 impl RoomLine {
@@ -112,6 +114,7 @@ impl RoomLine {
             newest: Arc::default(),
             conversations: Arc::default(),
             slots: Arc::new(Semaphore::new(SLOTS)),
+            meter: Arc::default(),
         }
     }
 
@@ -124,28 +127,26 @@ impl RoomLine {
         self.slots.available_permits()
     }
 
+    /// What was asked and answered.
+    pub fn meter(&self) -> &Arc<Meter> {
+        &self.meter
+    }
+
     /// Asks for an answer with this seed, once it is this question's turn. Dropping the answer stops it.
     pub async fn ask(&self, question: Question, seed: u64) -> Result<Asked, ApiError> {
-        let mut sampling = question.sampling;
-        sampling.seed = seed;
-        let mut prompt = PromptRequest {
-            request: RequestId(self.newest.fetch_add(1, Ordering::Relaxed).wrapping_add(1)),
-            conversation: String::new(),
-            messages: question.messages,
-            raw: question.raw,
-            max_tokens: question.max_tokens.unwrap_or(u32::MAX),
-            sampling,
-            reasoning: question.reasoning,
-            tools: question.tools.offer,
-            logits: question.logits,
-        };
+        let model = question.model.clone();
+        let mut prompt = question.into_prompt();
+        prompt.request = RequestId(self.newest.fetch_add(1, Ordering::Relaxed).wrapping_add(1));
+        prompt.sampling.seed = seed;
         // What no room takes need not wait.
         potluck_swarm::check_prompt(&prompt).map_err(ApiError::of_refused)?;
         // Semaphores are fair, and this one is never closed.
+        let waiting = self.meter.wait();
         let slot = self.slots.clone().acquire_owned().await.map_err(|_| ApiError::ended())?;
+        drop(waiting);
         let state = self.state();
         // Meanwhile the room may have turned to another model.
-        state.model_for(question.model.as_deref())?;
+        state.model_for(model.as_deref())?;
         prompt.max_tokens = prompt.max_tokens.min(state.context);
         let conversation = Lease::take(&self.conversations, &prompt);
         prompt.conversation = conversation.name.clone();

@@ -12,7 +12,19 @@ pub(crate) enum Route<'a> {
     Models,
     Model(&'a str),
     Props,
+    Metrics,
+    Tokens(Tokens),
+    /// How many tokens a conversation in Anthropic's API has.
+    Count,
     Ask(Api),
+}
+
+/// What becomes of texts and tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tokens {
+    Tokenize,
+    Detokenize,
+    ApplyTemplate,
 }
 
 /// An API in which questions are asked.
@@ -31,6 +43,11 @@ impl<'a> Route<'a> {
             "health" => Some(Self::Health),
             "models" => Some(Self::Models),
             "props" => Some(Self::Props),
+            "metrics" => Some(Self::Metrics),
+            "tokenize" => Some(Self::Tokens(Tokens::Tokenize)),
+            "detokenize" => Some(Self::Tokens(Tokens::Detokenize)),
+            "apply-template" => Some(Self::Tokens(Tokens::ApplyTemplate)),
+            "messages/count_tokens" => Some(Self::Count),
             "chat/completions" => Some(Self::Ask(Api::Chat)),
             "completions" => Some(Self::Ask(Api::Completions)),
             "responses" => Some(Self::Ask(Api::Responses)),
@@ -42,8 +59,8 @@ impl<'a> Route<'a> {
     /// Its method.
     pub fn method(self) -> &'static str {
         match self {
-            Self::Ask(_) => "POST",
-            Self::Health | Self::Models | Self::Model(_) | Self::Props => "GET",
+            Self::Ask(_) | Self::Count | Self::Tokens(_) => "POST",
+            Self::Health | Self::Models | Self::Model(_) | Self::Props | Self::Metrics => "GET",
         }
     }
 
@@ -98,6 +115,8 @@ mod tests {
         assert_eq!(Route::of("/v1/models/tiny"), Some(Route::Model("tiny")));
         assert_eq!(Route::of("/v1/health"), Some(Route::Health));
         assert_eq!(Route::of("/v1/messages"), Some(Route::Ask(Api::Messages)));
+        assert_eq!(Route::of("/v1/messages/count_tokens/"), Some(Route::Count));
+        assert_eq!(Route::of("/apply-template"), Some(Route::Tokens(Tokens::ApplyTemplate)));
         for path in ["/", "/v1", "/v2/models", "/v1/responses/resp_1", "/v1/chat", "/chat/completions/more"] {
             assert_eq!(Route::of(path), None, "{path}");
         }

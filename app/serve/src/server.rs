@@ -17,14 +17,15 @@ use tokio::sync::{oneshot, watch};
 
 use crate::access::Access;
 use crate::answer::Asking;
-use crate::api::{Head, Shape, anthropic, chat, completions, models, responses};
+use crate::api::{Head, Shape, anthropic, chat, completions, models, responses, tokens};
 use crate::body::{self, Bodies, MAX_BODY};
 use crate::connections::{self, Limits};
 use crate::error::ApiError;
 use crate::question::{Delivery, Question};
 use crate::room::{Order, RoomLine, RoomState, SLOTS};
-use crate::route::{Api, Dialect, Route};
+use crate::route::{Api, Dialect, Route, Tokens};
 use crate::stream;
+use crate::text_side::TextSide;
 
 /// How long answers may take to end when the server does.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -39,11 +40,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at an address; port 0 takes a free one.
+    /// Listens at an address; port 0 takes a free one. With the model's text side it also tokenizes.
     ///
     /// # Errors
     /// The address is taken, or this machine does not have it.
-    pub fn open(address: SocketAddr, access: Access) -> io::Result<Self> {
+    pub fn open(address: SocketAddr, access: Access, text_side: Option<TextSide>) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
@@ -52,8 +53,8 @@ impl Server {
         let (state, states) = watch::channel(RoomState::default());
         let (close, to_close) = oneshot::channel();
         let (is_closed, closed) = oneshot::channel::<()>();
-        let shared =
-            Shared { access, line: RoomLine::new(sender, states), bodies: Bodies::default(), created: seconds() };
+        let line = RoomLine::new(sender, states);
+        let shared = Shared { access, line, text_side, bodies: Bodies::default(), created: seconds() };
         let serve = move || {
             runtime
                 .block_on(serve(listener, shared, to_close))
@@ -106,6 +107,7 @@ async fn serve(listener: TcpListener, shared: Shared, to_close: oneshot::Receive
 struct Shared {
     access: Access,
     line: RoomLine,
+    text_side: Option<TextSide>,
     bodies: Bodies,
     /// When it was opened, in seconds since 1970: models are given this date.
     created: u64,
@@ -164,6 +166,9 @@ impl Shared {
             Route::Models => Ok(reply(&models::list(&self.line.state(), self.created))),
             Route::Model(name) => self.model(name),
             Route::Props => Ok(reply(&models::props(&self.line.state(), SLOTS))),
+            Route::Metrics => Ok(self.metrics()),
+            Route::Tokens(what) => self.tokens(what, self.read(&parts.headers, body).await?).await,
+            Route::Count => self.count(anthropic::question(&self.read(&parts.headers, body).await?)?).await,
             Route::Ask(api) => {
                 let (question, shapes) = asked(api, &self.read(&parts.headers, body).await?)?;
                 self.answer(question, shapes).await
@@ -212,6 +217,41 @@ impl Shared {
             return Err(ApiError::NoModel(models::id(&card)));
         }
         Ok(reply(&models::entry(&card, context, self.created)))
+    }
+
+    fn metrics(&self) -> Response {
+        let text = self.line.meter().text(SLOTS - self.line.idle_slots());
+        ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+    }
+
+    /// Texts and tokens, in a thread beside this one: a long text takes a while.
+    async fn tokens(&self, what: Tokens, body: Value) -> Result<Response, ApiError> {
+        let context = self.line.state().context;
+        let side = self.text_side.clone().ok_or(ApiError::NotHere)?;
+        let done = tokio::task::spawn_blocking(move || match what {
+            Tokens::Tokenize => tokens::tokenize(&side, context, &body),
+            Tokens::Detokenize => tokens::detokenize(&side, &body),
+            Tokens::ApplyTemplate => tokens::apply_template(&side, &body),
+        });
+        let done = done.await.map_err(|error| ApiError::Failed(error.to_string()))?;
+        Ok(reply(&done?))
+    }
+
+    /// The tokens of a conversation. Without the model's text side the room begins to answer, says it, and is stopped.
+    async fn count(&self, question: Question) -> Result<Response, ApiError> {
+        self.line.state().model_for(question.model.as_deref())?;
+        let count = match &self.text_side {
+            Some(side) => {
+                let side = side.clone();
+                let counted = tokio::task::spawn_blocking(move || side.rendered(&question.into_prompt()));
+                counted.await.map_err(|error| ApiError::Failed(error.to_string()))??.len() as u32
+            }
+            None => {
+                let mut asking = Asking::new(self.line.clone(), Question { max_tokens: Some(1), ..question }, 0, 0);
+                asking.next().await?.prompt_tokens().await?
+            }
+        };
+        Ok(reply(&json!({ "input_tokens": count })))
     }
 
     async fn answer(&self, question: Question, shapes: Vec<Box<dyn Shape>>) -> Result<Response, ApiError> {

@@ -19,7 +19,7 @@ const RESPONSES: &str = "/v1/responses";
 
 fn open() -> Server {
     let address = "127.0.0.1:0".parse().unwrap();
-    let server = Server::open(address, Access::new(address, None, Vec::new()).unwrap()).unwrap();
+    let server = Server::open(address, Access::new(address, None, Vec::new()).unwrap(), None).unwrap();
     let card = ModelCard {
         id: ModelId([0; 32]),
         source: ModelSource::Relay { name: "tiny".to_owned() },

@@ -6,6 +6,9 @@ use potluck_protocol::{PromptRequest, Sampling};
 /// Why a question is not taken whose answer must have a form, by a host that knows none.
 const NO_FORMS: &str = "This room's host cannot hold an answer to a form. Ask without one.";
 
+/// Why nothing is written between two texts.
+const NO_INFILL: &str = "This room's host cannot write between two texts. Leave the suffix out.";
+
 /// The language side of a model.
 pub trait Language: Send + Sync {
     /// The prompt's tokens, through the chat template.
@@ -27,6 +30,14 @@ pub trait Language: Send + Sync {
     /// # Errors
     /// One sentence: the text is too long.
     fn tokenize(&self, text: &str) -> Result<Vec<u32>, String>;
+
+    /// Tokens after which the model writes what belongs between these texts.
+    ///
+    /// # Errors
+    /// One sentence: the model was not trained for that, or the texts are too long.
+    fn infill(&self, _before: &str, _after: &str) -> Result<Vec<u32>, String> {
+        Err(NO_INFILL.to_owned())
+    }
 
     /// The bytes a token stands for; a special token has its name. Two token sequences with the same bytes are the
     /// same text to the model, split differently.

@@ -24,7 +24,7 @@ pub struct CommandLine {
 /// What to do. Each verb has the options that mean something to it, and no others.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum Verb {
-    /// Run a model on this device alone: answer one prompt, or benchmark the model. Needs no network
+    /// Run a model on this device alone: chat, answer one prompt, or benchmark the model. Needs no network
     Run(RunOptions),
     /// Open a room for other devices, and print its link
     Host(HostOptions),
@@ -43,7 +43,7 @@ mod tests {
 
     use clap::CommandFactory;
     use potluck_node::compute::ShadowSource;
-    use potluck_panel::{BenchWorkload, Sharing};
+    use potluck_panel::{BenchWorkload, InviteKind, Sharing};
     use potluck_plan::{Arithmetic, KvCacheType};
 
     use super::*;
@@ -76,7 +76,10 @@ mod tests {
         assert!(host.keep_words);
         assert_eq!((host.contribution.budget, host.share), (1_500_000_000, Sharing::Everyone));
         assert_eq!((host.model_options.context, host.network.name.as_str()), (4096, "Native peer"));
-        assert_eq!(host.answer.question(), None);
+        assert_eq!((host.answer.question(), host.invite), (None, None));
+        let Verb::Host(host) = read("host tiny --relay http://a --invite chat").unwrap() else { panic!("a host") };
+        assert_eq!(host.invite, Some(InviteKind::Chat));
+        assert!(read("host tiny --relay http://a --invite all").unwrap_err().contains("chat or contribute"));
     }
 
     #[test]
@@ -164,7 +167,6 @@ mod tests {
     #[test]
     fn missing_and_wrong_arguments_are_explained() {
         let error = |line: &str| read(line).unwrap_err();
-        assert!(error("run x.gguf").contains("--prompt <TEXT>|--bench"), "{}", error("run x.gguf"));
         assert!(error("run --prompt a").contains("<MODEL>"));
         assert!(error("host x").contains("--relay <URL>"));
         assert!(error("join l").contains("expected a room's link"));

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use potluck_node::open::split_names;
 use potluck_node::platform::{LocalFile, Platform};
-use potluck_panel::{DeputyChoice, Ends, HostChoice, ModelSource, Sharing};
+use potluck_panel::{DeputyChoice, Ends, HostChoice, InviteKind, ModelSource, Sharing};
 use potluck_plan::{Arithmetic, Hedging, Pooling, WireType};
 use potluck_text::texts;
 
@@ -20,7 +20,9 @@ use crate::run::source_of;
 use crate::session::Session;
 use crate::setup::Setup;
 use crate::signals::Stop;
-use crate::values::{parse_deputy, parse_hedging, parse_relay, parse_rooms_arithmetic, parse_sharing, parse_wire};
+use crate::values::{
+    parse_deputy, parse_hedging, parse_invite, parse_relay, parse_rooms_arithmetic, parse_sharing, parse_wire,
+};
 use crate::waiting::Purpose;
 
 /// Options of `host`.
@@ -68,6 +70,10 @@ pub struct HostOptions {
     /// the relay or of a link
     #[arg(long, value_name = "WHO", default_value = "nobody", value_parser = parse_deputy)]
     pub deputy: DeputyChoice,
+    /// Also print the link of an invite, which lets in one device within a day: chat (it may ask questions, as `serve` does) or
+    /// contribute (it may lend its GPU as well). An invite of --room-keys that is still open is printed again
+    #[arg(long, value_name = "WHAT", value_parser = parse_invite)]
+    pub invite: Option<InviteKind>,
     /// The model's context.
     #[command(flatten)]
     pub model_options: ModelOptions,
@@ -182,6 +188,15 @@ impl HostOptions {
         if self.visible {
             say(texts().terminal.visible_admits_nobody());
         }
+        self.print_link(&path)?;
+        match self.invite {
+            Some(kind) => self.print_link(&session.invite(kind).await?),
+            None => Ok(()),
+        }
+    }
+
+    /// The whole of a link that has this path and fragment.
+    fn print_link(&self, path: &str) -> Result<(), Failure> {
         let link = format!("{}{path}", self.relay.trim_end_matches('/'));
         match (link.parse::<RoomLink>(), self.network.relay_fingerprint) {
             (Ok(link), fingerprint @ Some(_)) => {

@@ -6,6 +6,7 @@
 
 mod bench;
 mod channel_lines;
+mod chat;
 mod command;
 mod failure;
 mod host;
@@ -101,7 +102,7 @@ async fn perform(verb: Verb, stop: &Stop) -> Result<(), Failure> {
 }
 
 /// Asks, and prints the answer as it arrives; with `timings` also these.
-async fn ask(session: &mut Session, question: PromptRequest, timings: bool) -> Result<(), Failure> {
+async fn ask(session: &mut Session, question: PromptRequest, timings: bool) -> Result<Answer, Failure> {
     let limit = question.max_tokens;
     let mut lines = ChannelLines::new(is_terminal());
     let show = |channel: Channel, text: &str| {
@@ -138,7 +139,7 @@ async fn ask(session: &mut Session, question: PromptRequest, timings: bool) -> R
             say(Printable::json(&json));
         }
     }
-    Ok(())
+    Ok(answer)
 }
 
 /// Stays in the room that was entered, until somebody stops the program, or until the question is answered. The others are told of
@@ -157,7 +158,7 @@ async fn stay(
             }
         };
         session.until_up().await?;
-        ask(session, question, timings).await
+        ask(session, question, timings).await.map(|_| ())
     }
     .await;
     session.leave().await;

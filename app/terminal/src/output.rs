@@ -81,6 +81,13 @@ pub(crate) fn say(line: impl Into<Printable>) {
     _ = writeln!(stderr().lock(), "{line}");
 }
 
+/// Prints a mark to standard error, behind which a person types.
+pub(crate) fn ask_for(mark: &'static str) {
+    end_progress();
+    let mut out = stderr().lock();
+    _ = write!(out, "{mark}").and_then(|()| out.flush());
+}
+
 /// Prints text of a model that is not part of its answer to standard error, dimmed on a terminal.
 pub(crate) fn aside(text: &Printable) {
     if text.is_empty() {

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use clap::ArgGroup;
 use potluck_node::compute::ShadowSource;
 use potluck_node::native::check_shadow_of;
 use potluck_node::node::Input;
@@ -13,6 +12,7 @@ use potluck_plan::Arithmetic;
 use potluck_swarm::HostCommand;
 
 use crate::bench::BenchOptions;
+use crate::chat;
 use crate::failure::Failure;
 use crate::model_path;
 use crate::options::{AnswerOptions, Contribution, DeviceOptions, GuessArguments, ModelOptions};
@@ -24,7 +24,6 @@ use crate::waiting::Purpose;
 
 /// Options of `run`.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
-#[command(group = ArgGroup::new("task").required(true).multiple(true).args(["prompt", "bench"]))]
 pub struct RunOptions {
     /// The model: a GGUF file. If the model is split into several files, name the first one
     pub model: PathBuf,
@@ -99,13 +98,20 @@ pub(crate) fn source_of(files: &[Rc<dyn LocalFile>]) -> ModelSource {
     }
 }
 
-/// Answers the prompt, or measures the model if there is none.
+/// Answers the prompt, measures the model, or chats with whoever is at the terminal.
 ///
 /// # Errors
 /// What failed.
 pub(crate) async fn run(options: &RunOptions, stop: &Stop) -> Result<(), Failure> {
-    let Some(question) = options.answer.question() else { return crate::bench::bench(options, stop).await };
+    let question = match options.answer.question() {
+        None if options.benchmark.bench => return crate::bench::bench(options, stop).await,
+        None if !chat::is_at_terminal() => Some(chat::question_of_input(&options.answer, stop).await?),
+        question => question,
+    };
     let mut session = Session::start(options.setup()?.stopped_by(stop));
     options.open(&mut session).await?;
-    crate::ask(&mut session, question, options.benchmark.bench).await
+    match question {
+        Some(question) => crate::ask(&mut session, question, options.benchmark.bench).await.map(|_| ()),
+        None => chat::chat(&mut session, &options.answer).await,
+    }
 }

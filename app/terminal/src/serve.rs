@@ -6,11 +6,12 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
-use potluck_node::native::Fingerprint;
+use potluck_node::native::{Fingerprint, ModelFile};
 use potluck_panel::{API_ADDRESS, AnswerPart, KvCacheType, RequestId, ToNode, ToPage};
 use potluck_plan::Arithmetic;
-use potluck_serve::{Access, ApiKey, Order, Origin, Parts, RoomState, Server};
+use potluck_serve::{Access, ApiKey, Order, Origin, Parts, RoomState, Server, TextSide, Words};
 use potluck_text::texts;
 
 use crate::failure::Failure;
@@ -166,6 +167,21 @@ enum Target<'a> {
     Room(RoomLink),
 }
 
+impl Target<'_> {
+    /// Tokenizer and chat template of a file. Those of a room are with its host.
+    fn text_side(&self) -> Option<TextSide> {
+        let Self::Model(path) = self else { return None };
+        let path = path.to_path_buf();
+        Some(TextSide::read_by(move || words(&path)))
+    }
+}
+
+fn words(path: &Path) -> Result<Words, String> {
+    let file = ModelFile::open(path).map_err(|error| error.to_string())?;
+    let language = file.language().map_err(|error| error.to_string())?;
+    Ok((language.tokenizer().clone(), Arc::new(language)))
+}
+
 impl ServeOptions {
     async fn target(&self, variable: Option<String>, stop: &Stop) -> Result<Target<'_>, Failure> {
         let argument = match &self.target {
@@ -252,7 +268,7 @@ pub(crate) async fn serve(options: &ServeOptions, stop: &Stop) -> Result<(), Fai
     let target = options.target(std::env::var(LINK_VARIABLE).ok(), stop).await?;
     let setup = options.setup(&target)?.stopped_by(stop);
     let address = options.api.listen;
-    let mut server = Server::open(address, access)
+    let mut server = Server::open(address, access, target.text_side())
         .map_err(|error| Failure::Usage(texts().serve.cannot_listen(address.to_string(), reason(&error))))?;
     let mut session = Session::start(setup);
     let served = async {

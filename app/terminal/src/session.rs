@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::StreamExt;
 use futures::channel::mpsc;
 use potluck_node::node::{Input, Inputs, Node};
 use potluck_node::platform::LocalFile;
 use potluck_panel::{
-    AnswerPart, AnswerStop, Channel, Connection, DeviceKind, Doors, Ends, HostChoice, KeySeed, Leaving, NoticeLevel,
-    PlanStatus, PromptRequest, RoomKeys, Status, Timings, ToNode, ToPage,
+    AnswerPart, AnswerStop, Channel, Connection, DeviceKind, Doors, Ends, HostChoice, InviteChoice, InviteKind,
+    InviteReport, InviteState, KeySeed, Leaving, NoticeLevel, PlanStatus, PromptRequest, RoomKeys, Status, Timings,
+    ToNode, ToPage, UnixSeconds,
 };
 use potluck_text::texts;
 use potluck_trust::{OwnerKey, RoomSecret};
@@ -25,6 +26,8 @@ use crate::showing::{show_loading, show_reading};
 use crate::signals::Stop;
 use crate::waiting::{Purpose, Standing, limit, why_it_ends, why_nothing_goes_on};
 
+/// How long an invite is open.
+const INVITE_HOURS: u32 = 24;
 /// How long leaving may take.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -345,6 +348,29 @@ impl Session {
                 && !self.renews()
             {
                 return Ok(room.link.clone());
+            }
+            self.step().await?;
+        }
+    }
+
+    /// Path and fragment of the link of an invite to the room that this node hosts: one that is still open, or a new one.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) async fn invite(&mut self, kind: InviteKind) -> Result<String, Failure> {
+        let mut is_made = false;
+        loop {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+            let now = UnixSeconds(u32::try_from(now).unwrap_or(u32::MAX));
+            let is_open = |report: &&InviteReport| {
+                report.invite.kind == kind && !report.invite.ask && report.state(now) == InviteState::Open
+            };
+            if let Some(report) = self.status.doors.iter().flat_map(|doors| &doors.invites).find(is_open) {
+                return Ok(report.link.clone());
+            }
+            if !is_made {
+                self.page(ToNode::Invite(InviteChoice { kind, ask: false, hours: INVITE_HOURS, uses: 1 }));
+                is_made = true;
             }
             self.step().await?;
         }

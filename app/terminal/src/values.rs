@@ -3,7 +3,7 @@
 use potluck_engine::Eviction;
 use potluck_gguf::TensorType;
 use potluck_node::compute::ShadowSource;
-use potluck_panel::{DeputyChoice, KvCacheType, Sharing};
+use potluck_panel::{DeputyChoice, InviteKind, KvCacheType, Sharing};
 use potluck_plan::{Arithmetic, Hedging, WireType};
 use potluck_predict::PredictorKind;
 
@@ -104,6 +104,18 @@ pub fn parse_deputy(text: &str) -> Result<DeputyChoice, String> {
         "nobody" => Ok(DeputyChoice::Nobody),
         "anyone" => Ok(DeputyChoice::Anyone),
         _ => Err("expected nobody or anyone".to_owned()),
+    }
+}
+
+/// Parses what an invite allows.
+///
+/// # Errors
+/// The expected form.
+pub fn parse_invite(text: &str) -> Result<InviteKind, String> {
+    match text {
+        "chat" => Ok(InviteKind::Chat),
+        "contribute" => Ok(InviteKind::Contribute),
+        _ => Err("expected chat or contribute".to_owned()),
     }
 }
 

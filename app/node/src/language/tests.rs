@@ -125,3 +125,22 @@ fn what_no_context_of_the_room_holds_is_refused_without_rendering_it() {
     assert_eq!(sentence, PromptError::TooLong { bytes: 16 * longest + 1, max: 16 * longest }.to_string());
     assert!(language.fits(&of(language.max_bytes + 1), u32::MAX).is_err(), "a larger context does not raise the limit");
 }
+
+#[test]
+fn a_text_between_two_others_has_them_in_the_models_order() {
+    let mut metadata = Synthetic::default().header().unwrap().metadata;
+    assert!(ModelLanguage::read(&metadata, 4096, LocalTime::from_unix(0)).unwrap().0.infill("a", "b").is_err());
+    for (id, name) in (5u32..).zip(["pre", "suf", "mid"]) {
+        metadata.insert(format!("tokenizer.ggml.fim_{name}_token_id"), id.into());
+    }
+    let language = ModelLanguage::read(&metadata, 4096, LocalTime::from_unix(0)).unwrap().0;
+    let tokens = language.infill("a", "b").unwrap();
+    let at = |id| tokens.iter().rposition(|token| *token == id).unwrap();
+    assert!(at(5) < at(6) && at(6) < at(7) && at(7) == tokens.len() - 1, "{tokens:?}");
+    let between = |first: usize, last: usize| -> Vec<u8> {
+        tokens[first + 1..last].iter().flat_map(|token| language.piece(*token)).collect()
+    };
+    let texts =
+        [between(at(5), at(6)), between(at(6), at(7))].map(|bytes| String::from_utf8(bytes).unwrap().trim().to_owned());
+    assert_eq!(texts, ["a", "b"]);
+}

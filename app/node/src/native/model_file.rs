@@ -3,14 +3,16 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use potluck_engine::EngineError;
 use potluck_gguf::{GgufError, HeaderParser, Model, Progress, first_split_count, join};
-use potluck_model::{FileRange, ModelError, ModelSpec, UnitMap};
+use potluck_model::{FileRange, LocalTime, ModelError, ModelSpec, UnitMap};
 use potluck_plan::WeightUnit;
 use thiserror::Error;
 
 use crate::open::split_names;
+use crate::{LanguageError, ModelLanguage};
 
 /// Why a model's file cannot be used, in one sentence.
 #[derive(Debug, Error)]
@@ -52,6 +54,16 @@ pub struct ModelFile {
 }
 
 impl ModelFile {
+    /// Its tokenizer and chat template, for conversations of any length that are dated now.
+    ///
+    /// # Errors
+    /// The vocabulary cannot be read.
+    pub fn language(&self) -> Result<ModelLanguage, LanguageError> {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = LocalTime::from_unix(since_1970.as_secs());
+        Ok(ModelLanguage::read(&self.model.metadata, u32::MAX, now)?.0)
+    }
+
     /// Opens a model and reads its header.
     ///
     /// # Errors

@@ -17,14 +17,17 @@ pub(crate) fn question(body: &Value) -> Result<Question, ApiError> {
     if fields.boolean("echo")? == Some(true) {
         return Err(ApiError::unsupported("echo", "the prompt is not repeated in the answer"));
     }
-    if fields.text("suffix")?.is_some_and(|suffix| !suffix.is_empty()) {
-        return Err(ApiError::unsupported("suffix", "text cannot be inserted before a suffix yet"));
-    }
+    let suffix = fields.text("suffix")?.filter(|suffix| !suffix.is_empty());
     let limit = parameters::max_tokens(fields, &parameters::LIMITS)?;
     let is_given = parameters::LIMITS.iter().any(|name| fields.get(name).is_some());
     Ok(Question {
         model: fields.text("model")?.map(str::to_owned),
-        messages: vec![Message::new(Role::User, prompt(fields)?)],
+        // A raw question of two messages asks for what belongs between them.
+        messages: [Some(prompt(fields)?), suffix.map(str::to_owned)]
+            .into_iter()
+            .flatten()
+            .map(|text| Message::new(Role::User, text))
+            .collect(),
         raw: true,
         max_tokens: if is_given { limit } else { Some(USUAL_TOKENS) },
         sampling: parameters::sampling(fields)?,
@@ -149,6 +152,11 @@ mod tests {
         assert_eq!((asked.raw, asked.messages[0].content.as_str(), asked.max_tokens), (true, "Once", Some(16)));
         assert_eq!(question(&json!({ "prompt": "Once", "max_tokens": -1 })).unwrap().max_tokens, None);
         assert_eq!(question(&json!({ "prompt": "Once", "max_tokens": 3 })).unwrap().max_tokens, Some(3));
+        let between = question(&json!({ "prompt": "fn a() {", "suffix": "}" })).unwrap();
+        assert_eq!(
+            between.messages.iter().map(|message| message.content.as_str()).collect::<Vec<_>>(),
+            ["fn a() {", "}"]
+        );
     }
 
     #[test]
@@ -161,7 +169,6 @@ mod tests {
             json!({ "prompt": [1, 2] }),
             json!({ "prompt": ["a", "b"] }),
             json!({ "prompt": "a", "echo": true }),
-            json!({ "prompt": "a", "suffix": "b" }),
         ] {
             assert!(question(&wrong).is_err(), "{wrong}");
         }

@@ -1,5 +1,6 @@
 //! The form that an answer must have, in the words of each API.
 
+use potluck_grammar::{is_gbnf, lark_of_gbnf};
 use potluck_panel::{AnswerForm, ToolChoice};
 use serde_json::Value;
 
@@ -89,10 +90,10 @@ fn of_kind(name: &str, kind: &str, value: &Value) -> Result<AnswerForm, ApiError
         "regex" => Ok(AnswerForm::Regex(text()?)),
         "choice" => choice(name, value),
         _ => match text()? {
-            gbnf if gbnf.contains("::=") => Err(ApiError::unsupported(
-                name,
-                "GBNF is not supported: write the grammar in Lark, as llguidance reads it",
-            )),
+            gbnf if is_gbnf(&gbnf) => {
+                let lark = lark_of_gbnf(&gbnf).map_err(|error| ApiError::invalid(name, error.to_string()))?;
+                bounded(name, lark).map(AnswerForm::Lark)
+            }
             lark => Ok(AnswerForm::Lark(lark)),
         },
     }
@@ -162,6 +163,11 @@ mod tests {
         assert_eq!(chat(&json!({ "guided_regex": "a+" })), Ok(AnswerForm::Regex("a+".to_owned())));
         assert_eq!(chat(&json!({ "guided_choice": ["yes", "no \"way\""] })), lark(r#"start: "yes" | "no \"way\"""#));
         assert_eq!(chat(&json!({ "grammar": "start: \"a\"" })), lark("start: \"a\""));
+        assert_eq!(
+            chat(&json!({ "grammar": "root ::= [ab] \"c\"" })),
+            lark("start: rule_0\nrule_0: /[ab]c/\n"),
+            "GBNF"
+        );
         assert_eq!(chat(&json!({ "structured_outputs": { "grammar": "start: \"a\"" } })), lark("start: \"a\""));
         assert_eq!(chat(&json!({ "structured_outputs": { "json_object": true } })), Ok(AnswerForm::Json));
     }
@@ -179,7 +185,7 @@ mod tests {
             (json!({ "guided_regex": 5 }), "guided_regex"),
             (json!({ "guided_choice": [] }), "guided_choice"),
             (json!({ "guided_choice": ["a", ""] }), "guided_choice"),
-            (json!({ "grammar": "root ::= \"a\"" }), "grammar"),
+            (json!({ "grammar": "root ::= other" }), "grammar"),
             (json!({ "structured_outputs": 5 }), "structured_outputs"),
             (json!({ "structured_outputs": { "regex": "" } }), "structured_outputs.regex"),
             (json!({ "guided_regex": "a", "response_format": { "type": "json_object" } }), "response_format"),

@@ -11,6 +11,7 @@ mod messages;
 pub(crate) mod models;
 mod parameters;
 pub(crate) mod responses;
+pub(crate) mod tokens;
 mod tools;
 
 use potluck_model::ToolCall;
@@ -101,7 +102,10 @@ pub(crate) trait Shape: Send {
 
 /// A reply with these choices.
 fn reply(head: &Head, object: &str, choices: &Value) -> Value {
-    json!({ "id": head.id, "object": object, "created": head.created, "model": head.model, "choices": choices })
+    json!({
+        "id": head.id, "object": object, "created": head.created, "model": head.model, "choices": choices,
+        "system_fingerprint": potluck_panel::BUILD,
+    })
 }
 
 /// What several answers took.

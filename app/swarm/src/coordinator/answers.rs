@@ -489,6 +489,7 @@ enum Turn {
 fn render(prompt: &PromptRequest, model: &OpenedModel, context: usize) -> Result<Rendered, String> {
     let tokens = match &prompt.messages[..] {
         [] => Vec::new(),
+        [before, after] if prompt.raw => model.language.infill(&before.content, &after.content)?,
         [.., last] if prompt.raw => model.language.tokenize(&last.content)?,
         _ => model.language.render(prompt)?,
     };

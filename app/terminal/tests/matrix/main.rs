@@ -6,6 +6,7 @@
 mod process;
 mod world;
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use process::{Ended, Out, Running};
@@ -383,4 +384,13 @@ fn verify_prints_the_hash_of_the_page_that_it_compared() {
         assert_eq!((code, out.as_str()), (Some(1), ""), "{options:?}: {err}");
         assert!(err.contains("/page.js differs") && err.contains("Do not open it."), "{err}");
     }
+}
+
+#[test]
+fn a_run_without_a_question_says_how_to_ask_one() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-question");
+    std::fs::create_dir_all(&folder).unwrap();
+    let line = ["run", "model.gguf", "--cache", "cache"].map(str::to_owned);
+    let ended = process::start(&folder, &line, Out::Read).end();
+    assert!(ended.code == Some(2) && ended.err.contains("--prompt"), "{:?} {}", ended.code, ended.err);
 }

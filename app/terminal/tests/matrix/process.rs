@@ -75,9 +75,14 @@ fn read(mut from: impl Read + Send + 'static, into: Printed) -> std::thread::Joi
 impl Running {
     /// Waits until it has printed this to either output. False if it ends before.
     pub fn until(&mut self, text: &str) -> bool {
+        self.until_times(text, 1)
+    }
+
+    /// The same, so often to one output.
+    pub fn until_times(&mut self, text: &str, times: usize) -> bool {
         let begin = Instant::now();
         loop {
-            let has = |printed: &Printed| printed.lock().unwrap().contains(text);
+            let has = |printed: &Printed| printed.lock().unwrap().matches(text).count() >= times;
             if has(&self.out) || has(&self.err) {
                 return true;
             }

@@ -180,11 +180,18 @@ fn relay(models: &Path, cache: PathBuf, page: Option<PathBuf>, identity: Option<
 
 /// A host in a process of its own, and the link of its room.
 pub fn host(folder: &Path, relay: &str) -> (Running, String) {
-    let line = ["host", "model.gguf", "--relay", relay, "--context", "256", "--cache", "cache"].map(str::to_owned);
+    let (host, mut links) = host_with(folder, relay, &[], 1);
+    (host, links.remove(0))
+}
+
+/// The same with more options, which make it print so many links.
+pub fn host_with(folder: &Path, relay: &str, more: &[&str], links: usize) -> (Running, Vec<String>) {
+    let line = ["host", "model.gguf", "--relay", relay, "--context", "256", "--cache", "cache"];
+    let line: Vec<String> = line.iter().chain(more).map(|part| (*part).to_owned()).collect();
     let mut host = process::start(folder, &line, Out::Read);
     // On a loaded machine the relay may answer after the plan is up.
-    assert!(host.until("ms per token") && host.until("/r/"), "{}", host.err.lock().unwrap());
-    let link = host.out.lock().unwrap().trim().to_owned();
-    assert!(link.contains("/r/"), "{link}");
-    (host, link)
+    assert!(host.until("ms per token") && host.until_times("/r/", links), "{}", host.err.lock().unwrap());
+    let printed: Vec<String> = host.out.lock().unwrap().lines().map(str::to_owned).collect();
+    assert!(printed.len() == links && printed.iter().all(|link| link.contains("/r/")), "{printed:?}");
+    (host, printed)
 }

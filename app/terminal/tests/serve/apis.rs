@@ -55,7 +55,9 @@ pub fn anthropics_messages(server: &Server) {
         (400, &json!("error"), &json!("invalid_request_error"))
     );
     assert!(error["error"]["message"].as_str().unwrap().starts_with("prompt is too long"), "{error}");
-    let nowhere = server.post("/v1/messages/count_tokens", &json!({}));
+    let counted = server.post("/v1/messages/count_tokens?beta=true", &body(false, "Hello!"));
+    assert_eq!(counted.json()["input_tokens"].as_u64(), Some(input(&whole["usage"])), "{}", counted.body);
+    let nowhere = server.post("/v1/messages/batches", &json!({}));
     assert_eq!((nowhere.status, &nowhere.json()["error"]["type"]), (404, &json!("not_found_error")));
 }
 
@@ -123,4 +125,40 @@ pub fn tools_reach_the_model(server: &Server) {
     assert_eq!(answered.status, 200, "{}", answered.body);
     let orphan = server.chat(json!({ "messages": turns("b") }));
     assert_eq!((orphan.status, &orphan.json()["error"]["param"]), (400, &json!("messages[2].tool_call_id")));
+}
+
+pub fn tokens_and_texts(server: &Server) {
+    let tokens = |body: Value| server.post("/tokenize", &body).json()["tokens"].clone();
+    let plain = tokens(json!({ "content": "Once upon a time" }));
+    assert!(plain.as_array().unwrap().len() > 2, "{plain}");
+    assert_eq!(server.post("/v1/detokenize/", &json!({ "tokens": plain })).json()["content"], "Once upon a time");
+    let pieces = tokens(json!({ "content": "Once upon a time", "with_pieces": true }));
+    let joined: String = pieces.as_array().unwrap().iter().map(|one| one["piece"].as_str().unwrap()).collect();
+    assert_eq!((joined.as_str(), &pieces[0]["id"]), ("Once upon a time", &plain[0]));
+
+    let messages = json!([{ "role": "user", "content": "Hello!" }]);
+    let rendered = server.post("/apply-template", &json!({ "messages": messages })).json();
+    let rendered = rendered["prompt"].as_str().unwrap();
+    assert!(rendered.contains("Hello!") && rendered.len() > "Hello!".len(), "{rendered}");
+    let counted = server.post("/tokenize", &json!({ "messages": messages })).json();
+    let asked = server.post("/v1/chat/completions", &json!({ "messages": messages, "max_tokens": 1 })).json();
+    assert_eq!(counted["count"], asked["usage"]["prompt_tokens"], "{rendered}");
+    assert_eq!(tokens(json!({ "content": rendered })), counted["tokens"], "control tokens are read");
+
+    for (path, wrong, field) in [
+        ("/tokenize", json!({}), "content"),
+        ("/detokenize", json!({ "tokens": [1, -1] }), "tokens"),
+        ("/detokenize", json!({ "tokens": [4_000_000_000u32] }), "tokens"),
+        ("/apply-template", json!({ "messages": [] }), "messages"),
+    ] {
+        let reply = server.post(path, &wrong);
+        assert_eq!((reply.status, &reply.json()["error"]["param"]), (400, &json!(field)), "{path} {}", reply.body);
+    }
+    let metrics = server.get("/metrics");
+    let count = |name: &str| {
+        let line = metrics.body.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{name} is missing:\n{}", metrics.body)).parse::<u64>().unwrap()
+    };
+    assert!(count("llamacpp:tokens_predicted_total") > 0 && count("potluck:answers_total") > 0, "{}", metrics.body);
+    assert_eq!(count("llamacpp:requests_deferred"), 0);
 }

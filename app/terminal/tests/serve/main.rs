@@ -51,6 +51,7 @@ fn programs_ask_the_built_in_model() {
     apis::anthropics_messages(&server);
     apis::openais_responses(&server);
     apis::tools_reach_the_model(&server);
+    apis::tokens_and_texts(&server);
     forms::answers_fit_their_schemas(&server);
     forms::other_forms_hold_in_each_api(&server);
     forms::calls_fit_their_functions(&server);
@@ -218,14 +219,23 @@ fn until_line(from: &mut impl BufRead, begin: &str) {
 #[test]
 fn programs_ask_a_room_with_a_key_until_its_host_ends_it() {
     let world = World::new("serve-room");
-    let (host, link) = world::host(&world.folder, &world.plain);
-    std::fs::write(world.folder.join("link"), &link).unwrap();
+    let (host, links) = world::host_with(&world.folder, &world.plain, &["--invite", "chat"], 2);
+    // The invite is enough to ask.
+    assert_ne!(links[0], links[1]);
+    std::fs::write(world.folder.join("link"), &links[1]).unwrap();
     std::fs::write(world.folder.join("key"), "secret\n").unwrap();
     let line = ["--link-file", "link", "--api-key-file", "key", "--name", "Editor"];
     let mut server = Server::start(&world.folder, &line, Some("secret"));
     assert_eq!(server.get("/v1/models").json()["data"][0]["context_length"], CONTEXT);
     let answer = server.post("/v1/completions", &json!({ "prompt": "a", "max_tokens": 3, "temperature": 0 }));
     assert_eq!((answer.status, &answer.json()["usage"]["completion_tokens"]), (200, &json!(3)), "{}", answer.body);
+
+    let hello = json!({ "messages": [{ "role": "user", "content": "Hello!" }], "max_tokens": 1 });
+    let counted = server.post("/v1/messages/count_tokens", &hello);
+    let asked = server.post("/v1/chat/completions", &hello).json();
+    assert_eq!(counted.json()["input_tokens"], asked["usage"]["prompt_tokens"], "the host counts: {}", counted.body);
+    let text = server.post("/tokenize", &json!({ "content": "Hello!" }));
+    assert_eq!((text.status, text.code()), (501, json!("not_implemented")), "the tokenizer is with the host");
 
     for key in [None, Some("wrong")] {
         server.key = key;

@@ -35,6 +35,8 @@ table! {
         foreign_host = "Without an API key, requests are answered at 127.0.0.1, [::1] and localhost only. Start potluck-node serve with a key to use another name.";
         /// There is nothing at this address.
         no_route = "This API has nothing at that address. It has /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages and /v1/models.";
+        /// Tokens and texts are asked of a program that has not the model's file.
+        not_here = "Only the room's host has the model's tokenizer. Start potluck-node serve with the model's file to use this.";
         /// Another method.
         no_method(method: Text) = "Use { $method } at this address.";
         /// The name of another model.
@@ -61,6 +63,8 @@ table! {
         no_text = "(There was something here that is not text. This model reads text only.)";
         /// A call is demanded, and it is not clear how one begins.
         no_tools = "This model cannot be made to call a tool. Leave tool_choice out: then the model decides.";
+        /// The model's file names no tokens for texts between two others.
+        no_infill = "This model cannot write between two texts: its file names no tokens for that. Leave the suffix out.";
         /// A call or a result in the conversation that is not of a function.
         no_tool_messages = "Only calls of functions and their results are passed to the model. Leave this out of the conversation.";
         /// The result of a call that is not there.

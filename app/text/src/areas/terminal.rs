@@ -11,6 +11,14 @@ table! {
         cannot_start(error: Text) = "The program cannot start: { $error }.";
         /// Standard output cannot be written.
         cannot_write(error: Text) = "The output cannot be written: { $error }.";
+        /// Nothing says what to ask, and nobody is at the terminal.
+        no_question = "There is no question. Give one with --prompt or on standard input, or start the program at a terminal to chat.";
+        /// A chat begins.
+        chat_welcome = "Ask the model something. /help lists the commands.";
+        /// What a chat at the terminal knows.
+        chat_help = "/clear begins a new conversation, /bye ends the chat. Three quotation marks before and behind a question let it have several lines. Ctrl-C stops the program.";
+        /// A word that looks like a command.
+        chat_unknown(command: Text) = "There is no command { $command } here. /help lists the commands.";
         /// The node ended by a fault of its own.
         node_ended = "The node stopped working. Start potluck-node again, and report it if it stops again.";
         /// The first call.
