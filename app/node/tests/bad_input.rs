@@ -301,7 +301,10 @@ fn a_peer_says_what_to_do_when_the_relay_speaks_another_version() {
             let session = peer("guest", &origin, folder("guest"));
             join_room(&session, &format!("{origin}/r/nosuchroom234567nosuchroom#CQkJCQkJCQkJCQkJCQkJCQ"), None);
             let sentence = end_of(session).await;
-            assert!(sentence.contains("different versions of Potluck. Reload the page, or update"), "{version}: {sentence}");
+            assert!(
+                sentence.contains("different versions of Potluck. Reload the page, or update"),
+                "{version}: {sentence}"
+            );
         }
         relay.stop().await;
     });

@@ -104,7 +104,8 @@ impl Eavesdropper {
             let (mut held, mut older) = (None, Vec::new());
             while let Some(Ok(message)) = from_relay.next().await {
                 self.keep(&message);
-                for message in self.make_later(message).flat_map(|message| self.tamper(message, &mut held, &mut older)) {
+                for message in self.make_later(message).flat_map(|message| self.tamper(message, &mut held, &mut older))
+                {
                     if to_device.send(message).await.is_err() {
                         return;
                     }
