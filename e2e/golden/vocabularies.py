@@ -2,10 +2,11 @@
 
 Fetches the vocabularies in llama.cpp's source distribution (PyPI `llama-cpp-python`), encodes 10,000 lines of mixed text with
 llama.cpp and each of them, and runs app/model/tests/real_vocabularies.rs. Takes some three minutes and 100 MB. With `--golden`
-it remakes app/model/tests/golden/rules.json instead: what llama.cpp makes of the same lines with every rule for splitting
+it remakes app/model/tests/golden/rules.json.gz instead: what llama.cpp makes of the same lines with every rule for splitting
 text, in a small vocabulary.
 """
 
+import gzip
 import json
 import os
 import pathlib
@@ -20,7 +21,7 @@ from make import OUT, ROOT, enter_venv
 SMALL = 1500
 SOURCE = "llama_cpp_python-0.3.36"
 FOLDER = OUT / "vocabularies"
-GOLDEN = ROOT / "app" / "model" / "tests" / "golden" / "rules.json"
+GOLDEN = ROOT / "app" / "model" / "tests" / "golden" / "rules.json.gz"
 TABLE = ROOT / "app" / "model" / "src" / "tokenizer" / "rules.rs"
 
 
@@ -199,7 +200,8 @@ def rules():
     groups = [{"names": names, "by": "tokenizers" if names[0] in OWN else "llama.cpp", "hashes": hashes}
               for hashes, names in golden.items()]
     data = {"tokens": tokens, "merges": merges, "groups": groups}
-    GOLDEN.write_text(json.dumps(data, ensure_ascii=False, separators=(",", ":")) + "\n")
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")) + "\n"
+    GOLDEN.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ fn yes(value: bool) -> &'static str {
 }
 
 fn rules() -> String {
-    let golden: Value = serde_json::from_str(include_str!("golden/rules.json")).unwrap();
+    let golden: Value = serde_json::from_str(&gunzip(include_bytes!("golden/rules.json.gz"))).unwrap();
     let judges: BTreeMap<&str, &str> = golden["groups"]
         .as_array()
         .unwrap()
