@@ -80,7 +80,7 @@ try {
   await page.getByLabel('Message').press('Enter');
   await page.locator('.answer-foot').waitFor();
   await shoot('an answer');
-  await button('Edit').click();
+  await page.getByRole('button', { name: 'Edit' }).first().click();
   await shoot('a question is edited');
   await button('Cancel').click();
   await opened('answers in this conversation', button('Answers in this conversation'));
