@@ -95,7 +95,7 @@ try {
   await page.locator('.chat-title').waitFor();
   await shoot('conversations without a room');
   await page.goto(`${relay.url}/bench`);
-  await button('Settings').waitFor();
+  await page.getByRole('heading', { level: 1 }).waitFor();
   await shoot('the bench');
   await device.stop();
   device = await Device.start('guest', { viewport: WINDOWS[0] });
