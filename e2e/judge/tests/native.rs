@@ -4,10 +4,11 @@
 use futures::executor::block_on;
 use potluck_engine::{Gpu, GpuOptions};
 use potluck_judge::{Golden, Recipe, Split, Verdict, judge, judge_recipe};
+use potluck_testkit::gunzip;
 
 fn golden(name: &str) -> Golden {
-    let path = format!("{}/../golden/data/{name}.json", env!("CARGO_MANIFEST_DIR"));
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    let path = format!("{}/../golden/data/{name}.json.gz", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_str(&gunzip(&std::fs::read(path).unwrap())).unwrap()
 }
 
 fn verdict(gpu: &Gpu, golden: &Golden, split: Split) -> Verdict {
@@ -37,7 +38,7 @@ fn a_model_is_split_only_as_it_can_be() {
         block_on(Gpu::open(GpuOptions::default())).expect("these tests need a Vulkan adapter, a software one will do");
     let recipe = |name: &str| -> Recipe {
         let path = format!("{}/../golden/architectures/{name}.json.gz", env!("CARGO_MANIFEST_DIR"));
-        serde_json::from_str(&potluck_testkit::gunzip(&std::fs::read(path).unwrap())).unwrap()
+        serde_json::from_str(&gunzip(&std::fs::read(path).unwrap())).unwrap()
     };
     let splits = |name: &str| recipe(name).splits().unwrap();
     assert_eq!(splits("phi3"), [Split::One, Split::ThreeStages]);
