@@ -302,7 +302,7 @@ fn a_peer_says_what_to_do_when_the_relay_speaks_another_version() {
             join_room(&session, &format!("{origin}/r/nosuchroom234567nosuchroom#CQkJCQkJCQkJCQkJCQkJCQ"), None);
             let sentence = end_of(session).await;
             assert!(
-                sentence.contains("different versions of Potluck. Reload the page, or update"),
+                sentence.contains("different versions of Potluck. Open Potluck again; if that is not enough, update"),
                 "{version}: {sentence}"
             );
         }

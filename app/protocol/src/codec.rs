@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_frame_names_nobody() {
-        assert_eq!(encode(&Frame::Bye).unwrap(), [27, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
+        assert_eq!(encode(&Frame::Bye).unwrap(), [28, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
     }
 
     #[test]

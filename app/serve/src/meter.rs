@@ -44,17 +44,17 @@ impl Meter {
     pub fn text(&self, processing: usize) -> String {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let rows = [
-            ("llamacpp:prompt_tokens_total", "counter", "Tokens of prompts that were computed.", get(&self.prompt)),
+            ("llamacpp:prompt_tokens_total", "counter", "Tokens of prompts that were computed", get(&self.prompt)),
             (
                 "potluck:cached_tokens_total",
                 "counter",
-                "Tokens of prompts that were in the KV cache.",
+                "Tokens of prompts that were in the KV cache",
                 get(&self.cached),
             ),
-            ("llamacpp:tokens_predicted_total", "counter", "Tokens of answers.", get(&self.answer)),
-            ("potluck:answers_total", "counter", "Answers that were completed.", get(&self.answers)),
-            ("llamacpp:requests_processing", "gauge", "Questions that the room has now.", processing as u64),
-            ("llamacpp:requests_deferred", "gauge", "Questions that wait here for their turn.", get(&self.waiting)),
+            ("llamacpp:tokens_predicted_total", "counter", "Tokens of answers", get(&self.answer)),
+            ("potluck:answers_total", "counter", "Answers that were completed", get(&self.answers)),
+            ("llamacpp:requests_processing", "gauge", "Questions that the room has now", processing as u64),
+            ("llamacpp:requests_deferred", "gauge", "Questions that wait here for their turn", get(&self.waiting)),
         ];
         let mut text = String::new();
         for (name, kind, help, value) in rows {

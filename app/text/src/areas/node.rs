@@ -4,7 +4,7 @@ table! {
     /// The relay, as a node meets it.
     NodeRelayTexts {
         /// Its protocol is another one.
-        other_version = "The relay and this device run different versions of Potluck. Reload the page, or update the older of the two programs and start again.";
+        other_version = "The relay and this device run different versions of Potluck. Open Potluck again; if that is not enough, update the older of the two.";
         /// Its answer is not what the API says.
         unreadable(error: Text) = "The relay's answer cannot be read ({ $error }). Something else may answer at its address, or it runs another version of Potluck.";
         /// It lacks the model that was asked for, and has none.
