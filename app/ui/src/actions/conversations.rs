@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use potluck_panel::{NoticeLevel, ToNode};
-use potluck_text::texts;
+use potluck_text::{sentences, texts};
 
 use crate::{
     browser,
@@ -53,8 +53,8 @@ impl Store {
             self.open_conversation(&newest);
         }
         if count > 1 || unreadable > 0 {
-            let details = if unreadable > 0 { texts().transfer.unreadable(unreadable) } else { String::new() };
-            self.tell(NoticeLevel::Info, texts().transfer.imported(count), details);
+            let left_out = if unreadable > 0 { texts().transfer.unreadable(unreadable) } else { String::new() };
+            self.tell(NoticeLevel::Info, sentences(&[&texts().transfer.imported(count), &left_out]), "");
         }
         self.show_open();
         Ok(())
