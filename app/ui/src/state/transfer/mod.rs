@@ -2,6 +2,7 @@
 //! programs export is read, too.
 
 mod others;
+mod turns;
 
 use potluck_text::texts;
 use serde::{Deserialize, Serialize};

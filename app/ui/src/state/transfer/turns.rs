@@ -1,0 +1,143 @@
+//! A tree of messages becomes the turns of a conversation.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    super::{Answer, Conversation, Turn, conversation::TurnKey},
+    ImportError, MOST_TURNS,
+};
+
+/// What a message adds to a conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Said {
+    /// A question.
+    Question(String),
+    /// A part of an answer.
+    Answer { reasoning: String, text: String, model: String },
+    /// Nothing that is shown: a tool's result, or what a program tells its model.
+    Nothing,
+}
+
+/// A message, and where it stands.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub said: Said,
+    pub parent: Option<String>,
+    pub children: Vec<String>,
+}
+
+/// A conversation's messages, by their ids.
+pub(super) type Tree = BTreeMap<String, Node>;
+
+/// Messages one after the other.
+pub(super) fn row(said: impl Iterator<Item = Said>) -> Tree {
+    let name = |at: usize| format!("{at:08}");
+    let mut tree: Tree = said
+        .enumerate()
+        .map(|(at, said)| (name(at), Node { said, parent: at.checked_sub(1).map(name), children: vec![name(at + 1)] }))
+        .collect();
+    if let Some(mut last) = tree.last_entry() {
+        last.get_mut().children.clear();
+    }
+    tree
+}
+
+/// The turns of a tree: each goes from a question to the message before the next one, or to an end.
+#[derive(Default)]
+pub(super) struct Turns {
+    turns: Vec<Turn>,
+    /// By the message that a turn ends with.
+    ends: BTreeMap<String, TurnKey>,
+}
+
+/// A turn that is not complete yet.
+#[derive(Clone, Default)]
+struct Begun {
+    follows: Option<TurnKey>,
+    question: Option<String>,
+    reasoning: String,
+    text: String,
+    model: String,
+}
+
+impl Begun {
+    fn add(&mut self, said: &Said) {
+        let append = |to: &mut String, text: &str| {
+            if !to.is_empty() && !text.is_empty() {
+                to.push_str("\n\n");
+            }
+            to.push_str(text);
+        };
+        match said {
+            Said::Question(question) => self.question = Some(question.clone()),
+            Said::Answer { reasoning, text, model } => {
+                append(&mut self.reasoning, reasoning);
+                append(&mut self.text, text);
+                if !model.is_empty() {
+                    self.model.clone_from(model);
+                }
+            }
+            Said::Nothing => {}
+        }
+    }
+}
+
+impl Turns {
+    pub fn of(tree: &Tree) -> Result<Self, ImportError> {
+        let mut turns = Self::default();
+        let is_root = |node: &&Node| node.parent.as_ref().is_none_or(|parent| !tree.contains_key(parent));
+        let roots = tree.iter().filter(|(_, node)| is_root(node)).map(|(id, _)| (id, Begun::default()));
+        // The last one is visited first: children are numbered in their order.
+        let mut due: Vec<_> = roots.rev().collect();
+        let mut visited = BTreeSet::new();
+        while let Some((id, mut begun)) = due.pop() {
+            // A damaged tree may have circles.
+            let Some(node) = tree.get(id).filter(|_| visited.insert(id)) else { continue };
+            begun.add(&node.said);
+            let is_question = |id: &String| matches!(tree.get(id).map(|node| &node.said), Some(Said::Question(_)));
+            let ends = node.children.is_empty() || node.children.iter().any(is_question);
+            let key = if ends { turns.end(id, &begun)? } else { None };
+            for child in node.children.iter().rev() {
+                let next = Begun { follows: key.or(begun.follows), ..Begun::default() };
+                due.push((child, if is_question(child) { next } else { begun.clone() }));
+            }
+        }
+        if turns.turns.is_empty() { Err(ImportError::Empty) } else { Ok(turns) }
+    }
+
+    /// Ends a turn, if a question began it.
+    fn end(&mut self, id: &str, begun: &Begun) -> Result<Option<TurnKey>, ImportError> {
+        let Some(question) = begun.question.clone() else { return Ok(None) };
+        if self.turns.len() >= MOST_TURNS {
+            return Err(ImportError::TooLarge);
+        }
+        let key = TurnKey(u32::try_from(self.turns.len()).unwrap_or(u32::MAX));
+        let Begun { follows, reasoning, text, model, .. } = begun.clone();
+        self.turns.push(Turn { key, follows, question, answer: Answer::written(reasoning, text, model) });
+        self.ends.insert(id.to_owned(), key);
+        Ok(Some(key))
+    }
+
+    /// Puts the turns into a conversation; the branch with the message `current` is the chosen one.
+    pub fn put_into(self, conversation: &mut Conversation, tree: &Tree, current: Option<String>) {
+        let mut at = current;
+        let mut steps = 0;
+        let chosen = loop {
+            let Some(id) = at.filter(|_| steps <= tree.len()) else { break None };
+            if let Some(key) = self.ends.get(&id) {
+                break Some(*key);
+            }
+            at = tree.get(&id).and_then(|node| node.parent.clone());
+            steps += 1;
+        };
+        let mut branch = BTreeSet::new();
+        let mut next = chosen;
+        while let Some(key) = next {
+            branch.insert(key);
+            // A key is its turn's place.
+            next = self.turns.get(key.0 as usize).and_then(|turn| turn.follows);
+        }
+        (conversation.turns, conversation.aside) = self.turns.into_iter().partition(|turn| branch.contains(&turn.key));
+        conversation.go_to_end();
+    }
+}
