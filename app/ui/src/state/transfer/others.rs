@@ -31,10 +31,18 @@ pub(super) struct Exported {
 
 #[derive(Deserialize)]
 struct GptNode {
-    message: Option<GptMessage>,
+    message: Option<Known<GptMessage>>,
     parent: Option<String>,
     #[serde(default)]
     children: Vec<String>,
+}
+
+/// What is known, or anything else: a message of an unknown form is left out, and its conversation is read.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Known<T> {
+    Read(T),
+    Other(serde::de::IgnoredAny),
 }
 
 #[derive(Deserialize)]
@@ -43,8 +51,7 @@ struct GptMessage {
     content: GptContent,
     /// Who gets it: `all`, or a tool.
     recipient: Option<String>,
-    #[serde(default)]
-    metadata: GptMetadata,
+    metadata: Option<GptMetadata>,
 }
 
 #[derive(Deserialize)]
@@ -198,7 +205,10 @@ impl Exported {
 impl From<GptNode> for Node {
     fn from(node: GptNode) -> Self {
         let said = node.message.map_or(Said::Nothing, |message| {
-            let GptMessage { author, content, recipient, metadata } = message;
+            let Known::Read(GptMessage { author, content, recipient, metadata }) = message else {
+                return Said::Nothing;
+            };
+            let metadata = metadata.unwrap_or_default();
             let is_for_all = recipient.as_deref().is_none_or(|recipient| recipient == "all");
             let is_shown = is_for_all && metadata.is_visually_hidden_from_conversation != Some(true);
             let reasoning =
@@ -362,6 +372,10 @@ mod tests {
     #[test]
     fn damaged_trees_are_read_as_far_as_they_go() {
         assert_eq!(read(json!({"title": "x"})), Err(ImportError::NotOurs));
+        let mut unknown = gpt();
+        unknown["mapping"]["d"]["message"]["content"] = json!("of a form to come");
+        unknown["mapping"]["c"]["message"]["metadata"] = json!(null);
+        assert_eq!(shown(&read(unknown).unwrap())[1], ("Bread?", ""), "only that message is lost");
         assert_eq!(read(json!({"messages": []})), Err(ImportError::Empty));
         let mut circle = gpt();
         circle["mapping"]["d"]["children"] = json!(["q", "nobody"]);
