@@ -18,6 +18,8 @@ pub(super) struct Exported {
     title: Option<String>,
     /// ChatGPT: seconds since 1970.
     update_time: Option<f64>,
+    /// The same. Older files have only this.
+    create_time: Option<f64>,
     /// ChatGPT's messages.
     mapping: Option<BTreeMap<String, GptNode>>,
     current_node: Option<String>,
@@ -166,12 +168,13 @@ impl Exported {
     /// # Errors
     /// It has another form, no question, or too many turns.
     pub(super) fn read(self, id: String) -> Result<Conversation, ImportError> {
-        let Self { mut title, mut update_time, mapping, mut current_node, updated_at, chat, messages } = self;
+        let Self { mut title, update_time, create_time, mapping, mut current_node, updated_at, chat, messages } = self;
+        let mut changed = update_time.or(create_time);
         let mut instructions = String::new();
         let tree = match (mapping, chat, messages) {
             (Some(mapping), ..) => mapping.into_iter().map(|(id, node)| (id, node.into())).collect(),
             (_, Some(chat), _) => {
-                (title, update_time) = (chat.title.or(title), updated_at);
+                (title, changed) = (chat.title.or(title), updated_at);
                 instructions = chat.system.unwrap_or_default();
                 match chat.history.filter(|history| !history.messages.is_empty()) {
                     Some(history) => {
@@ -192,7 +195,7 @@ impl Exported {
         };
         let mut conversation = Conversation::new(id);
         conversation.title = title.unwrap_or_default();
-        conversation.changed = update_time.map_or(f64::NAN, |seconds| seconds * 1_000.0);
+        conversation.changed = changed.map_or(f64::NAN, |seconds| seconds * 1_000.0);
         if !instructions.trim().is_empty() {
             conversation.own_answers = Some(AnswerSettings { instructions, ..AnswerSettings::default() });
         }
@@ -327,6 +330,9 @@ mod tests {
         assert_eq!(shown(&soup), [("Soup?", "Cold.")]);
         let stored = serde_json::to_string(&soup).unwrap();
         assert_eq!(serde_json::from_str::<Conversation>(&stored).unwrap(), soup, "it is stored as any other");
+        let mut old = gpt();
+        old["update_time"] = json!(null);
+        assert_eq!(read(old).unwrap().changed, 1_700_000_000_100.0, "when it was begun");
     }
 
     #[test]
