@@ -77,6 +77,9 @@ test('the focus stays on the Copy button of code that streams, and it copies all
     const stays = await page.evaluate(() => window.focused.matches('.prose .code button') && document.activeElement === window.focused);
     assert.ok(stays, `after ${more} characters more the focus is on ${await page.evaluate(() => document.activeElement.outerHTML.slice(0, 80))}`);
   }
+  const keywords = () => page.evaluate(() => [...CSS.highlights.get('code-keyword')].map(({ startContainer, startOffset, endOffset }) => startContainer.data.slice(startOffset, endOffset)));
+  const words = await keywords();
+  assert.deepEqual([...new Set(words)], ['let'], `each of ${words.length} colours is where its keyword is`);
   // The end of the block moves nothing either.
   await page.locator('.answer-running .prose p', { hasText: 'And more of it.' }).first().waitFor();
   assert.ok(await page.evaluate(() => document.activeElement === window.focused), 'the focus stays when the block ends');

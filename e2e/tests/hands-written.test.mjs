@@ -4,6 +4,7 @@ import { test } from 'node:test';
 
 import { WIDTHS, anew, drawn, kitchen, wide } from '../harness/hands.mjs';
 import { conversation, openChat } from '../harness/stored.mjs';
+import { eventually } from '../harness/table.mjs';
 
 const here = kitchen({ soup: { text: 'Soup is hot.' } });
 
@@ -36,6 +37,7 @@ const TURNS = {
     '`https://example.org/code`',
   ].join('\n\n'),
   'Tasks?': 'To do:\n\n- [ ] buy bread\n- [x] make soup\n- [X] set the table\n- no task',
+  'Code?': '```python\n# Ladle\ndef serve(pots=2):\n    return "soup"\n```\n\n- ```json\n  {"pots": 2}\n  ```\n\n```klingon\nreturn 2\n```',
   'Languages?': `${ENGLISH}\n\n${HEBREW}\n\n- ${SOUP}\n- ${BREAD}\n\n## ${HEADING}\n\n- ${ITEM}`,
 };
 
@@ -127,6 +129,21 @@ test('bare addresses are links, and what is no address is none', inRoom(async (d
   }
   const shown = await prose.textContent();
   for (const words of ['press me', 'or me', 'javascript:alert(1)']) assert.ok(shown.includes(words), `${words} is text: ${shown}`);
+}));
+
+test('comments, strings, numbers and keywords of code have colours, and its text stays one', inRoom(async (device) => {
+  const { prose } = await answer(device, 'Code?');
+  const coloured = await device.page.evaluate(() =>
+    Object.fromEntries([...CSS.highlights].map(([name, ranges]) => [name, [...ranges].map(({ startContainer, startOffset, endOffset }) => startContainer.data.slice(startOffset, endOffset))])));
+  assert.deepEqual(coloured['code-comment'], ['# Ladle']);
+  assert.deepEqual(coloured['code-literal'], ['"soup"']);
+  assert.deepEqual(coloured['code-number'], ['2', '2']);
+  assert.deepEqual(coloured['code-keyword'], ['def', 'return', '"pots"']);
+  assert.deepEqual(await prose.locator('pre code').evaluateAll((all) => all.map((code) => code.childNodes.length)), [1, 1, 1]);
+  await openChat(device.page, 'Written');
+  await device.page.getByRole('button', { name: 'New', exact: true }).click();
+  const left = () => device.page.evaluate(() => [...CSS.highlights.values()].reduce((sum, { size }) => sum + size, 0));
+  await eventually(async () => ({ left: await left() }), ({ left }) => left === 0, 'colours go with their answer');
 }));
 
 test('tasks have boxes that show what is done', inRoom(async (device) => {

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::{
     chat::{
+        highlight::highlighted_bytes,
         markdown::{addresses::is_web, parse, plain_text},
         spoken::Spoken,
         too_long::TooLong,
@@ -34,6 +35,9 @@ const SHORT: usize = 14;
 pub fn answer(text: &str) {
     let blocks = parse(text);
     let plain = plain_text(&blocks);
+    for language in ["python", "rust", "html", "json", "css", "diff"] {
+        black_box(highlighted_bytes(language, text));
+    }
     let mut spoken = Spoken::default();
     let half = plain.floor_char_boundary(plain.len() / 2);
     black_box(spoken.next(plain[..half].to_owned(), false));

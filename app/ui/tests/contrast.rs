@@ -10,7 +10,7 @@ const SIGN: f64 = 3.0;
 /// Everything that text stands on without a colour of its own.
 const GROUNDS: [&str; 4] = ["paper", "surface", "sunken", "raised"];
 /// Text on any of them.
-const INKS: [&str; 5] = ["ink", "ink-soft", "tomato-ink", "herb-ink", "amber-ink"];
+const INKS: [&str; 6] = ["ink", "ink-soft", "tomato-ink", "herb-ink", "amber-ink", "plum-ink"];
 /// Other pairs of a text and what it stands on, across rules: a chip's colour and its ground, what is selected.
 const PAIRS: [(&str, &str); 10] = [
     ("on-tomato", "tomato"),

@@ -9,6 +9,7 @@ mod chats_page;
 mod code_buttons;
 mod composer;
 mod context_meter;
+pub(crate) mod highlight;
 mod html_file;
 pub(crate) mod markdown;
 mod maths;

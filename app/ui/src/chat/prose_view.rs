@@ -3,6 +3,7 @@
 use leptos::{html, prelude::*};
 
 use super::{
+    highlight::Painter,
     markdown::{Block, parse, plain_text},
     prose,
     spoken::Spoken,
@@ -28,6 +29,7 @@ pub fn Prose(
     let element = NodeRef::<html::Div>::new();
     let drawn = StoredValue::new(Vec::<Block>::new());
     let is_due = StoredValue::new(false);
+    let painter = StoredValue::new_local(Painter::default());
     let spoken = StoredValue::new(None::<Spoken>);
     let owner = StoredValue::new(Owner::current());
     let speak = move |blocks: &[Block], running: bool| {
@@ -49,7 +51,10 @@ pub fn Prose(
         let Some(text) = text.try_get_untracked() else { return };
         let redraw = || {
             let blocks = parse(&text);
-            drawn.with_value(|before| prose::draw(&element, before, &blocks));
+            drawn.with_value(|before| {
+                prose::draw(&element, before, &blocks);
+                painter.update_value(|painter| painter.paint(&element, before, &blocks));
+            });
             speak(&blocks, running.get_untracked());
             drawn.set_value(blocks);
         };
