@@ -1,4 +1,4 @@
-// Markdown of all kinds, drawn by the real page as conversations that were stored: POTLUCK_TEXTS texts, or 2,000. Half of them
+// Markdown of all kinds, drawn by the real page as conversations that were stored: POTLUCK_TEXTS texts, or 600. Half of them
 // are drawn on a wide screen and half on a narrow one.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -8,7 +8,7 @@ import { markdown } from '../harness/markdown.mjs';
 import { conversation, store } from '../harness/stored.mjs';
 import { assertQuiet } from '../harness/table.mjs';
 
-const TEXTS = Number(process.env.POTLUCK_TEXTS ?? 2000);
+const TEXTS = Number(process.env.POTLUCK_TEXTS ?? 600);
 const FIRST = Number(process.env.POTLUCK_SEED ?? 1);
 const TURNS = 50;
 /** Conversations in one browser. */
