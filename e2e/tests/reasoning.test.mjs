@@ -12,12 +12,12 @@ const here = kitchen({ thinker: { text: WRITTEN } });
 const inRoom = here.browser({ conversations: [conversation('Stored', [['Is soup hot?', WRITTEN]])] })('thinker');
 
 /** The conversation's answer is drawn without what was thought, which one press unfolds. */
-async function assertFolded(page) {
+async function assertFolded(page, line) {
   const answer = endedAnswers(page).first();
   await answer.locator('.prose').getByText('Soup is hot.').waitFor();
   assert.equal((await answer.locator('.prose').textContent()).trim(), 'Soup is hot.');
   const [summary, thought] = ['.thinking summary', '.thinking p'].map((part) => answer.locator(part));
-  assert.equal(await summary.textContent(), 'Reasoning');
+  assert.match(await summary.textContent(), line);
   assert.equal(await thought.isVisible(), false, 'it is folded');
   await summary.click();
   await thought.waitFor();
@@ -27,10 +27,12 @@ async function assertFolded(page) {
 test('what a model thinks is folded above its answer', inRoom(async ({ page }) => {
   await anew(page);
   await send(page, 'Is soup hot?');
-  await assertFolded(page);
+  await assertFolded(page, /^Reasoned for [\d.]+ m?s$/);
+  await page.reload();
+  await assertFolded(page, /^Reasoned for [\d.]+ m?s$/);
 }));
 
 test('what a model thought is found in an answer that an older page stored', inRoom(async ({ page }) => {
   await openChat(page, 'Stored');
-  await assertFolded(page);
+  await assertFolded(page, /^Reasoning$/);
 }));

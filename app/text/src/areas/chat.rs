@@ -39,6 +39,8 @@ table! {
         earlier_doubtful = "A device that computed part of an earlier answer was caught sending wrong numbers. That answer may be wrong: check it, or ask again.";
         /// The model has thought before its answer.
         thought = "Reasoning";
+        /// The same, with how long it took.
+        thought_for(took: Millis) = "Reasoned for { $took }";
         /// It thinks.
         thinking = "Thinking";
         /// The model has called a function. Nothing runs it.

@@ -155,7 +155,7 @@ impl Store {
                 TakenBack::Regenerate => self.save_soon(),
             };
         }
-        if self.chats.apply(request, &event) {
+        if self.chats.apply(request, &event, browser::now()) {
             self.save_soon();
             if matches!(event, AnswerPart::Text { .. }) && !self.chats.waits_for(request) {
                 // It became longer than the page keeps.

@@ -37,13 +37,19 @@ pub fn AnswerView(
     let reasoning = of_answer(|answer| answer.reasoning.clone());
     let text = of_answer(|answer| answer.text.clone());
     let calls = of_answer(|answer| answer.tool_calls.clone());
-    let thinks = move || running.get() && text.with(String::is_empty) && calls.with(String::is_empty);
+    let thinks = Memo::new(move |_| answer.with(|answer| answer.as_ref().is_some_and(Answer::thinks)));
+    let thought = Memo::new(move |_| answer.with(|answer| answer.as_ref().and_then(|answer| answer.thought.took())));
+    let thought_line = move || match (thinks.get(), thought.get()) {
+        (true, _) => texts().answer.thinking().to_owned(),
+        (false, Some(millis)) => texts().answer.thought_for(millis),
+        (false, None) => texts().answer.thought().to_owned(),
+    };
     let is_plain = Memo::new(move |_| turn.with(|turn| store.screen.plain.with(|plain| plain.contains(turn))));
     view! {
         <div class="answer" class:answer-running=running>
             <Show when=move || reasoning.with(|reasoning| !reasoning.is_empty())>
                 <details class="fold thinking">
-                    <summary>{move || if thinks() { texts().answer.thinking() } else { texts().answer.thought() }}</summary>
+                    <summary>{thought_line}</summary>
                     <p dir="auto">{reasoning}</p>
                 </details>
             </Show>

@@ -197,15 +197,16 @@ impl Chats {
         self.open.with_untracked(waits) || self.shelved.with_value(|shelved| shelved.values().any(waits))
     }
 
-    /// Applies a part of an answer to the conversation that waits for it; `false` if none does.
-    pub fn apply(self, request: RequestId, part: &AnswerPart) -> bool {
+    /// Applies a part of an answer that came at the time `now`, in milliseconds, to the conversation that waits for it; `false` if
+    /// none does.
+    pub fn apply(self, request: RequestId, part: &AnswerPart, now: f64) -> bool {
         let waits = |conversation: &Conversation| conversation.running() == Some(request);
         let changed = if self.open.with_untracked(waits) {
-            self.open.try_update(|open| open.apply(request, part).then(|| open.id.clone()))
+            self.open.try_update(|open| open.apply_at(request, part, now).then(|| open.id.clone()))
         } else {
             self.shelved.try_update_value(|shelved| {
                 let conversation = shelved.values_mut().find(|conversation| waits(conversation))?;
-                conversation.apply(request, part).then(|| conversation.id.clone())
+                conversation.apply_at(request, part, now).then(|| conversation.id.clone())
             })
         };
         let changed = changed.flatten();
@@ -292,14 +293,14 @@ mod tests {
             browser.save(chats);
             assert_eq!(chats.unsaved(), []);
             chats.replace_open(Conversation::new("next".into()));
-            assert!(chats.apply(REQUEST, &delta("Because")));
+            assert!(chats.apply(REQUEST, &delta("Because"), 0.0));
             assert_eq!(ids(&chats.unsaved()), ["fresh"]);
             let write = browser.begin(chats).remove(0);
             assert_eq!(text_of(&write.mine.conversation), "Because");
-            assert!(chats.apply(REQUEST, &delta(" of air.")));
+            assert!(chats.apply(REQUEST, &delta(" of air."), 0.0));
             chats.saved(&write.mine);
             assert_eq!(text_of(&chats.unsaved()[0]), "Because of air.", "it changed while it was written");
-            assert!(!chats.apply(RequestId(2), &delta("x")), "nobody waits for this");
+            assert!(!chats.apply(RequestId(2), &delta("x"), 0.0), "nobody waits for this");
         });
     }
 

@@ -14,7 +14,7 @@ use potluck_panel::{AnswerPart, AnswerStop, Message, RequestId, Role};
 use potluck_text::texts;
 use serde::{Deserialize, Serialize};
 
-pub use answer::{Answer, AnswerState};
+pub use answer::{Answer, AnswerState, Thought};
 pub use context::{ContextUse, estimated_tokens};
 pub use tree::{TurnKey, Versioned, Versions};
 
@@ -207,8 +207,14 @@ impl Conversation {
         Some(taken)
     }
 
-    /// Applies a part of an answer; `false` if no answer belongs to this request.
+    /// Applies a part of an answer, without a clock.
+    #[cfg(test)]
     pub fn apply(&mut self, request: RequestId, event: &AnswerPart) -> bool {
+        self.apply_at(request, event, 0.0)
+    }
+
+    /// Applies a part of an answer that came at the time `now`, in milliseconds; `false` if no answer belongs to this request.
+    pub fn apply_at(&mut self, request: RequestId, event: &AnswerPart, now: f64) -> bool {
         let waiting = |turn: &&mut Turn| turn.answer.request == Some(request) && turn.answer.state.running();
         let Some(Turn { answer, .. }) = self.all_turns_mut().find(waiting) else { return false };
         match event {
@@ -242,6 +248,7 @@ impl Conversation {
             AnswerPart::Doubtful { .. } => answer.doubtful = true,
             AnswerPart::Unknown => answer.finish(AnswerState::Failed(texts().answer.question_lost().to_owned())),
         }
+        answer.note_thought(now);
         true
     }
 

@@ -231,7 +231,7 @@ mod tests {
                 assert!(one.part(theirs, "copy".into()));
                 assert_eq!((one.is_open("copy"), one.running("copy")), (is_open, Some(MINE)));
                 assert_eq!(one.running("x"), None, "the other tab's request means nothing here");
-                assert!(one.apply(MINE, &delta("It is green.")));
+                assert!(one.apply(MINE, &delta("It is green."), 0.0));
                 browser.save(one);
                 assert_eq!(browser.records["copy"].conversation.turns[1].answer.text, "It is green.");
             });
@@ -270,7 +270,7 @@ mod tests {
         Owner::new().with(|| {
             let (mut browser, one, _) = one_behind();
             ask(one, "x", "And grass?", MINE);
-            one.apply(MINE, &end());
+            one.apply(MINE, &end(), 0.0);
             let theirs = browser.save_in_vain(one);
             assert!(one.part(theirs, "copy".into()));
             browser.save(one);
@@ -333,7 +333,7 @@ mod tests {
             ask(chats, "fresh", "Why?", REQUEST);
             browser.save(chats);
             browser.records.clear();
-            chats.apply(REQUEST, &delta("Because."));
+            chats.apply(REQUEST, &delta("Because."), 0.0);
             let write = browser.begin(chats).remove(0);
             assert_eq!(browser.take(write), WriteOutcome::Deleted);
         });
@@ -361,7 +361,7 @@ mod tests {
             ask(before, "x", "And grass?", MINE);
             let write = browser.begin(before).remove(0);
             assert!(matches!(browser.take(write), WriteOutcome::Written(_)), "the page hears nothing of it any more");
-            before.apply(MINE, &delta("It is green."));
+            before.apply(MINE, &delta("It is green."), 0.0);
             let after = browser.tab(before.stash(), Some("x"));
             assert_eq!(after.open.with_untracked(|open| open.turns[1].answer.text.clone()), "It is green.");
             browser.save(after);
@@ -450,7 +450,7 @@ mod tests {
             chats.replace_open(Conversation::new("next".into()));
             assert_eq!(chats.running("fresh"), Some(REQUEST), "a deletion stops it on the shelf too");
             assert!(chats.is_own("fresh"));
-            chats.apply(REQUEST, &end());
+            chats.apply(REQUEST, &end(), 0.0);
             browser.save(chats);
             assert!(!chats.is_own("fresh"), "the database has it");
         });

@@ -14,6 +14,8 @@ pub struct Answer {
     pub request: Option<RequestId>,
     /// What the model thought.
     pub reasoning: String,
+    /// How long it thought.
+    pub thought: Thought,
     /// The text so far.
     pub text: String,
     /// The functions that the model called, in its own form.
@@ -31,6 +33,36 @@ pub struct Answer {
     /// Bytes of the texts that were there before the newest request.
     #[serde(skip)]
     pub(super) before: [usize; 3],
+}
+
+/// How long a model thought, by the clock of whoever reads its answer. In milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Thought {
+    /// When the thought that goes on began.
+    since: Option<f64>,
+    /// How long those that have ended took.
+    took: f64,
+}
+
+impl Thought {
+    /// How long it took, if it has ended and anybody measured it.
+    #[must_use]
+    pub fn took(&self) -> Option<f64> {
+        (self.since.is_none() && self.took > 0.0).then_some(self.took)
+    }
+
+    /// It goes on at this time, or does not.
+    fn note(&mut self, thinks: bool, now: f64) {
+        match (thinks, self.since) {
+            (true, None) => self.since = Some(now),
+            (false, Some(since)) => {
+                self.since = None;
+                // Clocks may be set back.
+                self.took += (now - since).max(0.0);
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+    }
 }
 
 /// Progress of an answer.
@@ -79,6 +111,7 @@ impl Answer {
         Self {
             request: Some(request),
             reasoning: String::new(),
+            thought: Thought::default(),
             text: String::new(),
             tool_calls: String::new(),
             state: AnswerState::Queued(0),
@@ -108,6 +141,18 @@ impl Answer {
         self.request = Some(request);
         self.requests.push(request);
         self.state = AnswerState::Queued(0);
+    }
+
+    /// The model thinks: there is nothing but reasoning yet.
+    #[must_use]
+    pub const fn thinks(&self) -> bool {
+        let writes = matches!(self.state, AnswerState::Writing | AnswerState::Recovering(_));
+        writes && !self.reasoning.is_empty() && self.text.is_empty() && self.tool_calls.is_empty()
+    }
+
+    /// A part of it came at this time, in milliseconds.
+    pub(super) fn note_thought(&mut self, now: f64) {
+        self.thought.note(self.thinks(), now);
     }
 
     /// What the newest request has written does not count.

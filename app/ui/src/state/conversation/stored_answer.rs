@@ -3,13 +3,15 @@
 use potluck_panel::{RequestId, Timings};
 use serde::Deserialize;
 
-use super::{Answer, AnswerState};
+use super::{Answer, AnswerState, Thought};
 
 /// Any form of a stored answer. Older pages kept reasoning in the text, between tags.
 #[derive(Deserialize)]
 pub(super) struct StoredAnswer {
     request: Option<RequestId>,
     reasoning: Option<String>,
+    #[serde(default)]
+    thought: Thought,
     text: String,
     #[serde(default)]
     tool_calls: String,
@@ -24,12 +26,25 @@ pub(super) struct StoredAnswer {
 
 impl From<StoredAnswer> for Answer {
     fn from(stored: StoredAnswer) -> Self {
-        let StoredAnswer { request, reasoning, text, tool_calls, state, timings, model, requests, doubtful } = stored;
+        let StoredAnswer { request, reasoning, thought, text, tool_calls, state, timings, model, requests, doubtful } =
+            stored;
         let (reasoning, text) = match reasoning {
             Some(reasoning) => (reasoning, text),
             None => split(text),
         };
-        Self { request, reasoning, text, tool_calls, state, timings, model, requests, doubtful, before: [0; 3] }
+        Self {
+            request,
+            reasoning,
+            thought,
+            text,
+            tool_calls,
+            state,
+            timings,
+            model,
+            requests,
+            doubtful,
+            before: [0; 3],
+        }
     }
 }
 

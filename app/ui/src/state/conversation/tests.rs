@@ -253,3 +253,28 @@ fn titles_are_the_first_line_cut_at_a_word() {
     assert!(title.ends_with("word…") && title.chars().count() <= TITLE + 1, "{title}");
     assert_eq!(title_of("\n  one\ntwo"), "one");
 }
+
+#[test]
+fn how_long_a_model_thought_is_measured_to_its_first_word_and_stored() {
+    let mut conversation = asked();
+    conversation.apply_at(FIRST, &AnswerPart::Reading(1, 9), 500.0);
+    conversation.apply_at(FIRST, &of(Channel::Reasoning, "h"), 1_000.0);
+    conversation.apply_at(FIRST, &of(Channel::Reasoning, "m"), 2_000.0);
+    assert_eq!(conversation.turns[0].answer.thought.took(), None, "it thinks");
+    conversation.apply_at(FIRST, &text("Because"), 3_500.0);
+    conversation.apply_at(FIRST, &end(AnswerStop::Complete), 9_000.0);
+    let stored = serde_json::to_string(&conversation).unwrap_or_default();
+    let read: Conversation = serde_json::from_str(&stored).unwrap_or_default();
+    assert_eq!(read.turns[0].answer.thought.took(), Some(2_500.0));
+}
+
+#[test]
+fn a_thought_that_was_stopped_took_as_long_as_it_went_on() {
+    let mut conversation = asked();
+    conversation.apply_at(FIRST, &of(Channel::Reasoning, "hm"), 1_000.0);
+    conversation.apply_at(FIRST, &end(AnswerStop::Stopped), 1_400.0);
+    assert!(conversation.go_on(RequestId(2)));
+    conversation.apply_at(RequestId(2), &of(Channel::Reasoning, "hm"), 5_000.0);
+    conversation.apply_at(RequestId(2), &text("Because"), 5_200.0);
+    assert_eq!(conversation.turns[0].answer.thought.took(), Some(600.0), "without what was between");
+}
