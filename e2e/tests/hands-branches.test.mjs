@@ -2,13 +2,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { WIDTHS, anew, kitchen } from '../harness/hands.mjs';
+import { WIDTHS, anew, kitchen, wide } from '../harness/hands.mjs';
 import { chooseOpen, conversation, kept, openChat } from '../harness/stored.mjs';
 import { endedAnswers, eventually, isUp, send, until } from '../harness/table.mjs';
 
-const here = kitchen({ soup: { text: 'Soup is hot.' } });
+const here = kitchen({ soup: { text: 'Soup is hot.' }, endless: { text: 'Soup is hot. ', loop: true } });
 const OLD = conversation('Of an older page', [['Soup?', 'It is hot.'], ['Bread?', 'It is fresh.']]);
-const inRoom = here.browser({ conversations: [OLD] })('soup');
+const browser = here.browser({ conversations: [OLD], settings: { max_tokens: 8000 } });
+const inRoom = browser('soup');
 
 const shown = (page) => page.locator('.question').allTextContents();
 const button = (page, name) => page.getByRole('button', { name, exact: true });
@@ -131,3 +132,46 @@ test('a question is copied', inRoom(async ({ page }) => {
   assert.match(await message.inputValue(), /^S(oup|tew)\?$/);
   await message.fill('');
 }));
+
+test('an answer stands beside another one, which takes its place', inRoom(async ({ page }) => {
+  await anew(page);
+  await send(page, 'Is soup hot?');
+  await untilAnswered(page, 1);
+  await button(page, 'Write another answer beside this one').click();
+  const beside = page.getByRole('region', { name: 'Another answer to the same question' });
+  await beside.locator('.prose').getByText('Soup is hot.').waitFor();
+  await untilAnswered(page, 2);
+  assert.match(await place(page, 'answer').textContent(), /Version 1 of 2/);
+  await beside.getByRole('button', { name: 'Use this answer' }).click();
+  await untilAnswered(page, 1);
+  assert.match(await place(page, 'answer').textContent(), /Version 2 of 2/);
+  await button(page, 'Compare with another version').click();
+  await untilAnswered(page, 2);
+  await beside.getByRole('button', { name: 'Close the comparison' }).click();
+  await untilAnswered(page, 1);
+}));
+
+for (const viewport of WIDTHS) {
+  test(`two answers are written at once, and stopped together, ${viewport.width} pixels wide`, browser('endless', { context: 16_384 })(async ({ page }) => {
+    await anew(page, viewport);
+    await button(page, 'Answers in this conversation').click();
+    const fields = page.getByRole('dialog', { name: 'Answers in this conversation' });
+    await fields.getByRole('switch', { name: /^Two answers side by side/ }).check();
+    await page.keyboard.press('Escape');
+    await fields.waitFor({ state: 'hidden' });
+    await send(page, 'Is soup hot?');
+    const lengths = () => page.locator('.answer-running .prose').evaluateAll((all) => all.map((prose) => prose.textContent.length));
+    const both = await eventually(lengths, (lengths) => lengths.length === 2 && lengths.every((length) => length > 20), 'both have words');
+    await eventually(lengths, (lengths) => lengths.length === 2 && lengths.every((length, at) => length > both[at]), 'both grow');
+    assert.deepEqual(await wide(page), []);
+    const [left, right] = await page.locator('.answer-pair > *').evaluateAll((all) => all.map((part) => part.getBoundingClientRect().toJSON()));
+    if (viewport.width > 1000) assert.ok(right.left >= left.right && Math.abs(right.top - left.top) < 2, 'they are side by side');
+    else assert.ok(right.top >= left.bottom, 'one is below the other');
+    await button(page, 'Stop').click();
+    await untilAnswered(page, 2);
+    await page.reload();
+    await until(page, isUp);
+    await untilAnswered(page, 1);
+    assert.match(await place(page, 'answer').textContent(), /Version 1 of 2/, 'both are kept');
+  }));
+}

@@ -112,6 +112,16 @@ table! {
         place(shown: Count, all: Count) = "{ $shown }/{ $all }";
         /// The same for screen readers.
         said(shown: Count, all: Count) = "Version { $shown } of { $all }";
+        /// The button that shows two answers at once.
+        compare = "Compare with another version";
+        /// The same where there is one answer so far.
+        another_beside = "Write another answer beside this one";
+        /// What stands there, for screen readers.
+        beside = "Another answer to the same question";
+        /// The button that keeps the answer beside.
+        use_this = "Use this answer";
+        /// The button that shows one answer again.
+        close_beside = "Close the comparison";
     }
 }
 

@@ -57,6 +57,10 @@ table! {
         reasoning_medium = "Medium";
         /// A choice.
         reasoning_high = "High";
+        /// A choice: each question gets two answers.
+        twice = "Two answers side by side";
+        /// What it costs, and when both are the same.
+        twice_hint = "The room writes both at once, so each takes longer. At temperature 0 they are alike.";
         /// How even the choice is.
         temperature = "Temperature";
         /// What a value means.

@@ -1,13 +1,16 @@
 //! Asks, stops and continues.
 
 use leptos::prelude::*;
-use potluck_panel::{AnswerPart, AnswerStop, LogitOptions, PromptRequest, RequestId, ToNode, ToolOffer};
+use potluck_panel::{AnswerPart, AnswerStop, LogitOptions, Message, PromptRequest, RequestId, ToNode, ToolOffer};
 
 use crate::{
     browser,
     route::Route,
-    state::{QuestionParts, Store, TakenBack},
+    state::{AnswerSettings, QuestionParts, Store, TakenBack, TurnId},
 };
+
+/// Ends the name under which the room keeps a second answer's KV cache: it writes one answer of a conversation at a time.
+const BESIDE: &str = "/beside";
 
 impl Store {
     /// The room accepts prompts: its plan is active, or was and is being rebuilt. Where conversations are read, nobody asks.
@@ -37,8 +40,12 @@ impl Store {
         let request = self.next_request();
         let model = self.model_name();
         self.chats.refused.set(None);
+        self.screen.beside.set(None);
         self.chats.open.update(|conversation| conversation.ask(question, request, &model));
         self.prompt(request);
+        if self.open_answers().twice {
+            self.answer_beside();
+        }
         true
     }
 
@@ -88,8 +95,30 @@ impl Store {
         if any {
             self.chats.refused.set(None);
             self.prompt(request);
+            if self.open_answers().twice {
+                self.answer_beside();
+            }
         }
         any
+    }
+
+    /// Answers the last question once more, beside the answer that is shown.
+    pub fn answer_beside(self) {
+        let request = self.next_request();
+        let model = self.model_name();
+        let beside = self.chats.open.try_update(|open| {
+            let key = open.answer_beside(request, &model)?;
+            Some(TurnId(open.id.clone(), key))
+        });
+        if let Some(turn) = beside.flatten() {
+            self.screen.beside.set(Some(turn));
+            let mut answers = self.open_answers();
+            // With the same seed it would be the same answer.
+            answers.seed = answers.seed.map(|seed| seed.wrapping_add(1));
+            let messages = self.chats.open.with_untracked(|open| open.messages_beside(&answers.instructions));
+            let conversation = self.chats.open.with_untracked(|open| format!("{}{BESIDE}", open.id));
+            self.prompt_with(request, conversation, messages, &answers);
+        }
     }
 
     /// Continues the last answer.
@@ -102,9 +131,9 @@ impl Store {
         }
     }
 
-    /// Stops the answer of the open conversation.
+    /// Stops all answers of the open conversation.
     pub fn stop(self) {
-        if let Some(request) = untrack(|| self.answering()) {
+        for request in self.chats.open.with_untracked(|open| open.all_running().collect::<Vec<_>>()) {
             self.send(ToNode::Stop(request));
         }
     }
@@ -127,7 +156,7 @@ impl Store {
             return;
         }
         if let AnswerPart::Doubtful { conversation } = &event {
-            if self.chats.doubt(conversation, request) {
+            if self.chats.doubt(conversation.strip_suffix(BESIDE).unwrap_or(conversation), request) {
                 self.save_soon();
             }
             return;
@@ -165,12 +194,24 @@ impl Store {
     }
 
     fn prompt(self, request: RequestId) {
-        let conversation = self.chats.open.get_untracked();
-        let answers = self.settings.with_untracked(|settings| conversation.answer_settings(&settings.answers).clone());
+        let answers = self.open_answers();
+        let (id, messages) =
+            self.chats.open.with_untracked(|open| (open.id.clone(), open.messages(&answers.instructions)));
+        self.prompt_with(request, id, messages, &answers);
+    }
+
+    /// How the open conversation is answered.
+    fn open_answers(self) -> AnswerSettings {
+        self.settings.with_untracked(|settings| {
+            self.chats.open.with_untracked(|open| open.answer_settings(&settings.answers).clone())
+        })
+    }
+
+    fn prompt_with(self, request: RequestId, conversation: String, messages: Vec<Message>, answers: &AnswerSettings) {
         self.send(ToNode::Prompt(PromptRequest {
             request,
-            messages: conversation.messages(&answers.instructions),
-            conversation: conversation.id,
+            messages,
+            conversation,
             raw: false,
             max_tokens: answers.max_tokens.max(1),
             sampling: answers.sampling(browser::seed()),

@@ -7,7 +7,10 @@ use potluck_text::{sentences, texts};
 use crate::{
     browser,
     route::Route,
-    state::{Conversation, ImportError, Imported, Record, Revision, Store, Versioned, WriteOutcome, read_file},
+    state::{
+        Conversation, ImportError, Imported, Record, Revision, Store, TurnId, TurnKey, Versioned, WriteOutcome,
+        read_file,
+    },
 };
 
 /// Minimum time between two saves of a growing answer, milliseconds.
@@ -101,7 +104,7 @@ impl Store {
     }
 
     fn stop_and_forget(self, id: &str) {
-        if let Some(request) = self.chats.running(id) {
+        for request in self.chats.all_running(id) {
             self.send(ToNode::Stop(request));
         }
         self.chats.forget(id, || Conversation::new(browser::hex(8)));
@@ -175,6 +178,22 @@ impl Store {
     /// Shows another version at a place of the open conversation.
     pub fn choose_version(self, at: usize, of: Versioned, version: usize) {
         self.change_open(|conversation| conversation.choose(at, of, version));
+    }
+
+    /// Shows the answer that stands beside the one at this place in its place.
+    pub fn choose_beside(self, at: usize, key: TurnKey) {
+        if self.change_open(|conversation| conversation.choose_beside(at, key)) {
+            self.screen.beside.set(None);
+        }
+    }
+
+    /// Shows another version of the answer at this place beside it, or asks for one if there is none.
+    pub fn compare(self, at: usize) {
+        let neighbour = |open: &Conversation| open.neighbour(at).map(|key| TurnId(open.id.clone(), key));
+        match self.chats.open.with_untracked(neighbour) {
+            Some(turn) => self.screen.beside.set(Some(turn)),
+            None => self.answer_beside(),
+        }
     }
 
     /// Sends no turns of the open conversation before this place any more.

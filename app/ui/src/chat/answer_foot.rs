@@ -7,7 +7,7 @@ use potluck_text::texts;
 use super::version_steps::VersionSteps;
 use crate::{
     common::{CopyButton, Icon, Symbol},
-    state::{Answer, Versioned, store},
+    state::{Answer, TurnId, Versioned, store},
     text::tokens_per_second,
 };
 
@@ -54,6 +54,16 @@ pub fn AnswerFoot(
         last.get() && !store.only_reads() && answer.with(|answer| answer.as_ref().is_some_and(goes_on))
     };
     let ready = Memo::new(move |_| store.can_ask() && store.answering().is_none());
+    let has_versions = move || store.chats.open.with(|open| open.versions(at, Versioned::Answer).count > 1);
+    let is_compared = move || {
+        let compared = store.screen.beside.get();
+        compared.is_some_and(|TurnId(id, key)| {
+            store.chats.open.with(|open| open.id == id && open.beside(at, key).is_some())
+        })
+    };
+    let can_compare = move || (has_versions() || last.get() && !store.only_reads()) && !is_compared();
+    let compare_label =
+        move || if has_versions() { texts().versions.compare() } else { texts().versions.another_beside() };
     let numbers = move || {
         answer.with(|answer| {
             let answer = answer.as_ref()?;
@@ -92,6 +102,18 @@ pub fn AnswerFoot(
                 >
                     <Icon symbol=Symbol::Onward />
                     <span>{texts().answer.go_on()}</span>
+                </button>
+            </Show>
+            <Show when=can_compare>
+                <button
+                    type="button"
+                    class="button button-icon button-small"
+                    aria-label=compare_label
+                    title=compare_label
+                    disabled=move || !has_versions() && !ready.get()
+                    on:click=move |_| store.compare(at)
+                >
+                    <Icon symbol=Symbol::Columns />
                 </button>
             </Show>
             <span class="answer-small">

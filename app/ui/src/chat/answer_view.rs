@@ -3,23 +3,24 @@
 use leptos::prelude::*;
 use potluck_text::texts;
 
-use super::{answer_foot::AnswerFoot, phase_line::PhaseLine, prose_view::Prose};
+use super::{phase_line::PhaseLine, prose_view::Prose};
 use crate::state::{Answer, AnswerState, TurnId, store};
 
-/// One answer.
+/// One answer, with what follows it while none of it is written.
 #[component]
 pub fn AnswerView(
-    /// Where it is in the open conversation.
-    at: usize,
     /// The turn to which it belongs.
     #[prop(into)]
     turn: Signal<TurnId>,
     /// The answer.
     #[prop(into)]
     answer: Signal<Option<Answer>>,
-    /// It is the conversation's last answer.
+    /// Screen readers do not read it while it is written: they read the one beside it.
+    #[prop(optional)]
+    unspoken: bool,
+    /// What can be done with it.
     #[prop(into)]
-    last: Signal<bool>,
+    foot: ViewFn,
 ) -> impl IntoView {
     let store = store();
     let state = Memo::new(move |_| {
@@ -53,7 +54,7 @@ pub fn AnswerView(
                     <p dir="auto">{reasoning}</p>
                 </details>
             </Show>
-            <Show when=move || is_plain.get() fallback=move || view! { <Prose text running turn /> }>
+            <Show when=move || is_plain.get() fallback=move || view! { <Prose text running turn unspoken /> }>
                 <PlainAnswer text turn />
             </Show>
             <Show when=move || calls.with(|calls| !calls.is_empty())>
@@ -67,7 +68,7 @@ pub fn AnswerView(
                 <p class="phase-words phase-words-failed" role="status">{texts().answer.doubtful()}</p>
             </Show>
             <Show when=move || !running.get()>
-                <AnswerFoot at answer last />
+                {foot.run()}
             </Show>
         </div>
     }

@@ -3,6 +3,7 @@
 mod answer_foot;
 mod answer_view;
 mod attached_files;
+mod beside;
 mod chat_list;
 mod chat_row;
 mod chats_page;

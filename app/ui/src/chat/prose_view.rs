@@ -24,6 +24,8 @@ pub fn Prose(
     running: Signal<bool>,
     /// The turn whose answer this is.
     turn: Signal<TurnId>,
+    /// Screen readers are not told what is new.
+    unspoken: bool,
 ) -> impl IntoView {
     let store = store();
     let element = NodeRef::<html::Div>::new();
@@ -40,7 +42,7 @@ pub fn Prose(
             }
             news
         };
-        if let Some(news) = spoken.try_update_value(news).flatten() {
+        if let Some(news) = spoken.try_update_value(news).flatten().filter(|_| !unspoken) {
             store.screen.spoken.set(news);
         }
     };

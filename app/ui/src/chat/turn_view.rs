@@ -4,7 +4,8 @@ use leptos::prelude::*;
 use potluck_text::texts;
 
 use super::{
-    answer_view::AnswerView, attached_files::SentFiles, question_editor::QuestionEditor, question_foot::QuestionFoot,
+    answer_foot::AnswerFoot, answer_view::AnswerView, attached_files::SentFiles, beside::Beside,
+    question_editor::QuestionEditor, question_foot::QuestionFoot,
 };
 use crate::state::{Conversation, QuestionParts, Turn, TurnId, store};
 
@@ -36,6 +37,10 @@ pub fn TurnView(
     let edits = Memo::new(move |_| editing.with(|editing| turn.with(|turn| editing.as_ref() == Some(turn))));
     // Whether the field was closed without a question: then the focus goes back to where it came from.
     let came_back = StoredValue::new(false);
+    let beside = Memo::new(move |_| {
+        let TurnId(id, key) = store.screen.beside.get()?;
+        store.chats.open.with(|open| (open.id == id && open.beside(at, key).is_some()).then_some(key))
+    });
     let first_sent = Memo::new(move |_| store.chats.open.with(Conversation::first_sent));
     view! {
         <Show when=move || { at > 0 && first_sent.get() == at }>
@@ -68,7 +73,10 @@ pub fn TurnView(
                 <QuestionEditor at question editing came_back />
             </Show>
             <h3 class="visually-hidden">{texts().chat.answered()}</h3>
-            <AnswerView at turn answer last />
+            <div class:answer-pair=move || beside.get().is_some()>
+                <AnswerView turn answer foot=move || view! { <AnswerFoot at answer last /> } />
+                {move || beside.get().map(|key| view! { <Beside at key /> })}
+            </div>
         </article>
     }
 }

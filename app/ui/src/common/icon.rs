@@ -66,6 +66,8 @@ pub enum Symbol {
     Before,
     /// The one after.
     After,
+    /// Side by side.
+    Columns,
 }
 
 impl Symbol {
@@ -75,6 +77,7 @@ impl Symbol {
             Self::Pot => {
                 "M4 10h16M5 10v6a3 3 0 0 0 3 3h8a3 3 0 0 0 3-3v-6M2.5 12H5M19 12h2.5M9 6.5c0-1.2 1-1.2 1-2.5M14 6.5c0-1.2 1-1.2 1-2.5"
             }
+            Self::Columns => "M4 5h7v14H4zM13 5h7v14h-7z",
             Self::Computer => "M5 5h14v10H5zM2.5 19h19M5 15l-1.5 4M19 15l1.5 4",
             Self::Phone => "M8 3h8a1 1 0 0 1 1 1v16a1 1 0 0 1-1 1H8a1 1 0 0 1-1-1V4a1 1 0 0 1 1-1zM11 18h2",
             Self::Tablet => "M6 3h12a1 1 0 0 1 1 1v16a1 1 0 0 1-1 1H6a1 1 0 0 1-1-1V4a1 1 0 0 1 1-1zM11 18h2",

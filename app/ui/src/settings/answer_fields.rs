@@ -60,6 +60,7 @@ pub fn AnswerFields(
             ></textarea>
         </label>
         <ReasoningField of />
+        <TwiceField of />
         <Number of label=texts().sampling.temperature() hint=texts().sampling.temperature_hint() step="0.1" read=|answers| answers.sampling.temperature.to_string() write=|answers, value| answers.sampling.temperature = value.clamp(0.0, 2.0) as f32 />
         <Number of label=texts().sampling.length() hint=texts().sampling.length_hint() step="1" read=|answers| answers.max_tokens.to_string() write=|answers, value| answers.max_tokens = value.clamp(1.0, 131_072.0) as u32 />
         <details class="fold">
@@ -100,6 +101,24 @@ fn Number(
                 prop:value=move || of.read(store, read)
                 on:change=change
             />
+        </label>
+    }
+}
+
+/// Whether each question gets two answers.
+#[component]
+fn TwiceField(of: AnswersOf) -> impl IntoView {
+    let store = store();
+    view! {
+        <label class="check">
+            <input
+                type="checkbox"
+                role="switch"
+                class="switch"
+                prop:checked=move || of.read(store, |answers| answers.twice)
+                on:change=move |event| of.change(store, |answers| answers.twice = event_target_checked(&event))
+            />
+            <span>{texts().sampling.twice()}<small class="hint">{texts().sampling.twice_hint()}</small></span>
         </label>
     }
 }

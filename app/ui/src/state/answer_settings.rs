@@ -18,6 +18,8 @@ pub struct AnswerSettings {
     pub sampling: Sampling,
     /// How much models are to reason; `None` as each does by itself.
     pub reasoning: Option<ReasoningEffort>,
+    /// Each question is answered twice, side by side.
+    pub twice: bool,
     /// A fixed seed; `None` for a new one each time.
     pub seed: Option<u64>,
 }
@@ -40,6 +42,7 @@ impl Default for AnswerSettings {
             max_tokens: 1024,
             sampling: Sampling::default(),
             reasoning: None,
+            twice: false,
             seed: None,
         }
     }

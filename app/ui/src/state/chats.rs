@@ -133,9 +133,14 @@ impl Chats {
         self.inspect(id, |_| ()).is_some()
     }
 
-    /// The request that answers in a conversation, open or not.
+    /// A request that answers in a conversation, open or not.
     pub fn running(self, id: &str) -> Option<RequestId> {
         self.inspect(id, Conversation::running).flatten()
+    }
+
+    /// All requests that answer in a conversation, open or not.
+    pub fn all_running(self, id: &str) -> Vec<RequestId> {
+        self.inspect(id, |conversation| conversation.all_running().collect()).unwrap_or_default()
     }
 
     fn inspect<T>(self, id: &str, read: impl FnOnce(&Conversation) -> T) -> Option<T> {
@@ -193,14 +198,14 @@ impl Chats {
 
     /// An answer to this request may still grow.
     pub fn waits_for(self, request: RequestId) -> bool {
-        let waits = |conversation: &Conversation| conversation.running() == Some(request);
+        let waits = |conversation: &Conversation| conversation.waits_for(request);
         self.open.with_untracked(waits) || self.shelved.with_value(|shelved| shelved.values().any(waits))
     }
 
     /// Applies a part of an answer that came at the time `now`, in milliseconds, to the conversation that waits for it; `false` if
     /// none does.
     pub fn apply(self, request: RequestId, part: &AnswerPart, now: f64) -> bool {
-        let waits = |conversation: &Conversation| conversation.running() == Some(request);
+        let waits = |conversation: &Conversation| conversation.waits_for(request);
         let changed = if self.open.with_untracked(waits) {
             self.open.try_update(|open| open.apply_at(request, part, now).then(|| open.id.clone()))
         } else {

@@ -125,6 +125,17 @@ impl Conversation {
         self.all_turns().find(|turn| turn.answer.state.running()).and_then(|turn| turn.answer.request)
     }
 
+    /// All requests that run now: several, where answers are written side by side.
+    pub fn all_running(&self) -> impl Iterator<Item = RequestId> {
+        self.all_turns().filter(|turn| turn.answer.state.running()).filter_map(|turn| turn.answer.request)
+    }
+
+    /// An answer here waits for parts of this request.
+    #[must_use]
+    pub fn waits_for(&self, request: RequestId) -> bool {
+        self.all_running().any(|running| running == request)
+    }
+
     /// True if a text here is not in `other`: a question, or the end of an answer, of any branch.
     #[must_use]
     pub fn adds_to(&self, other: &Self) -> bool {
@@ -183,6 +194,24 @@ impl Conversation {
             }
         }
         true
+    }
+
+    /// Answers the last question once more, beside the answer that is shown; returns its key, if there is a question.
+    pub fn answer_beside(&mut self, request: RequestId, model: &str) -> Option<TurnKey> {
+        let (follows, question) = self.turns.last().map(|turn| (turn.follows, turn.question.clone()))?;
+        let key = self.next_key();
+        self.aside.push(Turn { key, follows, question, answer: Answer::new(request, model) });
+        Some(key)
+    }
+
+    /// The messages of a prompt for another answer to the last question.
+    #[must_use]
+    pub fn messages_beside(&self, instructions: &str) -> Vec<Message> {
+        let mut asked = self.clone();
+        if let Some(turn) = asked.turns.last_mut() {
+            turn.answer = Answer::new(RequestId(0), "");
+        }
+        asked.messages(instructions)
     }
 
     /// Continues the last answer; `false` if there is none.

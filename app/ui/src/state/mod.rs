@@ -25,7 +25,7 @@ pub use attached::{AttachedFile, QuestionParts, encoding_of};
 pub use bench::{BenchProgress, BenchState};
 pub use chats::{Chats, Stashed};
 pub use conversation::{
-    Answer, AnswerState, ContextUse, Conversation, Heading, TakenBack, Turn, TurnId, Versioned, Versions,
+    Answer, AnswerState, ContextUse, Conversation, Heading, TakenBack, Turn, TurnId, TurnKey, Versioned, Versions,
     estimated_tokens,
 };
 pub use diagnostics::diagnostics;

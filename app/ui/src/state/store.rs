@@ -81,6 +81,8 @@ pub struct Screen {
     pub notices: RwSignal<Notices>,
     /// Answers that are shown as plain text, because drawing them stopped the page.
     pub plain: RwSignal<BTreeSet<TurnId>>,
+    /// The answer that is shown beside another one to the same question.
+    pub beside: RwSignal<Option<TurnId>>,
     /// What a screen reader says of the answer that is written now.
     pub spoken: RwSignal<String>,
 }
@@ -159,6 +161,7 @@ impl Store {
                 dialog: RwSignal::new(None),
                 notices: RwSignal::new(Notices::default()),
                 plain: RwSignal::new(browser::plain_answers()),
+                beside: RwSignal::new(None),
                 spoken: RwSignal::new(String::new()),
             },
             session: RwSignal::new(session),

@@ -278,3 +278,41 @@ fn a_thought_that_was_stopped_took_as_long_as_it_went_on() {
     conversation.apply_at(RequestId(2), &text("Because"), 5_200.0);
     assert_eq!(conversation.turns[0].answer.thought.took(), Some(600.0), "without what was between");
 }
+
+#[test]
+fn two_answers_to_a_question_are_written_at_once_and_either_is_chosen() {
+    let mut conversation = asked();
+    let Some(key) = conversation.answer_beside(RequestId(2), "tiny") else { panic!("there is a question") };
+    assert_eq!(conversation.all_running().collect::<Vec<_>>(), [FIRST, RequestId(2)]);
+    conversation.apply(RequestId(2), &text("Because of dust."));
+    conversation.apply(FIRST, &text("Because of air."));
+    let beside = |conversation: &Conversation| conversation.beside(0, key).map(|turn| turn.answer.text.clone());
+    assert_eq!(beside(&conversation).as_deref(), Some("Because of dust."));
+    let asked_anew = conversation.messages_beside("Be brief.");
+    assert_eq!(asked_anew.iter().map(|message| message.role).collect::<Vec<_>>(), [Role::System, Role::User]);
+    conversation.apply(FIRST, &end(AnswerStop::Complete));
+    assert!(conversation.waits_for(RequestId(2)) && !conversation.waits_for(FIRST));
+    conversation.apply(RequestId(2), &end(AnswerStop::Complete));
+    assert!(conversation.choose_beside(0, key));
+    assert_eq!(conversation.turns[0].answer.text, "Because of dust.");
+    assert_eq!(beside(&conversation), None, "it is the one that is shown");
+    assert!(!conversation.choose_beside(0, key));
+    assert_eq!(conversation.versions(0, Versioned::Answer), Versions { shown: 1, count: 2 });
+}
+
+#[test]
+fn an_answer_is_compared_with_the_version_before_it() {
+    let mut conversation = asked();
+    conversation.apply(FIRST, &text("Because"));
+    conversation.apply(FIRST, &end(AnswerStop::Complete));
+    assert_eq!(conversation.neighbour(0), None);
+    conversation.regenerate(RequestId(2), "tiny");
+    let first = conversation.neighbour(0);
+    assert!(first.and_then(|key| conversation.beside(0, key)).is_some_and(|turn| turn.answer.text == "Because"));
+    conversation.choose(0, Versioned::Answer, 0);
+    assert_eq!(
+        conversation.neighbour(0).map(|key| key > TurnKey(0)),
+        Some(true),
+        "the first one with the one after it"
+    );
+}

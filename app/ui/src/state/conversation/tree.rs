@@ -39,10 +39,41 @@ impl Conversation {
 
     /// Begins a branch at this place. What stood there waits aside.
     pub(super) fn branch(&mut self, at: usize, question: String, answer: Answer) {
-        let key = self.all_turns().map(|turn| turn.key.0 + 1).max().map_or(TurnKey::default(), TurnKey);
+        let key = self.next_key();
         self.put_aside(at);
         let follows = self.turns.last().map(|turn| turn.key);
         self.turns.push(Turn { key, follows, question, answer });
+    }
+
+    pub(super) fn next_key(&self) -> TurnKey {
+        self.all_turns().map(|turn| turn.key.0 + 1).max().map_or(TurnKey::default(), TurnKey)
+    }
+
+    /// The turn with this key, if it is another answer to the question at this place, and not shown.
+    #[must_use]
+    pub fn beside(&self, at: usize, key: TurnKey) -> Option<&Turn> {
+        let shown = self.turns.get(at)?;
+        let is_its = |turn: &&Turn| turn.key == key && turn.follows == shown.follows && turn.question == shown.question;
+        self.aside.iter().find(is_its)
+    }
+
+    /// The answer that stands beside the one at this place if both are compared: the version before it, or else the one after it.
+    #[must_use]
+    pub fn neighbour(&self, at: usize) -> Option<TurnKey> {
+        let shown = self.turns.get(at)?;
+        let keys = self.version_keys(shown, Versioned::Answer);
+        let place = keys.iter().position(|key| *key == shown.key)?;
+        keys.get(place.checked_sub(1).unwrap_or(place + 1)).copied()
+    }
+
+    /// Shows the turn with this key in place of the one at this place; `false` if it is no other answer to its question.
+    pub fn choose_beside(&mut self, at: usize, key: TurnKey) -> bool {
+        let is_there = self.beside(at, key).is_some();
+        if is_there {
+            self.put_aside(at);
+            self.show(key);
+        }
+        is_there
     }
 
     /// The versions at this place.
