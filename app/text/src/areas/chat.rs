@@ -335,6 +335,8 @@ table! {
             [other] "{ $conversations } other conversations of the file cannot be read.";
         /// In place of a picture or a file of another program's conversation.
         not_text = "(not text)";
+        /// The same, where its name is known.
+        not_text_named(name: Text) = "(not text: { $name })";
         /// The button for a file that browsers show.
         page = "Web page (HTML)";
         /// A file that is not read.

@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use super::{
     super::{Answer, Conversation, Turn, conversation::TurnKey},
     ImportError, MOST_TURNS,
+    others::milliseconds,
 };
 
 /// What a message adds to a conversation.
@@ -14,7 +17,9 @@ pub(super) enum Said {
     Question(String),
     /// A part of an answer.
     Answer { reasoning: String, text: String, model: String },
-    /// Nothing that is shown: a tool's result, or what a program tells its model.
+    /// What the model was told before the conversation.
+    Instructions(String),
+    /// Nothing that is shown, such as a tool's result.
     Nothing,
 }
 
@@ -24,17 +29,48 @@ pub(super) struct Node {
     pub said: Said,
     pub parent: Option<String>,
     pub children: Vec<String>,
+    /// When it was written; messages without a time are the oldest.
+    pub at: f64,
+}
+
+impl Node {
+    /// One that says nothing yet.
+    pub fn new(parent: &Value, children: Vec<String>, at: &Value) -> Self {
+        let parent = parent.as_str().map(str::to_owned);
+        Self { said: Said::Nothing, parent, children, at: milliseconds(at).unwrap_or(f64::NEG_INFINITY) }
+    }
 }
 
 /// A conversation's messages, by their ids.
 pub(super) type Tree = BTreeMap<String, Node>;
+
+/// Messages of which each names its children, its parent, or both. If none does, one follows the other in time.
+pub(super) fn linked(nodes: impl Iterator<Item = (String, Node)>) -> Tree {
+    let mut tree: Tree = nodes.collect();
+    let mut ids: Vec<_> = tree.iter().map(|(id, node)| (node.at, id.clone())).collect();
+    ids.sort_by(|(left, _), (right, _)| left.total_cmp(right));
+    let is_linked = |node: &Node| node.parent.is_some() || !node.children.is_empty();
+    if !tree.values().any(is_linked) {
+        return row(ids.iter().filter_map(|(_, id)| tree.remove(id)).map(|node| node.said));
+    }
+    let listed: BTreeSet<_> = tree.values().flat_map(|node| &node.children).cloned().collect();
+    for (_, id) in ids.into_iter().filter(|(_, id)| !listed.contains(id)) {
+        let parent = tree.get(&id).and_then(|node| node.parent.clone());
+        if let Some(parent) = parent.and_then(|parent| tree.get_mut(&parent)) {
+            parent.children.push(id);
+        }
+    }
+    tree
+}
 
 /// Messages one after the other.
 pub(super) fn row(said: impl Iterator<Item = Said>) -> Tree {
     let name = |at: usize| format!("{at:08}");
     let mut tree: Tree = said
         .enumerate()
-        .map(|(at, said)| (name(at), Node { said, parent: at.checked_sub(1).map(name), children: vec![name(at + 1)] }))
+        .map(|(at, said)| {
+            (name(at), Node { said, parent: at.checked_sub(1).map(name), children: vec![name(at + 1)], at: at as f64 })
+        })
         .collect();
     if let Some(mut last) = tree.last_entry() {
         last.get_mut().children.clear();
@@ -46,6 +82,8 @@ pub(super) fn row(said: impl Iterator<Item = Said>) -> Tree {
 #[derive(Default)]
 pub(super) struct Turns {
     turns: Vec<Turn>,
+    /// What the model was told before the first question.
+    pub instructions: Vec<String>,
     /// By the message that a turn ends with.
     ends: BTreeMap<String, TurnKey>,
 }
@@ -58,6 +96,8 @@ struct Begun {
     reasoning: String,
     text: String,
     model: String,
+    /// The turn that it is already.
+    ended: Option<TurnKey>,
 }
 
 impl Begun {
@@ -71,13 +111,16 @@ impl Begun {
         match said {
             Said::Question(question) => self.question = Some(question.clone()),
             Said::Answer { reasoning, text, model } => {
+                if !(reasoning.is_empty() && text.is_empty()) {
+                    self.ended = None;
+                }
                 append(&mut self.reasoning, reasoning);
                 append(&mut self.text, text);
                 if !model.is_empty() {
                     self.model.clone_from(model);
                 }
             }
-            Said::Nothing => {}
+            Said::Instructions(_) | Said::Nothing => {}
         }
     }
 }
@@ -94,12 +137,19 @@ impl Turns {
             // A damaged tree may have circles.
             let Some(node) = tree.get(id).filter(|_| visited.insert(id)) else { continue };
             begun.add(&node.said);
+            if let (Said::Instructions(text), None, None) = (&node.said, begun.follows, &begun.question)
+                && !text.is_empty()
+                && !turns.instructions.contains(text)
+            {
+                turns.instructions.push(text.clone());
+            }
             let is_question = |id: &String| matches!(tree.get(id).map(|node| &node.said), Some(Said::Question(_)));
             let ends = node.children.is_empty() || node.children.iter().any(is_question);
             let key = if ends { turns.end(id, &begun)? } else { None };
             for child in node.children.iter().rev() {
                 let next = Begun { follows: key.or(begun.follows), ..Begun::default() };
-                due.push((child, if is_question(child) { next } else { begun.clone() }));
+                let on = || Begun { ended: key, ..begun.clone() };
+                due.push((child, if is_question(child) { next } else { on() }));
             }
         }
         if turns.turns.is_empty() { Err(ImportError::Empty) } else { Ok(turns) }
@@ -108,6 +158,11 @@ impl Turns {
     /// Ends a turn, if a question began it.
     fn end(&mut self, id: &str, begun: &Begun) -> Result<Option<TurnKey>, ImportError> {
         let Some(question) = begun.question.clone() else { return Ok(None) };
+        if let Some(key) = begun.ended {
+            // Nothing was said since.
+            self.ends.insert(id.to_owned(), key);
+            return Ok(Some(key));
+        }
         if self.turns.len() >= MOST_TURNS {
             return Err(ImportError::TooLarge);
         }

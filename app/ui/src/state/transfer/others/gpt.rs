@@ -1,0 +1,74 @@
+//! What ChatGPT exports (`conversations.json`).
+
+use serde_json::Value;
+
+use super::{Read, joined, list, noted, string, texts_of};
+use crate::state::transfer::turns::{Node, Said, linked};
+
+/// What begins a mark that ChatGPT's page replaces, and what ends it.
+const MARK: [char; 2] = ['\u{e200}', '\u{e201}'];
+
+pub(super) fn read(mapping: &Value, current: Option<String>) -> Read {
+    let nodes = mapping.as_object().into_iter().flatten().map(|(id, node)| {
+        let message = &node["message"];
+        let children = list(&node["children"]).iter().filter_map(string).collect();
+        (id.clone(), Node { said: said(message), ..Node::new(&node["parent"], children, &message["create_time"]) })
+    });
+    Read { current, ..Read::of(linked(nodes)) }
+}
+
+fn said(message: &Value) -> Said {
+    let (content, metadata) = (&message["content"], &message["metadata"]);
+    let is_for_all = message["recipient"].as_str().is_none_or(|recipient| recipient == "all");
+    let is_hidden = metadata["is_visually_hidden_from_conversation"] == true;
+    let names = list(&metadata["attachments"]).iter().filter_map(|file| string(&file["name"])).collect();
+    let (texts, left_out) = texts_of(&content["parts"]);
+    let answer =
+        |reasoning, text| Said::Answer { reasoning, text, model: string(&metadata["model_slug"]).unwrap_or_default() };
+    // Without a type, it is text.
+    match (message["author"]["role"].as_str().unwrap_or_default(), content["content_type"].as_str().unwrap_or("text")) {
+        ("user" | "system", "user_editable_context") => {
+            let context = &metadata["user_context_message_data"];
+            let [user, model] = ["about_user_message", "about_model_message"].map(|name| string(&context[name]));
+            let [shown_user, shown_model] = ["user_profile", "user_instructions"].map(|name| string(&content[name]));
+            Said::Instructions(joined(user.or(shown_user).into_iter().chain(model.or(shown_model))))
+        }
+        // Others say that instructions stood there.
+        ("system", "text") if metadata["rebase_system_message"] != true => Said::Instructions(joined(texts)),
+        _ if is_hidden || !is_for_all => Said::Nothing,
+        ("user", "text" | "multimodal_text") => Said::Question(noted(texts, left_out, names)),
+        ("assistant", "text" | "multimodal_text") => {
+            answer(String::new(), without_marks(noted(texts, left_out, names), list(&metadata["content_references"])))
+        }
+        ("assistant", "thoughts") => {
+            let thoughts = list(&content["thoughts"]).iter();
+            let mut thoughts: Vec<_> = thoughts
+                .filter_map(|thought| string(&thought["content"]).or_else(|| string(&thought["summary"])))
+                .collect();
+            thoughts.dedup();
+            answer(joined(thoughts), String::new())
+        }
+        ("assistant", "code") => {
+            let language = content["language"].as_str().filter(|language| *language != "unknown").unwrap_or_default();
+            answer(String::new(), format!("```{language}\n{}\n```", content["text"].as_str().unwrap_or_default()))
+        }
+        // A picture that was made.
+        ("tool", "multimodal_text") if left_out > 0 => answer(String::new(), noted(Vec::new(), left_out, names)),
+        _ => Said::Nothing,
+    }
+}
+
+/// Puts sources where marks stand, and takes the other marks away.
+fn without_marks(mut text: String, references: &[Value]) -> String {
+    for reference in references {
+        let mark = reference["matched_text"].as_str().unwrap_or_default();
+        if mark.starts_with([MARK[0], '【']) {
+            text = text.replace(mark, reference["alt"].as_str().unwrap_or_default());
+        }
+    }
+    while let Some(start) = text.find(MARK[0]) {
+        let end = text[start..].find(MARK[1]).map_or(MARK[0].len_utf8(), |length| length + MARK[1].len_utf8());
+        text.replace_range(start..start + end, "");
+    }
+    text
+}
