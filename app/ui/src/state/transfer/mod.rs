@@ -122,25 +122,15 @@ pub fn read(text: &str, mut ids: impl FnMut() -> String, now: f64) -> Result<Imp
         return Err(ImportError::TooLarge);
     }
     let text = text.trim_start_matches('\u{feff}').trim_start();
-    /// A list that is not a file's only content.
-    #[derive(Deserialize)]
-    struct Inside<'a> {
-        #[serde(borrow)]
-        history: Vec<&'a RawValue>,
-    }
-    // One after the other: the damage of one is none of the others.
-    let all: Vec<&RawValue> = if text.starts_with('[') {
-        serde_json::from_str(text).map_err(|error| match error.classify() {
-            serde_json::error::Category::Eof if text.len() > 2 => ImportError::Broken,
-            _ => ImportError::NotOurs,
-        })?
-    } else if let Ok(Inside { history }) = serde_json::from_str(text) {
-        // Chatbot UI.
-        history
-    } else {
+    if !text.starts_with('[') {
         let conversation = read_one(text, ids(), now)?;
         return Ok(Imported { conversations: vec![conversation], unreadable: 0 });
-    };
+    }
+    // One after the other: the damage of one is none of the others.
+    let all: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| match error.classify() {
+        serde_json::error::Category::Eof if text.len() > 2 => ImportError::Broken,
+        _ => ImportError::NotOurs,
+    })?;
     let mut imported = Imported { conversations: Vec::new(), unreadable: 0 };
     let mut first_error = None;
     for one in all {

@@ -163,6 +163,9 @@ impl Turns {
             self.ends.insert(id.to_owned(), key);
             return Ok(Some(key));
         }
+        if question.is_empty() && begun.text.is_empty() && begun.reasoning.is_empty() {
+            return Ok(None);
+        }
         if self.turns.len() >= MOST_TURNS {
             return Err(ImportError::TooLarge);
         }

@@ -8,11 +8,10 @@ mod libre_chat;
 mod moment;
 mod web_ui;
 
-use std::{borrow::Cow, collections::BTreeMap, iter, mem};
+use std::{iter, mem};
 
 use potluck_text::texts;
-use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 
 use super::{
     super::{AnswerSettings, AttachedFile, Conversation, QuestionParts},
@@ -20,20 +19,6 @@ use super::{
     turns::{Said, Tree, Turns, row},
 };
 pub(super) use moment::milliseconds;
-
-/// The fields of an object. Only those that are asked for are read further.
-#[derive(Deserialize)]
-struct Fields<'a>(#[serde(borrow)] BTreeMap<Cow<'a, str>, &'a RawValue>);
-
-impl<'a> Fields<'a> {
-    fn value(&self, name: &str) -> Value {
-        self.0.get(name).and_then(|value| serde_json::from_str(value.get()).ok()).unwrap_or_default()
-    }
-
-    fn list(&self, name: &str) -> Option<Vec<&'a RawValue>> {
-        serde_json::from_str(self.0.get(name)?.get()).ok()
-    }
-}
 
 /// What a form has of a conversation.
 struct Read {
@@ -56,35 +41,26 @@ impl Read {
 /// # Errors
 /// It has another form, no question, or too many turns.
 pub(super) fn read(text: &str, id: String) -> Result<Conversation, ImportError> {
-    let fields: Fields = serde_json::from_str(text).map_err(|_| ImportError::NotOurs)?;
-    let value = |name: &str| fields.value(name);
-    let [mapping, chat, history] = ["mapping", "chat", "history"].map(value);
-    let first = |names: &[&str]| names.iter().find_map(|name| string(&value(name)).or_else(|| string(&chat[name])));
-    let read = if mapping.is_object() {
-        gpt::read(&mapping, string(&value("current_node")))
-    } else if let Value::Array(messages) = value("chat_messages") {
-        claude::read(&messages, string(&value("current_leaf_message_uuid")))
+    let file: Value = serde_json::from_str(text).map_err(|_| ImportError::NotOurs)?;
+    let chat = &file["chat"];
+    let read = if file["mapping"].is_object() {
+        gpt::read(&file["mapping"], string(&file["current_node"]))
+    } else if let Value::Array(messages) = &file["chat_messages"] {
+        claude::read(messages, string(&file["current_leaf_message_uuid"]))
     } else if chat.is_object() {
-        web_ui::read(&chat)
-    } else if history.is_object() {
-        web_ui::read(&serde_json::from_str(text).map_err(|_| ImportError::NotOurs)?)
+        web_ui::read(chat)
+    } else if file["history"].is_object() {
+        web_ui::read(&file)
     } else {
-        let messages = fields.list("messagesTree").or_else(|| fields.list("messages")).ok_or(ImportError::NotOurs)?;
-        if string(&value("conversationId")).is_some() {
-            libre_chat::read(messages, &value("options"))?
-        } else {
-            let messages: Vec<Value> = messages.iter().filter_map(|one| serde_json::from_str(one.get()).ok()).collect();
-            let (system, messages): (Vec<_>, Vec<_>) =
-                messages.iter().partition(|message| matches!(message["role"].as_str(), Some("system" | "developer")));
-            let instructions = system.into_iter().flat_map(|message| texts_of(&message["content"]).0);
-            let instructions = instructions.chain(string(&value("prompt"))).collect();
-            Read { instructions, ..Read::of(row(messages.into_iter().map(said))) }
-        }
+        let messages = file["messagesTree"].as_array().or_else(|| file["messages"].as_array());
+        let messages = messages.ok_or(ImportError::NotOurs)?;
+        if file["conversationId"].is_string() { libre_chat::read(messages, &file["options"]) } else { of_api(messages) }
     };
     let mut conversation = Conversation::new(id);
-    conversation.title = first(&["title", "name"]).unwrap_or_default();
-    let dates = ["update_time", "updated_at", "create_time", "created_at"].iter().map(|name| value(name));
-    let date = dates.chain([chat["timestamp"].clone(), value("timestamp")]).find_map(|date| milliseconds(&date));
+    let titles = [&chat["title"], &file["title"], &file["name"]];
+    conversation.title = titles.into_iter().find_map(string).unwrap_or_default();
+    let dates = ["update_time", "updated_at", "create_time", "created_at", "timestamp"].map(|name| &file[name]);
+    let date = dates.into_iter().chain([&chat["timestamp"]]).find_map(milliseconds);
     conversation.changed = date.or(read.changed).unwrap_or(f64::NAN);
     let mut turns = Turns::of(&read.tree)?;
     let instructions = joined(read.instructions.into_iter().chain(mem::take(&mut turns.instructions)));
@@ -93,6 +69,14 @@ pub(super) fn read(text: &str, id: String) -> Result<Conversation, ImportError> 
     }
     turns.put_into(&mut conversation, &read.tree, read.current);
     Ok(conversation)
+}
+
+/// Messages of OpenAI's API.
+fn of_api(messages: &[Value]) -> Read {
+    let (system, messages): (Vec<_>, Vec<_>) =
+        messages.iter().partition(|message| matches!(message["role"].as_str(), Some("system" | "developer")));
+    let instructions = system.into_iter().flat_map(|message| texts_of(&message["content"]).0).collect();
+    Read { instructions, ..Read::of(row(messages.into_iter().map(said))) }
 }
 
 /// A message of OpenAI's API.
@@ -259,6 +243,96 @@ mod tests {
         .unwrap();
         assert_eq!(shown(&soup), [("Soup?\n\n(not text)", "Hot."), ("Bread?", "")]);
         assert_eq!(soup.own_answers.unwrap().instructions, "Be brief.");
+    }
+
+    /// A message of ChatGPT as small as files have it.
+    fn said(role: &str, parts: Value) -> Value {
+        json!({"author": {"role": role}, "content": {"parts": parts}, "metadata": {}})
+    }
+
+    #[test]
+    fn messages_follow_one_another_in_time_if_nothing_else_is_said() {
+        let at = |time: i32, role: &str, text: &str| {
+            let mut message = said(role, json!([text]));
+            message["create_time"] = json!(time);
+            json!({"message": message})
+        };
+        let mapping =
+            json!({"a": at(2, "assistant", "Hot."), "b": at(3, "user", "Bread?"), "c": at(1, "user", "Soup?")});
+        assert_eq!(shown(&read(json!({"mapping": mapping})).unwrap()), [("Soup?", "Hot."), ("Bread?", "")]);
+        let mut parents = json!({"x": {"message": said("user", json!(["Soup?"]))}});
+        parents["a"] = json!({"parent": "x", "message": said("assistant", json!(["Hot."]))});
+        assert_eq!(shown(&read(json!({"mapping": parents})).unwrap()), [("Soup?", "Hot.")]);
+    }
+
+    #[test]
+    fn what_chatgpt_has_beside_its_text_is_named_or_left_out() {
+        let picture = json!({"content_type": "image_asset_pointer"});
+        let mut row = vec![
+            said("system", json!(["Be brief."])),
+            said("user", json!(["Draw!", picture])),
+            said("assistant", json!([])),
+        ];
+        row[1]["metadata"]["attachments"] = json!([{"name": "soup.png"}, {"name": "soup.pdf"}]);
+        row[2]["content"] = json!({"content_type": "thoughts", "thoughts": [{"summary": "A bowl", "content": ""}]});
+        row.push(said("tool", json!([picture])));
+        row[3]["content"]["content_type"] = json!("multimodal_text");
+        row.push(said("assistant", json!(["Done\u{e200}cite\u{e202}1\u{e201}.\u{e200}x\u{e201}"])));
+        row[4]["metadata"]["content_references"] =
+            json!([{"matched_text": "\u{e200}cite\u{e202}1\u{e201}", "alt": " ([a](b))"}]);
+        let mut mapping = json!({});
+        for (at, message) in row.iter().enumerate() {
+            let parent = at.checked_sub(1).map(|at| at.to_string());
+            mapping[at.to_string()] = json!({"parent": parent, "message": message});
+        }
+        // One that is hidden, beside the next question.
+        mapping["h"] = json!({"parent": "4", "message": said("assistant", json!([""]))});
+        mapping["q"] = json!({"parent": "4", "message": said("user", json!(["Thanks."]))});
+        let soup = read(json!({"mapping": mapping, "current_node": "q"})).unwrap();
+        let question = "Draw!\n\n(not text: soup.png)\n\n(not text: soup.pdf)";
+        assert_eq!(shown(&soup), [(question, "(not text)\n\nDone ([a](b))."), ("Thanks.", "")]);
+        assert_eq!((soup.turns[0].answer.reasoning.as_str(), soup.aside.len()), ("A bowl", 0));
+        assert_eq!(soup.own_answers.unwrap().instructions, "Be brief.");
+    }
+
+    #[test]
+    fn a_chat_of_open_webui_is_read_without_its_cover() {
+        let fold = |kind: &str, text: &str| format!("<details type=\"{kind}\"><summary>x</summary>{text}</details>");
+        let answer = [fold("reasoning", "&gt; 1 &lt; 2"), fold("tool_calls", "soups"), "Hot.".into()].concat();
+        let history = json!({"currentId": "a", "messages": {
+            "q": {"parentId": null, "role": "user", "content": "Soup?", "files": [
+                {"name": "a.txt", "file": {"data": {"content": "salt"}}}, {"type": "image", "url": "x"},
+            ]},
+            "a": {"parentId": "q", "role": "assistant", "content": answer},
+        }});
+        let soup = read(json!({"timestamp": 5e12, "params": {"system": "Be brief."}, "history": history})).unwrap();
+        assert_eq!(shown(&soup), [("Soup?\n\n(not text)\n\nFile \"a.txt\":\n```txt\nsalt\n```", "Hot.")]);
+        assert_eq!((soup.turns[0].answer.reasoning.as_str(), soup.changed), ("1 < 2", 5e12));
+        assert_eq!(soup.own_answers.unwrap().instructions, "Be brief.");
+    }
+
+    #[test]
+    fn claudes_and_librechats_exports_are_read() {
+        let soup = read(json!({"name": "Of soup", "updated_at": "2001-09-09T01:46:40Z", "chat_messages": [
+            {"sender": "human", "text": "Soup?", "attachments": [{"file_name": "a", "extracted_content": "salt"}], "files": [{"file_name": "b.png"}]},
+            {"sender": "assistant", "content": [{"type": "thinking", "thinking": "Is it?"}, {"type": "text", "text": "Hot."}]},
+        ]}));
+        let soup = soup.unwrap();
+        assert_eq!((soup.title.as_str(), soup.changed), ("Of soup", 1e12));
+        assert_eq!(shown(&soup), [("Soup?\n\n(not text: b.png)\n\nFile \"a\":\n```\nsalt\n```", "Hot.")]);
+        assert_eq!(soup.turns[0].answer.reasoning, "Is it?");
+        let message = |id: &str, text: &str, children: Value| {
+            let parent = if id == "q" { "0" } else { "q" };
+            json!({"messageId": id, "parentMessageId": parent, "isCreatedByUser": id == "q", "text": text, "children": children})
+        };
+        let answers = json!([message("a", "Hot.", json!([])), message("b", "Cold.", json!([]))]);
+        let mut file = json!({"conversationId": "c", "options": {"promptPrefix": "Be brief."}});
+        file["messages"] = json!([message("q", "Soup?", answers)]);
+        let mut soup = read(file).unwrap();
+        assert_eq!(soup.own_answers.clone().unwrap().instructions, "Be brief.");
+        assert_eq!(soup.versions(0, Versioned::Answer).count, 2);
+        assert!(soup.choose(0, Versioned::Answer, 0));
+        assert_eq!(shown(&soup), [("Soup?", "Hot.")]);
     }
 
     #[test]
