@@ -20,9 +20,8 @@ fn exports_of_other_programs_are_read() {
         let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
         match read(&text, String::new, f64::MAX) {
             Ok(imported) => {
-                let turns: usize = imported.conversations.iter().map(|one| one.turns.len() + one.aside.len()).sum();
                 let (read, unreadable) = (imported.conversations.len(), imported.unreadable);
-                println!("{}: {read} read, {unreadable} unreadable, {turns} turns", path.display());
+                println!("{}: {read} read, {unreadable} unreadable", path.display());
                 for form in [FileForm::Own, FileForm::Messages] {
                     let written: Vec<_> = imported.conversations.iter().map(|one| form.write(one)).collect();
                     let json = format!("[{}]", written.join(","));

@@ -2,12 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
 use super::{
     super::{Answer, Conversation, Turn, conversation::TurnKey},
     ImportError, MOST_TURNS,
-    others::milliseconds,
 };
 
 /// What a message adds to a conversation.
@@ -29,34 +26,22 @@ pub(super) struct Node {
     pub said: Said,
     pub parent: Option<String>,
     pub children: Vec<String>,
-    /// When it was written; messages without a time are the oldest.
-    pub at: f64,
-}
-
-impl Node {
-    /// One that says nothing yet.
-    pub fn new(parent: &Value, children: Vec<String>, at: &Value) -> Self {
-        let parent = parent.as_str().map(str::to_owned);
-        Self { said: Said::Nothing, parent, children, at: milliseconds(at).unwrap_or(f64::NEG_INFINITY) }
-    }
 }
 
 /// A conversation's messages, by their ids.
 pub(super) type Tree = BTreeMap<String, Node>;
 
-/// Messages of which each names its children, its parent, or both. If none does, one follows the other in time.
-pub(super) fn linked(nodes: impl Iterator<Item = (String, Node)>) -> Tree {
-    let mut tree: Tree = nodes.collect();
-    let mut ids: Vec<_> = tree.iter().map(|(id, node)| (node.at, id.clone())).collect();
-    ids.sort_by(|(left, _), (right, _)| left.total_cmp(right));
-    let is_linked = |node: &Node| node.parent.is_some() || !node.children.is_empty();
-    if !tree.values().any(is_linked) {
-        return row(ids.iter().filter_map(|(_, id)| tree.remove(id)).map(|node| node.said));
+/// Messages of which each names its children, its parent, or both. If none does, each follows the one before it.
+pub(super) fn linked(nodes: Vec<(String, Node)>) -> Tree {
+    if nodes.iter().all(|(_, node)| node.parent.is_none() && node.children.is_empty()) {
+        return row(nodes.into_iter().map(|(_, node)| node.said));
     }
-    let listed: BTreeSet<_> = tree.values().flat_map(|node| &node.children).cloned().collect();
-    for (_, id) in ids.into_iter().filter(|(_, id)| !listed.contains(id)) {
-        let parent = tree.get(&id).and_then(|node| node.parent.clone());
-        if let Some(parent) = parent.and_then(|parent| tree.get_mut(&parent)) {
+    let listed: BTreeSet<_> =
+        nodes.iter().flat_map(|(id, node)| node.children.iter().map(|child| (id.clone(), child.clone()))).collect();
+    let named: Vec<_> = nodes.iter().filter_map(|(id, node)| Some((node.parent.clone()?, id.clone()))).collect();
+    let mut tree: Tree = nodes.into_iter().collect();
+    for (parent, id) in named.into_iter().filter(|link| !listed.contains(link)) {
+        if let Some(parent) = tree.get_mut(&parent) {
             parent.children.push(id);
         }
     }
@@ -68,9 +53,7 @@ pub(super) fn row(said: impl Iterator<Item = Said>) -> Tree {
     let name = |at: usize| format!("{at:08}");
     let mut tree: Tree = said
         .enumerate()
-        .map(|(at, said)| {
-            (name(at), Node { said, parent: at.checked_sub(1).map(name), children: vec![name(at + 1)], at: at as f64 })
-        })
+        .map(|(at, said)| (name(at), Node { said, parent: at.checked_sub(1).map(name), children: vec![name(at + 1)] }))
         .collect();
     if let Some(mut last) = tree.last_entry() {
         last.get_mut().children.clear();

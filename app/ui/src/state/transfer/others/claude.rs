@@ -13,10 +13,10 @@ pub(super) fn read(messages: &[Value], leaf: Option<String>) -> Read {
     let id = |message: &Value| string(&message["uuid"]);
     let current = leaf.or_else(|| id(messages.last()?));
     let nodes = messages.iter().enumerate().map(|(at, message)| {
-        let node = Node::new(&message["parent_message_uuid"], Vec::new(), &at.into());
-        (id(message).unwrap_or_else(|| at.to_string()), Node { said: said(message), ..node })
+        let node = Node { said: said(message), parent: string(&message["parent_message_uuid"]), children: Vec::new() };
+        (id(message).unwrap_or_else(|| at.to_string()), node)
     });
-    Read { current, ..Read::of(linked(nodes)) }
+    Read { current, ..Read::of(linked(nodes.collect())) }
 }
 
 fn said(message: &Value) -> Said {

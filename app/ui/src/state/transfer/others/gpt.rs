@@ -8,13 +8,16 @@ use crate::state::transfer::turns::{Node, Said, linked};
 /// What begins a mark that ChatGPT's page replaces, and what ends it.
 const MARK: [char; 2] = ['\u{e200}', '\u{e201}'];
 
+/// What stands where instructions stood.
+const GONE: &str = "Original custom instructions no longer available";
+
 pub(super) fn read(mapping: &Value, current: Option<String>) -> Read {
     let nodes = mapping.as_object().into_iter().flatten().map(|(id, node)| {
         let message = &node["message"];
         let children = list(&node["children"]).iter().filter_map(string).collect();
-        (id.clone(), Node { said: said(message), ..Node::new(&node["parent"], children, &message["create_time"]) })
+        (id.clone(), Node { said: said(message), parent: string(&node["parent"]), children })
     });
-    Read { current, ..Read::of(linked(nodes)) }
+    Read { current, ..Read::of(linked(nodes.collect())) }
 }
 
 fn said(message: &Value) -> Said {
@@ -29,12 +32,12 @@ fn said(message: &Value) -> Said {
     match (message["author"]["role"].as_str().unwrap_or_default(), content["content_type"].as_str().unwrap_or("text")) {
         ("user" | "system", "user_editable_context") => {
             let context = &metadata["user_context_message_data"];
-            let [user, model] = ["about_user_message", "about_model_message"].map(|name| string(&context[name]));
-            let [shown_user, shown_model] = ["user_profile", "user_instructions"].map(|name| string(&content[name]));
-            Said::Instructions(joined(user.or(shown_user).into_iter().chain(model.or(shown_model))))
+            let user = string(&context["about_user_message"]).or_else(|| string(&content["user_profile"]));
+            let model = string(&context["about_model_message"]).or_else(|| string(&content["user_instructions"]));
+            Said::Instructions(joined(user.into_iter().chain(model)))
         }
-        // Others say that instructions stood there.
-        ("system", "text") if metadata["rebase_system_message"] != true => Said::Instructions(joined(texts)),
+        _ if texts == [GONE] => Said::Nothing,
+        ("system", "text") => Said::Instructions(joined(texts)),
         _ if is_hidden || !is_for_all => Said::Nothing,
         ("user", "text" | "multimodal_text") => Said::Question(noted(texts, left_out, names)),
         ("assistant", "text" | "multimodal_text") => {

@@ -1,10 +1,8 @@
-//! Conversations as other programs write them: ChatGPT's export, Claude's, Open WebUI's, LibreChat's, and messages of OpenAI's API.
-//! In each form, a conversation becomes a tree of messages, and the tree becomes turns. What is of an unknown form is left out, and
+//! Conversations as other programs write them: ChatGPT's export, Claude's, Open WebUI's, and messages of OpenAI's API. In each form, a conversation becomes a tree of messages, and the tree becomes turns. What is of an unknown form is left out, and
 //! the rest is read.
 
 mod claude;
 mod gpt;
-mod libre_chat;
 mod moment;
 mod web_ui;
 
@@ -13,12 +11,13 @@ use std::{iter, mem};
 use potluck_text::texts;
 use serde_json::Value;
 
+use moment::milliseconds;
+
 use super::{
     super::{AnswerSettings, AttachedFile, Conversation, QuestionParts},
     ImportError,
     turns::{Said, Tree, Turns, row},
 };
-pub(super) use moment::milliseconds;
 
 /// What a form has of a conversation.
 struct Read {
@@ -26,13 +25,11 @@ struct Read {
     /// The newest message of the chosen branch.
     current: Option<String>,
     instructions: Vec<String>,
-    /// Milliseconds since 1970, where the conversation itself does not say it.
-    changed: Option<f64>,
 }
 
 impl Read {
     fn of(tree: Tree) -> Self {
-        Self { tree, current: None, instructions: Vec::new(), changed: None }
+        Self { tree, current: None, instructions: Vec::new() }
     }
 }
 
@@ -52,16 +49,14 @@ pub(super) fn read(text: &str, id: String) -> Result<Conversation, ImportError> 
     } else if file["history"].is_object() {
         web_ui::read(&file)
     } else {
-        let messages = file["messagesTree"].as_array().or_else(|| file["messages"].as_array());
-        let messages = messages.ok_or(ImportError::NotOurs)?;
-        if file["conversationId"].is_string() { libre_chat::read(messages, &file["options"]) } else { of_api(messages) }
+        of_api(file["messages"].as_array().ok_or(ImportError::NotOurs)?)
     };
     let mut conversation = Conversation::new(id);
     let titles = [&chat["title"], &file["title"], &file["name"]];
     conversation.title = titles.into_iter().find_map(string).unwrap_or_default();
     let dates = ["update_time", "updated_at", "create_time", "created_at", "timestamp"].map(|name| &file[name]);
     let date = dates.into_iter().chain([&chat["timestamp"]]).find_map(milliseconds);
-    conversation.changed = date.or(read.changed).unwrap_or(f64::NAN);
+    conversation.changed = date.unwrap_or(f64::NAN);
     let mut turns = Turns::of(&read.tree)?;
     let instructions = joined(read.instructions.into_iter().chain(mem::take(&mut turns.instructions)));
     if !instructions.is_empty() {
@@ -157,44 +152,41 @@ mod tests {
         conversation.turns.iter().map(|turn| (turn.question.as_str(), turn.answer.text.as_str())).collect()
     }
 
-    fn gpt_node(parent: Option<&str>, children: &[&str], role: &str, parts: Value) -> Value {
-        json!({
-            "id": "x", "parent": parent, "children": children,
-            "message": {
-                "id": "x", "author": {"role": role, "name": null, "metadata": {}}, "create_time": 1.5, "status": "finished_successfully",
-                "content": {"content_type": "text", "parts": parts}, "recipient": "all", "weight": 1.0, "end_turn": true,
-                "metadata": {"model_slug": "gpt-4o"},
-            },
-        })
+    fn instructions(conversation: &Conversation) -> &str {
+        &conversation.own_answers.as_ref().unwrap().instructions
+    }
+
+    /// A message of ChatGPT, as small as files have it.
+    fn node(parent: &str, role: &str, parts: Value) -> Value {
+        let metadata = json!({"model_slug": "gpt-4o"});
+        json!({"parent": parent, "message": {"author": {"role": role}, "content": {"parts": parts}, "metadata": metadata}})
     }
 
     /// As ChatGPT exports it: a question with two answers, of which the second was gone on with.
     fn gpt() -> Value {
-        let mut hidden = gpt_node(Some("root"), &["q"], "system", json!([""]));
-        hidden["message"]["metadata"]["is_visually_hidden_from_conversation"] = json!(true);
-        let mut tool = gpt_node(Some("q"), &["b2"], "assistant", json!(["search(soup)"]));
-        tool["message"]["recipient"] = json!("browser");
-        json!({
-            "title": "Of soup", "create_time": 1_700_000_000.1, "update_time": 1_700_000_100.5, "current_node": "d",
-            "mapping": {
-                "root": {"id": "root", "message": null, "parent": null, "children": ["s"]},
-                "s": hidden,
-                "q": gpt_node(Some("s"), &["a", "b"], "user", json!(["Soup?"])),
-                "a": gpt_node(Some("q"), &[], "assistant", json!(["Cold."])),
-                "b": tool,
-                "b2": gpt_node(Some("b"), &["c"], "assistant", json!(["Hot.", {"content_type": "image_asset_pointer"}])),
-                "c": gpt_node(Some("b2"), &["d"], "user", json!(["Bread?"])),
-                "d": gpt_node(Some("c"), &[], "assistant", json!(["Fresh."])),
-            },
-        })
+        let mapping = json!({
+            "root": {"id": "root", "message": null, "parent": null, "children": ["s"]},
+            "s": node("root", "system", json!([""])),
+            "q": node("s", "user", json!(["Soup?"])),
+            "a": node("q", "assistant", json!(["Cold."])),
+            "b": node("q", "assistant", json!(["search(soup)"])),
+            "b2": node("b", "assistant", json!(["Hot."])),
+            "c": node("b2", "user", json!(["Bread?"])),
+            "d": node("c", "assistant", json!(["Fresh."])),
+        });
+        let mut file =
+            json!({"title": "Of soup", "create_time": 1.7e9, "update_time": 1_700_000_100.5, "mapping": mapping});
+        file["current_node"] = json!("d");
+        file["mapping"]["b"]["message"]["recipient"] = json!("browser");
+        file
     }
 
     #[test]
     fn chatgpts_export_keeps_its_branches() {
         let mut soup = read(gpt()).unwrap();
         assert_eq!((soup.title.as_str(), soup.changed), ("Of soup", 1_700_000_100_500.0));
-        assert_eq!(shown(&soup), [("Soup?", "Hot.\n\n(not text)"), ("Bread?", "Fresh.")]);
-        assert_eq!(soup.turns[0].answer.model, "gpt-4o");
+        assert_eq!(shown(&soup), [("Soup?", "Hot."), ("Bread?", "Fresh.")]);
+        assert_eq!((soup.turns[0].answer.model.as_str(), &soup.own_answers), ("gpt-4o", &None));
         assert_eq!(soup.versions(0, Versioned::Answer), Versions { shown: 1, count: 2 });
         assert!(soup.choose(0, Versioned::Answer, 0));
         assert_eq!(shown(&soup), [("Soup?", "Cold.")]);
@@ -202,32 +194,80 @@ mod tests {
         assert_eq!(serde_json::from_str::<Conversation>(&stored).unwrap(), soup, "it is stored as any other");
         let mut old = gpt();
         old["update_time"] = json!(null);
-        assert_eq!(read(old).unwrap().changed, 1_700_000_000_100.0, "when it was begun");
+        assert_eq!(read(old).unwrap().changed, 1.7e12, "when it was begun");
     }
 
     #[test]
-    fn open_webuis_export_keeps_branches_reasoning_and_instructions() {
-        let message = |parent: Value, children: Value, role: &str, content: &str| {
-            json!({"id": "x", "parentId": parent, "childrenIds": children, "role": role, "content": content,
-                   "model": "qwen3:8b", "timestamp": 1_700_000_000})
-        };
-        let answer = "<details type=\"reasoning\" done=\"true\" duration=\"3\">\n<summary>Thought for 3 seconds</summary>\n> Is it?\n> It is.\n</details>\nHot.";
-        let soup = read(json!({
-            "id": "c", "user_id": "u", "title": "Soup", "updated_at": 1_700_000_100, "archived": false, "pinned": true, "meta": {},
-            "chat": {
-                "title": "Of soup", "models": ["qwen3:8b"], "system": "Be brief.", "params": {}, "files": [], "tags": [],
-                "history": {"currentId": "a", "messages": {
-                    "q": message(json!(null), json!(["a", "b"]), "user", "Soup?"),
-                    "a": message(json!("q"), json!([]), "assistant", answer),
-                    "b": message(json!("q"), json!([]), "assistant", "Cold."),
-                }},
-                "messages": [],
-            },
-        }))
-        .unwrap();
-        assert_eq!(shown(&soup), [("Soup?", "Hot.")]);
-        assert_eq!((soup.turns[0].answer.reasoning.as_str(), soup.aside.len()), ("Is it?\nIt is.", 1));
-        assert_eq!(soup.own_answers.unwrap().instructions, "Be brief.");
+    fn what_chatgpt_has_beside_its_text_is_named_or_left_out() {
+        let mut file = gpt();
+        let picture = json!({"content_type": "image_asset_pointer"});
+        // One that is hidden, beside the next question, and a picture that was made.
+        file["mapping"]["h"] = node("b2", "assistant", json!([""]));
+        file["mapping"]["p"] = node("c", "tool", json!([picture]));
+        file["current_node"] = json!("p");
+        let thoughts = json!({"content_type": "thoughts", "thoughts": [{"summary": "A bowl", "content": ""}]});
+        let source = json!([{"matched_text": "\u{e200}cite\u{e201}", "alt": " ([a](b))"}]);
+        for (id, field, value) in [
+            ("s", "content", json!({"parts": ["Be brief."]})),
+            ("q", "content", json!({"parts": ["Draw!", picture]})),
+            ("q", "metadata", json!({"attachments": [{"name": "soup.png"}, {"name": "soup.pdf"}]})),
+            ("b", "recipient", json!("all")),
+            ("b", "content", thoughts),
+            ("b2", "content", json!({"parts": ["Done\u{e200}cite\u{e201}.\u{e200}x\u{e201}"]})),
+            ("b2", "metadata", json!({"content_references": source})),
+            ("p", "content", json!({"content_type": "multimodal_text", "parts": [picture]})),
+        ] {
+            file["mapping"][id]["message"][field] = value;
+        }
+        let soup = read(file).unwrap();
+        let question = "Draw!\n\n(not text: soup.png)\n\n(not text: soup.pdf)";
+        assert_eq!(shown(&soup), [(question, "Done ([a](b))."), ("Bread?", "(not text)")]);
+        assert_eq!((soup.turns[0].answer.reasoning.as_str(), soup.aside.len()), ("A bowl", 2));
+        assert_eq!(instructions(&soup), "Be brief.");
+    }
+
+    #[test]
+    fn open_webuis_export_keeps_branches_reasoning_files_and_instructions() {
+        let fold =
+            |kind: &str, text: &str| format!("<details type=\"{kind}\">\n<summary>x</summary>\n{text}\n</details>\n");
+        let answer = fold("reasoning", "&gt; Is it &lt; 9?\n> It is.") + &fold("tool_calls", "soups") + "Hot.";
+        let files = json!([{"name": "a.txt", "file": {"data": {"content": "salt"}}}, {"type": "image", "url": "x"}]);
+        let history = json!({"currentId": "a", "messages": {
+            "q": {"parentId": null, "childrenIds": ["a", "b"], "role": "user", "content": "Soup?", "files": files},
+            "a": {"parentId": "q", "childrenIds": [], "role": "assistant", "content": answer},
+            "b": {"parentId": "q", "childrenIds": [], "role": "assistant", "content": "Cold."},
+        }});
+        let chat =
+            json!({"title": "Of soup", "timestamp": 5e12, "params": {"system": "Be brief."}, "history": history});
+        for (file, changed) in [(json!({"updated_at": 9, "chat": chat}), 9_000.0), (chat, 5e12)] {
+            let soup = read(file).unwrap();
+            assert_eq!((soup.title.as_str(), soup.changed), ("Of soup", changed));
+            assert_eq!(shown(&soup), [("Soup?\n\n(not text)\n\nFile \"a.txt\":\n```txt\nsalt\n```", "Hot.")]);
+            assert_eq!((soup.turns[0].answer.reasoning.as_str(), soup.aside.len()), ("Is it < 9?\nIt is.", 1));
+            assert_eq!(instructions(&soup), "Be brief.");
+        }
+    }
+
+    #[test]
+    fn claudes_export_keeps_branches_reasoning_and_texts() {
+        let texts =
+            json!([{"thinking": "Is it?"}, {"text": "Hot."}, {"name": "artifacts", "input": {"content": "# Soup"}}]);
+        let attached = json!([{"file_name": "a", "extracted_content": "salt"}, {"file_name": "b.png"}]);
+        let mut file = json!({"name": "Of soup", "updated_at": "2001-09-09T01:46:40Z", "chat_messages": [
+            {"uuid": "q", "sender": "human", "text": "Soup?", "attachments": attached},
+            {"uuid": "z", "sender": "assistant", "content": texts},
+        ]});
+        let question = "Soup?\n\n(not text: b.png)\n\nFile \"a\":\n```\nsalt\n```";
+        let soup = read(file.clone()).unwrap();
+        assert_eq!((soup.title.as_str(), soup.changed), ("Of soup", 1e12));
+        assert_eq!(shown(&soup), [(question, "Hot.\n\n# Soup")]);
+        assert_eq!(soup.turns[0].answer.reasoning, "Is it?");
+        file["chat_messages"][1]["parent_message_uuid"] = json!("q");
+        let other = json!({"uuid": "a", "parent_message_uuid": "q", "sender": "assistant", "text": "Cold."});
+        file["chat_messages"].as_array_mut().unwrap().push(other);
+        let soup = read(file).unwrap();
+        assert_eq!(shown(&soup), [(question, "Cold.")]);
+        assert_eq!(soup.versions(0, Versioned::Answer), Versions { shown: 1, count: 2 });
     }
 
     #[test]
@@ -243,96 +283,6 @@ mod tests {
         .unwrap();
         assert_eq!(shown(&soup), [("Soup?\n\n(not text)", "Hot."), ("Bread?", "")]);
         assert_eq!(soup.own_answers.unwrap().instructions, "Be brief.");
-    }
-
-    /// A message of ChatGPT as small as files have it.
-    fn said(role: &str, parts: Value) -> Value {
-        json!({"author": {"role": role}, "content": {"parts": parts}, "metadata": {}})
-    }
-
-    #[test]
-    fn messages_follow_one_another_in_time_if_nothing_else_is_said() {
-        let at = |time: i32, role: &str, text: &str| {
-            let mut message = said(role, json!([text]));
-            message["create_time"] = json!(time);
-            json!({"message": message})
-        };
-        let mapping =
-            json!({"a": at(2, "assistant", "Hot."), "b": at(3, "user", "Bread?"), "c": at(1, "user", "Soup?")});
-        assert_eq!(shown(&read(json!({"mapping": mapping})).unwrap()), [("Soup?", "Hot."), ("Bread?", "")]);
-        let mut parents = json!({"x": {"message": said("user", json!(["Soup?"]))}});
-        parents["a"] = json!({"parent": "x", "message": said("assistant", json!(["Hot."]))});
-        assert_eq!(shown(&read(json!({"mapping": parents})).unwrap()), [("Soup?", "Hot.")]);
-    }
-
-    #[test]
-    fn what_chatgpt_has_beside_its_text_is_named_or_left_out() {
-        let picture = json!({"content_type": "image_asset_pointer"});
-        let mut row = vec![
-            said("system", json!(["Be brief."])),
-            said("user", json!(["Draw!", picture])),
-            said("assistant", json!([])),
-        ];
-        row[1]["metadata"]["attachments"] = json!([{"name": "soup.png"}, {"name": "soup.pdf"}]);
-        row[2]["content"] = json!({"content_type": "thoughts", "thoughts": [{"summary": "A bowl", "content": ""}]});
-        row.push(said("tool", json!([picture])));
-        row[3]["content"]["content_type"] = json!("multimodal_text");
-        row.push(said("assistant", json!(["Done\u{e200}cite\u{e202}1\u{e201}.\u{e200}x\u{e201}"])));
-        row[4]["metadata"]["content_references"] =
-            json!([{"matched_text": "\u{e200}cite\u{e202}1\u{e201}", "alt": " ([a](b))"}]);
-        let mut mapping = json!({});
-        for (at, message) in row.iter().enumerate() {
-            let parent = at.checked_sub(1).map(|at| at.to_string());
-            mapping[at.to_string()] = json!({"parent": parent, "message": message});
-        }
-        // One that is hidden, beside the next question.
-        mapping["h"] = json!({"parent": "4", "message": said("assistant", json!([""]))});
-        mapping["q"] = json!({"parent": "4", "message": said("user", json!(["Thanks."]))});
-        let soup = read(json!({"mapping": mapping, "current_node": "q"})).unwrap();
-        let question = "Draw!\n\n(not text: soup.png)\n\n(not text: soup.pdf)";
-        assert_eq!(shown(&soup), [(question, "(not text)\n\nDone ([a](b))."), ("Thanks.", "")]);
-        assert_eq!((soup.turns[0].answer.reasoning.as_str(), soup.aside.len()), ("A bowl", 0));
-        assert_eq!(soup.own_answers.unwrap().instructions, "Be brief.");
-    }
-
-    #[test]
-    fn a_chat_of_open_webui_is_read_without_its_cover() {
-        let fold = |kind: &str, text: &str| format!("<details type=\"{kind}\"><summary>x</summary>{text}</details>");
-        let answer = [fold("reasoning", "&gt; 1 &lt; 2"), fold("tool_calls", "soups"), "Hot.".into()].concat();
-        let history = json!({"currentId": "a", "messages": {
-            "q": {"parentId": null, "role": "user", "content": "Soup?", "files": [
-                {"name": "a.txt", "file": {"data": {"content": "salt"}}}, {"type": "image", "url": "x"},
-            ]},
-            "a": {"parentId": "q", "role": "assistant", "content": answer},
-        }});
-        let soup = read(json!({"timestamp": 5e12, "params": {"system": "Be brief."}, "history": history})).unwrap();
-        assert_eq!(shown(&soup), [("Soup?\n\n(not text)\n\nFile \"a.txt\":\n```txt\nsalt\n```", "Hot.")]);
-        assert_eq!((soup.turns[0].answer.reasoning.as_str(), soup.changed), ("1 < 2", 5e12));
-        assert_eq!(soup.own_answers.unwrap().instructions, "Be brief.");
-    }
-
-    #[test]
-    fn claudes_and_librechats_exports_are_read() {
-        let soup = read(json!({"name": "Of soup", "updated_at": "2001-09-09T01:46:40Z", "chat_messages": [
-            {"sender": "human", "text": "Soup?", "attachments": [{"file_name": "a", "extracted_content": "salt"}], "files": [{"file_name": "b.png"}]},
-            {"sender": "assistant", "content": [{"type": "thinking", "thinking": "Is it?"}, {"type": "text", "text": "Hot."}]},
-        ]}));
-        let soup = soup.unwrap();
-        assert_eq!((soup.title.as_str(), soup.changed), ("Of soup", 1e12));
-        assert_eq!(shown(&soup), [("Soup?\n\n(not text: b.png)\n\nFile \"a\":\n```\nsalt\n```", "Hot.")]);
-        assert_eq!(soup.turns[0].answer.reasoning, "Is it?");
-        let message = |id: &str, text: &str, children: Value| {
-            let parent = if id == "q" { "0" } else { "q" };
-            json!({"messageId": id, "parentMessageId": parent, "isCreatedByUser": id == "q", "text": text, "children": children})
-        };
-        let answers = json!([message("a", "Hot.", json!([])), message("b", "Cold.", json!([]))]);
-        let mut file = json!({"conversationId": "c", "options": {"promptPrefix": "Be brief."}});
-        file["messages"] = json!([message("q", "Soup?", answers)]);
-        let mut soup = read(file).unwrap();
-        assert_eq!(soup.own_answers.clone().unwrap().instructions, "Be brief.");
-        assert_eq!(soup.versions(0, Versioned::Answer).count, 2);
-        assert!(soup.choose(0, Versioned::Answer, 0));
-        assert_eq!(shown(&soup), [("Soup?", "Hot.")]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Milliseconds since 1970 of a date: seconds or milliseconds since then, or a text as ISO 8601 has it.
-pub(in crate::state::transfer) fn milliseconds(date: &Value) -> Option<f64> {
+pub(super) fn milliseconds(date: &Value) -> Option<f64> {
     // In seconds, this is the year 5138.
     let of_number = |number: f64| if number.abs() < 1e11 { number * 1_000.0 } else { number };
     match date {

@@ -7,17 +7,12 @@ use crate::state::transfer::turns::{Node, Said, linked, row};
 
 pub(super) fn read(chat: &Value) -> Read {
     let history = &chat["history"];
-    let messages = history["messages"].as_object().filter(|messages| !messages.is_empty());
-    let tree = match messages {
-        Some(messages) => linked(messages.iter().map(|(id, message)| {
-            let children = list(&message["childrenIds"]).iter().filter_map(string).collect();
-            (
-                id.clone(),
-                Node { said: said(message), ..Node::new(&message["parentId"], children, &message["timestamp"]) },
-            )
-        })),
-        None => row(list(&chat["messages"]).iter().map(said)),
-    };
+    let nodes = history["messages"].as_object().into_iter().flatten().map(|(id, message)| {
+        let children = list(&message["childrenIds"]).iter().filter_map(string).collect();
+        (id.clone(), Node { said: said(message), parent: string(&message["parentId"]), children })
+    });
+    let nodes: Vec<_> = nodes.collect();
+    let tree = if nodes.is_empty() { row(list(&chat["messages"]).iter().map(said)) } else { linked(nodes) };
     let system = string(&chat["system"]).or_else(|| string(&chat["params"]["system"]));
     Read { current: string(&history["currentId"]), instructions: system.into_iter().collect(), ..Read::of(tree) }
 }
@@ -32,14 +27,8 @@ fn said(message: &Value) -> Said {
         }
         Some("assistant") => {
             let (reasoning, text) = apart_from_folds(&joined(texts));
-            // Newer versions have the answer in pieces, too.
-            let [thought, said] = ["reasoning", "message"].map(|kind| {
-                let pieces = list(&message["output"]).iter().filter(|piece| piece["type"] == kind);
-                joined(pieces.flat_map(|piece| texts_of(&piece["content"]).0))
-            });
-            let or = |piece: String, text| if piece.is_empty() { text } else { piece };
             let model = string(&message["modelName"]).or_else(|| string(&message["model"])).unwrap_or_default();
-            Said::Answer { reasoning: or(thought, reasoning), text: or(said, text), model }
+            Said::Answer { reasoning, text, model }
         }
         _ => Said::Nothing,
     }
