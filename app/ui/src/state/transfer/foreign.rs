@@ -2,7 +2,7 @@
 //!
 //! `POTLUCK_EXPORTS=DIR cargo test -p potluck-ui foreign -- --ignored --nocapture`
 //!
-//! What was read of each file is written next to it, in both forms: `FILE.Own` and `FILE.Messages`.
+//! What was read is written next to each file, as `FILE.Own` and `FILE.Messages`.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::{env, fs};

@@ -1,10 +1,13 @@
 //! A tree of messages becomes the turns of a conversation.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use super::{
     super::{Answer, Conversation, Turn, conversation::TurnKey},
-    ImportError, MOST_TURNS,
+    ImportError, LARGEST_FILE, MOST_TURNS,
 };
 
 /// What a message adds to a conversation.
@@ -65,6 +68,7 @@ pub(super) fn row(said: impl Iterator<Item = Said>) -> Tree {
 #[derive(Default)]
 pub(super) struct Turns {
     turns: Vec<Turn>,
+    bytes: usize,
     /// What the model was told before the first question.
     pub instructions: Vec<String>,
     /// By the message that a turn ends with.
@@ -112,13 +116,14 @@ impl Turns {
     pub fn of(tree: &Tree) -> Result<Self, ImportError> {
         let mut turns = Self::default();
         let is_root = |node: &&Node| node.parent.as_ref().is_none_or(|parent| !tree.contains_key(parent));
-        let roots = tree.iter().filter(|(_, node)| is_root(node)).map(|(id, _)| (id, Begun::default()));
+        let roots = tree.iter().filter(|(_, node)| is_root(node)).map(|(id, _)| (id, Rc::default()));
         // The last one is visited first: children are numbered in their order.
         let mut due: Vec<_> = roots.rev().collect();
         let mut visited = BTreeSet::new();
-        while let Some((id, mut begun)) = due.pop() {
+        while let Some((id, begun)) = due.pop() {
             // A damaged tree may have circles.
             let Some(node) = tree.get(id).filter(|_| visited.insert(id)) else { continue };
+            let mut begun: Begun = Rc::unwrap_or_clone(begun);
             begun.add(&node.said);
             if let (Said::Instructions(text), None, None) = (&node.said, begun.follows, &begun.question)
                 && !text.is_empty()
@@ -129,10 +134,10 @@ impl Turns {
             let is_question = |id: &String| matches!(tree.get(id).map(|node| &node.said), Some(Said::Question(_)));
             let ends = node.children.is_empty() || node.children.iter().any(is_question);
             let key = if ends { turns.end(id, &begun)? } else { None };
+            let next = Rc::new(Begun { follows: key.or(begun.follows), ..Begun::default() });
+            let on = Rc::new(Begun { ended: key, ..begun });
             for child in node.children.iter().rev() {
-                let next = Begun { follows: key.or(begun.follows), ..Begun::default() };
-                let on = || Begun { ended: key, ..begun.clone() };
-                due.push((child, if is_question(child) { next } else { on() }));
+                due.push((child, Rc::clone(if is_question(child) { &next } else { &on })));
             }
         }
         if turns.turns.is_empty() { Err(ImportError::Empty) } else { Ok(turns) }
@@ -149,7 +154,9 @@ impl Turns {
         if question.is_empty() && begun.text.is_empty() && begun.reasoning.is_empty() {
             return Ok(None);
         }
-        if self.turns.len() >= MOST_TURNS {
+        // Branches share what they begin with.
+        self.bytes += question.len() + begun.text.len() + begun.reasoning.len();
+        if self.turns.len() >= MOST_TURNS || self.bytes as u64 > 2 * LARGEST_FILE {
             return Err(ImportError::TooLarge);
         }
         let key = TurnKey(u32::try_from(self.turns.len()).unwrap_or(u32::MAX));

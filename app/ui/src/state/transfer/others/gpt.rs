@@ -1,5 +1,7 @@
 //! What ChatGPT exports (`conversations.json`).
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::{Read, joined, list, noted, string, texts_of};
@@ -41,7 +43,7 @@ fn said(message: &Value) -> Said {
         _ if is_hidden || !is_for_all => Said::Nothing,
         ("user", "text" | "multimodal_text") => Said::Question(noted(texts, left_out, names)),
         ("assistant", "text" | "multimodal_text") => {
-            answer(String::new(), without_marks(noted(texts, left_out, names), list(&metadata["content_references"])))
+            answer(String::new(), without_marks(&noted(texts, left_out, names), list(&metadata["content_references"])))
         }
         ("assistant", "thoughts") => {
             let thoughts = list(&content["thoughts"]).iter();
@@ -62,16 +64,18 @@ fn said(message: &Value) -> Said {
 }
 
 /// Puts sources where marks stand, and takes the other marks away.
-fn without_marks(mut text: String, references: &[Value]) -> String {
-    for reference in references {
-        let mark = reference["matched_text"].as_str().unwrap_or_default();
-        if mark.starts_with([MARK[0], '【']) {
-            text = text.replace(mark, reference["alt"].as_str().unwrap_or_default());
-        }
+fn without_marks(text: &str, references: &[Value]) -> String {
+    let source = |one: &Value| Some((string(&one["matched_text"])?, string(&one["alt"]).unwrap_or_default()));
+    let sources: BTreeMap<_, _> = references.iter().filter_map(source).collect();
+    let (mut clean, mut rest) = (String::new(), text);
+    while let Some(start) = rest.find([MARK[0], '【']) {
+        let end = if rest[start..].starts_with(MARK[0]) { MARK[1] } else { '】' };
+        let Some(length) = rest[start..].find(end).map(|length| length + end.len_utf8()) else { break };
+        let mark = &rest[start..start + length];
+        clean.push_str(&rest[..start]);
+        let kept = if end == MARK[1] { "" } else { mark };
+        clean.push_str(sources.get(mark).map_or(kept, String::as_str));
+        rest = &rest[start + length..];
     }
-    while let Some(start) = text.find(MARK[0]) {
-        let end = text[start..].find(MARK[1]).map_or(MARK[0].len_utf8(), |length| length + MARK[1].len_utf8());
-        text.replace_range(start..start + end, "");
-    }
-    text
+    clean + rest
 }

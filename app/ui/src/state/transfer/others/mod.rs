@@ -213,7 +213,7 @@ mod tests {
             ("q", "metadata", json!({"attachments": [{"name": "soup.png"}, {"name": "soup.pdf"}]})),
             ("b", "recipient", json!("all")),
             ("b", "content", thoughts),
-            ("b2", "content", json!({"parts": ["Done\u{e200}cite\u{e201}.\u{e200}x\u{e201}"]})),
+            ("b2", "content", json!({"parts": ["Done\u{e200}cite\u{e201}.\u{e200}x\u{e201}【8】"]})),
             ("b2", "metadata", json!({"content_references": source})),
             ("p", "content", json!({"content_type": "multimodal_text", "parts": [picture]})),
         ] {
@@ -221,7 +221,7 @@ mod tests {
         }
         let soup = read(file).unwrap();
         let question = "Draw!\n\n(not text: soup.png)\n\n(not text: soup.pdf)";
-        assert_eq!(shown(&soup), [(question, "Done ([a](b))."), ("Bread?", "(not text)")]);
+        assert_eq!(shown(&soup), [(question, "Done ([a](b)).【8】"), ("Bread?", "(not text)")]);
         assert_eq!((soup.turns[0].answer.reasoning.as_str(), soup.aside.len()), ("A bowl", 2));
         assert_eq!(instructions(&soup), "Be brief.");
     }
@@ -304,5 +304,9 @@ mod tests {
         assert_eq!(shown(&read(lost).unwrap()).len(), 2, "some branch is shown");
         let questions: Vec<_> = (0..=MOST_TURNS).map(|_| json!({"role": "user", "content": "?"})).collect();
         assert_eq!(read(json!({"messages": questions})), Err(ImportError::TooLarge));
+        let mut many = gpt();
+        many["mapping"]["a"] = node("q", "assistant", json!(["Soup. ".repeat(1 << 19)]));
+        (0..40).for_each(|at| many["mapping"][format!("e{at}")] = node("a", "assistant", json!(["!"])));
+        assert_eq!(read(many), Err(ImportError::TooLarge), "40 versions of one long answer");
     }
 }

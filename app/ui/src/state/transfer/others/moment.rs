@@ -43,7 +43,7 @@ mod tests {
         for same in texts.map(Value::from).into_iter().chain([json!(1_744_577_557), json!(1_744_577_557_000_u64)]) {
             assert_eq!(milliseconds(&same), Some(1_744_577_557_000.0), "{same}");
         }
-        for none in ["soon", "2025-04-13", "ääääääääääääääää", "2025-04-13T20:52:3ä"] {
+        for none in ["soon", "2025-04-13", "2025-04-13T20:52:3ä"] {
             assert_eq!(milliseconds(&none.into()), None, "{none}");
         }
     }
