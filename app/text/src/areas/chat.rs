@@ -338,7 +338,7 @@ table! {
         /// The field for a file.
         import = "Import conversations";
         /// What can be imported.
-        import_hint = "Exports of Potluck, of ChatGPT (conversations.json) and of Open WebUI, and OpenAI messages.";
+        import_hint = "Exports of Potluck, of ChatGPT and Claude (conversations.json) and of Open WebUI, and OpenAI messages.";
         /// How many conversations came from a file.
         imported(conversations: Count) = [one] "{ $conversations } conversation was imported."
             [other] "{ $conversations } conversations were imported.";
@@ -347,12 +347,14 @@ table! {
             [other] "{ $conversations } other conversations of the file cannot be read.";
         /// In place of a picture or a file of another program's conversation.
         not_text = "(not text)";
+        /// The same, where its name is known.
+        not_text_named(name: Text) = "(not text: { $name })";
         /// The button for a file that browsers show.
         page = "Web page (HTML)";
         /// A file that is not read.
         too_large(limit: Bytes) = "This file is too large: files of up to { $limit } can be imported, with up to 5,000 turns a conversation.";
         /// A file that is not read.
-        not_ours = "This file has no conversation that can be read. Choose an export of Potluck (.potluck.json), ChatGPT (conversations.json) or Open WebUI, or OpenAI messages.";
+        not_ours = "This file has no conversation that can be read. Choose an export of Potluck (.potluck.json), ChatGPT or Claude (conversations.json) or Open WebUI, or OpenAI messages.";
         /// A file that is not read.
         newer = "A newer version of Potluck exported this conversation. Reload this page, or ask whoever runs the relay to update it.";
         /// A file that is not read.

@@ -1,6 +1,8 @@
 //! Conversations as files: as Markdown, as the messages of OpenAI's API, and in a form of its own that is read again. What other
 //! programs export is read, too.
 
+#[cfg(test)]
+mod foreign;
 mod others;
 mod turns;
 
@@ -10,7 +12,6 @@ use serde_json::{Value, json, value::RawValue};
 use thiserror::Error;
 
 use super::{AnswerSettings, AnswerState, Conversation};
-use others::Exported;
 
 /// The version of the own form that this page writes.
 const VERSION: u64 = 1;
@@ -150,7 +151,7 @@ pub fn read(text: &str, mut ids: impl FnMut() -> String, now: f64) -> Result<Imp
 fn read_one(text: &str, id: String, now: f64) -> Result<Conversation, ImportError> {
     let mut conversation = match read_own(text)? {
         Some(conversation) => Conversation { id, ..conversation },
-        None => serde_json::from_str::<Exported>(text).map_err(|_| ImportError::NotOurs)?.read(id)?,
+        None => others::read(text, id)?,
     };
     conversation.own_answers = conversation.own_answers.map(AnswerSettings::within_limits);
     conversation.renamed = true;
@@ -168,9 +169,10 @@ fn read_own(text: &str) -> Result<Option<Conversation>, ImportError> {
     /// What every version has.
     #[derive(Deserialize)]
     struct Head {
-        form: Option<String>,
         #[serde(default)]
-        version: u64,
+        form: Value,
+        #[serde(default)]
+        version: Value,
         #[serde(default)]
         conversation: Value,
     }
@@ -181,10 +183,10 @@ fn read_own(text: &str) -> Result<Option<Conversation>, ImportError> {
         }
         _ => ImportError::NotOurs,
     })?;
-    if head.form.as_deref() != Some(FORM) {
+    if head.form != FORM {
         return Ok(None);
     }
-    if head.version > VERSION {
+    if head.version.as_u64().is_some_and(|version| version > VERSION) {
         return Err(ImportError::Newer);
     }
     let turns = |name: &str| head.conversation.get(name).and_then(Value::as_array).map_or(0, Vec::len);
@@ -206,7 +208,7 @@ fn read_own(text: &str) -> Result<Option<Conversation>, ImportError> {
 
 /// A part of it would be a conversation of some form.
 fn is_like_an_export(text: &str) -> bool {
-    [FORM, "\"mapping\"", "\"messages\""].iter().any(|name| text.contains(name))
+    [FORM, "\"mapping\"", "messages\""].iter().any(|name| text.contains(name))
 }
 
 fn pretty<T: Serialize>(value: &T) -> String {

@@ -1,10 +1,13 @@
 //! A tree of messages becomes the turns of a conversation.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use super::{
     super::{Answer, Conversation, Turn, conversation::TurnKey},
-    ImportError, MOST_TURNS,
+    ImportError, LARGEST_FILE, MOST_TURNS,
 };
 
 /// What a message adds to a conversation.
@@ -14,7 +17,9 @@ pub(super) enum Said {
     Question(String),
     /// A part of an answer.
     Answer { reasoning: String, text: String, model: String },
-    /// Nothing that is shown: a tool's result, or what a program tells its model.
+    /// What the model was told before the conversation.
+    Instructions(String),
+    /// Nothing that is shown, such as a tool's result.
     Nothing,
 }
 
@@ -28,6 +33,23 @@ pub(super) struct Node {
 
 /// A conversation's messages, by their ids.
 pub(super) type Tree = BTreeMap<String, Node>;
+
+/// Messages of which each names its children, its parent, or both. If none does, each follows the one before it.
+pub(super) fn linked(nodes: Vec<(String, Node)>) -> Tree {
+    if nodes.iter().all(|(_, node)| node.parent.is_none() && node.children.is_empty()) {
+        return row(nodes.into_iter().map(|(_, node)| node.said));
+    }
+    let listed: BTreeSet<_> =
+        nodes.iter().flat_map(|(id, node)| node.children.iter().map(|child| (id.clone(), child.clone()))).collect();
+    let named: Vec<_> = nodes.iter().filter_map(|(id, node)| Some((node.parent.clone()?, id.clone()))).collect();
+    let mut tree: Tree = nodes.into_iter().collect();
+    for (parent, id) in named.into_iter().filter(|link| !listed.contains(link)) {
+        if let Some(parent) = tree.get_mut(&parent) {
+            parent.children.push(id);
+        }
+    }
+    tree
+}
 
 /// Messages one after the other.
 pub(super) fn row(said: impl Iterator<Item = Said>) -> Tree {
@@ -46,6 +68,9 @@ pub(super) fn row(said: impl Iterator<Item = Said>) -> Tree {
 #[derive(Default)]
 pub(super) struct Turns {
     turns: Vec<Turn>,
+    bytes: usize,
+    /// What the model was told before the first question.
+    pub instructions: Vec<String>,
     /// By the message that a turn ends with.
     ends: BTreeMap<String, TurnKey>,
 }
@@ -58,6 +83,8 @@ struct Begun {
     reasoning: String,
     text: String,
     model: String,
+    /// The turn that it is already.
+    ended: Option<TurnKey>,
 }
 
 impl Begun {
@@ -71,13 +98,16 @@ impl Begun {
         match said {
             Said::Question(question) => self.question = Some(question.clone()),
             Said::Answer { reasoning, text, model } => {
+                if !(reasoning.is_empty() && text.is_empty()) {
+                    self.ended = None;
+                }
                 append(&mut self.reasoning, reasoning);
                 append(&mut self.text, text);
                 if !model.is_empty() {
                     self.model.clone_from(model);
                 }
             }
-            Said::Nothing => {}
+            Said::Instructions(_) | Said::Nothing => {}
         }
     }
 }
@@ -86,20 +116,28 @@ impl Turns {
     pub fn of(tree: &Tree) -> Result<Self, ImportError> {
         let mut turns = Self::default();
         let is_root = |node: &&Node| node.parent.as_ref().is_none_or(|parent| !tree.contains_key(parent));
-        let roots = tree.iter().filter(|(_, node)| is_root(node)).map(|(id, _)| (id, Begun::default()));
+        let roots = tree.iter().filter(|(_, node)| is_root(node)).map(|(id, _)| (id, Rc::default()));
         // The last one is visited first: children are numbered in their order.
         let mut due: Vec<_> = roots.rev().collect();
         let mut visited = BTreeSet::new();
-        while let Some((id, mut begun)) = due.pop() {
+        while let Some((id, begun)) = due.pop() {
             // A damaged tree may have circles.
             let Some(node) = tree.get(id).filter(|_| visited.insert(id)) else { continue };
+            let mut begun: Begun = Rc::unwrap_or_clone(begun);
             begun.add(&node.said);
+            if let (Said::Instructions(text), None, None) = (&node.said, begun.follows, &begun.question)
+                && !text.is_empty()
+                && !turns.instructions.contains(text)
+            {
+                turns.instructions.push(text.clone());
+            }
             let is_question = |id: &String| matches!(tree.get(id).map(|node| &node.said), Some(Said::Question(_)));
             let ends = node.children.is_empty() || node.children.iter().any(is_question);
             let key = if ends { turns.end(id, &begun)? } else { None };
+            let next = Rc::new(Begun { follows: key.or(begun.follows), ..Begun::default() });
+            let on = Rc::new(Begun { ended: key, ..begun });
             for child in node.children.iter().rev() {
-                let next = Begun { follows: key.or(begun.follows), ..Begun::default() };
-                due.push((child, if is_question(child) { next } else { begun.clone() }));
+                due.push((child, Rc::clone(if is_question(child) { &next } else { &on })));
             }
         }
         if turns.turns.is_empty() { Err(ImportError::Empty) } else { Ok(turns) }
@@ -108,7 +146,17 @@ impl Turns {
     /// Ends a turn, if a question began it.
     fn end(&mut self, id: &str, begun: &Begun) -> Result<Option<TurnKey>, ImportError> {
         let Some(question) = begun.question.clone() else { return Ok(None) };
-        if self.turns.len() >= MOST_TURNS {
+        if let Some(key) = begun.ended {
+            // Nothing was said since.
+            self.ends.insert(id.to_owned(), key);
+            return Ok(Some(key));
+        }
+        if question.is_empty() && begun.text.is_empty() && begun.reasoning.is_empty() {
+            return Ok(None);
+        }
+        // Branches share what they begin with.
+        self.bytes += question.len() + begun.text.len() + begun.reasoning.len();
+        if self.turns.len() >= MOST_TURNS || self.bytes as u64 > 2 * LARGEST_FILE {
             return Err(ImportError::TooLarge);
         }
         let key = TurnKey(u32::try_from(self.turns.len()).unwrap_or(u32::MAX));
