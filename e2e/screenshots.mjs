@@ -31,7 +31,7 @@ async function shoot(device, name) {
   const { needed, shown } = await device.page.evaluate(() => ({ needed: document.documentElement.scrollWidth, shown: window.innerWidth }));
   if (needed > shown) throw new Error(`${name}: the page is ${needed} pixels wide and the window only ${shown}`);
   const chromium = await device.context.newCDPSession(device.page);
-  const { data } = await chromium.send('Page.captureScreenshot', { format: 'webp', quality: 80 });
+  const { data } = await chromium.send('Page.captureScreenshot', { format: 'webp', quality: 60 });
   await chromium.detach();
   const path = join(folder, `${name}-${device.options.viewport === NARROW ? 'phone' : 'desktop'}.webp`);
   await writeFile(path, Buffer.from(data, 'base64'));
