@@ -14,12 +14,13 @@ use potluck_engine::{Settings, fixed_overhead};
 use potluck_gguf::Metadata;
 use potluck_model::{LocalTime, ModelSpec, Profile, UnitMap, title};
 use potluck_plan::{Arithmetic, Bytes, KvCacheType, ModelId};
-use potluck_protocol::{ModelCard, ModelSource};
+use potluck_protocol::{ModelCard, ModelSource, PieceRequest};
 use potluck_swarm::{FileParts, OpenedModel};
 
 use self::header::{HeaderReader, Headers};
 use self::names::file_stem;
 use self::shared::group_hashes;
+use crate::events::channel;
 use crate::hashes::{GROUP_BYTES, model_id};
 use crate::language::ModelLanguage;
 use crate::platform::{LocalFile, Platform, host_of};
@@ -62,6 +63,12 @@ pub struct Model {
 }
 
 impl Opener {
+    /// Opens links and files where there is no room.
+    pub fn without_room(platform: Platform) -> Self {
+        let requests = PendingRequests::new(channel::<PieceRequest>().0.sink());
+        Self { relay: Relay::new(platform.clone(), ""), platform, traffic: Traffic::default(), requests }
+    }
+
     fn headers(&self) -> HeaderReader<'_> {
         HeaderReader { store: self.platform.store.as_ref() }
     }
