@@ -7,6 +7,7 @@
 mod bench;
 mod channel_lines;
 mod chat;
+mod chosen_model;
 mod command;
 mod failure;
 mod host;
@@ -18,14 +19,18 @@ mod model_path;
 mod options;
 mod output;
 mod printable;
+mod pull;
+mod quiet_drivers;
 mod run;
 mod sampling;
 mod secret_file;
 mod serve;
 mod session;
 mod setup;
+mod shell_files;
 mod showing;
 mod signals;
+mod stored_models;
 mod usage;
 mod values;
 mod verify;
@@ -47,18 +52,25 @@ pub use failure::{Failure, Signal};
 pub use host::{HostOptions, PoolingOptions};
 pub use join::{JoinOptions, LinkArgument};
 pub use link::{BadLink, RoomLink};
-pub use options::{AnswerOptions, Contribution, DeviceOptions, GuessArguments, ModelOptions, NetworkOptions};
+pub use options::{
+    AccessOptions, AnswerOptions, CacheOptions, Contribution, DeviceOptions, GuessArguments, ModelOptions,
+    NetworkOptions,
+};
+pub use pull::PullOptions;
 pub use run::RunOptions;
 pub use sampling::SamplingArguments;
 pub use serve::{ApiOptions, OwnModelOptions, RoomOptions, ServeOptions, ServeTarget};
 pub use session::{Answer, Session};
 pub use setup::{NO_RELAY, Setup};
+pub use shell_files::{CompletionsOptions, ManOptions};
 pub use signals::Stop;
+pub use stored_models::{ListOptions, RemoveOptions};
 pub use values::{parse_bytes, parse_type};
 pub use verify::{FileHash, VerifyOptions};
 
 /// Runs the program. Errors go to standard error.
 pub fn main() -> ExitCode {
+    quiet_drivers::start_again_if_needed();
     logging::log_to_stderr();
     let done = match CommandLine::try_parse() {
         Ok(line) => {
@@ -97,6 +109,11 @@ async fn perform(verb: Verb, stop: &Stop) -> Result<(), Failure> {
         Verb::Host(options) => host::host(&options, stop).await,
         Verb::Join(options) => join::join(&options, stop).await,
         Verb::Serve(options) => serve::serve(&options, stop).await,
+        Verb::Pull(options) => pull::pull(&options, stop).await,
+        Verb::List(options) => stored_models::list(&options).await,
+        Verb::Rm(options) => stored_models::remove(&options).await,
+        Verb::Completions(options) => shell_files::completions(&options),
+        Verb::Man(options) => shell_files::man(&options),
         Verb::Verify(options) => verify::verify(&options, stop).await,
     }
 }

@@ -1,14 +1,13 @@
 //! What is wrong with a command line, in as few lines as that takes.
 
+use clap::CommandFactory;
 use clap::error::ErrorKind;
 use potluck_text::texts;
 
+use crate::command::CommandLine;
 use crate::failure::Failure;
 use crate::output::print;
 use crate::printable::Printable;
-
-/// The verbs.
-const VERBS: [&str; 5] = ["run", "host", "join", "serve", "verify"];
 
 /// Prints the help that was asked for, or says what is wrong.
 ///
@@ -33,7 +32,7 @@ pub(crate) fn explain(error: &clap::Error) -> Result<(), Failure> {
 }
 
 /// The verb whose arguments are wrong.
-fn verb() -> Option<&'static str> {
+fn verb() -> Option<String> {
     let given = std::env::args_os().nth(1)?;
-    VERBS.into_iter().find(|verb| given == *verb)
+    CommandLine::command().find_subcommand(given).map(|verb| verb.get_name().to_owned())
 }

@@ -3,6 +3,8 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod files;
+mod models;
 mod process;
 mod world;
 
@@ -24,15 +26,20 @@ enum Verb {
     Ask,
     Serve,
     Verify,
+    Pull,
+    List,
+    Remove,
 }
 
-use Verb::{Ask, Bench, Contribute, Host, HostAndAsk, Run, Serve, Verify, Visit};
+use Verb::{Ask, Bench, Contribute, Host, HostAndAsk, List, Pull, Remove, Run, Serve, Verify, Visit};
 
-const ALL: &[Verb] = &[Run, Bench, Host, HostAndAsk, Contribute, Visit, Ask, Serve, Verify];
+const ALL: &[Verb] = &[Run, Bench, Host, HostAndAsk, Contribute, Visit, Ask, Serve, Verify, Pull, List, Remove];
 const OPENING: &[Verb] = &[Run, Bench, Host, HostAndAsk, Serve];
 const CONNECTED: &[Verb] = &[Host, HostAndAsk, Contribute, Visit, Ask];
 /// With a relay.
 const CALLING: &[Verb] = &[Host, HostAndAsk, Contribute, Visit, Ask, Verify];
+/// With the cache alone.
+const STORED: &[Verb] = &[Pull, List, Remove];
 const JOINING: &[Verb] = &[Contribute, Visit, Ask];
 
 impl Verb {
@@ -72,10 +79,18 @@ impl Verb {
             Ask => (vec!["join", &link, "--guest"], &question),
             Serve => (vec!["serve", &model, "--context", "256", "--listen", "127.0.0.1:0"], &[]),
             Verify => (vec!["verify", relay], &[]),
+            Pull => (vec!["pull", &model], &[]),
+            List => (vec!["list"], &[]),
+            Remove => (vec!["rm", "tiny"], &[]),
         };
         let own = ["--cache", failure.cache.unwrap_or("cache"), "--timeout", failure.timeout.unwrap_or("90")];
-        // It keeps nothing.
-        let own = if self == Verify { &own[2..] } else { &own[..] };
+        let own = match self {
+            // It keeps nothing.
+            Verify => &own[2..],
+            // They wait for nothing.
+            List | Remove => &own[..2],
+            _ => &own[..],
+        };
         let options = own.iter().chain(failure.options).copied();
         let all = first.into_iter().chain(rest.iter().copied()).chain(options);
         all.map(str::to_owned).collect()
@@ -182,13 +197,17 @@ fn failures() -> Vec<Failure> {
         model("a web page", "page.gguf", 1, &["GGUF"]),
         model("half a file", "half.gguf", 1, &["truncated"]),
         Failure { verbs: &[Host, HostAndAsk], options: &["--allow-private-links"], ..model("a link to a web page", "PORTAL/model.gguf", 1, &["GGUF"]) },
-        Failure { verbs: &[Host, HostAndAsk], ..model("a link to nothing", "https://no-such-host.invalid/a.gguf", 1, &["no-such-host.invalid"]) },
+        Failure { verbs: &[Run, Bench, Pull], ..model("one's own link to a web page", "PORTAL/model.gguf", 1, &["GGUF"]) },
+        Failure { verbs: &[Pull], ..model("a file where a link is expected", "model.gguf", 2, &["is not a link", "hf.co/OWNER/REPO"]) },
+        Failure { verbs: &[Run, Bench, Host, HostAndAsk, Pull], ..model("a link to nothing", "https://no-such-host.invalid/a.gguf", 1, &["no-such-host.invalid"]) },
         Failure { verbs: &[Host, HostAndAsk], ..model("a name that the relay lacks", "tniy", 1, &["no model called \"tniy\"", "It has tiny"]) },
         Failure { verbs: &[Host, HostAndAsk], relay: Some(|world| &world.nowhere), ..model("the model of a relay that is not there", "tiny", 3, &["refused"]) },
         Failure { verbs: &[Host], options: &["--protect"], ..model("the relay's model, protected", "tiny", 2, &["--protect"]) },
         Failure { name: "a KV cache type that the heads are too narrow for", verbs: OPENING, model: Some("narrow.gguf"), options: &["--kv", "q8_0"], code: 1, says: &["q8_0"], ..NONE },
         Failure { name: "too little memory", verbs: &[Run, Serve], options: &["--budget", "1M"], code: 1, says: &["more it fits"], ..NONE },
         Failure { name: "an adapter that there is not", verbs: &[Run, Bench, Contribute, Serve], options: &["--gpu", "nosuch"], code: 1, says: &["\"nosuch\"", "This device has"], ..NONE },
+        usage("a model that is not stored", &[Remove], &["No stored model is called tiny", "potluck-node list"]),
+        Failure { name: "models stored where a file is", verbs: STORED, model: Some("PORTAL/model.gguf"), cache: Some("in-the-way"), code: 1, says: &["in-the-way"], ..NONE },
         Failure { name: "a cache where a file is", verbs: CONNECTED, cache: Some("in-the-way"), code: 1, says: &["in-the-way"], ..NONE },
         relay("nothing listens", |world| &world.nowhere, &["has not answered for 5 s", "refused"]),
         relay("no such name", |_| "http://no-such-host.invalid", &["no-such-host.invalid", "has not answered for 5 s"]),
