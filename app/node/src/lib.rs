@@ -40,4 +40,4 @@ pub mod supervision;
 #[cfg(target_arch = "wasm32")]
 pub mod web;
 
-pub use language::{LanguageError, ModelLanguage};
+pub use language::{LanguageError, LanguageFacts, ModelLanguage};

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use potluck_node::platform::{LocalFile, Platform};
 use potluck_panel::ModelSource;
+use potluck_text::texts;
 
 use crate::failure::Failure;
 use crate::run::source_of;
@@ -21,11 +22,11 @@ pub(crate) enum ChosenModel {
 }
 
 impl ChosenModel {
-    /// What a text means. A file that is there comes first, then a link, then what is stored. Anything else is a file that is not
-    /// there.
+    /// What a text means. A file that is there comes first, then a link, then what is stored. Anything that looks like a path is a
+    /// file that is not there.
     ///
     /// # Errors
-    /// It is a repository of which one file is to be chosen, or a name that several stored models have.
+    /// It is a repository of which one file is to be chosen, or a name that no stored model has, or several.
     pub async fn of_path(path: &Path, platform: &Platform) -> Result<Self, Failure> {
         let file = || Self::File(path.to_owned());
         let Some(text) = path.to_str().filter(|_| !path.exists()) else { return Ok(file()) };
@@ -37,7 +38,8 @@ impl ChosenModel {
         }
         match find(platform.store.as_ref(), text).await? {
             Chosen::One(stored) => stored.address().map(Self::Link),
-            Chosen::None => Ok(file()),
+            Chosen::None if model_path::near(path).is_some() => Ok(file()),
+            Chosen::None => Err(Failure::Usage(texts().stored.no_model(text))),
         }
     }
 

@@ -2,12 +2,14 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::doctor::DoctorOptions;
 use crate::host::HostOptions;
 use crate::join::JoinOptions;
 use crate::pull::PullOptions;
 use crate::run::RunOptions;
 use crate::serve::ServeOptions;
 use crate::shell_files::{CompletionsOptions, ManOptions};
+use crate::show::ShowOptions;
 use crate::stored_models::{ListOptions, RemoveOptions};
 use crate::verify::VerifyOptions;
 
@@ -16,6 +18,7 @@ use crate::verify::VerifyOptions;
 #[command(
     name = "potluck-node",
     about = "Potluck without a browser: run a model on this device, host a room, or join one",
+    version = potluck_panel::BUILD,
     args_override_self = true
 )]
 pub struct CommandLine {
@@ -42,6 +45,10 @@ pub enum Verb {
     List(ListOptions),
     /// Delete stored models
     Rm(RemoveOptions),
+    /// Show what is known of a model, and whether its memory fits
+    Show(ShowOptions),
+    /// Check this device: its GPU and driver, the kernels' results, the cache, and with --relay a relay and the clock
+    Doctor(DoctorOptions),
     /// Check whether a relay serves the page of a release
     Verify(VerifyOptions),
     /// Print completions for a shell

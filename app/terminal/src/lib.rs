@@ -9,6 +9,7 @@ mod channel_lines;
 mod chat;
 mod chosen_model;
 mod command;
+mod doctor;
 mod failure;
 mod host;
 mod join;
@@ -28,6 +29,7 @@ mod serve;
 mod session;
 mod setup;
 mod shell_files;
+mod show;
 mod showing;
 mod signals;
 mod stored_models;
@@ -48,6 +50,7 @@ use crate::printable::Printable;
 
 pub use bench::BenchOptions;
 pub use command::{CommandLine, Verb};
+pub use doctor::DoctorOptions;
 pub use failure::{Failure, Signal};
 pub use host::{HostOptions, PoolingOptions};
 pub use join::{JoinOptions, LinkArgument};
@@ -63,6 +66,7 @@ pub use serve::{ApiOptions, OwnModelOptions, RoomOptions, ServeOptions, ServeTar
 pub use session::{Answer, Session};
 pub use setup::{NO_RELAY, Setup};
 pub use shell_files::{CompletionsOptions, ManOptions};
+pub use show::ShowOptions;
 pub use signals::Stop;
 pub use stored_models::{ListOptions, RemoveOptions};
 pub use values::{parse_bytes, parse_type};
@@ -112,6 +116,8 @@ async fn perform(verb: Verb, stop: &Stop) -> Result<(), Failure> {
         Verb::Pull(options) => pull::pull(&options, stop).await,
         Verb::List(options) => stored_models::list(&options).await,
         Verb::Rm(options) => stored_models::remove(&options).await,
+        Verb::Show(options) => show::show(&options, stop).await,
+        Verb::Doctor(options) => doctor::doctor(&options, stop).await,
         Verb::Completions(options) => shell_files::completions(&options),
         Verb::Man(options) => shell_files::man(&options),
         Verb::Verify(options) => verify::verify(&options, stop).await,

@@ -24,9 +24,11 @@ pub(crate) fn explain(error: &clap::Error) -> Result<(), Failure> {
             let text = error.to_string();
             // What follows the usage repeats the help.
             let wrong = text.split("\n\nUsage:").next().unwrap_or(&text);
-            let wrong = wrong.split("\n\nFor more information").next().unwrap_or(wrong).trim_end();
-            let help = verb().map(|verb| format!("\n{}", terminal.see_help(verb))).unwrap_or_default();
-            Err(Failure::Usage(format!("{wrong}{help}")))
+            let wrong = wrong.split("\n\nFor more information").next().unwrap_or(wrong);
+            // Who writes -p has another program's option in mind, not a file of that name.
+            let wrong = wrong.split("\n\n  tip: to pass").next().unwrap_or(wrong).trim_end();
+            let help = verb().map_or_else(|| terminal.see_commands().to_owned(), |verb| terminal.see_help(verb));
+            Err(Failure::Usage(format!("{wrong}\n{help}")))
         }
     }
 }

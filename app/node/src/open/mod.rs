@@ -2,6 +2,7 @@
 
 mod error;
 mod header;
+mod memory;
 mod names;
 mod shared;
 #[cfg(test)]
@@ -28,6 +29,7 @@ use crate::relay::Relay;
 use crate::source::{HttpFile, HttpSource, LocalSource, PendingRequests, PieceSource, Source, SourceError, Traffic};
 
 pub use self::error::OpenError;
+pub use self::memory::MemoryNeed;
 pub use self::names::{TensorNames, split_names};
 
 /// Largest file that a host sends to others: its list of hashes, which everyone holds in memory, has 128 MiB.

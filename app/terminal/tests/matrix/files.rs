@@ -6,13 +6,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+/// Bytes that are sent at a time.
+const PIECE: usize = 16 << 10;
+
+/// Headers and samples of weights are less.
+const MUCH: usize = 128 << 10;
+
 /// What the server does, and did.
 #[derive(Default)]
 pub struct Manners {
     /// It sends no parts.
     pub whole: AtomicBool,
-    /// Once it has sent so many bytes, it says nothing more; 0: it never stops.
-    pub stops_after: AtomicU64,
+    /// Asked for much, it says nothing of what comes after so many bytes of its file; 0: it says everything.
+    pub silent_from: AtomicU64,
     /// Bytes of content that it has sent.
     pub sent: AtomicU64,
 }
@@ -60,13 +66,17 @@ fn answer(mut to: &TcpStream, reader: &mut impl BufRead, content: &[u8], manners
     if first.starts_with("HEAD") {
         return Some(());
     }
-    for piece in content[start..end].chunks(16 << 10) {
-        let stops_after = manners.stops_after.load(Ordering::SeqCst);
-        while stops_after > 0 && manners.sent.load(Ordering::SeqCst) >= stops_after {
-            if manners.stops_after.load(Ordering::SeqCst) != stops_after {
-                return None;
+    for (index, piece) in content[start..end].chunks(PIECE).enumerate() {
+        let offset = (start + index * PIECE) as u64;
+        let is_silent = || {
+            let from = manners.silent_from.load(Ordering::SeqCst);
+            from > 0 && offset >= from && end - start > MUCH
+        };
+        if is_silent() {
+            while is_silent() {
+                std::thread::sleep(Duration::from_millis(20));
             }
-            std::thread::sleep(Duration::from_millis(20));
+            return None;
         }
         manners.sent.fetch_add(piece.len() as u64, Ordering::SeqCst);
         to.write_all(piece).ok()?;

@@ -113,7 +113,7 @@ fn what_is_pulled_is_listed_run_and_deleted() {
 #[test]
 fn a_pull_that_was_stopped_goes_on_where_it_ended() {
     let place = Place::new("resumed");
-    place.manners.stops_after.store(place.bytes / 2, Ordering::SeqCst);
+    place.manners.silent_from.store(place.bytes / 2, Ordering::SeqCst);
     let mut pull = place.start(&["pull", &place.link]);
     assert!(pull.until("Downloading"));
     // What has come is written before the rest is there.
@@ -126,7 +126,7 @@ fn a_pull_that_was_stopped_goes_on_where_it_ended() {
     assert!(code == Some(130) && out.is_empty() && err.contains("goes on from there"), "{code:?} {err}");
     let part = place.ends(&["list"]).out;
     assert!(part.contains('%'), "{part}");
-    place.manners.stops_after.store(0, Ordering::SeqCst);
+    place.manners.silent_from.store(0, Ordering::SeqCst);
     let first = place.units().into_iter().min_by_key(|(_, written)| *written).unwrap();
     let Ended { code, err, .. } = place.pull();
     assert_eq!(code, Some(0), "{err}");
@@ -151,7 +151,7 @@ fn a_pull_that_cannot_go_on_says_why() {
         assert_eq!(err.lines().filter(|line| line.ends_with('.')).count(), 1, "{test}: {err}");
     }
     let place = Place::new("pull-silent");
-    place.manners.stops_after.store(place.bytes / 2, Ordering::SeqCst);
+    place.manners.silent_from.store(place.bytes / 2, Ordering::SeqCst);
     let Ended { code, err, .. } = place.ends(&["pull", &place.link, "--timeout", "2"]);
     assert!(code == Some(1) && err.contains("Nothing has arrived for 2 s"), "{code:?} {err}");
 }
@@ -186,4 +186,63 @@ fn of_two_models_with_one_name_neither_is_taken() {
     }
     assert_eq!(place.ends(&["rm", &id[..12]]).code, Some(0));
     assert_eq!(place.listed().len(), 1);
+}
+
+/// What `show --json` says.
+fn shown(place: &Place, line: &[&str]) -> serde_json::Value {
+    let Ended { code, out, err } = place.ends(&[&["show"], line, &["--json"]].concat());
+    assert_eq!(code, Some(0), "{err}");
+    serde_json::from_str(&out).unwrap()
+}
+
+#[test]
+fn what_is_shown_of_a_model_is_the_same_for_its_file_its_link_and_its_name() {
+    let place = Place::new("shown");
+    std::fs::write(place.folder.join("model.gguf"), model(5)).unwrap();
+    let Ended { code, out, err } = place.ends(&["show", "model.gguf"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    for line in ["name ", "architecture   llama, 4 blocks", "quantization   F32: F32 7.3 MB", "verdict        It fits"]
+    {
+        assert!(out.lines().any(|shown| shown.starts_with(line)), "{line}: {out}");
+    }
+    place.sent();
+    let file = shown(&place, &["model.gguf"]);
+    let link = shown(&place, &[&place.link]);
+    place.pull();
+    let name = shown(&place, &[file["name"].as_str().unwrap()]);
+    for (field, value) in file.as_object().unwrap().iter().filter(|(field, _)| *field != "id") {
+        assert_eq!((value, value), (&link[field], &name[field]), "{field}");
+    }
+    assert_eq!(link["id"], name["id"]);
+}
+
+#[test]
+fn a_model_runs_in_the_memory_that_is_shown_and_not_in_less() {
+    let place = Place::new("memory");
+    std::fs::write(place.folder.join("model.gguf"), model(5)).unwrap();
+    let needs = shown(&place, &["model.gguf", "--context", "512", "--kv", "f32"])["needs"].as_u64().unwrap();
+    for (budget, fits) in [(needs, true), (needs - 4_000_000, false)] {
+        let budget = budget.to_string();
+        let options = ["model.gguf", "--context", "512", "--kv", "f32", "--budget", &budget];
+        assert_eq!(shown(&place, &options)["fits"], fits);
+        let question = ["--raw", "--prompt", "a", "--max-tokens", "2"];
+        let Ended { code, err, .. } = place.ends(&[&["run"], &options[..], &question].concat());
+        assert_eq!(code, Some(if fits { 0 } else { 1 }), "{budget}: {err}");
+    }
+}
+
+#[test]
+fn doctor_examines_this_device() {
+    let place = Place::new("doctor");
+    let Ended { code, out, err } = place.ends(&["doctor"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+    for line in ["ok   program", "ok   GPU", "ok   self-test", "ok   cache", "-    relay", "-    clock"] {
+        assert!(out.lines().any(|shown| shown.starts_with(line)), "{line}: {out}");
+    }
+    let test = out.lines().find(|line| line.contains("self-test")).unwrap();
+    let kernels: Vec<u32> = test.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert!(kernels[0] >= 10, "{test}");
+    let world = crate::world::World::new("doctor-relay");
+    let Ended { code, out, .. } = place.ends(&["doctor", "--relay", &world.plain]);
+    assert!(code == Some(0) && out.contains("ok   relay") && out.contains("ok   clock"), "{out}");
 }

@@ -25,6 +25,8 @@ table! {
         column_stored = "STORED";
         /// Where it came from.
         column_link = "LINK";
+        /// Label of an address.
+        link = "link";
         /// Everything is stored.
         complete = "complete";
         /// So many of all bytes are stored, in hundredths.
@@ -35,6 +37,8 @@ table! {
         deleted(name: Text, size: Bytes) = "Deleted { $name } ({ $size }).";
         /// No stored model is called so.
         unknown(text: Text) = "No stored model is called { $text }. potluck-node list shows what is stored.";
+        /// No stored model is called so, and no file.
+        no_model(text: Text) = "There is no file { $text }, and no stored model is called so. potluck-node list shows what is stored; pull LINK stores a model.";
         /// Several stored models are called so.
         several(text: Text, ids: Text) = "Several stored models are called { $text }. Give the id of one: { $ids }.";
         /// The model was stored from an address that was not kept.
