@@ -21,6 +21,7 @@ mod options;
 mod output;
 mod printable;
 mod pull;
+#[cfg(target_os = "linux")]
 mod quiet_drivers;
 mod run;
 mod sampling;
@@ -74,6 +75,7 @@ pub use verify::{FileHash, VerifyOptions};
 
 /// Runs the program. Errors go to standard error.
 pub fn main() -> ExitCode {
+    #[cfg(target_os = "linux")]
     quiet_drivers::start_again_if_needed();
     logging::log_to_stderr();
     let done = match CommandLine::try_parse() {

@@ -1,15 +1,12 @@
 //! Keeps a graphics driver from printing to standard error.
 //!
-//! Mesa's Vulkan layer looks for a Wayland display. Where the session has no folder for sockets, its library prints "error:
-//! XDG_RUNTIME_DIR is invalid or not set", which is no error of this program. A display that is named by its path is looked for
-//! without that folder and without a word. A process cannot safely change its own environment, so the program starts again, in the
-//! same process and with everything else as it was.
+//! Mesa's Vulkan layer looks for a Wayland display, whose library prints "error: XDG_RUNTIME_DIR is invalid or not set" where there is
+//! no such folder. A display that is named by its path is looked for silently. A process cannot safely change its own environment, so
+//! the program starts again in the same process.
 
-#[cfg(target_os = "linux")]
 use std::ffi::OsString;
 
 /// Starts the program again, if its environment would make a driver complain. Returns if not, or if that fails.
-#[cfg(target_os = "linux")]
 pub(crate) fn start_again_if_needed() {
     use std::os::unix::process::CommandExt;
 
@@ -17,34 +14,23 @@ pub(crate) fn start_again_if_needed() {
         return;
     }
     let Ok(program) = std::env::current_exe() else { return };
-    let mut arguments = std::env::args_os();
-    let mut again = std::process::Command::new(program);
-    if let Some(name) = arguments.next() {
-        again.arg0(name);
-    }
+    let again = std::env::args_os().skip(1);
     // Returns only if it fails.
-    let error = again.args(arguments).env(DISPLAY, NO_DISPLAY).exec();
+    let error = std::process::Command::new(program).args(again).env(DISPLAY, NO_DISPLAY).exec();
     log::info!("the program cannot be started again: {error}");
 }
 
-/// Elsewhere drivers say nothing.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn start_again_if_needed() {}
-
-#[cfg(target_os = "linux")]
 const DISPLAY: &str = "WAYLAND_DISPLAY";
 /// A path at which nobody listens.
-#[cfg(target_os = "linux")]
 const NO_DISPLAY: &str = "/dev/null";
 
 /// True if the library would miss the folder: it is not given by its path, and neither is the display.
-#[cfg(target_os = "linux")]
 fn complains(variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let is_path = |name| variable(name).is_some_and(|value| std::path::Path::new(&value).is_absolute());
     !is_path("XDG_RUNTIME_DIR") && !is_path(DISPLAY)
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -6,7 +6,7 @@ use potluck_node::native::{Network, platform};
 use potluck_node::platform::{BlobStore, StoreError};
 use potluck_node::storage::{Stored, list as stored_in};
 use potluck_text::{bytes, texts};
-use serde::Serialize;
+use serde_json::json;
 
 use crate::failure::Failure;
 use crate::options::CacheOptions;
@@ -51,18 +51,6 @@ pub(crate) enum Chosen {
 #[derive(Clone, Debug)]
 pub(crate) struct StoredModel(pub Stored);
 
-/// A stored model as `list --json` prints it.
-#[derive(Serialize)]
-struct Line<'a> {
-    id: String,
-    name: &'a str,
-    /// Bytes of its weights that are stored.
-    stored: u64,
-    /// Bytes of all its weights, if that is known.
-    weights: Option<u64>,
-    link: Option<&'a str>,
-}
-
 impl StoredModel {
     /// Where it came from.
     ///
@@ -91,7 +79,7 @@ impl StoredModel {
         let Self(Stored { name, link, bytes: stored, weights, total, .. }) = self;
         let all = weights.unwrap_or(*total).max(1);
         let part = if *stored >= all { texts.complete().to_owned() } else { texts.part((100 * stored / all).min(99)) };
-        let link = link.as_deref().unwrap_or(texts.no_shown_link());
+        let link = link.as_deref().unwrap_or("-");
         [name.clone(), self.short_id(), bytes(*stored), part, link.to_owned()]
     }
 }
@@ -143,10 +131,9 @@ pub(crate) async fn list(options: &ListOptions) -> Result<(), Failure> {
     let platform = platform(options.cache.made_folder()?, &Network::default());
     let models = all(platform.store.as_ref()).await?;
     if options.json {
-        for StoredModel(Stored { model, name, link, bytes, weights, .. }) in &models {
-            let (stored, link) = (*bytes, link.as_deref());
-            let line = Line { id: model.to_string(), name, stored, weights: *weights, link };
-            let json = serde_json::to_string(&line).map_err(|error| Failure::Failed(error.to_string()))?;
+        for StoredModel(Stored { model, name, link, bytes: stored, weights, .. }) in &models {
+            let id = model.to_string();
+            let json = json!({ "id": id, "name": name, "stored": stored, "weights": weights, "link": link });
             print(&Printable::json(&format!("{json}\n")))?;
         }
         return Ok(());

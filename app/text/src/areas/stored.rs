@@ -31,8 +31,6 @@ table! {
         complete = "complete";
         /// So many of all bytes are stored, in hundredths.
         part(percent: Number) = "{ $percent }%";
-        /// A link that is not shown, because it may hold a secret, or a model of a relay or a host.
-        no_shown_link = "-";
         /// A stored model was deleted.
         deleted(name: Text, size: Bytes) = "Deleted { $name } ({ $size }).";
         /// No stored model is called so.
