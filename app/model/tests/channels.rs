@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use potluck_model::{Channels, ChatTemplate, LocalTime, Message, RenderOptions, SpecialText, TokenKind, Tokenizer};
 use potluck_plan::{Channel, ChannelText};
+use potluck_testkit::read_golden;
 use proptest::prelude::*;
 use vocabulary::control;
 
@@ -32,7 +33,7 @@ impl Model {
     /// With a published template.
     fn published(name: &str, special: &[(&str, TokenKind)]) -> Self {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/templates");
-        Self::new(&std::fs::read_to_string(folder.join(format!("{name}.jinja"))).unwrap(), special)
+        Self::new(&read_golden(&folder.join(format!("{name}.jinja"))), special)
     }
 
     fn ids(&self, text: &str) -> Vec<u32> {

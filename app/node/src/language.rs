@@ -86,6 +86,19 @@ pub struct ModelLanguage {
     max_bytes: usize,
 }
 
+/// What a person may want to know of a model's tokenizer and chat template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LanguageFacts {
+    /// Tokens of the vocabulary.
+    pub tokens: usize,
+    /// The chat template is the file's own.
+    pub own_template: bool,
+    /// It tells the model which functions are offered.
+    pub offers_functions: bool,
+    /// The vocabulary has tokens around texts between which to write.
+    pub infill: bool,
+}
+
 impl ModelLanguage {
     /// Reads them from a file's metadata, for prompts of at most `context` tokens that are dated `now`. Also returns sentences for
     /// people about what was assumed or replaced.
@@ -116,6 +129,17 @@ impl ModelLanguage {
             },
             remarks,
         ))
+    }
+
+    /// What there is to know about them.
+    #[must_use]
+    pub fn facts(&self) -> LanguageFacts {
+        LanguageFacts {
+            tokens: self.tokenizer.len(),
+            own_template: matches!(self.template.choice().origin, TemplateOrigin::File | TemplateOrigin::Named(_)),
+            offers_functions: self.support.offers,
+            infill: self.infill.is_some(),
+        }
     }
 
     /// What turns text into tokens and back.

@@ -9,7 +9,7 @@
 //! - [`room`]: the connection to a room, and the way of a frame to its members. [`direct`]: frames to tabs of this browser that bypass
 //!   the relay. [`relay`]: what goes to the relay.
 //! - [`status`]: the page's view. [`supervision`]: when a page starts its node worker again.
-//! - [`pack`]: how weight units are laid out in a browser's storage.
+//! - [`storage`]: what the cache has of which models. [`pack`]: how weight units are laid out in a browser's storage.
 //! - [`links`]: where a link that a host chose may lead.
 //! - `native` and `web`: the adapters. A browser tab has three contexts: page half, node worker, storage worker.
 #![forbid(unsafe_code)]
@@ -35,8 +35,9 @@ pub mod relay;
 pub mod room;
 pub mod source;
 pub mod status;
+pub mod storage;
 pub mod supervision;
 #[cfg(target_arch = "wasm32")]
 pub mod web;
 
-pub use language::{LanguageError, ModelLanguage};
+pub use language::{LanguageError, LanguageFacts, ModelLanguage};

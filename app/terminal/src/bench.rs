@@ -7,10 +7,9 @@ use potluck_panel::{BenchChoice, BenchEvent, BenchReport, BenchWorkload, KvCache
 use potluck_text::texts;
 
 use crate::failure::Failure;
-use crate::model_path;
 use crate::output::{print, say};
 use crate::printable::Printable;
-use crate::run::{RunOptions, source_of};
+use crate::run::RunOptions;
 use crate::session::Session;
 use crate::showing::show_loading;
 use crate::signals::Stop;
@@ -78,10 +77,11 @@ fn parse_depth(text: &str) -> Result<u32, String> {
 /// # Errors
 /// What failed.
 pub(crate) async fn bench(options: &RunOptions, stop: &Stop) -> Result<(), Failure> {
-    let files = model_path::open(&options.model)?;
+    let (setup, chosen) = options.chosen().await?;
+    let (source, files) = chosen.open()?;
     let BenchOptions { workloads, depths, runs, untuned, .. } = options.benchmark.clone();
     let choice = BenchChoice {
-        model: source_of(&files),
+        model: source,
         workloads,
         depths,
         repeats: runs,
@@ -91,7 +91,7 @@ pub(crate) async fn bench(options: &RunOptions, stop: &Stop) -> Result<(), Failu
         sampled: true,
         tuned: !untuned,
     };
-    let mut session = Session::start(options.setup()?.stopped_by(stop));
+    let mut session = Session::start(setup.stopped_by(stop));
     session.set_purpose(Purpose::Alone);
     session.send(Input::Page(ToNode::Bench(choice), files));
     loop {

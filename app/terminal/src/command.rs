@@ -2,10 +2,15 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::doctor::DoctorOptions;
 use crate::host::HostOptions;
 use crate::join::JoinOptions;
+use crate::pull::PullOptions;
 use crate::run::RunOptions;
 use crate::serve::ServeOptions;
+use crate::shell_files::{CompletionsOptions, ManOptions};
+use crate::show::ShowOptions;
+use crate::stored_models::{ListOptions, RemoveOptions};
 use crate::verify::VerifyOptions;
 
 /// The command line of `potluck-node`. Of an option that is given twice the last one counts.
@@ -13,6 +18,7 @@ use crate::verify::VerifyOptions;
 #[command(
     name = "potluck-node",
     about = "Potluck without a browser: run a model on this device, host a room, or join one",
+    version = potluck_panel::BUILD,
     args_override_self = true
 )]
 pub struct CommandLine {
@@ -24,7 +30,7 @@ pub struct CommandLine {
 /// What to do. Each verb has the options that mean something to it, and no others.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum Verb {
-    /// Run a model on this device alone: chat, answer one prompt, or benchmark the model. Needs no network
+    /// Run a model on this device alone: chat, answer one prompt, or benchmark the model. Needs no network, unless the model is a link
     Run(RunOptions),
     /// Open a room for other devices, and print its link
     Host(HostOptions),
@@ -32,8 +38,23 @@ pub enum Verb {
     Join(JoinOptions),
     /// Let other programs use a model as they use OpenAI's or Anthropic's API: a model's file on this device, or the model of a room
     Serve(ServeOptions),
+    /// Download a model, so that run and host find it on this device. If it is stopped, the same command goes on where it ended
+    Pull(PullOptions),
+    /// List the models that are stored on this device, whole or in part
+    #[command(visible_alias = "ls")]
+    List(ListOptions),
+    /// Delete stored models
+    Rm(RemoveOptions),
+    /// Show what is known of a model, and whether its memory fits
+    Show(ShowOptions),
+    /// Check this device: its GPU and driver, the kernels' results, the cache, and with --relay a relay and the clock
+    Doctor(DoctorOptions),
     /// Check whether a relay serves the page of a release
     Verify(VerifyOptions),
+    /// Print completions for a shell
+    Completions(CompletionsOptions),
+    /// Print a manual page: potluck-node man run | man -l -
+    Man(ManOptions),
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@
 mod bench;
 mod channel_lines;
 mod chat;
+mod chosen_model;
 mod command;
+mod doctor;
 mod failure;
 mod host;
 mod join;
@@ -18,14 +20,20 @@ mod model_path;
 mod options;
 mod output;
 mod printable;
+mod pull;
+#[cfg(target_os = "linux")]
+mod quiet_drivers;
 mod run;
 mod sampling;
 mod secret_file;
 mod serve;
 mod session;
 mod setup;
+mod shell_files;
+mod show;
 mod showing;
 mod signals;
+mod stored_models;
 mod usage;
 mod values;
 mod verify;
@@ -43,22 +51,32 @@ use crate::printable::Printable;
 
 pub use bench::BenchOptions;
 pub use command::{CommandLine, Verb};
+pub use doctor::DoctorOptions;
 pub use failure::{Failure, Signal};
 pub use host::{HostOptions, PoolingOptions};
 pub use join::{JoinOptions, LinkArgument};
 pub use link::{BadLink, RoomLink};
-pub use options::{AnswerOptions, Contribution, DeviceOptions, GuessArguments, ModelOptions, NetworkOptions};
+pub use options::{
+    AccessOptions, AnswerOptions, CacheOptions, Contribution, DeviceOptions, GuessArguments, ModelOptions,
+    NetworkOptions,
+};
+pub use pull::PullOptions;
 pub use run::RunOptions;
 pub use sampling::SamplingArguments;
 pub use serve::{ApiOptions, OwnModelOptions, RoomOptions, ServeOptions, ServeTarget};
 pub use session::{Answer, Session};
 pub use setup::{NO_RELAY, Setup};
+pub use shell_files::{CompletionsOptions, ManOptions};
+pub use show::ShowOptions;
 pub use signals::Stop;
+pub use stored_models::{ListOptions, RemoveOptions};
 pub use values::{parse_bytes, parse_type};
 pub use verify::{FileHash, VerifyOptions};
 
 /// Runs the program. Errors go to standard error.
 pub fn main() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    quiet_drivers::start_again_if_needed();
     logging::log_to_stderr();
     let done = match CommandLine::try_parse() {
         Ok(line) => {
@@ -97,6 +115,13 @@ async fn perform(verb: Verb, stop: &Stop) -> Result<(), Failure> {
         Verb::Host(options) => host::host(&options, stop).await,
         Verb::Join(options) => join::join(&options, stop).await,
         Verb::Serve(options) => serve::serve(&options, stop).await,
+        Verb::Pull(options) => pull::pull(&options, stop).await,
+        Verb::List(options) => stored_models::list(&options).await,
+        Verb::Rm(options) => stored_models::remove(&options).await,
+        Verb::Show(options) => show::show(&options, stop).await,
+        Verb::Doctor(options) => doctor::doctor(&options, stop).await,
+        Verb::Completions(options) => shell_files::completions(&options),
+        Verb::Man(options) => shell_files::man(&options),
         Verb::Verify(options) => verify::verify(&options, stop).await,
     }
 }

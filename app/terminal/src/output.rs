@@ -1,6 +1,7 @@
 //! Everything that the program prints. Nothing else writes to standard output or standard error, so nothing panics where a pipe is
 //! closed or a disk is full, and peers' text reaches a terminal only as [`Printable`].
 
+use std::ffi::OsString;
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,6 +19,9 @@ const SOON: Duration = Duration::from_secs(1);
 const LATE: Duration = Duration::from_secs(5);
 /// Longer lines would wrap, and a wrapped line cannot be rewritten.
 const COLUMNS: usize = 79;
+
+/// The variable of those who want no colours, nor dimmed text.
+const NO_COLOR: &str = "NO_COLOR";
 
 static PROGRESS: Mutex<ProgressLine> =
     Mutex::new(ProgressLine { step: String::new(), shown: None, is_open: false, is_aside: false });
@@ -98,9 +102,15 @@ pub(crate) fn aside(text: &Printable) {
         line.end();
     }
     (line.is_open, line.is_aside) = (true, true);
-    let (dim, plain) = if stderr().is_terminal() { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
+    let is_plain = !stderr().is_terminal() || wants_no_color(std::env::var_os(NO_COLOR));
+    let (dim, plain) = if is_plain { ("", "") } else { ("\x1b[2m", "\x1b[0m") };
     let mut out = stderr().lock();
     _ = write!(out, "{dim}{text}{plain}").and_then(|()| out.flush());
+}
+
+/// True if the variable is set to anything, as <https://no-color.org> asks.
+fn wants_no_color(variable: Option<OsString>) -> bool {
+    variable.is_some_and(|value| !value.is_empty())
 }
 
 /// Shows on standard error how far a step is: on a terminal in one line that changes, elsewhere in a line now and then.
@@ -183,6 +193,12 @@ mod tests {
     fn a_terminal_shows_every_report_and_a_file_has_a_line_every_few_seconds() {
         assert_eq!(printed(true), 241);
         assert!((11..=25).contains(&printed(false)), "{}", printed(false));
+    }
+
+    #[test]
+    fn text_is_dimmed_unless_the_variable_says_otherwise() {
+        let given = [None, Some(""), Some("1"), Some("0")].map(|value| wants_no_color(value.map(OsString::from)));
+        assert_eq!(given, [false, false, true, true]);
     }
 
     #[test]

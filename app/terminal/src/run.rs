@@ -13,9 +13,9 @@ use potluck_swarm::HostCommand;
 
 use crate::bench::BenchOptions;
 use crate::chat;
+use crate::chosen_model::ChosenModel;
 use crate::failure::Failure;
-use crate::model_path;
-use crate::options::{AnswerOptions, Contribution, DeviceOptions, GuessArguments, ModelOptions};
+use crate::options::{AccessOptions, AnswerOptions, Contribution, DeviceOptions, GuessArguments, ModelOptions};
 use crate::session::Session;
 use crate::setup::Setup;
 use crate::signals::Stop;
@@ -25,7 +25,8 @@ use crate::waiting::Purpose;
 /// Options of `run`.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 pub struct RunOptions {
-    /// The model: a GGUF file. If the model is split into several files, name the first one
+    /// The model: a GGUF file (of a split model the first one), a link to such a file or to a repository of them, for example
+    /// hf.co/OWNER/REPO:Q4_K_M, or the name of a stored model, as list shows it
     pub model: PathBuf,
     /// What is asked.
     #[command(flatten)]
@@ -49,6 +50,9 @@ pub struct RunOptions {
     /// This device.
     #[command(flatten)]
     pub device: DeviceOptions,
+    /// As whom a link's file is fetched.
+    #[command(flatten)]
+    pub access: AccessOptions,
 }
 
 impl RunOptions {
@@ -57,22 +61,45 @@ impl RunOptions {
     /// # Errors
     /// There is no folder for what it downloads.
     pub fn setup(&self) -> Result<Setup, Failure> {
-        let mut setup = Setup::alone(&self.device, self.arithmetic)?;
+        self.setup_for(&self.model.to_string_lossy())
+    }
+
+    /// The same for a model of this link.
+    fn setup_for(&self, link: &str) -> Result<Setup, Failure> {
+        let network = self.access.network_of_links(link);
+        let mut setup = Setup::alone(&network, &self.device, self.arithmetic)?;
         setup.guess(&self.guesses, &self.contribution);
         Ok(setup)
     }
 
-    /// Opens the model and waits until it can answer.
+    /// What the model's text means, and how the node is set up for it.
+    ///
+    /// # Errors
+    /// It means nothing, or there is no folder for what is downloaded.
+    pub(crate) async fn chosen(&self) -> Result<(Setup, ChosenModel), Failure> {
+        let setup = self.setup()?;
+        let chosen = ChosenModel::of_path(&self.model, &setup.platform).await?;
+        Ok(match &chosen {
+            ChosenModel::File(_) => (setup, chosen),
+            ChosenModel::Link(url) => (self.setup_for(url)?, chosen),
+        })
+    }
+
+    /// Opens a model's file and waits until it can answer.
     ///
     /// # Errors
     /// Why it cannot.
     pub async fn open(&self, session: &mut Session) -> Result<(), Failure> {
+        self.open_chosen(session, ChosenModel::File(self.model.clone())).await
+    }
+
+    async fn open_chosen(&self, session: &mut Session, chosen: ChosenModel) -> Result<(), Failure> {
         session.set_purpose(Purpose::Alone);
-        let files = model_path::open(&self.model)?;
-        if let Some(ShadowSource::File(shadow)) = &self.guesses.shadow {
-            check_shadow_of(&self.model, shadow).map_err(|error| Failure::Failed(error.to_string()))?;
+        if let (ChosenModel::File(base), Some(ShadowSource::File(shadow))) = (&chosen, &self.guesses.shadow) {
+            check_shadow_of(base, shadow).map_err(|error| Failure::Failed(error.to_string()))?;
         }
-        send_alone(session, files, &self.model_options, self.arithmetic, self.contribution.budget);
+        let (source, files) = chosen.open()?;
+        send_alone(session, source, files, &self.model_options, self.arithmetic, self.contribution.budget);
         session.until_up().await
     }
 }
@@ -80,12 +107,13 @@ impl RunOptions {
 /// Opens a model on this device alone.
 pub(crate) fn send_alone(
     session: &Session,
+    source: ModelSource,
     files: Vec<Rc<dyn LocalFile>>,
     options: &ModelOptions,
     arithmetic: Arithmetic,
     budget: u64,
 ) {
-    let of_files = HostCommand::of(source_of(&files), options.context);
+    let of_files = HostCommand::of(source, options.context);
     let command = HostCommand { kv_cache: options.cache_type, arithmetic, ..of_files };
     session.send(Input::Alone(command, budget, files));
 }
@@ -108,8 +136,9 @@ pub(crate) async fn run(options: &RunOptions, stop: &Stop) -> Result<(), Failure
         None if !chat::is_at_terminal() => Some(chat::question_of_input(&options.answer, stop).await?),
         question => question,
     };
-    let mut session = Session::start(options.setup()?.stopped_by(stop));
-    options.open(&mut session).await?;
+    let (setup, chosen) = options.chosen().await?;
+    let mut session = Session::start(setup.stopped_by(stop));
+    options.open_chosen(&mut session, chosen).await?;
     match question {
         Some(question) => crate::ask(&mut session, question, options.benchmark.bench).await.map(|_| ()),
         None => chat::chat(&mut session, &options.answer).await,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use potluck_node::native::{Fingerprint, ModelFile};
+use potluck_node::native::{Fingerprint, ModelFile, Network};
 use potluck_panel::{API_ADDRESS, AnswerPart, KvCacheType, RequestId, ToNode, ToPage};
 use potluck_plan::Arithmetic;
 use potluck_serve::{Access, ApiKey, Order, Origin, Parts, RoomState, Server, TextSide, Words};
@@ -18,12 +18,12 @@ use crate::failure::Failure;
 use crate::join::{LinkArgument, VARIABLE as LINK_VARIABLE, find_link, line_of_file};
 use crate::link::{BadLink, RoomLink};
 use crate::model_path::{self, reason};
-use crate::options::{DEFAULT_BUDGET, DEFAULT_CONTEXT, DeviceOptions, ModelOptions, NetworkOptions};
+use crate::options::{AccessOptions, DEFAULT_BUDGET, DEFAULT_CONTEXT, DeviceOptions, ModelOptions, NetworkOptions};
 use crate::output::{print, say};
 use crate::printable::Printable;
-use crate::run::send_alone;
+use crate::run::{send_alone, source_of};
 use crate::session::Session;
-use crate::setup::Setup;
+use crate::setup::{NO_RELAY, Setup};
 use crate::signals::Stop;
 use crate::values::{parse_arithmetic, parse_budget, parse_bytes, parse_cache_type};
 use crate::waiting::Purpose;
@@ -218,7 +218,10 @@ impl ServeOptions {
     /// How the node is set up for it.
     fn setup(&self, target: &Target<'_>) -> Result<Setup, Failure> {
         match target {
-            Target::Model(_) => Setup::alone(&self.device, self.own.arithmetic.unwrap_or_default()),
+            Target::Model(_) => {
+                let network = Network { relay: NO_RELAY.to_owned(), ..Network::default() };
+                Setup::alone(&network, &self.device, self.own.arithmetic.unwrap_or_default())
+            }
             Target::Room(link) => {
                 let relay_fingerprint = self.room.relay_fingerprint.or(link.fingerprint);
                 let name = self.room.name.clone().unwrap_or_else(|| NetworkOptions::DEFAULT_NAME.to_owned());
@@ -227,7 +230,7 @@ impl ServeOptions {
                     relay_fingerprint,
                     relay_token_file: None,
                     allow_private_links: false,
-                    access_tokens: None,
+                    access: AccessOptions::default(),
                 };
                 Setup::of_this_device(&network, &link.relay, &self.device)
             }
@@ -242,7 +245,8 @@ impl ServeOptions {
                 let OwnModelOptions { cache_type, context, arithmetic, budget } = self.own;
                 let options = ModelOptions { cache_type, context: context.unwrap_or(DEFAULT_CONTEXT) };
                 let budget = budget.or(parse_bytes(DEFAULT_BUDGET)).unwrap_or_default();
-                send_alone(session, model_path::open(path)?, &options, arithmetic.unwrap_or_default(), budget);
+                let files = model_path::open(path)?;
+                send_alone(session, source_of(&files), files, &options, arithmetic.unwrap_or_default(), budget);
             }
             Target::Room(RoomLink { room, key, .. }) => {
                 session.set_purpose(Purpose::Visit);

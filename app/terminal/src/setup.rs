@@ -62,12 +62,12 @@ impl Setup {
         Ok(Self { node, patience, ..Self::in_folder(network, &device.cache_folder()?) })
     }
 
-    /// A device that nobody knows, without a network.
+    /// A device that nobody knows, without a room.
     ///
     /// # Errors
     /// There is no folder for what it downloads.
-    pub(crate) fn alone(device: &DeviceOptions, arithmetic: Arithmetic) -> Result<Self, Failure> {
-        let mut setup = Self::new(&Network { relay: NO_RELAY.to_owned(), ..Network::default() }, device)?;
+    pub(crate) fn alone(network: &Network, device: &DeviceOptions, arithmetic: Arithmetic) -> Result<Self, Failure> {
+        let mut setup = Self::new(network, device)?;
         setup.node.gpu.matrix_units = arithmetic == Arithmetic::Matrix;
         Ok(setup)
     }

@@ -1,6 +1,7 @@
 //! Reference results that are stored compressed.
 
 use std::io::Read;
+use std::path::Path;
 
 /// The text of a `.gz` file.
 ///
@@ -11,4 +12,17 @@ pub fn gunzip(compressed: &[u8]) -> String {
     let read = flate2::read::GzDecoder::new(compressed).read_to_string(&mut text);
     read.unwrap_or_else(|error| panic!("a compressed golden file cannot be read: {error}"));
     text
+}
+
+/// The text of a file, which may be stored as `FILE.gz`.
+///
+/// # Panics
+/// If there is neither, or it is not UTF-8 text.
+pub fn read_golden(path: &Path) -> String {
+    let mut packed = path.as_os_str().to_owned();
+    packed.push(".gz");
+    match std::fs::read(&packed) {
+        Ok(bytes) => gunzip(&bytes),
+        Err(_) => std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())),
+    }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::Channel;
+use potluck_testkit::read_golden;
 use proptest::prelude::*;
 
 use super::*;
@@ -82,7 +83,7 @@ fn other_forms_are_no_calls() {
 /// What a published template writes for a call of the weather in Rome, after the last of these markers.
 fn written(template: &str, marker: &str) -> String {
     let path = format!("{}/tests/templates/{template}.jinja", env!("CARGO_MANIFEST_DIR"));
-    let template = ChatTemplate::new(&std::fs::read_to_string(path).unwrap(), String::new(), String::new()).unwrap();
+    let template = ChatTemplate::new(&read_golden(path.as_ref()), String::new(), String::new()).unwrap();
     let call = ToolCall { id: "call00000".to_owned(), ..ToolCall::new("weather", "{\"city\": \"Rome\"}") };
     let messages = [Message::new("user", "Hi"), Message { tool_calls: vec![call], ..Message::new("assistant", "") }];
     let now = Some(LocalTime::from_unix(0));

@@ -3,7 +3,7 @@
     pip install transformers==5.23.0 jinja2 && python make_templates.py [FOLDER OF TEMPLATES, FILE TO WRITE]
 
 The templates are those that the named models are published with, as they are collected in the source distribution of
-llama-cpp-python; each is under its model's licence.
+llama-cpp-python; each is under its model's licence. Large ones are packed.
 """
 
 import datetime
@@ -113,13 +113,14 @@ def as_text(case):
 
 def main():
     results = []
-    for file in sorted(FOLDER.glob("*.jinja")):
-        name = file.stem
+    files = {file.name.removesuffix(".gz").removesuffix(".jinja"): file for file in FOLDER.glob("*.jinja*")}
+    for name, file in sorted(files.items()):
+        template = gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text()
         tokens = next((tokens for prefix, tokens in TOKENS.items() if name.lower().startswith(prefix)), ("<s>", "</s>"))
         for title, case in CASES.items():
             result = {"template": name, "title": title, "bos": tokens[0], "eos": tokens[1]}
             try:
-                result["text"] = render(file.read_text(), case, tokens)
+                result["text"] = render(template, case, tokens)
             except jinja2.exceptions.TemplateError as error:
                 result["refused"] = str(error)
             except TypeError as error:
@@ -128,7 +129,7 @@ def main():
                 continue
             if "refused" in result and case["messages"][0]["role"] == "system":
                 try:
-                    result["text"] = render(file.read_text(), {**case, "messages": folded(case["messages"])}, tokens)
+                    result["text"] = render(template, {**case, "messages": folded(case["messages"])}, tokens)
                     del result["refused"]
                 except jinja2.exceptions.TemplateError:
                     pass

@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use potluck_engine::{Engine, Gpu, Verdict};
-use potluck_gguf::join;
 use potluck_gguf::synthetic::Synthetic;
-use potluck_model::ModelSpec;
+use potluck_gguf::{TensorType, join};
+use potluck_model::{ModelSpec, UnitMap};
 use potluck_panel::{SelfTest, SelfTestState};
 use potluck_plan::{Bytes, Computed, KvCacheType};
 
@@ -28,12 +28,15 @@ impl SelfTests {
             Some(engine) => engine.self_test().await,
             None => {
                 let gpu = device.gpu().ok_or_else(|| device.no_gpu())?;
-                let probe = probe(&gpu, |_| {})?;
-                let verdict = match probe.prepare().await {
-                    Ok(()) => probe.self_test().await,
-                    Err(error) => Err(error),
-                };
-                probe.destroy();
+                let (engine, units) = small_engine(&gpu, &usual_model(), |_| {})?;
+                let all = units.units().collect();
+                let verdict = async {
+                    engine.reserve(&all)?;
+                    engine.prepare().await?;
+                    engine.self_test().await
+                }
+                .await;
+                engine.destroy();
                 verdict
             }
         };
@@ -86,17 +89,36 @@ impl Drop for Testing<'_> {
     }
 }
 
+/// A small model with the weight types of most published files.
+fn usual_model() -> Synthetic {
+    Synthetic {
+        embedding: TensorType::Q6_K,
+        head: TensorType::Q8_0,
+        ..Synthetic::default().with_type(TensorType::Q4_K)
+    }
+}
+
 /// An engine for a small model without weights.
 ///
 /// # Errors
 /// A sentence: the engine cannot be created.
 pub(super) fn probe(gpu: &Gpu, on_result: impl Fn(Computed) + 'static) -> Result<Engine, String> {
+    let (engine, _) = small_engine(gpu, &Synthetic::default(), on_result)?;
+    engine.reserve(&BTreeSet::new()).map_err(|error| error.to_string())?;
+    Ok(engine)
+}
+
+/// An engine for a small model, which has reserved nothing.
+fn small_engine(
+    gpu: &Gpu,
+    model: &Synthetic,
+    on_result: impl Fn(Computed) + 'static,
+) -> Result<(Engine, UnitMap), String> {
     let sentence = |error: &dyn std::error::Error| error.to_string();
-    let header = Synthetic::default().header().map_err(|error| sentence(&error))?;
+    let header = model.header().map_err(|error| sentence(&error))?;
     let model = join([header]).map_err(|error| sentence(&error))?;
     let (spec, units) = ModelSpec::from_gguf(&model).map_err(|error| sentence(&error))?;
-    let engine = Engine::new(gpu, spec, units, settings(Bytes(u64::MAX), 64, KvCacheType::F32), Box::new(on_result));
-    let engine = engine.map_err(|error| sentence(&error))?;
-    engine.reserve(&BTreeSet::new()).map_err(|error| sentence(&error))?;
-    Ok(engine)
+    let settings = settings(Bytes(u64::MAX), 64, KvCacheType::F32);
+    let engine = Engine::new(gpu, spec, units.clone(), settings, Box::new(on_result));
+    Ok((engine.map_err(|error| sentence(&error))?, units))
 }

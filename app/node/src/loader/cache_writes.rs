@@ -1,6 +1,6 @@
 //! Writes a load's bytes to the cache, beside the upload.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use futures::channel::mpsc;
@@ -9,7 +9,7 @@ use potluck_plan::ModelId;
 
 use super::cached_blob::CachedBlob;
 use crate::blob::{BlobKey, BlobName};
-use crate::platform::BlobStore;
+use crate::platform::{BlobStore, StoreError};
 
 /// Bytes of a unit that are written to the cache at once, if it has that many: each write opens the file, which takes a
 /// browser 15 to 30 ms.
@@ -25,6 +25,8 @@ pub(super) struct CacheWriter<'a> {
     pub notice: &'a dyn Fn(String),
     /// Bytes are still written.
     pub storing: Cell<bool>,
+    /// The first failure.
+    pub failed: RefCell<Option<StoreError>>,
 }
 
 impl CacheWriter<'_> {
@@ -42,6 +44,7 @@ impl CacheWriter<'_> {
                 Err(error) => {
                     self.storing.set(false);
                     (self.notice)(format!("{error} The model is used without keeping it."));
+                    *self.failed.borrow_mut() = Some(error);
                 }
             }
         }

@@ -57,7 +57,7 @@ impl ExpertLoader {
         let load = &self.load;
         let policy = load.source.fetch_policy();
         if policy.cache && self.stored.borrow().is_none() {
-            let stored = load.stored().await;
+            let stored = load.copy().units().await;
             *self.stored.borrow_mut() = Some(stored);
         }
         sort_units(&mut experts, &load.units);
@@ -71,7 +71,7 @@ impl ExpertLoader {
         let ahead = if policy.cache { policy.parallel } else { READS };
         let read = load.pipeline(Sink::AsStored(&load.engine), policy.cache).run(runs, ahead).await;
         // Experts come for as long as answers do: one sample each time notices a file that was replaced meanwhile.
-        let read = load.of_one_version(read, 1).await?;
+        let read = load.copy().of_one_version(read, 1).await?;
         if let Some(stored) = self.stored.borrow_mut().as_mut() {
             stored.extend(blobs.into_iter().map(|blob| (blob.unit, blob.kept())));
         }

@@ -46,6 +46,11 @@ pub fn blob_bytes(units: &UnitMap, unit: WeightUnit) -> u64 {
     own.map(|location| units.tensors(unit)[location.tensor].range.len).sum()
 }
 
+/// Bytes of all blobs of a model once they are complete.
+pub fn weight_bytes(units: &UnitMap) -> u64 {
+    units.units().map(|unit| blob_bytes(units, unit)).sum()
+}
+
 /// The blobs that hold the bytes of some units.
 pub fn blobs(units: &UnitMap, wanted: impl IntoIterator<Item = WeightUnit>) -> BTreeSet<WeightUnit> {
     wanted.into_iter().flat_map(|unit| tensor_locations(units, unit)).map(|location| location.blob).collect()

@@ -3,12 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use futures::future::try_join_all;
 use potluck_engine::{Engine, EngineError, KernelVerdict, Verdict};
-use potluck_model::{FileRange, UnitMap};
+use potluck_model::UnitMap;
 use potluck_plan::{Bytes, ModelId, PooledExperts, WeightUnit};
 use potluck_protocol::LoadPhase;
-use potluck_text::texts;
 
 use super::error::LoadError;
 use super::jobs::{Job, Place, cut, runs, split_resident};
@@ -16,20 +14,15 @@ use super::layout::sort_units;
 use super::pipeline::{Pipeline, Sink};
 use super::progress::Progress;
 use super::soundness::Soundness;
+use super::stored_copy::StoredCopy;
 use super::tuner::Tuner;
-use crate::blob::{BlobKey, BlobName};
 use crate::open::TensorNames;
 use crate::platform::Platform;
-use crate::source::{Change, Expected, Source, SourceError};
+use crate::source::Source;
 
 /// Cached pieces whose blobs are opened ahead of their turn: opening takes a browser milliseconds, reading is fast. Blobs of
 /// many pieces are in one file.
 const OPEN_AHEAD: usize = 512;
-
-/// At how many random places stored bytes are compared with a source without hashes before a load.
-const PROBES: usize = 4;
-/// Most bytes that are compared at a place.
-const PROBE_BYTES: u64 = 4 << 10;
 
 /// Bytes that are requantized at a time, a multiple of 4: nothing else on this thread runs meanwhile.
 const REQUANTIZED_BYTES: u64 = 1 << 18;
@@ -118,56 +111,29 @@ impl Load {
         let policy = self.source.fetch_policy();
         // Also if nothing is missing: what was loaded before may be of a version that is gone.
         self.source.is_unchanged(0).await?;
-        let mut stored = if policy.cache { self.stored().await } else { BTreeMap::new() };
+        let copy = self.copy();
+        let stored = if policy.cache { copy.units().await } else { BTreeMap::new() };
         let mut jobs = self.jobs(|blob| stored.get(&blob).copied())?;
-        if !self.source.is_hashed() && self.is_stale(&jobs).await? {
-            self.forget().await;
-            (self.notice)(texts().weights.stored_copy_differs().to_owned());
-            stored.clear();
+        if copy.gives_way(&jobs).await? {
             jobs = self.jobs(|_| None)?;
         }
         let total: u64 = jobs.iter().map(|job| job.len).sum();
         let cached: u64 = jobs.iter().map(Job::stored).sum();
         let phase = if policy.cache && cached < total { LoadPhase::Download } else { LoadPhase::Upload };
         if phase == LoadPhase::Download {
-            self.make_ready(&jobs).await?;
+            copy.make_ready(&jobs).await?;
         }
         self.progress.start(phase, Bytes(total), Bytes(cached));
-        let _expecting = self.expect(&jobs);
+        let _expecting = copy.expect(&jobs);
         let runs = self.runs_of(jobs);
         // Cached blobs only have to be opened.
         let ahead = if policy.cache && cached == total { OPEN_AHEAD } else { policy.parallel };
         let _staging = StagingGuard(&self.engine);
         let read = self.pipeline(Sink::AsStored(&self.engine), policy.cache).run(runs, ahead).await;
-        self.of_one_version(read, usize::MAX).await?;
+        copy.of_one_version(read, usize::MAX).await?;
         self.check_uploads().await?;
         self.progress.complete();
         Ok(())
-    }
-
-    /// Returns what was read, unless up to `samples` samples, read again, show that it is not of one version: if samples are the
-    /// same before and after a read, the bytes read in between are trusted. A mixture is deleted from the cache. If the server
-    /// cannot be asked now, what was read counts.
-    pub(super) async fn of_one_version(
-        &self,
-        read: Result<Bytes, LoadError>,
-        samples: usize,
-    ) -> Result<Bytes, LoadError> {
-        let read = match read {
-            Ok(read) if read > Bytes::ZERO => match self.source.is_unchanged(samples).await {
-                Err(error @ SourceError::Changed(..)) => Err(error.into()),
-                Err(error) => {
-                    log::warn!("whether the file changed meanwhile is not known: {error}");
-                    Ok(read)
-                }
-                Ok(()) => Ok(read),
-            },
-            read => read,
-        };
-        if let Err(LoadError::Source(SourceError::Changed(_, Change::Read))) = &read {
-            self.forget().await;
-        }
-        read
     }
 
     /// What checks the bytes on their way.
@@ -185,47 +151,6 @@ impl Load {
         })
     }
 
-    /// Reads a little of what is stored from the source again: true if the two differ. A source that cannot be reached is no error
-    /// here: a load that needs it fails anyway.
-    async fn is_stale(&self, jobs: &[Job]) -> Result<bool, LoadError> {
-        let stored: Vec<&Job> = jobs.iter().filter(|job| job.stored() > 0).collect();
-        let probes = (0..PROBES.min(stored.len())).map(|_| {
-            let [job, at] = [0, 1].map(|_| u64::from_le_bytes(self.platform.random_bytes()));
-            let job = stored[(job % stored.len() as u64) as usize];
-            let at = at % job.stored();
-            (job, at, PROBE_BYTES.min(job.stored() - at))
-        });
-        let compare = async |(job, at, len): (&Job, u64, u64)| {
-            let key = BlobKey { model: self.model, name: BlobName::Unit(job.blob.unit) };
-            let range = FileRange { file: job.file, offset: job.offset + at, len };
-            let (kept, now) =
-                futures::join!(self.platform.store.read(key, job.blob_offset + at, len), self.source.read(range));
-            match (kept, now) {
-                (Ok(kept), Ok(now)) => Ok(kept != now),
-                (_, Err(error @ SourceError::Changed(..))) => Err(LoadError::from(error)),
-                _ => Ok(false),
-            }
-        };
-        let differ = try_join_all(probes.map(compare)).await?;
-        Ok(differ.contains(&true))
-    }
-
-    /// Deletes what is stored of the model.
-    async fn forget(&self) {
-        if let Err(error) = self.platform.store.delete_model(self.model).await {
-            log::warn!("the stored copy cannot be deleted: {error}");
-        }
-    }
-
-    /// Gets what the files are checked with that are downloaded from. On a slow line the hashes of a large file take minutes.
-    async fn make_ready(&self, jobs: &[Job]) -> Result<(), LoadError> {
-        let files: BTreeSet<u16> = jobs.iter().filter(|job| job.stored() < job.len).map(|job| job.file).collect();
-        for file in files {
-            self.source.make_ready(file).await?;
-        }
-        Ok(())
-    }
-
     /// The pieces of what is missing, in the order of the file. `stored` returns the length of a unit's blob.
     pub(super) fn jobs(&self, stored: impl Fn(WeightUnit) -> Option<u64>) -> Result<Vec<Job>, LoadError> {
         let needs = |unit, tensor| self.engine.needs(unit, tensor);
@@ -233,13 +158,6 @@ impl Load {
         resident.into_iter().try_for_each(|unit| self.engine.finish(unit))?;
         sort_units(&mut missing, &self.units);
         Ok(cut(&missing, &self.units, self.source.fetch_policy().max_bytes, stored, needs))
-    }
-
-    /// Tells the source which reads of jobs are to come.
-    fn expect(&self, jobs: &[Job]) -> Expecting<'_> {
-        let missing = jobs.iter().filter(|job| job.stored() < job.len);
-        let expected = self.source.expect(&missing.map(Job::range).collect::<Vec<_>>());
-        Expecting(self.source.as_ref(), expected)
     }
 
     /// Jobs that are fetched together.
@@ -260,7 +178,8 @@ impl Load {
     /// Bytes cannot be read or requantized, or the GPU is lost.
     pub async fn requantize(&self, shadow: &Engine, to: &UnitMap) -> Result<(), LoadError> {
         let policy = self.source.fetch_policy();
-        let stored = if policy.cache { self.stored().await } else { BTreeMap::new() };
+        let copy = self.copy();
+        let stored = if policy.cache { copy.units().await } else { BTreeMap::new() };
         let needs = |unit, tensor| shadow.needs(unit, tensor);
         let (resident, mut missing) = split_resident(shadow.missing(), &self.units, needs);
         resident.into_iter().try_for_each(|unit| shadow.finish(unit))?;
@@ -273,20 +192,19 @@ impl Load {
         let (others, cached): (Vec<Job>, Vec<Job>) =
             jobs.into_iter().partition(|job| incomplete.contains(&job.unit.unit));
         let _staging = StagingGuard(shadow);
-        let _expecting = self.expect(&others);
+        let _expecting = copy.expect(&others);
         let runs = cached.into_iter().chain(others).map(|job| vec![job]).collect();
         self.pipeline(Sink::Requantized(shadow, to), policy.cache).run(runs, 1).await?;
         Ok(())
     }
 
-    /// The cached units of the model and their lengths.
-    pub(super) async fn stored(&self) -> BTreeMap<WeightUnit, u64> {
-        match self.platform.store.units(self.model).await {
-            Ok(stored) => stored,
-            Err(error) => {
-                (self.notice)(error.to_string());
-                BTreeMap::new()
-            }
+    /// What the cache has of the model.
+    pub(super) fn copy(&self) -> StoredCopy<'_> {
+        StoredCopy {
+            platform: &self.platform,
+            model: self.model,
+            source: self.source.as_ref(),
+            notice: self.notice.as_ref(),
         }
     }
 
@@ -329,15 +247,6 @@ impl Load {
         self.progress.beside(LoadPhase::SelfTest);
         let verdict = self.engine.self_test().await?;
         if verdict.usable { Ok(verdict) } else { Err(LoadError::WrongResults(Box::new(verdict))) }
-    }
-}
-
-/// Ends what a source expects when the load ends, however it ends.
-struct Expecting<'a>(&'a dyn Source, Expected);
-
-impl Drop for Expecting<'_> {
-    fn drop(&mut self) {
-        self.0.forget(self.1);
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod cache_writes;
 mod cached_blob;
+mod download;
 mod error;
 mod experts;
 mod jobs;
@@ -17,13 +18,16 @@ mod progress;
 mod rates;
 mod requantizer;
 mod soundness;
+mod stored_copy;
 #[cfg(test)]
 mod tests;
 mod tuner;
 mod uploader;
 
+pub use download::Download;
 pub use error::LoadError;
 pub use experts::{ExpertLoader, LoadedExperts};
+pub(crate) use layout::weight_bytes;
 pub use load::Load;
 pub use progress::{Progress, Rate};
 pub use rates::LoadRates;

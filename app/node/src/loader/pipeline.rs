@@ -1,6 +1,6 @@
 //! The pipeline of a load: fetch ahead, upload in order, and write to the cache meanwhile.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::pin::pin;
 use std::rc::Rc;
 
@@ -33,6 +33,8 @@ pub(super) enum Sink<'a> {
     AsStored(&'a Engine),
     /// To a shadow's engine, as the types of its units.
     Requantized(&'a Engine, &'a UnitMap),
+    /// To the cache and nowhere else.
+    Stored,
 }
 
 /// Brings bytes from the cache or the source to a sink.
@@ -51,11 +53,11 @@ pub(super) struct Pipeline<'a> {
 }
 
 /// What the fetched bytes of a pipeline pass on their way.
-struct Way<'a> {
-    origin: &'a Origin<'a>,
-    queue: mpsc::Sender<BlobWrite>,
+pub(super) struct Way<'a> {
+    pub origin: &'a Origin<'a>,
+    pub queue: mpsc::Sender<BlobWrite>,
     /// Bytes are still written to the cache.
-    storing: &'a Cell<bool>,
+    pub storing: &'a Cell<bool>,
 }
 
 impl Pipeline<'_> {
@@ -71,6 +73,7 @@ impl Pipeline<'_> {
             model: self.model,
             notice: self.notice,
             storing: Cell::new(self.cache),
+            failed: RefCell::default(),
         };
         let (queue, writes) = mpsc::channel(WAITING_WRITES);
         let write = writer.run(writes);
@@ -80,7 +83,14 @@ impl Pipeline<'_> {
         let reads = self.cache.then(|| Permits::new(self.source.fetch_policy().parallel.max(1)));
         let origin = Origin { source: self.source, reads, bytes: Cell::new(0) };
         let load = async {
-            let upload = pin!(self.upload(to_upload, Way { origin: &origin, queue, storing: &writer.storing }));
+            let way = Way { origin: &origin, queue, storing: &writer.storing };
+            let upload = pin!(async {
+                match self.sink {
+                    Sink::AsStored(engine) => self.upload(engine, None, to_upload, way).await,
+                    Sink::Requantized(engine, to) => self.upload(engine, Some(to), to_upload, way).await,
+                    Sink::Stored => self.store(to_upload, way).await,
+                }
+            });
             let fetch = pin!(self.fetch_all(runs, ahead, &origin, fetched));
             // Fetches go on during an upload: it may need a file that one of them has begun to open.
             match select(upload, fetch).await {
@@ -88,7 +98,11 @@ impl Pipeline<'_> {
                 Either::Right(((), upload)) => upload.await,
             }
         };
-        futures::join!(load, write).0?;
+        let (loaded, ()) = futures::join!(load, write);
+        if let (Sink::Stored, Some(error)) = (&self.sink, writer.failed.take()) {
+            return Err(error.into());
+        }
+        loaded?;
         Ok(Bytes(origin.bytes.get()))
     }
 
@@ -115,16 +129,16 @@ impl Pipeline<'_> {
         }
     }
 
+    /// Uploads to this engine, as the types of these units if they are others than the model's.
     async fn upload(
         &self,
+        engine: &Engine,
+        to: Option<&UnitMap>,
         mut fetched: mpsc::UnboundedReceiver<Result<FetchedRun, LoadError>>,
         Way { origin, mut queue, storing }: Way<'_>,
     ) -> Result<(), LoadError> {
         let recover = |read| self.refetch(read, origin).boxed_local();
-        let (engine, mut requantizer) = match self.sink {
-            Sink::AsStored(engine) => (engine, None),
-            Sink::Requantized(engine, to) => (engine, Some(Requantizer::new(self.units, to))),
-        };
+        let mut requantizer = to.map(|to| Requantizer::new(self.units, to));
         let mut turn = Turn::new(self.platform);
         let checks = self.checks;
         let mut uploader = Uploader::new(engine.clone(), &recover, checks);
@@ -259,15 +273,15 @@ impl Pipeline<'_> {
 }
 
 /// A run that waits for its upload.
-struct FetchedRun {
-    run: Vec<Job>,
-    found: Fetched,
+pub(super) struct FetchedRun {
+    pub run: Vec<Job>,
+    pub found: Fetched,
     /// Given to the next run once this one is uploaded.
-    _under_way: Permit,
+    pub _under_way: Permit,
 }
 
 /// The bytes of a run of jobs when its turn comes.
-enum Fetched {
+pub(super) enum Fetched {
     /// They are in the cache.
     InCache,
     /// The source reads them straight into staging buffers.
@@ -277,7 +291,7 @@ enum Fetched {
 }
 
 impl Fetched {
-    fn arriving(&self) -> Option<&Arriving> {
+    pub fn arriving(&self) -> Option<&Arriving> {
         match self {
             Self::Bytes(_, arriving) => Some(arriving),
             Self::InCache | Self::InSource => None,

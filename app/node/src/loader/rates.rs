@@ -43,7 +43,7 @@ impl Load {
     /// As [`Load::run`].
     pub async fn rates(&self, wanted: &BTreeSet<WeightUnit>) -> Result<Option<LoadRates>, LoadError> {
         let policy = self.source.fetch_policy();
-        let stored = if policy.cache { self.stored().await } else { BTreeMap::new() };
+        let stored = if policy.cache { self.copy().units().await } else { BTreeMap::new() };
         let bytes = |blob| blob_bytes(&self.units, blob);
         let whole = |blob: WeightUnit| stored.get(&blob).is_some_and(|&len| len >= bytes(blob));
         if policy.cache && !blobs(&self.units, wanted.iter().copied()).into_iter().all(whole) {

@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 pub use files::{DiskFile, open_model_files};
 pub use fingerprint::{BadFingerprint, Fingerprint};
-pub use model_file::{ModelFile, ModelFileError};
+pub use model_file::{ModelFile, ModelFileError, read_language};
 pub use net::{NativeTransport, Network};
 pub use relay_token::{BadRelayToken, RelayToken};
 pub use shadow_file::{check_shadow, check_shadow_of, load_unit};

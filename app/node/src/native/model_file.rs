@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use potluck_engine::EngineError;
-use potluck_gguf::{GgufError, HeaderParser, Model, Progress, first_split_count, join};
+use potluck_gguf::{GgufError, HeaderParser, Metadata, Model, Progress, first_split_count, join};
 use potluck_model::{FileRange, LocalTime, ModelError, ModelSpec, UnitMap};
 use potluck_plan::WeightUnit;
 use thiserror::Error;
@@ -41,6 +41,16 @@ pub enum ModelFileError {
     Engine(#[from] EngineError),
 }
 
+/// Reads tokenizer and chat template, for conversations of any length that are dated now. Also returns sentences about what was
+/// assumed or replaced.
+///
+/// # Errors
+/// The vocabulary cannot be read.
+pub fn read_language(metadata: &Metadata) -> Result<(ModelLanguage, Vec<String>), LanguageError> {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    ModelLanguage::read(metadata, u32::MAX, LocalTime::from_unix(since_1970.as_secs()))
+}
+
 /// Bytes of the first read of a header.
 const FIRST_READ: u64 = 64 << 10;
 
@@ -59,9 +69,7 @@ impl ModelFile {
     /// # Errors
     /// The vocabulary cannot be read.
     pub fn language(&self) -> Result<ModelLanguage, LanguageError> {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = LocalTime::from_unix(since_1970.as_secs());
-        Ok(ModelLanguage::read(&self.model.metadata, u32::MAX, now)?.0)
+        Ok(read_language(&self.model.metadata)?.0)
     }
 
     /// Opens a model and reads its header.

@@ -15,12 +15,12 @@ use potluck_text::texts;
 
 use super::hosting::HostingId;
 use super::models::{Chooser, Opening};
-use super::storage::remember;
 use super::{Input, Inputs, Node};
 use crate::compute::{Calls, Compute, SharedPool};
 use crate::loader::{ExpertLoader, Load, LoadError, Progress};
 use crate::open::{Model, OpenError};
 use crate::platform::{Platform, Traffic};
+use crate::storage::remember;
 
 impl Node {
     pub(super) fn open_model(&mut self, source: ModelSource) {
@@ -161,7 +161,7 @@ impl Node {
             let runs = match opening.model(&card).await {
                 Ok(model) => {
                     if model.source.fetch_policy().cache {
-                        remember(&platform, &model.card).await;
+                        remember(&platform, &model).await;
                     }
                     let early = |runs| inputs.event(Event::Calibrated(card.id, Ok(runs)));
                     compute.calibrate(&model, budget, &early).await.map_err(|error| error.to_string())
@@ -215,7 +215,7 @@ impl LoadTask {
         progress.phase(LoadPhase::Find);
         let model = progress.watch(self.opening.model(&request.model)).await?;
         if model.source.fetch_policy().cache {
-            remember(&self.platform, &model.card).await;
+            remember(&self.platform, &model).await;
         }
         let wanted = request.units.iter().copied().collect();
         self.compute.tuning.recall().await;

@@ -2,6 +2,7 @@
 
 mod error;
 mod header;
+mod memory;
 mod names;
 mod shared;
 #[cfg(test)]
@@ -14,12 +15,13 @@ use potluck_engine::{Settings, fixed_overhead};
 use potluck_gguf::Metadata;
 use potluck_model::{LocalTime, ModelSpec, Profile, UnitMap, title};
 use potluck_plan::{Arithmetic, Bytes, KvCacheType, ModelId};
-use potluck_protocol::{ModelCard, ModelSource};
+use potluck_protocol::{ModelCard, ModelSource, PieceRequest};
 use potluck_swarm::{FileParts, OpenedModel};
 
 use self::header::{HeaderReader, Headers};
 use self::names::file_stem;
 use self::shared::group_hashes;
+use crate::events::channel;
 use crate::hashes::{GROUP_BYTES, model_id};
 use crate::language::ModelLanguage;
 use crate::platform::{LocalFile, Platform, host_of};
@@ -27,6 +29,7 @@ use crate::relay::Relay;
 use crate::source::{HttpFile, HttpSource, LocalSource, PendingRequests, PieceSource, Source, SourceError, Traffic};
 
 pub use self::error::OpenError;
+pub use self::memory::MemoryNeed;
 pub use self::names::{TensorNames, split_names};
 
 /// Largest file that a host sends to others: its list of hashes, which everyone holds in memory, has 128 MiB.
@@ -62,6 +65,12 @@ pub struct Model {
 }
 
 impl Opener {
+    /// Opens links and files where there is no room.
+    pub fn without_room(platform: Platform) -> Self {
+        let requests = PendingRequests::new(channel::<PieceRequest>().0.sink());
+        Self { relay: Relay::new(platform.clone(), ""), platform, traffic: Traffic::default(), requests }
+    }
+
     fn headers(&self) -> HeaderReader<'_> {
         HeaderReader { store: self.platform.store.as_ref() }
     }

@@ -141,6 +141,8 @@ pub struct HttpReply {
     pub is_multipart: bool,
     /// What it says of the file's version.
     pub version: Version,
+    /// The time by the server's clock, as it writes it.
+    pub date: Option<String>,
     /// The content.
     pub body: Vec<u8>,
 }
@@ -156,6 +158,7 @@ impl HttpReply {
             retry_after: wait_asked(&header),
             is_page: content_type.starts_with("text/html"),
             is_multipart: content_type.starts_with("multipart/"),
+            date: header("date"),
             version: Version::read(header),
             body: Vec::new(),
         }

@@ -7,6 +7,7 @@ use potluck_engine::{Eviction, GpuOptions};
 use potluck_text::texts;
 
 use crate::failure::Failure;
+use crate::model_path::reason;
 use crate::values::{parse_budget, parse_eviction};
 
 /// Seconds without progress after which waiting ends, unless told otherwise.
@@ -14,6 +15,37 @@ pub const DEFAULT_TIMEOUT: u64 = 120;
 
 /// Bytes of GPU memory that may be used, unless told otherwise.
 pub const DEFAULT_BUDGET: &str = "4G";
+
+/// Where this device keeps what it downloads.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
+#[command(next_help_heading = "This device")]
+pub struct CacheOptions {
+    /// Folder for downloaded weights, measurements of this device, and its key [default: potluck in your cache folder]
+    #[arg(long, value_name = "FOLDER")]
+    pub cache: Option<PathBuf>,
+}
+
+impl CacheOptions {
+    /// The folder for what is downloaded and measured.
+    ///
+    /// # Errors
+    /// None is given, and this user has none: in a folder shared by all users, others could read or plant the device's key.
+    pub fn folder(&self) -> Result<PathBuf, Failure> {
+        let folder = self.cache.clone().or_else(|| users_cache(|name| std::env::var_os(name)));
+        folder.ok_or_else(|| Failure::Usage(texts().terminal.no_cache_folder().to_owned()))
+    }
+
+    /// The same folder, which is made if it is not there.
+    ///
+    /// # Errors
+    /// As [`CacheOptions::folder`], or it cannot be made.
+    pub(crate) fn made_folder(&self) -> Result<PathBuf, Failure> {
+        let folder = self.folder()?;
+        let failed = |error| texts().secret_file.no_folder(folder.display().to_string(), reason(&error));
+        std::fs::create_dir_all(&folder).map_err(|error| Failure::Failed(failed(error)))?;
+        Ok(folder)
+    }
+}
 
 /// Which adapter is used, and where this device keeps what it downloads.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
@@ -25,9 +57,9 @@ pub struct DeviceOptions {
     /// Which of the GPUs that match --gpu to use, counted from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub gpu_index: usize,
-    /// Folder for downloaded weights, measurements of this device, and its key [default: potluck in your cache folder]
-    #[arg(long, value_name = "FOLDER")]
-    pub cache: Option<PathBuf>,
+    /// Where it keeps what it downloads.
+    #[command(flatten)]
+    pub cache: CacheOptions,
     /// Give up after this many seconds without progress, or ten times as many while devices load or compute. In a room, without
     /// --prompt, there is no limit once the relay has been reached
     #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT, value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -38,10 +70,9 @@ impl DeviceOptions {
     /// The folder for what is downloaded and measured.
     ///
     /// # Errors
-    /// None is given, and this user has none: in a folder shared by all users, others could read or plant the device's key.
+    /// As [`CacheOptions::folder`].
     pub fn cache_folder(&self) -> Result<PathBuf, Failure> {
-        let folder = self.cache.clone().or_else(|| users_cache(|name| std::env::var_os(name)));
-        folder.ok_or_else(|| Failure::Usage(texts().terminal.no_cache_folder().to_owned()))
+        self.cache.folder()
     }
 
     /// The GPU to open.

@@ -7,7 +7,7 @@ mod model;
 mod network;
 
 pub use answer::AnswerOptions;
-pub use device::{Contribution, DEFAULT_BUDGET, DEFAULT_TIMEOUT, DeviceOptions};
+pub use device::{CacheOptions, Contribution, DEFAULT_BUDGET, DEFAULT_TIMEOUT, DeviceOptions};
 pub use guesses::GuessArguments;
 pub use model::{DEFAULT_CONTEXT, ModelOptions};
-pub use network::NetworkOptions;
+pub use network::{AccessOptions, NetworkOptions};

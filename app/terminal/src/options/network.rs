@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
+use potluck_node::links::leads_to_the_internet;
 use potluck_node::native::{BadRelayToken, Fingerprint, Network, RelayToken};
 use potluck_panel::AccessTokens;
+
+use crate::setup::NO_RELAY;
 
 /// The network, as a room needs it.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
@@ -23,6 +26,15 @@ pub struct NetworkOptions {
     /// to the relay and https links to public addresses are followed, because a room's host chooses the link for all its devices
     #[arg(long)]
     pub allow_private_links: bool,
+    /// As whom it fetches files.
+    #[command(flatten)]
+    pub access: AccessOptions,
+}
+
+/// As whom this program fetches files.
+#[derive(Clone, Debug, Default, PartialEq, clap::Args)]
+#[command(next_help_heading = "Network")]
+pub struct AccessOptions {
     /// Access tokens for files that a server gives only to those it knows. Each line of the file names a server and its token:
     /// "huggingface.co hf_…". A token is sent to its server only, never to the room. For huggingface.co, the environment variable
     /// HF_TOKEN will do
@@ -44,10 +56,25 @@ impl NetworkOptions {
             relay_fingerprint: self.relay_fingerprint,
             relay_token: self.relay_token_file.clone(),
             allow_private_links: self.allow_private_links,
-            access_tokens: with_hub_token(
-                self.access_tokens.clone().unwrap_or_default(),
-                std::env::var(HUB_TOKEN).ok(),
-            ),
+            access_tokens: self.access.tokens(),
+        }
+    }
+}
+
+impl AccessOptions {
+    /// The access tokens.
+    pub(crate) fn tokens(&self) -> AccessTokens {
+        with_hub_token(self.access_tokens.clone().unwrap_or_default(), std::env::var(HUB_TOKEN).ok())
+    }
+
+    /// The network of who chooses the links it follows. A link that leads to the internet leads nowhere else, whatever its server
+    /// says.
+    pub(crate) fn network_of_links(&self, given: &str) -> Network {
+        Network {
+            relay: NO_RELAY.to_owned(),
+            allow_private_links: given.contains("://") && !leads_to_the_internet(given),
+            access_tokens: self.tokens(),
+            ..Network::default()
         }
     }
 }

@@ -3,6 +3,8 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod files;
+mod models;
 mod process;
 mod world;
 
@@ -24,15 +26,23 @@ enum Verb {
     Ask,
     Serve,
     Verify,
+    Pull,
+    List,
+    Remove,
+    Show,
+    Doctor,
 }
 
-use Verb::{Ask, Bench, Contribute, Host, HostAndAsk, Run, Serve, Verify, Visit};
+use Verb::{Ask, Bench, Contribute, Doctor, Host, HostAndAsk, List, Pull, Remove, Run, Serve, Show, Verify, Visit};
 
-const ALL: &[Verb] = &[Run, Bench, Host, HostAndAsk, Contribute, Visit, Ask, Serve, Verify];
-const OPENING: &[Verb] = &[Run, Bench, Host, HostAndAsk, Serve];
+const ALL: &[Verb] =
+    &[Run, Bench, Host, HostAndAsk, Contribute, Visit, Ask, Serve, Verify, Pull, List, Remove, Show, Doctor];
+const OPENING: &[Verb] = &[Run, Bench, Host, HostAndAsk, Serve, Show];
 const CONNECTED: &[Verb] = &[Host, HostAndAsk, Contribute, Visit, Ask];
 /// With a relay.
 const CALLING: &[Verb] = &[Host, HostAndAsk, Contribute, Visit, Ask, Verify];
+/// With the cache alone.
+const STORED: &[Verb] = &[Pull, List, Remove, Show];
 const JOINING: &[Verb] = &[Contribute, Visit, Ask];
 
 impl Verb {
@@ -72,10 +82,20 @@ impl Verb {
             Ask => (vec!["join", &link, "--guest"], &question),
             Serve => (vec!["serve", &model, "--context", "256", "--listen", "127.0.0.1:0"], &[]),
             Verify => (vec!["verify", relay], &[]),
+            Pull => (vec!["pull", &model], &[]),
+            List => (vec!["list"], &[]),
+            Remove => (vec!["rm", "tiny"], &[]),
+            Show => (vec!["show", &model, "--context", "256"], &[]),
+            Doctor => (vec!["doctor", "--relay", relay], &[]),
         };
         let own = ["--cache", failure.cache.unwrap_or("cache"), "--timeout", failure.timeout.unwrap_or("90")];
-        // It keeps nothing.
-        let own = if self == Verify { &own[2..] } else { &own[..] };
+        let own = match self {
+            // It keeps nothing.
+            Verify => &own[2..],
+            // They wait for nothing.
+            List | Remove | Show => &own[..2],
+            _ => &own[..],
+        };
         let options = own.iter().chain(failure.options).copied();
         let all = first.into_iter().chain(rest.iter().copied()).chain(options);
         all.map(str::to_owned).collect()
@@ -139,6 +159,12 @@ const fn relay(name: &'static str, relay: fn(&World) -> &str, says: &'static [&'
     Failure { name, verbs: CALLING, relay: Some(relay), timeout: Some("5"), code: 3, says, ..NONE }
 }
 
+/// Something that `doctor` finds. What it is stands on standard output.
+const fn doctor(name: &'static str, options: &'static [&'static str], relay: fn(&World) -> &str, code: i32) -> Failure {
+    let says: &[&str] = &["Something is wrong", "\"bad\""];
+    Failure { name, verbs: &[Doctor], options, relay: Some(relay), timeout: Some("60"), code, says, ..NONE }
+}
+
 /// A page that is not that of a release.
 const fn page(name: &'static str, relay: fn(&World) -> &str, code: i32, says: &'static [&'static str]) -> Failure {
     Failure { name, verbs: &[Verify], relay: Some(relay), code, says, ..NONE }
@@ -182,14 +208,25 @@ fn failures() -> Vec<Failure> {
         model("a web page", "page.gguf", 1, &["GGUF"]),
         model("half a file", "half.gguf", 1, &["truncated"]),
         Failure { verbs: &[Host, HostAndAsk], options: &["--allow-private-links"], ..model("a link to a web page", "PORTAL/model.gguf", 1, &["GGUF"]) },
-        Failure { verbs: &[Host, HostAndAsk], ..model("a link to nothing", "https://no-such-host.invalid/a.gguf", 1, &["no-such-host.invalid"]) },
+        Failure { verbs: &[Run, Bench, Pull, Show], ..model("one's own link to a web page", "PORTAL/model.gguf", 1, &["GGUF"]) },
+        Failure { verbs: &[Pull], ..model("a file where a link is expected", "model.gguf", 2, &["is not a link", "hf.co/OWNER/REPO"]) },
+        Failure { verbs: &[Run, Bench, Host, HostAndAsk, Pull, Show], ..model("a link to nothing", "https://no-such-host.invalid/a.gguf", 1, &["no-such-host.invalid"]) },
         Failure { verbs: &[Host, HostAndAsk], ..model("a name that the relay lacks", "tniy", 1, &["no model called \"tniy\"", "It has tiny"]) },
         Failure { verbs: &[Host, HostAndAsk], relay: Some(|world| &world.nowhere), ..model("the model of a relay that is not there", "tiny", 3, &["refused"]) },
         Failure { verbs: &[Host], options: &["--protect"], ..model("the relay's model, protected", "tiny", 2, &["--protect"]) },
         Failure { name: "a KV cache type that the heads are too narrow for", verbs: OPENING, model: Some("narrow.gguf"), options: &["--kv", "q8_0"], code: 1, says: &["q8_0"], ..NONE },
         Failure { name: "too little memory", verbs: &[Run, Serve], options: &["--budget", "1M"], code: 1, says: &["more it fits"], ..NONE },
         Failure { name: "an adapter that there is not", verbs: &[Run, Bench, Contribute, Serve], options: &["--gpu", "nosuch"], code: 1, says: &["\"nosuch\"", "This device has"], ..NONE },
+        Failure { model: Some("llama3.2"), ..usage("a name of another program", &[Run, Bench, Show], &["no stored model is called so", "pull LINK"]) },
+        Failure { options: &["-p"], ..usage("an option of another program", ALL, &["-p", "--help lists the options"]) },
+        usage("a model that is not stored", &[Remove], &["No stored model is called tiny", "potluck-node list"]),
+        Failure { name: "models stored where a file is", verbs: STORED, model: Some("PORTAL/model.gguf"), cache: Some("in-the-way"), code: 1, says: &["in-the-way"], ..NONE },
         Failure { name: "a cache where a file is", verbs: CONNECTED, cache: Some("in-the-way"), code: 1, says: &["in-the-way"], ..NONE },
+        doctor("a GPU that there is not, examined", &["--gpu", "nosuch"], |world| &world.plain, 1),
+        doctor("nothing listens, examined", &[], |world| &world.nowhere, 3),
+        doctor("a captive portal, examined", &[], |world| &world.portal, 3),
+        doctor("a server that says nothing, examined", &[], |world| &world.silent, 3),
+        Failure { cache: Some("in-the-way"), ..doctor("a cache where a file is, examined", &[], |world| &world.plain, 1) },
         relay("nothing listens", |world| &world.nowhere, &["has not answered for 5 s", "refused"]),
         relay("no such name", |_| "http://no-such-host.invalid", &["no-such-host.invalid", "has not answered for 5 s"]),
         Failure { verbs: CONNECTED, ..relay("a captive portal", |world| &world.portal, &["cannot be used as a relay", "status 200"]) },
@@ -212,8 +249,8 @@ fn failures() -> Vec<Failure> {
         room("another fingerprint", |world| format!("{}/r/{}&fp={}", world.relay_tls, room_of(&world.room), "ab".repeat(32)), &["another fingerprint"]),
         Failure { name: "the model of a relay with a certificate that nobody signed", verbs: &[Host], model: Some("tiny"), relay: Some(|world| &world.relay_tls), code: 3, says: &["--relay-fingerprint"], ..NONE },
         Failure { verbs: &[Ask], ..room("a dead host", |world| world.dead_room.clone(), &["host"]) },
-        Failure { name: "a full disk", verbs: &[Run, Bench, Host, HostAndAsk, Ask, Serve, Verify], out: Out::Full, code: 1, says: &["cannot be written", "No space left"], ..NONE },
-        Failure { name: "a closed pipe", verbs: &[Run, Bench, Host, HostAndAsk, Ask, Serve, Verify], out: Out::Closed, code: 141, ..NONE },
+        Failure { name: "a full disk", verbs: &[Run, Bench, Host, HostAndAsk, Ask, Serve, Verify, Show, Doctor], out: Out::Full, code: 1, says: &["cannot be written", "No space left"], ..NONE },
+        Failure { name: "a closed pipe", verbs: &[Run, Bench, Host, HostAndAsk, Ask, Serve, Verify, Show, Doctor], out: Out::Closed, code: 141, ..NONE },
         Failure { options: &["--max-tokens", "200"], ..stopped("Ctrl-C while it opens or answers", &[Run], "Opening", "INT", 130) },
         stopped("Ctrl-C while programs may ask", &[Serve], "/v1", "INT", 130),
         Failure { options: &["--listen", "192.0.2.1:80", "--api-key", "k"], ..usage("an address that this machine lacks", &[Serve], &["192.0.2.1:80", "--listen"]) },
@@ -257,8 +294,9 @@ fn faults(verb: Verb, failure: &Failure, Ended { code, out, err }: &Ended) -> Ve
         faults.push("it printed a control character".to_owned());
     }
     // A host's link is what it was asked for, as is the address of what is served. Verify prints the hash at the end only.
-    let is_clean =
-        out.is_empty() || (matches!(verb, Host | HostAndAsk | Run | Serve) && out.trim().lines().count() == 1);
+    let is_clean = verb == Doctor
+        || out.is_empty()
+        || (matches!(verb, Host | HostAndAsk | Run | Serve) && out.trim().lines().count() == 1);
     if !is_clean {
         faults.push("it printed something else than an answer or a link".to_owned());
     }

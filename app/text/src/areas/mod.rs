@@ -38,6 +38,8 @@ mod room;
 mod seats;
 mod serve;
 mod settings;
+mod show;
+mod stored;
 mod template;
 mod terminal;
 mod verify;
@@ -68,6 +70,8 @@ pub use serve::{ApiTexts, ServeTexts};
 pub use settings::{
     AccessTexts, ConnectionsTexts, DeviceTexts, OwnAnswersTexts, SamplingTexts, SettingsTexts, StorageTexts,
 };
+pub use show::{DoctorTexts, ShowTexts};
+pub use stored::StoredTexts;
 pub use template::TemplateTexts;
 pub use terminal::{ModelPathTexts, SecretFileTexts, TerminalTexts};
 pub use verify::VerifyTexts;
@@ -252,6 +256,12 @@ areas! {
     serve: ServeTexts,
     /// The API of `potluck-node serve`.
     api: ApiTexts,
+    /// What the terminal says about stored models.
+    stored: StoredTexts,
+    /// What `show` says of a model.
+    show: ShowTexts,
+    /// What `doctor` says of this device.
+    doctor: DoctorTexts,
     /// What `potluck-node verify` says.
     verify: VerifyTexts,
     /// A model's file on the command line.

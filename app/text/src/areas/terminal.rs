@@ -4,9 +4,13 @@ table! {
     /// What `potluck-node` prints besides answers and links.
     TerminalTexts {
         /// No verb was given.
-        no_verb = "Say what to do: run, host, join, serve or verify. potluck-node --help explains them.";
+        no_verb = "Say what to do, for example run, host or join. potluck-node --help lists and explains all commands.";
         /// Follows what is wrong with the arguments of a verb.
         see_help(verb: Text) = "potluck-node { $verb } --help lists the options.";
+        /// Follows what is wrong where no command can be made out.
+        see_commands = "potluck-node --help lists the commands.";
+        /// The manual page of a command that there is not.
+        no_command(command: Text) = "There is no command { $command }. potluck-node --help lists the commands.";
         /// The operating system lets no tasks run.
         cannot_start(error: Text) = "The program cannot start: { $error }.";
         /// Standard output cannot be written.
