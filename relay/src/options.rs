@@ -113,8 +113,14 @@ impl Options {
         Duration::from_secs(self.drain.unwrap_or(unasked).into())
     }
 
+    /// Only behind a proxy can there be another relay from which rooms come.
+    fn room_wait(&self) -> Duration {
+        if self.trusted_proxy.is_empty() { Duration::ZERO } else { ROOM_WAIT }
+    }
+
     /// How the relay is to run.
     pub fn relay_config(self) -> Config {
+        let room_wait = self.room_wait();
         let data = self.data.unwrap_or_else(data_folder);
         let identity = match (self.tls_cert, self.tls_key) {
             (Some(certificate), Some(key)) => Some(Identity::Files { certificate, key }),
@@ -129,7 +135,7 @@ impl Options {
             identity,
             cache: data.join("hashes"),
             machine: if self.local { Machine::default() } else { Machine::this() },
-            limits: limits(raise_file_limit()),
+            limits: Limits { room_wait, ..limits(raise_file_limit()) },
             hosts: self.host,
             proxies: Proxies { addresses: self.trusted_proxy, send_header: self.proxy_protocol },
             peers: self.peer,
@@ -145,6 +151,9 @@ impl Options {
 
 /// A proxy looks every second or two, and needs two failures to believe one.
 const DRAIN_SECONDS: u32 = 3;
+
+/// All members of a room that moves come within half a second.
+const ROOM_WAIT: Duration = Duration::from_secs(1);
 
 /// Files that are open beside connections: models that are hashed or served, the system's own.
 const OTHER_FILES: usize = 64;
