@@ -43,6 +43,7 @@ pub fn config(test: &str) -> Config {
         port: 0,
         page: None,
         models: Vec::new(),
+        origin: Default::default(),
         cache: folder(test).join("cache"),
         identity: None,
         machine: Default::default(),
