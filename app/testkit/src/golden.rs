@@ -12,3 +12,14 @@ pub fn gunzip(compressed: &[u8]) -> String {
     read.unwrap_or_else(|error| panic!("a compressed golden file cannot be read: {error}"));
     text
 }
+
+/// The bytes of a `.br` file.
+///
+/// # Panics
+/// If it is not Brotli.
+pub fn unbrotli(compressed: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let read = brotli::Decompressor::new(compressed, 4096).read_to_end(&mut bytes);
+    read.unwrap_or_else(|error| panic!("a compressed file cannot be read: {error}"));
+    bytes
+}
