@@ -107,8 +107,8 @@ async fn weights_from_elsewhere_are_described_hashed_and_sent_in_ranges() {
 async fn what_is_kept_is_bounded_and_serves_while_the_origin_is_down() {
     let bytes = gguf(2);
     let (other, url, _) = other_relay(&bytes).await;
-    let (cache, data) = (folder("kept"), folder("data"));
-    let relay = relay(&url, Some((&cache, 2 * PART_BYTES)), &data).await;
+    let cache = folder("kept");
+    let relay = relay(&url, Some((&cache, 2 * PART_BYTES)), &folder("data")).await;
     ready(&relay).await;
     assert_eq!(relay.get("/models/tiny.gguf").await.body, bytes);
     let kept: u64 = std::fs::read_dir(&cache).unwrap().map(|part| part.unwrap().metadata().unwrap().len()).sum();
@@ -127,13 +127,11 @@ async fn what_is_kept_is_bounded_and_serves_while_the_origin_is_down() {
 async fn a_disk_that_forgets_sends_nothing_wrong() {
     let bytes = gguf(3);
     let (_other, url, _) = other_relay(&bytes).await;
-    let (cache, data) = (folder("rotten"), folder("data"));
-    let relay = relay(&url, Some((&cache, 9 * PART_BYTES)), &data).await;
+    let cache = folder("rotten");
+    let relay = relay(&url, Some((&cache, 9 * PART_BYTES)), &folder("data")).await;
     ready(&relay).await;
     for part in std::fs::read_dir(&cache).unwrap() {
-        let path = part.unwrap().path();
-        let length = std::fs::metadata(&path).unwrap().len() as usize;
-        std::fs::write(path, vec![0; length]).unwrap();
+        std::fs::write(part.unwrap().path(), [0; PART_BYTES as usize]).unwrap();
     }
     assert_eq!(relay.get("/models/tiny.gguf").await.body, bytes);
     std::fs::remove_dir_all(&cache).unwrap();
