@@ -4,6 +4,8 @@
 #[path = "../../tests/common/keys.rs"]
 mod keys;
 mod program;
+#[path = "../../tests/common/tls.rs"]
+mod tls;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
