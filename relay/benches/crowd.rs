@@ -105,7 +105,7 @@ async fn idle_members(door: &Door, rooms: usize) -> Vec<JoinHandle<()>> {
         let (door, turnstile) = (door.clone(), turnstile.clone());
         arriving.spawn(async move {
             let _turn = turnstile.acquire_owned().await;
-            let (keys, from) = (Keys::new(number as u32), home(9, number / ROOMS_PER_ADDRESS));
+            let (keys, from) = (Keys::of_room(number as u32), home(9, number / ROOMS_PER_ADDRESS));
             let mut members = vec![Member::own(door.clone(), from, &keys).await.unwrap()];
             for _ in 1..ROOM_MEMBERS {
                 members.push(Member::join(door.clone(), from, &keys).await.unwrap());
@@ -122,7 +122,7 @@ async fn pairs(door: &Door) -> Vec<(Member, Member)> {
         let (door, turnstile) = (door.clone(), turnstile.clone());
         arriving.spawn(async move {
             let _turn = turnstile.acquire_owned().await;
-            let (keys, from) = (Keys::new(1 << 24 | number as u32), home(20, number / ROOMS_PER_ADDRESS));
+            let (keys, from) = (Keys::of_room(1 << 24 | number as u32), home(20, number / ROOMS_PER_ADDRESS));
             let one = Member::own(door.clone(), from, &keys).await.unwrap();
             (one, Member::join(door, from, &keys).await.unwrap())
         });
@@ -188,7 +188,7 @@ async fn soak(minutes: u32) {
 
 /// An owner who stays, and guests who come one after the other; how many there were.
 async fn come_and_go(door: Door, number: usize, going: Arc<AtomicBool>) -> usize {
-    let (keys, from) = (Keys::new(number as u32), home(30, number / ROOMS_PER_ADDRESS));
+    let (keys, from) = (Keys::of_room(number as u32), home(30, number / ROOMS_PER_ADDRESS));
     // Not all at once.
     sleep(STAY * number as u32 / SOAK_ROOMS as u32).await;
     let owner = Member::own(door.clone(), from, &keys).await.unwrap();

@@ -26,7 +26,7 @@ const ROOM_MEMBERS: usize = 4;
 const OTHER_FILES: usize = 100;
 
 async fn pair(relay: SocketAddr, group: u8, number: usize) -> io::Result<(Member, Member)> {
-    let keys = Keys::new(u32::from(group) << 24 | number as u32);
+    let keys = Keys::of_room(u32::from(group) << 24 | number as u32);
     let from = home(group, number / ROOMS_PER_ADDRESS);
     let one = Member::own(relay, from, &keys).await?;
     let two = Member::join(relay, from, &keys).await?;
@@ -61,7 +61,7 @@ async fn idle() {
     let start = Instant::now();
     let mut tasks = Vec::new();
     for number in 0..rooms {
-        let (keys, from) = (Keys::new(number as u32), home(9, number / ROOMS_PER_ADDRESS));
+        let (keys, from) = (Keys::of_room(number as u32), home(9, number / ROOMS_PER_ADDRESS));
         let mut members = vec![Member::own(relay.address, from, &keys).await.unwrap()];
         for _ in 1..ROOM_MEMBERS {
             members.push(Member::join(relay.address, from, &keys).await.unwrap());

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use potluck_relay_api::http::ErrorBody;
 
 use crate::error_page::ErrorText;
+use crate::models::origin::OriginError;
 
 /// An error response: a status and an [`ErrorBody`], or for a person at a browser a page with the sentence
 /// ([`crate::error_page`]).
@@ -33,6 +34,9 @@ pub enum ApiError {
     /// 500.
     #[error("{0:?} cannot be read: {1}")]
     Unreadable(String, std::io::Error),
+    /// 502, or 504: its origin does not send it.
+    #[error("{0:?} cannot be sent: {1}")]
+    Origin(String, OriginError),
     /// 416.
     #[error("the range lies outside the file, which has {bytes} bytes")]
     RangeOutside {
@@ -95,6 +99,8 @@ impl ApiError {
             Self::Hashing { .. } => (StatusCode::SERVICE_UNAVAILABLE, "hashing"),
             Self::Changed(_) => (StatusCode::SERVICE_UNAVAILABLE, "changed"),
             Self::Unreadable(..) => (StatusCode::INTERNAL_SERVER_ERROR, "unreadable"),
+            Self::Origin(_, OriginError::Slow(_)) => (StatusCode::GATEWAY_TIMEOUT, "origin-slow"),
+            Self::Origin(..) => (StatusCode::BAD_GATEWAY, "origin-failed"),
             Self::RangeOutside { .. } => (StatusCode::RANGE_NOT_SATISFIABLE, "range-outside"),
             Self::TooManyDownloads => (StatusCode::TOO_MANY_REQUESTS, "too-many-downloads"),
             Self::RelayFull => (StatusCode::SERVICE_UNAVAILABLE, "relay-full"),

@@ -53,7 +53,7 @@ pub async fn html_for_browsers(request: Request, next: Next) -> Response {
 }
 
 /// Browsers name HTML when a person opens an address; programs and the page's own requests do not.
-fn accepts_html(headers: &HeaderMap) -> bool {
+pub fn accepts_html(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|list| list.split(',')).any(|kind| {
         let name = kind.split(';').next().unwrap_or_default().trim();

@@ -92,6 +92,8 @@ pub struct Limits {
     pub handshake: Duration,
     /// How long a connection may take to send the head of a request; also how long it may stay idle between two.
     pub head: Duration,
+    /// How long whoever comes to a room that is not there waits for its owner, who may be on the way to another relay as well.
+    pub room_wait: Duration,
     /// How long a connection to a room may take to enter it.
     pub entry: Duration,
     /// Shortest time between two scans of the model folders.
@@ -173,6 +175,7 @@ impl Default for Limits {
             shutdown_grace: Duration::from_secs(5),
             handshake: Duration::from_secs(10),
             head: Duration::from_secs(10),
+            room_wait: Duration::ZERO,
             entry: Duration::from_secs(10),
             rescan_every: Duration::from_secs(2),
             refresh_every: Duration::from_secs(15),

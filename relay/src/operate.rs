@@ -1,5 +1,7 @@
 //! What the operator sees and may do while the relay runs: rooms without their content, and the end of one.
 
+mod page;
+
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,6 +12,7 @@ use axum::{Extension, Json};
 use serde::Serialize;
 
 use crate::error::ApiError;
+use crate::error_page::accepts_html;
 use crate::net::Client;
 use crate::quotas::Resource;
 use crate::rooms::id::RoomId;
@@ -53,7 +56,7 @@ fn check(shared: &Shared, client: &Client, uri: &Uri, headers: &HeaderMap) -> Re
     Err(ApiError::NotOperator)
 }
 
-/// `GET /operator`.
+/// `GET /operator`: JSON, or a page for browsers.
 ///
 /// # Errors
 /// Somebody else asks.
@@ -63,7 +66,12 @@ pub async fn report(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    check(&shared, &client, &uri, &headers)?;
+    let is_browser = accepts_html(&headers);
+    if let Err(error) = check(&shared, &client, &uri, &headers) {
+        // A browser can sign in, where there is a token.
+        let asks = is_browser && shared.access.knows_operator();
+        return asks.then(page::sign_in).ok_or(error);
+    }
     let metrics = &shared.metrics;
     let report = Report {
         draining: shared.rooms.phase() != Phase::Open,
@@ -81,7 +89,10 @@ pub async fn report(
         },
         rooms: shared.rooms.report(Instant::now()),
     };
-    Ok(([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], Json(report)).into_response())
+    let mut response = if is_browser { page::show(&report) } else { Json(report).into_response() };
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+    Ok(response)
 }
 
 /// `DELETE /operator/rooms/ID`: ends a room. Its id stays closed until the relay starts again.

@@ -10,6 +10,7 @@ use clap::{Parser, ValueEnum};
 use potluck_relay::Config;
 use potluck_relay::access::AccessConfig;
 use potluck_relay::limits::Limits;
+use potluck_relay::models::origin::{OriginConfig, OriginUrl};
 use potluck_relay::net::names::Machine;
 use potluck_relay::net::proxy::Proxies;
 use potluck_relay::net::raise_file_limit;
@@ -33,6 +34,16 @@ pub struct Options {
     /// Folder with GGUF files to offer. Give the option several times for several folders
     #[arg(long, value_name = "DIR", default_value = "models")]
     models: Vec<PathBuf>,
+    /// Address of a GGUF file at an HTTP server or object store that answers range requests. The relay sends it on, and keeps its hashes.
+    /// Give the option several times for several files
+    #[arg(long, value_name = "URL")]
+    weights: Vec<OriginUrl>,
+    /// Folder in which parts of --weights are kept
+    #[arg(long, value_name = "DIR", requires = "weights")]
+    cache: Option<PathBuf>,
+    /// How much --cache may hold, in bytes, such as 900M or 50G. What was not used for longest goes first
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value = "50G")]
+    cache_bytes: u64,
     /// Port to listen on; 0 takes a free one
     #[arg(long, value_name = "N", default_value_t = 8787)]
     port: u16,
@@ -98,6 +109,14 @@ fn parse_peer(text: &str) -> Result<Authority, String> {
     peer.ok_or_else(|| "expected a name or address and a port, such as 10.0.0.2:8787".to_owned())
 }
 
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let units = [('K', 1_000), ('M', 1_000_000), ('G', 1_000_000_000), ('T', 1_000_000_000_000)];
+    let unit = units.iter().find_map(|(letter, unit)| Some((text.strip_suffix(*letter)?, *unit)));
+    let (number, unit) = unit.unwrap_or((text, 1));
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    bytes.ok_or_else(|| "expected bytes, such as 900M or 50G".to_owned())
+}
+
 /// How lines of the log are written.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum LogFormat {
@@ -113,8 +132,14 @@ impl Options {
         Duration::from_secs(self.drain.unwrap_or(unasked).into())
     }
 
+    /// Only behind a proxy can there be another relay from which rooms come.
+    fn room_wait(&self) -> Duration {
+        if self.trusted_proxy.is_empty() { Duration::ZERO } else { ROOM_WAIT }
+    }
+
     /// How the relay is to run.
     pub fn relay_config(self) -> Config {
+        let room_wait = self.room_wait();
         let data = self.data.unwrap_or_else(data_folder);
         let identity = match (self.tls_cert, self.tls_key) {
             (Some(certificate), Some(key)) => Some(Identity::Files { certificate, key }),
@@ -126,10 +151,15 @@ impl Options {
             port: self.port,
             page: Some(self.page),
             models: self.models,
+            origin: OriginConfig {
+                weights: self.weights,
+                cache: self.cache.map(|folder| (folder, self.cache_bytes)),
+                ..OriginConfig::default()
+            },
             identity,
             cache: data.join("hashes"),
             machine: if self.local { Machine::default() } else { Machine::this() },
-            limits: limits(raise_file_limit()),
+            limits: Limits { room_wait, ..limits(raise_file_limit()) },
             hosts: self.host,
             proxies: Proxies { addresses: self.trusted_proxy, send_header: self.proxy_protocol },
             peers: self.peer,
@@ -145,6 +175,9 @@ impl Options {
 
 /// A proxy looks every second or two, and needs two failures to believe one.
 const DRAIN_SECONDS: u32 = 3;
+
+/// All members of a room that moves come within half a second.
+const ROOM_WAIT: Duration = Duration::from_secs(1);
 
 /// Files that are open beside connections: models that are hashed or served, the system's own.
 const OTHER_FILES: usize = 64;
@@ -220,6 +253,22 @@ mod tests {
         assert!(parse(&[]).unwrap().drain_grace().is_zero(), "nobody would notice");
         assert_eq!(parse(&["--proxy-protocol"]).unwrap_err(), ErrorKind::MissingRequiredArgument);
         assert_eq!(parse(&["--trusted-proxy", "proxy.example"]).unwrap_err(), ErrorKind::ValueValidation);
+    }
+
+    #[test]
+    fn weights_from_elsewhere_are_kept_up_to_so_many_bytes() {
+        let url = "https://weights.example/a.gguf";
+        let config = |more: &[&str]| parse(&[&["--weights", url], more].concat()).unwrap().relay_config().origin;
+        assert_eq!((config(&[]).weights, config(&[]).cache), (vec![url.parse().unwrap()], None));
+        assert_eq!(config(&["--cache", "c"]).cache, Some(("c".into(), 50_000_000_000)));
+        assert_eq!(config(&["--cache", "c", "--cache-bytes", "900M"]).cache.unwrap().1, 900_000_000);
+        let error = |arguments: &[&str]| parse(arguments).unwrap_err();
+        assert_eq!(error(&["--cache", "c"]), ErrorKind::MissingRequiredArgument);
+        assert_eq!(error(&["--weights", "a.gguf"]), ErrorKind::ValueValidation);
+        assert_eq!(
+            error(&["--weights", url, "--cache", "c", "--cache-bytes", "99999999T"]),
+            ErrorKind::ValueValidation
+        );
     }
 
     #[test]

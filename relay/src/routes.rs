@@ -32,6 +32,9 @@ use crate::server::Shared;
 /// cost little.
 const READ_BYTES: usize = 9 * 1024;
 
+/// Bytes that are written at once: a record of TLS. The buffer keeps the size that it once needed, for as long as a member stays.
+const WRITE_BYTES: usize = 16 * 1024;
+
 /// Bytes that may wait beside the longest frame until the member reads on. Of pongs beyond that only the newest is kept.
 const PONG_BYTES: usize = 256 * 1024;
 
@@ -180,7 +183,11 @@ async fn join_room(
     let arrival =
         Arrival { creation, share, activity: client.activity, lease: client.lease, room, host: host.to_string() };
     let max_bytes = shared.limits.max_message_bytes();
-    let upgrade = upgrade.max_message_size(max_bytes).max_frame_size(max_bytes).read_buffer_size(READ_BYTES);
+    let upgrade = upgrade
+        .max_message_size(max_bytes)
+        .max_frame_size(max_bytes)
+        .read_buffer_size(READ_BYTES)
+        .write_buffer_size(WRITE_BYTES);
     let upgrade = upgrade.max_write_buffer_size(shared.limits.frame_bytes.saturating_add(PONG_BYTES));
     Ok(upgrade.on_upgrade(move |socket| serve_socket(socket, arrival, shared.rooms.clone())))
 }

@@ -29,6 +29,7 @@ use crate::error::StartError;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::missing::Missing;
+use crate::models::origin::OriginConfig;
 use crate::models::{HashCache, Library};
 use crate::net::hosts::Hosts;
 use crate::net::names::{Machine, Names, could_be_top_level};
@@ -59,6 +60,8 @@ pub struct Config {
     pub page: Option<PathBuf>,
     /// Folders with GGUF files. If two files have the same name, the folder named first wins.
     pub models: Vec<PathBuf>,
+    /// Weights that come from elsewhere.
+    pub origin: OriginConfig,
     /// The folder where hashes are stored.
     pub cache: PathBuf,
     /// The certificate; `None` serves plain HTTP only.
@@ -158,7 +161,7 @@ impl Relay {
         info!(port = address.port(), "listening");
         let page = Arc::new(Page::new(config.page));
         let shared = Shared {
-            library: Library::open(config.models, HashCache::new(config.cache))?,
+            library: Library::open(config.models, HashCache::new(config.cache), config.origin)?,
             rooms: Arc::new(Rooms::new(limits.clone(), metrics.clone())),
             page: page.clone(),
             limits,

@@ -80,7 +80,7 @@ async fn who_enters_the_token_gets_a_cookie_for_this_relay_alone() {
         relay.request("POST", "/access", &[("Origin", &origin)], &format!("token={token}")).await
     };
     let refused = enter("a-token-of-another-school").await;
-    assert!(refused.status == 403 && refused.text().contains("not the token"), "{}", refused.text());
+    assert!(refused.status == 403 && refused.text().contains("not a token"), "{}", refused.text());
     assert_eq!(refused.header("set-cookie"), None);
     let entered = enter(TOKEN).await;
     assert_eq!((entered.status, entered.header("location")), (303, Some("./")));
@@ -146,6 +146,19 @@ async fn the_operator_sees_rooms_without_content_and_ends_one() {
     }
     assert_eq!(relay.request("GET", "/operator", &[elsewhere, ("Authorization", &bearer)], "").await.status, 200);
 
+    let html = ("Accept", "text/html");
+    let form = relay.request("GET", "/operator", &[elsewhere, html], "").await;
+    assert_eq!((form.status, form.header("location")), (303, Some("./access")), "a browser signs in");
+    let entered = relay.request("POST", "/access", &[elsewhere], &format!("token={TOKEN}")).await;
+    assert_eq!((entered.status, entered.header("location")), (303, Some("./operator")));
+    let cookie = entered.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let page = relay.request("GET", "/operator", &[elsewhere, html, ("Cookie", &cookie)], "").await;
+    let text = page.text();
+    assert!(page.status == 200 && text.contains(&keys.id()) && text.contains("Members refused"), "{text}");
+    assert!(!text.contains("secret") && !text.contains("<script"), "{text}");
+    let creates = own(&relay, &Keys::new(3), HERE, Some(("cookie", &cookie))).await;
+    assert!(creates.is_ok(), "everybody may, here");
+
     let end = async || relay.request("DELETE", &room, &[elsewhere, ("Authorization", &bearer)], "").await.status;
     assert_eq!((end().await, end().await), (204, 404));
     for member in [&mut host, &mut guest] {
@@ -159,5 +172,5 @@ async fn the_operator_sees_rooms_without_content_and_ends_one() {
         assert!(Eviction::Ended.is_final(), "nobody comes back by itself");
     }
     assert_eq!(relay.refused(&keys.id(), |nonce| keys.owner(nonce)).await, Refusal::Ended);
-    assert_eq!(relay.get("/operator").await.json()["rooms"].as_array().unwrap().len(), 1);
+    assert_eq!(relay.get("/operator").await.json()["rooms"].as_array().unwrap().len(), 2);
 }

@@ -114,6 +114,17 @@ async fn only_its_owner_creates_a_room() {
     assert_eq!(relay.metric("potluck_relay_rooms").await, 1);
 }
 
+/// Behind a proxy, a room's members come from another relay together.
+#[tokio::test]
+async fn whoever_comes_a_little_earlier_than_the_owner_waits() {
+    let (relay, keys) = (relay("wait", Limits { room_wait: TIMEOUT, ..Limits::default() }).await, Keys::new(1));
+    let (mut guest, nonce) = relay.challenged(&keys.id()).await;
+    guest.enter(keys.link(&nonce)).await;
+    let host = relay.own(&keys).await;
+    guest.welcomed().await;
+    assert_eq!(guest.owner, Some(host.route));
+}
+
 #[tokio::test]
 async fn a_second_owner_connection_replaces_the_first() {
     let (relay, keys) = (relay("replace", Limits::default()).await, Keys::new(1));

@@ -26,3 +26,14 @@ pub fn read_golden(path: &Path) -> String {
         Err(_) => std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())),
     }
 }
+
+/// The bytes of a `.br` file.
+///
+/// # Panics
+/// If it is not Brotli.
+pub fn unbrotli(compressed: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let read = brotli::Decompressor::new(compressed, 4096).read_to_end(&mut bytes);
+    read.unwrap_or_else(|error| panic!("a compressed file cannot be read: {error}"));
+    bytes
+}

@@ -11,7 +11,7 @@ mod room;
 mod shape;
 
 pub use gguf_file::GgufFile;
-pub use golden::{gunzip, read_golden};
+pub use golden::{gunzip, read_golden, unbrotli};
 pub use potluck_plan::random::Random;
 pub use room::{RoomFixture, device, star};
 pub use shape::{DenseBlock, dense_shape, moe_shape, peer, shape};

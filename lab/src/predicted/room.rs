@@ -351,6 +351,7 @@ fn start_relay(models: &Path, cache: &Path) -> Result<(SocketAddr, oneshot::Send
         port: 0,
         page: None,
         models: vec![models.to_path_buf()],
+        origin: Default::default(),
         cache: cache.join("relay"),
         identity: None,
         machine: Default::default(),

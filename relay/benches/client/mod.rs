@@ -1,21 +1,22 @@
 //! A member with as little work as possible, so that the generator does not limit what it measures, and the relay it talks to.
 #![allow(dead_code, reason = "no benchmark uses all of it")]
 
+#[path = "../../tests/common/keys.rs"]
+mod keys;
 mod program;
+#[path = "../../tests/common/tls.rs"]
+mod tls;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use potluck_relay_api::{
-    Binary, Control, EntryProof, Nonce, PublicKey, Request, Signature, SignedEntry, Term, entry_message, nonce_at,
-    room_id,
-};
-use ring::signature::{Ed25519KeyPair, KeyPair};
+use potluck_relay_api::{Control, EntryProof, Nonce, Request, nonce_at};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
+pub use keys::Keys;
 pub use program::{Relay, open_files};
 
 /// Rooms that an address may create at once, by the relay's limits.
@@ -42,50 +43,6 @@ impl From<SocketAddr> for Door {
 
 /// The writing half of a connection.
 pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
-
-/// The keys of a room.
-pub struct Keys {
-    owner: Ed25519KeyPair,
-    join: Ed25519KeyPair,
-}
-
-impl Keys {
-    pub fn new(number: u32) -> Self {
-        let pair = |kind: u8| {
-            let mut seed = [kind; 32];
-            seed[..4].copy_from_slice(&number.to_le_bytes());
-            Ed25519KeyPair::from_seed_unchecked(&seed).unwrap()
-        };
-        Self { owner: pair(1), join: pair(2) }
-    }
-
-    fn id(&self) -> String {
-        room_id(&public(&self.owner))
-    }
-
-    fn owner(&self, nonce: &Nonce) -> EntryProof {
-        let (title, visible, join_key) = (String::new(), false, public(&self.join));
-        let term = Term::default();
-        let entry = SignedEntry::Owner { join_key: &join_key, title: &title, visible, term };
-        let signature = sign(&self.owner, &entry_message(&self.id(), nonce, entry));
-        EntryProof::Owner { key: public(&self.owner), join_key, title, visible, term, signature }
-    }
-
-    fn link(&self, nonce: &Nonce) -> EntryProof {
-        EntryProof::Link {
-            key: public(&self.join),
-            signature: sign(&self.join, &entry_message(&self.id(), nonce, SignedEntry::Link)),
-        }
-    }
-}
-
-fn public(pair: &Ed25519KeyPair) -> PublicKey {
-    Binary(pair.public_key().as_ref().try_into().unwrap())
-}
-
-fn sign(pair: &Ed25519KeyPair, message: &[u8]) -> Signature {
-    Binary(pair.sign(message).as_ref().try_into().unwrap())
-}
 
 /// A binary message to a route, masked with zeros.
 pub fn frame(route: u32, content: &[u8]) -> Vec<u8> {

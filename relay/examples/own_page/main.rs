@@ -21,6 +21,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         port: 0,
         page: Some(page),
         models: vec![repository.join("public/models")],
+        origin: Default::default(),
         cache: std::env::temp_dir().join("potluck-own-page"),
         identity: None,
         machine: Machine::default(),

@@ -16,8 +16,10 @@ use crate::net::Client;
 pub use page::{enter, show};
 use token::Token;
 
-/// The cookie of those who entered the token.
+/// The cookie of those who entered the token for opening rooms.
 const COOKIE: &str = "potluck-access";
+/// The cookie of the operator.
+const OPERATOR_COOKIE: &str = "potluck-operator";
 
 /// Who may do what, as the operator chose it.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +68,7 @@ impl Access {
     pub fn may_create(&self, client: &Client, headers: &HeaderMap) -> Result<(), Refusal> {
         match &self.create {
             Creation::Anyone => Ok(()),
-            Creation::Token(token) if is_sent(token, headers) => Ok(()),
+            Creation::Token(token) if is_sent(token, COOKIE, headers) => Ok(()),
             Creation::Token(_) => Err(Refusal::NeedsToken),
             // From anybody else, it says what its sender likes.
             Creation::SignedIn(name) if client.is_proxied && headers.get(name).is_some_and(|user| !user.is_empty()) => {
@@ -76,13 +78,29 @@ impl Access {
         }
     }
 
-    /// Whether a request has the operator's token.
+    /// Whether a request comes from the operator.
     pub fn is_operator(&self, headers: &HeaderMap) -> bool {
-        self.operator.as_ref().is_some_and(|token| bearer(headers).is_some_and(|sent| token.is(sent)))
+        self.operator.as_ref().is_some_and(|token| is_sent(token, OPERATOR_COOKIE, headers))
     }
 
-    /// The token that people may enter.
-    fn asked(&self) -> Option<&Token> {
+    /// Whether there is a token that the operator may enter.
+    pub fn knows_operator(&self) -> bool {
+        self.operator.is_some()
+    }
+
+    /// What a token that somebody entered is good for: the cookie that says so, and the page that comes next.
+    fn entered(&self, sent: &str) -> Option<(&'static str, &Token, &'static str)> {
+        let create = self.create_token().map(|token| (COOKIE, token, "./"));
+        let operator = self.operator.as_ref().map(|token| (OPERATOR_COOKIE, token, "./operator"));
+        [create, operator].into_iter().flatten().find(|(_, token, _)| token.is(sent))
+    }
+
+    /// Whether people may enter a token.
+    fn asks(&self) -> bool {
+        self.create_token().is_some() || self.knows_operator()
+    }
+
+    fn create_token(&self) -> Option<&Token> {
         match &self.create {
             Creation::Token(token) => Some(token),
             Creation::Anyone | Creation::SignedIn(_) => None,
@@ -91,10 +109,10 @@ impl Access {
 }
 
 /// Whether a request has this token, or the cookie that stands for it.
-fn is_sent(token: &Token, headers: &HeaderMap) -> bool {
+fn is_sent(token: &Token, cookie: &str, headers: &HeaderMap) -> bool {
     let mut cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let is_ours =
-        |pair: &str| pair.trim().split_once('=').is_some_and(|(name, value)| name == COOKIE && token.has_cookie(value));
+        |pair: &str| pair.trim().split_once('=').is_some_and(|(name, value)| name == cookie && token.has_cookie(value));
     bearer(headers).is_some_and(|sent| token.is(sent)) || cookies.any(|pairs| pairs.split(';').any(is_ours))
 }
 

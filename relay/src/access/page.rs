@@ -1,4 +1,4 @@
-//! `/access`: where people enter the token that lets them open rooms.
+//! `/access`: where people enter the token that lets them open rooms, and the operator another one.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use percent_encoding::percent_decode;
 
-use super::COOKIE;
 use crate::error::ApiError;
 use crate::server::Shared;
 
@@ -21,18 +20,17 @@ const POLICY: &str =
 const PAGE: &str = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
     <meta name=\"referrer\" content=\"same-origin\"><title>Potluck</title><style>:root { color-scheme: light dark; font: 18px/1.5 system-ui, \
     sans-serif; } body { margin: 0 auto; max-width: 32rem; padding: 24px; } input, button { font: inherit; min-height: 44px; padding: 4px 12px; }\
-    </style></head><body><h1>Open rooms here</h1>{complaint}<form method=\"post\"><p><label>Token of this relay: <input name=\"token\" \
+    </style></head><body><h1>Token of this relay</h1>{complaint}<form method=\"post\"><p><label>Token: <input name=\"token\" \
     type=\"password\" autocomplete=\"current-password\" required autofocus></label> <button>Continue</button></p></form>\
-    <p>Whoever runs this relay gave it to those who may open rooms. To join a room, you need only its link.</p></body></html>";
-const WRONG: &str = "<p role=\"alert\"><strong>This is not the token of this relay.</strong></p>";
+    <p>Whoever runs this relay gave one to those who may open rooms. To join a room, you need only its link.</p></body></html>";
+const WRONG: &str = "<p role=\"alert\"><strong>This is not a token of this relay.</strong></p>";
 
 /// `GET /access`.
 ///
 /// # Errors
 /// The relay asks for no token.
 pub async fn show(State(shared): State<Arc<Shared>>) -> Result<Response, ApiError> {
-    shared.access.asked().ok_or(ApiError::NotFound)?;
-    Ok(page(StatusCode::OK, ""))
+    shared.access.asks().then(|| page(StatusCode::OK, "")).ok_or(ApiError::NotFound)
 }
 
 /// `POST /access`, with the form's one field.
@@ -40,19 +38,21 @@ pub async fn show(State(shared): State<Arc<Shared>>) -> Result<Response, ApiErro
 /// # Errors
 /// The relay asks for no token.
 pub async fn enter(State(shared): State<Arc<Shared>>, form: Bytes) -> Result<Response, ApiError> {
-    let token = shared.access.asked().ok_or(ApiError::NotFound)?;
+    if !shared.access.asks() {
+        return Err(ApiError::NotFound);
+    }
     // A token has no spaces, so no plus stands for one.
     let sent = form.strip_prefix(b"token=").and_then(|value| percent_decode(value).decode_utf8().ok());
-    if !sent.is_some_and(|sent| token.is(sent.trim())) {
+    let Some((name, token, next)) = sent.and_then(|sent| shared.access.entered(sent.trim())) else {
         return Ok(page(StatusCode::FORBIDDEN, WRONG));
-    }
+    };
     // Without a path it is for the folder in which a proxy shows the relay.
-    let cookie = format!("{COOKIE}={}; Max-Age={COOKIE_SECONDS}; Secure; HttpOnly; SameSite=Strict", token.cookie());
+    let cookie = format!("{name}={}; Max-Age={COOKIE_SECONDS}; Secure; HttpOnly; SameSite=Strict", token.cookie());
     // The text is visible ASCII, so this cannot fail.
     let cookie = HeaderValue::try_from(cookie).unwrap_or(HeaderValue::from_static(""));
     let headers = [
         (header::SET_COOKIE, cookie),
-        (header::LOCATION, HeaderValue::from_static("./")),
+        (header::LOCATION, HeaderValue::from_static(next)),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
     Ok((StatusCode::SEE_OTHER, headers).into_response())

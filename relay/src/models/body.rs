@@ -1,8 +1,7 @@
 //! The bodies of downloads: parts of a file, alone or as `multipart/byteranges` (RFC 9110, section 14.6).
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,7 +10,8 @@ use data_encoding::HEXLOWER;
 use futures_util::stream;
 use ring::rand::{SecureRandom, SystemRandom};
 
-use super::file::{FileVersion, ModelFile};
+use super::content::Content;
+use super::file::ModelFile;
 use crate::metrics::Metrics;
 use crate::quotas::Lease;
 
@@ -57,7 +57,7 @@ pub fn multipart(parts: Vec<Range<u64>>, bytes: u64) -> Option<(Vec<Piece>, Stri
 
 /// A body that reads the pieces as fast as the other side takes them, and counts the bytes. It breaks off if the file is written to
 /// meanwhile: all its bytes are of one version.
-pub fn stream(metrics: Arc<Metrics>, file: Arc<ModelFile>, opened: (File, Lease), pieces: Vec<Piece>) -> Body {
+pub fn stream(metrics: Arc<Metrics>, file: Arc<ModelFile>, opened: (Content, Lease), pieces: Vec<Piece>) -> Body {
     let pieces = VecDeque::from(pieces);
     Body::from_stream(stream::try_unfold((opened, pieces), move |((opened, lease), mut pieces)| {
         let (metrics, file) = (metrics.clone(), file.clone());
@@ -71,10 +71,7 @@ pub fn stream(metrics: Arc<Metrics>, file: Arc<ModelFile>, opened: (File, Lease)
             if step.end < part.end {
                 pieces.push_front(Piece::Part(step.end..part.end));
             }
-            let version = file.version;
-            let (opened, bytes) = tokio::task::spawn_blocking(move || read_step(opened, &version, step))
-                .await
-                .unwrap_or_else(|error| Err(io::Error::other(error)))?;
+            let (opened, bytes) = read(opened, file.clone(), step).await?;
             metrics.weight_bytes.add(bytes.len() as u64);
             file.bytes_served.add(bytes.len() as u64);
             Ok::<_, io::Error>(Some((bytes, ((opened, lease), pieces))))
@@ -82,11 +79,16 @@ pub fn stream(metrics: Arc<Metrics>, file: Arc<ModelFile>, opened: (File, Lease)
     }))
 }
 
-fn read_step(mut file: File, version: &FileVersion, step: Range<u64>) -> io::Result<(File, Bytes)> {
-    let mut buffer = vec![0; (step.end - step.start) as usize];
-    file.seek(SeekFrom::Start(step.start))?;
-    file.read_exact(&mut buffer)?;
-    // A write updates the file's times before its bytes.
-    version.check(&file)?;
-    Ok((file, buffer.into()))
+/// Reads bytes of a file that is open, on a thread that may wait.
+///
+/// # Errors
+/// They cannot be read, or are of another version.
+pub async fn read(mut content: Content, file: Arc<ModelFile>, range: Range<u64>) -> io::Result<(Content, Bytes)> {
+    let origin = file.origin.clone();
+    let _permit = match &origin {
+        Some(origin) => origin.permit().await,
+        None => None,
+    };
+    let reading = tokio::task::spawn_blocking(move || content.read(&file, range).map(|bytes| (content, bytes)));
+    reading.await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }

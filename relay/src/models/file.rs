@@ -1,7 +1,7 @@
 //! One file of weights: its path, its version, and its hashes as far as they are computed.
 
 use std::fs::{File, Metadata};
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,8 +12,10 @@ use blake3::Hash;
 use potluck_gguf::{Header, HeaderParser, Progress};
 use potluck_relay_api::http::GROUP_BYTES;
 
+use super::content::Content;
 use super::describe::ModelFacts;
 use super::groups::{GroupHash, group_count, group_hash, merge};
+use super::origin::{OriginError, OriginUrl, RemoteFile};
 use crate::metrics::Counter;
 
 /// Tells two versions of a file apart without reading it.
@@ -128,8 +130,10 @@ impl HashProgress {
 pub struct ModelFile {
     /// Its name, unique among all files served.
     pub name: String,
-    /// Its path.
+    /// Its path, or its address at an origin.
     pub path: PathBuf,
+    /// It lies there, not on disk.
+    pub origin: Option<Arc<RemoteFile>>,
     /// The version that was scanned.
     pub version: FileVersion,
     /// What its header says, or why it cannot be used, as a sentence.
@@ -153,18 +157,40 @@ impl ModelFile {
 
     /// Reads the header of a file, not its weights.
     pub fn open(name: String, path: PathBuf, version: FileVersion) -> Self {
-        let facts = read_header(&path, version.bytes).map(|header| Arc::new(ModelFacts::of(&header)));
+        Self::new(name, path, version, None).described()
+    }
+
+    /// Reads the header of a file at an origin.
+    pub fn at_origin(file: Arc<RemoteFile>) -> Self {
+        let (name, path, version) = (file.url().name().to_owned(), file.url().as_str().into(), file.version());
+        Self::new(name, path, version, Some(file)).described()
+    }
+
+    /// A file that its origin does not send.
+    pub fn absent(url: &OriginUrl, error: &OriginError) -> Self {
+        let version = FileVersion { bytes: 0, modified: 0, record: Record::default() };
+        let facts = Err(format!("{error}."));
+        Self { facts, ..Self::new(url.name().to_owned(), url.as_str().into(), version, None) }
+    }
+
+    fn new(name: String, path: PathBuf, version: FileVersion, origin: Option<Arc<RemoteFile>>) -> Self {
         Self {
             name,
             path,
+            origin,
             version,
-            facts,
+            facts: Ok(Arc::default()),
             bytes_served: Counter::default(),
             state: Mutex::new(State::Waiting),
             done: AtomicU64::new(0),
             has_fault: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
         }
+    }
+
+    fn described(mut self) -> Self {
+        self.facts = read_header(&self).map(|header| Arc::new(ModelFacts::of(&header)));
+        self
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -206,48 +232,53 @@ impl ModelFile {
     /// # Errors
     /// The file cannot be read.
     pub fn hash_groups(&self) -> io::Result<Option<Vec<GroupHash>>> {
-        let mut file = File::open(&self.path)?;
-        if !self.version.has_bytes_of(&FileVersion::of(&file.metadata()?)) {
+        let (mut content, version) = Content::open(self)?;
+        if !self.version.has_bytes_of(&version) {
             return Ok(None);
         }
         let count = group_count(self.version.bytes);
         let mut list = Vec::with_capacity(usize::try_from(count).unwrap_or_default());
-        let mut buffer = vec![0; STEP_BYTES.min(self.version.bytes) as usize];
-        let mut left = self.version.bytes;
-        while left > 0 {
+        let mut done = 0;
+        while done < self.version.bytes {
             if self.cancelled.load(Ordering::Relaxed) {
                 return Ok(None);
             }
-            let step = &mut buffer[..STEP_BYTES.min(left) as usize];
-            file.read_exact(step)?;
+            let end = self.version.bytes.min(done + STEP_BYTES);
+            let step = match content.read(self, done..end) {
+                Ok(step) => step,
+                // Hashes of bytes of two versions would belong to no file at all.
+                Err(_) if content.has_changed(&self.version) => return Ok(None),
+                Err(error) => return Err(error),
+            };
             for group in step.chunks(GROUP_BYTES as usize) {
                 list.push(group_hash(group, list.len() as u64, count));
             }
-            left -= step.len() as u64;
-            self.done.store(self.version.bytes - left, Ordering::Relaxed);
+            done = end;
+            self.done.store(done, Ordering::Relaxed);
         }
         if list.is_empty() {
             list.push(group_hash(&[], 0, 1));
         }
-        // Hashes of bytes of two versions would belong to no file at all.
-        Ok(self.version.check(&file).is_ok().then_some(list))
+        Ok((!content.has_changed(&self.version)).then_some(list))
     }
 }
 
-fn read_header(path: &PathBuf, bytes: u64) -> Result<Header, String> {
+fn read_header(file: &ModelFile) -> Result<Header, String> {
     let unreadable = |error: io::Error| format!("The file cannot be read: {error}.");
-    let mut file = File::open(path).map_err(unreadable)?;
+    let bytes = file.version.bytes;
+    let (mut content, _) = Content::open(file).map_err(unreadable)?;
     let mut parser = HeaderParser::with_length(bytes);
-    let mut buffer = vec![0; STEP_BYTES.min(bytes) as usize];
+    let mut done = 0;
     loop {
-        let read = file.read(&mut buffer).map_err(unreadable)?;
-        match parser.push(&buffer[..read]).map_err(|error| error.to_string())? {
+        let end = bytes.min(done + STEP_BYTES);
+        let step = content.read(file, done..end).map_err(unreadable)?;
+        match parser.push(&step).map_err(|error| error.to_string())? {
             Progress::Done(header) => {
                 header.check_length(bytes).map_err(|error| error.to_string())?;
                 return Ok(*header);
             }
-            Progress::NeedMore { .. } if read == 0 => return Err("The file ends inside its header.".into()),
-            Progress::NeedMore { .. } => {}
+            Progress::NeedMore { .. } if step.is_empty() => return Err("The file ends inside its header.".into()),
+            Progress::NeedMore { .. } => done = end,
         }
     }
 }

@@ -14,6 +14,7 @@ use tracing::{info, warn};
 use super::cache::HashCache;
 use super::catalog::{Model, group_files};
 use super::file::{FileHashes, FileVersion, ModelFile};
+use super::origin::{OriginConfig, Origins, watch};
 use crate::error::{ApiError, StartError, in_one_line};
 
 /// How deep folders are searched: as deep as download tools nest them.
@@ -29,6 +30,8 @@ struct Catalog {
 /// All models that are served.
 pub struct Library {
     folders: Vec<PathBuf>,
+    /// Files at origins, as they were last seen.
+    remotes: Mutex<Vec<Arc<ModelFile>>>,
     cache: HashCache,
     catalog: RwLock<Catalog>,
     /// Held during a scan, so that there is one at a time.
@@ -38,21 +41,58 @@ pub struct Library {
 
 impl Library {
     /// Scans `folders`, in their order, and starts hashing what is not in the cache. A folder that does not exist counts as
-    /// empty: it may appear later.
+    /// empty: it may appear later, as files at origins do once these have answered.
     ///
     /// # Errors
-    /// The hashing thread cannot be started.
-    pub fn open(folders: Vec<PathBuf>, cache: HashCache) -> Result<Arc<Self>, StartError> {
+    /// A thread cannot be started, or the folder for parts of files at origins cannot be used.
+    pub fn open(folders: Vec<PathBuf>, cache: HashCache, origin: OriginConfig) -> Result<Arc<Self>, StartError> {
         let (to_hash, jobs) = channel();
-        let library =
-            Self { folders, cache: cache.clone(), catalog: RwLock::default(), scanning: Mutex::new(()), to_hash };
+        let library = Self {
+            folders,
+            remotes: Mutex::default(),
+            cache: cache.clone(),
+            catalog: RwLock::default(),
+            scanning: Mutex::new(()),
+            to_hash,
+        };
         // Not joined: it ends when the library is dropped, and no hash is worth waiting for then.
         thread::Builder::new()
             .name("hash".into())
             .spawn(move || hash_files(&jobs, &cache))
             .map_err(StartError::Thread)?;
         library.scan(Duration::ZERO);
-        Ok(Arc::new(library))
+        let library = Arc::new(library);
+        if !origin.weights.is_empty() {
+            let (origins, to_look) = Origins::open(&origin)?;
+            let weak = Arc::downgrade(&library);
+            let looks = move || watch(&origin, &origins, &to_look, &weak);
+            thread::Builder::new().name("origins".into()).spawn(looks).map_err(StartError::Thread)?;
+        }
+        Ok(library)
+    }
+
+    fn remotes(&self) -> MutexGuard<'_, Vec<Arc<ModelFile>>> {
+        self.remotes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A file at an origin, as it was last seen.
+    pub fn remote(&self, name: &str) -> Option<Arc<ModelFile>> {
+        self.remotes().iter().find(|file| file.name == name).cloned()
+    }
+
+    /// A file at an origin is seen. `is_known` says whether hashes of this version that are stored are right.
+    pub fn set_remote(&self, file: ModelFile, is_known: bool) {
+        let file = Arc::new(file);
+        if file.facts.is_ok() {
+            self.get_hashed(&file, is_known);
+        }
+        let mut remotes = self.remotes();
+        match remotes.iter_mut().find(|other| other.name == file.name) {
+            Some(other) => *other = file,
+            None => remotes.push(file),
+        }
+        drop(remotes);
+        self.scan(Duration::ZERO);
     }
 
     fn scanning(&self) -> MutexGuard<'_, ()> {
@@ -90,6 +130,12 @@ impl Library {
             files.insert(name, file.clone());
             order.push(file);
         }
+        for file in self.remotes().iter() {
+            if !files.contains_key(&file.name) {
+                files.insert(file.name.clone(), file.clone());
+                order.push(file.clone());
+            }
+        }
         for (name, old) in &known {
             if !files.get(name).is_some_and(|file| Arc::ptr_eq(file, old)) {
                 old.cancel_hashing();
@@ -102,14 +148,19 @@ impl Library {
 
     fn open_file(&self, name: String, path: PathBuf, version: FileVersion) -> Arc<ModelFile> {
         let file = Arc::new(ModelFile::open(name, path, version));
-        match self.cache.load(&file) {
+        self.get_hashed(&file, true);
+        file
+    }
+
+    /// Takes a file's hashes from the cache, or has it hashed.
+    fn get_hashed(&self, file: &Arc<ModelFile>, is_known: bool) {
+        match self.cache.load(file).filter(|_| is_known) {
             Some(hashes) => file.set_hashes(hashes),
             None if self.to_hash.send(file.clone()).is_err() => {
                 file.set_failed("The thread that hashes models has stopped: restart the relay.".into());
             }
             None => {}
         }
-        file
     }
 
     /// The models of `GET /models`, as of the last scan.

@@ -3,10 +3,12 @@
 mod body;
 mod cache;
 mod catalog;
+mod content;
 mod describe;
 mod file;
 pub mod groups;
 mod library;
+pub mod origin;
 pub mod range;
 pub mod serve;
 

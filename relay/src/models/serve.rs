@@ -1,6 +1,5 @@
 //! `GET /models`, `GET /models/NAME` and `GET /models/NAME.b3`.
 
-use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +14,9 @@ use potluck_relay_api::path::GROUPS_SUFFIX;
 use tokio::time::{Instant, sleep};
 
 use super::body::{self, Piece};
-use super::file::{FileVersion, HashProgress, ModelFile};
+use super::content::Content;
+use super::file::{HashProgress, ModelFile};
+use super::origin::OriginError;
 use super::range::{self, RangeRequest};
 use crate::error::{ApiError, in_one_line};
 use crate::etag;
@@ -63,7 +64,7 @@ pub async fn file(
     let file = shared.library.file(&name)?;
     let lease = download(&shared, &client).await?;
     let opened = open(&shared, &file).await?;
-    weights(&shared.metrics, file, (opened, lease), &method, &headers)
+    weights(&shared.metrics, file, (opened, lease), &method, &headers).await
 }
 
 /// A place among the downloads, once one is free.
@@ -104,6 +105,9 @@ async fn groups(shared: &Arc<Shared>, file: &ModelFile, headers: &HeaderMap) -> 
             let percent = done * 100 / file.version.bytes.max(1);
             Err(ApiError::Hashing { name: file.name.clone(), percent })
         }
+        HashProgress::Failed(reason) if file.origin.is_some() => {
+            Err(ApiError::Unreadable(file.name.clone(), io::Error::other(reason)))
+        }
         HashProgress::Failed(reason) => {
             let path = file.path.clone();
             let there = tokio::task::spawn_blocking(move || path.try_exists()).await;
@@ -125,13 +129,9 @@ async fn gone(shared: &Arc<Shared>, name: &str) -> ApiError {
 }
 
 /// Opens the file and checks that it is the version that was scanned.
-async fn open(shared: &Arc<Shared>, file: &Arc<ModelFile>) -> Result<File, ApiError> {
-    let path = file.path.clone();
-    let opened = tokio::task::spawn_blocking(move || {
-        let opened = File::open(path)?;
-        let version = FileVersion::of(&opened.metadata()?);
-        Ok((opened, version))
-    });
+async fn open(shared: &Arc<Shared>, file: &Arc<ModelFile>) -> Result<Content, ApiError> {
+    let wanted = file.clone();
+    let opened = tokio::task::spawn_blocking(move || Content::open(&wanted));
     match opened.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
         Ok((opened, version)) if file.version.has_bytes_of(&version) => Ok(opened),
         Ok(_) => {
@@ -154,10 +154,10 @@ fn tag(text: &str) -> HeaderValue {
     HeaderValue::try_from(format!("\"{text}\"")).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
-fn weights(
+async fn weights(
     metrics: &Arc<Metrics>,
     file: Arc<ModelFile>,
-    opened: (File, Lease),
+    (mut content, lease): (Content, Lease),
     method: &Method,
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
@@ -196,9 +196,22 @@ fn weights(
         },
     };
     let response = response.header(header::CONTENT_LENGTH, pieces.iter().map(Piece::bytes).sum::<u64>());
+    // What an origin lacks shows before the first byte of the answer.
+    let first = pieces.iter().find_map(|piece| if let Piece::Part(part) = piece { Some(part.start) } else { None });
+    if let Some(first) = first.filter(|first| file.origin.is_some() && method == Method::GET && *first < bytes) {
+        let read = body::read(content, file.clone(), first..first + 1).await;
+        (content, _) = read.map_err(|error| of_origin(&file.name, error))?;
+    }
     let body = match method == Method::GET {
-        true => body::stream(metrics.clone(), file, opened, pieces),
+        true => body::stream(metrics.clone(), file, (content, lease), pieces),
         false => Body::empty(),
     };
     response.body(body).map_err(|error| broken(io::Error::other(error)))
+}
+
+fn of_origin(name: &str, error: io::Error) -> ApiError {
+    match error.downcast::<OriginError>() {
+        Ok(error) => ApiError::Origin(name.to_owned(), error),
+        Err(error) => ApiError::Unreadable(name.to_owned(), error),
+    }
 }

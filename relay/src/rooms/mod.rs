@@ -33,11 +33,14 @@ const MAX_ENDED: usize = 4_096;
 /// A room as the operator sees it: no title, which may say much, and no address.
 #[derive(Debug, Serialize)]
 pub struct RoomReport {
-    id: String,
-    members: usize,
-    age_seconds: u64,
+    /// Its id.
+    pub id: String,
+    /// Members in it.
+    pub members: usize,
+    /// Since it was opened.
+    pub age_seconds: u64,
     /// Bytes that its members sent each other.
-    bytes: u64,
+    pub bytes: u64,
 }
 
 struct State {

@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::outbox::{Action, Closing, Outbox};
 use super::room::{Forwarded, Room};
-use super::{Rooms, control_text, id};
+use super::{Phase, Rooms, control_text, id};
 use crate::limits::{Limits, Rate, VisitLimits};
 use crate::net::Activity;
 use crate::quotas::{Lease, Share};
@@ -27,6 +27,8 @@ const MAX_REQUEST_BYTES: usize = 8 * 1024;
 const MAX_ENTRY_MESSAGES: usize = 2_000;
 /// A client's ping counts as so many frames: its pong waits in memory until the client reads it, and no peer of ours pings.
 const PING_FRAMES: f64 = 200.0;
+/// Pause before whoever came earlier than the room's owner asks again.
+const ROOM_PAUSE: Duration = Duration::from_millis(50);
 
 /// A connection that wants to enter a room.
 #[derive(Debug)]
@@ -96,9 +98,16 @@ async fn enter(
     sink.send(control_text(&Control::Challenge { version: VERSION, nonce })).await.map_err(|_| Left::Gone)?;
     let proof = proof(stream, &arrival.activity).await?;
     let nonce = nonce_at(&arrival.host, &nonce);
-    let (room, route, outbox) =
-        rooms.join(&id, &nonce, &proof, &arrival.share, arrival.creation, Instant::now()).map_err(Left::Refused)?;
-    Ok(Seat { room, route, outbox, _lease: lease })
+    let deadline = Instant::now() + rooms.limits.room_wait;
+    loop {
+        let now = Instant::now();
+        match rooms.join(&id, &nonce, &proof, &arrival.share, arrival.creation, now) {
+            Ok((room, route, outbox)) => return Ok(Seat { room, route, outbox, _lease: lease }),
+            // A room that moves is opened again by its owner, and others may be a little quicker.
+            Err(Refusal::NoSuchRoom) if now < deadline && rooms.phase() == Phase::Open => sleep(ROOM_PAUSE).await,
+            Err(refusal) => return Err(Left::Refused(refusal)),
+        }
+    }
 }
 
 /// The proof in the first message.

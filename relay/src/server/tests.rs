@@ -18,6 +18,7 @@ fn config(data: &Path) -> Config {
         port: 0,
         page: None,
         models: Vec::new(),
+        origin: Default::default(),
         cache: data.join("cache"),
         identity: Some(Identity::Own { folder: data.to_owned() }),
         machine: Machine::at(vec![Ipv4Addr::new(192, 168, 7, 5).into()]),

@@ -21,10 +21,10 @@ impl Keys {
     }
 
     /// For more rooms than a seed has values.
-    pub fn of_room(number: u16) -> Self {
+    pub fn of_room(number: u32) -> Self {
         let pair = |kind: u8| {
-            let mut seed = [kind; 32];
-            seed[..2].copy_from_slice(&number.to_le_bytes());
+            let (mut seed, [a, b, c, d]) = ([kind; 32], number.to_le_bytes());
+            seed[..4].copy_from_slice(&[a, b, kind ^ c, kind ^ d]);
             Ed25519KeyPair::from_seed_unchecked(&seed).unwrap()
         };
         Self { owner: pair(1), join: pair(2), title: String::new(), visible: false }

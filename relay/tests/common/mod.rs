@@ -7,6 +7,7 @@ mod keys;
 mod member;
 mod program;
 mod running;
+mod tls;
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -17,11 +18,12 @@ use potluck_relay::Config;
 use potluck_relay::limits::Limits;
 use potluck_relay::net::proxy::Proxies;
 
-pub use http::{Reply, connector, request};
+pub use http::{Reply, request};
 pub use keys::{Invite, Keys};
 pub use member::{Member, fragment, ping};
 pub use program::{Program, command};
 pub use running::{Running, start};
+pub use tls::connector;
 
 /// How long anything may take before a test fails instead of hanging.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
@@ -43,6 +45,7 @@ pub fn config(test: &str) -> Config {
         port: 0,
         page: None,
         models: Vec::new(),
+        origin: Default::default(),
         cache: folder(test).join("cache"),
         identity: None,
         machine: Default::default(),

@@ -1,5 +1,5 @@
 //! Three relays behind HAProxy, as `relay/deploy/haproxy.cfg` sets it up, and thirty rooms: one relay is killed, one drained, one
-//! freezes, and all come back. The same behind Envoy where `POTLUCK_ENVOY` names its program. `POTLUCK_ROOMS` takes other numbers of rooms.
+//! freezes, all come back, and a fourth is added. The same behind Envoy where `POTLUCK_ENVOY` names its program. `POTLUCK_ROOMS` takes other numbers of rooms.
 //!
 //! `-- --nocapture` shows how long rooms were silent. That depends on what else the machine does, so it is not asserted.
 #![cfg(unix)]
@@ -7,44 +7,28 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod proxy;
 mod rooms;
 
+use std::collections::HashMap;
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::{Program, Running, TIMEOUT, command, connector, folder};
+use proxy::{Proxy, envoy, haproxy};
 use rooms::{Front, Room};
 use rustix::process::Signal;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-const HAPROXY: &str = include_str!("../../deploy/haproxy.cfg");
-const ENVOY: &str = include_str!("../../deploy/envoy.yaml");
 const ROOMS: u16 = 30;
 /// Time between two looks at what has not happened yet.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 fn rooms() -> u16 {
     std::env::var("POTLUCK_ROOMS").map_or(ROOMS, |rooms| rooms.parse().unwrap())
-}
-
-/// Debian keeps it where only an administrator's `PATH` leads.
-fn haproxy() -> Option<Command> {
-    let starts = |program: &&str| Command::new(program).arg("-v").output().is_ok();
-    ["haproxy", "/usr/sbin/haproxy"].into_iter().find(starts).map(Command::new)
-}
-
-/// A program that ends with the test.
-struct Ends(Child);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 fn free_port() -> u16 {
@@ -63,14 +47,16 @@ struct Relay {
 
 impl Relay {
     /// Three of them, which watch each other if they have to.
-    fn three(watch: bool) -> [Self; 3] {
+    fn three(watch: bool) -> Vec<Self> {
         let ports = [free_port(), free_port(), free_port()];
-        ports.map(|port| {
-            let peers = ports.into_iter().filter(|other| watch && *other != port).collect();
-            let mut relay = Self { data: folder("many"), port, peers, program: None, is_frozen: false };
-            relay.start();
-            relay
-        })
+        let peers = |port| ports.into_iter().filter(|other| watch && *other != port).collect();
+        ports.into_iter().map(|port| Self::at(port, peers(port))).collect()
+    }
+
+    fn at(port: u16, peers: Vec<u16>) -> Self {
+        let mut relay = Self { data: folder("many"), port, peers, program: None, is_frozen: false };
+        relay.start();
+        relay
     }
 
     fn start(&mut self) {
@@ -94,8 +80,25 @@ impl Relay {
     }
 }
 
-async fn members(relays: &[Relay; 3]) -> [u64; 3] {
-    [relays[0].members().await, relays[1].members().await, relays[2].members().await]
+async fn members(relays: &[Relay]) -> Vec<u64> {
+    let mut members = Vec::new();
+    for relay in relays {
+        members.push(relay.members().await);
+    }
+    members
+}
+
+/// The relay that has each room.
+async fn homes(relays: &[Relay]) -> HashMap<String, usize> {
+    let mut homes = HashMap::new();
+    for (index, relay) in relays.iter().enumerate() {
+        let report = Running::at((Ipv4Addr::LOCALHOST, relay.port).into()).get("/operator").await.text();
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        // Those that moved away are empty.
+        let rooms = report["rooms"].as_array().unwrap().iter().filter(|room| room["members"] != 0);
+        homes.extend(rooms.map(|room| (room["id"].as_str().unwrap().to_owned(), index)));
+    }
+    homes
 }
 
 /// Rooms in which somebody writes all the time.
@@ -124,8 +127,8 @@ impl School {
     }
 
     /// Waits until the relays have so many members.
-    async fn until_members(&mut self, relays: &[Relay; 3], are_right: impl Fn([u64; 3]) -> bool) {
-        self.until("members where they belong", async || are_right(members(relays).await)).await;
+    async fn until_members(&mut self, relays: &[Relay], are_right: impl Fn(&[u64]) -> bool) {
+        self.until("members where they belong", async || are_right(&members(relays).await)).await;
     }
 
     /// From now on, silence counts.
@@ -152,56 +155,29 @@ impl School {
     }
 }
 
-/// The proxy in front of the relays, with its file's addresses and ports replaced.
-fn start_proxy(mut proxy: Command, arguments: &[&str], config: String, file: &Path, relays: &[Relay; 3]) -> Ends {
-    let mut config = config;
-    for (number, relay) in (1..).zip(relays) {
-        let (port, own) = (relay.port, format!("10.0.0.{number}"));
-        config = config.replace(&format!("{own}:8787"), &format!("127.0.0.1:{port}"));
-        config = config.replace(&format!("{own}, port_value: 8787"), &format!("127.0.0.1, port_value: {port}"));
-    }
-    std::fs::write(file, config).unwrap();
-    Ends(proxy.args(arguments).arg(file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rooms_are_together_again_when_a_relay_dies_drains_freezes_or_comes_back() {
-    let Some(haproxy) = haproxy() else {
+async fn rooms_are_together_again_when_a_relay_dies_drains_freezes_comes_back_or_is_added() {
+    let Some(program) = haproxy() else {
         println!("skipped: HAProxy is not installed");
         return;
     };
     let (data, front) = front();
     let relays = Relay::three(false);
-    let config = HAPROXY
-        .replace(
-            ":443 ssl crt /etc/haproxy/potluck.pem",
-            &format!("127.0.0.1:{} ssl crt {}", front.port, data.join("relay.pem").display()),
-        )
-        .replace("bind :80", &format!("bind 127.0.0.1:{}", free_port()))
-        // This machine may allow few open files.
-        .replace("maxconn 20000", &format!("maxconn {}", 100 + 10 * rooms()));
-    let _haproxy = start_proxy(haproxy, &["-db", "-f"], config, &data.join("haproxy.cfg"), &relays);
-    scenario(front, relays).await;
+    let proxy = Proxy::haproxy(program, &data, front.port, rooms());
+    scenario(front, relays, proxy).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_behind_envoy() {
-    let Some(envoy) = std::env::var_os("POTLUCK_ENVOY") else {
+    let Some(program) = envoy() else {
         println!("skipped: POTLUCK_ENVOY names no program");
         return;
     };
     let (data, front) = front();
     // It leaves connections where they are when a relay comes back.
     let relays = Relay::three(true);
-    let config = ENVOY
-        .replace(
-            "address: \"::\", ipv4_compat: true, port_value: 443",
-            &format!("address: 127.0.0.1, port_value: {}", front.port),
-        )
-        .replace("/etc/envoy/potluck.pem", &data.join("relay.pem").display().to_string());
-    let arguments = ["--use-dynamic-base-id", "--concurrency", "2", "-l", "off", "-c"];
-    let _envoy = start_proxy(Command::new(envoy), &arguments, config, &data.join("envoy.yaml"), &relays);
-    scenario(front, relays).await;
+    let proxy = Proxy::envoy(program, &data, front.port);
+    scenario(front, relays, proxy).await;
 }
 
 /// The proxy's port, and a folder with a certificate for it.
@@ -213,16 +189,17 @@ fn front() -> (PathBuf, Arc<Front>) {
     (data, Arc::new(Front { port: free_port(), tls }))
 }
 
-async fn scenario(front: Arc<Front>, mut relays: [Relay; 3]) {
+async fn scenario(front: Arc<Front>, mut relays: Vec<Relay>, mut proxy: Proxy) {
+    proxy.start(&[relays[0].port, relays[1].port, relays[2].port]);
     let mut school = School::open(front.clone());
     school.together("the start").await;
     let all = 2 * u64::from(rooms());
-    let elsewhere = |members: [u64; 3]| members.iter().sum::<u64>() == all;
+    let elsewhere = |members: &[u64]| members.iter().sum::<u64>() == all;
     // Newcomers of the check before may still be leaving.
     school.until_members(&relays, elsewhere).await;
     let home = members(&relays).await;
     assert!(home.iter().all(|members| *members > 0), "{home:?}");
-    let at_home = |members: [u64; 3]| members == home;
+    let at_home = |members: &[u64]| members == home;
 
     school.begin();
     // Dropping it kills it.
@@ -255,4 +232,19 @@ async fn scenario(front: Arc<Front>, mut relays: [Relay; 3]) {
     relays[2].freeze(false);
     school.until_members(&relays, at_home).await;
     school.together("it went on").await;
+
+    school.until_members(&relays, at_home).await;
+    let before = homes(&relays).await;
+    school.begin();
+    let others = relays.iter().filter(|relay| !relay.peers.is_empty()).map(|relay| relay.port).collect();
+    relays.push(Relay::at(free_port(), others));
+    proxy.add(relays[3].port);
+    school.until_members(&relays, |members| members[3] > 0 && elsewhere(members)).await;
+    school.together("a fourth was added").await;
+    school.until_members(&relays, elsewhere).await;
+    let after = homes(&relays).await;
+    let moved: Vec<_> = after.iter().filter(|(room, home)| before[*room] != **home).map(|(_, home)| *home).collect();
+    println!("{} of {} rooms moved to it; consistent hashing predicts a quarter", moved.len(), after.len());
+    assert!(moved.iter().all(|home| *home == 3), "all others stayed: {moved:?}");
+    assert!(moved.len() * 2 < after.len(), "{} of {}", moved.len(), after.len());
 }

@@ -75,7 +75,7 @@ impl Room {
     pub fn new(number: u16) -> Self {
         let chat = Chat { seen: Vec::new(), answered: 0, last: Instant::now(), longest: Duration::ZERO };
         Self {
-            keys: Keys::of_room(number),
+            keys: Keys::of_room(number.into()),
             from: Ipv4Addr::new(127, 1, number.to_be_bytes()[0], number.to_be_bytes()[1]),
             chat: Mutex::new(chat),
         }

@@ -77,6 +77,7 @@ pub async fn start_relay(models: &Path, port: u16, identity: Option<Identity>) -
         port,
         page: None,
         models: vec![models.to_path_buf()],
+        origin: Default::default(),
         cache: folder("relay").join("cache"),
         identity,
         machine: Default::default(),

@@ -156,6 +156,7 @@ fn relay(models: &Path, cache: PathBuf, page: Option<PathBuf>, identity: Option<
         port: 0,
         page,
         models: vec![models.to_path_buf()],
+        origin: Default::default(),
         cache,
         identity,
         machine: Default::default(),

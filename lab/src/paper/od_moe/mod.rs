@@ -62,6 +62,14 @@ pub fn read(path: &Path) -> Result<Trace> {
     Trace::from_bytes(&bytes).with_context(|| format!("in {}", path.display()))
 }
 
+/// The cut of a trace along which tests run.
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+fn recorded() -> Trace {
+    let compressed = include_bytes!("../../../traces/potluck-small.plrt.br");
+    Trace::from_bytes(&potluck_testkit::unbrotli(compressed)).unwrap()
+}
+
 /// Recall by token index, what pools load and how fast groups are, from a routing trace.
 pub fn of_trace(trace: &Trace) -> String {
     let tables = [
@@ -122,7 +130,7 @@ mod tests {
             assert!(lab.contains(tables), "on-demand.md differs: paste the output of {command}")
         };
         says(&report(), "`cargo lab paper od-moe`");
-        let trace = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("traces/potluck-small.plrt")).unwrap();
+        let trace = recorded();
         let tables = of_trace(&trace);
         let is_row = |line: &&str| line.starts_with("| ") && !line.starts_with("| predictor");
         let missing: Vec<&str> = tables.lines().filter(is_row).filter(|row| !lab.contains(row)).collect();

@@ -95,9 +95,6 @@ pub fn table(trace: &Trace) -> Table {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may panic")]
-    use std::path::Path;
-
     use super::*;
 
     /// Milliseconds to load an expert, from storage that is never waited for to storage that decides everything.
@@ -106,8 +103,7 @@ mod tests {
     #[test]
     fn along_a_real_trace_what_does_not_pay_is_off_within_200_tokens_and_costs_less_than_3_percent() {
         let (mut useless, mut useful) = (0, 0);
-        let trace =
-            super::super::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("traces/potluck-small.plrt")).unwrap();
+        let trace = super::super::recorded();
         let all = usize::from(trace.shape.blocks) * usize::from(trace.shape.experts);
         let predictors = predictors(&trace);
         for (load_millis, share) in STORAGE.into_iter().flat_map(|load| [(load, 3), (load, 2)]) {
