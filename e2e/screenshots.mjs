@@ -1,6 +1,7 @@
 // Takes all pictures in docs/screenshots: a real room in which a desktop, a laptop and a phone run the built-in model together.
 // `cargo xtask screenshots` builds everything and runs this.
-// Before they are committed, the pictures are reduced to 128 colours and encoded without loss: two thirds of the bytes, and sharper.
+// Every state of the page is in the contact sheet (contact-sheet.mjs), which is not committed.
+// Before they are committed, the pictures are reduced to 64 colours and encoded without loss: two thirds of the bytes, and sharper.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 
@@ -38,19 +39,7 @@ async function shoot(device, name) {
   console.log(path.slice(root.length + 1));
 }
 
-/** In the middle of a download, or past it where it is too quick to catch. */
-const loads = ({ loading }) => (loading?.phase === 'download' ? loading.done > 100_000 : loading !== null && loading.phase !== 'find');
 const fold = (device) => device.page.locator('button[aria-controls=table]').click();
-
-/** Opens the model picker and waits until a model is selected. */
-async function picker(device, relay) {
-  await device.page.goto(relay.url);
-  await device.page.getByRole('button', { name: 'Host a model' }).waitFor();
-  await shoot(device, 'door');
-  await device.page.getByRole('button', { name: 'Host a model' }).click();
-  await device.page.locator('button:enabled', { hasText: 'Open the room' }).waitFor();
-  await shoot(device, 'host');
-}
 
 async function answered(device, question) {
   await send(device.page, question);
@@ -71,19 +60,13 @@ try {
   const laptop = await start('laptop', WIDE, `--user-agent=${MAC}`);
   const phone = await start('phone', NARROW, `--user-agent=${ANDROID}`);
 
-  await picker(phone, relay);
-  await picker(desktop, relay);
   const link = await host(desktop.page, relay);
   await until(desktop.page, isUpOn(1));
 
   await contribute(laptop.page, link);
-  await until(laptop.page, loads);
-  await shoot(laptop, 'contribute');
   await until(desktop.page, isUpOn(2));
   await contribute(phone.page, link);
   await fold(phone);
-  await until(phone.page, loads);
-  await shoot(phone, 'contribute');
 
   for (const device of devices) await until(device.page, isUpOn(3));
   await shoot(desktop, 'table');
