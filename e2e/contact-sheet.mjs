@@ -80,6 +80,10 @@ try {
   await page.getByLabel('Message').press('Enter');
   await page.locator('.answer-foot').waitFor();
   await shoot('an answer');
+  await button('Write another answer beside this one').click();
+  await page.locator('.answer-beside .answer-foot').waitFor();
+  await shoot('two answers');
+  await button('Close the comparison').click();
   await page.getByRole('button', { name: 'Edit' }).first().click();
   await shoot('a question is edited');
   await button('Cancel').click();

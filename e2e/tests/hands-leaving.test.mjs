@@ -72,7 +72,9 @@ test('a room that is closed for now opens again, and its devices come back by th
   assert.equal(now.room.id, room, 'it is the same room');
   await until(worker.page, works, 'the worker lends again');
   await until(guest.page, isInside, 'the guest is back');
-  assert.equal((await ask(guest.page, 'Is it warm?')).text, 'Soup is hot.');
+  // The room's view is that of before until the host has sent another: for a moment, a question is refused with a sentence.
+  const answer = () => ask(guest.page, 'Is it warm?').then(({ text }) => text, ({ message }) => message);
+  await eventually(answer, (text) => text === 'Soup is hot.', 'the guest gets an answer');
 }));
 
 test('a guest leaves without a question', atTable(async ({ host, guest, link }) => {

@@ -105,7 +105,7 @@ impl Lexer<'_> {
                 - rest.trim_start_matches(|letter: char| letter.is_alphanumeric() || "_-.".contains(letter)).len();
             // A colon within a word makes no key: `a:hover`, `http://…`.
             let is_key = ends_key(&rest[key..], signs).is_some_and(|sign| {
-                let after = rest[key..].as_bytes();
+                let after = &rest.as_bytes()[key..];
                 after[sign - 1] != b':' || after.get(sign).is_none_or(u8::is_ascii_whitespace)
             });
             if key > 0 && is_key {
@@ -130,7 +130,7 @@ impl Lexer<'_> {
         if let Some((open, _)) = self.grammar.block_comment.filter(|(open, _)| self.rest().starts_with(open)) {
             return self.comment(open.len());
         }
-        if self.grammar.line_comments.iter().any(|sign| is_comment(&sign)) {
+        if self.grammar.line_comments.iter().any(is_comment) {
             return self.take(Kind::Comment, usize::MAX - self.at);
         }
         if self.grammar.form == Form::Markup {
