@@ -68,7 +68,7 @@ for (const viewport of WIDTHS) {
     await fields.getByLabel('Saved characters').waitFor({ state: 'detached' });
     await button(fields, 'Use the general settings').click();
     assert.equal(await fields.getByLabel('Instructions for this conversation').inputValue(), 'Rhyme.');
-    assert.equal(await fields.getByLabel('Temperature').inputValue(), '0.5');
+    assert.equal(await fields.getByLabel(/^Temperature/).inputValue(), '0.5');
     await button(fields, 'Close').click();
     await mark(page).waitFor({ state: 'detached' });
   }));
