@@ -15,7 +15,7 @@ const WINDOW = { width: 960, height: 640 };
 const MOST_BYTES = 300_000;
 const PATIENCE = 600_000;
 /** Seconds of the film, and pictures a second. */
-const [LENGTH, RATE] = [16, 4];
+const [LENGTH, RATE] = [10, 2];
 // The page guesses a device's icon and name from these.
 const MAC = 'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/150.0 Safari/537.36';
 const ANDROID = 'Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/150.0 Mobile Safari/537.36';
@@ -67,7 +67,7 @@ try {
   const pictures = atMoments(await stop());
   for (const [at, { data }] of pictures.entries()) await writeFile(join(folder, `${String(at).padStart(4, '0')}.png`), Buffer.from(data, 'base64'));
   // Few colours without loss: text stays sharp, and what does not change costs nothing.
-  const colours = 'split[a][b];[a]palettegen=max_colors=40[p];[b][p]paletteuse=dither=none';
+  const colours = 'split[a][b];[a]palettegen=max_colors=24[p];[b][p]paletteuse=dither=none';
   execFileSync('ffmpeg', ['-y', '-loglevel', 'error', '-framerate', String(RATE), '-i', join(folder, '%04d.png'), '-vf', colours, '-c:v', 'libwebp_anim', '-lossless', '1', '-compression_level', '6', '-loop', '0', out]);
   const { size } = await stat(out);
   console.log(`${out}: ${pictures.length} pictures, ${Math.round(size / 1000)} kB`);

@@ -1,4 +1,4 @@
-// Takes all pictures in docs/screenshots: a real room in which a desktop, a laptop and a phone run the built-in model together.
+// Takes the still pictures in docs/screenshots: a real room in which a desktop, a laptop and a phone run the built-in model together.
 // `cargo xtask screenshots` builds everything and runs this.
 // Every state of the page is in the contact sheet (contact-sheet.mjs), which is not committed.
 // Before they are committed, the pictures are reduced to 64 colours and encoded without loss: two thirds of the bytes, and sharper.
@@ -69,11 +69,9 @@ try {
   await fold(phone);
 
   for (const device of devices) await until(device.page, isUpOn(3));
-  await shoot(desktop, 'table');
   await shoot(phone, 'table');
   await fold(phone);
   await answered(phone, 'What could I bring to a potluck?');
-  await answered(desktop, 'Tell me a story about a fox and the rain.');
 } finally {
   for (const device of devices) await device.stop();
   await relay.stop();
