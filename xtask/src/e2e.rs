@@ -30,7 +30,7 @@ pub fn tests() -> (Closing, Result<()>) {
     }
 }
 
-/// Builds everything and takes all pictures in `docs/screenshots/` again.
+/// Builds everything and takes the still pictures in `docs/screenshots/` again.
 pub fn screenshots() -> Result<()> {
     let relay = build::page_and_relay(PageBuild::Shipped)?;
     let mut npm = npm_with_browser(npm()?)?;

@@ -57,7 +57,7 @@ pub enum Command {
     Reference,
     /// Render the tables of BENCHMARKS.md from bench/results/
     BenchReport,
-    /// Take the pictures in docs/screenshots/ again
+    /// Take the still pictures in docs/screenshots/ again
     Screenshots,
 }
 

@@ -60,7 +60,7 @@ table! {
         /// A choice: each question gets two answers.
         twice = "Two answers side by side";
         /// What it costs, and when both are the same.
-        twice_hint = "The room writes both at once, so each takes longer. At temperature 0 they are alike.";
+        twice_hint = "Both are written at once, so each takes longer. At temperature 0 they are identical.";
         /// How even the choice is.
         temperature = "Temperature";
         /// What a value means.

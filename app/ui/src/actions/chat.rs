@@ -9,7 +9,7 @@ use crate::{
     state::{AnswerSettings, QuestionParts, Store, TakenBack, TurnId},
 };
 
-/// Ends the name under which the room keeps a second answer's KV cache: it writes one answer of a conversation at a time.
+/// A second answer is asked for under the conversation's name with this at its end: a room writes only one answer of a conversation at a time.
 const BESIDE: &str = "/beside";
 
 impl Store {
@@ -42,10 +42,7 @@ impl Store {
         self.chats.refused.set(None);
         self.screen.beside.set(None);
         self.chats.open.update(|conversation| conversation.ask(question, request, &model));
-        self.prompt(request);
-        if self.open_answers().twice {
-            self.answer_beside();
-        }
+        self.prompt_new(request);
         true
     }
 
@@ -94,10 +91,7 @@ impl Store {
         self.chats.open.update(|conversation| any = conversation.edit(at, question, request, &model));
         if any {
             self.chats.refused.set(None);
-            self.prompt(request);
-            if self.open_answers().twice {
-                self.answer_beside();
-            }
+            self.prompt_new(request);
         }
         any
     }
@@ -190,6 +184,14 @@ impl Store {
                 // It became longer than the page keeps.
                 self.send(ToNode::Stop(request));
             }
+        }
+    }
+
+    /// Has a new question answered, twice if the person wishes.
+    fn prompt_new(self, request: RequestId) {
+        self.prompt(request);
+        if self.open_answers().twice {
+            self.answer_beside();
         }
     }
 

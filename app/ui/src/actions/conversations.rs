@@ -180,7 +180,13 @@ impl Store {
         self.change_open(|conversation| conversation.choose(at, of, version));
     }
 
-    /// Shows the answer that stands beside the one at this place in its place.
+    /// The turn whose answer is shown beside the one at this place of the open conversation.
+    pub fn beside(self, at: usize) -> Option<TurnKey> {
+        let TurnId(id, key) = self.screen.beside.get()?;
+        self.chats.open.with(|open| (open.id == id && open.beside(at, key).is_some()).then_some(key))
+    }
+
+    /// Goes on with the answer that is shown beside the one at this place.
     pub fn choose_beside(self, at: usize, key: TurnKey) {
         if self.change_open(|conversation| conversation.choose_beside(at, key)) {
             self.screen.beside.set(None);

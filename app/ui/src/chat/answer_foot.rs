@@ -1,4 +1,4 @@
-//! The line under an answer: copy, its versions, regenerate, continue; in small print the model, speed and time to first token.
+//! The line under an answer: copy, its versions, regenerate, continue, compare; in small print the model, speed and time to first token.
 
 use leptos::prelude::*;
 use potluck_panel::Timings;
@@ -7,7 +7,7 @@ use potluck_text::texts;
 use super::version_steps::VersionSteps;
 use crate::{
     common::{CopyButton, Icon, Symbol},
-    state::{Answer, TurnId, Versioned, store},
+    state::{Answer, Versioned, store},
     text::tokens_per_second,
 };
 
@@ -55,13 +55,7 @@ pub fn AnswerFoot(
     };
     let ready = Memo::new(move |_| store.can_ask() && store.answering().is_none());
     let has_versions = move || store.chats.open.with(|open| open.versions(at, Versioned::Answer).count > 1);
-    let is_compared = move || {
-        let compared = store.screen.beside.get();
-        compared.is_some_and(|TurnId(id, key)| {
-            store.chats.open.with(|open| open.id == id && open.beside(at, key).is_some())
-        })
-    };
-    let can_compare = move || (has_versions() || last.get() && !store.only_reads()) && !is_compared();
+    let can_compare = move || (has_versions() || last.get() && !store.only_reads()) && store.beside(at).is_none();
     let compare_label =
         move || if has_versions() { texts().versions.compare() } else { texts().versions.another_beside() };
     let numbers = move || {

@@ -37,10 +37,7 @@ pub fn TurnView(
     let edits = Memo::new(move |_| editing.with(|editing| turn.with(|turn| editing.as_ref() == Some(turn))));
     // Whether the field was closed without a question: then the focus goes back to where it came from.
     let came_back = StoredValue::new(false);
-    let beside = Memo::new(move |_| {
-        let TurnId(id, key) = store.screen.beside.get()?;
-        store.chats.open.with(|open| (open.id == id && open.beside(at, key).is_some()).then_some(key))
-    });
+    let beside = Memo::new(move |_| store.beside(at));
     let first_sent = Memo::new(move |_| store.chats.open.with(Conversation::first_sent));
     view! {
         <Show when=move || { at > 0 && first_sent.get() == at }>

@@ -119,10 +119,10 @@ impl Conversation {
         self.own_answers.as_ref().and_then(|own| own.difference(usual))
     }
 
-    /// The request that runs now.
+    /// A request that runs now.
     #[must_use]
     pub fn running(&self) -> Option<RequestId> {
-        self.all_turns().find(|turn| turn.answer.state.running()).and_then(|turn| turn.answer.request)
+        self.all_running().next()
     }
 
     /// All requests that run now: several, where answers are written side by side.

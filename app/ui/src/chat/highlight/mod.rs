@@ -15,7 +15,7 @@ pub use lexer::highlighted_bytes;
 /// What a piece of code is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Read by nobody but people.
+    /// A comment.
     Comment,
     /// A string or a character.
     Literal,

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::chat::markdown::Block;
 
-/// Longer code stays as it is from here on, in bytes.
+/// What follows this many bytes of code is not highlighted.
 const LONGEST_CODE: usize = 200_000;
 
 #[wasm_bindgen]
