@@ -8,6 +8,7 @@
 use std::{env, fs};
 
 use super::{FileForm, read};
+use crate::state::Conversation;
 
 #[test]
 #[ignore = "reads the files of the folder that POTLUCK_EXPORTS names"]
@@ -25,6 +26,11 @@ fn exports_of_other_programs_are_read() {
                 for form in [FileForm::Own, FileForm::Messages] {
                     let written: Vec<_> = imported.conversations.iter().map(|one| form.write(one)).collect();
                     let json = format!("[{}]", written.join(","));
+                    if matches!(form, FileForm::Own) {
+                        let again = super::read(&json, String::new, f64::MAX).unwrap().conversations;
+                        let turns = |all: &[Conversation]| all.iter().map(|one| one.turns.len()).collect::<Vec<_>>();
+                        assert_eq!(turns(&again), turns(&imported.conversations), "{}", path.display());
+                    }
                     fs::write(path.with_extension(format!("{form:?}")), json).unwrap();
                 }
             }

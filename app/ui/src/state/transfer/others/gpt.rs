@@ -68,9 +68,14 @@ fn without_marks(text: &str, references: &[Value]) -> String {
     let source = |one: &Value| Some((string(&one["matched_text"])?, string(&one["alt"]).unwrap_or_default()));
     let sources: BTreeMap<_, _> = references.iter().filter_map(source).collect();
     let (mut clean, mut rest) = (String::new(), text);
-    while let Some(start) = rest.find([MARK[0], '【']) {
+    let mut begins = vec![MARK[0], '【'];
+    while let Some(start) = rest.find(begins.as_slice()) {
         let end = if rest[start..].starts_with(MARK[0]) { MARK[1] } else { '】' };
-        let Some(length) = rest[start..].find(end).map(|length| length + end.len_utf8()) else { break };
+        let Some(length) = rest[start..].find(end).map(|length| length + end.len_utf8()) else {
+            // None of its kind ends from here on.
+            begins.retain(|begin| !rest[start..].starts_with(*begin));
+            continue;
+        };
         let mark = &rest[start..start + length];
         clean.push_str(&rest[..start]);
         let kept = if end == MARK[1] { "" } else { mark };

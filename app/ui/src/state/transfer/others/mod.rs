@@ -213,7 +213,11 @@ mod tests {
             ("q", "metadata", json!({"attachments": [{"name": "soup.png"}, {"name": "soup.pdf"}]})),
             ("b", "recipient", json!("all")),
             ("b", "content", thoughts),
-            ("b2", "content", json!({"parts": ["Done\u{e200}cite\u{e201}.\u{e200}x\u{e201}【8】"]})),
+            (
+                "b2",
+                "content",
+                json!({"parts": ["Done\u{e200}cite\u{e201}.\u{e200}x\u{e201}【8】【9 \u{e200}y\u{e201}"]}),
+            ),
             ("b2", "metadata", json!({"content_references": source})),
             ("p", "content", json!({"content_type": "multimodal_text", "parts": [picture]})),
         ] {
@@ -221,7 +225,7 @@ mod tests {
         }
         let soup = read(file).unwrap();
         let question = "Draw!\n\n(not text: soup.png)\n\n(not text: soup.pdf)";
-        assert_eq!(shown(&soup), [(question, "Done ([a](b)).【8】"), ("Bread?", "(not text)")]);
+        assert_eq!(shown(&soup), [(question, "Done ([a](b)).【8】【9 "), ("Bread?", "(not text)")]);
         assert_eq!((soup.turns[0].answer.reasoning.as_str(), soup.aside.len()), ("A bowl", 2));
         assert_eq!(instructions(&soup), "Be brief.");
     }

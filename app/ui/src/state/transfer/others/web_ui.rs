@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Read, joined, list, question, string, texts_of};
+use super::{Read, joined, list, noted, question, string, texts_of};
 use crate::state::transfer::turns::{Node, Said, linked, row};
 
 pub(super) fn read(chat: &Value) -> Read {
@@ -18,15 +18,15 @@ pub(super) fn read(chat: &Value) -> Read {
 }
 
 fn said(message: &Value) -> Said {
-    let (texts, _) = texts_of(&message["content"]);
+    let (texts, left_out) = texts_of(&message["content"]);
     match message["role"].as_str() {
         Some("user") => {
             let files = list(&message["files"]).iter();
             let files = files.map(|file| (&file["name"], string(&file["file"]["data"]["content"])));
-            question(joined(texts), 0, files)
+            question(joined(texts), left_out, files)
         }
         Some("assistant") => {
-            let (reasoning, text) = apart_from_folds(&joined(texts));
+            let (reasoning, text) = apart_from_folds(&noted(texts, left_out, Vec::new()));
             let model = string(&message["modelName"]).or_else(|| string(&message["model"])).unwrap_or_default();
             Said::Answer { reasoning, text, model }
         }
